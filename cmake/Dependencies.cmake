@@ -1,0 +1,20 @@
+# Everything comes from the distribution's packages (scripts/dependencies installs them).
+# Tried: Debian 12 (FFmpeg 5.1, oneDNN 2.6, RocksDB 7.8); written for Ubuntu 24.04 too (FFmpeg 6.1, oneDNN 3.1, RocksDB 8.9).
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(dnnl REQUIRED)
+find_package(CAF 0.17.6 REQUIRED COMPONENTS core io)
+find_package(RocksDB REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(prometheus-cpp REQUIRED)
+find_package(ICU REQUIRED COMPONENTS uc)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+
+pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libavdevice libswscale)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)

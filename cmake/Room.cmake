@@ -1,0 +1,38 @@
+# vigil_room(NAME SOURCES ... [KNOWS room ...] [PUBLIC lib ...] [PRIVATE lib ...])
+# One library a room. KNOWS names the rooms under it; a target that is not named cannot be linked, and
+# scripts/check-rooms rejects the include.
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# What every target of ours is compiled with; foreign headers come in as system headers and stay quiet.
+add_library(vigil_options INTERFACE)
+target_compile_options(vigil_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O3>)
+target_include_directories(vigil_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(VIGIL_SANITIZE)
+  target_compile_options(vigil_options INTERFACE -fsanitize=${VIGIL_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(vigil_options INTERFACE -fsanitize=${VIGIL_SANITIZE})
+  target_compile_definitions(vigil_options INTERFACE VIGIL_SANITIZED=1)
+  # GCC's sanitizer instrumentation makes its flow-based warnings see paths that do not exist.
+  target_compile_options(vigil_options INTERFACE -Wno-error)
+endif()
+if(VIGIL_FUZZ)
+  target_compile_options(vigil_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+function(vigil_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;KNOWS;PUBLIC;PRIVATE" ${ARGN})
+  add_library(vigil_${name} STATIC ${ROOM_SOURCES})
+  add_library(vigil::${name} ALIAS vigil_${name})
+  target_link_libraries(vigil_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE vigil_options ${ROOM_PRIVATE})
+  target_include_directories(vigil_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  foreach(room IN LISTS ROOM_KNOWS)
+    target_link_libraries(vigil_${name} PUBLIC vigil::${room})
+  endforeach()
+endfunction()

@@ -1,0 +1,28 @@
+// What the vision tower makes of pictures, and what the decoder takes in their place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace vigil::model {
+
+/// The visual tokens of one temporal patch (of a video: `temporal_patch_size` frames; of an image: the image).
+/// Immutable once shared: windows that overlap share it, as do the rules of a camera.
+struct VisualTokens {
+  /// Row-major [grid_height * grid_width, hidden_size] of the decoder, f32.
+  std::vector<float> embeddings;
+  /// Token rows and columns, after the merger.
+  int grid_height = 0;
+  int grid_width = 0;
+  /// Time of the first frame, in seconds of the stream; times of later windows stay comparable.
+  double seconds = 0;
+  /// Time covered by this temporal patch, in seconds: temporal_patch_size / frames a second.
+  double duration = 0;
+
+  std::int64_t count() const { return static_cast<std::int64_t>(grid_height) * grid_width; }
+};
+
+using VisualTokensPtr = std::shared_ptr<const VisualTokens>;
+
+}  // namespace vigil::model

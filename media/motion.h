@@ -1,0 +1,45 @@
+// The codec's motion signal, as data: no FFmpeg type crosses this header.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace vigil::media {
+
+/// One motion vector of one block, in pixels of the decoded frame.
+struct MotionVector {
+  /// Top-left corner of the block in the frame that it predicts. May lie outside of the picture.
+  std::int16_t x = 0;
+  std::int16_t y = 0;
+  std::uint8_t width = 0;
+  std::uint8_t height = 0;
+  /// Frames back (negative) or forward (positive) to the reference, as far as the codec tells; only the sign is reliable.
+  std::int8_t reference = 0;
+  /// Displacement from the block to its reference, in units of 1 / `scale` pixel.
+  std::int32_t dx = 0;
+  std::int32_t dy = 0;
+  std::uint16_t scale = 1;
+
+  float dx_pixels() const { return static_cast<float>(dx) / static_cast<float>(scale); }
+  float dy_pixels() const { return static_cast<float>(dy) / static_cast<float>(scale); }
+};
+
+/// The vectors of one decoded frame.
+struct FrameMotion {
+  double seconds = 0;
+  /// Intra frames have no vectors: everything in them may be new.
+  bool intra = false;
+  std::vector<MotionVector> vectors;
+};
+
+/// The motion of all frames decoded since the previous sample, in order of presentation.
+struct MotionField {
+  /// False if this codec's decoder exports no vectors (then `frames` have none): absence of motion is not known.
+  bool available = false;
+  /// Size of the decoded frames that the vectors refer to, in pixels.
+  int width = 0;
+  int height = 0;
+  std::vector<FrameMotion> frames;
+};
+
+}  // namespace vigil::media

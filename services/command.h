@@ -1,0 +1,30 @@
+// The tree of commands: each command parses into an invocation, which `main` runs after parsing succeeded.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+
+namespace vigil::services {
+
+/// Runs a parsed command; returns the exit code. May throw: `main` prints what() as one line and returns 1.
+using Invocation = std::function<int()>;
+
+enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2 };
+
+/// Arguments that parse alone but not together: one line on stderr, exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Each adds one command to `root`; when the command line names it, its invocation is stored in `chosen`.
+void add_ask(CLI::App& root, Invocation& chosen);
+void add_inspect(CLI::App& root, Invocation& chosen);
+void add_model(CLI::App& root, Invocation& chosen);
+void add_bench(CLI::App& root, Invocation& chosen);
+void add_run(CLI::App& root, Invocation& chosen);
+void add_watch(CLI::App& root, Invocation& chosen);
+void add_check_config(CLI::App& root, Invocation& chosen);
+
+}  // namespace vigil::services
