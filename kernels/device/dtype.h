@@ -7,15 +7,27 @@
 
 namespace vigil::kernels {
 
-enum class DType : std::uint8_t { f32, bf16, f16 };
+/// f32, bf16 and f16 hold weights and activations; i32 indexes and token ids; u8 pictures.
+enum class DType : std::uint8_t { f32, bf16, f16, i32, u8 };
 
-constexpr std::size_t size_of(DType type) { return type == DType::f32 ? 4 : 2; }
+constexpr std::size_t size_of(DType type) {
+  switch (type) {
+    case DType::f32:
+    case DType::i32: return 4;
+    case DType::bf16:
+    case DType::f16: return 2;
+    case DType::u8: return 1;
+  }
+  return 0;
+}
 
 constexpr const char* name_of(DType type) {
   switch (type) {
     case DType::f32: return "f32";
     case DType::bf16: return "bf16";
     case DType::f16: return "f16";
+    case DType::i32: return "i32";
+    case DType::u8: return "u8";
   }
   return "?";
 }
