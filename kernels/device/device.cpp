@@ -1,1 +1,38 @@
-// Not written yet.
+#include <oneapi/dnnl/dnnl.hpp>
+#include <omp.h>
+
+#include <stdexcept>
+
+#include "kernels/device/stream.h"
+
+namespace vigil::kernels {
+
+Stream Stream::cpu(int threads) {
+  if (threads < 0) throw std::invalid_argument("a stream cannot have a negative number of threads");
+  return {DeviceKind::cpu, threads == 0 ? omp_get_num_procs() : threads};
+}
+
+bool cpu_has_bf16() {
+  const auto isa = dnnl::get_effective_cpu_isa();
+  // oneDNN's values are bit masks that grow with the instruction set; AMX includes AVX-512 BF16.
+  const auto has = [isa](dnnl::cpu_isa wanted) {
+    return (static_cast<int>(isa) & static_cast<int>(wanted)) == static_cast<int>(wanted);
+  };
+  return has(dnnl::cpu_isa::avx512_core_bf16);
+}
+
+const char* cpu_isa() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    default: return "other";
+  }
+}
+
+}  // namespace vigil::kernels

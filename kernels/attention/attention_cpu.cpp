@@ -1,0 +1,281 @@
+#include "kernels/attention/attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/attention/softmax_cpu.h"
+#include "kernels/device/cpu.h"
+#include "kernels/device/onednn.h"
+
+namespace vigil::kernels {
+namespace {
+
+// A tile's scores (rows x keys, f32) and its keys and values have to stay in a core's second-level cache.
+constexpr std::int64_t kTileRows = 256;
+constexpr std::int64_t kTileKeys = 512;
+// Gathered tiles are padded to multiples of these, so that a growing window does not ask oneDNN for a new shape at every step.
+constexpr std::int64_t kRowPadding = 8;
+constexpr std::int64_t kKeyPadding = 64;
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
+/// The working memory of one thread; grows to the largest tile and stays.
+struct Scratch {
+  std::vector<std::byte> queries, keys, values, weights;
+  std::vector<float> scores, sums, maxima, totals;
+
+  static Scratch& of_this_thread() {
+    thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+/// A matrix in place or gathered.
+struct Tile {
+  const void* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// The online softmax over the key tiles of one block of query rows:
+/// totals = Σ exp(s - max), sums = Σ exp(s - max) v, both rescaled whenever the maximum grows.
+class BlockAttention {
+ public:
+  BlockAttention(Scratch& scratch, DType dtype, std::int64_t rows, std::int64_t head_dim, float scale)
+      : scratch_(scratch), dtype_(dtype), rows_(rows), head_dim_(head_dim), scale_(scale) {
+    scratch_.sums.resize(static_cast<std::size_t>(rows * head_dim));
+    scratch_.maxima.assign(static_cast<std::size_t>(rows), -std::numeric_limits<float>::infinity());
+    scratch_.totals.assign(static_cast<std::size_t>(rows), 0.0F);
+  }
+
+  /// `visible(row)` is the number of this tile's keys that the row may see.
+  template <typename Visible>
+  void add_keys(Tile q, Tile k, Tile v, std::int64_t keys, const Visible& visible) {
+    scratch_.scores.resize(static_cast<std::size_t>(rows_ * keys));
+    scratch_.weights.resize(static_cast<std::size_t>(rows_ * keys) * size_of(dtype_));
+    float* scores = scratch_.scores.data();
+    onednn::product(key_of(rows_, keys, head_dim_, q.stride, k.stride, keys, dtype_, true, false), q.data, k.data, nullptr,
+                    nullptr, scores);
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      const std::int64_t seen = visible(row);
+      float* sums = scratch_.sums.data() + row * head_dim_;
+      const float rescale =
+          dtype_ == DType::bf16
+              ? softmax_bf16(scores + row * keys, seen, keys, scale_, scratch_.maxima[at], scratch_.totals[at],
+                             reinterpret_cast<bf16*>(scratch_.weights.data()) + row * keys)
+              : softmax_f32(scores + row * keys, seen, keys, scale_, scratch_.maxima[at], scratch_.totals[at],
+                            reinterpret_cast<float*>(scratch_.weights.data()) + row * keys);
+      if (!first_tile_ && rescale != 1.0F)
+        for (std::int64_t j = 0; j < head_dim_; ++j) sums[j] *= rescale;
+    }
+    onednn::product(key_of(rows_, head_dim_, keys, keys, v.stride, head_dim_, dtype_, false, !first_tile_),
+                    scratch_.weights.data(), v.data, nullptr, nullptr, scratch_.sums.data());
+    first_tile_ = false;
+  }
+
+  /// Writes row `row` of the result.
+  void write(std::int64_t row, void* to) const {
+    const float* sums = scratch_.sums.data() + row * head_dim_;
+    const float inverse = 1.0F / scratch_.totals[static_cast<std::size_t>(row)];
+    if (dtype_ == DType::bf16) {
+      scale_to_bf16(sums, head_dim_, inverse, static_cast<bf16*>(to));
+    } else {
+      for (std::int64_t j = 0; j < head_dim_; ++j) static_cast<float*>(to)[j] = sums[j] * inverse;
+    }
+  }
+
+ private:
+  static onednn::ProductKey key_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t x_stride,
+                                   std::int64_t w_stride, std::int64_t out_stride, DType in, bool transposed,
+                                   bool accumulate) {
+    return {.m = m,
+            .n = n,
+            .k = k,
+            .x_stride = x_stride,
+            .w_stride = w_stride,
+            .out_stride = out_stride,
+            .multiply_stride = 0,
+            .in = in,
+            .out = DType::f32,
+            .activation = Activation::none,
+            .w_transposed = transposed,
+            .bias = false,
+            .accumulate = accumulate,
+            .multiply = false};
+  }
+
+  Scratch& scratch_;
+  DType dtype_;
+  std::int64_t rows_;
+  std::int64_t head_dim_;
+  float scale_;
+  bool first_tile_ = true;
+};
+
+std::byte* at(void* base, std::int64_t element, DType dtype) {
+  return static_cast<std::byte*>(base) + static_cast<std::size_t>(element) * size_of(dtype);
+}
+
+const std::byte* at(const void* base, std::int64_t element, DType dtype) {
+  return static_cast<const std::byte*>(base) + static_cast<std::size_t>(element) * size_of(dtype);
+}
+
+/// Copies the keys (or, with `value`, the values) of a head from their pages into consecutive rows; the rows up to `padded` become zero.
+void gather(const KvLayer& layer, std::span<const std::int32_t> slots, std::int64_t head, bool value, std::int64_t padded,
+            std::vector<std::byte>& to) {
+  const std::size_t row_bytes = static_cast<std::size_t>(layer.head_dim) * size_of(layer.dtype);
+  to.resize(static_cast<std::size_t>(padded) * row_bytes);
+  std::byte* next = to.data();
+  for (std::size_t i = 0; i < slots.size();) {
+    // A run of neighbouring slots within a page is one copy.
+    std::size_t run = 1;
+    const std::int64_t left_in_page = layer.page_tokens - slots[i] % layer.page_tokens;
+    while (i + run < slots.size() && static_cast<std::int64_t>(run) < left_in_page &&
+           slots[i + run] == slots[i] + static_cast<std::int32_t>(run))
+      ++run;
+    const std::int64_t from = layer.offset(slots[i], head) + (value ? layer.value_offset : 0);
+    std::memcpy(next, at(layer.base, from, layer.dtype), run * row_bytes);
+    next += run * row_bytes;
+    i += run;
+  }
+  std::memset(next, 0, static_cast<std::size_t>(to.data() + to.size() - next));
+}
+
+struct Task {
+  const AttentionSegment* segment;
+  std::int64_t head;
+  std::int64_t begin, end;  // queries of the segment
+};
+
+void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t group, float scale, Matrix out) {
+  Scratch& scratch = Scratch::of_this_thread();
+  const AttentionSegment& segment = *task.segment;
+  const std::int64_t head_dim = layer.head_dim;
+  const std::size_t head_bytes = static_cast<std::size_t>(head_dim) * size_of(layer.dtype);
+
+  // All heads that share these keys ask together: row r is query begin + r / group, head r % group of the group.
+  const std::int64_t rows = (task.end - task.begin) * group;
+  const std::int64_t padded_rows = rows <= kRowPadding ? rows : round_up(rows, kRowPadding);
+  scratch.queries.resize(static_cast<std::size_t>(padded_rows) * head_bytes);
+  for (std::int64_t i = task.begin; i < task.end; ++i) {
+    const std::byte* from = at(q.data, (segment.first_row + i) * q.stride + task.head * group * head_dim, q.dtype);
+    std::memcpy(scratch.queries.data() + static_cast<std::size_t>((i - task.begin) * group) * head_bytes, from,
+                static_cast<std::size_t>(group) * head_bytes);
+  }
+  std::memset(scratch.queries.data() + static_cast<std::size_t>(rows) * head_bytes, 0,
+              static_cast<std::size_t>(padded_rows - rows) * head_bytes);
+
+  BlockAttention block(scratch, layer.dtype, padded_rows, head_dim, scale);
+  const std::int64_t seen_by_last = segment.own[static_cast<std::size_t>(task.end - 1)] + 1;
+  for (std::int64_t first = 0; first < seen_by_last; first += kTileKeys) {
+    const std::int64_t keys = std::min(kTileKeys, seen_by_last - first);
+    const std::int64_t padded_keys = round_up(keys, kKeyPadding);
+    const auto slots = segment.keys.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(keys));
+    gather(layer, slots, task.head, false, padded_keys, scratch.keys);
+    gather(layer, slots, task.head, true, padded_keys, scratch.values);
+    block.add_keys({scratch.queries.data(), head_dim}, {scratch.keys.data(), head_dim}, {scratch.values.data(), head_dim},
+                   padded_keys, [&](std::int64_t row) -> std::int64_t {
+                     if (row >= rows) return 0;
+                     const std::int64_t own = segment.own[static_cast<std::size_t>(task.begin + row / group)];
+                     return std::clamp<std::int64_t>(own + 1 - first, 0, keys);
+                   });
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t i = segment.first_row + task.begin + row / group;
+    block.write(row, at(out.data, i * out.stride + (task.head * group + row % group) * head_dim, out.dtype));
+  }
+}
+
+void fail(const std::string& what) { throw std::invalid_argument("attention: " + what); }
+
+}  // namespace
+
+void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, std::span<const AttentionSegment> segments,
+                     float scale, Matrix out) {
+  if (layer.dtype != DType::f32 && layer.dtype != DType::bf16) fail("keys are neither f32 nor bf16");
+  if (q.dtype != layer.dtype || out.dtype != layer.dtype) fail("queries, keys and output differ in type");
+  if (q.rows != out.rows || q.cols != out.cols) fail("queries and output differ in shape");
+  if (layer.kv_heads <= 0 || layer.head_dim <= 0 || q.cols % (layer.kv_heads * layer.head_dim) != 0)
+    fail("query heads are no multiple of key heads");
+  const std::int64_t group = q.cols / (layer.kv_heads * layer.head_dim);
+  const std::int64_t block = std::max<std::int64_t>(1, kTileRows / group);
+
+  std::vector<Task> tasks;
+  for (const AttentionSegment& segment : segments) {
+    const auto queries = static_cast<std::int64_t>(segment.own.size());
+    if (segment.first_row < 0 || segment.first_row + queries > q.rows) fail("a segment lies outside of the queries");
+    for (std::size_t i = 0; i < segment.own.size(); ++i)
+      if (segment.own[i] < 0 || static_cast<std::size_t>(segment.own[i]) >= segment.keys.size() ||
+          (i > 0 && segment.own[i] <= segment.own[i - 1]))
+        fail("queries are no ascending subset of the keys");
+    // The last queries see the most keys: started first, they do not end alone.
+    for (std::int64_t begin = (queries - 1) / block * block; begin >= 0 && queries > 0; begin -= block)
+      for (std::int64_t head = 0; head < layer.kv_heads; ++head)
+        tasks.push_back({&segment, head, begin, std::min(begin + block, queries)});
+  }
+  parallel_for(stream, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t i) {
+    attend(tasks[static_cast<std::size_t>(i)], q, layer, group, scale, out);
+  });
+}
+
+void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots, const KvLayer& layer) {
+  if (k.dtype != layer.dtype || v.dtype != layer.dtype) fail("new keys and values differ in type from their layer");
+  if (k.rows != v.rows || static_cast<std::size_t>(k.rows) != slots.size() ||
+      k.cols != layer.kv_heads * layer.head_dim || v.cols != k.cols)
+    fail("new keys and values do not fit their layer");
+  const std::size_t head_bytes = static_cast<std::size_t>(layer.head_dim) * size_of(layer.dtype);
+  parallel_blocks(stream, k.rows, 256, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t head = 0; head < layer.kv_heads; ++head) {
+        const std::int64_t to = layer.offset(slots[static_cast<std::size_t>(i)], head);
+        const std::int64_t column = head * layer.head_dim;
+        std::memcpy(at(layer.base, to, layer.dtype), at(k.data, i * k.stride + column, k.dtype), head_bytes);
+        std::memcpy(at(layer.base, to + layer.value_offset, layer.dtype), at(v.data, i * v.stride + column, v.dtype),
+                    head_bytes);
+      }
+  });
+}
+
+void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> bounds,
+                       std::int64_t head_dim, float scale, Matrix out) {
+  if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
+  if (k.dtype != q.dtype || v.dtype != q.dtype || out.dtype != q.dtype)
+    fail("queries, keys, values and output differ in type");
+  if (k.rows != q.rows || v.rows != q.rows || out.rows != q.rows || k.cols != q.cols || v.cols != q.cols ||
+      out.cols != q.cols || head_dim <= 0 || q.cols % head_dim != 0)
+    fail("queries, keys, values and output differ in shape");
+  if (bounds.empty() || bounds.front() != 0 || bounds.back() != q.rows || !std::is_sorted(bounds.begin(), bounds.end()))
+    fail("segments do not cover the rows");
+  const std::int64_t heads = q.cols / head_dim;
+
+  struct SegmentTask {
+    std::int64_t segment_begin, segment_end, head, begin, end;
+  };
+  std::vector<SegmentTask> tasks;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s)
+    for (std::int64_t begin = bounds[s]; begin < bounds[s + 1]; begin += kTileRows)
+      for (std::int64_t head = 0; head < heads; ++head)
+        tasks.push_back({bounds[s], bounds[s + 1], head, begin, std::min<std::int64_t>(begin + kTileRows, bounds[s + 1])});
+
+  parallel_for(stream, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t i) {
+    const SegmentTask& task = tasks[static_cast<std::size_t>(i)];
+    const std::int64_t column = task.head * head_dim;
+    const std::int64_t rows = task.end - task.begin;
+    BlockAttention block(Scratch::of_this_thread(), q.dtype, rows, head_dim, scale);
+    for (std::int64_t first = task.segment_begin; first < task.segment_end; first += kTileKeys) {
+      const std::int64_t keys = std::min(kTileKeys, task.segment_end - first);
+      block.add_keys({at(q.data, task.begin * q.stride + column, q.dtype), q.stride},
+                     {at(k.data, first * k.stride + column, k.dtype), k.stride},
+                     {at(v.data, first * v.stride + column, v.dtype), v.stride}, keys,
+                     [keys](std::int64_t) { return keys; });
+    }
+    for (std::int64_t row = 0; row < rows; ++row)
+      block.write(row, at(out.data, (task.begin + row) * out.stride + column, out.dtype));
+  });
+}
+
+}  // namespace vigil::kernels

@@ -1,0 +1,60 @@
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/device/cpu.h"
+#include "kernels/rms_norm/rms_norm.h"
+
+namespace vigil::kernels {
+namespace {
+
+template <typename Out>
+VIGIL_INLINE Out narrow(float value) {
+  if constexpr (sizeof(Out) == 4) {
+    return value;
+  } else {
+    return to_bf16(value);
+  }
+}
+
+template <typename Out>
+VIGIL_INLINE void norm_rows(ConstMatrix x, const float* weight, float epsilon, Matrix out, std::int64_t begin,
+                            std::int64_t end) {
+  const std::int64_t n = x.cols;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float* in = x.row<float>(i);
+    Out* to = out.row<Out>(i);
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (std::int64_t j = 0; j < n; ++j) squares += in[j] * in[j];
+    const float scale = 1.0F / std::sqrt(squares / static_cast<float>(n) + epsilon);
+#pragma omp simd
+    for (std::int64_t j = 0; j < n; ++j) to[j] = narrow<Out>(in[j] * scale * weight[j]);
+  }
+}
+
+VIGIL_SIMD void norm_to_f32(ConstMatrix x, const float* weight, float epsilon, Matrix out, std::int64_t begin,
+                            std::int64_t end) {
+  norm_rows<float>(x, weight, epsilon, out, begin, end);
+}
+
+VIGIL_SIMD void norm_to_bf16(ConstMatrix x, const float* weight, float epsilon, Matrix out, std::int64_t begin,
+                             std::int64_t end) {
+  norm_rows<bf16>(x, weight, epsilon, out, begin, end);
+}
+
+}  // namespace
+
+void rms_norm(Stream& stream, ConstMatrix x, const float* weight, float epsilon, Matrix out) {
+  if (x.dtype != DType::f32 || (out.dtype != DType::f32 && out.dtype != DType::bf16) || x.rows != out.rows ||
+      x.cols != out.cols)
+    throw std::invalid_argument("rms_norm: the output does not fit the input");
+  parallel_blocks(stream, x.rows, 64, [&](std::int64_t begin, std::int64_t end) {
+    if (out.dtype == DType::f32) {
+      norm_to_f32(x, weight, epsilon, out, begin, end);
+    } else {
+      norm_to_bf16(x, weight, epsilon, out, begin, end);
+    }
+  });
+}
+
+}  // namespace vigil::kernels
