@@ -1,10 +1,12 @@
-// The shape of a model, as `config.json` of a Hugging Face folder tells it. Nothing about a particular size is fixed here.
+// The shape of a model, as `config.json` of a Hugging Face folder tells it. Nothing about a particular size
+// is fixed here.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace vigil::model {
@@ -33,14 +35,15 @@ struct VisionConfig {
   int head_dim() const { return hidden_size / num_heads; }
 };
 
-/// The decoder (the top level of `config.json`, or `text_config` where transformers 5 writes it).
+/// The decoder (`text_config` as transformers 5 writes it, or the top level of `config.json` in the layout of
+/// transformers 4).
 struct TextConfig {
   int hidden_size = 0;
   int intermediate_size = 0;
   int num_hidden_layers = 0;
   int num_attention_heads = 0;
   int num_key_value_heads = 0;
-  /// `hidden_size / num_attention_heads` unless the file says otherwise.
+  /// `hidden_size / num_attention_heads`.
   int head_dim = 0;
   int vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
@@ -55,7 +58,8 @@ struct TextConfig {
 struct ModelConfig {
   TextConfig text;
   VisionConfig vision;
-  /// The weights' own element type as the file states it: "bfloat16", "float16" or "float32".
+  /// The weights' element type as the file states it ("bfloat16", "float16" or "float32"); each tensor has
+  /// its own all the same.
   std::string torch_dtype;
   std::int32_t image_token_id = -1;
   std::int32_t video_token_id = -1;
@@ -63,8 +67,13 @@ struct ModelConfig {
   std::int32_t vision_end_token_id = -1;
 };
 
-/// Reads `folder/config.json`. Throws ModelError, naming the file and the key, for an architecture other than Qwen2.5-VL, a missing
-/// or ill-typed key, and sizes that do not fit each other (heads that do not divide the width, say).
+/// Reads `folder/config.json`. Throws ModelError, naming the file and the key, for an architecture other than
+/// Qwen2.5-VL, a missing or ill-typed key, and sizes that do not fit each other (heads that do not divide the
+/// width, say).
 ModelConfig read_config(const std::filesystem::path& folder);
+
+/// The same from text; `name` stands in messages. Keys that transformers fills with defaults may be absent;
+/// the decoder's sizes may not.
+ModelConfig parse_config(std::string_view json, const std::string& name);
 
 }  // namespace vigil::model

@@ -7,8 +7,8 @@
 
 namespace vigil::model {
 
-/// The visual tokens of one temporal patch (of a video: `temporal_patch_size` frames; of an image: the image).
-/// Immutable once shared: windows that overlap share it, as do the rules of a camera.
+/// The visual tokens of one temporal patch (of a video: `temporal_patch_size` frames; of an image: the
+/// image). Immutable once shared: windows that overlap share it, as do the rules of a camera.
 struct VisualTokens {
   /// Row-major [grid_height * grid_width, hidden_size] of the decoder, f32.
   std::vector<float> embeddings;
