@@ -16,7 +16,7 @@ struct LinearOptions {
   const float* bias = nullptr;
   Activation activation = Activation::none;
   /// Multiplied into the activated result element by element: the gate of a gated MLP. Shape and type of `out`; null data: none.
-  ConstMatrix multiply;
+  ConstMatrix multiply = {};
   /// Added to the result instead of overwriting: out += x wᵀ + bias. Only with f32 output and no activation.
   bool accumulate = false;
 };

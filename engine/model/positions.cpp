@@ -1,0 +1,51 @@
+#include "engine/model/positions.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vigil::model {
+
+void PositionBuilder::text(std::int64_t tokens) {
+  for (std::int64_t i = 0; i < tokens; ++i, ++current_) positions_.push_back({current_, current_, current_});
+  largest_ = std::max(largest_, current_ - 1);
+}
+
+void PositionBuilder::grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval) {
+  for (std::int32_t t = 0; t < frames; ++t)
+    for (std::int32_t h = 0; h < height; ++h)
+      for (std::int32_t w = 0; w < width; ++w) {
+        const Position position{current_ + t * interval, current_ + h, current_ + w};
+        positions_.push_back(position);
+        largest_ = std::max({largest_, position.t, position.h, position.w});
+      }
+  current_ += static_cast<std::int32_t>(std::max(height, width));
+}
+
+std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid) {
+  return static_cast<std::int32_t>(vision.tokens_per_second * static_cast<float>(std::floor(seconds_per_grid)));
+}
+
+MultimodalRope::MultimodalRope(const TextConfig& config) {
+  // In single precision, as transformers computes them: the difference would show at large positions.
+  const auto theta = static_cast<float>(config.rope_theta);
+  for (int j = 0; j < config.head_dim / 2; ++j) {
+    const float exponent = static_cast<float>(2 * j) / static_cast<float>(config.head_dim);
+    inverse_frequencies_.push_back(1.0F / std::pow(theta, exponent));
+  }
+  for (std::size_t axis = 0; axis < config.mrope_section.size(); ++axis)
+    axes_.insert(axes_.end(), static_cast<std::size_t>(config.mrope_section[axis]), static_cast<std::uint8_t>(axis));
+}
+
+void MultimodalRope::angles(std::span<const Position> positions, float* cos, float* sin) const {
+  for (const Position& position : positions) {
+    const std::array<float, 3> axis{static_cast<float>(position.t), static_cast<float>(position.h),
+                                    static_cast<float>(position.w)};
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+      const float angle = axis[axes_[j]] * inverse_frequencies_[j];
+      *cos++ = std::cos(angle);
+      *sin++ = std::sin(angle);
+    }
+  }
+}
+
+}  // namespace vigil::model

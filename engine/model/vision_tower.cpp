@@ -1,0 +1,173 @@
+#include "engine/model/vision_tower.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "engine/model/error.h"
+#include "kernels/attention/attention.h"
+#include "kernels/linear/linear.h"
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rope/rope.h"
+
+namespace vigil::model {
+namespace {
+
+using kernels::dense;
+using kernels::DType;
+using kernels::Matrix;
+
+// Qwen2.5-VL fixes both in code rather than in its configuration.
+constexpr float kNormEpsilon = 1e-6F;
+constexpr float kRopeTheta = 10000.0F;
+
+}  // namespace
+
+VisionPlan::VisionPlan(const VisionConfig& config, std::span<const PatchGrid> grids) {
+  const std::int64_t merge = config.spatial_merge_size;
+  const std::int64_t square = merge * merge;
+  const std::int64_t window = config.window_size / merge / config.patch_size;
+  const std::int64_t frequencies = config.head_dim() / 4;
+  std::vector<float> inverse_frequencies;
+  for (std::int64_t j = 0; j < frequencies; ++j) {
+    const float exponent = static_cast<float>(2 * j) / static_cast<float>(config.head_dim() / 2);
+    inverse_frequencies.push_back(1.0F / std::pow(kRopeTheta, exponent));
+  }
+
+  std::int64_t first_square = 0;
+  std::int64_t rows = 0;
+  window_bounds.push_back(0);
+  frame_bounds.push_back(0);
+  for (const PatchGrid& grid : grids) {
+    if (grid.t <= 0 || grid.h <= 0 || grid.w <= 0 || grid.h % merge != 0 || grid.w % merge != 0)
+      throw std::invalid_argument("vision tower: a grid of " + std::to_string(grid.h) + " x " + std::to_string(grid.w) +
+                                  " patches is no whole number of merged squares");
+    const std::int64_t height = grid.h / merge;
+    const std::int64_t width = grid.w / merge;
+    for (std::int64_t t = 0; t < grid.t; ++t, first_square += height * width) {
+      for (std::int64_t top = 0; top < height; top += window)
+        for (std::int64_t left = 0; left < width; left += window) {
+          for (std::int64_t y = top; y < std::min(top + window, height); ++y)
+            for (std::int64_t x = left; x < std::min(left + window, width); ++x) {
+              squares.push_back(static_cast<std::int32_t>(first_square + y * width + x));
+              for (std::int64_t patch = 0; patch < square; ++patch)
+                for (const std::int64_t at : {y * merge + patch / merge, x * merge + patch % merge})
+                  for (const float inverse : inverse_frequencies) {
+                    const float angle = static_cast<float>(at) * inverse;
+                    cos.push_back(std::cos(angle));
+                    sin.push_back(std::sin(angle));
+                  }
+              rows += square;
+            }
+          window_bounds.push_back(static_cast<std::int32_t>(rows));
+        }
+      frame_bounds.push_back(static_cast<std::int32_t>(rows));
+    }
+  }
+}
+
+VisionTower::VisionTower(const VisionConfig& config, Parameters& parameters)
+    : config_(config), compute_(parameters.compute()) {
+  const std::string prefix = "model.visual.";
+  const std::int64_t width = config.hidden_size;
+  const std::int64_t inner = config.intermediate_size;
+  if (config.hidden_act != "silu")
+    throw ModelError("config.json: the vision tower's activation \"" + config.hidden_act + "\" is not supported");
+  if (config.head_dim() % 4 != 0)
+    throw ModelError("config.json: vision heads of " + std::to_string(config.head_dim()) +
+                     " values cannot be split into rows and columns of rotary pairs");
+
+  patch_embed_ = parameters.folded(prefix + "patch_embed.proj.weight",
+                                   {width, config.in_channels, config.temporal_patch_size, config.patch_size, config.patch_size});
+  for (int i = 0; i < config.depth; ++i) {
+    const std::string block = prefix + "blocks." + std::to_string(i) + ".";
+    const auto& full = config.fullatt_block_indexes;
+    blocks_.push_back({
+        .norm1 = parameters.vector(block + "norm1.weight", width),
+        .norm2 = parameters.vector(block + "norm2.weight", width),
+        .qkv = parameters.matrix(block + "attn.qkv.weight", 3 * width, width),
+        .proj = parameters.matrix(block + "attn.proj.weight", width, width),
+        .gate = parameters.matrix(block + "mlp.gate_proj.weight", inner, width),
+        .up = parameters.matrix(block + "mlp.up_proj.weight", inner, width),
+        .down = parameters.matrix(block + "mlp.down_proj.weight", width, inner),
+        .qkv_bias = parameters.vector(block + "attn.qkv.bias", 3 * width),
+        .proj_bias = parameters.vector(block + "attn.proj.bias", width),
+        .gate_bias = parameters.vector(block + "mlp.gate_proj.bias", inner),
+        .up_bias = parameters.vector(block + "mlp.up_proj.bias", inner),
+        .down_bias = parameters.vector(block + "mlp.down_proj.bias", width),
+        .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
+    });
+  }
+  const std::int64_t merged = width * config.spatial_merge_size * config.spatial_merge_size;
+  merger_norm_ = parameters.vector(prefix + "merger.ln_q.weight", width);
+  merger_ = parameters.matrix(prefix + "merger.mlp.0.weight", merged, merged);
+  merger_bias_ = parameters.vector(prefix + "merger.mlp.0.bias", merged);
+  out_ = parameters.matrix(prefix + "merger.mlp.2.weight", config.out_hidden_size, merged);
+  out_bias_ = parameters.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
+}
+
+void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, std::span<const PatchGrid> grids,
+                         float* tokens) {
+  const VisionPlan plan(config_, grids);
+  const std::int64_t rows = plan.frame_bounds.back();
+  const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
+  const std::int64_t width = config_.hidden_size;
+  const std::int64_t head_dim = config_.head_dim();
+  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
+  if (patches.rows != rows || patches.cols != patch_values())
+    throw std::invalid_argument("vision tower: " + std::to_string(patches.rows) + " patches of " +
+                                std::to_string(patches.cols) + " values do not fill grids of " + std::to_string(rows) +
+                                " patches of " + std::to_string(patch_values()));
+  if (rows == 0) return;
+
+  const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
+    buffer.reserve(stream, static_cast<std::size_t>(count * cols) * kernels::size_of(dtype));
+    return dense(buffer.data(), dtype, count, cols);
+  };
+  const Matrix hidden = room(hidden_, DType::f32, rows, width);
+  const Matrix normed = room(normed_, compute_, rows, width);
+  const Matrix qkv = room(qkv_, compute_, rows, 3 * width);
+  const Matrix attended = room(attended_, compute_, rows, width);
+  const Matrix gate = room(gate_, compute_, rows, config_.intermediate_size);
+  const Matrix up = room(up_, compute_, rows, config_.intermediate_size);
+
+  const Matrix embedded = room(embedded_, DType::f32, rows, width);
+  kernels::linear(stream, patches, patch_embed_, embedded);
+  const std::int64_t square_values = square * width;
+  for (std::size_t i = 0; i < plan.squares.size(); ++i)
+    std::memcpy(hidden.row<float>(static_cast<std::int64_t>(i) * square), embedded.row<float>(plan.squares[i] * square),
+                static_cast<std::size_t>(square_values) * sizeof(float));
+
+  for (const Block& block : blocks_) {
+    kernels::rms_norm(stream, hidden, block.norm1.data(), kNormEpsilon, normed);
+    kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias.data()});
+    const Matrix query = qkv.columns(0, width);
+    const Matrix key = qkv.columns(width, width);
+    kernels::rope(stream, query, head_dim, plan.cos.data(), plan.sin.data());
+    kernels::rope(stream, key, head_dim, plan.cos.data(), plan.sin.data());
+    kernels::segment_attention(stream, query, key, qkv.columns(2 * width, width),
+                               block.whole_frame ? plan.frame_bounds : plan.window_bounds, head_dim, scale, attended);
+    kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias.data(), .accumulate = true});
+
+    kernels::rms_norm(stream, hidden, block.norm2.data(), kNormEpsilon, normed);
+    kernels::linear(stream, normed, block.up, up, {.bias = block.up_bias.data()});
+    kernels::linear(stream, normed, block.gate, gate,
+                    {.bias = block.gate_bias.data(), .activation = kernels::Activation::silu, .multiply = up});
+    kernels::linear(stream, gate, block.down, hidden, {.bias = block.down_bias.data(), .accumulate = true});
+  }
+
+  kernels::rms_norm(stream, hidden, merger_norm_.data(), kNormEpsilon, normed);
+  const std::int64_t merged_rows = rows / square;
+  const Matrix merged = room(merged_, compute_, merged_rows, square_values);
+  kernels::linear(stream, dense(normed_.data(), compute_, merged_rows, square_values), merger_, merged,
+                  {.bias = merger_bias_.data(), .activation = kernels::Activation::gelu});
+  const Matrix made = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
+  kernels::linear(stream, merged, out_, made, {.bias = out_bias_.data()});
+  for (std::size_t i = 0; i < plan.squares.size(); ++i)
+    std::memcpy(tokens + plan.squares[i] * std::int64_t{config_.out_hidden_size}, made.row<float>(static_cast<std::int64_t>(i)),
+                static_cast<std::size_t>(config_.out_hidden_size) * sizeof(float));
+}
+
+}  // namespace vigil::model
