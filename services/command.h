@@ -22,6 +22,8 @@ class UsageError : public std::runtime_error {
 void add_ask(CLI::App& root, Invocation& chosen);
 void add_inspect(CLI::App& root, Invocation& chosen);
 void add_model(CLI::App& root, Invocation& chosen);
+/// A part of `vigil model`.
+void add_model_check(CLI::App& model, Invocation& chosen);
 void add_bench(CLI::App& root, Invocation& chosen);
 void add_run(CLI::App& root, Invocation& chosen);
 void add_watch(CLI::App& root, Invocation& chosen);

@@ -1,10 +1,26 @@
+#include <unistd.h>
+
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 
 #include "services/command.h"
 
+namespace {
+
+/// OpenMP's threads spin at barriers by default, which stalls every matrix product while another process or a decoder wants the core: measured
+/// 10 times slower beside one busy process, and no faster alone. The runtime reads its environment before main, hence the second start.
+void wait_passively(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::execv("/proc/self/exe", argv);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace vigil::services;
+  wait_passively(argv);
   CLI::App root{
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "
       "topic when it happens."};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "kernels/linear/linear.h"
 #include "kernels/rms_norm/rms_norm.h"
@@ -49,35 +50,35 @@ void compact_rows(std::byte* data, std::size_t row_bytes, std::span<const std::i
 
 }  // namespace
 
-Decoder::Decoder(const TextConfig& config, Parameters& parameters)
-    : config_(config), compute_(parameters.compute()), rope_(config) {
+Decoder::Decoder(const TextConfig& config, Parameters parameters)
+    : config_(config), parameters_(std::move(parameters)), rope_(config) {
   const std::int64_t hidden = config.hidden_size;
   const std::int64_t q_width = std::int64_t{config.num_attention_heads} * config.head_dim;
   const std::int64_t kv_width = std::int64_t{config.num_key_value_heads} * config.head_dim;
   const std::string prefix = kPrefix;
 
-  embeddings_ = &parameters.tensor(prefix + "embed_tokens.weight", {config.vocab_size, hidden});
+  embeddings_ = &parameters_.tensor(prefix + "embed_tokens.weight", {config.vocab_size, hidden});
   for (int i = 0; i < config.num_hidden_layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
     const std::string attention = layer + "self_attn.";
     const std::string mlp = layer + "mlp.";
     layers_.push_back({
-        .input_norm = parameters.vector(layer + "input_layernorm.weight", hidden),
-        .attention_norm = parameters.vector(layer + "post_attention_layernorm.weight", hidden),
-        .q = parameters.matrix(attention + "q_proj.weight", q_width, hidden),
-        .k = parameters.matrix(attention + "k_proj.weight", kv_width, hidden),
-        .v = parameters.matrix(attention + "v_proj.weight", kv_width, hidden),
-        .o = parameters.matrix(attention + "o_proj.weight", hidden, q_width),
-        .gate = parameters.matrix(mlp + "gate_proj.weight", config.intermediate_size, hidden),
-        .up = parameters.matrix(mlp + "up_proj.weight", config.intermediate_size, hidden),
-        .down = parameters.matrix(mlp + "down_proj.weight", hidden, config.intermediate_size),
-        .q_bias = parameters.vector(attention + "q_proj.bias", q_width),
-        .k_bias = parameters.vector(attention + "k_proj.bias", kv_width),
-        .v_bias = parameters.vector(attention + "v_proj.bias", kv_width),
+        .input_norm = parameters_.vector(layer + "input_layernorm.weight", hidden),
+        .attention_norm = parameters_.vector(layer + "post_attention_layernorm.weight", hidden),
+        .q = parameters_.matrix(attention + "q_proj.weight", q_width, hidden),
+        .k = parameters_.matrix(attention + "k_proj.weight", kv_width, hidden),
+        .v = parameters_.matrix(attention + "v_proj.weight", kv_width, hidden),
+        .o = parameters_.matrix(attention + "o_proj.weight", hidden, q_width),
+        .gate = parameters_.matrix(mlp + "gate_proj.weight", config.intermediate_size, hidden),
+        .up = parameters_.matrix(mlp + "up_proj.weight", config.intermediate_size, hidden),
+        .down = parameters_.matrix(mlp + "down_proj.weight", hidden, config.intermediate_size),
+        .q_bias = parameters_.vector(attention + "q_proj.bias", q_width),
+        .k_bias = parameters_.vector(attention + "k_proj.bias", kv_width),
+        .v_bias = parameters_.vector(attention + "v_proj.bias", kv_width),
     });
   }
-  norm_ = parameters.vector(prefix + "norm.weight", hidden);
-  head_ = parameters.matrix(config.tie_word_embeddings ? prefix + "embed_tokens.weight" : "lm_head.weight",
+  norm_ = parameters_.vector(prefix + "norm.weight", hidden);
+  head_ = parameters_.matrix(config.tie_word_embeddings ? prefix + "embed_tokens.weight" : "lm_head.weight",
                             config.vocab_size, hidden);
 }
 
@@ -115,8 +116,8 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
   rope_.angles(pass.positions, cos_.data(), sin_.data());
 
   const auto room = [&](kernels::Buffer& buffer, std::int64_t cols) {
-    buffer.reserve(stream, static_cast<std::size_t>(rows * cols) * kernels::size_of(compute_));
-    return dense(buffer.data(), compute_, rows, cols);
+    buffer.reserve(stream, static_cast<std::size_t>(rows * cols) * kernels::size_of(compute()));
+    return dense(buffer.data(), compute(), rows, cols);
   };
   Matrix normed = room(normed_, hidden_size);
   Matrix query = room(query_, q_width);
@@ -143,7 +144,7 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
       const auto wanted = static_cast<std::int64_t>(pass.outputs.size());
       if (wanted == 0) return;
       compact_rows(reinterpret_cast<std::byte*>(pass.hidden), static_cast<std::size_t>(hidden_size) * 4, pass.outputs);
-      compact_rows(normed_.data(), static_cast<std::size_t>(hidden_size) * kernels::size_of(compute_), pass.outputs);
+      compact_rows(normed_.data(), static_cast<std::size_t>(hidden_size) * kernels::size_of(compute()), pass.outputs);
       compact_rows(reinterpret_cast<std::byte*>(cos_.data()), static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
       compact_rows(reinterpret_cast<std::byte*>(sin_.data()), static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
       for (Matrix* matrix : {&normed, &query, &attended, &gate, &up, &hidden}) matrix->rows = wanted;
@@ -163,8 +164,8 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
 }
 
 void Decoder::logits(kernels::Stream& stream, const float* hidden, std::int64_t rows, float* logits) {
-  normed_.reserve(stream, static_cast<std::size_t>(rows * config_.hidden_size) * kernels::size_of(compute_));
-  const Matrix normed = dense(normed_.data(), compute_, rows, config_.hidden_size);
+  normed_.reserve(stream, static_cast<std::size_t>(rows * config_.hidden_size) * kernels::size_of(compute()));
+  const Matrix normed = dense(normed_.data(), compute(), rows, config_.hidden_size);
   kernels::rms_norm(stream, dense(hidden, DType::f32, rows, config_.hidden_size), norm_.data(), config_.rms_norm_eps, normed);
   kernels::linear(stream, normed, head_, dense(logits, DType::f32, rows, config_.vocab_size));
 }

@@ -15,14 +15,16 @@
 
 namespace vigil::model {
 
-/// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights have to outlive it.
+/// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights behind the parameters have to outlive it.
 /// Not thread-safe: it keeps working memory. One owner (an actor) at a time.
 class Decoder {
  public:
   /// Throws ModelError for a missing tensor or a wrong shape.
-  Decoder(const TextConfig& config, Parameters& parameters);
+  Decoder(const TextConfig& config, Parameters parameters);
 
   const TextConfig& config() const { return config_; }
+  /// The type of keys, values and activations.
+  kernels::DType compute() const { return parameters_.compute(); }
 
   /// The embeddings of tokens, f32 [tokens, hidden_size], dense. Throws std::invalid_argument for an id outside of the vocabulary.
   void embed(std::span<const std::int32_t> tokens, float* to) const;
@@ -54,7 +56,7 @@ class Decoder {
   };
 
   TextConfig config_;
-  kernels::DType compute_;
+  Parameters parameters_;
   kernels::ConstMatrix head_;
   const TensorView* embeddings_;
   std::vector<Layer> layers_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "engine/model/error.h"
 #include "kernels/attention/attention.h"
@@ -68,8 +69,8 @@ VisionPlan::VisionPlan(const VisionConfig& config, std::span<const PatchGrid> gr
   }
 }
 
-VisionTower::VisionTower(const VisionConfig& config, Parameters& parameters)
-    : config_(config), compute_(parameters.compute()) {
+VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
+    : config_(config), parameters_(std::move(parameters)) {
   const std::string prefix = "model.visual.";
   const std::int64_t width = config.hidden_size;
   const std::int64_t inner = config.intermediate_size;
@@ -79,33 +80,33 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters& parameters)
     throw ModelError("config.json: vision heads of " + std::to_string(config.head_dim()) +
                      " values cannot be split into rows and columns of rotary pairs");
 
-  patch_embed_ = parameters.folded(prefix + "patch_embed.proj.weight",
+  patch_embed_ = parameters_.folded(prefix + "patch_embed.proj.weight",
                                    {width, config.in_channels, config.temporal_patch_size, config.patch_size, config.patch_size});
   for (int i = 0; i < config.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     const auto& full = config.fullatt_block_indexes;
     blocks_.push_back({
-        .norm1 = parameters.vector(block + "norm1.weight", width),
-        .norm2 = parameters.vector(block + "norm2.weight", width),
-        .qkv = parameters.matrix(block + "attn.qkv.weight", 3 * width, width),
-        .proj = parameters.matrix(block + "attn.proj.weight", width, width),
-        .gate = parameters.matrix(block + "mlp.gate_proj.weight", inner, width),
-        .up = parameters.matrix(block + "mlp.up_proj.weight", inner, width),
-        .down = parameters.matrix(block + "mlp.down_proj.weight", width, inner),
-        .qkv_bias = parameters.vector(block + "attn.qkv.bias", 3 * width),
-        .proj_bias = parameters.vector(block + "attn.proj.bias", width),
-        .gate_bias = parameters.vector(block + "mlp.gate_proj.bias", inner),
-        .up_bias = parameters.vector(block + "mlp.up_proj.bias", inner),
-        .down_bias = parameters.vector(block + "mlp.down_proj.bias", width),
+        .norm1 = parameters_.vector(block + "norm1.weight", width),
+        .norm2 = parameters_.vector(block + "norm2.weight", width),
+        .qkv = parameters_.matrix(block + "attn.qkv.weight", 3 * width, width),
+        .proj = parameters_.matrix(block + "attn.proj.weight", width, width),
+        .gate = parameters_.matrix(block + "mlp.gate_proj.weight", inner, width),
+        .up = parameters_.matrix(block + "mlp.up_proj.weight", inner, width),
+        .down = parameters_.matrix(block + "mlp.down_proj.weight", width, inner),
+        .qkv_bias = parameters_.vector(block + "attn.qkv.bias", 3 * width),
+        .proj_bias = parameters_.vector(block + "attn.proj.bias", width),
+        .gate_bias = parameters_.vector(block + "mlp.gate_proj.bias", inner),
+        .up_bias = parameters_.vector(block + "mlp.up_proj.bias", inner),
+        .down_bias = parameters_.vector(block + "mlp.down_proj.bias", width),
         .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
     });
   }
   const std::int64_t merged = width * config.spatial_merge_size * config.spatial_merge_size;
-  merger_norm_ = parameters.vector(prefix + "merger.ln_q.weight", width);
-  merger_ = parameters.matrix(prefix + "merger.mlp.0.weight", merged, merged);
-  merger_bias_ = parameters.vector(prefix + "merger.mlp.0.bias", merged);
-  out_ = parameters.matrix(prefix + "merger.mlp.2.weight", config.out_hidden_size, merged);
-  out_bias_ = parameters.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
+  merger_norm_ = parameters_.vector(prefix + "merger.ln_q.weight", width);
+  merger_ = parameters_.matrix(prefix + "merger.mlp.0.weight", merged, merged);
+  merger_bias_ = parameters_.vector(prefix + "merger.mlp.0.bias", merged);
+  out_ = parameters_.matrix(prefix + "merger.mlp.2.weight", config.out_hidden_size, merged);
+  out_bias_ = parameters_.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
 }
 
 void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, std::span<const PatchGrid> grids,
@@ -127,11 +128,11 @@ void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, 
     return dense(buffer.data(), dtype, count, cols);
   };
   const Matrix hidden = room(hidden_, DType::f32, rows, width);
-  const Matrix normed = room(normed_, compute_, rows, width);
-  const Matrix qkv = room(qkv_, compute_, rows, 3 * width);
-  const Matrix attended = room(attended_, compute_, rows, width);
-  const Matrix gate = room(gate_, compute_, rows, config_.intermediate_size);
-  const Matrix up = room(up_, compute_, rows, config_.intermediate_size);
+  const Matrix normed = room(normed_, compute(), rows, width);
+  const Matrix qkv = room(qkv_, compute(), rows, 3 * width);
+  const Matrix attended = room(attended_, compute(), rows, width);
+  const Matrix gate = room(gate_, compute(), rows, config_.intermediate_size);
+  const Matrix up = room(up_, compute(), rows, config_.intermediate_size);
 
   const Matrix embedded = room(embedded_, DType::f32, rows, width);
   kernels::linear(stream, patches, patch_embed_, embedded);
@@ -160,8 +161,8 @@ void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, 
 
   kernels::rms_norm(stream, hidden, merger_norm_.data(), kNormEpsilon, normed);
   const std::int64_t merged_rows = rows / square;
-  const Matrix merged = room(merged_, compute_, merged_rows, square_values);
-  kernels::linear(stream, dense(normed_.data(), compute_, merged_rows, square_values), merger_, merged,
+  const Matrix merged = room(merged_, compute(), merged_rows, square_values);
+  kernels::linear(stream, dense(normed_.data(), compute(), merged_rows, square_values), merger_, merged,
                   {.bias = merger_bias_.data(), .activation = kernels::Activation::gelu});
   const Matrix made = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
   kernels::linear(stream, merged, out_, made, {.bias = out_bias_.data()});

@@ -36,16 +36,16 @@ struct VisionPlan {
   VisionPlan(const VisionConfig& config, std::span<const PatchGrid> grids);
 };
 
-/// The weights have to outlive it. Not thread-safe: it keeps working memory. One owner (an actor) at a time.
+/// The weights behind the parameters have to outlive it. Not thread-safe: it keeps working memory. One owner (an actor) at a time.
 class VisionTower {
  public:
   /// Throws ModelError for a missing tensor, a wrong shape, or an activation that it does not have.
-  VisionTower(const VisionConfig& config, Parameters& parameters);
+  VisionTower(const VisionConfig& config, Parameters parameters);
 
   const VisionConfig& config() const { return config_; }
   /// Values of a patch: in_channels * temporal_patch_size * patch_size².
   std::int64_t patch_values() const { return patch_embed_.cols; }
-  kernels::DType compute() const { return compute_; }
+  kernels::DType compute() const { return parameters_.compute(); }
 
   /// Encodes pictures of any number and size in one pass; frames do not see each other.
   /// patches: the type of computation, [sum of patches(), patch_values()]; tokens: f32 [sum of patches() / spatial_merge_size², out_hidden_size],
@@ -61,7 +61,7 @@ class VisionTower {
   };
 
   VisionConfig config_;
-  kernels::DType compute_;
+  Parameters parameters_;
   kernels::ConstMatrix patch_embed_;
   std::vector<Block> blocks_;
   std::vector<float> merger_norm_, merger_bias_, out_bias_;

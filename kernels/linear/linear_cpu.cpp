@@ -25,12 +25,18 @@ void check(ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& option
     fail("the gate has another shape or type than the output");
 }
 
+/// Threads for a product: one where waking the others costs more than they save, as in decoding with a small model.
+int threads_for(const Stream& stream, ConstMatrix x, ConstMatrix w) {
+  constexpr std::int64_t kWorthSharing = 2'000'000;  // multiply-adds; some 10 us on one core
+  return x.rows * x.cols * w.rows < kWorthSharing ? 1 : stream.threads();
+}
+
 }  // namespace
 
 void linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options) {
   check(x, w, out, options);
   if (x.rows == 0 || w.rows == 0) return;
-  omp_set_num_threads(stream.threads());  // of the calling thread only
+  omp_set_num_threads(threads_for(stream, x, w));  // of the calling thread only
   const bool multiply = options.multiply.data != nullptr;
   const onednn::ProductKey key{.m = x.rows,
                                .n = w.rows,

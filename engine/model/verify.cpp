@@ -1,0 +1,215 @@
+#include "engine/model/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "engine/kv/view.h"
+#include "engine/model/decoder.h"
+#include "engine/model/error.h"
+#include "engine/model/vision_tower.h"
+
+namespace vigil::model {
+namespace {
+
+using kernels::DType;
+
+/// |a - b| / |b|
+double relative_error(std::span<const float> a, std::span<const float> b) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+    norm += double{b[i]} * b[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+double root_mean_square(std::span<const float> values) {
+  const double squares = std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+/// Values in the type of computation.
+kernels::Buffer to_compute(const kernels::Stream& stream, std::span<const float> values, DType compute) {
+  kernels::Buffer buffer(stream, values.size() * kernels::size_of(compute));
+  if (compute == DType::f32) {
+    std::memcpy(buffer.data(), values.data(), values.size_bytes());
+  } else {
+    std::transform(values.begin(), values.end(), buffer.as<kernels::bf16>(), kernels::to_bf16);
+  }
+  return buffer;
+}
+
+class CaseRun {
+ public:
+  CaseRun(const ModelFolder& folder, const GoldenCase& golden, kernels::Stream& stream, const VerifyOptions& options)
+      : config_(folder.config), golden_(golden), stream_(stream), options_(options) {
+    const TextConfig& text = config_.text;
+    if (golden.logits.cols != text.vocab_size || golden.hidden.cols != text.hidden_size)
+      throw ModelError("the golden case \"" + golden.name + "\" has a vocabulary of " + std::to_string(golden.logits.cols) +
+                       " and a width of " + std::to_string(golden.hidden.cols) + ", " + folder.path.string() + " has " +
+                       std::to_string(text.vocab_size) + " and " + std::to_string(text.hidden_size));
+  }
+
+  std::vector<VerifiedPart> run(VisionTower& vision, Decoder& decoder) {
+    const auto hidden_size = static_cast<std::size_t>(config_.text.hidden_size);
+    std::vector<float> embeddings(golden_.input_ids.size() * hidden_size);
+    decoder.embed(golden_.input_ids, embeddings.data());
+    if (golden_.kind != GoldenCase::Kind::text) {
+      const std::vector<float> tokens = encode(vision);
+      place_visual_tokens(tokens, embeddings);
+    }
+    check_positions();
+    decode(decoder, embeddings);
+    return std::move(parts_);
+  }
+
+ private:
+  double limit() const { return options_.compute == DType::f32 ? 1e-3 : 2e-2; }
+
+  void add(const char* part, double error, double limit, double transformers_bf16, int equal_tokens = -1) {
+    parts_.push_back({golden_.name, part, error, limit, transformers_bf16, equal_tokens});
+  }
+
+  std::vector<float> encode(VisionTower& vision) {
+    const PatchGrid grid{golden_.grid[0], golden_.grid[1], golden_.grid[2]};
+    const auto width = static_cast<std::size_t>(config_.vision.out_hidden_size);
+    const std::int64_t square = std::int64_t{config_.vision.spatial_merge_size} * config_.vision.spatial_merge_size;
+    std::vector<float> tokens(static_cast<std::size_t>(grid.patches() / square) * width);
+    const kernels::Buffer patches = to_compute(stream_, golden_.pixel_values.values, options_.compute);
+    vision.encode(stream_,
+                  kernels::dense(static_cast<const void*>(patches.data()), options_.compute, golden_.pixel_values.rows,
+                                 golden_.pixel_values.cols),
+                  std::span(&grid, 1), tokens.data());
+    std::vector<float> compared;
+    for (const std::int32_t row : golden_.vision_rows) {
+      const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * width);
+      compared.insert(compared.end(), first, first + static_cast<std::ptrdiff_t>(width));
+    }
+    add("vision", relative_error(compared, golden_.vision_embeddings.values), limit(), golden_.vision_bf16_error);
+    return tokens;
+  }
+
+  void place_visual_tokens(const std::vector<float>& tokens, std::vector<float>& embeddings) const {
+    const std::int32_t placeholder =
+        golden_.kind == GoldenCase::Kind::image ? config_.image_token_id : config_.video_token_id;
+    const auto width = static_cast<std::size_t>(config_.text.hidden_size);
+    const auto places = std::count(golden_.input_ids.begin(), golden_.input_ids.end(), placeholder);
+    if (static_cast<std::size_t>(places) * width != tokens.size())
+      throw ModelError("the golden case \"" + golden_.name + "\" has " + std::to_string(places) + " placeholders for " +
+                       std::to_string(tokens.size() / width) + " visual tokens");
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < golden_.input_ids.size(); ++i)
+      if (golden_.input_ids[i] == placeholder)
+        std::memcpy(embeddings.data() + i * width, tokens.data() + width * next++, width * sizeof(float));
+  }
+
+  void check_positions() {
+    const std::int32_t placeholder =
+        golden_.kind == GoldenCase::Kind::image ? config_.image_token_id : config_.video_token_id;
+    PositionBuilder builder;
+    const auto& ids = golden_.input_ids;
+    for (std::size_t i = 0; i < ids.size();) {
+      if (golden_.kind != GoldenCase::Kind::text && ids[i] == placeholder) {
+        const std::int64_t merge = config_.vision.spatial_merge_size;
+        builder.grid(golden_.grid[0], golden_.grid[1] / merge, golden_.grid[2] / merge,
+                     golden_.kind == GoldenCase::Kind::video ? time_interval(config_.vision, golden_.seconds_per_grid) : 1);
+        i = builder.positions().size();
+      } else {
+        builder.text(1);
+        ++i;
+      }
+    }
+    positions_ = builder.positions();
+    next_position_ = builder.next();
+    int different = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (i >= positions_.size() ||
+          positions_[i] != Position{golden_.position_ids[0][i], golden_.position_ids[1][i], golden_.position_ids[2][i]})
+        ++different;
+    add("positions", different, 0, -1);
+  }
+
+  void decode(Decoder& decoder, std::vector<float>& embeddings) {
+    const auto hidden_size = static_cast<std::size_t>(config_.text.hidden_size);
+    const auto vocabulary = static_cast<std::size_t>(config_.text.vocab_size);
+    const auto prompt = static_cast<std::int64_t>(golden_.input_ids.size());
+    const auto steps = static_cast<std::int64_t>(golden_.greedy_tokens.size());
+    const kv::PageLayout layout{config_.text.num_hidden_layers, config_.text.num_key_value_heads, config_.text.head_dim,
+                                options_.page_tokens, options_.compute};
+    kv::PagePool pages(stream_, layout, (prompt + steps) / options_.page_tokens + 1);
+    kv::View view(pages);
+    view.append(prompt);
+
+    std::vector<std::int32_t> own(static_cast<std::size_t>(prompt));
+    std::iota(own.begin(), own.end(), 0);
+    std::vector<float> logits(golden_.rows.size() * vocabulary);
+    std::size_t found = 0;
+    for (std::int64_t begin = 0; begin < prompt; begin += options_.chunk) {
+      const std::int64_t end = std::min(begin + options_.chunk, prompt);
+      std::vector<std::int32_t> outputs;
+      for (const std::int32_t row : golden_.rows)
+        if (row >= begin && row < end) outputs.push_back(row - static_cast<std::int32_t>(begin));
+      const auto first = static_cast<std::size_t>(begin);
+      const auto count = static_cast<std::size_t>(end - begin);
+      const kernels::AttentionSegment segment{view.slots().first(static_cast<std::size_t>(end)),
+                                              std::span(own).subspan(first, count), 0};
+      float* hidden = embeddings.data() + first * hidden_size;
+      decoder.forward(stream_, {hidden, std::span(positions_).subspan(first, count), std::span(&segment, 1), outputs}, pages);
+      decoder.logits(stream_, hidden, static_cast<std::int64_t>(outputs.size()), logits.data() + found * vocabulary);
+      found += outputs.size();
+    }
+    add("logits", relative_error(logits, golden_.logits.values), limit(), golden_.logits_bf16_error);
+
+    // Along the file's tokens, so that one near tie does not send all later steps another way.
+    std::vector<float> step(logits.end() - static_cast<std::ptrdiff_t>(vocabulary), logits.end());
+    std::vector<float> hidden(hidden_size);
+    double shortfall = 0;
+    int equal = 0;
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const std::int32_t token = golden_.greedy_tokens[static_cast<std::size_t>(i)];
+      const auto best = std::max_element(step.begin(), step.end());
+      if (best - step.begin() == token) ++equal;
+      shortfall = std::max(shortfall, (*best - step[static_cast<std::size_t>(token)]) / root_mean_square(step));
+      view.append(1);
+      decoder.embed({&token, 1}, hidden.data());
+      const auto at = static_cast<std::int32_t>(prompt + i);
+      const std::int32_t moved = next_position_ + static_cast<std::int32_t>(i);
+      const Position position{moved, moved, moved};
+      const kernels::AttentionSegment segment{view.slots(), std::span(&at, 1), 0};
+      const std::int32_t only = 0;
+      decoder.forward(stream_, {hidden.data(), std::span(&position, 1), std::span(&segment, 1), std::span(&only, 1)}, pages);
+      decoder.logits(stream_, hidden.data(), 1, step.data());
+    }
+    // Two logits that are each off by the limit may change places if they are as close as that.
+    add("greedy", shortfall, options_.compute == DType::f32 ? 1e-3 : 5 * limit(), -1, equal);
+  }
+
+  const ModelConfig& config_;
+  const GoldenCase& golden_;
+  kernels::Stream& stream_;
+  const VerifyOptions& options_;
+  std::vector<Position> positions_;
+  std::int32_t next_position_ = 0;
+  std::vector<VerifiedPart> parts_;
+};
+
+}  // namespace
+
+std::vector<VerifiedPart> verify(const ModelFolder& folder, const GoldenFile& golden, kernels::Stream& stream,
+                                 const VerifyOptions& options) {
+  VisionTower vision(folder.config.vision, Parameters(folder.weights, stream, options.compute));
+  Decoder decoder(folder.config.text, Parameters(folder.weights, stream, options.compute));
+  std::vector<VerifiedPart> parts;
+  for (const GoldenCase& golden_case : golden.cases) {
+    std::vector<VerifiedPart> of_case = CaseRun(folder, golden_case, stream, options).run(vision, decoder);
+    parts.insert(parts.end(), of_case.begin(), of_case.end());
+  }
+  return parts;
+}
+
+}  // namespace vigil::model
