@@ -1,4 +1,5 @@
-// The one interface between Vigil and FFmpeg: open a source, decode it once and in order, hand out sampled frames.
+// The one interface between Vigil and FFmpeg: open a source, decode it once and in order, hand out sampled
+// frames.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace vigil::media {
 
-/// What went wrong with a source, as one line: the source's name (credentials removed) and FFmpeg's own reason.
+/// What went wrong with a source, as one line: the source's name (credentials removed) and FFmpeg's own
+/// reason.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -54,7 +56,8 @@ struct SampledFrame {
 using SizePolicy = std::function<Size(Size source)>;
 
 struct ReadOptions {
-  /// Samples a second. Sample k is the frame shown at `from + k / fps`; a rate above the source's yields every frame once.
+  /// Samples a second. Sample k is the frame shown at `from + k / fps`; a rate above the source's yields
+  /// every frame once.
   double fps = 2.0;
   /// Only frames with `from <= seconds < to` are sampled.
   double from = 0;
@@ -82,7 +85,8 @@ struct SourceInfo {
   bool exports_motion = false;
 };
 
-/// What happened so far. `damaged_packets` counts packets that the demuxer or decoder rejected and that were passed over.
+/// What happened so far. `damaged_packets` counts packets that the demuxer or decoder rejected and that were
+/// passed over.
 struct ReadStats {
   std::uint64_t packets = 0;
   std::uint64_t damaged_packets = 0;
@@ -90,7 +94,8 @@ struct ReadStats {
   std::uint64_t sampled_frames = 0;
   std::uint64_t timestamp_jumps = 0;
   std::uint64_t size_changes = 0;
-  /// FFmpeg's reason for the last damaged packet, or for an end before the announced one; empty when there was none.
+  /// FFmpeg's reason for the last damaged packet, or for an end before the announced one; empty when there
+  /// was none.
   std::string last_damage;
 };
 
@@ -104,8 +109,8 @@ class VideoReader {
 
   virtual const SourceInfo& info() const = 0;
 
-  /// The next sample, or nothing at the end of the source. Damage is counted and passed over; throws `Error` if the
-  /// source ends without a single decodable frame.
+  /// The next sample, or nothing at the end of the source. Damage is counted and passed over; throws `Error`
+  /// if the source ends without a single decodable frame.
   virtual std::optional<SampledFrame> next() = 0;
 
   virtual const ReadStats& stats() const = 0;

@@ -13,7 +13,8 @@ struct MotionVector {
   std::int16_t y = 0;
   std::uint8_t width = 0;
   std::uint8_t height = 0;
-  /// Frames back (negative) or forward (positive) to the reference, as far as the codec tells; only the sign is reliable.
+  /// Frames back (negative) or forward (positive) to the reference, as far as the codec tells; only the sign
+  /// is reliable.
   std::int8_t reference = 0;
   /// Displacement from the block to its reference, in units of 1 / `scale` pixel.
   std::int32_t dx = 0;
@@ -34,7 +35,8 @@ struct FrameMotion {
 
 /// The motion of all frames decoded since the previous sample, in order of presentation.
 struct MotionField {
-  /// False if this codec's decoder exports no vectors (then `frames` have none): absence of motion is not known.
+  /// False if this codec's decoder exports no vectors (then `frames` have none): absence of motion is not
+  /// known.
   bool available = false;
   /// Size of the decoded frames that the vectors refer to, in pixels.
   int width = 0;

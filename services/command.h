@@ -1,9 +1,10 @@
 // The tree of commands: each command parses into an invocation, which `main` runs after parsing succeeded.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <stdexcept>
+
+#include <CLI/CLI.hpp>
 
 namespace vigil::services {
 

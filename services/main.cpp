@@ -1,15 +1,16 @@
-#include <unistd.h>
-
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+
+#include <unistd.h>
 
 #include "services/command.h"
 
 namespace {
 
-/// OpenMP's threads spin at barriers by default, which stalls every matrix product while another process or a decoder wants the core: measured
-/// 10 times slower beside one busy process, and no faster alone. The runtime reads its environment before main, hence the second start.
+/// OpenMP's threads spin at barriers by default, which stalls every matrix product while another process or a
+/// decoder wants the core: measured 10 times slower beside one busy process, and no faster alone. The runtime
+/// reads its environment before main, hence the second start.
 void wait_passively(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   ::setenv("OMP_WAIT_POLICY", "passive", 1);

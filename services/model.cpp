@@ -1,9 +1,10 @@
 // vigil model: what a folder holds, and whether it computes what transformers computes.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "engine/model/golden.h"
 #include "engine/model/model_folder.h"
@@ -22,12 +23,13 @@ struct VerifyArguments {
 };
 
 void print_table(kernels::DType compute, const std::vector<model::VerifiedPart>& parts) {
-  std::printf("%-5s %-10s %-14s %10s %10s %18s  %s\n", "type", "case", "part", "error", "limit", "transformers bf16", "");
+  std::printf("%-5s %-10s %-14s %10s %10s %18s  %s\n", "type", "case", "part", "error", "limit",
+              "transformers bf16", "");
   for (const model::VerifiedPart& part : parts) {
     std::string note = part.passed() ? "ok" : "FAILED";
     if (part.equal_tokens >= 0) note += ", " + std::to_string(part.equal_tokens) + " of 64 tokens equal";
-    std::printf("%-5s %-10s %-14s %10.2e %10.2e ", kernels::name_of(compute), part.case_name.c_str(), part.part.c_str(),
-                part.error, part.limit);
+    std::printf("%-5s %-10s %-14s %10.2e %10.2e ", kernels::name_of(compute), part.case_name.c_str(),
+                part.part.c_str(), part.error, part.limit);
     if (part.transformers_bf16 >= 0) {
       std::printf("%18.2e", part.transformers_bf16);
     } else {
@@ -38,8 +40,12 @@ void print_table(kernels::DType compute, const std::vector<model::VerifiedPart>&
 }
 
 nlohmann::json to_json(kernels::DType compute, const model::VerifiedPart& part) {
-  nlohmann::json json{{"dtype", kernels::name_of(compute)}, {"case", part.case_name}, {"part", part.part},
-                      {"error", part.error},                {"limit", part.limit},    {"passed", part.passed()}};
+  nlohmann::json json{{"dtype", kernels::name_of(compute)},
+                      {"case", part.case_name},
+                      {"part", part.part},
+                      {"error", part.error},
+                      {"limit", part.limit},
+                      {"passed", part.passed()}};
   if (part.transformers_bf16 >= 0) json["transformers_bf16_error"] = part.transformers_bf16;
   if (part.equal_tokens >= 0) json["equal_tokens"] = part.equal_tokens;
   return json;
@@ -72,7 +78,9 @@ int verify(const VerifyArguments& arguments) {
                             .dump(2)
                             .c_str());
   }
-  if (!passed) std::fprintf(stderr, "vigil: %s does not compute what %s says\n", arguments.folder.c_str(), arguments.golden.c_str());
+  if (!passed)
+    std::fprintf(stderr, "vigil: %s does not compute what %s says\n", arguments.folder.c_str(),
+                 arguments.golden.c_str());
   return passed ? kDone : kFailed;
 }
 
@@ -83,18 +91,27 @@ void add_model(CLI::App& root, Invocation& chosen) {
   model->require_subcommand(1);
   add_model_check(*model, chosen);
 
-  CLI::App* command = model->add_subcommand(
-      "verify",
-      "Compute what a golden file holds and print the largest error by part: preprocessing, vision tower, positions, logits, greedy tokens.\n"
-      "Golden files are made from Hugging Face transformers by tools/golden.py for any Qwen2.5-VL folder. Exit code 1 if a limit is passed.");
+  CLI::App* command =
+      model->add_subcommand("verify",
+                            "Compute what a golden file holds and print the largest error by part: "
+                            "preprocessing, vision tower, positions, logits, greedy tokens.\n"
+                            "Golden files are made from Hugging Face transformers by tools/golden.py for any "
+                            "Qwen2.5-VL folder. Exit code 1 if a limit is passed.");
   auto arguments = std::make_shared<VerifyArguments>();
-  command->add_option("DIR", arguments->folder, "The model folder: config.json, *.safetensors, ...")->required();
+  command->add_option("DIR", arguments->folder, "The model folder: config.json, *.safetensors, ...")
+      ->required();
   command->add_option("--golden", arguments->golden, "The golden file of this folder")->required();
-  command->add_option("--dtype", arguments->dtype, "Compute in this type: limits are 1e-3 in f32 and 2e-2 in bf16")
+  command
+      ->add_option("--dtype", arguments->dtype,
+                   "Compute in this type: limits are 1e-3 in f32 and 2e-2 in bf16")
       ->check(CLI::IsMember({"f32", "bf16", "both"}))
       ->capture_default_str();
-  command->add_option("--threads", arguments->threads, "Threads; 0: all processors")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--output", arguments->output, "How to print the result")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Threads; 0: all processors")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--output", arguments->output, "How to print the result")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->callback([&chosen, arguments] { chosen = [arguments] { return verify(*arguments); }; });
 }
 

@@ -18,16 +18,16 @@ struct PageLayout {
   int page_tokens = 64;
   kernels::DType dtype = kernels::DType::f32;
 
-  /// Elements of one page: [layers, 2, kv_heads, page_tokens, head_dim]. A page holds all layers of its tokens, so that it can leave
-  /// and come back as one piece.
-  std::int64_t page_elements() const {
-    return std::int64_t{2} * layers * kv_heads * page_tokens * head_dim;
+  /// Elements of one page: [layers, 2, kv_heads, page_tokens, head_dim]. A page holds all layers of its
+  /// tokens, so that it can leave and come back as one piece.
+  std::int64_t page_elements() const { return std::int64_t{2} * layers * kv_heads * page_tokens * head_dim; }
+  std::int64_t page_bytes() const {
+    return page_elements() * static_cast<std::int64_t>(kernels::size_of(dtype));
   }
-  std::int64_t page_bytes() const { return page_elements() * static_cast<std::int64_t>(kernels::size_of(dtype)); }
 };
 
-/// A fixed number of pages in one allocation. Pages are counted by reference: views that share a prefix share its pages.
-/// Not thread-safe: one owner (an actor) at a time.
+/// A fixed number of pages in one allocation. Pages are counted by reference: views that share a prefix share
+/// its pages. Not thread-safe: one owner (an actor) at a time.
 class PagePool {
  public:
   using PageId = std::int32_t;
@@ -39,7 +39,8 @@ class PagePool {
   std::int64_t pages() const { return static_cast<std::int64_t>(references_.size()); }
   std::int64_t free_pages() const { return static_cast<std::int64_t>(free_.size()); }
 
-  /// Takes `count` pages with one reference each, appended to `to`. False, and nothing changes, if there are too few.
+  /// Takes `count` pages with one reference each, appended to `to`. False, and nothing changes, if there are
+  /// too few.
   bool allocate(std::int64_t count, std::vector<PageId>& to);
   /// One more reference to a page in use.
   void retain(PageId page);

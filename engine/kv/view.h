@@ -10,8 +10,9 @@
 
 namespace vigil::kv {
 
-/// The live tokens of a window, a rule or a prompt. It appends at the back, forgets at the front, and can be forked: forks share what was there and
-/// go on in pages of their own. Holds references to its pages; the pool has to outlive it. Move-only, not thread-safe.
+/// The live tokens of a window, a rule or a prompt. It appends at the back, forgets at the front, and can be
+/// forked: forks share what was there and go on in pages of their own. Holds references to its pages; the
+/// pool has to outlive it. Move-only, not thread-safe.
 class View {
  public:
   explicit View(PagePool& pool) : pool_(&pool) {}
@@ -25,7 +26,8 @@ class View {
   std::span<const std::int32_t> slots() const { return slots_; }
   std::int64_t size() const { return static_cast<std::int64_t>(slots_.size()); }
 
-  /// Adds `count` tokens whose keys and values are still to be written. False, and nothing changes, if the pool has no room.
+  /// Adds `count` tokens whose keys and values are still to be written. False, and nothing changes, if the
+  /// pool has no room.
   bool append(std::int64_t count);
   /// Forgets all but the oldest `count` tokens. Pages that are left empty go back.
   void truncate(std::int64_t count);

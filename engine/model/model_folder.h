@@ -13,7 +13,8 @@
 
 namespace vigil::model {
 
-/// Everything that a folder says. Immutable, shared between threads; the weights stay mapped as long as it lives.
+/// Everything that a folder says. Immutable, shared between threads; the weights stay mapped as long as it
+/// lives.
 struct ModelFolder {
   std::filesystem::path path;
   ModelConfig config;
@@ -28,7 +29,8 @@ struct ModelFolder {
   static std::shared_ptr<const ModelFolder> open(const std::filesystem::path& path);
 };
 
-/// The type to compute in: the wanted one if given; else bf16 where the processor has products of bf16 and the weights are bf16, else f32.
+/// The type to compute in: the wanted one if given; else bf16 where the processor has products of bf16 and
+/// the weights are bf16, else f32.
 kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted);
 
 }  // namespace vigil::model

@@ -46,12 +46,14 @@ kernels::Buffer to_compute(const kernels::Stream& stream, std::span<const float>
 
 class CaseRun {
  public:
-  CaseRun(const ModelFolder& folder, const GoldenCase& golden, kernels::Stream& stream, const VerifyOptions& options)
+  CaseRun(const ModelFolder& folder, const GoldenCase& golden, kernels::Stream& stream,
+          const VerifyOptions& options)
       : config_(folder.config), golden_(golden), stream_(stream), options_(options) {
     const TextConfig& text = config_.text;
     if (golden.logits.cols != text.vocab_size || golden.hidden.cols != text.hidden_size)
-      throw ModelError("the golden case \"" + golden.name + "\" has a vocabulary of " + std::to_string(golden.logits.cols) +
-                       " and a width of " + std::to_string(golden.hidden.cols) + ", " + folder.path.string() + " has " +
+      throw ModelError("the golden case \"" + golden.name + "\" has a vocabulary of " +
+                       std::to_string(golden.logits.cols) + " and a width of " +
+                       std::to_string(golden.hidden.cols) + ", " + folder.path.string() + " has " +
                        std::to_string(text.vocab_size) + " and " + std::to_string(text.hidden_size));
   }
 
@@ -78,19 +80,21 @@ class CaseRun {
   std::vector<float> encode(VisionTower& vision) {
     const PatchGrid grid{golden_.grid[0], golden_.grid[1], golden_.grid[2]};
     const auto width = static_cast<std::size_t>(config_.vision.out_hidden_size);
-    const std::int64_t square = std::int64_t{config_.vision.spatial_merge_size} * config_.vision.spatial_merge_size;
+    const std::int64_t square =
+        std::int64_t{config_.vision.spatial_merge_size} * config_.vision.spatial_merge_size;
     std::vector<float> tokens(static_cast<std::size_t>(grid.patches() / square) * width);
     const kernels::Buffer patches = to_compute(stream_, golden_.pixel_values.values, options_.compute);
     vision.encode(stream_,
-                  kernels::dense(static_cast<const void*>(patches.data()), options_.compute, golden_.pixel_values.rows,
-                                 golden_.pixel_values.cols),
+                  kernels::dense(static_cast<const void*>(patches.data()), options_.compute,
+                                 golden_.pixel_values.rows, golden_.pixel_values.cols),
                   std::span(&grid, 1), tokens.data());
     std::vector<float> compared;
     for (const std::int32_t row : golden_.vision_rows) {
       const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * width);
       compared.insert(compared.end(), first, first + static_cast<std::ptrdiff_t>(width));
     }
-    add("vision", relative_error(compared, golden_.vision_embeddings.values), limit(), golden_.vision_bf16_error);
+    add("vision", relative_error(compared, golden_.vision_embeddings.values), limit(),
+        golden_.vision_bf16_error);
     return tokens;
   }
 
@@ -100,8 +104,8 @@ class CaseRun {
     const auto width = static_cast<std::size_t>(config_.text.hidden_size);
     const auto places = std::count(golden_.input_ids.begin(), golden_.input_ids.end(), placeholder);
     if (static_cast<std::size_t>(places) * width != tokens.size())
-      throw ModelError("the golden case \"" + golden_.name + "\" has " + std::to_string(places) + " placeholders for " +
-                       std::to_string(tokens.size() / width) + " visual tokens");
+      throw ModelError("the golden case \"" + golden_.name + "\" has " + std::to_string(places) +
+                       " placeholders for " + std::to_string(tokens.size() / width) + " visual tokens");
     std::size_t next = 0;
     for (std::size_t i = 0; i < golden_.input_ids.size(); ++i)
       if (golden_.input_ids[i] == placeholder)
@@ -117,7 +121,9 @@ class CaseRun {
       if (golden_.kind != GoldenCase::Kind::text && ids[i] == placeholder) {
         const std::int64_t merge = config_.vision.spatial_merge_size;
         builder.grid(golden_.grid[0], golden_.grid[1] / merge, golden_.grid[2] / merge,
-                     golden_.kind == GoldenCase::Kind::video ? time_interval(config_.vision, golden_.seconds_per_grid) : 1);
+                     golden_.kind == GoldenCase::Kind::video
+                         ? time_interval(config_.vision, golden_.seconds_per_grid)
+                         : 1);
         i = builder.positions().size();
       } else {
         builder.text(1);
@@ -129,7 +135,8 @@ class CaseRun {
     int different = 0;
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (i >= positions_.size() ||
-          positions_[i] != Position{golden_.position_ids[0][i], golden_.position_ids[1][i], golden_.position_ids[2][i]})
+          positions_[i] !=
+              Position{golden_.position_ids[0][i], golden_.position_ids[1][i], golden_.position_ids[2][i]})
         ++different;
     add("positions", different, 0, -1);
   }
@@ -139,8 +146,8 @@ class CaseRun {
     const auto vocabulary = static_cast<std::size_t>(config_.text.vocab_size);
     const auto prompt = static_cast<std::int64_t>(golden_.input_ids.size());
     const auto steps = static_cast<std::int64_t>(golden_.greedy_tokens.size());
-    const kv::PageLayout layout{config_.text.num_hidden_layers, config_.text.num_key_value_heads, config_.text.head_dim,
-                                options_.page_tokens, options_.compute};
+    const kv::PageLayout layout{config_.text.num_hidden_layers, config_.text.num_key_value_heads,
+                                config_.text.head_dim, options_.page_tokens, options_.compute};
     kv::PagePool pages(stream_, layout, (prompt + steps) / options_.page_tokens + 1);
     kv::View view(pages);
     view.append(prompt);
@@ -159,8 +166,11 @@ class CaseRun {
       const kernels::AttentionSegment segment{view.slots().first(static_cast<std::size_t>(end)),
                                               std::span(own).subspan(first, count), 0};
       float* hidden = embeddings.data() + first * hidden_size;
-      decoder.forward(stream_, {hidden, std::span(positions_).subspan(first, count), std::span(&segment, 1), outputs}, pages);
-      decoder.logits(stream_, hidden, static_cast<std::int64_t>(outputs.size()), logits.data() + found * vocabulary);
+      decoder.forward(stream_,
+                      {hidden, std::span(positions_).subspan(first, count), std::span(&segment, 1), outputs},
+                      pages);
+      decoder.logits(stream_, hidden, static_cast<std::int64_t>(outputs.size()),
+                     logits.data() + found * vocabulary);
       found += outputs.size();
     }
     add("logits", relative_error(logits, golden_.logits.values), limit(), golden_.logits_bf16_error);
@@ -174,7 +184,8 @@ class CaseRun {
       const std::int32_t token = golden_.greedy_tokens[static_cast<std::size_t>(i)];
       const auto best = std::max_element(step.begin(), step.end());
       if (best - step.begin() == token) ++equal;
-      shortfall = std::max(shortfall, (*best - step[static_cast<std::size_t>(token)]) / root_mean_square(step));
+      shortfall =
+          std::max(shortfall, (*best - step[static_cast<std::size_t>(token)]) / root_mean_square(step));
       view.append(1);
       decoder.embed({&token, 1}, hidden.data());
       const auto at = static_cast<std::int32_t>(prompt + i);
@@ -182,7 +193,9 @@ class CaseRun {
       const Position position{moved, moved, moved};
       const kernels::AttentionSegment segment{view.slots(), std::span(&at, 1), 0};
       const std::int32_t only = 0;
-      decoder.forward(stream_, {hidden.data(), std::span(&position, 1), std::span(&segment, 1), std::span(&only, 1)}, pages);
+      decoder.forward(stream_,
+                      {hidden.data(), std::span(&position, 1), std::span(&segment, 1), std::span(&only, 1)},
+                      pages);
       decoder.logits(stream_, hidden.data(), 1, step.data());
     }
     // Two logits that are each off by the limit may change places if they are as close as that.

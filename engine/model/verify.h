@@ -16,8 +16,9 @@ struct VerifiedPart {
   std::string case_name;
   /// "preprocessing", "vision", "positions", "logits" or "greedy".
   std::string part;
-  /// preprocessing: largest |difference|; vision, logits: |difference| / |golden| over all values; positions: differing ones;
-  /// greedy: the largest shortfall of the golden token's logit behind our best one, relative to the logits' root mean square.
+  /// preprocessing: largest |difference|; vision, logits: |difference| / |golden| over all values; positions:
+  /// differing ones; greedy: the largest shortfall of the golden token's logit behind our best one, relative
+  /// to the logits' root mean square.
   double error = 0;
   double limit = 0;
   /// Where transformers' own bfloat16 lies for the same part; negative if the golden file does not tell.
@@ -38,9 +39,10 @@ struct VerifyOptions {
   int page_tokens = 64;
 };
 
-/// Runs every case of the golden file. The prompt's tokens and pictures come from the file; what follows is computed here: preprocessing from the
-/// raw frames, the vision tower from the file's own pixel values, positions, logits at the file's rows, and 64 greedy steps along the file's tokens.
-/// Throws ModelError for a golden file that does not belong to the folder.
+/// Runs every case of the golden file. The prompt's tokens and pictures come from the file; what follows is
+/// computed here: preprocessing from the raw frames, the vision tower from the file's own pixel values,
+/// positions, logits at the file's rows, and 64 greedy steps along the file's tokens. Throws ModelError for a
+/// golden file that does not belong to the folder.
 std::vector<VerifiedPart> verify(const ModelFolder& folder, const GoldenFile& golden, kernels::Stream& stream,
                                  const VerifyOptions& options);
 

@@ -15,7 +15,8 @@ namespace vigil::window {
 
 /// One temporal patch of a camera: the consecutive frames that the vision tower folds into one (usually two).
 struct PatchFrames {
-  /// `frames_per_patch()` views of equal size, oldest first. A shorter list is completed by repeating its last frame.
+  /// `frames_per_patch()` views of equal size, oldest first. A shorter list is completed by repeating its
+  /// last frame.
   std::vector<model::PictureView> frames;
   /// Time of the first frame in seconds of its stream, and the time that the patch covers.
   double seconds = 0;
@@ -33,8 +34,8 @@ class VisionEncoder {
   /// The size to which frames of this source size have to be scaled before `encode`.
   virtual model::PictureSize frame_size(model::PictureSize source) const = 0;
 
-  /// Encodes patches of any number of cameras and sizes in one pass; the result has one entry a patch, in order.
-  /// Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group.
+  /// Encodes patches of any number of cameras and sizes in one pass; the result has one entry a patch, in
+  /// order. Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group.
   virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
 };
 
@@ -93,7 +94,8 @@ class WindowAnswerer {
   virtual std::int64_t max_visual_tokens() const = 0;
 
   /// Answers all questions of all windows; result[i][j] belongs to requests[i].questions[j].
-  /// Throws std::invalid_argument for an empty window or one that has no room; then nothing was kept of any request.
+  /// Throws std::invalid_argument for an empty window or one that has no room; then nothing was kept of any
+  /// request.
   virtual std::vector<std::vector<Answer>> answer(std::span<const WindowRequest> requests) = 0;
 
   virtual const AnswerTimes& times() const = 0;

@@ -1,4 +1,5 @@
-// Attention that never holds a full score matrix: keys are visited tile by tile with a running maximum and sum (online softmax).
+// Attention that never holds a full score matrix: keys are visited tile by tile with a running maximum and
+// sum (online softmax).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace vigil::kernels {
 /// Where the keys and values of one decoder layer lie: pages of `page_tokens` tokens, a page of a layer being
 ///
 ///   key   [kv_heads, page_tokens, head_dim]   at base + page * page_stride
-///   value [kv_heads, page_tokens, head_dim]   at base + page * page_stride + value_offset      (all in elements)
+///   value [kv_heads, page_tokens, head_dim]   at base + page * page_stride + value_offset      (all in
+///   elements)
 ///
 /// A *slot* names a token's place: page * page_tokens + the token's index in its page.
 struct KvLayer {
@@ -40,19 +42,24 @@ struct AttentionSegment {
   std::int64_t first_row = 0;
 };
 
-/// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the keys that query i sees.
+/// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the keys that query i
+/// sees.
 ///
-/// q and out: [rows, heads * head_dim] of the layer's type; heads is a multiple of kv_heads. Rows outside of every segment are not
-/// written. Accumulates in f32. Throws std::invalid_argument for shapes or types that do not fit.
-void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, std::span<const AttentionSegment> segments,
-                     float scale, Matrix out);
+/// q and out: [rows, heads * head_dim] of the layer's type; heads is a multiple of kv_heads. Rows outside of
+/// every segment are not written. Accumulates in f32. Throws std::invalid_argument for shapes or types that
+/// do not fit.
+void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer,
+                     std::span<const AttentionSegment> segments, float scale, Matrix out);
 
-/// Writes key and value rows ([rows, kv_heads * head_dim], the layer's type) into their slots; one slot a row.
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots, const KvLayer& layer);
+/// Writes key and value rows ([rows, kv_heads * head_dim], the layer's type) into their slots; one slot a
+/// row.
+void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots,
+              const KvLayer& layer);
 
-/// Attention in both directions within consecutive rows: segment s is rows [bounds[s], bounds[s + 1]); bounds ascend from 0 to q.rows.
-/// q, k, v, out: [rows, heads * head_dim], one type, f32 or bf16; they may be columns of one matrix (out apart).
-void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> bounds,
-                       std::int64_t head_dim, float scale, Matrix out);
+/// Attention in both directions within consecutive rows: segment s is rows [bounds[s], bounds[s + 1]); bounds
+/// ascend from 0 to q.rows. q, k, v, out: [rows, heads * head_dim], one type, f32 or bf16; they may be
+/// columns of one matrix (out apart).
+void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
+                       std::span<const std::int32_t> bounds, std::int64_t head_dim, float scale, Matrix out);
 
 }  // namespace vigil::kernels

@@ -1,5 +1,3 @@
-#include "kernels/attention/attention.h"
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention/attention.h"
 #include "kernels/attention/softmax_cpu.h"
 #include "kernels/device/cpu.h"
 #include "kernels/device/onednn.h"
@@ -17,11 +16,14 @@ namespace {
 // A tile's scores (rows x keys, f32) and its keys and values have to stay in a core's second-level cache.
 constexpr std::int64_t kTileRows = 256;
 constexpr std::int64_t kTileKeys = 512;
-// Gathered tiles are padded to multiples of these, so that a growing window does not ask oneDNN for a new shape at every step.
+// Gathered tiles are padded to multiples of these, so that a growing window does not ask oneDNN for a new
+// shape at every step.
 constexpr std::int64_t kRowPadding = 8;
 constexpr std::int64_t kKeyPadding = 64;
 
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
 
 /// The working memory of one thread; grows to the largest tile and stays.
 struct Scratch {
@@ -57,15 +59,16 @@ class BlockAttention {
     scratch_.scores.resize(static_cast<std::size_t>(rows_ * keys));
     scratch_.weights.resize(static_cast<std::size_t>(rows_ * keys) * size_of(dtype_));
     float* scores = scratch_.scores.data();
-    onednn::product(key_of(rows_, keys, head_dim_, q.stride, k.stride, keys, dtype_, true, false), q.data, k.data, nullptr,
-                    nullptr, scores);
+    onednn::product(key_of(rows_, keys, head_dim_, q.stride, k.stride, keys, dtype_, true, false), q.data,
+                    k.data, nullptr, nullptr, scores);
     for (std::int64_t row = 0; row < rows_; ++row) {
       const auto at = static_cast<std::size_t>(row);
       const std::int64_t seen = visible(row);
       float* sums = scratch_.sums.data() + row * head_dim_;
       const float rescale =
           dtype_ == DType::bf16
-              ? softmax_bf16(scores + row * keys, seen, keys, scale_, scratch_.maxima[at], scratch_.totals[at],
+              ? softmax_bf16(scores + row * keys, seen, keys, scale_, scratch_.maxima[at],
+                             scratch_.totals[at],
                              reinterpret_cast<bf16*>(scratch_.weights.data()) + row * keys)
               : softmax_f32(scores + row * keys, seen, keys, scale_, scratch_.maxima[at], scratch_.totals[at],
                             reinterpret_cast<float*>(scratch_.weights.data()) + row * keys);
@@ -124,9 +127,10 @@ const std::byte* at(const void* base, std::int64_t element, DType dtype) {
   return static_cast<const std::byte*>(base) + static_cast<std::size_t>(element) * size_of(dtype);
 }
 
-/// Copies the keys (or, with `value`, the values) of a head from their pages into consecutive rows; the rows up to `padded` become zero.
-void gather(const KvLayer& layer, std::span<const std::int32_t> slots, std::int64_t head, bool value, std::int64_t padded,
-            std::vector<std::byte>& to) {
+/// Copies the keys (or, with `value`, the values) of a head from their pages into consecutive rows; the rows
+/// up to `padded` become zero.
+void gather(const KvLayer& layer, std::span<const std::int32_t> slots, std::int64_t head, bool value,
+            std::int64_t padded, std::vector<std::byte>& to) {
   const std::size_t row_bytes = static_cast<std::size_t>(layer.head_dim) * size_of(layer.dtype);
   to.resize(static_cast<std::size_t>(padded) * row_bytes);
   std::byte* next = to.data();
@@ -151,20 +155,23 @@ struct Task {
   std::int64_t begin, end;  // queries of the segment
 };
 
-void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t group, float scale, Matrix out) {
+void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t group, float scale,
+            Matrix out) {
   Scratch& scratch = Scratch::of_this_thread();
   const AttentionSegment& segment = *task.segment;
   const std::int64_t head_dim = layer.head_dim;
   const std::size_t head_bytes = static_cast<std::size_t>(head_dim) * size_of(layer.dtype);
 
-  // All heads that share these keys ask together: row r is query begin + r / group, head r % group of the group.
+  // All heads that share these keys ask together: row r is query begin + r / group, head r % group of the
+  // group.
   const std::int64_t rows = (task.end - task.begin) * group;
   const std::int64_t padded_rows = rows <= kRowPadding ? rows : round_up(rows, kRowPadding);
   scratch.queries.resize(static_cast<std::size_t>(padded_rows) * head_bytes);
   for (std::int64_t i = task.begin; i < task.end; ++i) {
-    const std::byte* from = at(q.data, (segment.first_row + i) * q.stride + task.head * group * head_dim, q.dtype);
-    std::memcpy(scratch.queries.data() + static_cast<std::size_t>((i - task.begin) * group) * head_bytes, from,
-                static_cast<std::size_t>(group) * head_bytes);
+    const std::byte* from =
+        at(q.data, (segment.first_row + i) * q.stride + task.head * group * head_dim, q.dtype);
+    std::memcpy(scratch.queries.data() + static_cast<std::size_t>((i - task.begin) * group) * head_bytes,
+                from, static_cast<std::size_t>(group) * head_bytes);
   }
   std::memset(scratch.queries.data() + static_cast<std::size_t>(rows) * head_bytes, 0,
               static_cast<std::size_t>(padded_rows - rows) * head_bytes);
@@ -177,8 +184,8 @@ void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t 
     const auto slots = segment.keys.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(keys));
     gather(layer, slots, task.head, false, padded_keys, scratch.keys);
     gather(layer, slots, task.head, true, padded_keys, scratch.values);
-    block.add_keys({scratch.queries.data(), head_dim}, {scratch.keys.data(), head_dim}, {scratch.values.data(), head_dim},
-                   padded_keys, [&](std::int64_t row) -> std::int64_t {
+    block.add_keys({scratch.queries.data(), head_dim}, {scratch.keys.data(), head_dim},
+                   {scratch.values.data(), head_dim}, padded_keys, [&](std::int64_t row) -> std::int64_t {
                      if (row >= rows) return 0;
                      const std::int64_t own = segment.own[static_cast<std::size_t>(task.begin + row / group)];
                      return std::clamp<std::int64_t>(own + 1 - first, 0, keys);
@@ -190,12 +197,14 @@ void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t 
   }
 }
 
-void fail(const std::string& what) { throw std::invalid_argument("attention: " + what); }
+void fail(const std::string& what) {
+  throw std::invalid_argument("attention: " + what);
+}
 
 }  // namespace
 
-void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, std::span<const AttentionSegment> segments,
-                     float scale, Matrix out) {
+void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer,
+                     std::span<const AttentionSegment> segments, float scale, Matrix out) {
   if (layer.dtype != DType::f32 && layer.dtype != DType::bf16) fail("keys are neither f32 nor bf16");
   if (q.dtype != layer.dtype || out.dtype != layer.dtype) fail("queries, keys and output differ in type");
   if (q.rows != out.rows || q.cols != out.cols) fail("queries and output differ in shape");
@@ -207,7 +216,8 @@ void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, std::s
   std::vector<Task> tasks;
   for (const AttentionSegment& segment : segments) {
     const auto queries = static_cast<std::int64_t>(segment.own.size());
-    if (segment.first_row < 0 || segment.first_row + queries > q.rows) fail("a segment lies outside of the queries");
+    if (segment.first_row < 0 || segment.first_row + queries > q.rows)
+      fail("a segment lies outside of the queries");
     for (std::size_t i = 0; i < segment.own.size(); ++i)
       if (segment.own[i] < 0 || static_cast<std::size_t>(segment.own[i]) >= segment.keys.size() ||
           (i > 0 && segment.own[i] <= segment.own[i - 1]))
@@ -222,8 +232,10 @@ void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, std::s
   });
 }
 
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots, const KvLayer& layer) {
-  if (k.dtype != layer.dtype || v.dtype != layer.dtype) fail("new keys and values differ in type from their layer");
+void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots,
+              const KvLayer& layer) {
+  if (k.dtype != layer.dtype || v.dtype != layer.dtype)
+    fail("new keys and values differ in type from their layer");
   if (k.rows != v.rows || static_cast<std::size_t>(k.rows) != slots.size() ||
       k.cols != layer.kv_heads * layer.head_dim || v.cols != k.cols)
     fail("new keys and values do not fit their layer");
@@ -234,21 +246,22 @@ void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std:
         const std::int64_t to = layer.offset(slots[static_cast<std::size_t>(i)], head);
         const std::int64_t column = head * layer.head_dim;
         std::memcpy(at(layer.base, to, layer.dtype), at(k.data, i * k.stride + column, k.dtype), head_bytes);
-        std::memcpy(at(layer.base, to + layer.value_offset, layer.dtype), at(v.data, i * v.stride + column, v.dtype),
-                    head_bytes);
+        std::memcpy(at(layer.base, to + layer.value_offset, layer.dtype),
+                    at(v.data, i * v.stride + column, v.dtype), head_bytes);
       }
   });
 }
 
-void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> bounds,
-                       std::int64_t head_dim, float scale, Matrix out) {
+void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
+                       std::span<const std::int32_t> bounds, std::int64_t head_dim, float scale, Matrix out) {
   if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
   if (k.dtype != q.dtype || v.dtype != q.dtype || out.dtype != q.dtype)
     fail("queries, keys, values and output differ in type");
   if (k.rows != q.rows || v.rows != q.rows || out.rows != q.rows || k.cols != q.cols || v.cols != q.cols ||
       out.cols != q.cols || head_dim <= 0 || q.cols % head_dim != 0)
     fail("queries, keys, values and output differ in shape");
-  if (bounds.empty() || bounds.front() != 0 || bounds.back() != q.rows || !std::is_sorted(bounds.begin(), bounds.end()))
+  if (bounds.empty() || bounds.front() != 0 || bounds.back() != q.rows ||
+      !std::is_sorted(bounds.begin(), bounds.end()))
     fail("segments do not cover the rows");
   const std::int64_t heads = q.cols / head_dim;
 
@@ -259,7 +272,8 @@ void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix
   for (std::size_t s = 0; s + 1 < bounds.size(); ++s)
     for (std::int64_t begin = bounds[s]; begin < bounds[s + 1]; begin += kTileRows)
       for (std::int64_t head = 0; head < heads; ++head)
-        tasks.push_back({bounds[s], bounds[s + 1], head, begin, std::min<std::int64_t>(begin + kTileRows, bounds[s + 1])});
+        tasks.push_back({bounds[s], bounds[s + 1], head, begin,
+                         std::min<std::int64_t>(begin + kTileRows, bounds[s + 1])});
 
   parallel_for(stream, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t i) {
     const SegmentTask& task = tasks[static_cast<std::size_t>(i)];

@@ -10,7 +10,8 @@
 
 namespace vigil::kernels {
 
-/// Uninitialised bytes on a stream's device, aligned to 64 bytes. Move-only; freed with the object. Throws std::bad_alloc.
+/// Uninitialised bytes on a stream's device, aligned to 64 bytes. Move-only; freed with the object. Throws
+/// std::bad_alloc.
 class Buffer {
  public:
   Buffer() = default;
@@ -29,7 +30,7 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+    void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
   };
   std::unique_ptr<std::byte, Free> data_;
   std::size_t bytes_ = 0;

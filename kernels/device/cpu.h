@@ -5,8 +5,9 @@
 
 #include "kernels/device/stream.h"
 
-// One function, three machine codes, chosen at load time: the program runs on any x86-64 and uses AVX-512 where there is one.
-// Sanitizers run before the loader's resolvers may, so they get the plain code; so does every other architecture.
+// One function, three machine codes, chosen at load time: the program runs on any x86-64 and uses AVX-512
+// where there is one. Sanitizers run before the loader's resolvers may, so they get the plain code; so does
+// every other architecture.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(VIGIL_SANITIZED)
 #define VIGIL_SIMD __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
@@ -24,7 +25,8 @@ void parallel_for(const Stream& stream, std::int64_t count, const Body& body) {
   for (std::int64_t i = 0; i < count; ++i) body(i);
   (void)stream;
 #else
-#pragma omp parallel for schedule(dynamic, 1) num_threads(stream.threads()) if (count > 1 && stream.threads() > 1)
+#pragma omp parallel for schedule(dynamic, 1) \
+    num_threads(stream.threads()) if (count > 1 && stream.threads() > 1)
   for (std::int64_t i = 0; i < count; ++i) body(i);
 #endif
 }

@@ -13,26 +13,35 @@ enum class DType : std::uint8_t { f32, bf16, f16, i32, u8 };
 constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32:
+      return 4;
     case DType::bf16:
-    case DType::f16: return 2;
-    case DType::u8: return 1;
+    case DType::f16:
+      return 2;
+    case DType::u8:
+      return 1;
   }
   return 0;
 }
 
 constexpr const char* name_of(DType type) {
   switch (type) {
-    case DType::f32: return "f32";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::i32: return "i32";
-    case DType::u8: return "u8";
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::i32:
+      return "i32";
+    case DType::u8:
+      return "u8";
   }
   return "?";
 }
 
-/// bfloat16: the upper half of an IEEE float. A type of its own, so that its bits are never taken for a number.
+/// bfloat16: the upper half of an IEEE float. A type of its own, so that its bits are never taken for a
+/// number.
 struct bf16 {
   std::uint16_t bits = 0;
 };
@@ -42,7 +51,9 @@ struct f16 {
   std::uint16_t bits = 0;
 };
 
-constexpr float to_float(float value) { return value; }
+constexpr float to_float(float value) {
+  return value;
+}
 constexpr float to_float(bf16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U);
 }

@@ -35,7 +35,9 @@ struct Matrix {
   }
 
   // Reading is what a writable matrix can do too.
-  operator ConstMatrix() const { return {data, dtype, rows, cols, stride}; }  // NOLINT(google-explicit-constructor)
+  operator ConstMatrix() const {
+    return {data, dtype, rows, cols, stride};
+  }  // NOLINT(google-explicit-constructor)
 
   /// Columns [begin, begin + count) of all rows.
   Matrix columns(std::int64_t begin, std::int64_t count) const {

@@ -1,11 +1,11 @@
 #include "kernels/device/onednn.h"
 
-#include <omp.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <unordered_map>
+
+#include <omp.h>
 
 #include "kernels/device/product_time.h"
 
@@ -25,16 +25,19 @@ struct KeyHash {
     const auto mix = [&hash](std::int64_t value) {
       hash ^= static_cast<std::size_t>(value) + 0x9e3779b97f4a7c15ULL + (hash << 6U) + (hash >> 2U);
     };
-    for (const auto value : {key.m, key.n, key.k, key.x_stride, key.w_stride, key.out_stride, key.multiply_stride,
-                             std::int64_t(key.in), std::int64_t(key.out), std::int64_t(key.activation),
-                             std::int64_t(key.w_transposed), std::int64_t(key.bias), std::int64_t(key.accumulate),
-                             std::int64_t(key.multiply)})
+    for (const auto value :
+         {key.m, key.n, key.k, key.x_stride, key.w_stride, key.out_stride, key.multiply_stride,
+          std::int64_t(key.in), std::int64_t(key.out), std::int64_t(key.activation),
+          std::int64_t(key.w_transposed), std::int64_t(key.bias), std::int64_t(key.accumulate),
+          std::int64_t(key.multiply)})
       mix(value);
     return hash;
   }
 };
 
-memory::data_type type_of(DType type) { return type == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32; }
+memory::data_type type_of(DType type) {
+  return type == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
 
 const dnnl::engine& cpu() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -69,7 +72,8 @@ struct Product {
     attributes.set_post_ops(after);
     const auto bias_desc = key.bias ? bias.get_desc() : memory::desc();
 #if DNNL_VERSION_MAJOR >= 3
-    const dnnl::matmul::primitive_desc description(cpu(), x.get_desc(), w.get_desc(), bias_desc, out.get_desc(), attributes);
+    const dnnl::matmul::primitive_desc description(cpu(), x.get_desc(), w.get_desc(), bias_desc,
+                                                   out.get_desc(), attributes);
 #else
     const dnnl::matmul::desc operation(x.get_desc(), w.get_desc(), bias_desc, out.get_desc());
     const dnnl::matmul::primitive_desc description(operation, attributes, cpu());
@@ -84,7 +88,8 @@ struct Product {
   }
 };
 
-/// The calling thread's primitives. Windows differ in length, so shapes keep coming: past a limit all are dropped and made again.
+/// The calling thread's primitives. Windows differ in length, so shapes keep coming: past a limit all are
+/// dropped and made again.
 Product& product_for(const ProductKey& key) {
   constexpr std::size_t kMostShapes = 1024;
   thread_local std::unordered_map<ProductKey, Product, KeyHash> products;
@@ -96,7 +101,8 @@ Product& product_for(const ProductKey& key) {
 
 }  // namespace
 
-void product(const ProductKey& key, const void* x, const void* w, const float* bias, const void* multiply, void* out) {
+void product(const ProductKey& key, const void* x, const void* w, const float* bias, const void* multiply,
+             void* out) {
   thread_local dnnl::stream stream(cpu());
   Product& made = product_for(key);
   // oneDNN takes what it only reads through the same pointer type as what it writes.
@@ -129,8 +135,12 @@ void measure_products(bool on) {
   onednn::measuring = on;
 }
 
-double product_seconds() { return static_cast<double>(onednn::product_nanoseconds) * 1e-9; }
+double product_seconds() {
+  return static_cast<double>(onednn::product_nanoseconds) * 1e-9;
+}
 
-double product_flops() { return static_cast<double>(onednn::product_operations); }
+double product_flops() {
+  return static_cast<double>(onednn::product_operations);
+}
 
 }  // namespace vigil::kernels

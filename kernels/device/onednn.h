@@ -20,8 +20,9 @@ struct ProductKey {
   friend bool operator==(const ProductKey&, const ProductKey&) = default;
 };
 
-/// out = x · w (see ProductKey) on the calling thread's OpenMP settings: inside of a parallel region it runs on one thread.
-/// Seconds spent in products are added up process-wide while `measure_products` is on.
-void product(const ProductKey& key, const void* x, const void* w, const float* bias, const void* multiply, void* out);
+/// out = x · w (see ProductKey) on the calling thread's OpenMP settings: inside of a parallel region it runs
+/// on one thread. Seconds spent in products are added up process-wide while `measure_products` is on.
+void product(const ProductKey& key, const void* x, const void* w, const float* bias, const void* multiply,
+             void* out);
 
 }  // namespace vigil::kernels::onednn

@@ -3,11 +3,12 @@
 
 namespace vigil::kernels {
 
-/// Starts (from zero) or stops adding up the time that threads spend in matrix products. Off by default, since it reads a clock twice a product.
+/// Starts (from zero) or stops adding up the time that threads spend in matrix products. Off by default,
+/// since it reads a clock twice a product.
 void measure_products(bool on);
 
-/// Seconds in products since measuring started, as the sum over threads divided by the threads that ran each product: wall time for products
-/// that own the machine, a thread's share for those inside of attention.
+/// Seconds in products since measuring started, as the sum over threads divided by the threads that ran each
+/// product: wall time for products that own the machine, a thread's share for those inside of attention.
 double product_seconds();
 
 /// Floating-point operations of those products.

@@ -1,7 +1,7 @@
-#include <omp.h>
-
 #include <stdexcept>
 #include <string>
+
+#include <omp.h>
 
 #include "kernels/device/onednn.h"
 #include "kernels/linear/linear.h"
@@ -12,20 +12,24 @@ namespace {
 void check(ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options) {
   const auto fail = [](const std::string& what) { throw std::invalid_argument("linear: " + what); };
   if (x.dtype != w.dtype) fail(std::string("x is ") + name_of(x.dtype) + ", w is " + name_of(w.dtype));
-  if (x.dtype != DType::f32 && x.dtype != DType::bf16) fail(std::string("no products of ") + name_of(x.dtype));
-  if (out.dtype != DType::f32 && out.dtype != x.dtype) fail(std::string("no output in ") + name_of(out.dtype));
+  if (x.dtype != DType::f32 && x.dtype != DType::bf16)
+    fail(std::string("no products of ") + name_of(x.dtype));
+  if (out.dtype != DType::f32 && out.dtype != x.dtype)
+    fail(std::string("no output in ") + name_of(out.dtype));
   if (x.cols != w.cols || x.rows != out.rows || w.rows != out.cols)
-    fail("[" + std::to_string(x.rows) + ", " + std::to_string(x.cols) + "] times [" + std::to_string(w.rows) + ", " +
-         std::to_string(w.cols) + "] transposed does not give [" + std::to_string(out.rows) + ", " +
+    fail("[" + std::to_string(x.rows) + ", " + std::to_string(x.cols) + "] times [" + std::to_string(w.rows) +
+         ", " + std::to_string(w.cols) + "] transposed does not give [" + std::to_string(out.rows) + ", " +
          std::to_string(out.cols) + "]");
   if (options.accumulate && (out.dtype != DType::f32 || options.activation != Activation::none))
     fail("only plain f32 results can be added up");
-  if (options.multiply.data != nullptr && (options.multiply.rows != out.rows || options.multiply.cols != out.cols ||
-                                           options.multiply.dtype != out.dtype))
+  if (options.multiply.data != nullptr &&
+      (options.multiply.rows != out.rows || options.multiply.cols != out.cols ||
+       options.multiply.dtype != out.dtype))
     fail("the gate has another shape or type than the output");
 }
 
-/// Threads for a product: one where waking the others costs more than they save, as in decoding with a small model.
+/// Threads for a product: one where waking the others costs more than they save, as in decoding with a small
+/// model.
 int threads_for(const Stream& stream, ConstMatrix x, ConstMatrix w) {
   constexpr std::int64_t kWorthSharing = 2'000'000;  // multiply-adds; some 10 us on one core
   return x.rows * x.cols * w.rows < kWorthSharing ? 1 : stream.threads();

@@ -37,8 +37,8 @@ VIGIL_SIMD void norm_to_f32(ConstMatrix x, const float* weight, float epsilon, M
   norm_rows<float>(x, weight, epsilon, out, begin, end);
 }
 
-VIGIL_SIMD void norm_to_bf16(ConstMatrix x, const float* weight, float epsilon, Matrix out, std::int64_t begin,
-                             std::int64_t end) {
+VIGIL_SIMD void norm_to_bf16(ConstMatrix x, const float* weight, float epsilon, Matrix out,
+                             std::int64_t begin, std::int64_t end) {
   norm_rows<bf16>(x, weight, epsilon, out, begin, end);
 }
 

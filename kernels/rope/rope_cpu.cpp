@@ -6,12 +6,16 @@
 namespace vigil::kernels {
 namespace {
 
-VIGIL_INLINE void store(float* to, float value) { *to = value; }
-VIGIL_INLINE void store(bf16* to, float value) { *to = to_bf16(value); }
+VIGIL_INLINE void store(float* to, float value) {
+  *to = value;
+}
+VIGIL_INLINE void store(bf16* to, float value) {
+  *to = to_bf16(value);
+}
 
 template <typename T>
-VIGIL_INLINE void rotate(Matrix x, std::int64_t head_dim, const float* cos, const float* sin, std::int64_t begin,
-                         std::int64_t end) {
+VIGIL_INLINE void rotate(Matrix x, std::int64_t head_dim, const float* cos, const float* sin,
+                         std::int64_t begin, std::int64_t end) {
   const std::int64_t half = head_dim / 2;
   const std::int64_t heads = x.cols / head_dim;
   for (std::int64_t i = begin; i < end; ++i) {
@@ -31,20 +35,21 @@ VIGIL_INLINE void rotate(Matrix x, std::int64_t head_dim, const float* cos, cons
   }
 }
 
-VIGIL_SIMD void rotate_f32(Matrix x, std::int64_t head_dim, const float* cos, const float* sin, std::int64_t begin,
-                           std::int64_t end) {
+VIGIL_SIMD void rotate_f32(Matrix x, std::int64_t head_dim, const float* cos, const float* sin,
+                           std::int64_t begin, std::int64_t end) {
   rotate<float>(x, head_dim, cos, sin, begin, end);
 }
 
-VIGIL_SIMD void rotate_bf16(Matrix x, std::int64_t head_dim, const float* cos, const float* sin, std::int64_t begin,
-                            std::int64_t end) {
+VIGIL_SIMD void rotate_bf16(Matrix x, std::int64_t head_dim, const float* cos, const float* sin,
+                            std::int64_t begin, std::int64_t end) {
   rotate<bf16>(x, head_dim, cos, sin, begin, end);
 }
 
 }  // namespace
 
 void rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, const float* sin) {
-  if ((x.dtype != DType::f32 && x.dtype != DType::bf16) || head_dim <= 0 || head_dim % 2 != 0 || x.cols % head_dim != 0)
+  if ((x.dtype != DType::f32 && x.dtype != DType::bf16) || head_dim <= 0 || head_dim % 2 != 0 ||
+      x.cols % head_dim != 0)
     throw std::invalid_argument("rope: rows are no whole number of heads of an even width");
   parallel_blocks(stream, x.rows, 64, [&](std::int64_t begin, std::int64_t end) {
     if (x.dtype == DType::f32) {

@@ -1,0 +1,162 @@
+#include "engine/kv/view.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace vigil::kv {
+namespace {
+
+class ViewTest : public testing::Test {
+ protected:
+  static constexpr int kPageTokens = 4;
+  kernels::Stream stream_ = kernels::Stream::cpu(1);
+  PagePool pool_{stream_, {.layers = 2, .kv_heads = 3, .head_dim = 8, .page_tokens = kPageTokens}, 6};
+
+  static std::vector<std::int32_t> slots(const View& view) {
+    return {view.slots().begin(), view.slots().end()};
+  }
+};
+
+TEST_F(ViewTest, AppendingFillsPagesOneAfterTheOther) {
+  View view(pool_);
+  ASSERT_TRUE(view.append(3));
+  EXPECT_EQ(pool_.free_pages(), 5);
+  ASSERT_TRUE(view.append(2));
+  EXPECT_EQ(pool_.free_pages(), 4);
+  const auto all = slots(view);
+  EXPECT_EQ(all.size(), 5U);
+  EXPECT_EQ(std::set<std::int32_t>(all.begin(), all.end()).size(), 5U) << "a slot was given out twice";
+  EXPECT_EQ(all[3], all[0] + 3) << "the first page has to be filled before the second is begun";
+  EXPECT_EQ(all[4] % kPageTokens, 0);
+}
+
+TEST_F(ViewTest, AppendingNothingTakesNothing) {
+  View view(pool_);
+  EXPECT_TRUE(view.append(0));
+  EXPECT_EQ(pool_.free_pages(), 6);
+  EXPECT_EQ(view.size(), 0);
+}
+
+TEST_F(ViewTest, AppendingMoreThanThereIsChangesNothing) {
+  View view(pool_);
+  ASSERT_TRUE(view.append(5));
+  const auto before = slots(view);
+  EXPECT_FALSE(view.append(6 * kPageTokens));
+  EXPECT_EQ(slots(view), before);
+  EXPECT_EQ(pool_.free_pages(), 4);
+  EXPECT_TRUE(view.append(6 * kPageTokens - 5)) << "the room that is left has to be usable to the last slot";
+  EXPECT_EQ(pool_.free_pages(), 0);
+}
+
+TEST_F(ViewTest, SlidingFreesWholePagesAndMovesNothing) {
+  View view(pool_);
+  ASSERT_TRUE(view.append(10));
+  const auto before = slots(view);
+  view.drop_front(3);
+  EXPECT_EQ(pool_.free_pages(), 3) << "a page with a live token stays";
+  view.drop_front(1);
+  EXPECT_EQ(pool_.free_pages(), 4);
+  EXPECT_EQ(slots(view), std::vector<std::int32_t>(before.begin() + 4, before.end()));
+  view.drop_front(100);
+  EXPECT_EQ(view.size(), 0);
+  EXPECT_EQ(pool_.free_pages(), 6);
+}
+
+TEST_F(ViewTest, SlidingForeverStaysWithinItsPages) {
+  View view(pool_);
+  ASSERT_TRUE(view.append(9));
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(view.append(3)) << "after " << i << " steps";
+    view.drop_front(3);
+    ASSERT_EQ(view.size(), 9);
+  }
+}
+
+TEST_F(ViewTest, TruncatingGivesBackAndTheRoomIsUsedAgain) {
+  View view(pool_);
+  ASSERT_TRUE(view.append(7));
+  const auto before = slots(view);
+  view.truncate(2);
+  EXPECT_EQ(pool_.free_pages(), 5);
+  ASSERT_TRUE(view.append(1));
+  EXPECT_EQ(slots(view), std::vector<std::int32_t>(before.begin(), before.begin() + 3));
+  view.truncate(50);
+  EXPECT_EQ(view.size(), 3) << "truncating to more than there is changes nothing";
+}
+
+TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
+  View window(pool_);
+  ASSERT_TRUE(window.append(6));
+  View first = window.fork();
+  View second = window.fork();
+  EXPECT_EQ(pool_.free_pages(), 4) << "a fork takes no page";
+  ASSERT_TRUE(first.append(2));
+  ASSERT_TRUE(second.append(2));
+  const auto a = slots(first);
+  const auto b = slots(second);
+  EXPECT_TRUE(std::equal(a.begin(), a.begin() + 6, b.begin()));
+  EXPECT_EQ(std::set<std::int32_t>({a[6], a[7], b[6], b[7]}).size(), 4U)
+      << "what one rule adds, another must not overwrite";
+  ASSERT_TRUE(window.append(1));
+  EXPECT_EQ(std::count(a.begin(), a.end(), window.slots()[6]), 0);
+  EXPECT_EQ(std::count(b.begin(), b.end(), window.slots()[6]), 0);
+}
+
+TEST_F(ViewTest, SharedPagesLiveUntilTheLastViewLeaves) {
+  View window(pool_);
+  ASSERT_TRUE(window.append(5));
+  {
+    const View fork = window.fork();
+    window.clear();
+    EXPECT_EQ(pool_.free_pages(), 4);
+    EXPECT_EQ(fork.size(), 5);
+  }
+  EXPECT_EQ(pool_.free_pages(), 6);
+}
+
+TEST_F(ViewTest, MovingHandsOverThePages) {
+  View from(pool_);
+  ASSERT_TRUE(from.append(5));
+  const auto before = slots(from);
+  View to(std::move(from));
+  EXPECT_EQ(slots(to), before);
+  View other(pool_);
+  ASSERT_TRUE(other.append(4));
+  other = std::move(to);
+  EXPECT_EQ(slots(other), before);
+  EXPECT_EQ(pool_.free_pages(), 4);
+}
+
+TEST(PagePoolTest, LayersOfAPageDoNotOverlap) {
+  const PageLayout layout{.layers = 3, .kv_heads = 2, .head_dim = 5, .page_tokens = 7};
+  PagePool pool(kernels::Stream::cpu(1), layout, 2);
+  std::set<const float*> places;
+  for (int l = 0; l < layout.layers; ++l) {
+    const kernels::KvLayer layer = pool.layer(l);
+    for (std::int32_t slot = 0; slot < 14; ++slot)
+      for (int head = 0; head < layout.kv_heads; ++head)
+        for (int j = 0; j < layout.head_dim; ++j) {
+          places.insert(static_cast<const float*>(layer.base) + layer.offset(slot, head) + j);
+          places.insert(static_cast<const float*>(layer.base) + layer.offset(slot, head) +
+                        layer.value_offset + j);
+        }
+  }
+  EXPECT_EQ(places.size(), 3U * 14 * 2 * 5 * 2);
+  EXPECT_EQ(*places.rbegin() - *places.begin() + 1, 2 * layout.page_elements())
+      << "no gaps and nothing outside";
+}
+
+TEST(PagePoolTest, RejectsWhatHasNoRoom) {
+  const kernels::Stream stream = kernels::Stream::cpu(1);
+  EXPECT_THROW(PagePool(stream, {.layers = 0, .kv_heads = 1, .head_dim = 1}, 1), std::invalid_argument);
+  EXPECT_THROW(PagePool(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1}, 0), std::invalid_argument);
+  EXPECT_THROW(PagePool(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 1 << 20}, 1 << 20),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace vigil::kv

@@ -1,0 +1,65 @@
+#include "engine/model/positions.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace vigil::model {
+namespace {
+
+TEST(PositionBuilderTest, TextCountsUpOnAllAxes) {
+  PositionBuilder builder;
+  builder.text(3);
+  EXPECT_EQ(builder.positions(), (std::vector<Position>{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
+  EXPECT_EQ(builder.next(), 3);
+}
+
+TEST(PositionBuilderTest, AGridStartsWhereTheTextStoppedAndTheTextGoesOnBesideIt) {
+  PositionBuilder builder;
+  builder.text(2);
+  builder.grid(2, 1, 3, 4);
+  builder.text(1);
+  EXPECT_EQ(builder.positions(), (std::vector<Position>{{0, 0, 0},
+                                                        {1, 1, 1},  //
+                                                        {2, 2, 2},
+                                                        {2, 2, 3},
+                                                        {2, 2, 4},  //
+                                                        {6, 2, 2},
+                                                        {6, 2, 3},
+                                                        {6, 2, 4},  //
+                                                        {5, 5, 5}}));
+  EXPECT_EQ(builder.next(), 7) << "generation goes on after the largest position, here the last frame's";
+}
+
+TEST(PositionBuilderTest, NothingStartsAtZero) {
+  EXPECT_EQ(PositionBuilder().next(), 0);
+}
+
+TEST(TimeIntervalTest, CountsWholeSecondsOnly) {
+  VisionConfig vision;
+  vision.tokens_per_second = 2;
+  EXPECT_EQ(time_interval(vision, 1.0), 2);
+  EXPECT_EQ(time_interval(vision, 2.0), 4);
+  EXPECT_EQ(time_interval(vision, 2.9), 4);
+  EXPECT_EQ(time_interval(vision, 0.5), 0) << "as transformers 5 has it";
+}
+
+TEST(MultimodalRopeTest, AxesTakeThePairsInRuns) {
+  TextConfig config;
+  config.head_dim = 8;
+  config.rope_theta = 16;
+  config.mrope_section = {1, 2, 1};
+  const MultimodalRope rope(config);
+  const std::vector<Position> positions{{3, 5, 7}};
+  std::vector<float> cos(4);
+  std::vector<float> sin(4);
+  rope.angles(positions, cos.data(), sin.data());
+  const float angles[] = {3.0F * 1.0F, 5.0F * 0.5F, 5.0F * 0.25F, 7.0F * 0.125F};
+  for (std::size_t j = 0; j < 4; ++j) {
+    EXPECT_NEAR(cos[j], std::cos(angles[j]), 1e-6) << j;
+    EXPECT_NEAR(sin[j], std::sin(angles[j]), 1e-6) << j;
+  }
+}
+
+}  // namespace
+}  // namespace vigil::model
