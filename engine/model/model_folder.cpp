@@ -10,6 +10,11 @@ std::string ModelFolder::name() const {
   return whole.filename().empty() ? whole.parent_path().filename().string() : whole.filename().string();
 }
 
+const Tokenizer& ModelFolder::text() const {
+  if (!tokenizer) throw ModelError(path.string() + ": no tokenizer.json");
+  return *tokenizer;
+}
+
 std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path& path) {
   if (!std::filesystem::is_directory(path)) throw ModelError(path.string() + ": no such model folder");
   auto folder = std::make_shared<ModelFolder>();
@@ -20,6 +25,8 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
     folder->tokenizer = Tokenizer::open(path);
     folder->tokenizer->require_ids_below(folder->config.text.vocab_size);
   }
+  folder->generation = read_generation_config(path);
+  folder->chat_template = read_chat_template(path);
   return folder;
 }
 

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "engine/model/chat.h"
 #include "engine/model/config.h"
+#include "engine/model/generation.h"
 #include "engine/model/parameters.h"
 #include "engine/model/tokenizer.h"
 #include "engine/model/weights.h"
@@ -21,9 +23,14 @@ struct ModelFolder {
   Weights weights;
   /// Absent if the folder has no `tokenizer.json`.
   std::optional<Tokenizer> tokenizer;
+  GenerationConfig generation;
+  ChatTemplate chat_template;
 
   /// The folder's last path component: what the model is called in messages and events.
   std::string name() const;
+
+  /// The tokenizer. Throws ModelError if there is none.
+  const Tokenizer& text() const;
 
   /// Throws ModelError, which names the file and what is wrong with it.
   static std::shared_ptr<const ModelFolder> open(const std::filesystem::path& path);

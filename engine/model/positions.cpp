@@ -22,6 +22,11 @@ void PositionBuilder::grid(std::int64_t frames, std::int64_t height, std::int64_
   current_ += static_cast<std::int32_t>(std::max(height, width));
 }
 
+void PositionBuilder::generated() {
+  current_ = next();
+  text(1);
+}
+
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid) {
   return static_cast<std::int32_t>(vision.tokens_per_second *
                                    static_cast<float>(std::floor(seconds_per_grid)));

@@ -29,6 +29,9 @@ class PositionBuilder {
   /// Visual tokens of `frames` temporal patches of `height` x `width` tokens each.
   void grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t time_interval);
 
+  /// One generated token: past the largest position so far, on all axes.
+  void generated();
+
   const std::vector<Position>& positions() const { return positions_; }
 
   /// The position of the first token generated after the prompt: one past the largest on any axis.

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/model/picture.h"
+#include "engine/model/sampler.h"
 #include "engine/model/visual_tokens.h"
 
 namespace vigil::window {
@@ -39,25 +40,14 @@ class VisionEncoder {
   virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
 };
 
-/// How the answer's tokens are chosen.
-struct Sampling {
-  /// 0 chooses the likeliest token.
-  float temperature = 0;
-  /// 0: no limit.
-  int top_k = 0;
-  float top_p = 1;
-  /// Above 1, tokens of the prompt and the answer become less likely (as transformers does).
-  float repetition_penalty = 1;
-  std::uint64_t seed = 0;
-  std::vector<std::string> stop;
-};
-
 /// What is asked about a window.
 struct Question {
   std::string text;
   /// 1 is enough for yes or no; more lets the model explain.
   int max_tokens = 1;
-  Sampling sampling;
+  model::Sampling sampling;
+  /// If set, called with each new piece of the answer's text, whole UTF-8 characters only, while it is generated.
+  std::function<void(std::string_view piece)> on_text;
 };
 
 enum class FinishReason : std::uint8_t { end_of_turn, length, stop };
@@ -100,8 +90,5 @@ class WindowAnswerer {
 
   virtual const AnswerTimes& times() const = 0;
 };
-
-/// Called with each new piece of the answer's text, whole UTF-8 characters only.
-using TokenSink = std::function<void(const std::string& piece)>;
 
 }  // namespace vigil::window

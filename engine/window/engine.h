@@ -1,0 +1,38 @@
+// The engine as actors and commands take it: made from a model folder, used through the seam of answerer.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/window/answerer.h"
+#include "kernels/device/dtype.h"
+
+namespace vigil::window {
+
+struct EngineOptions {
+  /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
+  std::optional<kernels::DType> compute;
+  /// Threads of each of the two parts; 0: all processors.
+  int threads = 0;
+  /// Tokens that the KV cache has room for, over all windows that are answered at once.
+  std::int64_t kv_tokens = 16384;
+};
+
+/// The two parts have working memory of their own, so that two actors may own them.
+struct Engine {
+  std::unique_ptr<VisionEncoder> encoder;
+  std::unique_ptr<WindowAnswerer> answerer;
+  /// What the model is called in messages and events: the folder's name.
+  std::string model_id;
+  kernels::DType compute = kernels::DType::f32;
+  /// Lines for the user about what is unusual in the folder; mostly empty.
+  std::vector<std::string> warnings;
+};
+
+/// Throws model::ModelError for a folder that cannot be used.
+Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
+
+}  // namespace vigil::window

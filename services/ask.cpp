@@ -1,0 +1,127 @@
+// vigil ask: a question about a video file, answered on this machine.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/window/engine.h"
+#include "services/ask_options.h"
+#include "services/clip.h"
+#include "services/command.h"
+
+namespace vigil::services {
+namespace {
+
+struct AskArguments {
+  AskOptions ask;
+  std::string output = "text";
+  bool stream = false;
+  bool stats = false;
+};
+
+/// A bar on a terminal's stderr; nothing elsewhere, so that logs stay readable.
+class ProgressBar {
+ public:
+  explicit ProgressBar(bool wanted) : shown_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(std::uint64_t done, std::uint64_t expected) {
+    if (!shown_) return;
+    constexpr std::uint64_t kWidth = 30;
+    if (expected == 0) {
+      std::fprintf(stderr, "\r%llu frames", static_cast<unsigned long long>(done));
+    } else {
+      const std::uint64_t filled = std::min(kWidth, kWidth * done / expected);
+      std::fprintf(stderr, "\r[%s%s] %llu of %llu frames", std::string(filled, '#').c_str(),
+                   std::string(kWidth - filled, ' ').c_str(), static_cast<unsigned long long>(done),
+                   static_cast<unsigned long long>(std::max(done, expected)));
+    }
+    drawn_ = true;
+  }
+
+  void clear() {
+    if (drawn_) std::fprintf(stderr, "\r\033[K");
+    drawn_ = false;
+  }
+
+ private:
+  bool shown_;
+  bool drawn_ = false;
+};
+
+int run_ask(const AskArguments& arguments) {
+  window::Engine engine = make_engine(arguments.ask);
+  for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
+  ProgressBar bar(arguments.output == "text");
+  const Clip clip = read_clip(engine, arguments.ask.clip, [&](auto done, auto expected) { bar.show(done, expected); });
+  bar.clear();
+  if (!clip.stats.last_damage.empty())
+    std::cerr << "vigil: " << clip.info.name << ": " << clip.stats.damaged_packets
+              << " damaged packets passed over: " << clip.stats.last_damage << '\n';
+
+  window::Question question = question_of(arguments.ask);
+  const bool live = arguments.stream && arguments.output == "text";
+  if (live) question.on_text = [](std::string_view piece) { std::cout << piece << std::flush; };
+  const window::WindowRequest request{clip.patches, {question}};
+  const window::Answer answer = engine.answerer->answer(std::span(&request, 1))[0][0];
+  const window::AnswerTimes& times = engine.answerer->times();
+
+  const nlohmann::json seconds{{"decode_video", clip.decode_seconds},
+                               {"vision", clip.encode_seconds},
+                               {"prefill", times.prefill},
+                               {"decode", times.decode},
+                               {"total", clip.decode_seconds + clip.encode_seconds + times.prefill + times.decode}};
+  if (arguments.output == "json") {
+    std::cout << nlohmann::json{{"answer", answer.text},
+                                {"probability_yes", answer.probability_yes},
+                                {"tokens", answer.tokens},
+                                {"finish_reason", name_of(answer.finish)},
+                                {"frames", clip.frames},
+                                {"prompt_tokens", answer.prompt_tokens},
+                                {"model", engine.model_id},
+                                {"video", clip.info.name},
+                                {"damaged_packets", clip.stats.damaged_packets},
+                                {"seconds", seconds}}
+                     .dump(2)
+              << '\n';
+    return kDone;
+  }
+  if (!live) std::cout << answer.text;
+  std::printf("\n");
+  std::fflush(stdout);
+  if (arguments.stats) {
+    std::fprintf(stderr,
+                 "P(yes) %.3f, %llu frames, %lld prompt tokens, %zu answer tokens\n"
+                 "decode video %.3f s, vision %.3f s, prefill %.3f s, decode %.3f s\n",
+                 static_cast<double>(answer.probability_yes), static_cast<unsigned long long>(clip.frames),
+                 static_cast<long long>(answer.prompt_tokens), answer.tokens.size(), clip.decode_seconds, clip.encode_seconds,
+                 times.prefill, times.decode);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_ask(CLI::App& root, Invocation& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "ask",
+      "Ask a question about a video file.\n"
+      "  vigil ask clip.mp4 \"Is there a person in the room?\"\n"
+      "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats");
+  auto arguments = std::make_shared<AskArguments>();
+  add_ask_options(*command, arguments->ask);
+  command->add_option("--output", arguments->output, "How to print the answer")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->add_flag("--stream", arguments->stream, "Print the answer while it is generated");
+  command->add_flag("--stats", arguments->stats, "Print the probability of \"Yes\" and the time of every stage to stderr");
+  command->callback([&chosen, arguments] { chosen = [arguments] { return run_ask(*arguments); }; });
+}
+
+}  // namespace vigil::services

@@ -1,0 +1,29 @@
+// The arguments that `ask` and `bench ask` share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "engine/window/engine.h"
+#include "services/clip.h"
+
+namespace vigil::services {
+
+struct AskOptions {
+  ClipOptions clip;
+  std::string question;
+  std::string model = "models/demo";
+  std::string dtype = "auto";
+  int max_tokens = 64;
+  std::int64_t kv_tokens = 16384;
+  int threads = 0;
+  model::Sampling sampling;
+};
+
+void add_ask_options(CLI::App& command, AskOptions& options);
+
+window::Engine make_engine(const AskOptions& options);
+window::Question question_of(const AskOptions& options);
+const char* name_of(window::FinishReason reason);
+
+}  // namespace vigil::services
