@@ -142,10 +142,14 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
       // From here on only the wanted rows matter.
       const auto wanted = static_cast<std::int64_t>(pass.outputs.size());
       if (wanted == 0) return;
-      compact_rows(reinterpret_cast<std::byte*>(pass.hidden), static_cast<std::size_t>(hidden_size) * 4, pass.outputs);
-      compact_rows(normed_.data(), static_cast<std::size_t>(hidden_size) * kernels::size_of(compute_), pass.outputs);
-      compact_rows(reinterpret_cast<std::byte*>(cos_.data()), static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
-      compact_rows(reinterpret_cast<std::byte*>(sin_.data()), static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
+      compact_rows(reinterpret_cast<std::byte*>(pass.hidden), static_cast<std::size_t>(hidden_size) * 4,
+                   pass.outputs);
+      compact_rows(normed_.data(), static_cast<std::size_t>(hidden_size) * kernels::size_of(compute_),
+                   pass.outputs);
+      compact_rows(reinterpret_cast<std::byte*>(cos_.data()), static_cast<std::size_t>(head_dim / 2) * 4,
+                   pass.outputs);
+      compact_rows(reinterpret_cast<std::byte*>(sin_.data()), static_cast<std::size_t>(head_dim / 2) * 4,
+                   pass.outputs);
       for (Matrix* matrix : {&normed, &query, &attended, &gate, &up, &hidden}) matrix->rows = wanted;
       segments = narrowed.segments;
     }
@@ -157,7 +161,8 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
 
     kernels::rms_norm(stream, hidden, layer.attention_norm.data(), config_.rms_norm_eps, normed);
     kernels::linear(stream, normed, layer.up, up);
-    kernels::linear(stream, normed, layer.gate, gate, {.activation = kernels::Activation::silu, .multiply = up});
+    kernels::linear(stream, normed, layer.gate, gate,
+                    {.activation = kernels::Activation::silu, .multiply = up});
     kernels::linear(stream, gate, layer.down, hidden, {.accumulate = true});
   }
 }
@@ -165,7 +170,8 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
 void Decoder::logits(kernels::Stream& stream, const float* hidden, std::int64_t rows, float* logits) {
   normed_.reserve(stream, static_cast<std::size_t>(rows * config_.hidden_size) * kernels::size_of(compute_));
   const Matrix normed = dense(normed_.data(), compute_, rows, config_.hidden_size);
-  kernels::rms_norm(stream, dense(hidden, DType::f32, rows, config_.hidden_size), norm_.data(), config_.rms_norm_eps, normed);
+  kernels::rms_norm(stream, dense(hidden, DType::f32, rows, config_.hidden_size), norm_.data(),
+                    config_.rms_norm_eps, normed);
   kernels::linear(stream, normed, head_, dense(logits, DType::f32, rows, config_.vocab_size));
 }
 

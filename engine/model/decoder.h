@@ -15,8 +15,8 @@
 
 namespace vigil::model {
 
-/// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights have to outlive it.
-/// Not thread-safe: it keeps working memory. One owner (an actor) at a time.
+/// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights have to outlive
+/// it. Not thread-safe: it keeps working memory. One owner (an actor) at a time.
 class Decoder {
  public:
   /// Throws ModelError for a missing tensor or a wrong shape.
@@ -24,7 +24,8 @@ class Decoder {
 
   const TextConfig& config() const { return config_; }
 
-  /// The embeddings of tokens, f32 [tokens, hidden_size], dense. Throws std::invalid_argument for an id outside of the vocabulary.
+  /// The embeddings of tokens, f32 [tokens, hidden_size], dense. Throws std::invalid_argument for an id
+  /// outside of the vocabulary.
   void embed(std::span<const std::int32_t> tokens, float* to) const;
 
   struct Pass {
@@ -34,16 +35,19 @@ class Decoder {
     std::span<const Position> positions;
     /// Whose rows these are, in order, and which keys each sees; the rows of all segments cover all rows.
     std::span<const kernels::AttentionSegment> segments;
-    /// Ascending rows whose results are wanted. The last layer computes nothing but keys and values for the others.
+    /// Ascending rows whose results are wanted. The last layer computes nothing but keys and values for the
+    /// others.
     std::span<const std::int32_t> outputs;
   };
 
-  /// The one operation (prefill, chunked prefill, refresh and decode are uses of it): every layer computes fresh keys and values of the query
-  /// tokens, writes them into the slots `keys[own[i]]`, and lets each query attend to every live key up to its own. On return row i of
-  /// `hidden` holds the state of row `outputs[i]` after the last layer, before the final norm, for i < outputs.size(); the rest is undefined.
+  /// The one operation (prefill, chunked prefill, refresh and decode are uses of it): every layer computes
+  /// fresh keys and values of the query tokens, writes them into the slots `keys[own[i]]`, and lets each
+  /// query attend to every live key up to its own. On return row i of `hidden` holds the state of row
+  /// `outputs[i]` after the last layer, before the final norm, for i < outputs.size(); the rest is undefined.
   void forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& pages);
 
-  /// The logits of states that `forward` left: final norm and head. hidden: f32 [rows, hidden_size]; logits: f32 [rows, vocab_size].
+  /// The logits of states that `forward` left: final norm and head. hidden: f32 [rows, hidden_size]; logits:
+  /// f32 [rows, vocab_size].
   void logits(kernels::Stream& stream, const float* hidden, std::int64_t rows, float* logits);
 
  private:

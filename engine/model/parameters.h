@@ -15,8 +15,9 @@
 
 namespace vigil::model {
 
-/// Hands out a model's parameters. A matrix whose file has the type of computation is used where it is mapped; others are converted
-/// once and kept here. Views are valid as long as this object and the weights live.
+/// Hands out a model's parameters. A matrix whose file has the type of computation is used where it is
+/// mapped; others are converted once and kept here. Views are valid as long as this object and the weights
+/// live.
 class Parameters {
  public:
   /// `compute` is f32 or bf16.

@@ -10,7 +10,8 @@ void PositionBuilder::text(std::int64_t tokens) {
   largest_ = std::max(largest_, current_ - 1);
 }
 
-void PositionBuilder::grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval) {
+void PositionBuilder::grid(std::int64_t frames, std::int64_t height, std::int64_t width,
+                           std::int32_t interval) {
   for (std::int32_t t = 0; t < frames; ++t)
     for (std::int32_t h = 0; h < height; ++h)
       for (std::int32_t w = 0; w < width; ++w) {
@@ -22,7 +23,8 @@ void PositionBuilder::grid(std::int64_t frames, std::int64_t height, std::int64_
 }
 
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid) {
-  return static_cast<std::int32_t>(vision.tokens_per_second * static_cast<float>(std::floor(seconds_per_grid)));
+  return static_cast<std::int32_t>(vision.tokens_per_second *
+                                   static_cast<float>(std::floor(seconds_per_grid)));
 }
 
 MultimodalRope::MultimodalRope(const TextConfig& config) {
@@ -33,7 +35,8 @@ MultimodalRope::MultimodalRope(const TextConfig& config) {
     inverse_frequencies_.push_back(1.0F / std::pow(theta, exponent));
   }
   for (std::size_t axis = 0; axis < config.mrope_section.size(); ++axis)
-    axes_.insert(axes_.end(), static_cast<std::size_t>(config.mrope_section[axis]), static_cast<std::uint8_t>(axis));
+    axes_.insert(axes_.end(), static_cast<std::size_t>(config.mrope_section[axis]),
+                 static_cast<std::uint8_t>(axis));
 }
 
 void MultimodalRope::angles(std::span<const Position> positions, float* cos, float* sin) const {

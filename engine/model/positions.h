@@ -19,8 +19,9 @@ struct Position {
 };
 
 /// Positions of a prompt, part after part, as `get_rope_index` of transformers 5 assigns them:
-/// text counts up on all axes; a grid of visual tokens starts where the text stopped, its temporal axis in steps of `time_interval`, and the
-/// text after it goes on max(grid height, grid width) later, wherever the temporal axis ended.
+/// text counts up on all axes; a grid of visual tokens starts where the text stopped, its temporal axis in
+/// steps of `time_interval`, and the text after it goes on max(grid height, grid width) later, wherever the
+/// temporal axis ended.
 class PositionBuilder {
  public:
   void text(std::int64_t tokens);
@@ -39,11 +40,12 @@ class PositionBuilder {
   std::int32_t largest_ = -1;
 };
 
-/// Temporal positions between two temporal patches: tokens_per_second times the whole seconds that a patch covers.
+/// Temporal positions between two temporal patches: tokens_per_second times the whole seconds that a patch
+/// covers.
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid);
 
-/// The rotary angles of the decoder: pair j turns by position[axis(j)] * theta^(-2 j / head_dim), the axes taking the pairs in runs of
-/// `mrope_section`. cos and sin: dense [positions, head_dim / 2].
+/// The rotary angles of the decoder: pair j turns by position[axis(j)] * theta^(-2 j / head_dim), the axes
+/// taking the pairs in runs of `mrope_section`. cos and sin: dense [positions, head_dim / 2].
 class MultimodalRope {
  public:
   explicit MultimodalRope(const TextConfig& config);

@@ -42,8 +42,8 @@ VisionPlan::VisionPlan(const VisionConfig& config, std::span<const PatchGrid> gr
   frame_bounds.push_back(0);
   for (const PatchGrid& grid : grids) {
     if (grid.t <= 0 || grid.h <= 0 || grid.w <= 0 || grid.h % merge != 0 || grid.w % merge != 0)
-      throw std::invalid_argument("vision tower: a grid of " + std::to_string(grid.h) + " x " + std::to_string(grid.w) +
-                                  " patches is no whole number of merged squares");
+      throw std::invalid_argument("vision tower: a grid of " + std::to_string(grid.h) + " x " +
+                                  std::to_string(grid.w) + " patches is no whole number of merged squares");
     const std::int64_t height = grid.h / merge;
     const std::int64_t width = grid.w / merge;
     for (std::int64_t t = 0; t < grid.t; ++t, first_square += height * width) {
@@ -74,13 +74,15 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters& parameters)
   const std::int64_t width = config.hidden_size;
   const std::int64_t inner = config.intermediate_size;
   if (config.hidden_act != "silu")
-    throw ModelError("config.json: the vision tower's activation \"" + config.hidden_act + "\" is not supported");
+    throw ModelError("config.json: the vision tower's activation \"" + config.hidden_act +
+                     "\" is not supported");
   if (config.head_dim() % 4 != 0)
     throw ModelError("config.json: vision heads of " + std::to_string(config.head_dim()) +
                      " values cannot be split into rows and columns of rotary pairs");
 
-  patch_embed_ = parameters.folded(prefix + "patch_embed.proj.weight",
-                                   {width, config.in_channels, config.temporal_patch_size, config.patch_size, config.patch_size});
+  patch_embed_ = parameters.folded(
+      prefix + "patch_embed.proj.weight",
+      {width, config.in_channels, config.temporal_patch_size, config.patch_size, config.patch_size});
   for (int i = 0; i < config.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     const auto& full = config.fullatt_block_indexes;
@@ -108,8 +110,8 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters& parameters)
   out_bias_ = parameters.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
 }
 
-void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, std::span<const PatchGrid> grids,
-                         float* tokens) {
+void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
+                         std::span<const PatchGrid> grids, float* tokens) {
   const VisionPlan plan(config_, grids);
   const std::int64_t rows = plan.frame_bounds.back();
   const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
@@ -118,8 +120,8 @@ void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, 
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   if (patches.rows != rows || patches.cols != patch_values())
     throw std::invalid_argument("vision tower: " + std::to_string(patches.rows) + " patches of " +
-                                std::to_string(patches.cols) + " values do not fill grids of " + std::to_string(rows) +
-                                " patches of " + std::to_string(patch_values()));
+                                std::to_string(patches.cols) + " values do not fill grids of " +
+                                std::to_string(rows) + " patches of " + std::to_string(patch_values()));
   if (rows == 0) return;
 
   const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
@@ -137,7 +139,8 @@ void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, 
   kernels::linear(stream, patches, patch_embed_, embedded);
   const std::int64_t square_values = square * width;
   for (std::size_t i = 0; i < plan.squares.size(); ++i)
-    std::memcpy(hidden.row<float>(static_cast<std::int64_t>(i) * square), embedded.row<float>(plan.squares[i] * square),
+    std::memcpy(hidden.row<float>(static_cast<std::int64_t>(i) * square),
+                embedded.row<float>(plan.squares[i] * square),
                 static_cast<std::size_t>(square_values) * sizeof(float));
 
   for (const Block& block : blocks_) {
@@ -148,13 +151,16 @@ void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, 
     kernels::rope(stream, query, head_dim, plan.cos.data(), plan.sin.data());
     kernels::rope(stream, key, head_dim, plan.cos.data(), plan.sin.data());
     kernels::segment_attention(stream, query, key, qkv.columns(2 * width, width),
-                               block.whole_frame ? plan.frame_bounds : plan.window_bounds, head_dim, scale, attended);
-    kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias.data(), .accumulate = true});
+                               block.whole_frame ? plan.frame_bounds : plan.window_bounds, head_dim, scale,
+                               attended);
+    kernels::linear(stream, attended, block.proj, hidden,
+                    {.bias = block.proj_bias.data(), .accumulate = true});
 
     kernels::rms_norm(stream, hidden, block.norm2.data(), kNormEpsilon, normed);
     kernels::linear(stream, normed, block.up, up, {.bias = block.up_bias.data()});
-    kernels::linear(stream, normed, block.gate, gate,
-                    {.bias = block.gate_bias.data(), .activation = kernels::Activation::silu, .multiply = up});
+    kernels::linear(
+        stream, normed, block.gate, gate,
+        {.bias = block.gate_bias.data(), .activation = kernels::Activation::silu, .multiply = up});
     kernels::linear(stream, gate, block.down, hidden, {.bias = block.down_bias.data(), .accumulate = true});
   }
 
@@ -166,7 +172,8 @@ void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches, 
   const Matrix made = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
   kernels::linear(stream, merged, out_, made, {.bias = out_bias_.data()});
   for (std::size_t i = 0; i < plan.squares.size(); ++i)
-    std::memcpy(tokens + plan.squares[i] * std::int64_t{config_.out_hidden_size}, made.row<float>(static_cast<std::int64_t>(i)),
+    std::memcpy(tokens + plan.squares[i] * std::int64_t{config_.out_hidden_size},
+                made.row<float>(static_cast<std::int64_t>(i)),
                 static_cast<std::size_t>(config_.out_hidden_size) * sizeof(float));
 }
 

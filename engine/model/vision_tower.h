@@ -11,7 +11,8 @@
 
 namespace vigil::model {
 
-/// The patches of one picture or video: `t` temporal patches of `h` x `w` patches; h and w are multiples of spatial_merge_size.
+/// The patches of one picture or video: `t` temporal patches of `h` x `w` patches; h and w are multiples of
+/// spatial_merge_size.
 struct PatchGrid {
   std::int64_t t = 0;
   std::int64_t h = 0;
@@ -22,15 +23,18 @@ struct PatchGrid {
 
 /// How the tower walks over patches: in which order, in which windows, at which angles.
 ///
-/// Patches arrive as the preprocessor lays them: squares of spatial_merge_size² patches, square after square. Windowed blocks want the squares of a
-/// window together, so the whole tower runs in window order and the merged tokens are put back at the end.
+/// Patches arrive as the preprocessor lays them: squares of spatial_merge_size² patches, square after square.
+/// Windowed blocks want the squares of a window together, so the whole tower runs in window order and the
+/// merged tokens are put back at the end.
 struct VisionPlan {
   /// Square `squares[i]` of the input is the i-th in window order.
   std::vector<std::int32_t> squares;
-  /// Rows of patches that attend to each other, in window order: within windows, and over whole frames. Ascending from 0.
+  /// Rows of patches that attend to each other, in window order: within windows, and over whole frames.
+  /// Ascending from 0.
   std::vector<std::int32_t> window_bounds;
   std::vector<std::int32_t> frame_bounds;
-  /// Rotary angles in window order, dense [patches, head_dim / 2]: half of the frequencies turn by the row, half by the column.
+  /// Rotary angles in window order, dense [patches, head_dim / 2]: half of the frequencies turn by the row,
+  /// half by the column.
   std::vector<float> cos, sin;
 
   VisionPlan(const VisionConfig& config, std::span<const PatchGrid> grids);
@@ -48,9 +52,11 @@ class VisionTower {
   kernels::DType compute() const { return compute_; }
 
   /// Encodes pictures of any number and size in one pass; frames do not see each other.
-  /// patches: the type of computation, [sum of patches(), patch_values()]; tokens: f32 [sum of patches() / spatial_merge_size², out_hidden_size],
-  /// dense, in the order of the squares. Throws std::invalid_argument if the patches do not fit the grids.
-  void encode(kernels::Stream& stream, kernels::ConstMatrix patches, std::span<const PatchGrid> grids, float* tokens);
+  /// patches: the type of computation, [sum of patches(), patch_values()]; tokens: f32 [sum of patches() /
+  /// spatial_merge_size², out_hidden_size], dense, in the order of the squares. Throws std::invalid_argument
+  /// if the patches do not fit the grids.
+  void encode(kernels::Stream& stream, kernels::ConstMatrix patches, std::span<const PatchGrid> grids,
+              float* tokens);
 
  private:
   struct Block {
