@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/model/picture.h"
+#include "engine/model/sampler.h"
 #include "engine/model/visual_tokens.h"
 
 namespace vigil::window {
@@ -38,18 +39,7 @@ class VisionEncoder {
   virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
 };
 
-/// How the answer's tokens are chosen.
-struct Sampling {
-  /// 0 chooses the likeliest token.
-  float temperature = 0;
-  /// 0: no limit.
-  int top_k = 0;
-  float top_p = 1;
-  /// Above 1, tokens of the prompt and the answer become less likely (as transformers does).
-  float repetition_penalty = 1;
-  std::uint64_t seed = 0;
-  std::vector<std::string> stop;
-};
+using model::Sampling;
 
 /// What is asked about a window.
 struct Question {
