@@ -97,11 +97,12 @@ void BytePairEncoder::read_vocabulary(const JsonObject& model) {
   ids_.reserve(vocabulary.json().size());
   std::vector<bool> taken;
   for (const auto& [token, id] : vocabulary.json().items()) {
-    if (!id.is_number_unsigned() || id > Json(kMostId)) {
+    const auto given = integer_within(id, 0, kMostId);
+    if (!given) {
       vocabulary.fail(in_quotes(token),
                       "the id " + in_quotes(id.dump()) + " is not between 0 and " + std::to_string(kMostId));
     }
-    const auto number = id.get<std::int32_t>();
+    const auto number = static_cast<std::int32_t>(*given);
     if (taken.size() <= static_cast<std::size_t>(number)) taken.resize(static_cast<std::size_t>(number) + 1);
     if (taken[static_cast<std::size_t>(number)]) {
       vocabulary.fail(in_quotes(token), "the id " + std::to_string(number) + " belongs to another token too");

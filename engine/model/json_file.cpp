@@ -39,6 +39,15 @@ std::string in_quotes(std::string_view name) {
   return text;
 }
 
+std::optional<std::int64_t> integer_within(const Json& value, std::int64_t least, std::int64_t most) {
+  if (!value.is_number_integer()) return std::nullopt;
+  // nlohmann compares by casting: what lies beyond int64 would count as negative.
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMost) return std::nullopt;
+  const auto number = value.get<std::int64_t>();
+  return number < least || number > most ? std::nullopt : std::optional(number);
+}
+
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -121,13 +130,10 @@ std::int64_t JsonObject::integer(std::string_view key, std::int64_t least, std::
   if (value == nullptr) fail(key, "missing");
   if (!value->is_number_integer())
     fail(key, std::string("an integer was expected, this is ") + value->type_name());
-  const bool too_large =
-      value->is_number_unsigned() &&
-      value->get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-  if (too_large || value->get<std::int64_t>() < least || value->get<std::int64_t>() > most) {
+  const auto number = integer_within(*value, least, most);
+  if (!number)
     fail(key, value->dump() + " is not between " + std::to_string(least) + " and " + std::to_string(most));
-  }
-  return value->get<std::int64_t>();
+  return *number;
 }
 
 double JsonObject::number(std::string_view key, double least, double most,
@@ -168,11 +174,12 @@ std::vector<std::int64_t> JsonObject::integers(std::string_view key, std::int64_
   if (!value->is_array()) fail(key, std::string("a list was expected, this is ") + value->type_name());
   std::vector<std::int64_t> numbers;
   for (const Json& item : *value) {
-    if (!item.is_number_integer() || item > Json(most) || item < Json(least)) {
+    const auto number = integer_within(item, least, most);
+    if (!number) {
       fail(key, "the list may hold integers from " + std::to_string(least) + " to " + std::to_string(most) +
                     " only");
     }
-    numbers.push_back(item.get<std::int64_t>());
+    numbers.push_back(*number);
   }
   return numbers;
 }

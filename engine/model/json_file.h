@@ -29,6 +29,9 @@ struct JsonLimits {
 /// UTF-8, cut at 120 bytes.
 std::string in_quotes(std::string_view name);
 
+/// The value as an integer if it is one between `least` and `most`.
+std::optional<std::int64_t> integer_within(const Json& value, std::int64_t least, std::int64_t most);
+
 /// The whole file. Throws ModelError if it cannot be read or has more than `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path,
                            std::size_t max_bytes = std::size_t{256} << 20U);

@@ -1,0 +1,85 @@
+// From logits to the next token, and from tokens to the end of an answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vigil::model {
+
+/// How the answer's tokens are chosen.
+struct Sampling {
+  /// 0 chooses the likeliest token.
+  float temperature = 0;
+  /// 0: no limit.
+  int top_k = 0;
+  float top_p = 1;
+  /// Above 1, tokens of the prompt and the answer become less likely (as transformers does).
+  float repetition_penalty = 1;
+  std::uint64_t seed = 0;
+  /// Each ends the answer where it begins; it is not part of the answer.
+  std::vector<std::string> stop;
+};
+
+/// Throws std::invalid_argument naming the field that is out of range.
+void validate(const Sampling& sampling);
+
+/// A token that may be chosen, and how likely it is.
+struct Likelihood {
+  std::int32_t id = 0;
+  double probability = 0;
+};
+
+/// Chooses one answer's tokens. The steps are those of transformers, in its order: repetition penalty,
+/// temperature, top-k (tokens that tie with the last one stay), top-p, softmax. One owner at a time.
+///
+/// The draw is the inverse of the cumulative distribution, the likeliest token first, at a point that a
+/// counter-based generator gives: SplitMix64 of (seed, step). So the same seed gives the same answer on every
+/// machine, however steps are batched.
+class Sampler {
+ public:
+  /// Throws as `validate`. `prompt` holds the ids that the repetition penalty counts as seen; ids outside the
+  /// vocabulary are ignored.
+  Sampler(const Sampling& sampling, std::span<const std::int32_t> prompt);
+
+  /// Chooses a token from f32 logits [vocabulary], and remembers it. NaN counts as impossible. Throws
+  /// std::invalid_argument if no logit is above -infinity.
+  std::int32_t next(std::span<const float> logits);
+
+  /// The distribution that `next` draws from: the likeliest first, equal ones by id; probabilities add up
+  /// to 1.
+  std::vector<Likelihood> distribution(std::span<const float> logits) const;
+
+ private:
+  bool seen(std::int32_t id) const;
+  void remember(std::int32_t id);
+  float penalized(std::span<const float> logits, std::size_t id) const;
+
+  Sampling sampling_;
+  std::uint64_t step_ = 0;
+  std::vector<bool> seen_;
+};
+
+/// Watches the text of an answer for stop strings. Text is held back as long as it may be the beginning of
+/// one.
+class StopStrings {
+ public:
+  /// Throws std::invalid_argument for an empty stop string.
+  explicit StopStrings(std::vector<std::string> stop);
+
+  /// The text that can be given out after this piece. After a stop string was found: what came before it,
+  /// then nothing any more.
+  std::string push(std::string_view piece);
+  /// What was held back, once no more text comes.
+  std::string finish();
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::vector<std::string> stop_;
+  std::string pending_;
+  bool stopped_ = false;
+};
+
+}  // namespace vigil::model
