@@ -20,7 +20,8 @@ void check(ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& option
     fail("[" + std::to_string(x.rows) + ", " + std::to_string(x.cols) + "] times [" + std::to_string(w.rows) +
          ", " + std::to_string(w.cols) + "] transposed does not give [" + std::to_string(out.rows) + ", " +
          std::to_string(out.cols) + "]");
-  if (options.accumulate && (out.dtype != DType::f32 || options.activation != Activation::none))
+  if (options.accumulate &&
+      (out.dtype != DType::f32 || options.activation != Activation::none || options.multiply.data != nullptr))
     fail("only plain f32 results can be added up");
   if (options.multiply.data != nullptr &&
       (options.multiply.rows != out.rows || options.multiply.cols != out.cols ||

@@ -1,0 +1,369 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_reference.h"
+#include "tests/kernels/test_matrix.h"
+
+namespace vigil::kernels {
+namespace {
+
+/// The keys and values of one layer, not a number wherever nothing was stored. Pages have room for another
+/// layer on either side.
+class Pages {
+ public:
+  Pages(DType dtype, std::int64_t pages, std::int64_t page_tokens, std::int64_t kv_heads,
+        std::int64_t head_dim)
+      : elements_(kv_heads * page_tokens * head_dim),
+        stride_(2 * elements_ + 2 * kGap),
+        memory_(dtype, 1, pages * stride_),
+        tokens_(pages * page_tokens) {
+    layer_ = {
+        memory_.view().columns(kGap, 1).data, dtype, stride_, elements_, page_tokens, kv_heads, head_dim};
+  }
+
+  const KvLayer& layer() const { return layer_; }
+  std::int64_t tokens() const { return tokens_; }
+  const std::vector<std::byte>& bytes() const { return memory_.bytes(); }
+
+  /// Element d of the key (or value) of a slot, by the layout that attention.h writes down.
+  float get(std::int64_t slot, std::int64_t head, std::int64_t d, bool value) const {
+    return memory_.get(0, place(slot, head, d, value));
+  }
+  void set(std::int64_t slot, std::int64_t head, std::int64_t d, bool value, float number) {
+    memory_.set(0, place(slot, head, d, value), number);
+  }
+
+  void fill(std::int64_t slot, Random& random, float scale = 1) {
+    for (std::int64_t head = 0; head < layer_.kv_heads; ++head)
+      for (std::int64_t d = 0; d < layer_.head_dim; ++d)
+        for (const bool value : {false, true}) set(slot, head, d, value, scale * random.number());
+  }
+  void poison(std::int64_t slot) {
+    for (std::int64_t head = 0; head < layer_.kv_heads; ++head)
+      for (std::int64_t d = 0; d < layer_.head_dim; ++d)
+        for (const bool value : {false, true}) set(slot, head, d, value, std::nanf(""));
+  }
+
+ private:
+  static constexpr std::int64_t kGap = 8;
+
+  std::int64_t place(std::int64_t slot, std::int64_t head, std::int64_t d, bool value) const {
+    const std::int64_t page = slot / layer_.page_tokens, token = slot % layer_.page_tokens;
+    return kGap + page * stride_ + (value ? elements_ : 0) +
+           (head * layer_.page_tokens + token) * layer_.head_dim + d;
+  }
+
+  std::int64_t elements_, stride_;
+  TestMatrix memory_;
+  std::int64_t tokens_;
+  KvLayer layer_;
+};
+
+/// The slots of `count` tokens that start in the middle of a page and whose pages lie in no order.
+std::vector<std::int32_t> scattered_slots(std::int64_t count, std::int64_t start, std::int64_t page_tokens,
+                                          std::int64_t pages, Random& random) {
+  std::vector<std::int32_t> order(static_cast<std::size_t>(pages));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+  std::vector<std::int32_t> slots;
+  for (std::int64_t i = start; i < start + count; ++i)
+    slots.push_back(static_cast<std::int32_t>(order[static_cast<std::size_t>(i / page_tokens)] * page_tokens +
+                                              i % page_tokens));
+  return slots;
+}
+
+std::vector<std::int32_t> every(std::int64_t count, std::int64_t step) {
+  std::vector<std::int32_t> own;
+  for (std::int64_t i = (count - 1) % step; i < count; i += step) own.push_back(static_cast<std::int32_t>(i));
+  return own;
+}
+
+struct Heads {
+  std::int64_t kv, group, dim;
+};
+
+/// |error| <= this times Σ p |v|: in f32 sums of products and the exponential of scores of a few units; in
+/// bf16 the rounding of weights, of their total's counterpart, and of the result, half a unit in the last
+/// place each.
+double tolerance_of(DType dtype) {
+  return dtype == DType::bf16 ? 3 * 0x1p-8 : 1e-5;
+}
+
+void expect_reference(const TestMatrix& q, const Pages& pages, const std::vector<AttentionSegment>& segments,
+                      float scale, const TestMatrix& out) {
+  const std::int64_t head_dim = pages.layer().head_dim;
+  for (std::size_t s = 0; s < segments.size(); ++s)
+    for (std::size_t i = 0; i < segments[s].own.size(); ++i)
+      for (std::int64_t head = 0; head < q.cols() / head_dim; ++head) {
+        const auto expected = reference::paged_attention(q.view(), pages.layer(), segments[s], scale,
+                                                         static_cast<std::int64_t>(i), head);
+        for (std::int64_t d = 0; d < head_dim; ++d) {
+          const auto at = static_cast<std::size_t>(d);
+          ASSERT_NEAR(out.get(segments[s].first_row + static_cast<std::int64_t>(i), head * head_dim + d),
+                      expected.value[at], tolerance_of(pages.layer().dtype) * expected.magnitude[at])
+              << "segment " << s << ", query " << i << " of " << segments[s].own.size() << ", "
+              << segments[s].keys.size() << " keys, head " << head << ", element " << d;
+        }
+      }
+}
+
+class PagedAttentionTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT(GetParam()); }
+
+  /// One segment of `count` live keys, of which those in `own` ask.
+  void check(Heads heads, std::int64_t page_tokens, std::int64_t count, const std::vector<std::int32_t>& own,
+             std::uint64_t seed) {
+    Random random(seed);
+    const std::int64_t start = page_tokens / 2;
+    const std::int64_t page_count = (start + count + page_tokens - 1) / page_tokens + 1;
+    Pages pages(GetParam(), page_count, page_tokens, heads.kv, heads.dim);
+    const auto slots = scattered_slots(count, start, page_tokens, page_count, random);
+    // Keys past the last query stay not a number: nobody may look at them.
+    for (std::int32_t j = 0; j <= own.back(); ++j) pages.fill(slots[static_cast<std::size_t>(j)], random);
+    const std::int64_t cols = heads.kv * heads.group * heads.dim;
+    const auto rows = static_cast<std::int64_t>(own.size());
+    const TestMatrix q = TestMatrix::random(GetParam(), rows, cols, random, 3, 4);
+    TestMatrix out(GetParam(), rows, cols, 6);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(heads.dim));
+    const std::vector<AttentionSegment> segments = {{slots, own, 0}};
+    Stream stream = Stream::cpu(2);
+    paged_attention(stream, q.view(), pages.layer(), segments, scale, out.view());
+    expect_reference(q, pages, segments, scale, out);
+    EXPECT_TRUE(out.gaps_untouched());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, PagedAttentionTest, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return name_of(type.param); });
+
+TEST_P(PagedAttentionTest, DecodesAtEveryHeadWidthAndGrouping) {
+  std::uint64_t seed = 1;
+  for (const std::int64_t dim : {2, 20, 40, 64, 80, 128})
+    for (const std::int64_t group : {1, 2, 7})
+      for (const std::int64_t kv : {1, 2}) check({kv, group, dim}, 16, 61, {60}, seed++);
+}
+
+TEST_P(PagedAttentionTest, PrefillsAtEveryHeadWidthAndGrouping) {
+  std::uint64_t seed = 100;
+  for (const std::int64_t dim : {20, 64, 80, 128})
+    for (const std::int64_t group : {1, 3, 7}) check({2, group, dim}, 16, 43, every(43, 1), seed++);
+}
+
+// Around pages, the padding of tiles, and the tiles themselves (64 and 512 keys, 256 rows).
+TEST_P(PagedAttentionTest, CountsAroundEveryBoundary) {
+  std::uint64_t seed = 200;
+  for (const std::int64_t count : {1, 2, 15, 16, 17, 63, 64, 65, 127, 511, 512, 513, 1025}) {
+    check({1, 1, 20}, 16, count, {static_cast<std::int32_t>(count - 1)}, seed++);
+    check({1, 2, 20}, 64, count, every(count, 1), seed++);
+    check({1, 7, 20}, 1, count, every(count, 5), seed++);
+  }
+}
+
+// A refresh: some old tokens ask again among keys that stay, and keys after the last of them are none of its
+// business.
+TEST_P(PagedAttentionTest, AnyAscendingSubsetAsks) {
+  check({2, 2, 40}, 16, 100, {0}, 300);
+  check({2, 2, 40}, 16, 100, {0, 99}, 301);
+  check({2, 2, 40}, 16, 100, {3, 4, 5, 31, 32, 64, 90}, 302);
+  check({1, 7, 20}, 64, 700, {0, 1, 2, 300, 511, 512, 513, 640}, 303);
+  check({1, 7, 20}, 64, 700, every(700, 2), 304);
+}
+
+TEST_P(PagedAttentionTest, OneKeyIsItsValue) {
+  Random random(1);
+  Pages pages(GetParam(), 1, 4, 2, 20);
+  pages.fill(3, random, 5);
+  const TestMatrix q = TestMatrix::random(GetParam(), 1, 80, random, 100);
+  TestMatrix out(GetParam(), 1, 80);
+  const std::vector<std::int32_t> keys = {3}, own = {0};
+  Stream stream = Stream::cpu(1);
+  paged_attention(stream, q.view(), pages.layer(), std::vector<AttentionSegment>{{keys, own, 0}}, 1.0F,
+                  out.view());
+  for (std::int64_t head = 0; head < 4; ++head)
+    for (std::int64_t d = 0; d < 20; ++d)
+      EXPECT_EQ(out.get(0, head * 20 + d), pages.get(3, head / 2, d, true));
+}
+
+// Scores of thousands: a softmax without a running maximum would overflow, one that does not rescale would
+// keep the wrong key.
+TEST_P(PagedAttentionTest, TheLargestOfHugeScoresWins) {
+  constexpr std::int64_t kCount = 1100;
+  for (const bool ascending : {true, false}) {
+    Random random(2);
+    Pages pages(GetParam(), kCount / 16 + 1, 16, 1, 20);
+    std::vector<std::int32_t> keys(kCount);
+    std::iota(keys.begin(), keys.end(), 0);
+    for (std::int64_t slot = 0; slot < kCount; ++slot) {
+      pages.fill(slot, random);
+      // bf16 counts in steps of 4 below 1024.
+      const std::int64_t height = (ascending ? slot : kCount - 1 - slot) / 64 * 32;
+      for (std::int64_t d = 0; d < 20; ++d)
+        pages.set(slot, 0, d, false, d == 0 ? static_cast<float>(height) : 0.0F);
+    }
+    TestMatrix q(GetParam(), 1, 20);
+    for (std::int64_t d = 0; d < 20; ++d) q.set(0, d, d == 0 ? 10.0F : 0.0F);
+    TestMatrix out(GetParam(), 1, 20);
+    const std::vector<std::int32_t> own = {kCount - 1};
+    const std::vector<AttentionSegment> segments = {{keys, own, 0}};
+    Stream stream = Stream::cpu(1);
+    paged_attention(stream, q.view(), pages.layer(), segments, 1.0F, out.view());
+    expect_reference(q, pages, segments, 1.0F, out);
+  }
+}
+
+// Prompts of several windows in one pass, an empty request among them, rows that belong to nobody between
+// them.
+TEST_P(PagedAttentionTest, SegmentsKeepToThemselves) {
+  Random random(3);
+  const Heads heads{2, 3, 20};
+  Pages pages(GetParam(), 40, 16, heads.kv, heads.dim);
+  const auto slots = scattered_slots(600, 0, 16, 40, random);
+  for (const std::int32_t slot : slots) pages.fill(slot, random);
+  // The first two share a prefix, as the rules of a window do.
+  std::vector<std::int32_t> first(slots.begin(), slots.begin() + 120),
+      second(slots.begin(), slots.begin() + 100);
+  second.insert(second.end(), slots.begin() + 200, slots.begin() + 217);
+  const std::vector<std::int32_t> third(slots.begin() + 300, slots.end()), nothing;
+  const auto own_first = every(120, 11), own_second = every(117, 1);
+  const std::vector<std::int32_t> own_third = {299};
+  const std::int64_t cols = heads.kv * heads.group * heads.dim;
+  const auto rows_first = static_cast<std::int64_t>(own_first.size());
+  const std::vector<AttentionSegment> segments = {{second, own_second, rows_first + 2},
+                                                  {nothing, nothing, 0},
+                                                  {third, nothing, 5},
+                                                  {first, own_first, 1},
+                                                  {third, own_third, rows_first + 2 + 117}};
+  const std::int64_t rows = rows_first + 2 + 117 + 1 + 1;
+  const TestMatrix q = TestMatrix::random(GetParam(), rows, cols, random, 3);
+  TestMatrix out(GetParam(), rows, cols, 1);
+  Stream stream = Stream::cpu(3);
+  paged_attention(stream, q.view(), pages.layer(), segments, 0.25F, out.view());
+  expect_reference(q, pages, segments, 0.25F, out);
+  EXPECT_TRUE(out.row_untouched(0));
+  EXPECT_TRUE(out.row_untouched(rows_first + 1));
+  EXPECT_TRUE(out.row_untouched(rows - 1));
+  EXPECT_TRUE(out.gaps_untouched());
+}
+
+TEST_P(PagedAttentionTest, NoSegmentsWriteNothing) {
+  Random random(4);
+  Pages pages(GetParam(), 1, 16, 1, 20);
+  const TestMatrix q = TestMatrix::random(GetParam(), 2, 20, random);
+  TestMatrix out(GetParam(), 2, 20);
+  Stream stream = Stream::cpu(2);
+  paged_attention(stream, q.view(), pages.layer(), {}, 1.0F, out.view());
+  EXPECT_TRUE(out.row_untouched(0));
+  EXPECT_TRUE(out.row_untouched(1));
+}
+
+TEST_P(PagedAttentionTest, ThreadsDoNotChangeTheResult) {
+  Random random(5);
+  const Heads heads{2, 7, 20};
+  Pages pages(GetParam(), 40, 16, heads.kv, heads.dim);
+  const auto slots = scattered_slots(600, 7, 16, 40, random);
+  for (const std::int32_t slot : slots) pages.fill(slot, random);
+  const auto own = every(600, 3);
+  const auto rows = static_cast<std::int64_t>(own.size());
+  const TestMatrix q = TestMatrix::random(GetParam(), rows, 280, random);
+  TestMatrix one(GetParam(), rows, 280), three(GetParam(), rows, 280);
+  const std::vector<AttentionSegment> segments = {{slots, own, 0}};
+  Stream single = Stream::cpu(1), several = Stream::cpu(3);
+  paged_attention(single, q.view(), pages.layer(), segments, 0.2F, one.view());
+  paged_attention(several, q.view(), pages.layer(), segments, 0.2F, three.view());
+  EXPECT_EQ(one.bytes(), three.bytes());
+}
+
+TEST_P(PagedAttentionTest, WhatDoesNotFitIsRefused) {
+  Random random(6);
+  Pages pages(GetParam(), 1, 16, 2, 20);
+  for (std::int64_t slot = 0; slot < 16; ++slot) pages.fill(slot, random);
+  const DType other = GetParam() == DType::f32 ? DType::bf16 : DType::f32;
+  TestMatrix q(GetParam(), 2, 80), out(GetParam(), 2, 80), q_other(other, 2, 80), q_odd(GetParam(), 2, 60),
+      out_odd(GetParam(), 2, 60), long_out(GetParam(), 3, 80);
+  const std::vector<std::int32_t> keys = {0, 1, 2};
+  Stream stream = Stream::cpu(1);
+  const auto refused = [&](ConstMatrix queries, Matrix result, const std::vector<std::int32_t>& own,
+                           std::int64_t first_row = 0) {
+    const std::vector<AttentionSegment> segments = {{keys, own, first_row}};
+    EXPECT_THROW(paged_attention(stream, queries, pages.layer(), segments, 1.0F, result),
+                 std::invalid_argument);
+  };
+  refused(q_other.view(), out.view(), {2});
+  refused(q.view(), q_other.view(), {2});
+  refused(q_odd.view(), out_odd.view(), {2});
+  refused(q.view(), long_out.view(), {2});
+  refused(q.view(), out.view(), {3});
+  refused(q.view(), out.view(), {-1});
+  refused(q.view(), out.view(), {1, 1});
+  refused(q.view(), out.view(), {2, 1});
+  refused(q.view(), out.view(), {0, 1, 2});
+  refused(q.view(), out.view(), {1, 2}, 1);
+  refused(q.view(), out.view(), {2}, -1);
+  EXPECT_TRUE(out.row_untouched(0));
+}
+
+class StoreKvTest : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, StoreKvTest, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return name_of(type.param); });
+
+TEST_P(StoreKvTest, WritesItsSlotsAndNothingElse) {
+  Random random(1);
+  for (const std::int64_t count : {1, 16, 17, 300}) {
+    Pages pages(GetParam(), 25, 16, 2, 20);
+    auto slots = scattered_slots(400, 0, 16, 25, random);
+    slots.resize(static_cast<std::size_t>(count));
+    const TestMatrix k = TestMatrix::random(GetParam(), count, 40, random, 1, 7);
+    const TestMatrix v = TestMatrix::random(GetParam(), count, 40, random, 1, 2);
+    Stream stream = Stream::cpu(2);
+    store_kv(stream, k.view(), v.view(), slots, pages.layer());
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t head = 0; head < 2; ++head)
+        for (std::int64_t d = 0; d < 20; ++d) {
+          const std::int64_t slot = slots[static_cast<std::size_t>(i)];
+          ASSERT_EQ(pages.get(slot, head, d, false), k.get(i, head * 20 + d)) << "slot " << slot;
+          ASSERT_EQ(pages.get(slot, head, d, true), v.get(i, head * 20 + d)) << "slot " << slot;
+        }
+    // With these slots poisoned again nothing must be left that differs from fresh pages.
+    const Pages fresh(GetParam(), 25, 16, 2, 20);
+    std::size_t written = 0;
+    for (std::size_t at = 0; at < fresh.bytes().size(); at += size_of(GetParam()))
+      written += std::equal(fresh.bytes().begin() + static_cast<std::ptrdiff_t>(at),
+                            fresh.bytes().begin() + static_cast<std::ptrdiff_t>(at + size_of(GetParam())),
+                            pages.bytes().begin() + static_cast<std::ptrdiff_t>(at))
+                     ? 0U
+                     : 1U;
+    EXPECT_EQ(written, static_cast<std::size_t>(count) * 2 * 40);
+  }
+}
+
+TEST_P(StoreKvTest, WhatDoesNotFitIsRefused) {
+  Pages pages(GetParam(), 1, 16, 2, 20);
+  const DType other = GetParam() == DType::f32 ? DType::bf16 : DType::f32;
+  const TestMatrix rows(GetParam(), 2, 40), other_type(other, 2, 40), narrow(GetParam(), 2, 20),
+      longer(GetParam(), 3, 40);
+  const std::vector<std::int32_t> slots = {0, 1};
+  Stream stream = Stream::cpu(1);
+  const auto refused = [&](ConstMatrix k, ConstMatrix v, const std::vector<std::int32_t>& to) {
+    EXPECT_THROW(store_kv(stream, k, v, to, pages.layer()), std::invalid_argument);
+  };
+  refused(other_type.view(), rows.view(), slots);
+  refused(rows.view(), other_type.view(), slots);
+  refused(narrow.view(), narrow.view(), slots);
+  refused(rows.view(), narrow.view(), slots);
+  refused(rows.view(), longer.view(), slots);
+  refused(rows.view(), rows.view(), {0});
+  EXPECT_NO_THROW(store_kv(stream, TestMatrix(GetParam(), 0, 40).view(), TestMatrix(GetParam(), 0, 40).view(),
+                           {}, pages.layer()));
+}
+
+}  // namespace
+}  // namespace vigil::kernels

@@ -1,0 +1,114 @@
+#include "kernels/rope/rope.h"
+
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/rope/rope_reference.h"
+#include "tests/kernels/test_matrix.h"
+
+namespace vigil::kernels {
+namespace {
+
+class RopeTest : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, RopeTest, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return name_of(type.param); });
+
+struct Angles {
+  std::vector<float> cos, sin;
+
+  Angles(std::int64_t count, Random& random, float most) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float angle = most * random.number();
+      cos.push_back(std::cos(angle));
+      sin.push_back(std::sin(angle));
+    }
+  }
+};
+
+TEST_P(RopeTest, AgreesWithTheReferenceAtAwkwardSizes) {
+  std::uint64_t seed = 1;
+  for (const std::int64_t head_dim : {2, 20, 40, 64, 80, 128})
+    for (const std::int64_t heads : {1, 3, 7})
+      for (const std::int64_t rows : {1, 5, 64, 67}) {
+        Random random(seed++);
+        const TestMatrix before = TestMatrix::random(GetParam(), rows, heads * head_dim, random, 4);
+        TestMatrix x(GetParam(), rows, heads * head_dim, 9);
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < x.cols(); ++j) x.set(i, j, before.get(i, j));
+        const Angles angles(rows * head_dim / 2, random, 100);
+        Stream stream = Stream::cpu(2);
+        rope(stream, x.view(), head_dim, angles.cos.data(), angles.sin.data());
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const auto expected =
+              reference::rope(before.view(), head_dim, angles.cos.data(), angles.sin.data(), i);
+          for (std::int64_t j = 0; j < x.cols(); ++j) {
+            const double value = expected[static_cast<std::size_t>(j)];
+            // Two products of numbers below 4 in f32, then the storage.
+            ASSERT_NEAR(x.get(i, j), value, 1e-6 + rounding_of(GetParam()) * 1.01 * std::abs(value))
+                << i << ", " << j << " with heads of " << head_dim;
+          }
+        }
+        EXPECT_TRUE(x.gaps_untouched());
+      }
+}
+
+TEST_P(RopeTest, TheAngleZeroChangesNothing) {
+  Random random(5);
+  TestMatrix x = TestMatrix::random(GetParam(), 3, 60, random);
+  const auto before = x.bytes();
+  const std::vector<float> ones(30, 1.0F), zeros(30, 0.0F);
+  Stream stream = Stream::cpu(1);
+  rope(stream, x.view(), 20, ones.data(), zeros.data());
+  EXPECT_EQ(x.bytes(), before);
+}
+
+// What makes a stream's keys reusable: products of rotated vectors depend on the difference of their angles
+// only.
+TEST(RopeRelativeTest, ProductsDependOnDifferencesOnly) {
+  constexpr std::int64_t kHead = 20;
+  Random random(6);
+  const TestMatrix q = TestMatrix::random(DType::f32, 1, kHead, random);
+  const TestMatrix k = TestMatrix::random(DType::f32, 1, kHead, random);
+  Stream stream = Stream::cpu(1);
+  const auto product_at = [&](float q_position, float k_position) {
+    TestMatrix a = q, b = k;
+    for (auto [matrix, position] : {std::pair{&a, q_position}, std::pair{&b, k_position}}) {
+      std::vector<float> cos, sin;
+      for (int j = 0; j < kHead / 2; ++j) {
+        const double angle = double{position} * std::pow(50.0, -j * 2.0 / kHead);
+        cos.push_back(static_cast<float>(std::cos(angle)));
+        sin.push_back(static_cast<float>(std::sin(angle)));
+      }
+      rope(stream, matrix->view(), kHead, cos.data(), sin.data());
+    }
+    double sum = 0;
+    for (std::int64_t j = 0; j < kHead; ++j) sum += double{a.get(0, j)} * double{b.get(0, j)};
+    return sum;
+  };
+  EXPECT_NEAR(product_at(1007, 1000), product_at(7, 0), 1e-5);
+  EXPECT_GT(std::abs(product_at(8, 0) - product_at(7, 0)), 1e-2);
+}
+
+TEST_P(RopeTest, NoRowsChangeNothing) {
+  TestMatrix x(GetParam(), 0, 40);
+  Stream stream = Stream::cpu(1);
+  EXPECT_NO_THROW(rope(stream, x.view(), 20, nullptr, nullptr));
+}
+
+TEST(RopeArgumentsTest, WhatDoesNotFitIsRefused) {
+  Stream stream = Stream::cpu(1);
+  TestMatrix x(DType::f32, 1, 12);
+  const std::vector<float> angles(12);
+  for (const std::int64_t head_dim : {0, -2, 3, 5, 8})
+    EXPECT_THROW(rope(stream, x.view(), head_dim, angles.data(), angles.data()), std::invalid_argument)
+        << head_dim;
+  Matrix integers = x.view();
+  integers.dtype = DType::i32;
+  EXPECT_THROW(rope(stream, integers, 4, angles.data(), angles.data()), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace vigil::kernels

@@ -1,0 +1,124 @@
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_reference.h"
+#include "tests/kernels/test_matrix.h"
+
+namespace vigil::kernels {
+namespace {
+
+double tolerance_of(DType dtype) {
+  return dtype == DType::bf16 ? 3 * 0x1p-8 : 1e-5;
+}
+
+class SegmentAttentionTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT(GetParam()); }
+
+  /// Queries, keys and values as columns of one product, which is how the vision tower has them.
+  void check(const std::vector<std::int32_t>& bounds, std::int64_t heads, std::int64_t head_dim,
+             std::uint64_t seed, int threads = 2) {
+    Random random(seed);
+    const std::int64_t rows = bounds.back(), cols = heads * head_dim;
+    TestMatrix qkv = TestMatrix::random(GetParam(), rows, 3 * cols, random, 2, 3);
+    TestMatrix out(GetParam(), rows, cols, 5);
+    const Matrix q = qkv.view().columns(0, cols), k = qkv.view().columns(cols, cols),
+                 v = qkv.view().columns(2 * cols, cols);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
+    Stream stream = Stream::cpu(threads);
+    segment_attention(stream, q, k, v, bounds, head_dim, scale, out.view());
+    for (std::size_t s = 0; s + 1 < bounds.size(); ++s)
+      for (std::int64_t i = bounds[s]; i < bounds[s + 1]; ++i)
+        for (std::int64_t head = 0; head < heads; ++head) {
+          const auto expected =
+              reference::segment_attention(q, k, v, bounds[s], bounds[s + 1], head_dim, scale, i, head);
+          for (std::int64_t d = 0; d < head_dim; ++d) {
+            const auto at = static_cast<std::size_t>(d);
+            ASSERT_NEAR(out.get(i, head * head_dim + d), expected.value[at],
+                        tolerance_of(GetParam()) * expected.magnitude[at])
+                << "segment " << s << ", row " << i << ", head " << head << ", element " << d;
+          }
+        }
+    EXPECT_TRUE(out.gaps_untouched());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, SegmentAttentionTest, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return name_of(type.param); });
+
+TEST_P(SegmentAttentionTest, EveryHeadWidth) {
+  std::uint64_t seed = 1;
+  for (const std::int64_t head_dim : {2, 16, 20, 28, 40, 64, 80, 128})
+    check({0, 24, 29}, 3, head_dim, seed++);
+}
+
+TEST_P(SegmentAttentionTest, SegmentsOfOneRowAndOfNone) {
+  check({0, 1}, 2, 20, 20);
+  check({0, 1, 2, 3}, 2, 20, 21);
+  check({0, 0, 5, 5, 5, 9, 9}, 2, 20, 22);
+}
+
+// Around the tiles of 256 rows and 512 keys.
+TEST_P(SegmentAttentionTest, CountsAroundEveryBoundary) {
+  std::uint64_t seed = 30;
+  for (const std::int32_t count : {255, 256, 257, 511, 512, 513})
+    check({0, 3, count + 3, count + 70}, 1, 20, seed++);
+  check({0, 1100}, 1, 12, seed);
+}
+
+TEST_P(SegmentAttentionTest, OneThreadAndSeveralAgree) {
+  for (const int threads : {1, 3}) check({0, 64, 100, 164, 300}, 4, 20, 50, threads);
+}
+
+TEST_P(SegmentAttentionTest, NotANumberStaysInItsSegmentAndHead) {
+  Random random(60);
+  TestMatrix q = TestMatrix::random(GetParam(), 30, 40, random);
+  TestMatrix k = TestMatrix::random(GetParam(), 30, 40, random);
+  TestMatrix v = TestMatrix::random(GetParam(), 30, 40, random);
+  v.set(12, 25, std::nanf(""));
+  TestMatrix out(GetParam(), 30, 40);
+  const std::vector<std::int32_t> bounds = {0, 10, 20, 30};
+  Stream stream = Stream::cpu(2);
+  segment_attention(stream, q.view(), k.view(), v.view(), bounds, 20, 0.2F, out.view());
+  for (std::int64_t i = 0; i < 30; ++i)
+    for (std::int64_t j = 0; j < 40; ++j)
+      EXPECT_EQ(std::isnan(out.get(i, j)), i / 10 == 1 && j == 25) << i << ", " << j;
+}
+
+TEST_P(SegmentAttentionTest, NoRowsWriteNothing) {
+  TestMatrix none(GetParam(), 0, 40), out(GetParam(), 0, 40);
+  Stream stream = Stream::cpu(1);
+  EXPECT_NO_THROW(segment_attention(stream, none.view(), none.view(), none.view(),
+                                    std::vector<std::int32_t>{0}, 20, 1.0F, out.view()));
+}
+
+TEST_P(SegmentAttentionTest, WhatDoesNotFitIsRefused) {
+  const DType other = GetParam() == DType::f32 ? DType::bf16 : DType::f32;
+  TestMatrix x(GetParam(), 4, 40), shorter(GetParam(), 3, 40), narrow(GetParam(), 4, 20),
+      foreign(other, 4, 40), out(GetParam(), 4, 40);
+  Stream stream = Stream::cpu(1);
+  const auto refused = [&](ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix result,
+                           const std::vector<std::int32_t>& bounds, std::int64_t head_dim) {
+    EXPECT_THROW(segment_attention(stream, q, k, v, bounds, head_dim, 1.0F, result), std::invalid_argument);
+  };
+  const std::vector<std::int32_t> all = {0, 4};
+  refused(foreign.view(), x.view(), x.view(), out.view(), all, 20);
+  refused(x.view(), foreign.view(), x.view(), out.view(), all, 20);
+  refused(x.view(), x.view(), foreign.view(), out.view(), all, 20);
+  refused(x.view(), x.view(), x.view(), foreign.view(), all, 20);
+  refused(x.view(), shorter.view(), x.view(), out.view(), all, 20);
+  refused(x.view(), x.view(), narrow.view(), out.view(), all, 20);
+  refused(x.view(), x.view(), x.view(), shorter.view(), all, 20);
+  for (const std::int64_t head_dim : {0, -20, 17})
+    refused(x.view(), x.view(), x.view(), out.view(), all, head_dim);
+  for (const std::vector<std::int32_t>& bounds :
+       {std::vector<std::int32_t>{}, {0}, {0, 3}, {1, 4}, {0, 3, 2, 4}, {0, 5}})
+    refused(x.view(), x.view(), x.view(), out.view(), bounds, 20);
+  EXPECT_TRUE(out.row_untouched(0));
+}
+
+}  // namespace
+}  // namespace vigil::kernels
