@@ -6,6 +6,9 @@
 
 namespace vigil::media {
 
+/// The coding type of a frame, as its codec tells it.
+enum class FrameType : std::uint8_t { unknown, intra, predicted, bidirectional };
+
 /// One motion vector of one block, in pixels of the decoded frame.
 struct MotionVector {
   /// Top-left corner of the block in the frame that it predicts. May lie outside of the picture.
@@ -13,7 +16,8 @@ struct MotionVector {
   std::int16_t y = 0;
   std::uint8_t width = 0;
   std::uint8_t height = 0;
-  /// Frames back (negative) or forward (positive) to the reference, as far as the codec tells; only the sign is reliable.
+  /// Frames back (negative) or forward (positive) to the reference, as far as the codec tells; only the sign
+  /// is reliable.
   std::int8_t reference = 0;
   /// Displacement from the block to its reference, in units of 1 / `scale` pixel.
   std::int32_t dx = 0;
@@ -29,14 +33,22 @@ struct FrameMotion {
   double seconds = 0;
   /// Intra frames have no vectors: everything in them may be new.
   bool intra = false;
+  FrameType type = FrameType::unknown;
+  /// Decoding can start here (an IDR frame, not any I frame).
+  bool key = false;
+  /// Size of this frame, in pixels; differs from the field's if the source's size changed since the previous
+  /// sample.
+  int width = 0;
+  int height = 0;
   std::vector<MotionVector> vectors;
 };
 
 /// The motion of all frames decoded since the previous sample, in order of presentation.
 struct MotionField {
-  /// False if this codec's decoder exports no vectors (then `frames` have none): absence of motion is not known.
+  /// False if this codec's decoder exports no vectors (then `frames` have none): absence of motion is not
+  /// known.
   bool available = false;
-  /// Size of the decoded frames that the vectors refer to, in pixels.
+  /// Size of the sampled frame before scaling, which is what its vectors refer to, in pixels.
   int width = 0;
   int height = 0;
   std::vector<FrameMotion> frames;
