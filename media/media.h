@@ -2,11 +2,14 @@
 // frames.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,7 +21,21 @@ namespace vigil::media {
 /// reason.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  enum class Kind : std::uint8_t {
+    /// The source cannot be opened or holds nothing to decode; trying again may help only for a live source.
+    source,
+    /// Nothing came within the time that `ReadOptions` allows.
+    timeout,
+    /// `ReadOptions::stop` was asked to stop.
+    cancelled
+  };
+
+  explicit Error(const std::string& line, Kind kind = Kind::source) : std::runtime_error(line), kind_(kind) {}
+
+  Kind kind() const { return kind_; }
+
+ private:
+  Kind kind_;
 };
 
 struct Size {
@@ -33,11 +50,9 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
-/// The coding type of a frame, as its codec tells it.
-enum class FrameType : std::uint8_t { unknown, intra, predicted, bidirectional };
-
 /// One frame taken from a source at the wanted rate. Cheap to copy; everything shared is immutable.
 struct SampledFrame {
+  /// Null only if `ReadOptions::pixels` is false.
   std::shared_ptr<const Image> image;
   /// Motion of *all* frames decoded after the previous sample, up to and including this one. Never null.
   std::shared_ptr<const MotionField> motion;
@@ -56,22 +71,38 @@ struct SampledFrame {
 using SizePolicy = std::function<Size(Size source)>;
 
 struct ReadOptions {
-  /// Samples a second. Sample k is the frame shown at `from + k / fps`; a rate above the source's yields
-  /// every frame once.
+  /// Samples a second. Sample k is the frame shown at `from + k / fps`; a rate above the source's (or
+  /// infinity) yields every frame once. The reader learns how long a frame is shown from the next one: a live
+  /// sample comes one frame late.
   double fps = 2.0;
-  /// Only frames with `from <= seconds < to` are sampled.
+  /// Only frames with `from <= seconds < to` are sampled; the first of them always is. A file that allows it
+  /// is entered at the key frame before `from`, and the motion of frames before `from` is not told.
   double from = 0;
   std::optional<double> to;
   /// Empty: frames keep the source's size.
   SizePolicy size;
-  /// Decoder threads, at least 1.
+  /// Decoder threads, at least 1. `next` itself runs on the caller's.
   int threads = 1;
   /// Whether to export motion vectors; costs decoding time.
   bool motion = true;
+  /// Whether samples carry pictures.
+  bool pixels = true;
+
+  /// FFmpeg's name of the demuxer or device ("v4l2", "lavfi"); empty: found from the name and the content.
+  std::string input_format;
+  /// Options of the protocol and the demuxer under FFmpeg's names, say {"rtsp_transport", "tcp"}.
+  std::map<std::string, std::string> input_options;
+  /// How long opening, and how long a single read, may block; zero: for ever. A read that blocks longer ends
+  /// in `Error::Kind::timeout`, after which the reader is at its end.
+  std::chrono::milliseconds open_timeout{0};
+  std::chrono::milliseconds read_timeout{0};
+  /// Cancels a blocked `open` or `next` from another thread: they throw `Error::Kind::cancelled`.
+  std::stop_token stop;
 };
 
 /// What a source says of itself. Values that the container does not tell are 0 or empty.
 struct SourceInfo {
+  /// As given to `open`, credentials removed.
   std::string name;
   std::string container;
   std::string codec;
@@ -85,10 +116,11 @@ struct SourceInfo {
   bool exports_motion = false;
 };
 
-/// What happened so far. `damaged_packets` counts packets that the demuxer or decoder rejected and that were
-/// passed over.
+/// What happened so far. A source without damage has `damaged_packets == 0` and an empty `last_damage`.
 struct ReadStats {
   std::uint64_t packets = 0;
+  /// Packets that the demuxer or the decoder rejected or had to mend, and an early end of the source. Passed
+  /// over.
   std::uint64_t damaged_packets = 0;
   std::uint64_t decoded_frames = 0;
   std::uint64_t sampled_frames = 0;
@@ -102,7 +134,8 @@ struct ReadStats {
 /// Decodes one source once, in order. Not thread-safe; may move between threads between calls. `next` blocks.
 class VideoReader {
  public:
-  /// Throws `Error` if there is nothing to decode: missing file, no video stream, unknown codec, no bytes.
+  /// Throws `Error` if there is nothing to decode (missing file, no video stream, unknown codec, no bytes)
+  /// and std::invalid_argument for options that make no sense.
   static std::unique_ptr<VideoReader> open(const std::string& url, const ReadOptions& options);
 
   virtual ~VideoReader() = default;
@@ -110,7 +143,7 @@ class VideoReader {
   virtual const SourceInfo& info() const = 0;
 
   /// The next sample, or nothing at the end of the source. Damage is counted and passed over; throws `Error`
-  /// if the source ends without a single decodable frame.
+  /// if the source ends without a single decodable frame, on a timeout and when cancelled.
   virtual std::optional<SampledFrame> next() = 0;
 
   virtual const ReadStats& stats() const = 0;

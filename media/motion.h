@@ -6,6 +6,9 @@
 
 namespace vigil::media {
 
+/// The coding type of a frame, as its codec tells it.
+enum class FrameType : std::uint8_t { unknown, intra, predicted, bidirectional };
+
 /// One motion vector of one block, in pixels of the decoded frame.
 struct MotionVector {
   /// Top-left corner of the block in the frame that it predicts. May lie outside of the picture.
@@ -30,6 +33,13 @@ struct FrameMotion {
   double seconds = 0;
   /// Intra frames have no vectors: everything in them may be new.
   bool intra = false;
+  FrameType type = FrameType::unknown;
+  /// Decoding can start here (an IDR frame, not any I frame).
+  bool key = false;
+  /// Size of this frame, in pixels; differs from the field's if the source's size changed since the previous
+  /// sample.
+  int width = 0;
+  int height = 0;
   std::vector<MotionVector> vectors;
 };
 
@@ -38,7 +48,7 @@ struct MotionField {
   /// False if this codec's decoder exports no vectors (then `frames` have none): absence of motion is not
   /// known.
   bool available = false;
-  /// Size of the decoded frames that the vectors refer to, in pixels.
+  /// Size of the sampled frame before scaling, which is what its vectors refer to, in pixels.
   int width = 0;
   int height = 0;
   std::vector<FrameMotion> frames;

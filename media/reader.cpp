@@ -1,1 +1,362 @@
-// Not written yet.
+// The reader behind media.h: packets -> decoder -> timeline -> sampler -> scaler.
+
+extern "C" {
+#include <libavutil/pixdesc.h>
+}
+
+#include <cmath>
+#include <deque>
+#include <utility>
+
+#include "media/decoder.h"
+#include "media/input.h"
+#include "media/lookahead.h"
+#include "media/media.h"
+#include "media/sampler.h"
+#include "media/scaler.h"
+#include "media/timeline.h"
+#include "media/vectors.h"
+
+namespace vigil::media {
+namespace {
+
+/// A lasting step of timestamps larger than this is closed: in containers whose clock may be set anew
+/// (MPEG-TS, live streams), and in all others. FFmpeg's own program takes the same values.
+constexpr double kLargestGapLive = 10.0;
+constexpr double kLargestGapFile = 30.0 * 3600;
+/// Seeking pays from here on.
+constexpr double kSeekFrom = 2.0;
+/// When the container tells no rate.
+constexpr double kUsualFrameDuration = 1.0 / 25;
+
+SourceInfo describe(const Input& input) {
+  const AVFormatContext& format = input.format();
+  const AVStream& stream = input.stream();
+  const AVCodecParameters& parameters = *stream.codecpar;
+  SourceInfo info;
+  info.name = input.name();
+  info.container = format.iformat->name;
+  info.codec = avcodec_get_name(parameters.codec_id);
+  if (const char* profile = avcodec_profile_name(parameters.codec_id, parameters.profile))
+    info.profile = profile;
+  if (const char* pixels = av_get_pix_fmt_name(static_cast<AVPixelFormat>(parameters.format)))
+    info.pixel_format = pixels;
+  info.size = {parameters.width, parameters.height};
+  const AVRational rate = stream.avg_frame_rate.num > 0 ? stream.avg_frame_rate : stream.r_frame_rate;
+  if (rate.num > 0 && rate.den > 0) info.average_fps = av_q2d(rate);
+  if (stream.duration != AV_NOPTS_VALUE && stream.duration > 0) {
+    info.duration_seconds = static_cast<double>(stream.duration) * av_q2d(stream.time_base);
+  } else if (format.duration != AV_NOPTS_VALUE && format.duration > 0) {
+    info.duration_seconds = static_cast<double>(format.duration) / AV_TIME_BASE;
+  }
+  info.bit_rate = parameters.bit_rate > 0 ? parameters.bit_rate : format.bit_rate;
+  info.exports_motion = exports_motion(parameters.codec_id);
+  return info;
+}
+
+class Reader final : public VideoReader {
+ public:
+  Reader(const std::string& url, const ReadOptions& options);
+
+  const SourceInfo& info() const override { return info_; }
+  std::optional<SampledFrame> next() override;
+  const ReadStats& stats() const override { return stats_; }
+
+ private:
+  /// A decoded frame with its motion; its time is known once the timeline is certain of it.
+  struct Decoded {
+    Frame frame;
+    FrameMotion motion;
+    double duration = 0;
+    double seconds = 0;
+  };
+
+  Decoder open_decoder() const;
+  void start_at(double seconds);
+  void step();
+  void feed();
+  void read_ahead();
+  bool may_be_sampled() const;
+  void on_frame(Frame frame);
+  void present(Decoded decoded);
+  void finish();
+  void emit(const Decoded& decoded);
+  void count_damage(const std::string& why);
+
+  ReadOptions options_;
+  Input input_;
+  Decoder decoder_;
+  SourceInfo info_;
+  ReadStats stats_;
+  std::shared_ptr<const std::string> source_;
+  double time_base_;
+
+  Lookahead ahead_;
+  bool all_read_ = false;
+  /// Marked packets that are counted already, before the decoder stumbles over them too.
+  std::uint64_t expected_damage_ = 0;
+
+  Timeline timeline_;
+  /// Timestamp of second 0, while timestamps are regular enough to tell a frame's time from its packet.
+  std::optional<double> origin_;
+  bool regular_ = true;
+  /// Presented so far, without a time yet.
+  std::deque<Decoded> uncertain_;
+
+  Sampler sampler_;
+  /// The last frame in order of presentation; sampled or not when the next one tells until when it was shown.
+  std::optional<Decoded> held_;
+  std::vector<FrameMotion> motion_;
+  Size decoded_size_;
+  Size wanted_size_;
+  Scaler scaler_;
+  std::deque<SampledFrame> ready_;
+  bool done_ = false;
+};
+
+double largest_gap(const Input& input) {
+  return (input.format().iformat->flags & AVFMT_TS_DISCONT) != 0 ? kLargestGapLive : kLargestGapFile;
+}
+
+ReadOptions checked(const ReadOptions& options) {
+  if (options.threads < 1) throw std::invalid_argument("decoding needs at least one thread");
+  return options;
+}
+
+Decoder Reader::open_decoder() const {
+  try {
+    return Decoder(input_.codec(), input_.stream(), options_.threads, options_.motion);
+  } catch (const std::runtime_error& error) {
+    throw Error(input_.name() + ": cannot decode " + input_.codec().name + ": " + error.what());
+  }
+}
+
+Reader::Reader(const std::string& url, const ReadOptions& options)
+    : options_(checked(options)),
+      input_(url, options_),
+      decoder_(open_decoder()),
+      info_(describe(input_)),
+      source_(std::make_shared<const std::string>(input_.name())),
+      time_base_(av_q2d(input_.stream().time_base)),
+      // A camera's frames must not wait for packets that are still to be sent.
+      ahead_(input_.seekable() && decoder_.can_spare_pixels()
+                 ? static_cast<std::size_t>(decoder_.reorder_depth()) + 2
+                 : 1),
+      timeline_(largest_gap(input_)),
+      sampler_(options_.fps, options_.from, options_.to) {
+  if (options_.from >= kSeekFrom) start_at(options_.from);
+}
+
+// Enters a file near `seconds`. If the container cannot, or lands too late, everything from the start is
+// decoded instead.
+void Reader::start_at(double seconds) {
+  const AVStream& stream = input_.stream();
+  if (!input_.seekable() || stream.start_time == AV_NOPTS_VALUE) return;
+  const auto target = stream.start_time + static_cast<std::int64_t>(std::floor(seconds / time_base_));
+  if (!input_.seek(target)) return;
+  Packet packet = make_packet();
+  const bool landed = input_.read(*packet) == Input::Read::packet && packet->pts != AV_NOPTS_VALUE &&
+                      packet->pts <= target && (packet->flags & AV_PKT_FLAG_KEY) != 0;
+  if (!landed) {
+    if (!input_.seek(stream.start_time))
+      throw Error(input_.name() + ": cannot go back to the start after seeking");
+    return;
+  }
+  ++stats_.packets;
+  ahead_.push(std::move(packet));
+  origin_ = static_cast<double>(stream.start_time) * time_base_;
+  timeline_ = Timeline(largest_gap(input_), origin_);
+}
+
+std::optional<SampledFrame> Reader::next() {
+  while (ready_.empty() && !done_) step();
+  if (ready_.empty()) return std::nullopt;
+  SampledFrame sample = std::move(ready_.front());
+  ready_.pop_front();
+  return sample;
+}
+
+void Reader::count_damage(const std::string& why) {
+  ++stats_.damaged_packets;
+  stats_.last_damage = why;
+}
+
+void Reader::step() {
+  Frame frame = make_frame();
+  switch (decoder_.receive(*frame)) {
+    case Decoder::Result::ok:
+      on_frame(std::move(frame));
+      break;
+    case Decoder::Result::damaged:
+      if (expected_damage_ > 0) {
+        --expected_damage_;
+      } else {
+        count_damage(decoder_.damage());
+      }
+      break;
+    case Decoder::Result::again:
+      feed();
+      break;
+    case Decoder::Result::end:
+      finish();
+      break;
+  }
+}
+
+void Reader::read_ahead() {
+  while (!all_read_ && !ahead_.full()) {
+    Packet packet = make_packet();
+    switch (input_.read(*packet)) {
+      case Input::Read::packet:
+        ++stats_.packets;
+        if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
+          count_damage(input_.damage());
+          ++expected_damage_;
+        }
+        ahead_.push(std::move(packet));
+        break;
+      case Input::Read::damaged:
+        count_damage(input_.damage());
+        break;
+      case Input::Read::end:
+        all_read_ = true;
+        if (!input_.damage().empty()) count_damage(input_.damage());
+        break;
+    }
+  }
+}
+
+// Whether the frame of the next packet can be a sample, as far as its timestamp tells.
+bool Reader::may_be_sampled() const {
+  if (!regular_ || !origin_ || stats_.sampled_frames == 0 || timeline_.jumps() > 0) return true;
+  const std::optional<std::int64_t> following = ahead_.following();
+  if (!following) return true;
+  return sampler_.wants(static_cast<double>(ahead_.front().pts) * time_base_ - *origin_,
+                        static_cast<double>(*following) * time_base_ - *origin_);
+}
+
+void Reader::feed() {
+  read_ahead();
+  if (ahead_.empty()) {
+    if (decoder_.send(nullptr, true) == Decoder::Result::damaged) count_damage(decoder_.damage());
+    return;
+  }
+  const bool matters = options_.pixels && (!decoder_.can_spare_pixels() || may_be_sampled());
+  switch (decoder_.send(&ahead_.front(), matters)) {
+    case Decoder::Result::again:
+      return;
+    case Decoder::Result::damaged:
+      if (expected_damage_ > 0) {
+        --expected_damage_;
+      } else {
+        count_damage(decoder_.damage());
+      }
+      break;
+    case Decoder::Result::ok:
+    case Decoder::Result::end:
+      break;
+  }
+  ahead_.pop();
+}
+
+void Reader::on_frame(Frame frame) {
+  ++stats_.decoded_frames;
+  if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
+    if (expected_damage_ > 0) {
+      --expected_damage_;
+    } else {
+      count_damage(decoder_.damage());
+    }
+  }
+  const Size size{frame->width, frame->height};
+  if (stats_.decoded_frames > 1 && size != decoded_size_) ++stats_.size_changes;
+  decoded_size_ = size;
+
+  std::optional<double> timestamp;
+  if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
+    timestamp = static_cast<double>(frame->best_effort_timestamp) * time_base_;
+    if (!origin_) origin_ = timestamp;
+  } else {
+    regular_ = false;
+  }
+  Decoded decoded;
+  decoded.duration = static_cast<double>(duration_of(*frame)) * time_base_;
+  if (!(decoded.duration > 0))
+    decoded.duration = info_.average_fps > 0 ? 1 / info_.average_fps : kUsualFrameDuration;
+  decoded.motion = motion_of(*frame);
+  decoded.frame = std::move(frame);
+  const double duration = decoded.duration;
+  uncertain_.push_back(std::move(decoded));
+  for (const double seconds : timeline_.push(timestamp, duration)) {
+    uncertain_.front().seconds = seconds;
+    present(std::move(uncertain_.front()));
+    uncertain_.pop_front();
+  }
+  stats_.timestamp_jumps = timeline_.jumps();
+}
+
+void Reader::present(Decoded decoded) {
+  if (done_) return;
+  if (held_ && sampler_.take(held_->seconds, decoded.seconds)) emit(*held_);
+  held_.reset();
+  if (sampler_.begins_after_range(decoded.seconds)) {
+    done_ = true;
+    return;
+  }
+  if (sampler_.begins_before_range(decoded.seconds)) return;
+  decoded.motion.seconds = decoded.seconds;
+  motion_.push_back(std::move(decoded.motion));
+  held_ = std::move(decoded);
+}
+
+void Reader::finish() {
+  for (const double seconds : timeline_.finish()) {
+    uncertain_.front().seconds = seconds;
+    present(std::move(uncertain_.front()));
+    uncertain_.pop_front();
+  }
+  stats_.timestamp_jumps = timeline_.jumps();
+  if (held_ && sampler_.take(held_->seconds, held_->seconds + held_->duration)) emit(*held_);
+  held_.reset();
+  done_ = true;
+  if (stats_.decoded_frames == 0) {
+    throw Error(input_.name() + ": no frame could be decoded: " +
+                (stats_.last_damage.empty() ? reason_of(AVERROR_EOF) : stats_.last_damage));
+  }
+}
+
+void Reader::emit(const Decoded& decoded) {
+  const AVFrame& frame = *decoded.frame;
+  const Size size{frame.width, frame.height};
+  SampledFrame sample;
+  if (options_.pixels) {
+    const Size wanted = options_.size ? options_.size(size) : size;
+    if (wanted.width < 1 || wanted.height < 1)
+      throw std::invalid_argument("the size policy gave an empty picture");
+    try {
+      sample.image = std::make_shared<const Image>(scaler_.convert(frame, wanted));
+    } catch (const std::runtime_error& error) {
+      throw Error(input_.name() + ": " + error.what());
+    }
+  }
+  auto field = std::make_shared<MotionField>();
+  field->available = options_.motion && info_.exports_motion;
+  field->width = size.width;
+  field->height = size.height;
+  field->frames = std::exchange(motion_, {});
+  sample.motion = std::move(field);
+  sample.source = source_;
+  sample.seconds = decoded.seconds;
+  sample.sequence = stats_.sampled_frames++;
+  sample.type = frame_type(frame);
+  sample.source_size = size;
+  ready_.push_back(std::move(sample));
+}
+
+}  // namespace
+
+std::unique_ptr<VideoReader> VideoReader::open(const std::string& url, const ReadOptions& options) {
+  return std::make_unique<Reader>(url, options);
+}
+
+}  // namespace vigil::media

@@ -1,0 +1,211 @@
+// What decoding and sampling cost beside FFmpeg's null decode of the same file on the same threads, in one
+// process. Variants take turns, so that a busy machine hits all of them alike; ratios are taken round by
+// round. JSON lines.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "media/ffmpeg.h"
+#include "media/media.h"
+
+namespace {
+
+using namespace vigil::media;
+
+struct Cost {
+  double wall = 0;
+  double cpu = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t vectors = 0;
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// What `ffmpeg -i FILE -an -f null -` does, without the program around it: the limit to compare with.
+Cost null_decode(const std::string& file, int threads, bool vectors) {
+  Cost cost;
+  AVFormatContext* raw = nullptr;
+  if (avformat_open_input(&raw, file.c_str(), nullptr, nullptr) < 0)
+    throw std::runtime_error(file + ": cannot open");
+  const InputContext input(raw);
+  avformat_find_stream_info(raw, nullptr);
+  const AVCodec* codec = nullptr;
+  const int index = av_find_best_stream(raw, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+  if (index < 0) throw std::runtime_error(file + ": no video");
+  for (unsigned i = 0; i < raw->nb_streams; ++i) {
+    if (static_cast<int>(i) != index) raw->streams[i]->discard = AVDISCARD_ALL;
+  }
+  const CodecContext context = allocated(CodecContext(avcodec_alloc_context3(codec)));
+  avcodec_parameters_to_context(context.get(), raw->streams[index]->codecpar);
+  context->thread_count = threads;
+  if (vectors) context->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
+  avcodec_open2(context.get(), codec, nullptr);
+  const Packet packet = make_packet();
+  const Frame frame = make_frame();
+  while (true) {
+    const int code = avcodec_receive_frame(context.get(), frame.get());
+    if (code == AVERROR_EOF) break;
+    if (code >= 0) {
+      ++cost.frames;
+      continue;
+    }
+    if (av_read_frame(raw, packet.get()) < 0) {
+      avcodec_send_packet(context.get(), nullptr);
+    } else {
+      if (packet->stream_index == index) avcodec_send_packet(context.get(), packet.get());
+      av_packet_unref(packet.get());
+    }
+  }
+  return cost;
+}
+
+Cost sample(const std::string& file, int threads, double fps, Size size, bool motion) {
+  Cost cost;
+  ReadOptions options;
+  options.fps = fps;
+  options.threads = threads;
+  options.motion = motion;
+  options.size = [size](Size) { return size; };
+  const auto reader = VideoReader::open(file, options);
+  while (const auto frame = reader->next()) {
+    for (const FrameMotion& one : frame->motion->frames) cost.vectors += one.vectors.size();
+  }
+  cost.frames = reader->stats().decoded_frames;
+  cost.samples = reader->stats().sampled_frames;
+  return cost;
+}
+
+struct Variant {
+  std::string name;
+  std::function<Cost()> run;
+  std::vector<double> wall;
+  std::vector<double> cpu;
+  Cost last;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double deviation(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double centre = mean(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - centre) * (value - centre);
+  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+}
+
+std::vector<double> ratios(const std::vector<double>& values, const std::vector<double>& base) {
+  std::vector<double> result;
+  for (std::size_t i = 0; i < values.size(); ++i) result.push_back(values[i] / base[i]);
+  return result;
+}
+
+std::string machine() {
+  std::string model = "unknown processor";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      model = line.substr(line.find(':') + 2);
+      break;
+    }
+  }
+  utsname system{};
+  uname(&system);
+  return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " threads, " + system.machine +
+         ", FFmpeg " + av_version_info();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Decode and sample beside FFmpeg's null decode. Prints a JSON line for each variant."};
+  std::vector<std::string> files;
+  std::vector<int> threads = {1, 2};
+  int repeat = 11;
+  double fps = 2;
+  int edge = 448;
+  app.add_option("FILE", files, "Videos to decode")->required();
+  app.add_option("--threads", threads, "Decoder threads, each in turn")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--repeat", repeat, "Rounds; each runs every variant once")->capture_default_str();
+  app.add_option("--fps", fps, "Samples a second")->capture_default_str();
+  app.add_option("--size", edge, "Width and height of the samples")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  av_log_set_level(AV_LOG_QUIET);
+
+  for (const std::string& file : files) {
+    for (const int count : threads) {
+      const Size size{edge, edge};
+      std::vector<Variant> variants = {
+          {"null", [&] { return null_decode(file, count, false); }, {}, {}, {}},
+          {"null+vectors", [&] { return null_decode(file, count, true); }, {}, {}, {}},
+          {"vigil", [&] { return sample(file, count, fps, size, true); }, {}, {}, {}},
+          {"vigil-no-motion", [&] { return sample(file, count, fps, size, false); }, {}, {}, {}},
+      };
+      for (int round = -1; round < repeat; ++round) {
+        for (Variant& variant : variants) {
+          const double cpu = cpu_seconds();
+          const auto begin = std::chrono::steady_clock::now();
+          variant.last = variant.run();
+          const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+          if (round < 0) continue;  // warms caches
+          variant.wall.push_back(wall.count());
+          variant.cpu.push_back(cpu_seconds() - cpu);
+        }
+      }
+      for (const Variant& variant : variants) {
+        const nlohmann::json line = {
+            {"machine", machine()},
+            {"commit", VIGIL_COMMIT},
+            {"file", file.substr(file.find_last_of('/') + 1)},
+            {"threads", count},
+            {"variant", variant.name},
+            {"rounds", repeat},
+            {"frames", variant.last.frames},
+            {"samples", variant.last.samples},
+            {"vectors", variant.last.vectors},
+            {"median_seconds", median(variant.wall)},
+            {"mean_seconds", mean(variant.wall)},
+            {"deviation_seconds", deviation(variant.wall)},
+            {"minimum_seconds", *std::min_element(variant.wall.begin(), variant.wall.end())},
+            {"cpu_seconds", median(variant.cpu)},
+            {"ratio", median(ratios(variant.wall, variants[0].wall))},
+            {"cpu_ratio", median(ratios(variant.cpu, variants[0].cpu))},
+        };
+        std::cout << line.dump() << '\n' << std::flush;
+      }
+    }
+  }
+}

@@ -1,0 +1,88 @@
+#include "media/decoder.h"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "media/log_capture.h"
+#include "media/vectors.h"
+
+namespace vigil::media {
+namespace {
+
+/// FFmpeg's H.264 decoder can hold back so many frames.
+constexpr int kMostDelayedFrames = 16;
+/// A frame of more pixels than this is a broken header, not a video.
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
+/// While draining, errors without a frame in between must end.
+constexpr int kMostFailuresInARow = 100;
+
+// With frame threads FFmpeg's H.264 decoder writes a frame's vectors when it *outputs* the frame, from
+// whichever thread decodes then, and without waiting for the thread that still decodes that frame: vectors
+// come out missing or stale. A thread works on every n-th packet, so a frame output n packets later than it
+// could be has been decoded for sure. MPEG-4's decoder has the same fault and no such knob: one thread. The
+// others use slice threads, which are joined.
+void make_vectors_complete(AVCodecContext& context, int reorder) {
+  if (context.codec_id == AV_CODEC_ID_H264) {
+    context.thread_count = std::max(1, std::min(context.thread_count, kMostDelayedFrames - reorder));
+    if (context.thread_count > 1) context.has_b_frames = reorder + context.thread_count;
+  } else {
+    context.thread_type = FF_THREAD_SLICE;
+  }
+}
+
+}  // namespace
+
+Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion)
+    : context_(allocated(CodecContext(avcodec_alloc_context3(&codec)))),
+      // In HEVC and others a frame that is no reference within its layer may be one for another layer.
+      spares_(codec.id == AV_CODEC_ID_H264),
+      reorder_(std::clamp(stream.codecpar->video_delay, 0, kMostDelayedFrames)) {
+  if (const int code = avcodec_parameters_to_context(context_.get(), stream.codecpar); code < 0) {
+    throw std::runtime_error(reason_of(code));
+  }
+  context_->pkt_timebase = stream.time_base;
+  context_->thread_count = threads;
+  context_->max_pixels = kMostPixels;
+  if (motion && exports_motion(codec.id)) {
+    context_->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
+    make_vectors_complete(*context_, reorder_);
+  }
+  const LogCapture log;
+  if (const int code = avcodec_open2(context_.get(), &codec, nullptr); code < 0) {
+    throw std::runtime_error(log.explain(reason_of(code)));
+  }
+}
+
+Decoder::Result Decoder::damaged(int code, const std::string& logged) {
+  if (code == AVERROR(ENOMEM)) throw std::bad_alloc();
+  damage_ = reason_of(code) + (logged.empty() ? "" : " (" + logged + ")");
+  return ++failures_in_a_row_ >= kMostFailuresInARow && draining_ ? Result::end : Result::damaged;
+}
+
+Decoder::Result Decoder::send(const AVPacket* packet, bool pixels_matter) {
+  draining_ = packet == nullptr;
+  // The deblocking filter is a fifth of the work; frames that refer to this one would see it, hence
+  // "non-reference".
+  context_->skip_loop_filter = spares_ && !pixels_matter ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
+  const LogCapture log;
+  const int code = avcodec_send_packet(context_.get(), packet);
+  if (code == AVERROR(EAGAIN)) return Result::again;
+  if (code == AVERROR_EOF) return Result::end;
+  return code < 0 ? damaged(code, log.first_error()) : Result::ok;
+}
+
+Decoder::Result Decoder::receive(AVFrame& frame) {
+  const LogCapture log;
+  const int code = avcodec_receive_frame(context_.get(), &frame);
+  if (code == AVERROR(EAGAIN)) return Result::again;
+  if (code == AVERROR_EOF) return Result::end;
+  if (code < 0) return damaged(code, log.first_error());
+  failures_in_a_row_ = 0;
+  if (frame.decode_error_flags != 0 || (frame.flags & AV_FRAME_FLAG_CORRUPT) != 0) {
+    damage_ = log.first_error().empty() ? "parts of a frame were damaged and concealed" : log.first_error();
+  }
+  return Result::ok;
+}
+
+}  // namespace vigil::media

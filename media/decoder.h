@@ -1,0 +1,54 @@
+// A video decoder set up for one stream: bounded threads, motion vectors that are complete.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "media/ffmpeg.h"
+
+namespace vigil::media {
+
+/// Decodes packets of one stream in order. Not thread-safe. FFmpeg's rule holds: receive until `again`, then
+/// send one.
+class Decoder {
+ public:
+  enum class Result {
+    /// Done: the packet was taken, or a frame was given.
+    ok,
+    /// The packet, or one before it, could not be decoded; `damage()` says why. Go on.
+    damaged,
+    /// No frame without another packet.
+    again,
+    /// Drained: no frame will come any more.
+    end
+  };
+
+  /// `motion`: export motion vectors, if the codec can. Throws std::runtime_error with FFmpeg's reason.
+  Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion);
+
+  /// Null drains. `pixels_matter` false: the frame will not be looked at, so if no other frame refers to it
+  /// its pixels may stay rough (its motion is exact).
+  Result send(const AVPacket* packet, bool pixels_matter);
+
+  /// A frame in order of presentation.
+  Result receive(AVFrame& frame);
+
+  /// Whether `pixels_matter` has any effect: a codec for which leaving out is exact for all other frames.
+  bool can_spare_pixels() const { return spares_; }
+  /// How many packets a frame may wait for in order to be presented in order, by what the stream says.
+  int reorder_depth() const { return reorder_; }
+  const AVCodecContext& context() const { return *context_; }
+  const std::string& damage() const { return damage_; }
+
+ private:
+  Result damaged(int code, const std::string& logged);
+
+  CodecContext context_;
+  bool spares_ = false;
+  int reorder_ = 0;
+  bool draining_ = false;
+  int failures_in_a_row_ = 0;
+  std::string damage_;
+};
+
+}  // namespace vigil::media

@@ -1,0 +1,85 @@
+// One opened source: its container, its video stream, and reads that can be cancelled and that end in time.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "media/ffmpeg.h"
+#include "media/media.h"
+
+namespace vigil::media {
+
+/// Tells FFmpeg to give up a blocking call. Its address is held by FFmpeg: neither copied nor moved.
+class Interrupt {
+ public:
+  explicit Interrupt(std::stop_token stop) : stop_(std::move(stop)) {}
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  AVIOInterruptCB callback() { return {&Interrupt::check, this}; }
+
+  /// Calls may block so long from now; zero: for ever.
+  void allow(std::chrono::milliseconds time);
+
+  /// Whether a blocking call has to end now.
+  bool expired();
+
+  bool cancelled() const { return stop_.stop_requested(); }
+  bool timed_out() const { return timed_out_; }
+
+ private:
+  static int check(void* self);
+
+  std::stop_token stop_;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  bool timed_out_ = false;
+};
+
+/// Demuxes the best video stream of a source and nothing else. Not thread-safe.
+class Input {
+ public:
+  enum class Read { packet, damaged, end };
+
+  /// Throws `Error`.
+  Input(const std::string& url, const ReadOptions& options);
+
+  const std::string& name() const { return name_; }
+  const AVFormatContext& format() const { return *format_; }
+  const AVStream& stream() const { return *format_->streams[stream_]; }
+  const AVCodec& codec() const { return *codec_; }
+  /// Whether reading can go back and ahead: a file, not a camera.
+  bool seekable() const { return seekable_; }
+
+  /// Reads the stream's next packet. `damaged`: one was lost, read on; `packet` may still be marked as
+  /// corrupt by the demuxer. At `damaged`, and at an `end` that came too early, `damage()` says why. Throws
+  /// `Error` on a timeout and when cancelled.
+  Read read(AVPacket& packet);
+  const std::string& damage() const { return damage_; }
+
+  /// Goes to a key frame at or before `timestamp` (in the stream's time base); false if the container cannot.
+  bool seek(std::int64_t timestamp);
+
+ private:
+  void open(const std::string& url, const ReadOptions& options);
+  void choose_stream();
+  [[noreturn]] void fail(const std::string& reason) const;
+  /// Throws if the last call was, or the next one would be, interrupted.
+  void check_interrupt(std::chrono::milliseconds allowed) const;
+  std::string early_end(int code, const std::string& logged) const;
+
+  std::string name_;
+  Interrupt interrupt_;
+  std::chrono::milliseconds read_timeout_;
+  InputContext format_;
+  unsigned stream_ = 0;
+  const AVCodec* codec_ = nullptr;
+  bool seekable_ = false;
+  std::string damage_;
+  int failures_in_a_row_ = 0;
+  /// End of the last packet read, in the stream's time base.
+  std::optional<std::int64_t> reached_;
+};
+
+}  // namespace vigil::media
