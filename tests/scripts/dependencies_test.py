@@ -82,10 +82,10 @@ class Dependencies(unittest.TestCase):
         plain = self.packages()
         self.assertNotIn("clang", plain)
         self.assertNotIn("clang-tidy", plain)
-        self.assertEqual(set(self.packages("--lint")) - set(plain), {"clang-format-14", "clang-tidy"})
-        self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-14-dev"})
+        self.assertEqual(set(self.packages("--lint")) - set(plain), {"clang-format-14", "clang-tidy", "libomp-14-dev"})
+        self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-14-dev", "libomp-14-dev"})
         self.put("os-release", UBUNTU)
-        self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-18-dev"})
+        self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-18-dev", "libomp-18-dev"})
 
     def test_uses_sudo_when_not_root(self):
         self.put("uid", "1000\n")
