@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Writes a trained twin as a folder in the published Qwen2.5-VL format.
+
+    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, or "random:SEED"
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from architecture import TOKEN, demo_config  # noqa: E402
+
+
+def load_weights(path):
+    from safetensors.torch import load_file
+
+    path = Path(path)
+    state = {}
+    for part in sorted(path.glob("*.safetensors")) if path.is_dir() else [path]:
+        state.update(load_file(part))
+    return state
+
+
+def to_transformers(state, config):
+    """transformers' model with these weights, float32."""
+    import torch
+    from transformers import Qwen2_5_VLForConditionalGeneration
+
+    config.dtype = "float32"
+    model = Qwen2_5_VLForConditionalGeneration(config).to(torch.float32)
+    state = {name: value.float() for name, value in state.items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    assert not unexpected and set(missing) <= {"lm_head.weight"}, (missing, unexpected)
+    model.tie_weights()
+    return model.eval()
+
+
+def main(weights, tokenizer, out):
+    import torch
+
+    config = demo_config()
+    if weights.startswith("random:"):
+        from twin import Model
+        state = Model(config).initialise(int(weights.split(":")[1])).state_dict()
+    else:
+        state = load_weights(weights)
+    model = to_transformers(state, config).to(torch.bfloat16)
+    model.config.dtype = "bfloat16"
+    model.generation_config.update(bos_token_id=TOKEN["<|endoftext|>"], pad_token_id=TOKEN["<|endoftext|>"], eos_token_id=[TOKEN["<|im_end|>"], TOKEN["<|endoftext|>"]], do_sample=False)
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("model*.safetensors*"):
+        old.unlink()
+    model.save_pretrained(out, max_shard_size="14MB")
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.json", "preprocessor_config.json"):
+        shutil.copy(Path(tokenizer) / name, out / name)
+    print(f"{out}: {sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])
