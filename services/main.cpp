@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "services/build_info.h"
 #include "services/command.h"
 
 namespace {
@@ -26,7 +27,7 @@ int main(int argc, char** argv) {
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "
       "topic when it happens."};
   root.name("vigil");
-  root.set_version_flag("--version", std::string("vigil ") + VIGIL_VERSION);
+  root.set_version_flag("--version", std::string("vigil ") + kVersion + " (" + kCommit + ")");
   root.require_subcommand(1);
   root.get_formatter()->column_width(38);
 

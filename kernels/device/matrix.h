@@ -39,6 +39,12 @@ struct Matrix {
     return {data, dtype, rows, cols, stride};
   }  // NOLINT(google-explicit-constructor)
 
+  /// Rows [begin, begin + count).
+  Matrix rows_from(std::int64_t begin, std::int64_t count) const {
+    auto* start = static_cast<std::byte*>(data) + static_cast<std::size_t>(begin * stride) * size_of(dtype);
+    return {start, dtype, count, cols, stride};
+  }
+
   /// Columns [begin, begin + count) of all rows.
   Matrix columns(std::int64_t begin, std::int64_t count) const {
     auto* start = static_cast<std::byte*>(data) + static_cast<std::size_t>(begin) * size_of(dtype);

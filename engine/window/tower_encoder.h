@@ -1,0 +1,33 @@
+// Frames through preprocessing and the vision tower, every patch group of every frame.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/model_folder.h"
+#include "engine/model/preprocess.h"
+#include "engine/model/vision_tower.h"
+#include "engine/window/answerer.h"
+
+namespace vigil::window {
+
+class TowerEncoder final : public VisionEncoder {
+ public:
+  /// Throws ModelError for a folder without a usable vision tower or preprocessing. `threads` 0: all processors.
+  TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute, int threads);
+
+  int frames_per_patch() const override;
+  model::PictureSize frame_size(model::PictureSize source) const override;
+  std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
+
+ private:
+  std::shared_ptr<const model::ModelFolder> folder_;
+  kernels::Stream stream_;
+  model::Preprocessor preprocessor_;
+  model::VisionTower tower_;
+  kernels::Buffer rows_;
+  std::vector<float> tokens_;
+};
+
+}  // namespace vigil::window

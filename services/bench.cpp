@@ -1,0 +1,162 @@
+// vigil bench: what this machine does, as JSON lines that can be compared.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "services/ask_options.h"
+#include "services/build_info.h"
+#include "services/clip.h"
+#include "services/command.h"
+
+namespace vigil::services {
+namespace {
+
+struct BenchArguments {
+  AskOptions ask;
+  int runs = 5;
+  int warmups = 1;
+};
+
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+/// One figure, measured once a run.
+struct Figure {
+  std::string name;
+  std::string unit;
+  std::vector<double> values;
+
+  double mean() const { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+
+  /// Of the sample; 0 for a single run.
+  double deviation() const {
+    if (values.size() < 2) return 0;
+    double squares = 0;
+    for (const double value : values) squares += (value - mean()) * (value - mean());
+    return std::sqrt(squares / static_cast<double>(values.size() - 1));
+  }
+
+  double median() const {
+    std::vector<double> sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t middle = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+};
+
+class AskBench {
+ public:
+  explicit AskBench(const BenchArguments& arguments) : arguments_(arguments), engine_(make_engine(arguments.ask)) {}
+
+  void run() {
+    for (int i = 0; i < arguments_.warmups; ++i) once(false);
+    for (int i = 0; i < arguments_.runs; ++i) once(true);
+  }
+
+  void print() const {
+    for (const Figure& figure : figures_) {
+      const nlohmann::json line{{"bench", "ask"},
+                                {"figure", figure.name},
+                                {"unit", figure.unit},
+                                {"mean", figure.mean()},
+                                {"deviation", figure.deviation()},
+                                {"median", figure.median()},
+                                {"runs", figure.values.size()},
+                                {"model", engine_.model_id},
+                                {"dtype", kernels::name_of(engine_.compute)},
+                                {"video", arguments_.ask.clip.video},
+                                {"frames", frames_},
+                                {"prompt_tokens", prompt_tokens_},
+                                {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
+                                                                        : arguments_.ask.threads},
+                                {"machine", processor()},
+                                {"commit", kCommit}};
+      std::cout << line.dump() << '\n';
+    }
+  }
+
+ private:
+  void once(bool counted) {
+    // Products are timed in the prefill only, where the time should go into them.
+    const window::AnswerTimes before = engine_.answerer->times();
+    window::ProductMeter::start();
+    const Clip clip = read_clip(engine_, arguments_.ask.clip);
+    const double vision_products = window::ProductMeter::seconds();
+    window::Question question = question_of(arguments_.ask);
+    double prefill_products = 0;
+    bool first = true;
+    question.on_text = [&](std::string_view) {
+      if (first) prefill_products = window::ProductMeter::seconds() - vision_products;
+      first = false;
+    };
+    const window::WindowRequest request{clip.patches, {question}};
+    const window::Answer answer = engine_.answerer->answer(std::span(&request, 1))[0][0];
+    if (!counted) return;
+    const double prefill = engine_.answerer->times().prefill - before.prefill;
+    const double decode = engine_.answerer->times().decode - before.decode;
+    const auto tokens = static_cast<double>(answer.tokens.size());
+    frames_ = clip.frames;
+    prompt_tokens_ = answer.prompt_tokens;
+    add("decode_video", "s", clip.decode_seconds);
+    add("vision", "s", clip.encode_seconds);
+    add("prefill", "s", prefill);
+    add("decode", "s", decode);
+    add("video_to_first_token", "s", clip.decode_seconds + clip.encode_seconds + prefill);
+    add("prefill_tokens_per_second", "1/s", static_cast<double>(answer.prompt_tokens) / prefill);
+    if (tokens > 1) add("decode_tokens_per_second", "1/s", (tokens - 1) / decode);
+    add("vision_share_in_products", "1", vision_products / clip.encode_seconds);
+    if (!first) add("prefill_share_in_products", "1", prefill_products / prefill);
+    add("product_rate", "FLOP/s", window::ProductMeter::flops() / window::ProductMeter::seconds());
+  }
+
+  void add(const std::string& name, const std::string& unit, double value) {
+    auto found = std::find_if(figures_.begin(), figures_.end(), [&](const Figure& figure) { return figure.name == name; });
+    if (found == figures_.end()) found = figures_.insert(figures_.end(), Figure{name, unit, {}});
+    found->values.push_back(value);
+  }
+
+  const BenchArguments& arguments_;
+  window::Engine engine_;
+  std::vector<Figure> figures_;
+  std::uint64_t frames_ = 0;
+  std::int64_t prompt_tokens_ = 0;
+};
+
+}  // namespace
+
+void add_bench(CLI::App& root, Invocation& chosen) {
+  CLI::App* bench = root.add_subcommand("bench", "Measure this machine; prints JSON lines.");
+  bench->require_subcommand(1);
+  CLI::App* command = bench->add_subcommand(
+      "ask",
+      "Ask the same question several times and print a JSON line a figure: mean, deviation and median of every stage, tokens a second,\n"
+      "and the share of the time that goes into matrix products.");
+  auto arguments = std::make_shared<BenchArguments>();
+  add_ask_options(*command, arguments->ask);
+  command->add_option("--runs", arguments->runs, "Runs that count")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--warmups", arguments->warmups, "Runs before them that do not")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->callback([&chosen, arguments] {
+    chosen = [arguments] {
+      AskBench ask(*arguments);
+      ask.run();
+      ask.print();
+      return kDone;
+    };
+  });
+}
+
+}  // namespace vigil::services
