@@ -6,6 +6,7 @@ extern "C" {
 
 #include <cmath>
 #include <deque>
+#include <future>
 #include <utility>
 
 #include "media/decoder.h"
@@ -13,6 +14,7 @@ extern "C" {
 #include "media/lookahead.h"
 #include "media/media.h"
 #include "media/sampler.h"
+#include "media/scale_thread.h"
 #include "media/scaler.h"
 #include "media/timeline.h"
 #include "media/vectors.h"
@@ -28,6 +30,8 @@ constexpr double kLargestGapFile = 30.0 * 3600;
 constexpr double kSeekFrom = 2.0;
 /// When the container tells no rate.
 constexpr double kUsualFrameDuration = 1.0 / 25;
+/// Samples that may wait to be scaled while decoding goes on.
+constexpr std::size_t kMostInScaling = 3;
 
 SourceInfo describe(const Input& input) {
   const AVFormatContext& format = input.format();
@@ -71,6 +75,12 @@ class Reader final : public VideoReader {
     double seconds = 0;
   };
 
+  /// A sample whose picture is still in work.
+  struct Scaling {
+    SampledFrame sample;
+    std::future<Image> image;
+  };
+
   Decoder open_decoder() const;
   void start_at(double seconds);
   void step();
@@ -80,7 +90,9 @@ class Reader final : public VideoReader {
   void on_frame(Frame frame);
   void present(Decoded decoded);
   void finish();
-  void emit(const Decoded& decoded);
+  void emit(Decoded decoded);
+  std::future<Image> scale(Frame frame, Size size);
+  bool front_is_ready();
   void count_damage(const std::string& why);
 
   ReadOptions options_;
@@ -108,10 +120,11 @@ class Reader final : public VideoReader {
   std::optional<Decoded> held_;
   std::vector<FrameMotion> motion_;
   Size decoded_size_;
-  Size wanted_size_;
   Scaler scaler_;
-  std::deque<SampledFrame> ready_;
+  std::deque<Scaling> samples_;
   bool done_ = false;
+  /// Only with more than one thread: scaling must not keep the decoder's threads waiting.
+  std::optional<ScaleThread> scale_thread_;
 };
 
 double largest_gap(const Input& input) {
@@ -145,6 +158,7 @@ Reader::Reader(const std::string& url, const ReadOptions& options)
       timeline_(largest_gap(input_)),
       sampler_(options_.fps, options_.from, options_.to) {
   if (options_.from >= kSeekFrom) start_at(options_.from);
+  if (options_.threads > 1 && options_.pixels) scale_thread_.emplace();
 }
 
 // Enters a file near `seconds`. If the container cannot, or lands too late, everything from the start is
@@ -168,12 +182,37 @@ void Reader::start_at(double seconds) {
   timeline_ = Timeline(largest_gap(input_), origin_);
 }
 
+// Decoding goes on while the oldest sample is being scaled, but a camera's sample never waits for the next
+// packet.
+bool Reader::front_is_ready() {
+  if (samples_.empty()) return false;
+  const std::future<Image>& image = samples_.front().image;
+  return !image.valid() || !input_.seekable() || samples_.size() >= kMostInScaling ||
+         image.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
+}
+
 std::optional<SampledFrame> Reader::next() {
-  while (ready_.empty() && !done_) step();
-  if (ready_.empty()) return std::nullopt;
-  SampledFrame sample = std::move(ready_.front());
-  ready_.pop_front();
-  return sample;
+  while (!done_ && !front_is_ready()) step();
+  if (samples_.empty()) return std::nullopt;
+  Scaling front = std::move(samples_.front());
+  samples_.pop_front();
+  if (front.image.valid()) {
+    try {
+      front.sample.image = std::make_shared<const Image>(front.image.get());
+    } catch (const std::runtime_error& error) {
+      throw Error(input_.name() + ": " + error.what());
+    }
+  }
+  return std::move(front.sample);
+}
+
+std::future<Image> Reader::scale(Frame frame, Size size) {
+  const Size wanted = options_.size ? options_.size(size) : size;
+  if (wanted.width < 1 || wanted.height < 1)
+    throw std::invalid_argument("the size policy gave an empty picture");
+  if (scale_thread_) return scale_thread_->start(std::move(frame), wanted);
+  return std::async(std::launch::deferred,
+                    [this, wanted, frame = std::move(frame)] { return scaler_.convert(*frame, wanted); });
 }
 
 void Reader::count_damage(const std::string& why) {
@@ -297,7 +336,7 @@ void Reader::on_frame(Frame frame) {
 
 void Reader::present(Decoded decoded) {
   if (done_) return;
-  if (held_ && sampler_.take(held_->seconds, decoded.seconds)) emit(*held_);
+  if (held_ && sampler_.take(held_->seconds, decoded.seconds)) emit(std::move(*held_));
   held_.reset();
   if (sampler_.begins_after_range(decoded.seconds)) {
     done_ = true;
@@ -316,7 +355,7 @@ void Reader::finish() {
     uncertain_.pop_front();
   }
   stats_.timestamp_jumps = timeline_.jumps();
-  if (held_ && sampler_.take(held_->seconds, held_->seconds + held_->duration)) emit(*held_);
+  if (held_ && sampler_.take(held_->seconds, held_->seconds + held_->duration)) emit(std::move(*held_));
   held_.reset();
   done_ = true;
   if (stats_.decoded_frames == 0) {
@@ -325,32 +364,23 @@ void Reader::finish() {
   }
 }
 
-void Reader::emit(const Decoded& decoded) {
-  const AVFrame& frame = *decoded.frame;
-  const Size size{frame.width, frame.height};
-  SampledFrame sample;
-  if (options_.pixels) {
-    const Size wanted = options_.size ? options_.size(size) : size;
-    if (wanted.width < 1 || wanted.height < 1)
-      throw std::invalid_argument("the size policy gave an empty picture");
-    try {
-      sample.image = std::make_shared<const Image>(scaler_.convert(frame, wanted));
-    } catch (const std::runtime_error& error) {
-      throw Error(input_.name() + ": " + error.what());
-    }
-  }
+void Reader::emit(Decoded decoded) {
+  const Size size{decoded.frame->width, decoded.frame->height};
   auto field = std::make_shared<MotionField>();
   field->available = options_.motion && info_.exports_motion;
   field->width = size.width;
   field->height = size.height;
   field->frames = std::exchange(motion_, {});
+  SampledFrame sample;
   sample.motion = std::move(field);
   sample.source = source_;
   sample.seconds = decoded.seconds;
   sample.sequence = stats_.sampled_frames++;
-  sample.type = frame_type(frame);
+  sample.type = frame_type(*decoded.frame);
   sample.source_size = size;
-  ready_.push_back(std::move(sample));
+  std::future<Image> image;
+  if (options_.pixels) image = scale(std::move(decoded.frame), size);
+  samples_.push_back({std::move(sample), std::move(image)});
 }
 
 }  // namespace

@@ -151,14 +151,12 @@ std::string machine() {
 int main(int argc, char** argv) {
   CLI::App app{"Decode and sample beside FFmpeg's null decode. Prints a JSON line for each variant."};
   std::vector<std::string> files;
-  std::vector<int> threads = {1, 2};
+  int threads = 1;
   int repeat = 11;
   double fps = 2;
   int edge = 448;
   app.add_option("FILE", files, "Videos to decode")->required();
-  app.add_option("--threads", threads, "Decoder threads, each in turn")
-      ->delimiter(',')
-      ->capture_default_str();
+  app.add_option("--threads", threads, "Decoder threads")->capture_default_str();
   app.add_option("--repeat", repeat, "Rounds; each runs every variant once")->capture_default_str();
   app.add_option("--fps", fps, "Samples a second")->capture_default_str();
   app.add_option("--size", edge, "Width and height of the samples")->capture_default_str();
@@ -166,46 +164,44 @@ int main(int argc, char** argv) {
   av_log_set_level(AV_LOG_QUIET);
 
   for (const std::string& file : files) {
-    for (const int count : threads) {
-      const Size size{edge, edge};
-      std::vector<Variant> variants = {
-          {"null", [&] { return null_decode(file, count, false); }, {}, {}, {}},
-          {"null+vectors", [&] { return null_decode(file, count, true); }, {}, {}, {}},
-          {"vigil", [&] { return sample(file, count, fps, size, true); }, {}, {}, {}},
-          {"vigil-no-motion", [&] { return sample(file, count, fps, size, false); }, {}, {}, {}},
+    const Size size{edge, edge};
+    std::vector<Variant> variants = {
+        {"null", [&] { return null_decode(file, threads, false); }, {}, {}, {}},
+        {"null+vectors", [&] { return null_decode(file, threads, true); }, {}, {}, {}},
+        {"vigil", [&] { return sample(file, threads, fps, size, true); }, {}, {}, {}},
+        {"vigil-no-motion", [&] { return sample(file, threads, fps, size, false); }, {}, {}, {}},
+    };
+    for (int round = -1; round < repeat; ++round) {
+      for (Variant& variant : variants) {
+        const double cpu = cpu_seconds();
+        const auto begin = std::chrono::steady_clock::now();
+        variant.last = variant.run();
+        const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+        if (round < 0) continue;  // warms caches
+        variant.wall.push_back(wall.count());
+        variant.cpu.push_back(cpu_seconds() - cpu);
+      }
+    }
+    for (const Variant& variant : variants) {
+      const nlohmann::json line = {
+          {"machine", machine()},
+          {"commit", VIGIL_COMMIT},
+          {"file", file.substr(file.find_last_of('/') + 1)},
+          {"threads", threads},
+          {"variant", variant.name},
+          {"rounds", repeat},
+          {"frames", variant.last.frames},
+          {"samples", variant.last.samples},
+          {"vectors", variant.last.vectors},
+          {"median_seconds", median(variant.wall)},
+          {"mean_seconds", mean(variant.wall)},
+          {"deviation_seconds", deviation(variant.wall)},
+          {"minimum_seconds", *std::min_element(variant.wall.begin(), variant.wall.end())},
+          {"cpu_seconds", median(variant.cpu)},
+          {"ratio", median(ratios(variant.wall, variants[0].wall))},
+          {"cpu_ratio", median(ratios(variant.cpu, variants[0].cpu))},
       };
-      for (int round = -1; round < repeat; ++round) {
-        for (Variant& variant : variants) {
-          const double cpu = cpu_seconds();
-          const auto begin = std::chrono::steady_clock::now();
-          variant.last = variant.run();
-          const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-          if (round < 0) continue;  // warms caches
-          variant.wall.push_back(wall.count());
-          variant.cpu.push_back(cpu_seconds() - cpu);
-        }
-      }
-      for (const Variant& variant : variants) {
-        const nlohmann::json line = {
-            {"machine", machine()},
-            {"commit", VIGIL_COMMIT},
-            {"file", file.substr(file.find_last_of('/') + 1)},
-            {"threads", count},
-            {"variant", variant.name},
-            {"rounds", repeat},
-            {"frames", variant.last.frames},
-            {"samples", variant.last.samples},
-            {"vectors", variant.last.vectors},
-            {"median_seconds", median(variant.wall)},
-            {"mean_seconds", mean(variant.wall)},
-            {"deviation_seconds", deviation(variant.wall)},
-            {"minimum_seconds", *std::min_element(variant.wall.begin(), variant.wall.end())},
-            {"cpu_seconds", median(variant.cpu)},
-            {"ratio", median(ratios(variant.wall, variants[0].wall))},
-            {"cpu_ratio", median(ratios(variant.cpu, variants[0].cpu))},
-        };
-        std::cout << line.dump() << '\n' << std::flush;
-      }
+      std::cout << line.dump() << '\n' << std::flush;
     }
   }
 }
