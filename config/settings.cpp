@@ -1,1 +1,58 @@
-// Not written yet.
+#include "config/settings.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string_view>
+
+#include "config/fields.h"
+#include "config/substitute.h"
+
+namespace vigil::config {
+namespace {
+
+bool is_port(std::string_view text) {
+  unsigned port = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && rest == text.data() + text.size() && port >= 1 && port <= 65535;
+}
+
+}  // namespace
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+         });
+}
+
+bool is_prompt(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") != std::string_view::npos;
+}
+
+bool is_local_endpoint(std::string_view text) {
+  if (text.starts_with("ipc:///")) return text.size() > 7;
+  for (const std::string_view host : {"tcp://127.0.0.1:", "tcp://[::1]:"}) {
+    if (text.starts_with(host)) return is_port(text.substr(host.size()));
+  }
+  return false;
+}
+
+bool is_listen_address(std::string_view text) {
+  if (text.empty()) return true;
+  const std::size_t colon = text.rfind(':');
+  return colon != std::string_view::npos && colon != 0 && is_port(text.substr(colon + 1));
+}
+
+std::string CameraSettings::tenant() const {
+  const auto label = labels.find("tenant");
+  return label == labels.end() ? "default" : label->second;
+}
+
+bool CameraSettings::is_file() const {
+  const std::string& source = url().value;
+  if (has_scheme(source)) return source.starts_with("file://");
+  return !source.starts_with("/dev/");
+}
+
+}  // namespace vigil::config

@@ -1,0 +1,63 @@
+#include "actors/alerts/alerts_actor.h"
+
+#include <utility>
+
+#include "actors/messages/shell.h"
+
+namespace vigil::actors {
+namespace {
+
+constexpr std::uint32_t kWindowsUnderWay = 64;
+// How long a new subscriber waits for the last event of its topics at most.
+constexpr auto kTick = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void alerts_state::log_failure() {
+  if (desk->failure() == logged) return;
+  logged = desk->failure();
+  if (logged.empty()) {
+    logger->warn("alerts: the outbox works again");
+  } else {
+    logger->error("alerts: events wait in memory: {}", logged);
+  }
+}
+
+alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
+                                   supervisor_actor supervisor) {
+  set_handlers(self, deps.logger);
+  alerts_state& state = self->state;
+  state.logger = &deps.logger;
+  state.supervisor = std::move(supervisor);
+  state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
+  self->send(self, tick_atom_v);
+  return {
+      [self](join_atom) {
+        self->send(caf::actor_cast<answer_actor>(self->current_sender()), grant_atom_v, kWindowsUnderWay);
+      },
+      [self](const WindowAnswersPtr& window) {
+        self->state.desk->observe(window);
+        self->state.log_failure();
+        self->send(caf::actor_cast<answer_actor>(self->current_sender()), grant_atom_v, std::uint32_t{1});
+      },
+      [self](const StatusChange& change) {
+        self->state.desk->status(change.camera, change.state, change.reason);
+        self->state.log_failure();
+      },
+      [self](end_atom, const CameraPtr& camera) {
+        self->state.desk->end(camera);
+        self->send(self->state.supervisor, end_atom_v, camera->name);
+      },
+      [self](tick_atom) {
+        self->state.desk->tick();
+        self->state.log_failure();
+        self->delayed_send(self, kTick, tick_atom_v);
+      },
+      [self](stop_atom) {
+        self->state.desk->tick();
+        self->quit();
+      },
+  };
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,70 @@
+// The windows of many cameras that wait for an answer: assembled from patches, bounded for each camera,
+// served fairly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/answer/window_assembler.h"
+#include "actors/messages/data.h"
+
+namespace vigil::actors {
+
+/// Under overload the windows of a camera overtake each other: one waits at most, and a newer one takes its
+/// place. Since windows overlap, nothing that was seen is lost for the next. A camera that must lose nothing
+/// is held back by its credit instead. Not thread-safe.
+class AnswerDesk {
+ public:
+  explicit AnswerDesk(int frames_per_patch) : frames_per_patch_(frames_per_patch) {}
+
+  /// A camera starts. Returns the credits to grant for it: what a window and a stride hold.
+  std::uint32_t join(const CameraPtr& camera);
+
+  struct Taken {
+    /// To be given back at once.
+    std::uint32_t credits = 0;
+    /// The patch was a duplicate or out of order, or of a camera that did not join; it is ignored.
+    bool refused = false;
+    /// Windows that will not be answered, since a newer one is due.
+    std::size_t overtaken = 0;
+  };
+  Taken push(VisualPatchPtr patch);
+
+  /// No patch of this camera follows. What is left of its stream becomes a last window.
+  void end(const CameraPtr& camera);
+
+  struct Batch {
+    std::vector<DueWindow> windows;
+    /// Cameras of which nothing is left.
+    std::vector<CameraPtr> ended;
+  };
+
+  /// At most `max` windows, at most one of each camera: those first that were served least recently.
+  Batch pop(std::size_t max);
+
+  /// Windows that wait.
+  std::size_t size() const;
+
+ private:
+  struct Lane {
+    explicit Lane(const CameraPtr& owner) : camera(owner), assembler(owner) {}
+    CameraPtr camera;
+    WindowAssembler assembler;
+    std::deque<DueWindow> windows;
+    /// The turn in which a window was last taken; 0 before the first.
+    std::uint64_t served = 0;
+    bool ended = false;
+  };
+
+  std::size_t enqueue(Lane& lane, DueWindow window);
+
+  int frames_per_patch_;
+  std::map<std::string, Lane> lanes_;
+  std::uint64_t turn_ = 0;
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,71 @@
+#include "actors/answer/window_assembler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace vigil::actors {
+namespace {
+
+// Times are sums of fractions: what differs by less is the same moment.
+constexpr double kMoment = 1e-6;
+
+double end_of(const VisualPatch& patch) {
+  return patch.tokens->seconds + patch.tokens->duration;
+}
+
+}  // namespace
+
+WindowAssembler::WindowAssembler(CameraPtr camera)
+    : camera_(std::move(camera)),
+      length_(config::seconds(camera_->stream.window.length)),
+      stride_(config::seconds(camera_->stream.window.stride)) {}
+
+WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
+  const double seconds = patch->tokens->seconds;
+  if (seconds <= last_ + kMoment) return {Verdict::late, {}};
+  last_ = seconds;
+
+  Result result;
+  // A gap closes what was begun before it; after that, the strides without anything new are skipped.
+  if (fresh_ > 0 && seconds >= static_cast<double>(next_) * stride_ - kMoment) {
+    result.due.push_back(window_until(static_cast<double>(next_) * stride_));
+    fresh_ = 0;
+  }
+  next_ = std::max(next_, static_cast<std::int64_t>(std::floor((seconds + kMoment) / stride_)) + 1);
+
+  const double end = end_of(*patch);
+  patches_.push_back(std::move(patch));
+  ++fresh_;
+  // A patch that is longer than a stride ends several at once: they would all show the same.
+  const auto reached = static_cast<std::int64_t>(std::floor((end + kMoment) / stride_));
+  if (reached >= next_) {
+    result.due.push_back(window_until(static_cast<double>(reached) * stride_));
+    fresh_ = 0;
+    next_ = reached + 1;
+  }
+  const double oldest = static_cast<double>(next_) * stride_ - length_;
+  while (!patches_.empty() && patches_.front()->tokens->seconds < oldest - kMoment) patches_.pop_front();
+  fresh_ = std::min(fresh_, patches_.size());
+  return result;
+}
+
+std::optional<DueWindow> WindowAssembler::flush() {
+  if (fresh_ == 0) return std::nullopt;
+  fresh_ = 0;
+  return window_until(end_of(*patches_.back()));
+}
+
+DueWindow WindowAssembler::window_until(double end) const {
+  DueWindow window;
+  window.camera = camera_;
+  window.start = std::max(0.0, end - length_);
+  window.end = end;
+  for (const VisualPatchPtr& patch : patches_) {
+    const double seconds = patch->tokens->seconds;
+    if (seconds >= window.start - kMoment && seconds < end - kMoment) window.patches.push_back(patch);
+  }
+  return window;
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,21 @@
+#include "actors/camera/backoff.h"
+
+#include <algorithm>
+
+namespace vigil::actors {
+
+Backoff::Backoff(config::ReconnectSettings settings, std::uint64_t seed)
+    : settings_(settings), ceiling_(settings.min), random_(seed) {}
+
+config::Duration Backoff::next() {
+  const config::Duration ceiling = ceiling_;
+  ceiling_ = std::min(settings_.max, ceiling_ * 2);
+  std::uniform_int_distribution<std::int64_t> jitter(ceiling.count() / 2, ceiling.count());
+  return config::Duration(jitter(random_));
+}
+
+void Backoff::reset() {
+  ceiling_ = settings_.min;
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,29 @@
+// Waiting times between attempts: exponential, bounded, with jitter so that a thousand cameras behind one
+// switch do not come back at once.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "config/settings.h"
+
+namespace vigil::actors {
+
+class Backoff {
+ public:
+  /// The same seed gives the same waiting times.
+  Backoff(config::ReconnectSettings settings, std::uint64_t seed);
+
+  /// The next waiting time: uniform between half of min * 2^attempts, bounded by max, and the whole of it.
+  config::Duration next();
+
+  /// After a success, the next waiting time is short again.
+  void reset();
+
+ private:
+  config::ReconnectSettings settings_;
+  config::Duration ceiling_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,227 @@
+#include "actors/camera/camera.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace vigil::actors {
+namespace {
+
+double seconds_between(config::Clock::TimePoint from, config::Clock::TimePoint to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+config::Clock::TimePoint::duration to_duration(double seconds) {
+  return std::chrono::duration_cast<config::Clock::TimePoint::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+/// Marks the time within a source's calls.
+class Awaiting {
+ public:
+  Awaiting(Pulse& pulse, const config::Clock& clock) : pulse_(pulse) { pulse_.await(clock.now()); }
+  ~Awaiting() { pulse_.awaited(); }
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+
+ private:
+  Pulse& pulse_;
+};
+
+}  // namespace
+
+Camera::Camera(CameraOptions options, ReaderFactory open, const config::Clock& clock, Pulse& pulse,
+               CameraListener& listener)
+    : options_(std::move(options)),
+      open_(std::move(open)),
+      clock_(clock),
+      pulse_(pulse),
+      listener_(listener),
+      backoff_(options_.camera->stream.reconnect, options_.seed),
+      paced_(options_.camera->is_file() && options_.camera->stream.pace == config::Pace::realtime),
+      lossless_(is_lossless(*options_.camera)) {
+  // A successor of a camera that failed goes on behind its last frame.
+  position_ = pulse_.position();
+  if (position_ >= 0) {
+    epoch_ = pulse_.position_at() - to_duration(position_);
+    epoch_wall_ =
+        clock_.wall() - std::chrono::duration_cast<config::Clock::WallTime::duration>(clock_.now() - *epoch_);
+  }
+}
+
+CameraStep Camera::step() {
+  if (finished_) return {CameraStep::Next::finished, {}, nullptr};
+  if (stopping_) {
+    close();
+    enter(CameraState::down, "stopped");
+    return finish();
+  }
+  if (!reader_) {
+    if (clock_.now() < retry_at_) return {CameraStep::Next::wait, retry_at_, nullptr};
+    return connect();
+  }
+  if (held_ && clock_.now() < held_->due) return {CameraStep::Next::wait, held_->due, nullptr};
+  if (lossless_ && !patch_ && credits_ == 0) return {CameraStep::Next::credit, {}, nullptr};
+  if (held_) return accept(std::exchange(held_, std::nullopt)->frame);
+  return read();
+}
+
+CameraStep Camera::connect() {
+  if (!continues_) enter(CameraState::connecting, options_.camera->url().shown);
+  media::ReadOptions read_options;
+  read_options.fps = options_.camera->stream.fps;
+  read_options.threads = options_.camera->stream.threads;
+  read_options.size = options_.shape.size;
+  try {
+    const Awaiting awaiting(pulse_, clock_);
+    reader_ = open_(options_.camera->url().value, read_options);
+  } catch (const media::Error& error) {
+    return fail(error.what());
+  }
+  reported_damage_ = 0;
+  delivered_ = false;
+  continue_time();
+  return {};
+}
+
+// A loop goes on exactly where the last pass ended; a source that was lost goes on after the time that it was
+// away, if time has a meaning for it.
+void Camera::continue_time() {
+  const TimePoint now = clock_.now();
+  if (!epoch_) {
+    epoch_ = now;
+    epoch_wall_ = clock_.wall();
+    offset_ = 0;
+    offset_due_ = now;
+  } else if (continues_) {
+    offset_due_ += to_duration(position_ + frame_interval() - offset_);
+    offset_ = position_ + frame_interval();
+  } else {
+    offset_ = position_ < 0 ? 0 : position_ + frame_interval();
+    if (!lossless_) offset_ = std::max(offset_, seconds_between(*epoch_, now));
+    offset_due_ = now;
+  }
+  continues_ = false;
+}
+
+CameraStep Camera::read() {
+  std::optional<media::SampledFrame> frame;
+  try {
+    const Awaiting awaiting(pulse_, clock_);
+    frame = reader_->next();
+  } catch (const media::Error& error) {
+    return fail(error.what());
+  }
+  const std::uint64_t damage = reader_->stats().damaged_packets;
+  if (damage > reported_damage_) {
+    listener_.on_damaged_packets(damage - reported_damage_);
+    reported_damage_ = damage;
+  }
+  if (!frame) return end_of_source();
+  listener_.on_frame();
+  if (!paced_) return accept(std::move(*frame));
+  const TimePoint due = offset_due_ + to_duration(frame->seconds);
+  held_ = Held{std::move(*frame), due};
+  return {};
+}
+
+CameraStep Camera::accept(media::SampledFrame frame) {
+  if (!delivered_) {
+    delivered_ = true;
+    backoff_.reset();
+  }
+  enter(CameraState::up, "");
+  const double seconds = std::max(position_, offset_ + frame.seconds);
+  position_ = seconds;
+  const TimePoint now = clock_.now();
+  pulse_.set_position(seconds, now);
+  if (!patch_) {
+    if (!lossless_ && !has_credit_for_stride(seconds)) {
+      listener_.on_dropped(1, "no_credit");
+      return {};
+    }
+    --credits_;
+    patch_ = std::make_shared<FramePatch>();
+    patch_->camera = options_.camera;
+    patch_->seconds = seconds;
+    patch_->duration = patch_duration(*options_.camera, options_.shape.frames_per_patch);
+    patch_->generation = options_.generation;
+  } else if (frame.image->size != patch_->frames.front().image->size) {
+    // The source changed its size: what was begun at the old one goes out as it is.
+    held_ = Held{std::move(frame), now};
+    return {CameraStep::Next::again, {}, take_patch()};
+  }
+  // Played faster than time, frames are as far apart on the wall as in the stream.
+  const auto since = std::chrono::duration_cast<config::Clock::WallTime::duration>(to_duration(seconds));
+  patch_->captured = {now, lossless_ ? epoch_wall_ + since : clock_.wall()};
+  patch_->frames.push_back(std::move(frame));
+  if (std::cmp_less(patch_->frames.size(), options_.shape.frames_per_patch)) return {};
+  return {CameraStep::Next::again, {}, take_patch()};
+}
+
+bool Camera::has_credit_for_stride(double seconds) {
+  const auto& window = options_.camera->stream.window;
+  const auto stride = static_cast<std::int64_t>(std::floor(seconds / config::seconds(window.stride)));
+  if (stride != stride_) {
+    stride_ = stride;
+    const int needed = patches_in(*options_.camera, window.stride, options_.shape.frames_per_patch);
+    dropping_ = std::cmp_less(credits_, needed);
+  } else if (credits_ == 0) {
+    dropping_ = true;
+  }
+  return !dropping_;
+}
+
+FramePatchPtr Camera::take_patch() {
+  patch_->sequence = sequence_++;
+  return std::exchange(patch_, nullptr);
+}
+
+CameraStep Camera::end_of_source() {
+  if (!options_.camera->is_file()) return fail("the source ended");
+  if (!delivered_) return fail("no frame in the whole source");
+  close();
+  if (options_.once || !options_.camera->stream.loop) {
+    enter(CameraState::down, "end of file");
+    return finish();
+  }
+  continues_ = true;
+  CameraStep step;
+  if (patch_) step.patch = take_patch();
+  return step;
+}
+
+CameraStep Camera::fail(const std::string& reason) {
+  close();
+  enter(CameraState::down, reason);
+  // A file that cannot be read now will not be readable later in the same run.
+  if (options_.once && options_.camera->is_file()) {
+    failure_ = reason;
+    return finish();
+  }
+  listener_.on_reconnect();
+  retry_at_ = clock_.now() + backoff_.next();
+  CameraStep step{CameraStep::Next::wait, retry_at_, nullptr};
+  if (patch_) step.patch = take_patch();
+  return step;
+}
+
+CameraStep Camera::finish() {
+  finished_ = true;
+  CameraStep step{CameraStep::Next::finished, {}, nullptr};
+  if (patch_) step.patch = take_patch();
+  return step;
+}
+
+void Camera::close() {
+  reader_.reset();
+  held_.reset();
+}
+
+void Camera::enter(CameraState state, const std::string& reason) {
+  if (state == state_) return;
+  state_ = state;
+  listener_.on_state(state, reason);
+}
+
+}  // namespace vigil::actors

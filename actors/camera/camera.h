@@ -1,0 +1,143 @@
+// A camera, without actors: reads its source, keeps its time, folds frames into temporal patches, sends
+// within its credit, reconnects.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/camera/backoff.h"
+#include "actors/camera/pulse.h"
+#include "actors/messages/data.h"
+#include "config/clock.h"
+#include "media/media.h"
+
+namespace vigil::actors {
+
+/// Opens a source; `media::VideoReader::open`, or a scripted one in tests. Throws media::Error.
+using ReaderFactory = std::function<std::unique_ptr<media::VideoReader>(const std::string& url,
+                                                                        const media::ReadOptions& options)>;
+
+/// How the vision tower wants its frames.
+struct FrameShape {
+  int frames_per_patch = 2;
+  /// Empty: frames keep the source's size.
+  media::SizePolicy size;
+};
+
+/// Told of what happens, in the camera's own thread.
+class CameraListener {
+ public:
+  virtual ~CameraListener() = default;
+  virtual void on_state(CameraState state, const std::string& reason) = 0;
+  virtual void on_frame() = 0;
+  /// `reason`: "no_credit".
+  virtual void on_dropped(std::uint64_t frames, const char* reason) = 0;
+  virtual void on_reconnect() = 0;
+  virtual void on_damaged_packets(std::uint64_t packets) = 0;
+};
+
+struct CameraOptions {
+  CameraPtr camera;
+  FrameShape shape;
+  /// Play a file once, and give up at once if it cannot be read.
+  bool once = false;
+  std::uint32_t generation = 0;
+  /// Of the jitter.
+  std::uint64_t seed = 0;
+};
+
+/// What to do after a step.
+struct CameraStep {
+  enum class Next : std::uint8_t {
+    again,     ///< call `step` again
+    wait,      ///< call `step` again at `until`
+    credit,    ///< call `step` again after `grant`
+    finished,  ///< nothing will come any more
+  };
+  Next next = Next::again;
+  config::Clock::TimePoint until;
+  /// To be sent, if not null; a credit was spent on it.
+  FramePatchPtr patch;
+};
+
+/// Not thread-safe. A step blocks as long as its source does, and no longer.
+class Camera {
+ public:
+  /// The clock, the listener and the pulse have to outlive the camera.
+  Camera(CameraOptions options, ReaderFactory open, const config::Clock& clock, Pulse& pulse,
+         CameraListener& listener);
+
+  /// Credits to send so many more patches. Without enough credit for a stride, a live camera and a paced file
+  /// drop it whole, as the gap would spoil it anyway; a file that is played as fast as possible waits.
+  void grant(std::uint32_t credits) { credits_ += credits; }
+
+  CameraStep step();
+
+  /// Closes the source; what was begun of a patch is delivered by one last step.
+  void stop() { stopping_ = true; }
+
+  CameraState state() const { return state_; }
+  /// Why the camera finished, if it did so by failing.
+  const std::optional<std::string>& failure() const { return failure_; }
+
+ private:
+  using TimePoint = config::Clock::TimePoint;
+
+  CameraStep connect();
+  CameraStep read();
+  CameraStep accept(media::SampledFrame frame);
+  CameraStep end_of_source();
+  CameraStep fail(const std::string& reason);
+  CameraStep finish();
+  void close();
+  void enter(CameraState state, const std::string& reason);
+  void continue_time();
+  FramePatchPtr take_patch();
+  bool has_credit_for_stride(double seconds);
+  double frame_interval() const { return 1.0 / options_.camera->stream.fps; }
+
+  CameraOptions options_;
+  ReaderFactory open_;
+  const config::Clock& clock_;
+  Pulse& pulse_;
+  CameraListener& listener_;
+  Backoff backoff_;
+  bool paced_;
+  bool lossless_;
+
+  std::unique_ptr<media::VideoReader> reader_;
+  CameraState state_ = CameraState::down;
+  bool stopping_ = false;
+  bool finished_ = false;
+  std::optional<std::string> failure_;
+  TimePoint retry_at_{};
+
+  /// Camera time 0 and the wall time then; set when the first source opens.
+  std::optional<TimePoint> epoch_;
+  config::Clock::WallTime epoch_wall_;
+  /// Camera time of the source's second 0, and when that is due.
+  double offset_ = 0;
+  TimePoint offset_due_{};
+  bool continues_ = false;
+  double position_ = -1;
+  bool delivered_ = false;
+  std::uint64_t reported_damage_ = 0;
+
+  /// A frame that is not due yet.
+  struct Held {
+    media::SampledFrame frame;
+    TimePoint due;
+  };
+  std::optional<Held> held_;
+  /// Begun; its credit is already spent.
+  std::shared_ptr<FramePatch> patch_;
+  std::uint32_t credits_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::int64_t stride_ = -1;
+  bool dropping_ = false;
+};
+
+}  // namespace vigil::actors

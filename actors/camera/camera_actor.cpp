@@ -1,0 +1,80 @@
+#include "actors/camera/camera_actor.h"
+
+#include <utility>
+
+#include "actors/messages/shell.h"
+
+namespace vigil::actors {
+
+void camera_state::on_state(CameraState state, const std::string& reason) {
+  self->send(supervisor, CameraReport{settings->name, state, reason, false});
+}
+
+void camera_state::on_frame() {
+  rate.count(deps->clock.now());
+  deps->metrics.frame_captured(settings->name);
+  deps->metrics.camera_fps(settings->name, rate.per_second());
+}
+
+void camera_state::on_dropped(std::uint64_t frames, const char* reason) {
+  deps->metrics.frames_dropped(settings->name, reason, frames);
+}
+
+void camera_state::on_reconnect() {
+  deps->metrics.camera_reconnected(settings->name);
+}
+
+void camera_state::on_damaged_packets(std::uint64_t packets) {
+  deps->metrics.camera_damaged_packets(settings->name, packets);
+}
+
+// One step for one message, so that credit and `stop` are heard between two.
+void camera_state::advance() {
+  const CameraStep step = camera->step();
+  if (step.patch) self->send(vision, step.patch);
+  waits_for_credit = step.next == CameraStep::Next::credit;
+  switch (step.next) {
+    case CameraStep::Next::again:
+      self->send(self, step_atom_v);
+      break;
+    case CameraStep::Next::wait:
+      self->delayed_send(self, step.until - deps->clock.now(), step_atom_v);
+      break;
+    case CameraStep::Next::credit:
+      break;
+    case CameraStep::Next::finished:
+      if (camera->failure()) {
+        self->send(supervisor, CameraReport{settings->name, CameraState::down, *camera->failure(), true});
+      }
+      self->send(vision, end_atom_v, settings);
+      self->quit();
+      break;
+  }
+}
+
+camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> self, CameraOptions options,
+                                   CameraDeps deps, vision_actor vision, supervisor_actor supervisor) {
+  set_handlers(self, deps.logger);
+  camera_state& state = self->state;
+  state.settings = options.camera;
+  state.vision = std::move(vision);
+  state.supervisor = std::move(supervisor);
+  state.deps.emplace(std::move(deps));
+  const std::uint32_t generation = options.generation;
+  state.camera.emplace(std::move(options), state.deps->open, state.deps->clock, *state.deps->pulse, state);
+  self->send(state.vision, join_atom_v, state.settings, generation);
+  self->send(self, step_atom_v);
+  return {
+      [self](grant_atom, std::uint32_t credits) {
+        self->state.camera->grant(credits);
+        if (self->state.waits_for_credit) self->state.advance();
+      },
+      [self](step_atom) { self->state.advance(); },
+      [self](stop_atom) {
+        self->state.camera->stop();
+        self->send(self, step_atom_v);
+      },
+  };
+}
+
+}  // namespace vigil::actors

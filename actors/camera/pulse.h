@@ -1,0 +1,44 @@
+// What the supervisor can see of a camera without asking: a camera that waits inside of its source answers no
+// message.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "config/clock.h"
+
+namespace vigil::actors {
+
+/// Shared by a camera's incarnations (one writes at a time) and the supervisor, which only reads.
+/// Thread-safe.
+class Pulse {
+ public:
+  using TimePoint = config::Clock::TimePoint;
+
+  /// The camera is about to wait for its source; `awaited` is when it is done.
+  void await(TimePoint now) { awaiting_since_.store(now.time_since_epoch().count()); }
+  void awaited() { awaiting_since_.store(0); }
+
+  /// Since when the camera has been waiting for its source, if it is.
+  std::optional<TimePoint> awaiting_since() const {
+    const auto since = awaiting_since_.load();
+    if (since == 0) return std::nullopt;
+    return TimePoint(TimePoint::duration(since));
+  }
+
+  /// Camera time of the last frame, so that the next incarnation's goes on behind it; negative before the
+  /// first.
+  void set_position(double seconds, TimePoint now) {
+    position_at_.store(now.time_since_epoch().count());
+    position_.store(seconds);
+  }
+  double position() const { return position_.load(); }
+  TimePoint position_at() const { return TimePoint(TimePoint::duration(position_at_.load())); }
+
+ private:
+  std::atomic<TimePoint::rep> awaiting_since_{0};
+  std::atomic<double> position_{-1};
+  std::atomic<TimePoint::rep> position_at_{0};
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,26 @@
+#include "actors/messages/data.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vigil::actors {
+
+double patch_duration(const config::CameraSettings& camera, int frames_per_patch) {
+  return frames_per_patch / camera.stream.fps;
+}
+
+int patches_in(const config::CameraSettings& camera, config::Duration time, int frames_per_patch) {
+  // A hair less than exact, so that 2 s at 1 s each are 2 patches whatever the rounding of fps.
+  const double patches = config::seconds(time) / patch_duration(camera, frames_per_patch) - 1e-6;
+  return std::max(1, static_cast<int>(std::ceil(patches)));
+}
+
+std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule) {
+  return "alert/" + camera.tenant() + '/' + camera.name + '/' + rule.name + '/';
+}
+
+std::string status_topic(const config::CameraSettings& camera) {
+  return "status/" + camera.tenant() + '/' + camera.name + '/';
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,108 @@
+// What travels through the pipeline: plain, immutable once shared, and free of CAF. `messages.h` says who
+// sends it to whom.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/clock.h"
+#include "config/settings.h"
+#include "engine/model/visual_tokens.h"
+#include "engine/window/answerer.h"
+#include "media/media.h"
+
+namespace vigil::actors {
+
+/// A camera's settings travel with all that it sends, so that an answer can never be taken for another
+/// camera's, and settings change between two patches, never within one.
+using CameraPtr = std::shared_ptr<const config::CameraSettings>;
+
+/// When a frame was captured, on both clocks.
+struct CaptureTime {
+  config::Clock::TimePoint steady;
+  config::Clock::WallTime wall;
+};
+
+/// One temporal patch of a camera: the frames that the vision tower folds into one. Time is the camera's:
+/// seconds since its first frame, never decreasing, over loops of a file and reconnections.
+struct FramePatch {
+  CameraPtr camera;
+  /// At least one, at most `frames_per_patch`, oldest first.
+  std::vector<media::SampledFrame> frames;
+  double seconds = 0;
+  double duration = 0;
+  /// 0, 1, 2, … over what this incarnation of the camera sent.
+  std::uint64_t sequence = 0;
+  /// Counts the incarnations of the camera's actor: what one that failed still had under way earns its
+  /// successor no credit.
+  std::uint32_t generation = 0;
+  /// Of the last frame.
+  CaptureTime captured;
+};
+using FramePatchPtr = std::shared_ptr<const FramePatch>;
+
+/// The visual tokens of one temporal patch.
+struct VisualPatch {
+  CameraPtr camera;
+  model::VisualTokensPtr tokens;
+  /// Frames that were captured for it.
+  int frames = 0;
+  CaptureTime captured;
+};
+using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
+
+/// The answers to all rules of a camera about one window.
+struct WindowAnswers {
+  CameraPtr camera;
+  /// In camera time.
+  double start = 0;
+  double end = 0;
+  config::Clock::WallTime start_wall;
+  config::Clock::WallTime end_wall;
+  int frames = 0;
+  /// answers[i] belongs to camera->rules[i].
+  std::vector<window::Answer> answers;
+  /// Of the window's last frame.
+  CaptureTime captured;
+};
+using WindowAnswersPtr = std::shared_ptr<const WindowAnswers>;
+
+/// connecting: being opened; up: delivers; stalled: open, but silent; down: cannot be reached, or has ended.
+enum class CameraState : std::uint8_t { connecting, up, stalled, down };
+
+constexpr std::string_view name_of(CameraState state) {
+  switch (state) {
+    case CameraState::connecting:
+      return "connecting";
+    case CameraState::up:
+      return "up";
+    case CameraState::stalled:
+      return "stalled";
+    case CameraState::down:
+      return "down";
+  }
+  return "?";
+}
+
+/// Whether nothing of this camera may be dropped: its source waits instead.
+inline bool is_lossless(const config::CameraSettings& camera) {
+  return camera.is_file() && camera.stream.pace == config::Pace::fast;
+}
+
+/// Seconds that one temporal patch covers.
+double patch_duration(const config::CameraSettings& camera, int frames_per_patch);
+
+/// Patches of so much of a camera's stream, rounded up, at least 1.
+int patches_in(const config::CameraSettings& camera, config::Duration time, int frames_per_patch);
+
+/// "alert/<tenant>/<camera>/<rule>/"; the last delimiter keeps one rule's topic from being a prefix of
+/// another's.
+std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule);
+
+/// "status/<tenant>/<camera>/".
+std::string status_topic(const config::CameraSettings& camera);
+
+}  // namespace vigil::actors

@@ -1,0 +1,164 @@
+// Every message of the pipeline and every actor's interface, a sentence each. What they carry is in `data.h`.
+//
+//   camera --FramePatch--> vision --VisualPatch--> answer --WindowAnswers--> alerts
+//          <----credit----        <----credit-----        <-----credit------
+//
+// Credits flow against the data: who receives grants so many messages more, and who has no credit sends
+// nothing. `end` follows the last message of a camera through the whole pipeline, so that a drain is one
+// message that comes out at the other side.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/atom.hpp>
+#include <caf/meta/type_name.hpp>
+#include <caf/type_id.hpp>
+#include <caf/typed_actor.hpp>
+
+#include "actors/messages/data.h"
+
+namespace vigil::actors {
+
+/// A camera's actor tells that its camera entered a state.
+struct CameraReport {
+  std::string camera;
+  CameraState state = CameraState::connecting;
+  std::string reason;
+  /// The camera gave up, and will not try again.
+  bool failed = false;
+};
+
+/// The supervisor lets a change of a camera's state be told on its status topic.
+struct StatusChange {
+  CameraPtr camera;
+  CameraState state = CameraState::connecting;
+  std::string reason;
+};
+
+/// How a run ended.
+struct DrainReport {
+  /// Whether everything that was captured went all the way through.
+  bool complete = false;
+  /// A line for each camera that gave up and each actor that failed.
+  std::vector<std::string> failures;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
+  return f(caf::meta::type_name("CameraReport"), x.camera, x.state, x.reason, x.failed);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, DrainReport& x) {
+  return f(caf::meta::type_name("DrainReport"), x.complete, x.failures);
+}
+
+}  // namespace vigil::actors
+
+CAF_BEGIN_TYPE_ID_BLOCK(vigil, caf::first_custom_type_id)
+
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::CameraState))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::CameraReport))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::DrainReport))
+
+CAF_ADD_ATOM(vigil, vigil::actors, join_atom, "join")
+CAF_ADD_ATOM(vigil, vigil::actors, grant_atom, "grant")
+CAF_ADD_ATOM(vigil, vigil::actors, end_atom, "end")
+CAF_ADD_ATOM(vigil, vigil::actors, step_atom, "step")
+CAF_ADD_ATOM(vigil, vigil::actors, work_atom, "work")
+CAF_ADD_ATOM(vigil, vigil::actors, tick_atom, "tick")
+CAF_ADD_ATOM(vigil, vigil::actors, stop_atom, "stop")
+CAF_ADD_ATOM(vigil, vigil::actors, force_atom, "force")
+CAF_ADD_ATOM(vigil, vigil::actors, giveup_atom, "giveup")
+CAF_ADD_ATOM(vigil, vigil::actors, wait_atom, "wait")
+
+CAF_END_TYPE_ID_BLOCK(vigil)
+
+// Handles to pixels, embeddings and settings never leave the process: they are shared and immutable, and have
+// no wire form. They must not get a type id either, since CAF would then send a default-constructed one to
+// another node without a word.
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::StatusChange)
+
+namespace vigil::actors {
+
+/// The CAMERA reads one source.
+using camera_actor = caf::typed_actor<
+    // So many more patches may be sent to vision.
+    caf::reacts_to<grant_atom, std::uint32_t>,
+    // Do the next piece of work (to itself).
+    caf::reacts_to<step_atom>,
+    // Close the source, send what was begun, then `end`, and quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The VISION actor owns the vision tower and batches the patches of all cameras.
+using vision_actor = caf::typed_actor<
+    // The sending camera starts, in its n-th incarnation; it is granted credit in return.
+    caf::reacts_to<join_atom, CameraPtr, std::uint32_t>,
+    // A patch to encode; costs the camera a credit, which it gets back when the patch has been encoded.
+    caf::reacts_to<FramePatchPtr>,
+    // No patch of this camera follows.
+    caf::reacts_to<end_atom, CameraPtr>,
+    // The answer actor can take so many more patches of this camera.
+    caf::reacts_to<grant_atom, std::string, std::uint32_t>,
+    // Encode the next batch (to itself).
+    caf::reacts_to<work_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The ANSWER actor owns prefill and decode, assembles windows and asks them the rules of their cameras.
+using answer_actor = caf::typed_actor<
+    // A camera's patches will come from the sending vision actor, which is granted credit for it in return.
+    caf::reacts_to<join_atom, CameraPtr>,
+    // The next patch of a camera's stream; its credit is given back when it has been taken, or, of a camera
+    // that must lose nothing, when the window that it ends has been answered.
+    caf::reacts_to<VisualPatchPtr>,
+    // No patch of this camera follows.
+    caf::reacts_to<end_atom, CameraPtr>,
+    // The alerts actor can take so many more windows.
+    caf::reacts_to<grant_atom, std::uint32_t>,
+    // Answer the next batch (to itself).
+    caf::reacts_to<work_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The ALERTS actor owns the outbox and the topics.
+using alerts_actor = caf::typed_actor<
+    // The sending answer actor starts; it is granted credit in return.
+    caf::reacts_to<join_atom>,
+    // A window's answers; costs a credit, which is given back at once.
+    caf::reacts_to<WindowAnswersPtr>,
+    // Tell it on the camera's status topic.
+    caf::reacts_to<StatusChange>,
+    // No window of this camera follows: end its episodes and tell the supervisor.
+    caf::reacts_to<end_atom, CameraPtr>,
+    // Retry what waits, serve new subscribers (to itself).
+    caf::reacts_to<tick_atom>,
+    // Publish what there is, and quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The SUPERVISOR spawns the pipeline, keeps cameras running, and shuts all down in the order of the
+/// pipeline.
+using supervisor_actor = caf::typed_actor<
+    // A camera entered a state.
+    caf::reacts_to<CameraReport>,
+    // All that this camera sent has gone through the pipeline.
+    caf::reacts_to<end_atom, std::string>,
+    // Look for cameras that stalled, and restart those that failed (to itself).
+    caf::reacts_to<tick_atom>,
+    // Stop all cameras and drain what is under way.
+    caf::reacts_to<stop_atom>,
+    // End the streams of cameras that do not stop themselves (to itself, within the grace period).
+    caf::reacts_to<force_atom>,
+    // The grace period is over (to itself).
+    caf::reacts_to<giveup_atom>,
+    // Answered when all has ended: of itself, by `stop`, or by failing.
+    caf::replies_to<wait_atom>::with<DrainReport>>;
+
+}  // namespace vigil::actors

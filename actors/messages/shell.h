@@ -1,0 +1,43 @@
+// What every shell does on purpose rather than by CAF's defaults.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <caf/event_based_actor.hpp>
+#include <caf/scheduled_actor.hpp>
+#include <spdlog/logger.h>
+
+namespace vigil::actors {
+
+/// Sets the handlers of an actor: a message or an error that nobody expects is logged and ignored; an exit
+/// message ends the actor whatever its reason; an exception ends it with its text in the log, and its
+/// monitors see `sec::runtime_error`.
+template <class Self>
+void set_handlers(Self* self, spdlog::logger& logger) {
+  const std::string name = self->name();
+  self->set_default_handler(
+      [&logger, name](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+        logger.error("{}: ignored a message that it does not know", name);
+        return caf::sec::unexpected_message;
+      });
+  self->set_error_handler([&logger, name](caf::scheduled_actor* actor, caf::error& error) {
+    logger.error("{}: ignored an error: {}", name, actor->system().render(error));
+  });
+  self->set_down_handler([](caf::scheduled_actor*, caf::down_msg&) {});
+  self->set_exit_handler(
+      [](caf::scheduled_actor* actor, caf::exit_msg& message) { actor->quit(message.reason); });
+  self->set_exception_handler(
+      [&logger, name](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const std::exception& error) {
+          logger.error("{}: failed: {}", name, error.what());
+        } catch (...) {
+          logger.error("{}: failed", name);
+        }
+        return caf::sec::runtime_error;
+      });
+}
+
+}  // namespace vigil::actors

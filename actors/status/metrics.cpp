@@ -1,0 +1,148 @@
+#include "actors/status/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/text_serializer.h>
+
+namespace vigil::actors {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Registry;
+
+// The buckets of the time metrics of known inference servers, so that their dashboards fit.
+const Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,  0.25, 0.5,
+                                              0.75,  1.0,   2.5,  5.0,  7.5,  10.0, 20.0, 40.0, 80.0, 160.0};
+
+Family<Counter>& counter(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+Family<Gauge>& gauge(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
+Histogram& seconds(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, kSeconds);
+}
+
+}  // namespace
+
+struct Metrics::Families {
+  std::shared_ptr<Registry> registry = std::make_shared<Registry>();
+  Registry& r = *registry;
+  Family<Gauge>& up = gauge(r, "vigil_camera_up", "Whether the camera delivers frames (1) or not (0)");
+  Family<Gauge>& fps =
+      gauge(r, "vigil_camera_fps", "Frames sampled from the camera a second, over the last seconds");
+  Family<Counter>& reconnects =
+      counter(r, "vigil_camera_reconnects_total", "Attempts to reach a lost camera again");
+  Family<Counter>& damaged =
+      counter(r, "vigil_camera_damaged_packets_total", "Packets that could not be decoded");
+  Family<Counter>& frames = counter(r, "vigil_frames_total", "Frames sampled from the camera");
+  Family<Counter>& dropped =
+      counter(r, "vigil_frames_dropped_total", "Sampled frames that no window showed, by reason");
+  Family<Gauge>& depth = gauge(r, "vigil_mailbox_depth", "What waits in the actor's bounded queue");
+  Family<Counter>& windows = counter(r, "vigil_windows_total", "Windows that became due, by outcome");
+  Family<Counter>& alerts = counter(r, "vigil_alerts_total", "Alerts emitted, by topic and severity");
+  Family<Counter>& messages =
+      counter(r, "vigil_messages_dropped_total", "Events that a slow subscriber did not get");
+  Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
+  Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "Prefill of one batch of windows");
+  Histogram& decode =
+      seconds(r, "vigil_request_decode_time_seconds", "Decoding of the answers of one batch of windows");
+  Histogram& latency = seconds(r, "vigil_window_latency_seconds",
+                               "From the capture of a window's last frame until its answers");
+  Counter& patches =
+      counter(r, "vigil_patches_encoded_total", "Temporal patches that the vision tower encoded").Add({});
+  Counter& visual_tokens =
+      counter(r, "vigil_visual_tokens_total", "Tokens that the vision tower made").Add({});
+  Counter& prompt_tokens =
+      counter(r, "vigil_prompt_tokens_total", "Tokens of prompts, those of frames included").Add({});
+  Counter& generated = counter(r, "vigil_generation_tokens_total", "Tokens generated").Add({});
+  Counter& outbox_failures =
+      counter(r, "vigil_outbox_failures_total", "Writes to the outbox that failed").Add({});
+  Gauge& pending = gauge(r, "vigil_outbox_pending", "Events that are not published yet").Add({});
+};
+
+Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+Metrics::~Metrics() = default;
+
+std::shared_ptr<Registry> Metrics::registry() const {
+  return families_->registry;
+}
+
+std::string Metrics::text() const {
+  return prometheus::TextSerializer().Serialize(families_->registry->Collect());
+}
+
+void Metrics::camera_state(const std::string& camera, CameraState state) {
+  families_->up.Add({{"camera", camera}}).Set(state == CameraState::up ? 1 : 0);
+}
+
+void Metrics::camera_fps(const std::string& camera, double fps) {
+  families_->fps.Add({{"camera", camera}}).Set(fps);
+}
+
+void Metrics::camera_reconnected(const std::string& camera) {
+  families_->reconnects.Add({{"camera", camera}}).Increment();
+}
+
+void Metrics::camera_damaged_packets(const std::string& camera, std::uint64_t packets) {
+  families_->damaged.Add({{"camera", camera}}).Increment(static_cast<double>(packets));
+}
+
+void Metrics::frame_captured(const std::string& camera) {
+  families_->frames.Add({{"camera", camera}}).Increment();
+}
+
+void Metrics::frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames) {
+  families_->dropped.Add({{"camera", camera}, {"reason", reason}}).Increment(static_cast<double>(frames));
+}
+
+void Metrics::queue_depth(const std::string& actor, std::size_t waiting) {
+  families_->depth.Add({{"actor", actor}}).Set(static_cast<double>(waiting));
+}
+
+void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t visual_tokens) {
+  families_->encode.Observe(pass_seconds);
+  families_->patches.Increment(static_cast<double>(patches));
+  families_->visual_tokens.Increment(static_cast<double>(visual_tokens));
+}
+
+void Metrics::answered(double prefill_seconds, double decode_seconds, std::int64_t prompt_tokens,
+                       std::int64_t generated_tokens) {
+  families_->prefill.Observe(prefill_seconds);
+  families_->decode.Observe(decode_seconds);
+  families_->prompt_tokens.Increment(static_cast<double>(prompt_tokens));
+  families_->generated.Increment(static_cast<double>(generated_tokens));
+}
+
+void Metrics::windows(const std::string& outcome, std::uint64_t count) {
+  families_->windows.Add({{"outcome", outcome}}).Increment(static_cast<double>(count));
+}
+
+void Metrics::window_latency(double latency_seconds) {
+  families_->latency.Observe(latency_seconds);
+}
+
+void Metrics::alert(const std::string& topic, const std::string& severity) {
+  families_->alerts.Add({{"topic", topic}, {"severity", severity}}).Increment();
+}
+
+void Metrics::messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count) {
+  families_->messages.Add({{"socket", socket}, {"reason", reason}}).Increment(static_cast<double>(count));
+}
+
+void Metrics::outbox_failed() {
+  families_->outbox_failures.Increment();
+}
+
+void Metrics::outbox_pending(std::size_t events) {
+  families_->pending.Set(static_cast<double>(events));
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,57 @@
+// What the running process tells about itself, in the terms of Prometheus.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <prometheus/registry.h>
+
+#include "actors/messages/data.h"
+
+namespace vigil::actors {
+
+/// All metrics of `vigil run`, prefix `vigil_`. Thread-safe.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// To be exposed; `text` is the same in the exposition format.
+  std::shared_ptr<prometheus::Registry> registry() const;
+  std::string text() const;
+
+  void camera_state(const std::string& camera, CameraState state);
+  void camera_fps(const std::string& camera, double fps);
+  void camera_reconnected(const std::string& camera);
+  void camera_damaged_packets(const std::string& camera, std::uint64_t packets);
+  void frame_captured(const std::string& camera);
+  /// `reason`: no_credit, queue_full, late, encode_failed.
+  void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
+
+  /// `actor`: vision, answer, alerts; `waiting`: what its bounded queue holds.
+  void queue_depth(const std::string& actor, std::size_t waiting);
+  /// One pass of the vision tower.
+  void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
+  /// One batch of prefill and decode.
+  void answered(double prefill_seconds, double decode_seconds, std::int64_t prompt_tokens,
+                std::int64_t generated_tokens);
+  /// `outcome`: answered, overtaken, failed.
+  void windows(const std::string& outcome, std::uint64_t count);
+  /// From the capture of a window's last frame until its answers.
+  void window_latency(double seconds);
+
+  void alert(const std::string& topic, const std::string& severity);
+  void messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count);
+  void outbox_failed();
+  void outbox_pending(std::size_t events);
+
+ private:
+  struct Families;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace vigil::actors

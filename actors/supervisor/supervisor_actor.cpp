@@ -1,0 +1,189 @@
+#include "actors/supervisor/supervisor_actor.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "actors/alerts/alerts_actor.h"
+#include "actors/answer/answer_actor.h"
+#include "actors/camera/camera_actor.h"
+#include "actors/messages/shell.h"
+#include "actors/vision/vision_actor.h"
+
+namespace vigil::actors {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(250);
+
+template <class Self, class... Arguments>
+auto spawn(Self* self, Threads threads, Arguments&&... arguments) {
+  return threads == Threads::own
+             ? self->template spawn<caf::detached + caf::monitored>(std::forward<Arguments>(arguments)...)
+             : self->template spawn<caf::monitored>(std::forward<Arguments>(arguments)...);
+}
+
+media::SizePolicy size_policy(const window::VisionEncoder& encoder) {
+  return [&encoder](media::Size source) {
+    const model::PictureSize size = encoder.frame_size({source.width, source.height});
+    return media::Size{size.width, size.height};
+  };
+}
+
+}  // namespace
+
+void supervisor_state::start_pipeline() {
+  const Threads threads = deps->threads;
+  alerts = spawn(self, threads, actors::alerts,
+                 AlertsDeps{{{deps->model_id}, deps->retention},
+                            deps->outbox,
+                            deps->publisher,
+                            deps->clock,
+                            deps->metrics,
+                            deps->logger},
+                 supervisor_actor(self));
+  answer = spawn(
+      self, threads, actors::answer,
+      AnswerDeps{deps->answerer, deps->encoder.frames_per_patch(), deps->clock, deps->metrics, deps->logger},
+      alerts);
+  vision = spawn(self, threads, actors::vision,
+                 VisionDeps{deps->encoder, deps->clock, deps->metrics, deps->logger}, answer);
+  stages[alerts.address()] = "alerts";
+  stages[answer.address()] = "answer";
+  stages[vision.address()] = "vision";
+  for (const CameraPtr& camera : deps->cameras) start_camera(camera->name);
+  self->send(self, tick_atom_v);
+}
+
+void supervisor_state::start_camera(const std::string& camera) {
+  CameraOptions options;
+  options.camera = fleet->settings(camera);
+  options.shape = {deps->encoder.frames_per_patch(), size_policy(deps->encoder)};
+  options.once = deps->once;
+  options.generation = fleet->started(camera);
+  options.seed = deps->seed + options.generation;
+  const camera_actor handle =
+      spawn(self, deps->threads, actors::camera, std::move(options),
+            CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, vision,
+            supervisor_actor(self));
+  cameras[handle.address()] = camera;
+  handles[camera] = handle;
+}
+
+void supervisor_state::tell(const Fleet::Change& change) {
+  deps->metrics.camera_state(change.camera->name, change.state);
+  if (change.state != CameraState::up) deps->metrics.camera_fps(change.camera->name, 0);
+  if (change.state == CameraState::down || change.state == CameraState::stalled) {
+    deps->logger.warn("camera {}: {}: {}", change.camera->name, name_of(change.state), change.reason);
+  } else {
+    deps->logger.info("camera {}: {}", change.camera->name, name_of(change.state));
+  }
+  self->send(alerts, StatusChange{change.camera, change.state, change.reason});
+}
+
+void supervisor_state::report(const CameraReport& report) {
+  if (const auto change = fleet->report(report.camera, report.state, report.reason)) tell(*change);
+  if (report.failed) fleet->gave_up(report.camera, report.reason);
+}
+
+void supervisor_state::lost(const caf::down_msg& message) {
+  const bool failed = message.reason != caf::exit_reason::normal;
+  if (const auto entry = cameras.find(message.source); entry != cameras.end()) {
+    const std::string camera = entry->second;
+    cameras.erase(entry);
+    handles.erase(camera);
+    if (const auto change = fleet->lost(camera, failed, deps->clock.now())) tell(*change);
+    if (failed && fleet->stopping()) end_orphans();
+    answer_waiting();
+    return;
+  }
+  const auto stage = stages.find(message.source);
+  if (stage == stages.end()) return;
+  const std::string what = stage->second;
+  stages.erase(stage);
+  if (!finishing) {
+    fleet->fail("the " + what + " actor failed: " + self->system().render(message.reason));
+    stop();
+    finish_pipeline();
+  }
+  answer_waiting();
+}
+
+void supervisor_state::tick() {
+  const auto now = deps->clock.now();
+  for (const Fleet::Change& change : fleet->watch(now)) tell(change);
+  for (const std::string& camera : fleet->due(now)) start_camera(camera);
+  self->delayed_send(self, kTick, tick_atom_v);
+}
+
+void supervisor_state::stop() {
+  if (fleet->stopping()) return;
+  fleet->stop();
+  for (const auto& [camera, handle] : handles) self->send(handle, stop_atom_v);
+  end_orphans();
+  self->delayed_send(self, deps->grace / 2, force_atom_v);
+  self->delayed_send(self, deps->grace, giveup_atom_v);
+}
+
+void supervisor_state::end_orphans() {
+  for (const CameraPtr& camera : fleet->orphans()) self->send(vision, end_atom_v, camera);
+}
+
+void supervisor_state::finish_if_ended() {
+  if (!fleet->remaining().empty()) return;
+  complete = true;
+  finish_pipeline();
+}
+
+void supervisor_state::finish_pipeline() {
+  if (finishing) return;
+  finishing = true;
+  // Plain messages, not exits, which would overtake what was sent before.
+  self->send(vision, stop_atom_v);
+  self->send(answer, stop_atom_v);
+  self->send(alerts, stop_atom_v);
+}
+
+void supervisor_state::answer_waiting() {
+  if (!outcome && (!finishing || !stages.empty() || !cameras.empty())) return;
+  if (!outcome) outcome = DrainReport{complete, fleet->failures()};
+  for (auto& promise : waiting) promise.deliver(*outcome);
+  waiting.clear();
+}
+
+supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_state> self,
+                                           PipelineDeps deps) {
+  set_handlers(self, deps.logger);
+  supervisor_state& state = self->state;
+  state.fleet.emplace(deps.cameras, deps.seed);
+  state.deps.emplace(std::move(deps));
+  self->set_down_handler([self](caf::down_msg& message) { self->state.lost(message); });
+  state.start_pipeline();
+  return {
+      [self](const CameraReport& report) { self->state.report(report); },
+      [self](end_atom, const std::string& camera) {
+        self->state.fleet->ended(camera);
+        self->state.finish_if_ended();
+      },
+      [self](tick_atom) { self->state.tick(); },
+      [self](stop_atom) { self->state.stop(); },
+      [self](force_atom) {
+        for (const CameraPtr& camera : self->state.fleet->remaining()) {
+          self->send(self->state.vision, end_atom_v, camera);
+        }
+      },
+      [self](giveup_atom) {
+        // What alerts there are is published; what is still computed is lost with the process.
+        self->state.finish_pipeline();
+        if (!self->state.outcome) self->state.outcome = DrainReport{false, self->state.fleet->failures()};
+        self->state.answer_waiting();
+      },
+      [self](wait_atom) -> caf::result<DrainReport> {
+        if (self->state.outcome) return *self->state.outcome;
+        auto promise = self->make_response_promise<DrainReport>();
+        self->state.waiting.push_back(promise);
+        return promise;
+      },
+  };
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,66 @@
+#include "actors/vision/encode.h"
+
+#include <exception>
+#include <span>
+#include <stdexcept>
+
+namespace vigil::actors {
+namespace {
+
+window::PatchFrames view_of(const FramePatch& patch) {
+  window::PatchFrames view;
+  for (const media::SampledFrame& frame : patch.frames) {
+    view.frames.push_back({frame.image->rgb.data(), frame.image->size.width, frame.image->size.height});
+  }
+  view.seconds = patch.seconds;
+  view.duration = patch.duration;
+  return view;
+}
+
+VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens) {
+  auto visual = std::make_shared<VisualPatch>();
+  visual->camera = patch.camera;
+  visual->tokens = std::move(tokens);
+  visual->frames = static_cast<int>(patch.frames.size());
+  visual->captured = patch.captured;
+  return visual;
+}
+
+std::vector<model::VisualTokensPtr> encode_all(window::VisionEncoder& encoder,
+                                               std::span<const window::PatchFrames> views) {
+  auto tokens = encoder.encode(views);
+  if (tokens.size() != views.size()) throw std::logic_error("the encoder returned another number of patches");
+  return tokens;
+}
+
+}  // namespace
+
+Encoded encode(window::VisionEncoder& encoder, const std::vector<FramePatchPtr>& patches) {
+  std::vector<window::PatchFrames> views;
+  views.reserve(patches.size());
+  for (const FramePatchPtr& patch : patches) views.push_back(view_of(*patch));
+  Encoded result;
+  try {
+    auto tokens = encode_all(encoder, views);
+    for (std::size_t i = 0; i < patches.size(); ++i) {
+      result.patches.push_back(joined(*patches[i], std::move(tokens[i])));
+    }
+    return result;
+  } catch (const std::exception& error) {
+    if (patches.size() == 1) {
+      result.failures.push_back({patches.front(), error.what()});
+      return result;
+    }
+  }
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    try {
+      auto tokens = encode_all(encoder, std::span(views).subspan(i, 1));
+      result.patches.push_back(joined(*patches[i], std::move(tokens.front())));
+    } catch (const std::exception& error) {
+      result.failures.push_back({patches[i], error.what()});
+    }
+  }
+  return result;
+}
+
+}  // namespace vigil::actors

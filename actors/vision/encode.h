@@ -1,0 +1,25 @@
+// Patches of many cameras through the vision tower in one pass.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/messages/data.h"
+#include "engine/window/answerer.h"
+
+namespace vigil::actors {
+
+struct Encoded {
+  /// In the order of the patches, without those that failed.
+  std::vector<VisualPatchPtr> patches;
+  struct Failure {
+    FramePatchPtr patch;
+    std::string reason;
+  };
+  std::vector<Failure> failures;
+};
+
+/// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.
+Encoded encode(window::VisionEncoder& encoder, const std::vector<FramePatchPtr>& patches);
+
+}  // namespace vigil::actors

@@ -1,0 +1,76 @@
+#include "actors/vision/patch_queue.h"
+
+#include <utility>
+
+namespace vigil::actors {
+
+PatchQueue::Joined PatchQueue::join(const CameraPtr& camera, std::uint32_t generation) {
+  const auto [entry, is_new] = lanes_.try_emplace(camera->name);
+  Lane& lane = entry->second;
+  lane.camera = camera;
+  lane.generation = generation;
+  lane.ended = false;
+  const int stride = patches_in(*camera, camera->stream.window.stride, frames_per_patch_);
+  const auto credits = static_cast<std::uint32_t>(2 * stride);
+  // What the last incarnation had under way may still arrive beside the new one's.
+  lane.capacity = 2 * static_cast<std::size_t>(credits);
+  return {credits, is_new};
+}
+
+void PatchQueue::grant(const std::string& camera, std::uint32_t credits) {
+  const auto lane = lanes_.find(camera);
+  if (lane != lanes_.end()) lane->second.downstream += credits;
+}
+
+bool PatchQueue::push(FramePatchPtr patch) {
+  const auto lane = lanes_.find(patch->camera->name);
+  if (lane == lanes_.end() || lane->second.patches.size() >= lane->second.capacity) return false;
+  lane->second.patches.push_back(std::move(patch));
+  ++size_;
+  return true;
+}
+
+void PatchQueue::end(const CameraPtr& camera) {
+  const auto lane = lanes_.find(camera->name);
+  if (lane != lanes_.end()) lane->second.ended = true;
+}
+
+PatchQueue::Batch PatchQueue::pop(std::size_t max) {
+  Batch batch;
+  // Rounds over the cameras, starting behind the one that was served last, until a whole round serves none.
+  for (bool served = true; served && batch.patches.size() < max;) {
+    served = false;
+    auto lane = lanes_.upper_bound(last_);
+    for (std::size_t i = 0; i < lanes_.size() && batch.patches.size() < max; ++i, ++lane) {
+      if (lane == lanes_.end()) lane = lanes_.begin();
+      Lane& each = lane->second;
+      if (each.patches.empty() || each.downstream == 0) continue;
+      batch.patches.push_back(std::move(each.patches.front()));
+      each.patches.pop_front();
+      --each.downstream;
+      --size_;
+      last_ = lane->first;
+      served = true;
+    }
+  }
+  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+    if (lane->second.ended && lane->second.patches.empty()) {
+      batch.ended.push_back(lane->second.camera);
+      lane = lanes_.erase(lane);
+    } else {
+      ++lane;
+    }
+  }
+  return batch;
+}
+
+std::map<std::string, std::uint32_t> PatchQueue::freed(const std::vector<FramePatchPtr>& patches) const {
+  std::map<std::string, std::uint32_t> credits;
+  for (const FramePatchPtr& patch : patches) {
+    const auto lane = lanes_.find(patch->camera->name);
+    if (lane != lanes_.end() && lane->second.generation == patch->generation) ++credits[patch->camera->name];
+  }
+  return credits;
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,73 @@
+// The patches of many cameras that wait for the vision tower: bounded for each camera, served in turn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/messages/data.h"
+
+namespace vigil::actors {
+
+/// Not thread-safe.
+class PatchQueue {
+ public:
+  explicit PatchQueue(int frames_per_patch) : frames_per_patch_(frames_per_patch) {}
+
+  struct Joined {
+    /// To grant the camera: two strides' worth, so that one is captured while another waits.
+    std::uint32_t credits = 0;
+    /// Whether the next stage does not know the camera yet.
+    bool is_new = false;
+  };
+
+  /// A camera, or its next incarnation, starts.
+  Joined join(const CameraPtr& camera, std::uint32_t generation);
+
+  /// The next stage can take so many more patches of this camera.
+  void grant(const std::string& camera, std::uint32_t credits);
+
+  /// False if the camera has not joined or sends more than its credit allows; then the patch is not taken.
+  bool push(FramePatchPtr patch);
+
+  /// No patch of this camera follows.
+  void end(const CameraPtr& camera);
+
+  struct Batch {
+    /// In the order of each camera's time.
+    std::vector<FramePatchPtr> patches;
+    /// Cameras of which nothing is left.
+    std::vector<CameraPtr> ended;
+    bool empty() const { return patches.empty() && ended.empty(); }
+  };
+
+  /// At most `max` patches, one of each camera in turn, only of cameras for which the next stage has credit.
+  /// The turn goes on where the last batch left off.
+  Batch pop(std::size_t max);
+
+  /// Credits that taking these patches frees for the cameras' current incarnations.
+  std::map<std::string, std::uint32_t> freed(const std::vector<FramePatchPtr>& patches) const;
+
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Lane {
+    CameraPtr camera;
+    std::deque<FramePatchPtr> patches;
+    std::size_t capacity = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t downstream = 0;
+    bool ended = false;
+  };
+
+  int frames_per_patch_;
+  std::map<std::string, Lane> lanes_;
+  /// Name of the camera that was served last.
+  std::string last_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,88 @@
+#include "actors/vision/vision_actor.h"
+
+#include <chrono>
+#include <utility>
+
+#include "actors/messages/shell.h"
+#include "actors/vision/encode.h"
+
+namespace vigil::actors {
+
+void vision_state::join(const CameraPtr& camera, std::uint32_t generation, camera_actor sender) {
+  const PatchQueue::Joined joined = queue->join(camera, generation);
+  if (joined.is_new) self->send(answer, join_atom_v, camera);
+  self->send(sender, grant_atom_v, joined.credits);
+  cameras[camera->name] = std::move(sender);
+}
+
+void vision_state::take(const FramePatchPtr& patch) {
+  if (!queue->push(patch)) {
+    deps->metrics.frames_dropped(patch->camera->name, "queue_full", patch->frames.size());
+    return;
+  }
+  schedule();
+}
+
+void vision_state::work() {
+  scheduled = false;
+  const PatchQueue::Batch batch = queue->pop(deps->batch);
+  deps->metrics.queue_depth("vision", queue->size());
+  if (!batch.patches.empty()) {
+    const auto start = deps->clock.now();
+    const Encoded encoded = encode(deps->encoder, batch.patches);
+    std::int64_t tokens = 0;
+    for (const VisualPatchPtr& patch : encoded.patches) {
+      tokens += patch->tokens->count();
+      self->send(answer, patch);
+    }
+    const std::chrono::duration<double> spent = deps->clock.now() - start;
+    deps->metrics.encoded(spent.count(), encoded.patches.size(), tokens);
+    for (const auto& [patch, reason] : encoded.failures) {
+      deps->metrics.frames_dropped(patch->camera->name, "encode_failed", patch->frames.size());
+      deps->logger.error("vision: camera {}: frames dropped: {}", patch->camera->name, reason);
+      // It did not reach the next stage, which can take another one instead.
+      queue->grant(patch->camera->name, 1);
+    }
+    for (const auto& [camera, credits] : queue->freed(batch.patches)) {
+      self->send(cameras.at(camera), grant_atom_v, credits);
+    }
+  }
+  for (const CameraPtr& camera : batch.ended) {
+    self->send(answer, end_atom_v, camera);
+    cameras.erase(camera->name);
+  }
+  if (!batch.empty()) schedule();
+}
+
+void vision_state::schedule() {
+  if (scheduled) return;
+  scheduled = true;
+  self->send(self, work_atom_v);
+}
+
+vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> self, VisionDeps deps,
+                                   answer_actor answer) {
+  set_handlers(self, deps.logger);
+  vision_state& state = self->state;
+  state.answer = std::move(answer);
+  state.queue.emplace(deps.encoder.frames_per_patch());
+  state.deps.emplace(deps);
+  return {
+      [self](join_atom, const CameraPtr& camera, std::uint32_t generation) {
+        self->state.join(camera, generation, caf::actor_cast<camera_actor>(self->current_sender()));
+      },
+      [self](const FramePatchPtr& patch) { self->state.take(patch); },
+      [self](end_atom, const CameraPtr& camera) {
+        self->state.queue->end(camera);
+        self->state.schedule();
+      },
+      [self](grant_atom, const std::string& camera, std::uint32_t credits) {
+        self->state.queue->grant(camera, credits);
+        self->state.schedule();
+      },
+      [self](work_atom) { self->state.work(); },
+      [self](stop_atom) { self->quit(); },
+  };
+}
+
+}  // namespace vigil::actors

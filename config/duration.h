@@ -1,0 +1,25 @@
+// Durations as people write them: "500ms", "40s", "2m", "1.5h", "7d".
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace vigil::config {
+
+using Duration = std::chrono::milliseconds;
+
+/// A non-negative decimal number and a unit (ms, s, m, h, d). Nothing if the text is anything else or does
+/// not fit.
+std::optional<Duration> parse_duration(std::string_view text);
+
+/// The shortest text that `parse_duration` reads back to the same value.
+std::string format_duration(Duration value);
+
+/// As a number of seconds.
+constexpr double seconds(Duration value) {
+  return static_cast<double>(value.count()) / 1000.0;
+}
+
+}  // namespace vigil::config

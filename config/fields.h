@@ -1,0 +1,174 @@
+// The keys of the configuration file: one `describe` for each section names its keys, limits and help.
+// Reading, printing and the check of the JSON Schema are visitors of these functions, so that they cannot
+// disagree.
+//
+// A visitor has
+//   field(key, value, limits, help)   for numbers and durations
+//   field(key, value, check, help)    for texts, with a Check that says what is legal
+//   field(key, value, help)           for booleans, enumerations, confirmations, paths and the like
+//   section(key, value, help)         for a struct
+//   list(key, values, help)           for a sequence of structs
+//   named(key, values, prototype, help)  for a map of structs by name
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "config/settings.h"
+
+namespace vigil::config {
+
+template <class T>
+struct Limits {
+  T min;
+  T max;
+};
+
+/// Whether a text is legal, and what would be.
+struct Check {
+  bool (*legal)(std::string_view text);
+  std::string_view expected;
+};
+
+bool is_name(std::string_view text);
+bool is_prompt(std::string_view text);
+bool is_local_endpoint(std::string_view text);
+bool is_listen_address(std::string_view text);
+
+inline constexpr Check kName = {is_name,
+                                "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
+inline constexpr Check kPrompt = {is_prompt, "a question in words"};
+inline constexpr Check kLocalEndpoint = {is_local_endpoint,
+                                         "tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events are "
+                                         "not encrypted, so they stay on this machine)"};
+inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for no metrics"};
+
+template <class E>
+using EnumNames = std::span<const std::pair<std::string_view, E>>;
+
+inline constexpr std::array<std::pair<std::string_view, Pace>, 2> kPaceNames = {
+    {{"realtime", Pace::realtime}, {"fast", Pace::fast}}};
+inline constexpr std::array<std::pair<std::string_view, Role>, 1> kRoleNames = {{{"detect", Role::detect}}};
+inline constexpr std::array<std::pair<std::string_view, Severity>, 2> kSeverityNames = {
+    {{"detection", Severity::detection}, {"alert", Severity::alert}}};
+inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelNames = {
+    {{"debug", LogLevel::debug},
+     {"info", LogLevel::info},
+     {"warn", LogLevel::warn},
+     {"error", LogLevel::error},
+     {"off", LogLevel::off}}};
+inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
+    {{"text", LogFormat::text}, {"json", LogFormat::json}}};
+
+constexpr EnumNames<Pace> names_of(Pace) {
+  return kPaceNames;
+}
+constexpr EnumNames<Role> names_of(Role) {
+  return kRoleNames;
+}
+constexpr EnumNames<Severity> names_of(Severity) {
+  return kSeverityNames;
+}
+constexpr EnumNames<LogLevel> names_of(LogLevel) {
+  return kLogLevelNames;
+}
+constexpr EnumNames<LogFormat> names_of(LogFormat) {
+  return kLogFormatNames;
+}
+
+template <class E>
+constexpr std::string_view name_of(E value) {
+  for (const auto& [name, each] : names_of(value)) {
+    if (each == value) return name;
+  }
+  return "?";
+}
+
+template <class V>
+void describe(V& v, WindowSettings& s) {
+  v.field("length", s.length, Limits<Duration>{500ms, 1h}, "how much of the stream a window shows");
+  v.field("stride", s.stride, Limits<Duration>{100ms, 1h}, "time between the ends of two windows");
+}
+
+template <class V>
+void describe(V& v, ReconnectSettings& s) {
+  v.field("min", s.min, Limits<Duration>{10ms, 1h}, "first waiting time");
+  v.field("max", s.max, Limits<Duration>{10ms, 24h}, "longest waiting time");
+}
+
+template <class V>
+void describe(V& v, StreamSettings& s) {
+  v.field("fps", s.fps, Limits<double>{0.01, 120}, "frames sampled a second");
+  v.section("window", s.window, "the sliding window");
+  v.field("pace", s.pace, "how fast a file is played");
+  v.field("loop", s.loop, "whether a file starts again at its end");
+  v.field("threads", s.threads, Limits<int>{1, 64}, "decoder threads");
+  v.section("reconnect", s.reconnect, "waiting times between attempts to reach a camera");
+  v.field("stall_after", s.stall_after, Limits<Duration>{1s, 1h},
+          "silence after which an open source is stalled");
+}
+
+template <class V>
+void describe(V& v, InputSettings& s) {
+  v.field("url", s.url, "a file (relative to this file), or a URL that FFmpeg opens");
+  v.field("roles", s.roles, "what the input is used for");
+}
+
+template <class V>
+void describe(V& v, RuleSettings& s) {
+  v.field("name", s.name, kName, "the rule's name in topics");
+  v.field("prompt", s.prompt, kPrompt, "the question, to be answered Yes or No");
+  v.field("threshold", s.threshold, Limits<double>{0, 1}, "probability of Yes from which a window counts");
+  v.field("confirm", s.confirm, "N/M: N of the last M windows have to count");
+  v.field("cooldown", s.cooldown, Limits<Duration>{0ms, 8760h}, "silence after an emitted alert");
+  v.field("severity", s.severity, "of its alerts");
+  v.field("explain", s.explain, "whether the model's answer goes into the alert");
+  v.field("max_tokens", s.max_tokens, Limits<int>{1, 4096}, "length of an explanation");
+}
+
+template <class V>
+void describe(V& v, CameraSettings& s) {
+  v.field("enabled", s.enabled, "whether the camera is watched");
+  v.field("url", s.inputs, "short for a single input");
+  v.list("inputs", s.inputs, "where frames come from");
+  v.field("labels", s.labels, "free labels; `tenant` names the owner and becomes part of topics");
+  v.list("rules", s.rules, "what to look for");
+  describe(v, s.stream);
+}
+
+template <class V>
+void describe(V& v, AlertSettings& s) {
+  v.field("bind", s.bind, kLocalEndpoint, "where events are published");
+  v.field("outbox", s.outbox, "folder of the outbox");
+  v.field("retention", s.retention, Limits<Duration>{0ms, 87600h}, "how long published events are kept");
+  v.field("high_water_mark", s.high_water_mark, Limits<int>{1, 1'000'000},
+          "events that wait for one slow subscriber");
+}
+
+template <class V>
+void describe(V& v, MetricsSettings& s) {
+  v.field("listen", s.listen, kListenAddress, "where /metrics is served");
+}
+
+template <class V>
+void describe(V& v, LogSettings& s) {
+  v.field("level", s.level, "the least severe lines that are written");
+  v.field("format", s.format, "lines for people or for programs");
+}
+
+template <class V>
+void describe(V& v, Settings& s) {
+  v.field("model", s.model, "folder of the model");
+  v.section("defaults", s.defaults, "what cameras have unless they say otherwise");
+  CameraSettings prototype;
+  prototype.stream = s.defaults;
+  v.named("cameras", s.cameras, prototype, "the cameras by name");
+  v.section("alerts", s.alerts, "where alerts go");
+  v.section("metrics", s.metrics, "figures about the running process");
+  v.section("log", s.log, "lines on stderr");
+  v.field("shutdown_grace", s.shutdown_grace, Limits<Duration>{0ms, 1h}, "time to finish what is under way");
+}
+
+}  // namespace vigil::config

@@ -1,0 +1,493 @@
+#include "config/load.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <yaml-cpp/yaml.h>
+
+#include "config/fields.h"
+#include "config/substitute.h"
+
+namespace vigil::config {
+namespace {
+
+std::string join(const std::filesystem::path& file, const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    text += file.string() + ':';
+    if (problem.line > 0) text += std::to_string(problem.line) + ':' + std::to_string(problem.column) + ':';
+    text += ' ' + problem.message;
+  }
+  return text;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+/// What reading one file shares: where problems go, and what texts are resolved against.
+struct Reading {
+  std::filesystem::path folder;
+  const Environment& environment;
+  std::vector<Problem> problems;
+
+  void report(const YAML::Node& node, std::string message) {
+    const YAML::Mark mark = node.Mark();
+    problems.push_back({mark.line + 1, mark.column + 1, std::move(message)});
+  }
+
+  std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
+    Substituted result = substitute(node.Scalar(), environment);
+    for (const std::string& name : result.missing) {
+      report(node, path + ": the environment variable " + name + " is not set");
+    }
+    if (!result.missing.empty()) return std::nullopt;
+    return std::move(result.text);
+  }
+
+  std::string resolved(const std::string& path_text) const {
+    const std::filesystem::path path(path_text);
+    return path.is_absolute() ? path_text : (folder / path).lexically_normal().string();
+  }
+};
+
+/// The visitor of `describe` that fills one struct from one YAML map.
+class SectionReader {
+ public:
+  /// Fills `value` from `node` and checks the whole; `path` stands in messages.
+  template <class S>
+  static void read(Reading& reading, const YAML::Node& node, const std::string& path, S& value);
+
+  SectionReader(Reading& reading, const YAML::Node& node, std::string path)
+      : reading_(reading), node_(node), path_(std::move(path)) {
+    if (node.IsNull()) return;
+    if (!node.IsMap()) {
+      reading_.report(node, (path_.empty() ? std::string("the file") : path_) + ": expected keys and values");
+      return;
+    }
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar()) {
+        reading_.report(entry.first, at("?") + ": expected a plain key");
+      } else if (!entries_.emplace(entry.first.Scalar(), entry).second) {
+        reading_.report(entry.first, at(entry.first.Scalar()) + ": is there twice");
+      }
+    }
+  }
+
+  /// Reports the keys that no field asked for. Call once, after `describe`.
+  void finish() {
+    for (const auto& [key, entry] : entries_) {
+      if (known_.contains(key)) continue;
+      std::string message = at(key) + ": unknown key";
+      const auto nearest = std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
+        return edit_distance(a, key) < edit_distance(b, key);
+      });
+      if (nearest != known_.end() &&
+          edit_distance(*nearest, key) <= std::max<std::size_t>(2, key.size() / 3)) {
+        message += "; did you mean `" + *nearest + "`?";
+      } else {
+        message += "; legal keys: ";
+        for (const std::string& name : known_) message += (name == *known_.begin() ? "" : ", ") + name;
+      }
+      reading_.report(entry.first, std::move(message));
+    }
+  }
+
+  bool has(const std::string& key) const { return entries_.contains(key); }
+  const YAML::Node& node() const { return node_; }
+  std::string at(std::string_view key) const {
+    return path_.empty() ? std::string(key) : path_ + '.' + std::string(key);
+  }
+
+  void field(const char* key, double& value, const Limits<double>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto number = parse_number<double>(node.Scalar());
+      if (!number || !(*number >= limits.min && *number <= limits.max)) {
+        return expected(node, key, "a number from " + show(limits.min) + " to " + show(limits.max));
+      }
+      value = *number;
+    });
+  }
+
+  void field(const char* key, int& value, const Limits<int>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto number = parse_number<int>(node.Scalar());
+      if (!number || *number < limits.min || *number > limits.max) {
+        return expected(
+            node, key,
+            "a whole number from " + std::to_string(limits.min) + " to " + std::to_string(limits.max));
+      }
+      value = *number;
+    });
+  }
+
+  void field(const char* key, Duration& value, const Limits<Duration>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto duration = parse_duration(node.Scalar());
+      if (!duration || *duration < limits.min || *duration > limits.max) {
+        return expected(node, key,
+                        "a duration from " + format_duration(limits.min) + " to " +
+                            format_duration(limits.max) + ", such as 500ms, 40s or 2m");
+      }
+      value = *duration;
+    });
+  }
+
+  void field(const char* key, bool& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      if (node.Scalar() != "true" && node.Scalar() != "false") return expected(node, key, "true or false");
+      value = node.Scalar() == "true";
+    });
+  }
+
+  template <class E>
+  requires std::is_enum_v<E>
+  void field(const char* key, E& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) { enumerator(node, key, value); });
+  }
+
+  void field(const char* key, Confirmation& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const std::string& text = node.Scalar();
+      const std::size_t slash = text.find('/');
+      const auto needed = parse_number<int>(text.substr(0, slash));
+      const auto of = slash == std::string::npos ? std::nullopt : parse_number<int>(text.substr(slash + 1));
+      if (!needed || !of || *needed < 1 || *of > 100 || *needed > *of) {
+        return expected(node, key, "N/M with 1 <= N <= M <= 100, such as 2/3");
+      }
+      value = {*needed, *of};
+    });
+  }
+
+  void field(const char* key, std::string& value, const Check& check, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      // A prompt is the operator's own words: braces in it mean nothing.
+      if (check.legal == is_prompt) {
+        value = node.Scalar();
+      } else if (auto text = reading_.substituted(node, at(key))) {
+        value = std::move(text->value);
+      } else {
+        return;
+      }
+      if (!check.legal(value)) expected(node, key, std::string(check.expected));
+    });
+  }
+
+  void field(const char* key, std::filesystem::path& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto text = reading_.substituted(node, at(key));
+      if (!text) return;
+      if (text->value.empty()) return expected(node, key, "a path");
+      value = reading_.resolved(text->value);
+    });
+  }
+
+  void field(const char* key, MaskedText& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) { url(node, key, value); });
+  }
+
+  void field(const char* key, std::vector<InputSettings>& inputs, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      InputSettings input;
+      url(node, key, input.url);
+      inputs = {std::move(input)};
+    });
+  }
+
+  void field(const char* key, std::vector<Role>& roles, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr) return;
+    if (!node->IsSequence()) return expected(*node, key, "a list of roles: " + alternatives<Role>());
+    roles.clear();
+    for (const YAML::Node& item : *node) {
+      if (!item.IsScalar()) {
+        expected(item, key, alternatives<Role>());
+        continue;
+      }
+      enumerator(item, key, roles.emplace_back());
+    }
+  }
+
+  void field(const char* key, std::map<std::string, std::string>& labels, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsMap()) return expected(*node, key, "names and texts");
+    for (const auto& entry : *node) {
+      if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
+        expected(entry.first, key, "names and texts");
+        continue;
+      }
+      const std::string& name = entry.first.Scalar();
+      if (labels.contains(name)) reading_.report(entry.first, at(key) + '.' + name + ": is there twice");
+      auto text = reading_.substituted(entry.second, at(key) + '.' + name);
+      if (!text) continue;
+      if (name == "tenant" && !is_name(text->value)) {
+        expected(entry.second, "labels.tenant", std::string(kName.expected));
+      }
+      labels[name] = std::move(text->value);
+    }
+  }
+
+  template <class S>
+  void section(const char* key, S& value, const char*) {
+    if (const YAML::Node* node = find(key)) read_section(*node, at(key), value);
+  }
+
+  template <class S>
+  void list(const char* key, std::vector<S>& values, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsSequence()) return expected(*node, key, "a list (lines that start with `- `)");
+    values.clear();
+    for (const YAML::Node& item : *node) {
+      const std::string path = at(key) + '[' + std::to_string(values.size()) + ']';
+      read_section(item, path, values.emplace_back());
+    }
+  }
+
+  template <class S>
+  void named(const char* key, std::vector<S>& values, const S& prototype, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsMap()) return expected(*node, key, "a name and settings for each");
+    std::set<std::string> names;
+    for (const auto& entry : *node) {
+      if (!entry.first.IsScalar() || !is_name(entry.first.Scalar())) {
+        expected(entry.first, key, std::string(kName.expected));
+        continue;
+      }
+      const std::string& name = entry.first.Scalar();
+      if (!names.insert(name).second) reading_.report(entry.first, at(key) + '.' + name + ": is there twice");
+      S& value = values.emplace_back(prototype);
+      value.name = name;
+      read_section(entry.second, at(key) + '.' + name, value);
+    }
+  }
+
+ private:
+  template <class S>
+  void read_section(const YAML::Node& node, const std::string& path, S& value) {
+    read(reading_, node, path, value);
+  }
+
+  const YAML::Node* find(const char* key) {
+    known_.insert(key);
+    const auto entry = entries_.find(key);
+    return entry == entries_.end() ? nullptr : &entry->second.second;
+  }
+
+  template <class F>
+  void scalar(const char* key, F&& read) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr) return;
+    if (!node->IsScalar()) return expected(*node, key, "one value");
+    read(*node);
+  }
+
+  template <class E>
+  static std::string alternatives() {
+    std::string text;
+    for (const auto& [name, each] : names_of(E{})) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text;
+  }
+
+  template <class E>
+  void enumerator(const YAML::Node& node, const char* key, E& value) {
+    for (const auto& [name, each] : names_of(E{})) {
+      if (node.Scalar() == name) {
+        value = each;
+        return;
+      }
+    }
+    expected(node, key, "one of " + alternatives<E>());
+  }
+
+  void url(const YAML::Node& node, const char* key, MaskedText& value) {
+    auto text = reading_.substituted(node, at(key));
+    if (!text) return;
+    if (text->value.empty()) return expected(node, key, "a file or a URL");
+    if (has_scheme(text->value)) {
+      value = {text->value, mask_credentials(text->shown)};
+    } else {
+      value.value = value.shown = reading_.resolved(text->value);
+    }
+  }
+
+  template <class T>
+  static std::optional<T> parse_number(const std::string& text) {
+    T value{};
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
+    return value;
+  }
+
+  static std::string show(double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+  }
+
+  void expected(const YAML::Node& node, std::string_view key, const std::string& what) {
+    const bool secret = key == "url";
+    const std::string given = node.IsScalar() && !secret ? ", not `" + node.Scalar() + '`' : std::string();
+    reading_.report(node, at(key) + ": expected " + what + given);
+  }
+
+  Reading& reading_;
+  YAML::Node node_;
+  std::string path_;
+  std::map<std::string, std::pair<YAML::Node, YAML::Node>> entries_;
+  std::set<std::string> known_;
+};
+
+// What cannot be said of one key alone: what has to be there, and then what has to fit together.
+
+template <class S>
+void check_present(Reading&, const SectionReader&, const S&) {}
+
+void require(Reading& reading, const SectionReader& section, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (!section.has(key)) reading.report(section.node(), section.at(key) + ": is missing");
+  }
+}
+
+void check_present(Reading& reading, const SectionReader& section, const InputSettings&) {
+  require(reading, section, {"url"});
+}
+
+void check_present(Reading& reading, const SectionReader& section, const RuleSettings&) {
+  require(reading, section, {"name", "prompt"});
+}
+
+void check_present(Reading& reading, const SectionReader& section, const CameraSettings&) {
+  if (!section.has("inputs")) require(reading, section, {"url"});
+  require(reading, section, {"rules"});
+}
+
+void check_present(Reading& reading, const SectionReader& section, const Settings&) {
+  require(reading, section, {"model", "cameras"});
+}
+
+template <class S>
+void check_fit(Reading&, const SectionReader&, const S&) {}
+
+void check_fit(Reading& reading, const SectionReader& section, const WindowSettings& window) {
+  if (window.stride > window.length) {
+    reading.report(section.node(), section.at("stride") + ": " + format_duration(window.stride) +
+                                       " is longer than the window's length, " +
+                                       format_duration(window.length) +
+                                       "; what lies between would never be seen");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const ReconnectSettings& reconnect) {
+  if (reconnect.min > reconnect.max) {
+    reading.report(section.node(), section.at("min") + ": " + format_duration(reconnect.min) +
+                                       " is longer than max, " + format_duration(reconnect.max));
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream) {
+  if (seconds(stream.window.stride) * stream.fps < 1) {
+    reading.report(section.node(), section.at("window.stride") + ": no frame within " +
+                                       format_duration(stream.window.stride) + " at this fps");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const CameraSettings& camera) {
+  check_fit(reading, section, camera.stream);
+  if (section.has("url") && section.has("inputs")) {
+    reading.report(section.node(), section.at("url") + ": is short for `inputs`; give one of the two");
+  } else if (camera.inputs.size() != 1) {
+    reading.report(section.node(), section.at("inputs") + ": exactly one input has the role `detect`");
+  }
+  if (camera.rules.empty()) reading.report(section.node(), section.at("rules") + ": there is no rule");
+  std::set<std::string> names;
+  for (const RuleSettings& rule : camera.rules) {
+    if (!names.insert(rule.name).second) {
+      reading.report(section.node(), section.at("rules") + ": two rules are named `" + rule.name + '`');
+    }
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const Settings& settings) {
+  const bool any = std::any_of(settings.cameras.begin(), settings.cameras.end(),
+                               [](const CameraSettings& camera) { return camera.enabled; });
+  if (!any) reading.report(section.node(), "cameras: no camera is enabled");
+}
+
+template <class S>
+void SectionReader::read(Reading& reading, const YAML::Node& node, const std::string& path, S& value) {
+  const std::size_t before = reading.problems.size();
+  SectionReader section(reading, node, path);
+  describe(section, value);
+  section.finish();
+  check_present(reading, section, value);
+  // Defaults that stand in for what was wrong would only raise more complaints.
+  if (reading.problems.size() == before) check_fit(reading, section, value);
+}
+
+}  // namespace
+
+ConfigError::ConfigError(const std::filesystem::path& file, std::vector<Problem> problems)
+    : std::runtime_error(join(file, problems)), problems_(std::move(problems)) {}
+
+Environment process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    // Nothing in this process writes to the environment.
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+}
+
+Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment) {
+  Reading reading{std::filesystem::absolute(file).parent_path(), environment, {}};
+  Settings settings;
+  try {
+    SectionReader::read(reading, YAML::Load(text), "", settings);
+  } catch (const YAML::Exception& error) {
+    reading.problems.push_back({error.mark.line + 1, error.mark.column + 1, "not YAML: " + error.msg});
+  }
+  if (!reading.problems.empty()) {
+    std::stable_sort(reading.problems.begin(), reading.problems.end(),
+                     [](const Problem& a, const Problem& b) {
+                       return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+                     });
+    throw ConfigError(file, std::move(reading.problems));
+  }
+  return settings;
+}
+
+Settings load(const std::filesystem::path& file, const Environment& environment) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    throw ConfigError(file, {{0, 0, "is a folder, not a file"}});
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    throw ConfigError(file,
+                      {{0, 0, std::filesystem::exists(file, error) ? "cannot be read" : "no such file"}});
+  }
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return parse(text.str(), file, environment);
+}
+
+}  // namespace vigil::config

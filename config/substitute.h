@@ -1,0 +1,29 @@
+// `{NAME}` in a setting stands for an environment variable, so that secrets stay out of the file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/load.h"
+
+namespace vigil::config {
+
+struct Substituted {
+  /// With the variables' values; `shown` has "***" in their place.
+  MaskedText text;
+  /// Names that are not set.
+  std::vector<std::string> missing;
+};
+
+/// Replaces every `{NAME}`, where NAME has capital letters, digits and underscores. Other braces stay as they
+/// are.
+Substituted substitute(std::string_view text, const Environment& environment);
+
+/// Whether a text is a URL with a scheme, rather than the path of a file.
+bool has_scheme(std::string_view text);
+
+/// The URL with "***" for user and password.
+std::string mask_credentials(std::string_view url);
+
+}  // namespace vigil::config

@@ -1,0 +1,307 @@
+#include "actors/camera/camera.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using Next = CameraStep::Next;
+
+struct Recorder final : CameraListener {
+  void on_state(CameraState state, const std::string& reason) override {
+    states.push_back(std::string(name_of(state)) + (reason.empty() ? "" : ": " + reason));
+  }
+  void on_frame() override { ++frames; }
+  void on_dropped(std::uint64_t count, const char* reason) override { dropped[reason] += count; }
+  void on_reconnect() override { ++reconnects; }
+  void on_damaged_packets(std::uint64_t packets) override { damaged += packets; }
+
+  std::vector<std::string> states;
+  int frames = 0;
+  std::map<std::string, std::uint64_t> dropped;
+  int reconnects = 0;
+  std::uint64_t damaged = 0;
+};
+
+class CameraTest : public ::testing::Test {
+ protected:
+  Camera make(std::shared_ptr<config::CameraSettings> settings, bool once = false) {
+    settings_ = std::move(settings);
+    return Camera({settings_, {2, {}}, once, 0, 7}, sources_.factory(), clock_, pulse_, recorder_);
+  }
+
+  /// Steps until the camera waits, needs credit or has finished, or until it sent `most` patches.
+  CameraStep run(Camera& camera, std::size_t most = 100) {
+    for (int i = 0; i < 1000; ++i) {
+      CameraStep step = camera.step();
+      if (step.patch) patches_.push_back(step.patch);
+      if (step.next != Next::again || patches_.size() >= most) return step;
+    }
+    ADD_FAILURE() << "the camera does not come to rest";
+    return {};
+  }
+
+  /// As `run`, and lets the time pass that the camera waits for, for `span` at most.
+  void play(Camera& camera, config::Duration span) {
+    const auto until = clock_.now() + span;
+    for (;;) {
+      const CameraStep step = run(camera);
+      if (step.next != Next::wait || step.until > until) return;
+      clock_.advance(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
+    }
+  }
+
+  std::vector<double> times() const {
+    std::vector<double> result;
+    for (const FramePatchPtr& patch : patches_) result.push_back(patch->seconds);
+    return result;
+  }
+
+  const std::string url_ = "/clips/gate.mp4";
+  ManualClock clock_;
+  FakeSources sources_;
+  Pulse pulse_;
+  Recorder recorder_;
+  std::shared_ptr<config::CameraSettings> settings_;
+  std::vector<FramePatchPtr> patches_;
+};
+
+TEST_F(CameraTest, FoldsFramesIntoPatchesAndFinishesWithTheFile) {
+  sources_.add(url_, frames({1, 2, 3, 4, 5}));
+  Camera gate = make(camera());
+  gate.grant(10);
+  EXPECT_EQ(run(gate).next, Next::finished);
+  ASSERT_EQ(patches_.size(), 3U);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 2));
+  EXPECT_EQ(patches_[0]->frames.size(), 2U);
+  EXPECT_EQ(patches_[2]->frames.size(), 1U) << "what was begun goes out at the end";
+  EXPECT_EQ(patches_[1]->duration, 1.0);
+  EXPECT_EQ(patches_[1]->sequence, 1U);
+  EXPECT_EQ(patches_[0]->camera->name, "gate");
+  EXPECT_EQ(recorder_.frames, 5);
+  EXPECT_THAT(recorder_.states, ElementsAre("connecting: /clips/gate.mp4", "up", "down: end of file"));
+  EXPECT_EQ(gate.failure(), std::nullopt);
+}
+
+TEST_F(CameraTest, PlayedFastItWaitsForCreditAndDropsNothing) {
+  sources_.add(url_, frames({1, 2, 3, 4, 5, 6}));
+  Camera gate = make(camera());
+  EXPECT_EQ(run(gate).next, Next::credit);
+  gate.grant(1);
+  EXPECT_EQ(run(gate).next, Next::credit);
+  EXPECT_EQ(patches_.size(), 1U);
+  EXPECT_LE(recorder_.frames, 3) << "it does not read ahead of its credit";
+  gate.grant(5);
+  EXPECT_EQ(run(gate).next, Next::finished);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(recorder_.dropped.empty());
+}
+
+TEST_F(CameraTest, PlayedFastItsWallTimeFollowsTheStream) {
+  sources_.add(url_, frames({1, 2, 3, 4}));
+  Camera gate = make(camera());
+  gate.grant(10);
+  run(gate);
+  ASSERT_EQ(patches_.size(), 2U);
+  EXPECT_EQ(patches_[1]->captured.wall - patches_[0]->captured.wall, 1s);
+}
+
+TEST_F(CameraTest, PacedByItsOwnTimestamps) {
+  sources_.add(url_, frames({1, 2, 3, 4}));
+  Camera gate = make(camera("gate", config::Pace::realtime));
+  gate.grant(10);
+  const auto start = clock_.now();
+  CameraStep step = run(gate);
+  ASSERT_EQ(step.next, Next::wait) << "the frame at 0.5 s is not due yet";
+  EXPECT_EQ(step.until - start, 500ms);
+  EXPECT_EQ(run(gate).next, Next::wait) << "waking up early changes nothing";
+  EXPECT_TRUE(patches_.empty());
+  clock_.advance(500ms);
+  step = run(gate);
+  EXPECT_EQ(step.until - start, 1000ms);
+  EXPECT_EQ(patches_.size(), 1U);
+  EXPECT_EQ(patches_[0]->captured.steady - start, 500ms);
+}
+
+TEST_F(CameraTest, AfterADelayAPacedFileCatchesUp) {
+  sources_.add(url_, frames({1, 2, 3, 4, 5, 6}));
+  Camera gate = make(camera("gate", config::Pace::realtime));
+  gate.grant(10);
+  run(gate);
+  clock_.advance(2000ms);
+  run(gate);
+  EXPECT_EQ(recorder_.frames, 6) << "five are due, one waits";
+  EXPECT_THAT(times(), ElementsAre(0, 1));
+}
+
+TEST_F(CameraTest, WithoutCreditItDropsWholeStridesAndCountsThem) {
+  // 2 s at 2 frames a second and 2 frames a patch: 2 patches a stride.
+  sources_.add(url_, frames({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  Camera gate = make(camera("gate", config::Pace::realtime));
+  gate.grant(3);
+  play(gate, 3900ms);
+  EXPECT_THAT(times(), ElementsAre(0, 1)) << "one credit does not make a stride";
+  EXPECT_EQ(recorder_.dropped["no_credit"], 4U);
+  gate.grant(1);
+  play(gate, 10s);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 4, 5));
+  EXPECT_EQ(recorder_.dropped["no_credit"], 4U);
+}
+
+TEST_F(CameraTest, LoopsWithoutABreakInTime) {
+  for (int pass = 0; pass < 4; ++pass) sources_.add(url_, frames({1, 2, 3, 4}));
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->stream.loop = true;
+  Camera gate = make(settings);
+  gate.grant(100);
+  const auto start = clock_.now();
+  play(gate, 5700ms);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_EQ(patches_[5]->captured.steady - start, 5500ms) << "each pass is paced, too";
+  EXPECT_THAT(recorder_.states, ElementsAre("connecting: /clips/gate.mp4", "up"));
+  EXPECT_EQ(recorder_.reconnects, 0);
+}
+
+TEST_F(CameraTest, ReconnectsForEverWithGrowingWaits) {
+  auto settings = camera("gate", config::Pace::realtime, "rtsp://10.0.0.1/live");
+  settings->stream.reconnect = {1s, 8s};
+  Camera gate = make(settings);
+  std::vector<config::Duration> waits;
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    const CameraStep step = run(gate);
+    ASSERT_EQ(step.next, Next::wait);
+    waits.push_back(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
+    clock_.advance(waits.back());
+  }
+  EXPECT_GE(waits[0], 500ms);
+  EXPECT_LE(waits[0], 1s);
+  EXPECT_GE(waits[1], 1s);
+  EXPECT_LE(waits[1], 2s);
+  EXPECT_GE(waits[49], 4s);
+  EXPECT_LE(waits[49], 8s);
+  EXPECT_EQ(recorder_.reconnects, 50);
+  sources_.add("rtsp://10.0.0.1/live", frames({1, 2}));
+  run(gate);
+  gate.grant(10);
+  EXPECT_EQ(recorder_.states.back(), "down: the source ended");
+  EXPECT_LE(run(gate).until - clock_.now(), 1s) << "after a success the waits are short again";
+}
+
+TEST_F(CameraTest, ALostSourceComesBackWithTheTimeThatPassed) {
+  const std::string url = "rtsp://10.0.0.1/live";
+  auto settings = camera("gate", config::Pace::realtime, url);
+  settings->stream.reconnect = {2s, 2s};
+  std::deque<Event> lost = frames({1, 2, 3});
+  lost.push_back({0, 0, "Connection reset by peer", {}});
+  sources_.add(url, lost);
+  sources_.add(url, frames({4, 5, 6, 7}));
+  Camera gate = make(settings);
+  gate.grant(100);
+  run(gate);
+  EXPECT_THAT(times(), ElementsAre(0, 1)) << "what was begun when the source broke goes out";
+  clock_.advance(60s);
+  run(gate);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 60, 61));
+  EXPECT_EQ(recorder_.reconnects, 2) << "and it ended once more";
+}
+
+TEST_F(CameraTest, ASuccessorGoesOnBehindTheLastFrame) {
+  const std::string url = "rtsp://10.0.0.1/live";
+  sources_.add(url, frames({1, 2, 3, 4}));
+  sources_.add(url, frames({5, 6}));
+  {
+    Camera first = make(camera("gate", config::Pace::realtime, url));
+    first.grant(100);
+    run(first);
+  }
+  clock_.advance(10s);
+  Camera second = make(camera("gate", config::Pace::realtime, url));
+  second.grant(100);
+  run(second);
+  ASSERT_EQ(patches_.size(), 3U);
+  EXPECT_GT(patches_[2]->seconds, 9.9);
+}
+
+TEST_F(CameraTest, OnceAMissingFileIsAFailureAndNoRetry) {
+  Camera gate = make(camera(), /*once=*/true);
+  EXPECT_EQ(run(gate).next, Next::finished);
+  EXPECT_EQ(gate.failure(), "/clips/gate.mp4: Connection refused");
+  EXPECT_EQ(recorder_.states.back(), "down: /clips/gate.mp4: Connection refused");
+  EXPECT_EQ(gate.step().next, Next::finished);
+}
+
+TEST_F(CameraTest, ASourceWithoutAFrameIsNotLoopedInHaste) {
+  sources_.add(url_, {});
+  auto settings = camera();
+  settings->stream.loop = true;
+  Camera gate = make(settings);
+  gate.grant(10);
+  EXPECT_EQ(run(gate).next, Next::wait);
+  EXPECT_EQ(recorder_.states.back(), "down: no frame in the whole source");
+}
+
+TEST_F(CameraTest, AChangeOfSizeBeginsAnotherPatch) {
+  std::deque<Event> script = frames({1, 2, 3, 4, 5});
+  script[3].size = script[4].size = {8, 4};
+  sources_.add(url_, script);
+  Camera gate = make(camera());
+  gate.grant(2);
+  EXPECT_EQ(run(gate).next, Next::credit);
+  gate.grant(2);
+  run(gate);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 1.5));
+  for (const FramePatchPtr& patch : patches_) {
+    for (const auto& frame : patch->frames) EXPECT_EQ(frame.image->size, patch->frames[0].image->size);
+  }
+  EXPECT_EQ(recorder_.frames, 5);
+}
+
+TEST_F(CameraTest, StoppedItDeliversWhatItBegan) {
+  sources_.add(url_, frames({1, 2, 3, 4, 5}));
+  Camera gate = make(camera("gate", config::Pace::realtime));
+  gate.grant(10);
+  play(gate, 1s);
+  EXPECT_THAT(times(), ElementsAre(0));
+  gate.stop();
+  EXPECT_EQ(run(gate).next, Next::finished);
+  EXPECT_THAT(times(), ElementsAre(0, 1));
+  EXPECT_EQ(recorder_.states.back(), "down: stopped");
+}
+
+TEST_F(CameraTest, ItsPulseTellsThatItWaitsForTheSource) {
+  std::optional<Pulse::TimePoint> within;
+  settings_ = camera();
+  Camera gate(
+      {settings_, {2, {}}, true, 0, 7},
+      [&](const std::string& url, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
+        within = pulse_.awaiting_since();
+        throw media::Error(url + ": no");
+      },
+      clock_, pulse_, recorder_);
+  run(gate);
+  EXPECT_EQ(within, clock_.now());
+  EXPECT_EQ(pulse_.awaiting_since(), std::nullopt);
+}
+
+TEST(Backoff, IsBoundedAndJittered) {
+  Backoff one({1s, 30s}, 1);
+  Backoff other({1s, 30s}, 2);
+  bool differ = false;
+  config::Duration ceiling = 1s;
+  for (int i = 0; i < 100; ++i) {
+    const config::Duration wait = one.next();
+    EXPECT_GE(wait, ceiling / 2);
+    EXPECT_LE(wait, ceiling);
+    differ = differ || wait != other.next();
+    ceiling = std::min<config::Duration>(2 * ceiling, 30s);
+  }
+  EXPECT_TRUE(differ);
+}
+
+}  // namespace
+}  // namespace vigil::actors

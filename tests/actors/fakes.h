@@ -1,0 +1,211 @@
+// Twins of what the pipeline stands on: a clock that is told the time, scripted sources and a scripted
+// engine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/alerts/publisher.h"
+#include "actors/camera/camera.h"
+#include "actors/messages/data.h"
+#include "config/clock.h"
+#include "engine/window/answerer.h"
+#include "media/media.h"
+
+namespace vigil::actors::testing {
+
+using namespace std::chrono_literals;
+
+class ManualClock final : public config::Clock {
+ public:
+  TimePoint now() const override { return TimePoint(std::chrono::hours(1)) + elapsed_.load(); }
+  // 2026-08-01T10:00:00Z
+  WallTime wall() const override { return WallTime(std::chrono::seconds(1785578400)) + elapsed_.load(); }
+  void advance(config::Duration by) { elapsed_.store(elapsed_.load() + by); }
+
+ private:
+  std::atomic<config::Duration> elapsed_{config::Duration(0)};
+};
+
+/// A camera of 2 frames a second in windows of 4 s every 2 s, with one rule, "person".
+inline std::shared_ptr<config::CameraSettings> camera(const std::string& name = "gate",
+                                                      config::Pace pace = config::Pace::fast,
+                                                      const std::string& url = "/clips/gate.mp4") {
+  auto settings = std::make_shared<config::CameraSettings>();
+  settings->name = name;
+  settings->stream.window = {4s, 2s};
+  settings->stream.pace = pace;
+  settings->stream.loop = false;
+  settings->inputs = {{{url, url}, {config::Role::detect}}};
+  settings->labels = {{"tenant", "north"}};
+  config::RuleSettings rule;
+  rule.name = "person";
+  rule.prompt = "Is there a person in the room?";
+  rule.cooldown = 0s;
+  settings->rules = {rule};
+  return settings;
+}
+
+/// An image that carries a number, for the engine's twin to read.
+inline std::shared_ptr<const media::Image> image(std::uint8_t value, media::Size size = {4, 2}) {
+  auto picture = std::make_shared<media::Image>();
+  picture->size = size;
+  picture->rgb.assign(static_cast<std::size_t>(3 * size.width * size.height), value);
+  return picture;
+}
+
+/// What a scripted source does next: a frame, or an error.
+struct Event {
+  double seconds = 0;
+  std::uint8_t value = 0;
+  std::string error;
+  media::Size size = {4, 2};
+};
+
+class FakeReader final : public media::VideoReader {
+ public:
+  explicit FakeReader(std::deque<Event> script) : script_(std::move(script)) {}
+
+  const media::SourceInfo& info() const override { return info_; }
+  const media::ReadStats& stats() const override { return stats_; }
+  std::optional<media::SampledFrame> next() override {
+    if (script_.empty()) return std::nullopt;
+    const Event event = script_.front();
+    script_.pop_front();
+    if (!event.error.empty()) throw media::Error(event.error);
+    media::SampledFrame frame;
+    frame.image = image(event.value, event.size);
+    frame.motion = std::make_shared<media::MotionField>();
+    frame.seconds = event.seconds;
+    frame.sequence = stats_.sampled_frames++;
+    return frame;
+  }
+
+ private:
+  std::deque<Event> script_;
+  media::SourceInfo info_;
+  media::ReadStats stats_;
+};
+
+/// Frames at 2 a second, each with its value.
+inline std::deque<Event> frames(const std::vector<int>& values) {
+  std::deque<Event> script;
+  for (const int value : values) {
+    script.push_back({static_cast<double>(script.size()) / 2, static_cast<std::uint8_t>(value), "", {4, 2}});
+  }
+  return script;
+}
+
+/// Opens the scripts of a URL one after the other; when they are used up, fails. Thread-safe.
+class FakeSources {
+ public:
+  void add(const std::string& url, std::deque<Event> script) { scripts_[url].push_back(std::move(script)); }
+  int opened() const { return opened_.load(); }
+
+  ReaderFactory factory() {
+    return [this](const std::string& url, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
+      const std::lock_guard lock(mutex_);
+      ++opened_;
+      auto& scripts = scripts_[url];
+      if (scripts.empty()) throw media::Error(url + ": Connection refused");
+      auto script = std::move(scripts.front());
+      scripts.pop_front();
+      return std::make_unique<FakeReader>(std::move(script));
+    };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::deque<std::deque<Event>>> scripts_;
+  std::atomic<int> opened_{0};
+};
+
+/// One token a patch, which holds the value of the patch's first pixel. A patch of value 255 cannot be
+/// encoded.
+class FakeEncoder final : public window::VisionEncoder {
+ public:
+  int frames_per_patch() const override { return 2; }
+  model::PictureSize frame_size(model::PictureSize source) const override { return source; }
+  std::vector<model::VisualTokensPtr> encode(std::span<const window::PatchFrames> patches) override {
+    std::vector<model::VisualTokensPtr> result;
+    batches.push_back(patches.size());
+    for (const window::PatchFrames& patch : patches) {
+      const std::uint8_t value = *patch.frames.front().rgb;
+      if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
+      auto tokens = std::make_shared<model::VisualTokens>();
+      tokens->embeddings = {static_cast<float>(value)};
+      tokens->grid_height = tokens->grid_width = 1;
+      tokens->seconds = patch.seconds;
+      tokens->duration = patch.duration;
+      result.push_back(std::move(tokens));
+    }
+    return result;
+  }
+  std::vector<std::size_t> batches;
+};
+
+/// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 has no
+/// room.
+class FakeAnswerer final : public window::WindowAnswerer {
+ public:
+  std::int64_t max_visual_tokens() const override { return 1000; }
+  std::vector<std::vector<window::Answer>> answer(std::span<const window::WindowRequest> requests) override {
+    std::vector<std::vector<window::Answer>> result;
+    batches.push_back(requests.size());
+    for (const window::WindowRequest& request : requests) {
+      const float value = request.patches.back()->embeddings.front();
+      if (value == 254) throw std::invalid_argument("a window without room");
+      auto& answers = result.emplace_back();
+      for (const window::Question& question : request.questions) {
+        window::Answer answer;
+        answer.probability_yes = value / 100;
+        answer.text = value >= 50 ? "Yes" : "No";
+        answer.tokens.assign(static_cast<std::size_t>(question.max_tokens), 1);
+        answer.prompt_tokens = static_cast<std::int64_t>(request.patches.size()) + 10;
+        answers.push_back(std::move(answer));
+      }
+    }
+    times_.prefill += 0.25;
+    times_.decode += 0.125;
+    return result;
+  }
+  const window::AnswerTimes& times() const override { return times_; }
+  std::vector<std::size_t> batches;
+
+ private:
+  window::AnswerTimes times_;
+};
+
+/// Keeps what was published.
+class FakePublisher final : public Publisher {
+ public:
+  struct Message {
+    std::string topic;
+    std::uint64_t sequence = 0;
+    std::string body;
+  };
+  bool publish(const std::string& topic, std::uint64_t sequence, const std::string& body) override {
+    if (refuses) return false;
+    messages.push_back({topic, sequence, body});
+    return true;
+  }
+  void serve() override { ++served; }
+  std::uint64_t take_dropped() override { return std::exchange(dropped, 0); }
+
+  std::vector<Message> messages;
+  bool refuses = false;
+  int served = 0;
+  std::uint64_t dropped = 0;
+};
+
+}  // namespace vigil::actors::testing

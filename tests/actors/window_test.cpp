@@ -1,0 +1,318 @@
+// From patches to windows to answers: the queue before the vision tower, the assembler, the desk, and the two
+// batched passes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/answer/answer.h"
+#include "actors/answer/answer_desk.h"
+#include "actors/answer/window_assembler.h"
+#include "actors/vision/encode.h"
+#include "actors/vision/patch_queue.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+FramePatchPtr frame_patch(const CameraPtr& camera, double seconds, std::uint8_t value = 1,
+                          std::uint32_t generation = 0) {
+  auto patch = std::make_shared<FramePatch>();
+  patch->camera = camera;
+  patch->seconds = seconds;
+  patch->duration = 1;
+  patch->generation = generation;
+  media::SampledFrame frame;
+  frame.image = image(value);
+  patch->frames = {frame, frame};
+  return patch;
+}
+
+VisualPatchPtr visual_patch(const CameraPtr& camera, double seconds, float value = 1, double duration = 1) {
+  auto tokens = std::make_shared<model::VisualTokens>();
+  tokens->embeddings = {value};
+  tokens->grid_height = tokens->grid_width = 1;
+  tokens->seconds = seconds;
+  tokens->duration = duration;
+  auto patch = std::make_shared<VisualPatch>();
+  patch->camera = camera;
+  patch->tokens = tokens;
+  patch->frames = 2;
+  patch->captured = {config::Clock::TimePoint(std::chrono::seconds(100)),
+                     config::Clock::WallTime(std::chrono::seconds(1785578400))};
+  return patch;
+}
+
+std::vector<std::string> names(const std::vector<FramePatchPtr>& patches) {
+  std::vector<std::string> result;
+  for (const auto& patch : patches)
+    result.push_back(patch->camera->name + '@' + std::to_string(static_cast<int>(patch->seconds)));
+  return result;
+}
+
+TEST(PatchQueue, ServesCamerasInTurnWithinTheCreditOfTheNextStage) {
+  PatchQueue queue(2);
+  const CameraPtr a = camera("a");
+  const CameraPtr b = camera("b");
+  const CameraPtr c = camera("c");
+  for (const CameraPtr& each : {a, b, c}) {
+    EXPECT_EQ(queue.join(each, 0).credits, 4U) << "two strides of two patches";
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue.push(frame_patch(each, i)));
+  }
+  queue.grant("a", 10);
+  queue.grant("b", 1);
+  queue.grant("nobody", 1);
+  EXPECT_THAT(names(queue.pop(2).patches), ElementsAre("a@0", "b@0"));
+  EXPECT_THAT(names(queue.pop(8).patches), ElementsAre("a@1", "a@2")) << "b has no credit left, c never had";
+  queue.grant("b", 5);
+  queue.grant("c", 5);
+  EXPECT_THAT(names(queue.pop(8).patches), ElementsAre("b@1", "c@0", "b@2", "c@1", "c@2"))
+      << "the turn goes on behind a";
+  EXPECT_EQ(queue.size(), 0U);
+}
+
+TEST(PatchQueue, IsBoundedForEachCamera) {
+  PatchQueue queue(2);
+  const CameraPtr a = camera("a");
+  EXPECT_FALSE(queue.push(frame_patch(a, 0))) << "it has not joined";
+  queue.join(a, 0);
+  int taken = 0;
+  for (int i = 0; i < 100; ++i) taken += queue.push(frame_patch(a, i)) ? 1 : 0;
+  EXPECT_EQ(taken, 8);
+  EXPECT_EQ(queue.size(), 8U);
+}
+
+TEST(PatchQueue, AnEndFollowsTheLastPatch) {
+  PatchQueue queue(2);
+  const CameraPtr a = camera("a");
+  queue.join(a, 0);
+  queue.push(frame_patch(a, 0));
+  queue.end(a);
+  EXPECT_TRUE(queue.pop(8).empty()) << "no credit: neither the patch nor the end";
+  queue.grant("a", 1);
+  const auto batch = queue.pop(8);
+  EXPECT_EQ(batch.patches.size(), 1U);
+  EXPECT_THAT(batch.ended, ElementsAre(a));
+  EXPECT_FALSE(queue.push(frame_patch(a, 1))) << "after its end a camera has to join again";
+  EXPECT_TRUE(queue.join(a, 1).is_new);
+}
+
+TEST(PatchQueue, PatchesOfAFailedIncarnationEarnNoCredit) {
+  PatchQueue queue(2);
+  const CameraPtr a = camera("a");
+  EXPECT_TRUE(queue.join(a, 0).is_new);
+  queue.push(frame_patch(a, 0, 1, /*generation=*/0));
+  EXPECT_FALSE(queue.join(a, 1).is_new);
+  queue.push(frame_patch(a, 5, 1, /*generation=*/1));
+  queue.grant("a", 8);
+  EXPECT_THAT(queue.freed(queue.pop(8).patches),
+              ElementsAre(std::pair<const std::string, std::uint32_t>("a", 1)));
+}
+
+TEST(Encode, OnePassForAll) {
+  FakeEncoder encoder;
+  const CameraPtr a = camera("a");
+  const Encoded encoded = encode(encoder, {frame_patch(a, 0, 10), frame_patch(camera("b"), 3, 20)});
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  EXPECT_THAT(encoder.batches, ElementsAre(2U));
+  EXPECT_EQ(encoded.patches[1]->camera->name, "b");
+  EXPECT_EQ(encoded.patches[1]->tokens->embeddings[0], 20);
+  EXPECT_EQ(encoded.patches[1]->tokens->seconds, 3);
+  EXPECT_EQ(encoded.patches[1]->frames, 2);
+}
+
+TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
+  FakeEncoder encoder;
+  const CameraPtr a = camera("a");
+  const Encoded encoded =
+      encode(encoder, {frame_patch(a, 0, 10), frame_patch(a, 1, 255), frame_patch(a, 2, 30)});
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  EXPECT_EQ(encoded.patches[1]->tokens->embeddings[0], 30);
+  ASSERT_EQ(encoded.failures.size(), 1U);
+  EXPECT_EQ(encoded.failures[0].patch->seconds, 1);
+  EXPECT_EQ(encoded.failures[0].reason, "a frame of 4 by 2 pixels");
+}
+
+/// Every due window as "start-end:number of patches".
+std::vector<std::string> shown(const std::vector<DueWindow>& windows) {
+  std::vector<std::string> result;
+  for (const DueWindow& window : windows) {
+    std::ostringstream text;
+    text << window.start << '-' << window.end << ':' << window.patches.size();
+    result.push_back(text.str());
+  }
+  return result;
+}
+
+std::vector<std::string> all_windows(WindowAssembler& assembler, const CameraPtr& owner,
+                                     const std::vector<double>& times, double duration = 1) {
+  std::vector<std::string> result;
+  for (const double time : times) {
+    for (auto& text : shown(assembler.push(visual_patch(owner, time, 1, duration)).due))
+      result.push_back(std::move(text));
+  }
+  return result;
+}
+
+TEST(WindowAssembler, AWindowEndsAtEveryStride) {
+  const CameraPtr a = camera("a");  // 4 s every 2 s
+  WindowAssembler assembler(a);
+  EXPECT_THAT(all_windows(assembler, a, {0, 1, 2, 3, 4, 5, 6, 7, 8}),
+              ElementsAre("0-2:2", "0-4:4", "2-6:4", "4-8:4"));
+  ASSERT_TRUE(assembler.flush().has_value());
+  EXPECT_EQ(assembler.flush(), std::nullopt) << "nothing new came since";
+}
+
+TEST(WindowAssembler, KeepsNoMoreThanTheNextWindowShows) {
+  const CameraPtr a = camera("a");
+  WindowAssembler assembler(a);
+  for (int i = 0; i < 1000; ++i) {
+    assembler.push(visual_patch(a, i));
+    EXPECT_LE(assembler.size(), 4U);
+  }
+}
+
+TEST(WindowAssembler, DuplicatesAndLatePatchesAreIgnored) {
+  const CameraPtr a = camera("a");
+  WindowAssembler assembler(a);
+  assembler.push(visual_patch(a, 0));
+  assembler.push(visual_patch(a, 1));
+  for (const double time : {1.0, 0.0, 0.5}) {
+    const auto result = assembler.push(visual_patch(a, time));
+    EXPECT_EQ(result.verdict, WindowAssembler::Verdict::late);
+    EXPECT_THAT(result.due, IsEmpty());
+  }
+  EXPECT_THAT(all_windows(assembler, a, {2, 3}), ElementsAre("0-4:4"));
+}
+
+TEST(WindowAssembler, AGapClosesWhatWasBegunAndSkipsEmptyStrides) {
+  const CameraPtr a = camera("a");
+  WindowAssembler assembler(a);
+  EXPECT_THAT(all_windows(assembler, a, {0, 1, 2}), ElementsAre("0-2:2"));
+  EXPECT_THAT(all_windows(assembler, a, {21}), ElementsAre("0-4:3", "18-22:1"));
+  EXPECT_THAT(all_windows(assembler, a, {22, 23}), ElementsAre("20-24:3"));
+}
+
+TEST(WindowAssembler, PatchesThatStraddleTheStride) {
+  const CameraPtr a = camera("a");
+  WindowAssembler assembler(a);
+  EXPECT_THAT(all_windows(assembler, a, {0.5, 1.5, 2.5, 3.5}), ElementsAre("0-2:2", "0-4:4"));
+}
+
+TEST(WindowAssembler, APatchLongerThanAStrideEndsOneWindow) {
+  auto settings = camera("a");
+  settings->stream.window = {8s, 1s};
+  WindowAssembler assembler(settings);
+  EXPECT_THAT(all_windows(assembler, settings, {0, 3}, /*duration=*/3), ElementsAre("0-3:1", "0-6:2"));
+}
+
+TEST(WindowAssembler, RatesThatAreNoBinaryFractionLoseNothing) {
+  auto settings = camera("a");
+  settings->stream.fps = 2.5;  // patches of 0.8 s, strides of 2 s
+  WindowAssembler assembler(settings);
+  std::size_t windows = 0;
+  double time = 0;
+  for (int i = 0; i < 2500; ++i, time += 0.8)
+    windows += assembler.push(visual_patch(settings, time, 1, 0.8)).due.size();
+  EXPECT_EQ(windows, 1000U);
+}
+
+TEST(AnswerDesk, ANewerWindowOvertakesTheOneThatWaits) {
+  AnswerDesk desk(2);
+  const CameraPtr live = camera("live", config::Pace::realtime);
+  EXPECT_EQ(desk.join(live), 6U) << "a window of 4 patches and a stride of 2";
+  std::size_t overtaken = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto taken = desk.push(visual_patch(live, i));
+    EXPECT_EQ(taken.credits, 1U);
+    overtaken += taken.overtaken;
+  }
+  EXPECT_EQ(overtaken, 3U);
+  EXPECT_EQ(desk.size(), 1U);
+  EXPECT_THAT(shown(desk.pop(8).windows), ElementsAre("4-8:4"));
+}
+
+TEST(AnswerDesk, ACameraThatLosesNothingIsHeldBack) {
+  AnswerDesk desk(2);
+  const CameraPtr file = camera("file", config::Pace::fast);
+  desk.join(file);
+  EXPECT_EQ(desk.push(visual_patch(file, 0)).credits, 1U);
+  EXPECT_EQ(desk.push(visual_patch(file, 1)).credits, 0U) << "it ends a window";
+  EXPECT_EQ(desk.push(visual_patch(file, 2)).credits, 1U);
+  EXPECT_EQ(desk.push(visual_patch(file, 3)).credits, 0U);
+  EXPECT_EQ(desk.size(), 2U);
+  const auto first = desk.pop(8);
+  EXPECT_THAT(shown(first.windows), ElementsAre("0-2:2")) << "one of each camera at a time, the oldest first";
+  EXPECT_EQ(first.windows[0].held_credits, 1U);
+  EXPECT_THAT(shown(desk.pop(8).windows), ElementsAre("0-4:4"));
+}
+
+TEST(AnswerDesk, TheCameraThatWaitedLongestIsServedFirst) {
+  AnswerDesk desk(2);
+  std::vector<CameraPtr> cameras;
+  std::map<std::string, int> served;
+  for (int i = 0; i < 5; ++i)
+    desk.join(cameras.emplace_back(camera("c" + std::to_string(i), config::Pace::realtime)));
+  // Five cameras, of which two can be answered in a stride; the first sends before the others each time.
+  for (int second = 0; second < 100; ++second) {
+    for (const CameraPtr& each : cameras) desk.push(visual_patch(each, second));
+    if (second % 2 == 1) {
+      for (const DueWindow& window : desk.pop(2).windows) ++served[window.camera->name];
+    }
+  }
+  for (const auto& [name, count] : served) EXPECT_EQ(count, 20) << name;
+  EXPECT_EQ(served.size(), 5U);
+}
+
+TEST(AnswerDesk, EndsAfterTheLastWindow) {
+  AnswerDesk desk(2);
+  const CameraPtr a = camera("a", config::Pace::realtime);
+  desk.join(a);
+  for (int i = 0; i < 3; ++i) desk.push(visual_patch(a, i));
+  desk.end(a);
+  auto batch = desk.pop(8);
+  EXPECT_THAT(shown(batch.windows), ElementsAre("0-2:2"));
+  EXPECT_THAT(batch.ended, IsEmpty());
+  batch = desk.pop(8);
+  EXPECT_THAT(shown(batch.windows), ElementsAre("0-3:3")) << "what is left becomes a last window";
+  EXPECT_THAT(batch.ended, ElementsAre(a));
+  EXPECT_TRUE(desk.push(visual_patch(a, 9)).refused);
+}
+
+TEST(Answer, AsksEveryRuleAboutEveryWindowInOneBatch) {
+  FakeAnswerer answerer;
+  auto settings = camera("a");
+  settings->rules.push_back(settings->rules[0]);
+  settings->rules[1].explain = true;
+  settings->rules[1].max_tokens = 5;
+  const Answered answered =
+      answer(answerer, {{settings, {visual_patch(settings, 8, 30), visual_patch(settings, 9, 70)}, 6, 10, 0},
+                        {camera("b"), {visual_patch(settings, 0, 20)}, 0, 2, 0}});
+  EXPECT_THAT(answerer.batches, ElementsAre(2U));
+  ASSERT_EQ(answered.windows.size(), 2U);
+  const WindowAnswers& first = *answered.windows[0];
+  ASSERT_EQ(first.answers.size(), 2U);
+  EXPECT_FLOAT_EQ(first.answers[0].probability_yes, 0.7F);
+  EXPECT_EQ(first.answers[0].tokens.size(), 1U) << "Yes or No needs one token";
+  EXPECT_EQ(first.answers[1].tokens.size(), 5U);
+  EXPECT_EQ(first.frames, 4);
+  EXPECT_EQ(first.end_wall - first.start_wall, 4s);
+  EXPECT_EQ(answered.windows[1]->camera->name, "b");
+}
+
+TEST(Answer, AWindowThatFailsTakesNoOtherWithIt) {
+  FakeAnswerer answerer;
+  const CameraPtr a = camera("a");
+  const Answered answered = answer(answerer, {{a, {visual_patch(a, 0, 10)}, 0, 2, 0},
+                                              {camera("bad"), {visual_patch(a, 0, 254)}, 0, 2, 0},
+                                              {a, {visual_patch(a, 0, 30)}, 2, 4, 0}});
+  ASSERT_EQ(answered.windows.size(), 2U);
+  ASSERT_EQ(answered.failures.size(), 1U);
+  EXPECT_EQ(answered.failures[0].camera->name, "bad");
+  EXPECT_EQ(answered.failures[0].reason, "a window without room");
+}
+
+}  // namespace
+}  // namespace vigil::actors

@@ -1,0 +1,261 @@
+#include "config/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/fields.h"
+
+namespace vigil::config {
+
+void PrintTo(const Problem& problem, std::ostream* out) {
+  *out << problem.line << ':' << problem.column << ": " << problem.message;
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const Environment kNothing = [](const std::string&) { return std::nullopt; };
+const Environment kSecret = [](const std::string& name) -> std::optional<std::string> {
+  if (name == "GATE_PASSWORD") return "hunter2";
+  if (name == "SITE") return "north";
+  return std::nullopt;
+};
+
+Settings read(const std::string& text, const Environment& environment = kNothing) {
+  return parse(text, "/etc/vigil/site.yaml", environment);
+}
+
+std::vector<Problem> problems_of(const std::string& text, const Environment& environment = kNothing) {
+  try {
+    read(text, environment);
+  } catch (const ConfigError& error) {
+    return error.problems();
+  }
+  return {};
+}
+
+/// The smallest legal file; `camera` adds lines to its camera.
+std::string minimal(const std::string& camera = "") {
+  return "model: m\n"
+         "cameras:\n"
+         "  gate:\n"
+         "    url: gate.mp4\n"
+         "    rules: [{name: car, prompt: 'Is there a car?'}]\n" +
+         camera;
+}
+
+TEST(Load, FillsDefaultsAndOverrides) {
+  const Settings settings = read(R"(
+model: /models/big
+defaults: {fps: 4, window: {length: 20s, stride: 5s}, pace: fast, loop: false}
+cameras:
+  a:
+    url: rtsp://10.0.0.1/live
+    rules: [{name: r, prompt: "Is it open?", threshold: 0.75, confirm: 2/3, cooldown: 2m, severity: detection}]
+  b:
+    enabled: false
+    inputs: [{url: clip.mp4, roles: [detect]}]
+    window: {stride: 2s}
+    pace: realtime
+    labels: {tenant: north, zone: "7"}
+    rules: [{name: r, prompt: "Is it open?"}, {name: s, prompt: "Is it shut?", explain: true, max_tokens: 32}]
+)");
+  EXPECT_EQ(settings.model, "/models/big");
+  ASSERT_EQ(settings.cameras.size(), 2U);
+  const CameraSettings& a = settings.cameras[0];
+  EXPECT_EQ(a.name, "a");
+  EXPECT_EQ(a.tenant(), "default");
+  EXPECT_FALSE(a.is_file());
+  EXPECT_EQ(a.stream.fps, 4);
+  EXPECT_EQ(a.stream.window.stride, 5s);
+  EXPECT_EQ(a.stream.pace, Pace::fast);
+  EXPECT_FALSE(a.stream.loop);
+  ASSERT_EQ(a.rules.size(), 1U);
+  EXPECT_EQ(a.rules[0].threshold, 0.75);
+  EXPECT_EQ(a.rules[0].confirm, (Confirmation{2, 3}));
+  EXPECT_EQ(a.rules[0].cooldown, 2min);
+  EXPECT_EQ(a.rules[0].severity, Severity::detection);
+  const CameraSettings& b = settings.cameras[1];
+  EXPECT_FALSE(b.enabled);
+  EXPECT_TRUE(b.is_file());
+  EXPECT_EQ(b.url().value, "/etc/vigil/clip.mp4");
+  EXPECT_EQ(b.tenant(), "north");
+  EXPECT_EQ(b.labels.at("zone"), "7");
+  EXPECT_EQ(b.stream.window.length, 20s);
+  EXPECT_EQ(b.stream.window.stride, 2s);
+  EXPECT_EQ(b.stream.pace, Pace::realtime);
+  EXPECT_TRUE(b.rules[1].explain);
+  EXPECT_EQ(b.rules[1].max_tokens, 32);
+  EXPECT_EQ(b.rules[1].confirm, (Confirmation{2, 2}));
+}
+
+TEST(Load, DefaultsReachCamerasWhateverTheOrderInTheFile) {
+  const Settings settings = read(minimal() + "defaults: {fps: 8}\n");
+  EXPECT_EQ(settings.cameras[0].stream.fps, 8);
+}
+
+TEST(Load, ReportsEveryProblemAtOnceWithItsPlace) {
+  const auto problems = problems_of(
+      "model: m\n"
+      "defaults:\n"
+      "  fps: many\n"
+      "  windw: {length: 4s}\n"
+      "cameras:\n"
+      "  gate:\n"
+      "    url: gate.mp4\n"
+      "    pace: slow\n"
+      "    rules:\n"
+      "      - name: car\n"
+      "        prompt: 'Is there a car?'\n"
+      "        threshold: 1.5\n"
+      "        confirm: 3/2\n"
+      "      - name: bad/name\n"
+      "alerts: {bind: 'tcp://0.0.0.0:5556'}\n");
+  EXPECT_THAT(
+      problems,
+      ElementsAre(
+          Problem{3, 8, "defaults.fps: expected a number from 0.01 to 120, not `many`"},
+          Problem{4, 3, "defaults.windw: unknown key; did you mean `window`?"},
+          Problem{8, 11, "cameras.gate.pace: expected one of realtime, fast, not `slow`"},
+          Problem{12, 20, "cameras.gate.rules[0].threshold: expected a number from 0 to 1, not `1.5`"},
+          Problem{13, 18,
+                  "cameras.gate.rules[0].confirm: expected N/M with 1 <= N <= M <= 100, such as 2/3, not "
+                  "`3/2`"},
+          Problem{14, 9, "cameras.gate.rules[1].prompt: is missing"},
+          Problem{14, 15,
+                  "cameras.gate.rules[1].name: expected a name of letters, digits, '.', '_' and '-' (it "
+                  "becomes part of topics), not `bad/name`"},
+          Problem{15, 16,
+                  "alerts.bind: expected tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events "
+                  "are not encrypted, so they stay on this machine), not `tcp://0.0.0.0:5556`"}));
+}
+
+TEST(Load, TheErrorNamesFileLineAndColumnOfEachProblem) {
+  try {
+    read("model: m\ncameras: {gate: {url: x, rules: [{name: car, prompt: p}], fsp: 2}}\n");
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "/etc/vigil/site.yaml:2:59: cameras.gate.fsp: unknown key; did you mean `fps`?");
+  }
+}
+
+TEST(Load, AnUnknownKeyThatIsLikeNoneListsTheLegalOnes) {
+  const auto problems = problems_of(minimal() + "log: {colour: red}\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].message, "log.colour: unknown key; legal keys: format, level");
+}
+
+TEST(Load, RefusesWhatDoesNotFitTogether) {
+  struct Case {
+    std::string text;
+    std::string message;
+  };
+  const Case cases[] = {
+      {minimal("    window: {length: 2s, stride: 4s}\n"), "longer than the window's length"},
+      {minimal("    window: {length: 4s}\n"), "longer than the window's length"},
+      {minimal("    fps: 0.1\n    window: {stride: 2s}\n"), "no frame within 2s"},
+      {minimal("    reconnect: {min: 10s, max: 1s}\n"), "longer than max"},
+      {minimal("    inputs: [{url: x}]\n"), "short for `inputs`"},
+      {"model: m\ncameras:\n  a: {url: x}\n", "rules: is missing"},
+      {"model: m\ncameras:\n  a: {rules: [{name: r, prompt: p}]}\n", "url: is missing"},
+      {"model: m\ncameras:\n  a: {url: x, rules: [{name: r, prompt: p}, {name: r, prompt: q}]}\n",
+       "two rules are named"},
+      {"model: m\ncameras:\n  a: {inputs: [{url: x}, {url: y}], rules: [{name: r, prompt: p}]}\n",
+       "exactly one input"},
+      {"model: m\ncameras:\n  a: {inputs: [{roles: [detect]}], rules: [{name: r, prompt: p}]}\n",
+       "url: is missing"},
+      {"model: m\ncameras:\n  a: {url: x, rules: [{name: r, prompt: p}], labels: {tenant: a/b}}\n",
+       "labels.tenant"},
+      {"model: m\n", "cameras: is missing"},
+      {"model: m\ncameras:\n  a: {enabled: false, url: x, rules: [{name: r, prompt: p}]}\n",
+       "no camera is enabled"},
+      {"cameras:\n  a: {url: x, rules: [{name: r, prompt: p}]}\n", "model: is missing"},
+      {minimal("    rules: [{name: r, prompt: ' '}]\n"), "is there twice"},
+      {minimal() + "  gate: {url: y, rules: [{name: r, prompt: p}]}\n", "cameras.gate: is there twice"},
+  };
+  for (const Case& each : cases) {
+    const auto problems = problems_of(each.text);
+    ASSERT_FALSE(problems.empty()) << each.text;
+    EXPECT_THAT(problems[0].message, HasSubstr(each.message)) << each.text;
+    EXPECT_GT(problems[0].line, 0) << each.text;
+  }
+}
+
+TEST(Load, SaysWhereTheFileIsNotYaml) {
+  const auto problems = problems_of("model: m\ncameras: [unclosed\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].message, HasSubstr("not YAML"));
+  EXPECT_GE(problems[0].line, 2);
+}
+
+TEST(Load, SurvivesShapesThatAreNoConfiguration) {
+  for (const std::string& text :
+       {std::string(), std::string("- a\n- b\n"), std::string("just words"),
+        std::string("model: [1, 2]\ncameras: 7\n"), std::string("cameras: {a: [1]}\n"),
+        std::string("cameras: {a: {rules: {x: 1}}}\n"), std::string("? [a]\n: b\n"),
+        std::string("a: &a [*a]\n"), std::string(10'000, '['), std::string("\0\x01\xff", 3)}) {
+    EXPECT_FALSE(problems_of(text).empty()) << text.substr(0, 40);
+  }
+}
+
+TEST(Load, PutsEnvironmentVariablesInAndKeepsThemOutOfWhatIsShown) {
+  const std::string text =
+      "model: m\n"
+      "cameras:\n"
+      "  gate:\n"
+      "    url: 'rtsp://viewer:{GATE_PASSWORD}@10.0.0.1:554/live?key={GATE_PASSWORD}'\n"
+      "    labels: {tenant: '{SITE}'}\n"
+      "    rules: [{name: car, prompt: 'Is {SITE} written there?'}]\n";
+  const Settings settings = read(text, kSecret);
+  const CameraSettings& gate = settings.cameras[0];
+  EXPECT_EQ(gate.url().value, "rtsp://viewer:hunter2@10.0.0.1:554/live?key=hunter2");
+  EXPECT_EQ(gate.url().shown, "rtsp://***@10.0.0.1:554/live?key=***");
+  EXPECT_EQ(gate.tenant(), "north");
+  EXPECT_EQ(gate.rules[0].prompt, "Is {SITE} written there?");
+  EXPECT_THAT(effective(settings), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(effective(settings), Not(HasSubstr("viewer")));
+}
+
+TEST(Load, AnUnsetVariableIsAProblem) {
+  const auto problems = problems_of(
+      "model: m\n"
+      "cameras:\n"
+      "  gate:\n"
+      "    url: 'rtsp://viewer:{GATE_PASSWORD}@10.0.0.1/live'\n"
+      "    rules: [{name: car, prompt: p}]\n");
+  EXPECT_THAT(problems, ElementsAre(Problem{
+                            4, 10, "cameras.gate.url: the environment variable GATE_PASSWORD is not set"}));
+}
+
+TEST(Load, EffectiveSettingsReadBackTheSame) {
+  const Settings settings = load(VIGIL_SOURCE_DIR "/config/demo.yaml", kNothing);
+  const std::string printed = effective(settings);
+  EXPECT_EQ(effective(read(printed)), printed);
+  EXPECT_THAT(printed, HasSubstr("stall_after: 10s"));
+}
+
+TEST(Load, TheDemoNamesFilesThatAreThere) {
+  const Settings settings = load(VIGIL_SOURCE_DIR "/config/demo.yaml", kNothing);
+  EXPECT_EQ(settings.cameras.size(), 3U);
+  for (const CameraSettings& camera : settings.cameras) {
+    EXPECT_TRUE(std::filesystem::exists(camera.url().value)) << camera.url().value;
+  }
+}
+
+TEST(Load, AMissingFileIsOneLine) {
+  try {
+    load("/nowhere/site.yaml", kNothing);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "/nowhere/site.yaml: no such file");
+  }
+  EXPECT_THROW(load("/tmp", kNothing), ConfigError);
+}
+
+}  // namespace
+}  // namespace vigil::config
