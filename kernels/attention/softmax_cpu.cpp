@@ -9,7 +9,7 @@
 namespace vigil::kernels {
 namespace {
 
-/// exp for x <= 0 as 2^n times a polynomial for 2^f, |f| <= 1/2. Its relative error is about (2 + 0.4 |x|)
+/// exp for x <= 0 as 2^n times a polynomial for 2^f, |f| <= 1/2. Its relative error is about (2 + 0.6 |x|)
 /// 2^-23: the product with 1/ln 2 is rounded once, which tells where the result is small. Below -87 it is 0.
 VIGIL_INLINE float exp_of_negative(float x) {
   const float y = std::max(x, -87.0F) * 1.44269504088896341F;

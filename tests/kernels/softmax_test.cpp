@@ -42,6 +42,18 @@ TEST(SoftmaxTest, WeightsAreExponentialsOfDifferences) {
   }
 }
 
+// With a largest score of zero the differences are exact, and what is left is the exponential's own error.
+TEST(SoftmaxTest, TheExponentialIsAsAccurateAsItSays) {
+  std::vector<float> scores(20001, 0.0F), weights(20001);
+  for (std::size_t j = 0; j < scores.size(); ++j) scores[j] = -80.0F * static_cast<float>(j) / 20000.0F;
+  float maximum = kNothing, total = 0;
+  softmax_f32(scores.data(), 20001, 20001, 1.0F, maximum, total, weights.data());
+  for (std::size_t j = 0; j < scores.size(); ++j) {
+    const double expected = std::exp(double{scores[j]});
+    ASSERT_NEAR(weights[j], expected, (2 - 0.6 * double{scores[j]}) * 0x1p-23 * expected) << scores[j];
+  }
+}
+
 TEST(SoftmaxTest, WhatIsNotSeenHasNoWeight) {
   Random random(2);
   auto scores = scores_of(20, random, 1);
