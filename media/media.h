@@ -78,9 +78,9 @@ struct ReadOptions {
   /// Only frames with `from <= seconds < to` are sampled; the first of them always is. A file that allows it
   /// is entered at the key frame before `from`, and the motion of frames before `from` is not told.
   double from = 0;
-  std::optional<double> to;
+  std::optional<double> to = {};
   /// Empty: frames keep the source's size.
-  SizePolicy size;
+  SizePolicy size = {};
   /// Decoder threads, at least 1. `next` itself runs on the caller's.
   int threads = 1;
   /// Whether to export motion vectors; costs decoding time.
@@ -89,15 +89,15 @@ struct ReadOptions {
   bool pixels = true;
 
   /// FFmpeg's name of the demuxer or device ("v4l2", "lavfi"); empty: found from the name and the content.
-  std::string input_format;
+  std::string input_format = {};
   /// Options of the protocol and the demuxer under FFmpeg's names, say {"rtsp_transport", "tcp"}.
-  std::map<std::string, std::string> input_options;
+  std::map<std::string, std::string> input_options = {};
   /// How long opening, and how long a single read, may block; zero: for ever. A read that blocks longer ends
   /// in `Error::Kind::timeout`, after which the reader is at its end.
   std::chrono::milliseconds open_timeout{0};
   std::chrono::milliseconds read_timeout{0};
   /// Cancels a blocked `open` or `next` from another thread: they throw `Error::Kind::cancelled`.
-  std::stop_token stop;
+  std::stop_token stop = {};
 };
 
 /// What a source says of itself. Values that the container does not tell are 0 or empty.

@@ -1,12 +1,13 @@
 // vigil ask: a question about a video file, answered on this machine.
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iomanip>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "engine/window/engine.h"
 #include "services/ask_options.h"
@@ -59,7 +60,8 @@ int run_ask(const AskArguments& arguments) {
   window::Engine engine = make_engine(arguments.ask);
   for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
   ProgressBar bar(arguments.output == "text");
-  const Clip clip = read_clip(engine, arguments.ask.clip, [&](auto done, auto expected) { bar.show(done, expected); });
+  const Clip clip =
+      read_clip(engine, arguments.ask.clip, [&](auto done, auto expected) { bar.show(done, expected); });
   bar.clear();
   if (!clip.stats.last_damage.empty())
     std::cerr << "vigil: " << clip.info.name << ": " << clip.stats.damaged_packets
@@ -72,11 +74,12 @@ int run_ask(const AskArguments& arguments) {
   const window::Answer answer = engine.answerer->answer(std::span(&request, 1))[0][0];
   const window::AnswerTimes& times = engine.answerer->times();
 
-  const nlohmann::json seconds{{"decode_video", clip.decode_seconds},
-                               {"vision", clip.encode_seconds},
-                               {"prefill", times.prefill},
-                               {"decode", times.decode},
-                               {"total", clip.decode_seconds + clip.encode_seconds + times.prefill + times.decode}};
+  const nlohmann::json seconds{
+      {"decode_video", clip.decode_seconds},
+      {"vision", clip.encode_seconds},
+      {"prefill", times.prefill},
+      {"decode", times.decode},
+      {"total", clip.decode_seconds + clip.encode_seconds + times.prefill + times.decode}};
   if (arguments.output == "json") {
     std::cout << nlohmann::json{{"answer", answer.text},
                                 {"probability_yes", answer.probability_yes},
@@ -93,15 +96,17 @@ int run_ask(const AskArguments& arguments) {
     return kDone;
   }
   if (!live) std::cout << answer.text;
-  std::printf("\n");
-  std::fflush(stdout);
+  if (answer.text.starts_with("Yes") || answer.text.starts_with("No"))
+    std::cout << "  (probability of yes " << std::fixed << std::setprecision(2) << answer.probability_yes
+              << ')';
+  std::cout << std::endl;
   if (arguments.stats) {
     std::fprintf(stderr,
                  "P(yes) %.3f, %llu frames, %lld prompt tokens, %zu answer tokens\n"
                  "decode video %.3f s, vision %.3f s, prefill %.3f s, decode %.3f s\n",
                  static_cast<double>(answer.probability_yes), static_cast<unsigned long long>(clip.frames),
-                 static_cast<long long>(answer.prompt_tokens), answer.tokens.size(), clip.decode_seconds, clip.encode_seconds,
-                 times.prefill, times.decode);
+                 static_cast<long long>(answer.prompt_tokens), answer.tokens.size(), clip.decode_seconds,
+                 clip.encode_seconds, times.prefill, times.decode);
   }
   return kDone;
 }
@@ -120,7 +125,8 @@ void add_ask(CLI::App& root, Invocation& chosen) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->add_flag("--stream", arguments->stream, "Print the answer while it is generated");
-  command->add_flag("--stats", arguments->stats, "Print the probability of \"Yes\" and the time of every stage to stderr");
+  command->add_flag("--stats", arguments->stats,
+                    "Print the probability of \"Yes\" and the time of every stage to stderr");
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_ask(*arguments); }; });
 }
 

@@ -7,21 +7,33 @@ namespace vigil::services {
 void add_ask_options(CLI::App& command, AskOptions& options) {
   command.add_option("VIDEO", options.clip.video, "A file or URL that FFmpeg reads")->required();
   command.add_option("QUESTION", options.question, "What to ask, in words")->required();
-  command.add_option("--model", options.model, "Model folder as Hugging Face publishes it")->envname("VIGIL_MODEL")->capture_default_str();
-  command.add_option("--fps", options.clip.fps, "Frames a second that the model sees")->check(CLI::PositiveNumber)->capture_default_str();
-  command.add_option("--from", options.clip.from, "Start, in seconds")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--to", options.clip.to, "End, in seconds; the end of the file if left out")->check(CLI::NonNegativeNumber);
-  command.add_option("--max-tokens", options.max_tokens, "Longest answer")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("--model", options.model, "Model folder as Hugging Face publishes it")
+      ->envname("VIGIL_MODEL")
+      ->capture_default_str();
+  command.add_option("--fps", options.clip.fps, "Frames a second that the model sees")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--from", options.clip.from, "Start, in seconds")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--to", options.clip.to, "End, in seconds; the end of the file if left out")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--max-tokens", options.max_tokens, "Longest answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command.add_option("--temperature", options.sampling.temperature, "0 takes the likeliest token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--top-k", options.sampling.top_k, "Sample among the k likeliest tokens; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--top-p", options.sampling.top_p, "Sample among the likeliest tokens that hold this probability")
+  command
+      .add_option("--top-p", options.sampling.top_p,
+                  "Sample among the likeliest tokens that hold this probability")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command.add_option("--seed", options.sampling.seed, "Equal seeds give equal answers")->capture_default_str();
+  command.add_option("--seed", options.sampling.seed, "Equal seeds give equal answers")
+      ->capture_default_str();
   command.add_option("--stop", options.sampling.stop, "End the answer before this text; may be repeated");
   command.add_option("--dtype", options.dtype, "Compute in this type; auto: bf16 where the processor has it")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
@@ -38,7 +50,8 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 }
 
 window::Engine make_engine(const AskOptions& options) {
-  if (options.clip.to && *options.clip.to <= options.clip.from) throw UsageError("--to has to lie after --from");
+  if (options.clip.to && *options.clip.to <= options.clip.from)
+    throw UsageError("--to has to lie after --from");
   window::EngineOptions engine{.compute = {}, .threads = options.threads, .kv_tokens = options.kv_tokens};
   if (options.dtype == "f32") engine.compute = kernels::DType::f32;
   if (options.dtype == "bf16") engine.compute = kernels::DType::bf16;
@@ -46,14 +59,20 @@ window::Engine make_engine(const AskOptions& options) {
 }
 
 window::Question question_of(const AskOptions& options) {
-  return {.text = options.question, .max_tokens = options.max_tokens, .sampling = options.sampling, .on_text = {}};
+  return {.text = options.question,
+          .max_tokens = options.max_tokens,
+          .sampling = options.sampling,
+          .on_text = {}};
 }
 
 const char* name_of(window::FinishReason reason) {
   switch (reason) {
-    case window::FinishReason::end_of_turn: return "end_of_turn";
-    case window::FinishReason::length: return "length";
-    case window::FinishReason::stop: return "stop";
+    case window::FinishReason::end_of_turn:
+      return "end_of_turn";
+    case window::FinishReason::length:
+      return "length";
+    case window::FinishReason::stop:
+      return "stop";
   }
   return "?";
 }

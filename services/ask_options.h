@@ -1,8 +1,9 @@
 // The arguments that `ask` and `bench ask` share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "engine/window/engine.h"
 #include "services/clip.h"

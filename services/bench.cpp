@@ -5,11 +5,12 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "services/ask_options.h"
 #include "services/build_info.h"
@@ -38,7 +39,9 @@ struct Figure {
   std::string unit;
   std::vector<double> values;
 
-  double mean() const { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+  double mean() const {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
 
   /// Of the sample; 0 for a single run.
   double deviation() const {
@@ -58,7 +61,8 @@ struct Figure {
 
 class AskBench {
  public:
-  explicit AskBench(const BenchArguments& arguments) : arguments_(arguments), engine_(make_engine(arguments.ask)) {}
+  explicit AskBench(const BenchArguments& arguments)
+      : arguments_(arguments), engine_(make_engine(arguments.ask)) {}
 
   void run() {
     for (int i = 0; i < arguments_.warmups; ++i) once(false);
@@ -67,22 +71,23 @@ class AskBench {
 
   void print() const {
     for (const Figure& figure : figures_) {
-      const nlohmann::json line{{"bench", "ask"},
-                                {"figure", figure.name},
-                                {"unit", figure.unit},
-                                {"mean", figure.mean()},
-                                {"deviation", figure.deviation()},
-                                {"median", figure.median()},
-                                {"runs", figure.values.size()},
-                                {"model", engine_.model_id},
-                                {"dtype", kernels::name_of(engine_.compute)},
-                                {"video", arguments_.ask.clip.video},
-                                {"frames", frames_},
-                                {"prompt_tokens", prompt_tokens_},
-                                {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
-                                                                        : arguments_.ask.threads},
-                                {"machine", processor()},
-                                {"commit", kCommit}};
+      const nlohmann::json line{
+          {"bench", "ask"},
+          {"figure", figure.name},
+          {"unit", figure.unit},
+          {"mean", figure.mean()},
+          {"deviation", figure.deviation()},
+          {"median", figure.median()},
+          {"runs", figure.values.size()},
+          {"model", engine_.model_id},
+          {"dtype", kernels::name_of(engine_.compute)},
+          {"video", arguments_.ask.clip.video},
+          {"frames", frames_},
+          {"prompt_tokens", prompt_tokens_},
+          {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
+                                                  : arguments_.ask.threads},
+          {"machine", processor()},
+          {"commit", kCommit}};
       std::cout << line.dump() << '\n';
     }
   }
@@ -122,7 +127,8 @@ class AskBench {
   }
 
   void add(const std::string& name, const std::string& unit, double value) {
-    auto found = std::find_if(figures_.begin(), figures_.end(), [&](const Figure& figure) { return figure.name == name; });
+    auto found = std::find_if(figures_.begin(), figures_.end(),
+                              [&](const Figure& figure) { return figure.name == name; });
     if (found == figures_.end()) found = figures_.insert(figures_.end(), Figure{name, unit, {}});
     found->values.push_back(value);
   }
@@ -139,13 +145,16 @@ class AskBench {
 void add_bench(CLI::App& root, Invocation& chosen) {
   CLI::App* bench = root.add_subcommand("bench", "Measure this machine; prints JSON lines.");
   bench->require_subcommand(1);
-  CLI::App* command = bench->add_subcommand(
-      "ask",
-      "Ask the same question several times and print a JSON line a figure: mean, deviation and median of every stage, tokens a second,\n"
-      "and the share of the time that goes into matrix products.");
+  CLI::App* command =
+      bench->add_subcommand("ask",
+                            "Ask the same question several times and print a JSON line a figure: mean, "
+                            "deviation and median of every stage, tokens a second,\n"
+                            "and the share of the time that goes into matrix products.");
   auto arguments = std::make_shared<BenchArguments>();
   add_ask_options(*command, arguments->ask);
-  command->add_option("--runs", arguments->runs, "Runs that count")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--runs", arguments->runs, "Runs that count")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--warmups", arguments->warmups, "Runs before them that do not")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -25,7 +25,10 @@ std::string in_seconds(double value) {
 class ClipEncoder {
  public:
   ClipEncoder(window::Engine& engine, const ClipOptions& options, Clip& clip)
-      : engine_(engine), fps_(options.fps), clip_(clip), per_patch_(static_cast<std::size_t>(engine.encoder->frames_per_patch())) {}
+      : engine_(engine),
+        fps_(options.fps),
+        clip_(clip),
+        per_patch_(static_cast<std::size_t>(engine.encoder->frames_per_patch())) {}
 
   void add(media::SampledFrame frame) {
     ++clip_.frames;
@@ -41,7 +44,9 @@ class ClipEncoder {
     std::vector<window::PatchFrames> patches;
     for (std::size_t i = 0; i < frames_.size(); ++i) {
       if (i % per_patch_ == 0)
-        patches.push_back({.frames = {}, .seconds = frames_[i].seconds, .duration = static_cast<double>(per_patch_) / fps_});
+        patches.push_back({.frames = {},
+                           .seconds = frames_[i].seconds,
+                           .duration = static_cast<double>(per_patch_) / fps_});
       const media::Image& image = *frames_[i].image;
       patches.back().frames.push_back({image.rgb.data(), image.size.width, image.size.height});
     }
@@ -53,9 +58,10 @@ class ClipEncoder {
     clip_.encode_seconds += seconds_since(start);
     const std::int64_t most = engine_.answerer->max_visual_tokens();
     if (count_ > most)
-      throw std::runtime_error("the clip has more than the " + std::to_string(most) +
-                               " visual tokens that there is room for: choose a lower --fps, a shorter --from and --to, or more "
-                               "--kv-tokens");
+      throw std::runtime_error(
+          "the clip has more than the " + std::to_string(most) +
+          " visual tokens that there is room for: choose a lower --fps, a shorter --from and --to, or more "
+          "--kv-tokens");
   }
 
  private:
@@ -88,7 +94,8 @@ Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progres
                       .motion = false});
   clip.info = reader->info();
   const double end = std::min(options.to.value_or(clip.info.duration_seconds), clip.info.duration_seconds);
-  const auto expected = static_cast<std::uint64_t>(std::max(0.0, std::ceil((end - options.from) * options.fps)));
+  const auto expected =
+      static_cast<std::uint64_t>(std::max(0.0, std::ceil((end - options.from) * options.fps)));
 
   ClipEncoder encoder(engine, options, clip);
   while (true) {

@@ -34,8 +34,8 @@ struct Clip {
 /// `done` of `expected` frames are encoded; `expected` is 0 where the length is not known.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t expected)>;
 
-/// Samples and encodes a stretch of a video at the size of its first frame. Throws media::Error, or std::runtime_error if no frame lies in
-/// the stretch or it does not fit the engine.
+/// Samples and encodes a stretch of a video at the size of its first frame. Throws media::Error, or
+/// std::runtime_error if no frame lies in the stretch or it does not fit the engine.
 Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progress& progress = {});
 
 }  // namespace vigil::services

@@ -1,8 +1,10 @@
 #include "engine/model/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "engine/kv/view.h"
 #include "engine/model/decoder.h"
 #include "engine/model/error.h"
+#include "engine/model/preprocess.h"
 #include "engine/model/vision_tower.h"
 
 namespace vigil::model {
@@ -57,11 +60,13 @@ class CaseRun {
                        std::to_string(text.vocab_size) + " and " + std::to_string(text.hidden_size));
   }
 
-  std::vector<VerifiedPart> run(VisionTower& vision, Decoder& decoder) {
+  std::vector<VerifiedPart> run(const PreprocessConfig& preprocessing, VisionTower& vision,
+                                Decoder& decoder) {
     const auto hidden_size = static_cast<std::size_t>(config_.text.hidden_size);
     std::vector<float> embeddings(golden_.input_ids.size() * hidden_size);
     decoder.embed(golden_.input_ids, embeddings.data());
     if (golden_.kind != GoldenCase::Kind::text) {
+      preprocess(preprocessing);
       const std::vector<float> tokens = encode(vision);
       place_visual_tokens(tokens, embeddings);
     }
@@ -75,6 +80,23 @@ class CaseRun {
 
   void add(const char* part, double error, double limit, double transformers_bf16, int equal_tokens = -1) {
     parts_.push_back({golden_.name, part, error, limit, transformers_bf16, equal_tokens});
+  }
+
+  void preprocess(const PreprocessConfig& settings) {
+    const Preprocessor preprocessor(golden_.kind == GoldenCase::Kind::image ? settings.image : settings.video,
+                                    config_.vision);
+    std::vector<PictureView> frames;
+    for (std::int64_t i = 0; i < golden_.frames; ++i) frames.push_back(golden_.frame(i));
+    const PixelValues made = preprocessor.process(stream_, frames);
+    const std::vector<float>& wanted = golden_.pixel_values.values;
+    double largest = made.values.size() == wanted.size() &&
+                             std::array{made.grid_time, made.grid_height, made.grid_width} == golden_.grid
+                         ? 0
+                         : std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < std::min(made.values.size(), wanted.size()); ++i)
+      largest = std::max(largest, std::abs(double{made.values[i]} - wanted[i]));
+    // One of the 256 levels of a colour is 1.4e-2 apart from the next.
+    add("preprocessing", largest, 1e-5, -1);
   }
 
   std::vector<float> encode(VisionTower& vision) {
@@ -217,9 +239,11 @@ std::vector<VerifiedPart> verify(const ModelFolder& folder, const GoldenFile& go
                                  const VerifyOptions& options) {
   VisionTower vision(folder.config.vision, Parameters(folder.weights, stream, options.compute));
   Decoder decoder(folder.config.text, Parameters(folder.weights, stream, options.compute));
+  const PreprocessConfig preprocessing = read_preprocess_config(folder.path);
   std::vector<VerifiedPart> parts;
   for (const GoldenCase& golden_case : golden.cases) {
-    std::vector<VerifiedPart> of_case = CaseRun(folder, golden_case, stream, options).run(vision, decoder);
+    std::vector<VerifiedPart> of_case =
+        CaseRun(folder, golden_case, stream, options).run(preprocessing, vision, decoder);
     parts.insert(parts.end(), of_case.begin(), of_case.end());
   }
   return parts;

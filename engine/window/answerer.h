@@ -46,7 +46,8 @@ struct Question {
   /// 1 is enough for yes or no; more lets the model explain.
   int max_tokens = 1;
   model::Sampling sampling;
-  /// If set, called with each new piece of the answer's text, whole UTF-8 characters only, while it is generated.
+  /// If set, called with each new piece of the answer's text, whole UTF-8 characters only, while it is
+  /// generated.
   std::function<void(std::string_view piece)> on_text;
 };
 

@@ -13,9 +13,11 @@ Engine make_engine(const std::filesystem::path& model_folder, const EngineOption
   engine.compute = model::choose_compute(*folder, options.compute);
   engine.encoder = std::make_unique<TowerEncoder>(folder, engine.compute, options.threads);
   engine.answerer = std::make_unique<FullAnswerer>(
-      folder, FullAnswerer::Options{.compute = engine.compute, .kv_tokens = options.kv_tokens, .threads = options.threads});
+      folder, FullAnswerer::Options{
+                  .compute = engine.compute, .kv_tokens = options.kv_tokens, .threads = options.threads});
   engine.model_id = folder->name();
-  if (const std::string warning = folder->chat_template.warning(); !warning.empty()) engine.warnings.push_back(warning);
+  if (const std::string warning = folder->chat_template.warning(); !warning.empty())
+    engine.warnings.push_back(warning);
   return engine;
 }
 

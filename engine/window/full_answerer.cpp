@@ -37,22 +37,27 @@ std::int64_t visual_tokens(const WindowRequest& request) {
 }
 
 kv::PageLayout layout_of(const model::TextConfig& text, const FullAnswerer::Options& options) {
-  return {text.num_hidden_layers, text.num_key_value_heads, text.head_dim, options.page_tokens, options.compute};
+  return {text.num_hidden_layers, text.num_key_value_heads, text.head_dim, options.page_tokens,
+          options.compute};
 }
 
 /// The ids of a word in the spellings that the vocabulary has as one token.
-std::vector<std::int32_t> spellings(const model::Tokenizer& tokenizer, std::initializer_list<const char*> words) {
+std::vector<std::int32_t> spellings(const model::Tokenizer& tokenizer,
+                                    std::initializer_list<const char*> words) {
   std::vector<std::int32_t> ids;
   for (const char* word : words) {
     const std::vector<std::int32_t> tokens = tokenizer.encode(word);
-    if (tokens.size() == 1 && std::find(ids.begin(), ids.end(), tokens[0]) == ids.end()) ids.push_back(tokens[0]);
+    if (tokens.size() == 1 && std::find(ids.begin(), ids.end(), tokens[0]) == ids.end())
+      ids.push_back(tokens[0]);
   }
-  if (ids.empty()) throw model::ModelError(tokenizer.name() + ": no single token says \"" + *words.begin() + "\"");
+  if (ids.empty())
+    throw model::ModelError(tokenizer.name() + ": no single token says \"" + *words.begin() + "\"");
   return ids;
 }
 
 /// P(one of yes) / (P(one of yes) + P(one of no))
-float probability_yes(std::span<const float> logits, std::span<const std::int32_t> yes, std::span<const std::int32_t> no) {
+float probability_yes(std::span<const float> logits, std::span<const std::int32_t> yes,
+                      std::span<const std::int32_t> no) {
   float largest = -std::numeric_limits<float>::infinity();
   for (const auto ids : {yes, no})
     for (const std::int32_t id : ids) largest = std::max(largest, logits[static_cast<std::size_t>(id)]);
@@ -109,7 +114,9 @@ void FullAnswerer::check(const WindowRequest& request) const {
 }
 
 std::int64_t FullAnswerer::pages_for(const WindowRequest& request) const {
-  const auto pages = [&](std::int64_t tokens) { return (tokens + options_.page_tokens - 1) / options_.page_tokens; };
+  const auto pages = [&](std::int64_t tokens) {
+    return (tokens + options_.page_tokens - 1) / options_.page_tokens;
+  };
   std::int64_t sum = pages(prompts_.before() + visual_tokens(request));
   for (const Question& question : request.questions) {
     const auto text = static_cast<std::int64_t>(prompts_.after(question.text).size());
@@ -125,9 +132,10 @@ std::vector<std::vector<Answer>> FullAnswerer::answer(std::span<const WindowRequ
     check(request);
     needs.push_back(pages_for(request));
     if (needs.back() > pages_.pages())
-      throw std::invalid_argument("a window of " + std::to_string(visual_tokens(request)) + " visual tokens and " +
-                                  std::to_string(request.questions.size()) + " questions needs " +
-                                  std::to_string(needs.back() * options_.page_tokens) + " tokens of KV cache, there are " +
+      throw std::invalid_argument("a window of " + std::to_string(visual_tokens(request)) +
+                                  " visual tokens and " + std::to_string(request.questions.size()) +
+                                  " questions needs " + std::to_string(needs.back() * options_.page_tokens) +
+                                  " tokens of KV cache, there are " +
                                   std::to_string(pages_.pages() * options_.page_tokens));
   }
 
@@ -136,7 +144,8 @@ std::vector<std::vector<Answer>> FullAnswerer::answer(std::span<const WindowRequ
   for (std::size_t begin = 0; begin < requests.size();) {
     // As many windows together as the cache has room for.
     std::size_t end = begin;
-    for (std::int64_t room = pages_.pages(); end < requests.size() && needs[end] <= room; ++end) room -= needs[end];
+    for (std::int64_t room = pages_.pages(); end < requests.size() && needs[end] <= room; ++end)
+      room -= needs[end];
     std::vector<Turn> turns;
     for (std::size_t i = begin; i < end; ++i) {
       Prefilled window = prefill(requests[i]);
@@ -176,8 +185,8 @@ FullAnswerer::Prefilled FullAnswerer::prefill(const WindowRequest& request) {
 
   Prefilled window{kv::View(pages_), {}};
   window.positions.text(prompts_.before());
-  window.positions.grid(static_cast<std::int64_t>(request.patches.size()), first.grid_height, first.grid_width,
-                        model::time_interval(folder_->config.vision, first.duration));
+  window.positions.grid(static_cast<std::int64_t>(request.patches.size()), first.grid_height,
+                        first.grid_width, model::time_interval(folder_->config.vision, first.duration));
   if (!window.view.append(rows)) throw std::logic_error("the KV cache has less room than was counted");
 
   hidden_.resize(static_cast<std::size_t>(rows) * width);
@@ -192,9 +201,12 @@ FullAnswerer::Prefilled FullAnswerer::prefill(const WindowRequest& request) {
   for (std::int64_t begin = 0; begin < rows; begin += options_.chunk_rows) {
     const auto from = static_cast<std::size_t>(begin);
     const auto end = static_cast<std::size_t>(std::min(begin + options_.chunk_rows, rows));
-    const kernels::AttentionSegment segment{window.view.slots().first(end), std::span(own).subspan(from, end - from), 0};
-    decoder_.forward(stream_,
-                     {hidden_.data() + from * width, positions.subspan(from, end - from), std::span(&segment, 1), {}}, pages_);
+    const kernels::AttentionSegment segment{window.view.slots().first(end),
+                                            std::span(own).subspan(from, end - from), 0};
+    decoder_.forward(
+        stream_,
+        {hidden_.data() + from * width, positions.subspan(from, end - from), std::span(&segment, 1), {}},
+        pages_);
   }
   return window;
 }
@@ -220,8 +232,10 @@ void FullAnswerer::advance(std::span<Turn* const> turns) {
       throw std::logic_error("the KV cache has less room than was counted");
     const auto& known = turn->positions.positions();
     positions.insert(positions.end(), known.end() - static_cast<std::ptrdiff_t>(count), known.end());
-    for (std::size_t i = 0; i < count; ++i) own.push_back(static_cast<std::int32_t>(before) + static_cast<std::int32_t>(i));
-    segments.push_back({turn->view.slots(), std::span(own).subspan(first, count), static_cast<std::int64_t>(first)});
+    for (std::size_t i = 0; i < count; ++i)
+      own.push_back(static_cast<std::int32_t>(before) + static_cast<std::int32_t>(i));
+    segments.push_back(
+        {turn->view.slots(), std::span(own).subspan(first, count), static_cast<std::int64_t>(first)});
     outputs.push_back(static_cast<std::int32_t>(own.size() - 1));
     turn->row = outputs.size() - 1;
     turn->pending.clear();
@@ -276,8 +290,7 @@ void FullAnswerer::choose(Turn& turn) {
     answer.finish = reason;
     turn.done = true;
   };
-  const std::int32_t token =
-      turn.sampler.next(std::span(logits_).subspan(turn.row * vocabulary, vocabulary));
+  const std::int32_t token = turn.sampler.next(std::span(logits_).subspan(turn.row * vocabulary, vocabulary));
   if (folder_->generation.ends(token)) return finish(FinishReason::end_of_turn, turn.text.finish());
 
   answer.tokens.push_back(token);

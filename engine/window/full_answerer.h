@@ -1,4 +1,5 @@
-// Answers by full computation: every window is prefilled from its first token. The yardstick of everything that saves work.
+// Answers by full computation: every window is prefilled from its first token. The yardstick of everything
+// that saves work.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,8 @@ class FullAnswerer final : public WindowAnswerer {
     /// Tokens that all windows and questions of one call may hold together.
     std::int64_t kv_tokens = 16384;
     int page_tokens = 64;
-    /// Rows of one forward pass: enough to keep the matrix products busy, few enough for their results to stay in a cache.
+    /// Rows of one forward pass: enough to keep the matrix products busy, few enough for their results to
+    /// stay in a cache.
     std::int64_t chunk_rows = 1024;
     int threads = 0;
   };
@@ -48,7 +50,8 @@ class FullAnswerer final : public WindowAnswerer {
   Prefilled prefill(const WindowRequest& request);
   void ask(std::vector<Turn>& turns);
   void decode(std::vector<Turn>& turns);
-  /// Runs the rows of `turns` that are waiting in their `pending` tokens, in one pass, and leaves the logits of each one's last row.
+  /// Runs the rows of `turns` that are waiting in their `pending` tokens, in one pass, and leaves the logits
+  /// of each one's last row.
   void advance(std::span<Turn* const> turns);
   void choose(Turn& turn);
 

@@ -19,8 +19,8 @@ model::ChatTokens tokens_of(const model::Tokenizer& tokenizer, const std::string
 
 PromptBuilder::PromptBuilder(const model::ModelFolder& folder) : tokenizer_(&folder.text()) {
   const model::ModelConfig& config = folder.config;
-  model::require_chat_tokens(*tokenizer_, config.image_token_id, config.video_token_id, config.vision_start_token_id,
-                             config.vision_end_token_id);
+  model::require_chat_tokens(*tokenizer_, config.image_token_id, config.video_token_id,
+                             config.vision_start_token_id, config.vision_end_token_id);
   const model::ChatTokens tokens = tokens_of(*tokenizer_, "?");
   before_.assign(tokens.ids.begin(), tokens.ids.begin() + tokens.pictures[0].begin);
 }

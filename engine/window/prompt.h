@@ -10,7 +10,8 @@
 
 namespace vigil::window {
 
-/// What stands before the frames is the same for every question, so that the questions of a window share it. Immutable, thread-safe.
+/// What stands before the frames is the same for every question, so that the questions of a window share it.
+/// Immutable, thread-safe.
 class PromptBuilder {
  public:
   /// Throws ModelError if the tokenizer lacks a token of the chat format.
@@ -20,8 +21,8 @@ class PromptBuilder {
   std::span<const std::int32_t> before_tokens() const { return before_; }
   std::int64_t before() const { return static_cast<std::int64_t>(before_.size()); }
 
-  /// The ids from the end mark of the video to where the answer begins. Throws std::invalid_argument for a question that contains
-  /// a placeholder for pictures.
+  /// The ids from the end mark of the video to where the answer begins. Throws std::invalid_argument for a
+  /// question that contains a placeholder for pictures.
   std::vector<std::int32_t> after(const std::string& question) const;
 
  private:

@@ -5,7 +5,8 @@
 
 namespace vigil::window {
 
-TowerEncoder::TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute, int threads)
+TowerEncoder::TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute,
+                           int threads)
     : folder_(std::move(folder)),
       stream_(kernels::Stream::cpu(threads)),
       preprocessor_(model::read_preprocess_config(folder_->path).video, folder_->config.vision),
@@ -24,7 +25,8 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
   std::vector<model::PatchGrid> grids;
   std::int64_t rows = 0;
   for (const PatchFrames& patch : patches) {
-    if (patch.frames.empty()) throw std::invalid_argument("a temporal patch without frames cannot be encoded");
+    if (patch.frames.empty())
+      throw std::invalid_argument("a temporal patch without frames cannot be encoded");
     const model::PictureView& first = patch.frames.front();
     grids.push_back({1, first.height / vision.patch_size, first.width / vision.patch_size});
     rows += preprocessor_.patch_rows({first.width, first.height});

@@ -14,7 +14,8 @@ namespace vigil::window {
 
 class TowerEncoder final : public VisionEncoder {
  public:
-  /// Throws ModelError for a folder without a usable vision tower or preprocessing. `threads` 0: all processors.
+  /// Throws ModelError for a folder without a usable vision tower or preprocessing. `threads` 0: all
+  /// processors.
   TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute, int threads);
 
   int frames_per_patch() const override;

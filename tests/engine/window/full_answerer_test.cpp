@@ -1,10 +1,10 @@
 #include "engine/window/full_answerer.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <stdexcept>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "tests/engine/window/demo_model.h"
 
@@ -35,7 +35,8 @@ void expect_same(const Answer& a, const Answer& b) {
 }
 
 const std::vector<Question>& rules() {
-  static const std::vector<Question> all{question("Is there a person in the room?"), question("Is there a car? Explain."),
+  static const std::vector<Question> all{question("Is there a person in the room?"),
+                                         question("Is there a car? Explain."),
                                          question("How many people are there?", 12)};
   return all;
 }
@@ -54,7 +55,8 @@ TEST(FullAnswererTest, RulesThatShareAWindowAnswerAsIfEachWereAlone) {
 }
 
 TEST(FullAnswererTest, CamerasInABatchAnswerAsIfEachWereAlone) {
-  const std::vector<WindowRequest> batch{{noise_window(3, 1), rules()}, {noise_window(1, 2, 56, 140), rules()}};
+  const std::vector<WindowRequest> batch{{noise_window(3, 1), rules()},
+                                         {noise_window(1, 2, 56, 140), rules()}};
   FullAnswerer answerer = make();
   const auto answers = answerer.answer(batch);
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -96,7 +98,8 @@ TEST(FullAnswererTest, TheWindowMatters) {
   FullAnswerer answerer = make();
   const WindowRequest a{noise_window(2, 6), {question("Is there a person in the room?")}};
   const WindowRequest b{noise_window(2, 7), {question("Is there a person in the room?")}};
-  EXPECT_NE(answerer.answer(std::span(&a, 1))[0][0].probability_yes, answerer.answer(std::span(&b, 1))[0][0].probability_yes);
+  EXPECT_NE(answerer.answer(std::span(&a, 1))[0][0].probability_yes,
+            answerer.answer(std::span(&b, 1))[0][0].probability_yes);
 }
 
 TEST(FullAnswererTest, TheFirstTokenIsTheLikelierOfYesAndNo) {
@@ -164,7 +167,8 @@ TEST(FullAnswererTest, RefusesWhatItCannotAnswerAndGoesOn) {
     const std::vector<WindowRequest> batch{good, bad};
     EXPECT_THROW(answerer.answer(batch), std::invalid_argument);
   }
-  EXPECT_EQ(answerer.answer(std::span(&good, 1))[0].size(), 1U) << "what was refused must not have kept pages";
+  EXPECT_EQ(answerer.answer(std::span(&good, 1))[0].size(), 1U)
+      << "what was refused must not have kept pages";
 }
 
 TEST(FullAnswererTest, AWindowWithoutQuestionsHasNoAnswers) {

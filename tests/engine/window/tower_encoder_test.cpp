@@ -1,10 +1,10 @@
 #include "engine/window/tower_encoder.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 #include "tests/engine/window/demo_model.h"
 
@@ -56,7 +56,9 @@ TEST_F(TowerEncoderTest, AShortPatchRepeatsItsLastFrame) {
   EXPECT_EQ(largest_difference(*encoded[0], *encoded[1]), 0);
 }
 
-TEST_F(TowerEncoderTest, NothingGivesNothing) { EXPECT_TRUE(encoder_.encode({}).empty()); }
+TEST_F(TowerEncoderTest, NothingGivesNothing) {
+  EXPECT_TRUE(encoder_.encode({}).empty());
+}
 
 TEST_F(TowerEncoderTest, RefusesWhatItCannotCut) {
   const Picture odd(100, 56, 5);
