@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "kernels/device/matrix.h"
+#include "kernels/device/stream.h"
+
+namespace vigil::kernels {
+
+/// What each level of each colour becomes: rescaling and normalisation in one table.
+using LevelTable = std::array<std::array<float, 256>, 3>;
+
+/// Cuts one temporal patch into the rows that the vision tower takes: 8-bit RGB to numbers in one pass.
+///
+/// `frames` are the pictures of the patch, oldest first, each [height, width, 3] tightly packed. With p =
+/// `patch_size` and m = `merge_size`, row ((Y * width/(p m) + X) * m + dy) * m + dx of `out` is the patch at
+/// patch row Y m + dy, patch column X m + dx; within a row the order is [3, frames, p, p]. `out` is [height/p
+/// * width/p, 3 * frames * p * p], f32 or bf16 (rounded to nearest even). Throws std::invalid_argument for
+/// sizes that do not fit.
+void cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, int height, int width,
+                 int patch_size, int merge_size, const LevelTable& table, Matrix out);
+
+}  // namespace vigil::kernels

@@ -1,0 +1,102 @@
+#include "kernels/patches/patches.h"
+
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace vigil::kernels {
+namespace {
+
+struct Shape {
+  int height, width, patch_size, merge_size, frames;
+};
+
+constexpr Shape kShapes[] = {
+    {28, 28, 14, 2, 2}, {84, 56, 14, 2, 1}, {36, 72, 12, 3, 2}, {5, 10, 5, 1, 3}, {2, 2, 1, 2, 2}};
+
+LevelTable table() {
+  LevelTable levels{};
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::size_t level = 0; level < 256; ++level)
+      levels[c][level] = (static_cast<float>(level) - 100.3F * static_cast<float>(c + 1)) / 7.1F;
+  return levels;
+}
+
+class PatchesTest : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, PatchesTest, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return name_of(type.param); });
+
+/// Every pixel is looked for where the formula of the header puts it.
+TEST_P(PatchesTest, PutsEveryPixelInItsPlace) {
+  const LevelTable levels = table();
+  for (const Shape& shape : kShapes) {
+    const auto [height, width, p, m, count] = shape;
+    std::vector<std::vector<std::uint8_t>> pictures;
+    std::vector<const std::uint8_t*> frames;
+    std::uint32_t seed = 3;
+    for (int t = 0; t < count; ++t) {
+      pictures.emplace_back(static_cast<std::size_t>(height * width * 3));
+      for (std::uint8_t& level : pictures.back()) {
+        seed = seed * 1664525U + 1013904223U;
+        level = static_cast<std::uint8_t>(seed >> 24U);
+      }
+    }
+    for (const auto& picture : pictures) frames.push_back(picture.data());
+
+    const std::int64_t rows = std::int64_t{height / p} * (width / p);
+    const std::int64_t columns = std::int64_t{3} * count * p * p;
+    const std::int64_t stride = columns + 5;
+    std::vector<std::uint8_t> memory(static_cast<std::size_t>(rows * stride) * size_of(GetParam()), 0xAB);
+    Stream stream = Stream::cpu(2);
+    cut_patches(stream, frames, height, width, p, m, levels,
+                Matrix{memory.data(), GetParam(), rows, columns, stride});
+    const ConstMatrix out{memory.data(), GetParam(), rows, columns, stride};
+    for (int t = 0; t < count; ++t)
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x)
+          for (int c = 0; c < 3; ++c) {
+            const int patch_row = y / p;
+            const int patch_column = x / p;
+            const std::int64_t row =
+                ((std::int64_t{patch_row / m} * (width / p / m) + patch_column / m) * m + patch_row % m) * m +
+                patch_column % m;
+            const std::int64_t column = ((std::int64_t{c} * count + t) * p + y % p) * p + x % p;
+            const std::uint8_t level =
+                pictures[static_cast<std::size_t>(t)][static_cast<std::size_t>((y * width + x) * 3 + c)];
+            const float expected = levels[static_cast<std::size_t>(c)][level];
+            if (GetParam() == DType::f32) {
+              ASSERT_EQ(out.row<float>(row)[column], expected);
+            } else {
+              ASSERT_EQ(out.row<bf16>(row)[column].bits, to_bf16(expected).bits);
+            }
+          }
+    // Nothing is written between the rows.
+    for (std::int64_t row = 0; row < rows; ++row)
+      EXPECT_EQ(memory[static_cast<std::size_t>(row * stride + columns) * size_of(GetParam())], 0xAB);
+  }
+}
+
+TEST(Patches, RefusesWhatDoesNotFit) {
+  const LevelTable levels = table();
+  Stream stream = Stream::cpu(1);
+  const std::vector<std::uint8_t> picture(28 * 28 * 3);
+  const std::vector<const std::uint8_t*> frames = {picture.data()};
+  std::vector<float> out(4 * 588);
+  const auto cut = [&](int height, int width, Matrix to) {
+    cut_patches(stream, frames, height, width, 14, 2, levels, to);
+  };
+  EXPECT_NO_THROW(cut(28, 28, dense(out.data(), DType::f32, 4, 588)));
+  EXPECT_THROW(cut(14, 28, dense(out.data(), DType::f32, 2, 588)), std::invalid_argument);
+  EXPECT_THROW(cut(28, 28, dense(out.data(), DType::f32, 4, 587)), std::invalid_argument);
+  EXPECT_THROW(cut(28, 28, dense(out.data(), DType::f32, 3, 588)), std::invalid_argument);
+  EXPECT_THROW(cut(28, 28, dense(out.data(), DType::i32, 4, 588)), std::invalid_argument);
+  EXPECT_THROW(cut(0, 28, dense(out.data(), DType::f32, 0, 588)), std::invalid_argument);
+  EXPECT_THROW(cut_patches(stream, {}, 28, 28, 14, 2, levels, dense(out.data(), DType::f32, 4, 0)),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace vigil::kernels
