@@ -4,7 +4,6 @@
 #include <new>
 #include <stdexcept>
 
-#include "media/log_capture.h"
 #include "media/vectors.h"
 
 namespace vigil::media {
@@ -34,13 +33,15 @@ void make_vectors_complete(AVCodecContext& context, int reorder) {
 }  // namespace
 
 Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion)
-    : context_(allocated(CodecContext(avcodec_alloc_context3(&codec)))),
+    : log_(std::make_unique<DecoderLog>()),
+      context_(allocated(CodecContext(avcodec_alloc_context3(&codec)))),
       // In HEVC and others a frame that is no reference within its layer may be one for another layer.
       spares_(codec.id == AV_CODEC_ID_H264),
       reorder_(std::clamp(stream.codecpar->video_delay, 0, kMostDelayedFrames)) {
   if (const int code = avcodec_parameters_to_context(context_.get(), stream.codecpar); code < 0) {
     throw std::runtime_error(reason_of(code));
   }
+  context_->opaque = log_.get();
   context_->pkt_timebase = stream.time_base;
   context_->thread_count = threads;
   context_->max_pixels = kMostPixels;
@@ -48,15 +49,23 @@ Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool
     context_->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
     make_vectors_complete(*context_, reorder_);
   }
-  const LogCapture log;
   if (const int code = avcodec_open2(context_.get(), &codec, nullptr); code < 0) {
-    throw std::runtime_error(log.explain(reason_of(code)));
+    last_reason_ = reason_of(code);
+    throw std::runtime_error(damage());
   }
 }
 
-Decoder::Result Decoder::damaged(int code, const std::string& logged) {
+std::string Decoder::damage() const {
+  const std::string logged = log_->last_error();
+  if (logged.empty())
+    return last_reason_.empty() ? "parts of a frame were damaged and concealed" : last_reason_;
+  return last_reason_.empty() ? logged : last_reason_ + " (" + logged + ")";
+}
+
+Decoder::Result Decoder::rejected(int code) {
   if (code == AVERROR(ENOMEM)) throw std::bad_alloc();
-  damage_ = reason_of(code) + (logged.empty() ? "" : " (" + logged + ")");
+  ++rejected_;
+  last_reason_ = reason_of(code);
   return ++failures_in_a_row_ >= kMostFailuresInARow && draining_ ? Result::end : Result::damaged;
 }
 
@@ -65,23 +74,18 @@ Decoder::Result Decoder::send(const AVPacket* packet, bool pixels_matter) {
   // The deblocking filter is a fifth of the work; frames that refer to this one would see it, hence
   // "non-reference".
   context_->skip_loop_filter = spares_ && !pixels_matter ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
-  const LogCapture log;
   const int code = avcodec_send_packet(context_.get(), packet);
   if (code == AVERROR(EAGAIN)) return Result::again;
   if (code == AVERROR_EOF) return Result::end;
-  return code < 0 ? damaged(code, log.first_error()) : Result::ok;
+  return code < 0 ? rejected(code) : Result::ok;
 }
 
 Decoder::Result Decoder::receive(AVFrame& frame) {
-  const LogCapture log;
   const int code = avcodec_receive_frame(context_.get(), &frame);
   if (code == AVERROR(EAGAIN)) return Result::again;
   if (code == AVERROR_EOF) return Result::end;
-  if (code < 0) return damaged(code, log.first_error());
+  if (code < 0) return rejected(code);
   failures_in_a_row_ = 0;
-  if (frame.decode_error_flags != 0 || (frame.flags & AV_FRAME_FLAG_CORRUPT) != 0) {
-    damage_ = log.first_error().empty() ? "parts of a frame were damaged and concealed" : log.first_error();
-  }
   return Result::ok;
 }
 

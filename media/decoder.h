@@ -1,10 +1,12 @@
 // A video decoder set up for one stream: bounded threads, motion vectors that are complete.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "media/ffmpeg.h"
+#include "media/log_capture.h"
 
 namespace vigil::media {
 
@@ -15,7 +17,7 @@ class Decoder {
   enum class Result {
     /// Done: the packet was taken, or a frame was given.
     ok,
-    /// The packet, or one before it, could not be decoded; `damage()` says why. Go on.
+    /// The packet, or one before it, could not be decoded. Go on.
     damaged,
     /// No frame without another packet.
     again,
@@ -37,18 +39,24 @@ class Decoder {
   bool can_spare_pixels() const { return spares_; }
   /// How many packets a frame may wait for in order to be presented in order, by what the stream says.
   int reorder_depth() const { return reorder_; }
-  const AVCodecContext& context() const { return *context_; }
-  const std::string& damage() const { return damage_; }
+
+  /// Packets so far that could not be decoded, or only with parts concealed; and what FFmpeg said of the
+  /// last.
+  std::uint64_t damaged_packets() const { return rejected_ + log_->concealed(); }
+  std::string damage() const;
 
  private:
-  Result damaged(int code, const std::string& logged);
+  Result rejected(int code);
 
+  // Outlives the context, which refers to it.
+  std::unique_ptr<DecoderLog> log_;
   CodecContext context_;
   bool spares_ = false;
   int reorder_ = 0;
   bool draining_ = false;
   int failures_in_a_row_ = 0;
-  std::string damage_;
+  std::uint64_t rejected_ = 0;
+  std::string last_reason_;
 };
 
 }  // namespace vigil::media

@@ -62,7 +62,6 @@ std::string seconds_text(double seconds) {
 }  // namespace
 
 void Interrupt::allow(std::chrono::milliseconds time) {
-  timed_out_ = false;
   if (time > std::chrono::milliseconds::zero()) {
     deadline_ = std::chrono::steady_clock::now() + time;
   } else {

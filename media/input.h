@@ -20,7 +20,8 @@ class Interrupt {
 
   AVIOInterruptCB callback() { return {&Interrupt::check, this}; }
 
-  /// Calls may block so long from now; zero: for ever.
+  /// Calls may block so long from now; zero: for ever. What timed out once stays so: a demuxer may answer the
+  /// interrupt with what it had, and with an end of file only after that.
   void allow(std::chrono::milliseconds time);
 
   /// Whether a blocking call has to end now.

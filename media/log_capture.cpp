@@ -1,11 +1,13 @@
 #include "media/log_capture.h"
 
 extern "C" {
+#include <libavcodec/avcodec.h>
 #include <libavutil/log.h>
 }
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 #include "media/url.h"
@@ -17,18 +19,48 @@ namespace {
 // apart.
 thread_local LogCapture* current_capture = nullptr;
 
-void on_log(void*, int level, const char* format, va_list arguments) {
-  if (level > AV_LOG_ERROR || current_capture == nullptr) return;
+// The name of the file stands in front of every line of ours, so the line need not repeat where it comes
+// from.
+std::string as_one_line(std::string_view text) {
+  while (!text.empty() &&
+         (text.back() == '\n' || text.back() == '\r' || text.back() == ' ' || text.back() == '.')) {
+    text.remove_suffix(1);
+  }
+  std::string line = without_credentials(std::string(text));
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return line;
+}
+
+DecoderLog* decoder_log(void* logger) {
+  if (logger == nullptr || *static_cast<const AVClass**>(logger) != avcodec_get_class()) return nullptr;
+  return static_cast<DecoderLog*>(static_cast<AVCodecContext*>(logger)->opaque);
+}
+
+void on_log(void* logger, int level, const char* format, va_list arguments) {
+  if (level > AV_LOG_INFO) return;
+  DecoderLog* decoder = decoder_log(logger);
+  if (decoder != nullptr && std::strncmp(format, "concealing ", 11) == 0) decoder->add_concealed();
+  if (level > AV_LOG_ERROR || (decoder == nullptr && current_capture == nullptr)) return;
   char line[512];
   std::vsnprintf(line, sizeof line, format, arguments);
-  current_capture->add(line);
+  if (decoder != nullptr) {
+    decoder->add_error(as_one_line(line));
+  } else {
+    current_capture->add(as_one_line(line));
+  }
+}
+
+void take_over_log() {
+  static const bool taken = (av_log_set_callback(on_log), true);
+  static_cast<void>(taken);
 }
 
 }  // namespace
 
 LogCapture::LogCapture() : outer_(current_capture) {
-  static const bool installed = (av_log_set_callback(on_log), true);
-  static_cast<void>(installed);
+  take_over_log();
   current_capture = this;
 }
 
@@ -37,22 +69,36 @@ LogCapture::~LogCapture() {
 }
 
 void LogCapture::add(const std::string& line) {
-  if (!first_error_.empty()) return;
-  // The name of the file is already in front of every line of ours.
-  std::string_view text = line;
-  while (!text.empty() &&
-         (text.back() == '\n' || text.back() == '\r' || text.back() == ' ' || text.back() == '.')) {
-    text.remove_suffix(1);
-  }
-  first_error_ = without_credentials(std::string(text));
-  for (char& c : first_error_) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
+  if (first_error_.empty()) first_error_ = line;
 }
 
 std::string LogCapture::explain(const std::string& reason) const {
   if (first_error_.empty() || first_error_.find(reason) != std::string::npos) return reason;
   return reason + " (" + first_error_ + ")";
+}
+
+DecoderLog::DecoderLog() {
+  take_over_log();
+}
+
+std::uint64_t DecoderLog::concealed() const {
+  const std::lock_guard lock(mutex_);
+  return concealed_;
+}
+
+std::string DecoderLog::last_error() const {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
+void DecoderLog::add_concealed() {
+  const std::lock_guard lock(mutex_);
+  ++concealed_;
+}
+
+void DecoderLog::add_error(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  last_error_ = line;
 }
 
 }  // namespace vigil::media

@@ -1,6 +1,8 @@
 // FFmpeg's log: kept off stderr, and read where its error codes alone are too vague ("moov atom not found").
 #pragma once
 
+#include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace vigil::media {
@@ -21,11 +23,31 @@ class LogCapture {
   std::string explain(const std::string& reason) const;
 
   void add(const std::string& line);
-  void clear() { first_error_.clear(); }
 
  private:
   LogCapture* outer_;
   std::string first_error_;
+};
+
+/// What one decoder logs, from whichever of its threads. Set as `AVCodecContext::opaque`, which all of them
+/// share. Thread-safe. It is the only way to hear of every concealed frame: with frame threads the frame's
+/// own error flags get lost when it is output by another thread than the one that decoded it.
+class DecoderLog {
+ public:
+  DecoderLog();
+
+  /// Frames that were damaged and completed by guessing.
+  std::uint64_t concealed() const;
+  /// The last error, as one line.
+  std::string last_error() const;
+
+  void add_concealed();
+  void add_error(const std::string& line);
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t concealed_ = 0;
+  std::string last_error_;
 };
 
 }  // namespace vigil::media

@@ -4,6 +4,7 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <future>
@@ -26,8 +27,9 @@ namespace {
 /// (MPEG-TS, live streams), and in all others. FFmpeg's own program takes the same values.
 constexpr double kLargestGapLive = 10.0;
 constexpr double kLargestGapFile = 30.0 * 3600;
-/// Seeking pays from here on.
+/// Seeking pays from here on; and how far before the wanted time to go in turn, in seconds.
 constexpr double kSeekFrom = 2.0;
+constexpr double kSeekBack[] = {0, 4, 20};
 /// When the container tells no rate.
 constexpr double kUsualFrameDuration = 1.0 / 25;
 /// Samples that may wait to be scaled while decoding goes on.
@@ -82,7 +84,7 @@ class Reader final : public VideoReader {
   };
 
   Decoder open_decoder() const;
-  void start_at(double seconds);
+  bool enter_at(double seconds);
   void step();
   void feed();
   void read_ahead();
@@ -94,9 +96,10 @@ class Reader final : public VideoReader {
   std::future<Image> scale(Frame frame, Size size);
   bool front_is_ready();
   void count_damage(const std::string& why);
+  void note_decoder_damage();
 
   ReadOptions options_;
-  Input input_;
+  std::unique_ptr<Input> input_;
   Decoder decoder_;
   SourceInfo info_;
   ReadStats stats_;
@@ -107,6 +110,9 @@ class Reader final : public VideoReader {
   bool all_read_ = false;
   /// Marked packets that are counted already, before the decoder stumbles over them too.
   std::uint64_t expected_damage_ = 0;
+  std::uint64_t decoder_damage_ = 0;
+  /// Reading began in the middle.
+  bool entered_ = false;
 
   Timeline timeline_;
   /// Timestamp of second 0, while timestamps are regular enough to tell a frame's time from its packet.
@@ -138,48 +144,53 @@ ReadOptions checked(const ReadOptions& options) {
 
 Decoder Reader::open_decoder() const {
   try {
-    return Decoder(input_.codec(), input_.stream(), options_.threads, options_.motion);
+    return Decoder(input_->codec(), input_->stream(), options_.threads, options_.motion);
   } catch (const std::runtime_error& error) {
-    throw Error(input_.name() + ": cannot decode " + input_.codec().name + ": " + error.what());
+    throw Error(input_->name() + ": cannot decode " + input_->codec().name + ": " + error.what());
   }
 }
 
 Reader::Reader(const std::string& url, const ReadOptions& options)
     : options_(checked(options)),
-      input_(url, options_),
+      input_(std::make_unique<Input>(url, options_)),
       decoder_(open_decoder()),
-      info_(describe(input_)),
-      source_(std::make_shared<const std::string>(input_.name())),
-      time_base_(av_q2d(input_.stream().time_base)),
+      info_(describe(*input_)),
+      source_(std::make_shared<const std::string>(input_->name())),
+      time_base_(av_q2d(input_->stream().time_base)),
       // A camera's frames must not wait for packets that are still to be sent.
-      ahead_(input_.seekable() && decoder_.can_spare_pixels()
+      ahead_(input_->seekable() && decoder_.can_spare_pixels()
                  ? static_cast<std::size_t>(decoder_.reorder_depth()) + 2
                  : 1),
-      timeline_(largest_gap(input_)),
+      timeline_(largest_gap(*input_)),
       sampler_(options_.fps, options_.from, options_.to) {
-  if (options_.from >= kSeekFrom) start_at(options_.from);
+  if (options_.from >= kSeekFrom && !enter_at(options_.from)) input_ = std::make_unique<Input>(url, options_);
   if (options_.threads > 1 && options_.pixels) scale_thread_.emplace();
 }
 
-// Enters a file near `seconds`. If the container cannot, or lands too late, everything from the start is
-// decoded instead.
-void Reader::start_at(double seconds) {
-  const AVStream& stream = input_.stream();
-  if (!input_.seekable() || stream.start_time == AV_NOPTS_VALUE) return;
-  const auto target = stream.start_time + static_cast<std::int64_t>(std::floor(seconds / time_base_));
-  if (!input_.seek(target)) return;
-  Packet packet = make_packet();
-  const bool landed = input_.read(*packet) == Input::Read::packet && packet->pts != AV_NOPTS_VALUE &&
-                      packet->pts <= target && (packet->flags & AV_PKT_FLAG_KEY) != 0;
-  if (!landed) {
-    if (!input_.seek(stream.start_time))
-      throw Error(input_.name() + ": cannot go back to the start after seeking");
-    return;
+// Enters a file at the key frame before `seconds`; false if the container does not lead to one.
+bool Reader::enter_at(double seconds) {
+  const AVStream& stream = input_->stream();
+  if (!input_->seekable() || stream.start_time == AV_NOPTS_VALUE) return false;
+  const auto in_time_base = [&](double time) {
+    return static_cast<std::int64_t>(std::floor(time / time_base_));
+  };
+  const std::int64_t target = stream.start_time + in_time_base(seconds);
+  // Containers without an index lead to any frame: the next key frame may come too late, so try further back.
+  for (const double back : kSeekBack) {
+    if (back >= seconds || !input_->seek(target - in_time_base(back))) return false;
+    Packet packet = make_packet();
+    while (input_->read(*packet) == Input::Read::packet && packet->pts != AV_NOPTS_VALUE &&
+           packet->pts <= target) {
+      if ((packet->flags & AV_PKT_FLAG_KEY) == 0) continue;
+      ++stats_.packets;
+      ahead_.push(std::move(packet));
+      origin_ = static_cast<double>(stream.start_time) * time_base_;
+      timeline_ = Timeline(largest_gap(*input_), origin_);
+      entered_ = true;
+      return true;
+    }
   }
-  ++stats_.packets;
-  ahead_.push(std::move(packet));
-  origin_ = static_cast<double>(stream.start_time) * time_base_;
-  timeline_ = Timeline(largest_gap(input_), origin_);
+  return false;
 }
 
 // Decoding goes on while the oldest sample is being scaled, but a camera's sample never waits for the next
@@ -187,7 +198,7 @@ void Reader::start_at(double seconds) {
 bool Reader::front_is_ready() {
   if (samples_.empty()) return false;
   const std::future<Image>& image = samples_.front().image;
-  return !image.valid() || !input_.seekable() || samples_.size() >= kMostInScaling ||
+  return !image.valid() || !input_->seekable() || samples_.size() >= kMostInScaling ||
          image.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
 }
 
@@ -200,7 +211,7 @@ std::optional<SampledFrame> Reader::next() {
     try {
       front.sample.image = std::make_shared<const Image>(front.image.get());
     } catch (const std::runtime_error& error) {
-      throw Error(input_.name() + ": " + error.what());
+      throw Error(input_->name() + ": " + error.what());
     }
   }
   return std::move(front.sample);
@@ -220,18 +231,27 @@ void Reader::count_damage(const std::string& why) {
   stats_.last_damage = why;
 }
 
+// Damage that the decoder met and that the demuxer has not marked before. After a seek, frames before the
+// range may refer to frames that were never read: that is no damage of the source.
+void Reader::note_decoder_damage() {
+  const std::uint64_t all = decoder_.damaged_packets();
+  std::uint64_t fresh = all - decoder_damage_;
+  decoder_damage_ = all;
+  if (entered_ && !held_ && stats_.sampled_frames == 0) return;
+  const std::uint64_t expected = std::min(fresh, expected_damage_);
+  expected_damage_ -= expected;
+  for (fresh -= expected; fresh > 0; --fresh) count_damage(decoder_.damage());
+}
+
 void Reader::step() {
   Frame frame = make_frame();
-  switch (decoder_.receive(*frame)) {
+  const Decoder::Result result = decoder_.receive(*frame);
+  note_decoder_damage();
+  switch (result) {
     case Decoder::Result::ok:
       on_frame(std::move(frame));
       break;
     case Decoder::Result::damaged:
-      if (expected_damage_ > 0) {
-        --expected_damage_;
-      } else {
-        count_damage(decoder_.damage());
-      }
       break;
     case Decoder::Result::again:
       feed();
@@ -245,21 +265,21 @@ void Reader::step() {
 void Reader::read_ahead() {
   while (!all_read_ && !ahead_.full()) {
     Packet packet = make_packet();
-    switch (input_.read(*packet)) {
+    switch (input_->read(*packet)) {
       case Input::Read::packet:
         ++stats_.packets;
         if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
-          count_damage(input_.damage());
+          count_damage(input_->damage());
           ++expected_damage_;
         }
         ahead_.push(std::move(packet));
         break;
       case Input::Read::damaged:
-        count_damage(input_.damage());
+        count_damage(input_->damage());
         break;
       case Input::Read::end:
         all_read_ = true;
-        if (!input_.damage().empty()) count_damage(input_.damage());
+        if (!input_->damage().empty()) count_damage(input_->damage());
         break;
     }
   }
@@ -277,36 +297,16 @@ bool Reader::may_be_sampled() const {
 void Reader::feed() {
   read_ahead();
   if (ahead_.empty()) {
-    if (decoder_.send(nullptr, true) == Decoder::Result::damaged) count_damage(decoder_.damage());
-    return;
+    decoder_.send(nullptr, true);
+  } else {
+    const bool matters = options_.pixels && (!decoder_.can_spare_pixels() || may_be_sampled());
+    if (decoder_.send(&ahead_.front(), matters) != Decoder::Result::again) ahead_.pop();
   }
-  const bool matters = options_.pixels && (!decoder_.can_spare_pixels() || may_be_sampled());
-  switch (decoder_.send(&ahead_.front(), matters)) {
-    case Decoder::Result::again:
-      return;
-    case Decoder::Result::damaged:
-      if (expected_damage_ > 0) {
-        --expected_damage_;
-      } else {
-        count_damage(decoder_.damage());
-      }
-      break;
-    case Decoder::Result::ok:
-    case Decoder::Result::end:
-      break;
-  }
-  ahead_.pop();
+  note_decoder_damage();
 }
 
 void Reader::on_frame(Frame frame) {
   ++stats_.decoded_frames;
-  if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
-    if (expected_damage_ > 0) {
-      --expected_damage_;
-    } else {
-      count_damage(decoder_.damage());
-    }
-  }
   const Size size{frame->width, frame->height};
   if (stats_.decoded_frames > 1 && size != decoded_size_) ++stats_.size_changes;
   decoded_size_ = size;
@@ -359,7 +359,7 @@ void Reader::finish() {
   held_.reset();
   done_ = true;
   if (stats_.decoded_frames == 0) {
-    throw Error(input_.name() + ": no frame could be decoded: " +
+    throw Error(input_->name() + ": no frame could be decoded: " +
                 (stats_.last_damage.empty() ? reason_of(AVERROR_EOF) : stats_.last_damage));
   }
 }
