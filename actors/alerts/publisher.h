@@ -17,7 +17,7 @@ class Publisher {
   /// Sends new subscribers the last event of their topics. To be called regularly.
   virtual void serve() = 0;
 
-  /// Events that some subscriber did not get since it read too slowly, since the last call.
+  /// How often a subscriber that reads too slowly began to miss events since the last call.
   virtual std::uint64_t take_dropped() = 0;
 };
 

@@ -48,8 +48,8 @@ struct Metrics::Families {
   Family<Gauge>& depth = gauge(r, "vigil_mailbox_depth", "What waits in the actor's bounded queue");
   Family<Counter>& windows = counter(r, "vigil_windows_total", "Windows that became due, by outcome");
   Family<Counter>& alerts = counter(r, "vigil_alerts_total", "Alerts emitted, by topic and severity");
-  Family<Counter>& messages =
-      counter(r, "vigil_messages_dropped_total", "Events that a slow subscriber did not get");
+  Family<Counter>& messages = counter(r, "vigil_messages_dropped_total",
+                                      "Events lost, and times that a slow subscriber began to lose events");
   Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
   Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "Prefill of one batch of windows");
   Histogram& decode =
