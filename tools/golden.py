@@ -218,12 +218,18 @@ def to_levels(pixel_values, mean, std):
 
 def load_model(folder, dtype):
     from transformers import Qwen2_5_VLForConditionalGeneration
-    model, report = Qwen2_5_VLForConditionalGeneration.from_pretrained(
-        folder, dtype=dtype, attn_implementation="eager", local_files_only=True, output_loading_info=True)
-    for problem in ("missing_keys", "mismatched_keys", "unexpected_keys"):
+    try:
+        model, report = Qwen2_5_VLForConditionalGeneration.from_pretrained(
+            folder, dtype=dtype, attn_implementation="eager", local_files_only=True, output_loading_info=True)
+    except RuntimeError as error:
+        if "mismatched_sizes" in str(error):  # transformers prints the names to its own log only
+            raise Unusable("shapes of tensors do not fit config.json (vigil model check names them)") from None
+        raise
+    for problem in ("missing_keys", "unexpected_keys"):
         if report.get(problem):
-            names = sorted(str(key) for key in report[problem])
-            raise Unusable(f"{problem.replace('_', ' ')}: {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
+            names = sorted(key if isinstance(key, str) else " ".join(str(part) for part in key) for key in report[problem])
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise Unusable(f"{problem.removesuffix('_keys')} tensors: {', '.join(names[:3])}{more}")
     return model.eval()
 
 
@@ -404,9 +410,15 @@ def main():
     if not (arguments.folder / "config.json").is_file():
         print(f"golden: {arguments.folder}: no config.json there", file=sys.stderr)
         return 1
+    if not arguments.out.parent.is_dir():
+        print(f"golden: {arguments.out.parent}: no such folder", file=sys.stderr)
+        return 1
     warnings.filterwarnings("ignore")
     try:
         make_golden(arguments.folder, arguments.out, names, arguments.rows, arguments.threads)
+    except Unusable as error:
+        print(f"golden: {arguments.folder}: {error}", file=sys.stderr)
+        return 1
     except ImportError as error:
         print(f"golden: Python package needed: {error}", file=sys.stderr)
         return 1

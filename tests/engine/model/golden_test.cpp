@@ -99,7 +99,7 @@ struct Draft {
   void set(const std::string& name, const std::string& dtype, std::vector<std::int64_t> shape,
            const std::vector<T>& values) {
     std::string bytes(values.size() * sizeof(T), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     tensors[name] = {dtype, std::move(shape), bytes};
   }
 
