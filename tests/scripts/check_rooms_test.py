@@ -16,6 +16,7 @@ GOOD = {
     "actors/camera/camera.h": "#include <caf/all.hpp>\n#include <vector>\n",
     "actors/messages/messages.h": "#include <caf/all.hpp>\n",
     "actors/status/metrics.h": "#include <prometheus/registry.h>\n",
+    "actors/supervisor/supervisor.cpp": '#include "actors/camera/camera.h"\n#include "actors/vision/vision.h"\n',
     "actors/vision/vision.h": '#include "engine/window/answerer.h"\n',
     "cluster/clock.cpp": '#include <zmq.hpp>\n#include "config/settings.h"\n',
     "config/settings.cpp": "#include <yaml-cpp/yaml.h>\n",
@@ -116,6 +117,7 @@ class CheckRooms(unittest.TestCase):
     def test_rejects_another_actors_headers(self):
         self.rejects("actors/vision/v.cpp", '#include "actors/camera/camera.h"\n', 1, "actors/vision -> actors/camera",
                      "actors/messages/")
+        self.rejects("actors/camera/c.cpp", '#include "actors/supervisor/supervisor.h"\n', 1, "actors/camera -> actors/supervisor")
         self.rejects("actors/messages/m.cpp", '#include "actors/camera/camera.h"\n', 1, "actors/messages -> actors/camera")
 
     def test_rejects_unknown_rooms(self):

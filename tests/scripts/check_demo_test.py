@@ -1,0 +1,80 @@
+""".ci/check-demo accepts what a good demo prints, and nothing less."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", ".ci", "check-demo")
+
+GOOD = """
+== Build
+  10 of 10 steps
+
+== Ask about a clip: someone stands at the table, then the room is empty
+$ vigil ask clip.mp4 "Is there a person in the room?"
+Yes
+P(yes) 0.987, 12 frames, 310 prompt tokens, 1 answer tokens
+$ vigil ask clip.mp4 "Is there a person in the room?"
+No
+P(yes) 0.012, 8 frames, 210 prompt tokens, 1 answer tokens
+
+== Watch cameras
+alert/demo/meeting-room/person/ new
+alert/demo/parking-lot/car/ new
+
+== Metrics of the running service
+vigil_frames_captured_total{camera="table"} 12
+
+== Stop
+vigil run stopped cleanly; 2 alerts arrived.
+"""
+
+
+class CheckDemo(unittest.TestCase):
+    def check(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            done = subprocess.run([sys.executable, SCRIPT, file.name], capture_output=True, text=True, check=False)
+            return done.returncode, done.stderr
+
+    def rejects(self, old, new, reason):
+        self.assertIn(old, GOOD)
+        status, errors = self.check(GOOD.replace(old, new))
+        self.assertEqual(status, 1)
+        self.assertIn(reason, errors)
+
+    def test_accepts_a_good_demo(self):
+        self.assertEqual(self.check(GOOD), (0, ""))
+
+    def test_rejects_an_empty_demo(self):
+        self.assertEqual(self.check("")[0], 1)
+
+    def test_rejects_wrong_or_missing_answers(self):
+        self.rejects("\nYes\n", "\nNo\n", "expected the answers")
+        self.rejects("\nNo\n", "\n", "expected the answers")
+        self.rejects("P(yes) 0.987, ", "", "expected the answers")
+        self.rejects("0.987", "0.412", "do not fit")
+        self.rejects("0.012", "0.512", "do not fit")
+
+    def test_rejects_missing_alerts(self):
+        self.rejects("alert/demo/meeting-room/person/ new\n", "", "'person' from the camera 'meeting-room'")
+        self.rejects("alert/demo/parking-lot/car/ new\n", "", "'car' from the camera 'parking-lot'")
+
+    def test_rejects_false_alerts(self):
+        alert = "alert/demo/parking-lot/car/ new\n"
+        self.rejects(alert, alert + "alert/demo/parking-lot/person/ new\n", "false alert")
+        self.rejects(alert, alert + "alert/demo/meeting-room/car/ new\n", "false alert")
+        self.rejects(alert, alert + "alert/demo/table/car/ new\n", "false alert")
+
+    def test_rejects_missing_metrics(self):
+        self.rejects('vigil_frames_captured_total{camera="table"} 12\n', "", "no metrics")
+
+    def test_rejects_a_service_that_did_not_stop(self):
+        self.rejects("stopped cleanly", "was killed", "did not stop")
+
+
+if __name__ == "__main__":
+    unittest.main()
