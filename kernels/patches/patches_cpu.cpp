@@ -42,8 +42,17 @@ void cut_squares(std::span<const std::uint8_t* const> frames, const Layout& layo
 template <typename T>
 void cut(const Stream& stream, std::span<const std::uint8_t* const> frames, const Layout& layout,
          std::int64_t square_rows, const TableOf<T>& table, Matrix out) {
-  parallel_for(stream, square_rows,
-               [&](std::int64_t square_row) { cut_squares<T>(frames, layout, square_row, table, out); });
+  const auto one_row = [&](std::int64_t square_row) {
+    cut_squares<T>(frames, layout, square_row, table, out);
+  };
+  // One core writes 2 values a nanosecond: below a millisecond or two, waking others costs more than
+  // they give.
+  constexpr std::int64_t kWorthThreads = std::int64_t{1} << 22U;
+  if (out.rows * out.cols >= kWorthThreads) {
+    parallel_for(stream, square_rows, one_row);
+  } else {
+    for (std::int64_t square_row = 0; square_row < square_rows; ++square_row) one_row(square_row);
+  }
 }
 
 }  // namespace

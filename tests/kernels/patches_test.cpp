@@ -14,8 +14,8 @@ struct Shape {
   int height, width, patch_size, merge_size, frames;
 };
 
-constexpr Shape kShapes[] = {
-    {28, 28, 14, 2, 2}, {84, 56, 14, 2, 1}, {36, 72, 12, 3, 2}, {5, 10, 5, 1, 3}, {2, 2, 1, 2, 2}};
+constexpr Shape kShapes[] = {{28, 28, 14, 2, 2}, {84, 56, 14, 2, 1}, {36, 72, 12, 3, 2},
+                             {5, 10, 5, 1, 3},   {2, 2, 1, 2, 2},    {700, 1036, 14, 2, 2}};
 
 LevelTable table() {
   LevelTable levels{};
