@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 
 #include "kernels/device/stream.h"
 
@@ -17,7 +18,8 @@
 
 namespace vigil::kernels {
 
-/// Calls `body(i)` for i in [0, count), on up to `stream.threads()` threads, in no particular order.
+/// Calls `body(i)` for i in [0, count), on up to `stream.threads()` threads, in no particular order. What a
+/// body throws ends that body only; one of the exceptions is thrown again when all are done.
 template <typename Body>
 void parallel_for(const Stream& stream, std::int64_t count, const Body& body) {
 #if defined(__SANITIZE_THREAD__)
@@ -25,9 +27,19 @@ void parallel_for(const Stream& stream, std::int64_t count, const Body& body) {
   for (std::int64_t i = 0; i < count; ++i) body(i);
   (void)stream;
 #else
+  // An exception that leaves a parallel region would end the process.
+  std::exception_ptr failure;
 #pragma omp parallel for schedule(dynamic, 1) \
     num_threads(stream.threads()) if (count > 1 && stream.threads() > 1)
-  for (std::int64_t i = 0; i < count; ++i) body(i);
+  for (std::int64_t i = 0; i < count; ++i) {
+    try {
+      body(i);
+    } catch (...) {
+#pragma omp critical(vigil_parallel_for)
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 #endif
 }
 

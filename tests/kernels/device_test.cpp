@@ -142,5 +142,17 @@ TEST(ParallelTest, EveryIndexOnceAndBlocksCoverTheRows) {
   }
 }
 
+TEST(ParallelTest, AnExceptionComesOutAndTheOthersAreDone) {
+  for (const int threads : {1, 4}) {
+    std::atomic<int> done{0};
+    const auto body = [&](std::int64_t i) {
+      if (i == 3) throw std::runtime_error("three");
+      ++done;
+    };
+    EXPECT_THROW(parallel_for(Stream::cpu(threads), 10, body), std::runtime_error);
+    EXPECT_EQ(done, 9);
+  }
+}
+
 }  // namespace
 }  // namespace vigil::kernels
