@@ -22,15 +22,12 @@ namespace vigil::kernels {
 /// body throws ends that body only; one of the exceptions is thrown again when all are done.
 template <typename Body>
 void parallel_for(const Stream& stream, std::int64_t count, const Body& body) {
-#if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer does not see libgomp's barriers.
-  for (std::int64_t i = 0; i < count; ++i) body(i);
-  (void)stream;
-#else
   // An exception that leaves a parallel region would end the process.
   std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic, 1) \
-    num_threads(stream.threads()) if (count > 1 && stream.threads() > 1)
+  [[maybe_unused]] const int threads = count > 1 ? stream.threads() : 1;
+#if !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not see libgomp's barriers
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+#endif
   for (std::int64_t i = 0; i < count; ++i) {
     try {
       body(i);
@@ -40,7 +37,6 @@ void parallel_for(const Stream& stream, std::int64_t count, const Body& body) {
     }
   }
   if (failure) std::rethrow_exception(failure);
-#endif
 }
 
 /// Calls `body(begin, end)` for blocks of `grain` rows that cover [0, rows).
