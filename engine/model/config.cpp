@@ -54,6 +54,10 @@ VisionConfig read_vision(const JsonObject& from) {
        from.integers("fullatt_block_indexes", 0, kMostLayers, std::vector<std::int64_t>{7, 15, 23, 31})) {
     vision.fullatt_block_indexes.push_back(static_cast<int>(block));
   }
+  if (const auto rope = from.optional_object("rope_parameters");
+      rope && rope->number("rope_theta", 0, 1e15, 1e4) != 1e4) {
+    rope->fail("rope_theta", "only 10000 is supported");
+  }
   if (vision.in_channels != 3) from.fail("in_channels", "only 3 (RGB) is supported");
   require_divides(from, "hidden_size", vision.hidden_size, "num_heads", vision.num_heads);
   if (vision.head_dim() % 4 != 0) {
