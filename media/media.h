@@ -147,6 +147,10 @@ class VideoReader {
   virtual std::optional<SampledFrame> next() = 0;
 
   virtual const ReadStats& stats() const = 0;
+
+  /// Motion of the frames decoded after the last sample, which no sample carries. Complete once `next` gave
+  /// nothing.
+  virtual const std::vector<FrameMotion>& rest() const = 0;
 };
 
 }  // namespace vigil::media

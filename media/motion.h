@@ -34,7 +34,7 @@ struct FrameMotion {
   /// Intra frames have no vectors: everything in them may be new.
   bool intra = false;
   FrameType type = FrameType::unknown;
-  /// Decoding can start here (an IDR frame, not any I frame).
+  /// Decoding can start here; not any I frame is such.
   bool key = false;
   /// Size of this frame, in pixels; differs from the field's if the source's size changed since the previous
   /// sample.

@@ -67,6 +67,7 @@ class Reader final : public VideoReader {
   const SourceInfo& info() const override { return info_; }
   std::optional<SampledFrame> next() override;
   const ReadStats& stats() const override { return stats_; }
+  const std::vector<FrameMotion>& rest() const override { return motion_; }
 
  private:
   /// A decoded frame with its motion; its time is known once the timeline is certain of it.

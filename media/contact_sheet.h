@@ -1,0 +1,52 @@
+// One picture of a whole video: frames in a grid, and over them how they moved.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "media/media.h"
+#include "media/motion_grid.h"
+
+namespace vigil::media {
+
+/// Collects samples and draws them. Over each picture lies the motion of all frames since the one before:
+/// blocks coloured by the longest vector (blue: a quarter pixel a frame, green, yellow, red: 16 and more),
+/// lines from where content came from to a dot where it went (the mean of a frame, drawn four times as long).
+/// In the corner: time and frame type.
+class ContactSheet {
+ public:
+  /// Holds at most `capacity` tiles: when more come, every other one is dropped (and its motion given to the
+  /// next), and so is every other one that comes after.
+  explicit ContactSheet(std::size_t capacity = 24, int columns = 4, int tile_width = 384);
+
+  /// The size that samples have to have.
+  Size tile_size(Size source) const;
+
+  void add(const SampledFrame& sample);
+
+  std::size_t tiles() const { return tiles_.size(); }
+
+  /// Empty size if nothing was added.
+  Image draw() const;
+
+ private:
+  struct Tile {
+    SampledFrame sample;
+    MotionGrid motion;
+  };
+
+  void thin_out();
+
+  std::size_t capacity_;
+  int columns_;
+  int tile_width_;
+  std::vector<Tile> tiles_;
+  /// Of all samples, every so many-th is kept.
+  std::uint64_t stride_ = 1;
+  std::uint64_t seen_ = 0;
+  /// Motion of samples that were not kept, for the next that is.
+  std::vector<MotionGrid> passed_over_;
+};
+
+}  // namespace vigil::media
