@@ -34,6 +34,13 @@ WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
   }
   next_ = std::max(next_, static_cast<std::int64_t>(std::floor((seconds + kMoment) / stride_)) + 1);
 
+  // A window shows pictures of one size: after a change, it begins anew.
+  const auto& tokens = *patch->tokens;
+  if (!patches_.empty() && (patches_.back()->tokens->grid_height != tokens.grid_height ||
+                            patches_.back()->tokens->grid_width != tokens.grid_width)) {
+    patches_.clear();
+    fresh_ = 0;
+  }
   const double end = end_of(*patch);
   patches_.push_back(std::move(patch));
   ++fresh_;

@@ -7,6 +7,8 @@
 namespace vigil::actors {
 namespace {
 
+constexpr std::chrono::seconds kOpenTimeout{10};
+
 double seconds_between(config::Clock::TimePoint from, config::Clock::TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -72,11 +74,19 @@ CameraStep Camera::connect() {
   read_options.fps = options_.camera->stream.fps;
   read_options.threads = options_.camera->stream.threads;
   read_options.size = options_.shape.size;
+  // Nothing looks at motion before patches are pruned by it.
+  read_options.motion = false;
+  read_options.stop = pulse_.cancelled();
+  if (!options_.camera->is_file()) {
+    read_options.open_timeout = kOpenTimeout;
+    // Long after it is seen as stalled, the connection is given up, and made again from scratch.
+    read_options.read_timeout = 3 * options_.camera->stream.stall_after;
+  }
   try {
     const Awaiting awaiting(pulse_, clock_);
     reader_ = open_(options_.camera->url().value, read_options);
   } catch (const media::Error& error) {
-    return fail(error.what());
+    return lose(error);
   }
   reported_damage_ = 0;
   delivered_ = false;
@@ -110,7 +120,7 @@ CameraStep Camera::read() {
     const Awaiting awaiting(pulse_, clock_);
     frame = reader_->next();
   } catch (const media::Error& error) {
-    return fail(error.what());
+    return lose(error);
   }
   const std::uint64_t damage = reader_->stats().damaged_packets;
   if (damage > reported_damage_) {
@@ -189,6 +199,12 @@ CameraStep Camera::end_of_source() {
   CameraStep step;
   if (patch_) step.patch = take_patch();
   return step;
+}
+
+CameraStep Camera::lose(const media::Error& error) {
+  if (error.kind() != media::Error::Kind::cancelled) return fail(error.what());
+  stopping_ = true;
+  return {};
 }
 
 CameraStep Camera::fail(const std::string& reason) {

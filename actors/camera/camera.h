@@ -90,6 +90,7 @@ class Camera {
   CameraStep read();
   CameraStep accept(media::SampledFrame frame);
   CameraStep end_of_source();
+  CameraStep lose(const media::Error& error);
   CameraStep fail(const std::string& reason);
   CameraStep finish();
   void close();

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
 #include "actors/camera/camera.h"

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <stop_token>
 
 #include "config/clock.h"
 
@@ -35,7 +36,12 @@ class Pulse {
   double position() const { return position_.load(); }
   TimePoint position_at() const { return TimePoint(TimePoint::duration(position_at_.load())); }
 
+  /// Ends the waiting for the source, now and for ever.
+  void cancel() { stop_.request_stop(); }
+  std::stop_token cancelled() const { return stop_.get_token(); }
+
  private:
+  std::stop_source stop_;
   std::atomic<TimePoint::rep> awaiting_since_{0};
   std::atomic<double> position_{-1};
   std::atomic<TimePoint::rep> position_at_{0};

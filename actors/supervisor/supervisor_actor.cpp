@@ -118,7 +118,10 @@ void supervisor_state::tick() {
 void supervisor_state::stop() {
   if (fleet->stopping()) return;
   fleet->stop();
-  for (const auto& [camera, handle] : handles) self->send(handle, stop_atom_v);
+  for (const auto& [camera, handle] : handles) {
+    fleet->pulse(camera)->cancel();
+    self->send(handle, stop_atom_v);
+  }
   end_orphans();
   self->delayed_send(self, deps->grace / 2, force_atom_v);
   self->delayed_send(self, deps->grace, giveup_atom_v);

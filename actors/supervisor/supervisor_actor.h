@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 #include <spdlog/logger.h>
 

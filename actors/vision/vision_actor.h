@@ -7,6 +7,7 @@
 #include <string>
 
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
 #include "actors/messages/messages.h"

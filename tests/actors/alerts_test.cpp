@@ -8,6 +8,7 @@
 #include "actors/alerts/alert_desk.h"
 #include "actors/alerts/alert_policy.h"
 #include "actors/alerts/event.h"
+#include "actors/alerts/event_text.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {
@@ -199,6 +200,32 @@ TEST(Event, TimesAreWrittenAsRfc3339) {
   EXPECT_EQ(rfc3339(kStart + 999ms), "2026-08-01T10:00:00.999Z");
   EXPECT_EQ(rfc3339(config::Clock::WallTime(std::chrono::seconds(951782399))), "2000-02-28T23:59:59.000Z");
   EXPECT_EQ(rfc3339(config::Clock::WallTime(std::chrono::seconds(951782400))), "2000-02-29T00:00:00.000Z");
+}
+
+TEST(EventText, IsALineForPeople) {
+  auto owner = camera("gate-7");
+  Emission emission;
+  emission.score = 0.912;
+  const std::string body =
+      alert_event(*window_of(owner, 12, {1}), 0, emission, {"m"}, 1, config::Clock::TimePoint(1h));
+  EXPECT_EQ(
+      event_text(body),
+      "2026-08-01 10:00:12  gate-7          person        new     0.91  Is there a person in the room?");
+  EXPECT_EQ(event_text(status_event(*owner, CameraState::down, "no route", 3, kStart)),
+            "2026-08-01 10:00:00  gate-7          down  no route");
+}
+
+TEST(EventText, TakesWhateverComesOverTheWire) {
+  for (const char* text :
+       {"", "{", "[]", "3", "null", "{}", R"({"data": 3})", R"({"data": {}})", R"({"type": 7, "data": {}})",
+        R"({"type": "com.example.other", "data": {"camera": "x"}})"}) {
+    EXPECT_EQ(event_text(text), std::nullopt) << text;
+  }
+  const auto line = event_text(
+      R"({"type": "dev.vigil.alert.v1", "time": 7, "data": {"camera": "\u001b[2J\n", "score": "high", "phase": ["x"], "title": null}})");
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(*line, HasSubstr("?[2J?"));
+  EXPECT_EQ(line->find('\x1b'), std::string::npos);
 }
 
 class AlertDeskTest : public ::testing::Test {

@@ -288,6 +288,26 @@ TEST_F(CameraTest, ItsPulseTellsThatItWaitsForTheSource) {
   EXPECT_EQ(pulse_.awaiting_since(), std::nullopt);
 }
 
+TEST_F(CameraTest, ACancelledSourceIsNoLostOne) {
+  settings_ = camera("gate", config::Pace::realtime, "rtsp://10.0.0.1/live");
+  media::ReadOptions seen;
+  Camera gate(
+      {settings_, {2, {}}, false, 0, 7},
+      [&](const std::string& url, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+        seen = options;
+        pulse_.cancel();
+        throw media::Error(url + ": cancelled", media::Error::Kind::cancelled);
+      },
+      clock_, pulse_, recorder_);
+  EXPECT_EQ(run(gate).next, Next::finished);
+  EXPECT_TRUE(seen.stop.stop_requested());
+  EXPECT_GT(seen.open_timeout, 0s);
+  EXPECT_GT(seen.read_timeout, settings_->stream.stall_after)
+      << "a stalled source is seen before it is given up";
+  EXPECT_EQ(recorder_.states.back(), "down: stopped");
+  EXPECT_EQ(recorder_.reconnects, 0);
+}
+
 TEST(Backoff, IsBoundedAndJittered) {
   Backoff one({1s, 30s}, 1);
   Backoff other({1s, 30s}, 2);

@@ -195,6 +195,17 @@ TEST(WindowAssembler, AGapClosesWhatWasBegunAndSkipsEmptyStrides) {
   EXPECT_THAT(all_windows(assembler, a, {22, 23}), ElementsAre("20-24:3"));
 }
 
+TEST(WindowAssembler, AWindowShowsPicturesOfOneSize) {
+  const CameraPtr a = camera("a");
+  WindowAssembler assembler(a);
+  all_windows(assembler, a, {0, 1, 2});
+  auto wider = std::make_shared<VisualPatch>(*visual_patch(a, 3));
+  auto tokens = std::make_shared<model::VisualTokens>(*wider->tokens);
+  tokens->grid_width = 2;
+  wider->tokens = tokens;
+  EXPECT_THAT(shown(assembler.push(wider).due), ElementsAre("0-4:1"));
+}
+
 TEST(WindowAssembler, PatchesThatStraddleTheStride) {
   const CameraPtr a = camera("a");
   WindowAssembler assembler(a);

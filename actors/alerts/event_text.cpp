@@ -1,0 +1,54 @@
+#include "actors/alerts/event_text.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace vigil::actors {
+namespace {
+
+using nlohmann::json;
+
+std::string text_at(const json& object, const char* key) {
+  const auto entry = object.find(key);
+  if (entry == object.end() || !entry->is_string()) return "";
+  std::string text = entry->get<std::string>();
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }, '?');
+  return text;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> event_text(const std::string& body) {
+  const json event = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!event.is_object() || !event.contains("data") || !event.at("data").is_object()) return std::nullopt;
+  const json& data = event.at("data");
+  const std::string type = text_at(event, "type");
+  // "2026-08-01T10:00:12.480Z", without the punctuation.
+  std::string time = text_at(event, "time");
+  if (time.size() == 24) time = time.substr(0, 10) + ' ' + time.substr(11, 8);
+  std::string line = padded(time, 19) + "  " + padded(text_at(data, "camera"), 14) + "  ";
+  if (type == "dev.vigil.status.v1") {
+    line += text_at(data, "state");
+    const std::string reason = text_at(data, "reason");
+    return reason.empty() ? line : line + "  " + reason;
+  }
+  if (type != "dev.vigil.alert.v1") return std::nullopt;
+  char score[16] = "    ";
+  if (data.contains("score") && data.at("score").is_number()) {
+    std::snprintf(score, sizeof score, "%4.2f", std::clamp(data.at("score").get<double>(), -9.0, 9.0));
+  }
+  line += padded(text_at(data, "rule"), 12) + "  " + padded(text_at(data, "phase"), 6) + "  " + score + "  " +
+          text_at(data, "title");
+  const std::string description = text_at(data, "description");
+  return description.empty() ? line : line + "  " + description;
+}
+
+}  // namespace vigil::actors

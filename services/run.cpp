@@ -1,0 +1,182 @@
+// vigil run: the cameras of a configuration, watched until they end or a signal comes.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include <CLI/CLI.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <prometheus/exposer.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "actors/supervisor/supervisor_actor.h"
+#include "cluster/clock.h"
+#include "cluster/system.h"
+#include "config/fields.h"
+#include "config/load.h"
+#include "engine/window/engine.h"
+#include "services/command.h"
+#include "services/signals.h"
+#include "services/topic_publisher.h"
+
+namespace vigil::services {
+namespace {
+
+struct RunArguments {
+  std::string config;
+  std::string model;
+  std::string pace;
+  bool once = false;
+};
+
+std::shared_ptr<spdlog::logger> make_logger(const config::LogSettings& settings) {
+  auto logger = std::make_shared<spdlog::logger>("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_level(spdlog::level::from_str(std::string(config::name_of(settings.level))));
+  logger->flush_on(spdlog::level::info);
+  logger->set_pattern(settings.format == config::LogFormat::json
+                          ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","thread":%t,"message":"%v"})"
+                          : "%Y-%m-%d %H:%M:%S.%e %l %v",
+                      spdlog::pattern_time_type::utc);
+  return logger;
+}
+
+std::vector<actors::CameraPtr> cameras_of(const config::Settings& settings) {
+  std::vector<actors::CameraPtr> cameras;
+  for (const config::CameraSettings& camera : settings.cameras) {
+    if (camera.enabled) cameras.push_back(std::make_shared<const config::CameraSettings>(camera));
+  }
+  return cameras;
+}
+
+std::unique_ptr<prometheus::Exposer> serve_metrics(const std::string& listen,
+                                                   const actors::Metrics& metrics) {
+  if (listen.empty()) return nullptr;
+  try {
+    auto exposer = std::make_unique<prometheus::Exposer>(listen, 1);
+    exposer->RegisterCollectable(metrics.registry());
+    return exposer;
+  } catch (const std::exception&) {
+    // The server's own words do not tell more.
+    throw std::runtime_error("cannot serve metrics on " + listen +
+                             ": the address is in use or not this machine's");
+  }
+}
+
+int run(const RunArguments& arguments) {
+  config::Settings settings;
+  try {
+    settings = config::load(arguments.config);
+  } catch (const config::ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kFailed;
+  }
+  if (!arguments.model.empty()) settings.model = arguments.model;
+  for (config::CameraSettings& camera : settings.cameras) {
+    if (arguments.pace == "fast") camera.stream.pace = config::Pace::fast;
+    if (arguments.pace == "realtime") camera.stream.pace = config::Pace::realtime;
+  }
+
+  // Before any thread is started, since threads inherit what is blocked. The first signal may come while the
+  // model is still loading.
+  std::atomic<int> signals{0};
+  std::mutex mutex;
+  std::function<void()> drain = [] { std::_Exit(kDone); };
+  const Signals handler([&](int count) {
+    if (count > 1) std::_Exit(kFailed);
+    const std::lock_guard lock(mutex);
+    drain();
+  });
+
+  const cluster::SystemClock clock;
+  const auto logger = make_logger(settings.log);
+  actors::Metrics metrics;
+  const auto exposer = serve_metrics(settings.metrics.listen, metrics);
+  const auto outbox = actors::open_rocksdb_outbox(settings.alerts.outbox);
+  TopicPublisher publisher({settings.alerts.bind, settings.alerts.high_water_mark});
+  const window::Engine engine = window::make_engine(settings.model);
+  for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
+
+  cluster::SystemConfig system_config;
+  system_config.add_message_types<caf::id_block::vigil>();
+  caf::actor_system system(system_config);
+  const std::vector<actors::CameraPtr> cameras = cameras_of(settings);
+  const actors::supervisor_actor supervisor =
+      system.spawn(actors::supervisor, actors::PipelineDeps{.cameras = cameras,
+                                                            .once = arguments.once,
+                                                            .grace = settings.shutdown_grace,
+                                                            .retention = settings.alerts.retention,
+                                                            .model_id = engine.model_id,
+                                                            .open = media::VideoReader::open,
+                                                            .encoder = *engine.encoder,
+                                                            .answerer = *engine.answerer,
+                                                            .outbox = *outbox,
+                                                            .publisher = publisher,
+                                                            .metrics = metrics,
+                                                            .clock = clock,
+                                                            .logger = *logger,
+                                                            .seed = std::random_device{}(),
+                                                            .threads = actors::Threads::own});
+  {
+    const std::lock_guard lock(mutex);
+    drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };
+  }
+  std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint();
+  if (exposer) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
+  std::cerr << '\n';
+
+  actors::DrainReport report;
+  caf::scoped_actor self{system};
+  // It ends when the cameras do, or by a signal: neither has a time, and the supervisor bounds the drain
+  // itself.
+  self->request(supervisor, caf::infinite, actors::wait_atom_v)
+      .receive([&](const actors::DrainReport& outcome) { report = outcome; },
+               [&](const caf::error& error) {
+                 report.failures.push_back("the supervisor failed: " + system.render(error));
+               });
+  for (const std::string& failure : report.failures) std::cerr << "vigil: " << failure << '\n';
+  if (!report.complete) {
+    std::cerr
+        << "vigil: not everything under way was finished; every alert that was found is in the outbox\n";
+    // A source or a computation that does not come to an end must not keep the process.
+    logger->flush();
+    std::cerr.flush();
+    std::_Exit(kFailed);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    drain = [] {};
+  }
+  return report.failures.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_run(CLI::App& root, Invocation& chosen) {
+  auto* command = root.add_subcommand("run", "Watch cameras and publish alerts");
+  auto arguments = std::make_shared<RunArguments>();
+  command
+      ->add_option("--config", arguments->config,
+                   "the configuration (config/demo.yaml is an annotated example)")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--model", arguments->model, "the model's folder, instead of the configuration's")
+      ->type_name("DIR");
+  command->add_option("--pace", arguments->pace, "play all files so, instead of as configured")
+      ->check(CLI::IsMember({"realtime", "fast"}));
+  command->add_flag("--once", arguments->once, "play every file once, finish what is under way, and exit");
+  command->footer(
+      "The first SIGTERM or SIGINT finishes what is under way within the configuration's grace period; the "
+      "second ends at once.\n"
+      "Example: vigil run --config config/demo.yaml, and in another terminal: vigil watch");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace vigil::services

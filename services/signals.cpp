@@ -1,0 +1,44 @@
+#include "services/signals.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace vigil::services {
+
+Signals::Signals(std::function<void(int count)> on_signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC);
+  wake_ = eventfd(0, EFD_CLOEXEC);
+  if (signals_ < 0 || wake_ < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
+  thread_ = std::thread([this, on_signal = std::move(on_signal)] {
+    pollfd wanted[] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
+    for (int count = 0;;) {
+      if (poll(wanted, 2, -1) < 0) continue;
+      if ((wanted[1].revents & POLLIN) != 0) return;
+      signalfd_siginfo info{};
+      if (read(signals_, &info, sizeof info) == sizeof info) on_signal(++count);
+    }
+  });
+}
+
+Signals::~Signals() {
+  const std::uint64_t one = 1;
+  if (write(wake_, &one, sizeof one) == sizeof one) thread_.join();
+  close(signals_);
+  close(wake_);
+}
+
+}  // namespace vigil::services
