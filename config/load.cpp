@@ -97,9 +97,10 @@ class SectionReader {
     for (const auto& [key, entry] : entries_) {
       if (known_.contains(key)) continue;
       std::string message = at(key) + ": unknown key";
-      const auto nearest = std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
-        return edit_distance(a, key) < edit_distance(b, key);
-      });
+      const auto nearest =
+          std::min_element(known_.begin(), known_.end(), [&key = key](const auto& a, const auto& b) {
+            return edit_distance(a, key) < edit_distance(b, key);
+          });
       if (nearest != known_.end() &&
           edit_distance(*nearest, key) <= std::max<std::size_t>(2, key.size() / 3)) {
         message += "; did you mean `" + *nearest + "`?";
