@@ -115,9 +115,12 @@ class Check {
     const Preprocessor video(config.video, report_.config->vision);
     const double patches =
         std::ceil(report_.window_seconds * report_.frames_per_second / video.frames_per_patch());
-    for (const PictureSize source : kSources) {
+    // A model with a frame size of its own takes every picture at the same cost.
+    std::vector<PictureSize> sources(kSources.begin(), kSources.end());
+    if (config.video.frame_size) sources = {*config.video.frame_size};
+    for (const PictureSize source : sources) {
       try {
-        const PictureSize frame = video.frame_size(source);
+        const PictureSize frame = video.decoded_size(source);
         const std::int64_t tokens = video.tokens(frame);
         report_.windows.push_back({source, frame, tokens, tokens * static_cast<std::int64_t>(patches)});
       } catch (const std::invalid_argument& error) {
