@@ -144,15 +144,17 @@ void BytePairEncoder::read_merges(const JsonObject& model) {
     } else {
       model.fail("merges", "number " + std::to_string(rank) + " is not a pair of tokens");
     }
-    std::string both = left + right;
-    for (const std::string* token : {&left, &right, &both}) {
-      if (find(*token) < 0) {
-        model.fail("merges", "number " + std::to_string(rank) + " needs the token " + in_quotes(*token) +
+    const auto id_of = [&](const std::string& token) {
+      const std::int32_t id = find(token);
+      if (id < 0) {
+        model.fail("merges", "number " + std::to_string(rank) + " needs the token " + in_quotes(token) +
                                  ", which the vocabulary lacks");
       }
-    }
+      return id;
+    };
+    const std::uint64_t pair = pair_of(id_of(left), id_of(right));
     // A pair that is listed twice has its last rank, as in the tokenizers library.
-    merges_.insert_or_assign(pair_of(find(left), find(right)), Merge{rank, find(both)});
+    merges_.insert_or_assign(pair, Merge{rank, id_of(left + right)});
     ++rank;
   }
 }

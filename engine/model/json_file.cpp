@@ -21,6 +21,28 @@ std::string reason_of(const Json::exception& error) {
   return line.substr(1, line.size() - 2);
 }
 
+/// How many brackets are open at most. Exact for JSON; for other text an answer that costs no more than
+/// reading it.
+int nesting(std::string_view text) {
+  int open = 0;
+  int most = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      most = std::max(most, ++open);
+    } else if (c == ']' || c == '}') {
+      --open;
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 std::string in_quotes(std::string_view name) {
@@ -68,33 +90,23 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t max_by
 }
 
 Json parse_json(std::string_view text, const std::string& name, JsonLimits limits) {
+  if (nesting(text) > limits.depth) {
+    throw ModelError(name + ": nested deeper than " + std::to_string(limits.depth) + " levels");
+  }
   std::vector<std::set<std::string>> keys;
-  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        if (depth >= limits.depth) {
-          throw ModelError(name + ": nested deeper than " + std::to_string(limits.depth) + " levels");
-        }
-        if (limits.unique_keys) keys.emplace_back();
-        break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        if (limits.unique_keys) keys.pop_back();
-        break;
-      case Json::parse_event_t::key:
-        if (limits.unique_keys && !keys.back().insert(parsed.get_ref<const std::string&>()).second) {
-          throw ModelError(name + ": the key " + in_quotes(parsed.get_ref<const std::string&>()) +
-                           " occurs twice");
-        }
-        break;
-      case Json::parse_event_t::value:
-        break;
+  const Json::parser_callback_t refuse_repeated_keys = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !keys.back().insert(parsed.get_ref<const std::string&>()).second) {
+      throw ModelError(name + ": the key " + in_quotes(parsed.get_ref<const std::string&>()) +
+                       " occurs twice");
     }
     return true;
   };
   try {
-    return Json::parse(text.begin(), text.end(), watch);
+    return Json::parse(text.begin(), text.end(),
+                       limits.unique_keys ? refuse_repeated_keys : Json::parser_callback_t{});
   } catch (const Json::exception& error) {
     throw ModelError(name + ": not valid JSON: " + reason_of(error));
   }
