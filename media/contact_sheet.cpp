@@ -17,8 +17,10 @@ constexpr int kGap = 6;
 constexpr int kLegend = 34;
 constexpr Colour kPaper{24, 26, 30};
 constexpr Colour kInk{235, 235, 235};
-/// Vectors of a frame are short; drawn at their own length one would not see them.
-constexpr float kLineGain = 4;
+/// Lines show vectors of a pixel and more, enlarged to be seen, and not so long that they hide each other.
+constexpr float kShortestLine = 1;
+constexpr float kLineGain = 2;
+constexpr float kLongestLine = 56;
 /// Cells a line stands for, in each direction.
 constexpr int kCellsALine = 4;
 
@@ -70,13 +72,17 @@ void draw_motion(Canvas& canvas, const MotionGrid& motion, int left, int top, Si
       if (sum.vectors == 0) continue;
       const float moved_x = sum.moved_x / static_cast<float>(sum.vectors);
       const float moved_y = sum.moved_y / static_cast<float>(sum.vectors);
-      if (std::hypot(moved_x, moved_y) <= kMovingPixels) continue;
+      const float length = std::hypot(moved_x, moved_y);
+      if (length < kShortestLine) continue;
+      const float gain = std::min(kLineGain, kLongestLine / length);
       const float to_x = static_cast<float>(left) +
                          static_cast<float>((column + kCellsALine / 2) * motion.cell_size()) * scale_x;
       const float to_y = static_cast<float>(top) +
                          static_cast<float>((row + kCellsALine / 2) * motion.cell_size()) * scale_y;
-      const float from_x = to_x - moved_x * kLineGain * scale_x;
-      const float from_y = to_y - moved_y * kLineGain * scale_y;
+      const float from_x = std::clamp(to_x - moved_x * gain * scale_x, static_cast<float>(left),
+                                      static_cast<float>(left + tile.width - 2));
+      const float from_y = std::clamp(to_y - moved_y * gain * scale_y, static_cast<float>(top),
+                                      static_cast<float>(top + tile.height - 2));
       canvas.line(from_x + 1, from_y + 1, to_x + 1, to_y + 1, {0, 0, 0});
       canvas.line(from_x, from_y, to_x, to_y, {255, 255, 255});
       canvas.tint(static_cast<int>(to_x) - 1, static_cast<int>(to_y) - 1, 3, 3, {255, 255, 255}, 1);
@@ -133,32 +139,16 @@ Size ContactSheet::tile_size(Size source) const {
 }
 
 void ContactSheet::add(const SampledFrame& sample) {
+  if (seen_++ % stride_ != 0) return;
   MotionGrid motion(sample.source_size);
   for (const FrameMotion& frame : sample.motion->frames) {
     if (frame.width == sample.source_size.width && frame.height == sample.source_size.height)
       motion.add(frame);
   }
-  if (seen_++ % stride_ != 0) {
-    passed_over_.push_back(std::move(motion));
-    for (; passed_over_.size() > 1; passed_over_.pop_back()) passed_over_.front().add(passed_over_.back());
-    return;
-  }
-  for (const MotionGrid& earlier : passed_over_) motion.add(earlier);
-  passed_over_.clear();
   tiles_.push_back({sample, std::move(motion)});
-  if (tiles_.size() > capacity_) thin_out();
-}
-
-void ContactSheet::thin_out() {
+  if (tiles_.size() <= capacity_) return;
   std::vector<Tile> kept;
-  for (std::size_t i = 0; i < tiles_.size(); ++i) {
-    if (i % 2 == 0) {
-      if (i > 0) tiles_[i].motion.add(tiles_[i - 1].motion);
-      kept.push_back(std::move(tiles_[i]));
-    } else if (i + 1 == tiles_.size()) {
-      passed_over_.push_back(std::move(tiles_[i].motion));
-    }
-  }
+  for (std::size_t i = 0; i < tiles_.size(); i += 2) kept.push_back(std::move(tiles_[i]));
   tiles_ = std::move(kept);
   stride_ *= 2;
 }

@@ -10,10 +10,10 @@
 
 namespace vigil::media {
 
-/// Collects samples and draws them. Over each picture lies the motion of all frames since the one before:
-/// blocks coloured by the longest vector (blue: a quarter pixel a frame, green, yellow, red: 16 and more),
-/// lines from where content came from to a dot where it went (the mean of a frame, drawn four times as long).
-/// In the corner: time and frame type.
+/// Collects samples and draws them. Over each picture lies its own motion field, that is, of all frames since
+/// the sample before: blocks coloured by the longest vector (blue: a quarter pixel, green, yellow, red: 16
+/// and more), and lines from where content came from to a dot where it is (the mean of the vectors, twice as
+/// long). In the corner: time and type.
 class ContactSheet {
  public:
   /// Holds at most `capacity` tiles: when more come, every other one is dropped (and its motion given to the
@@ -36,8 +36,6 @@ class ContactSheet {
     MotionGrid motion;
   };
 
-  void thin_out();
-
   std::size_t capacity_;
   int columns_;
   int tile_width_;
@@ -45,8 +43,6 @@ class ContactSheet {
   /// Of all samples, every so many-th is kept.
   std::uint64_t stride_ = 1;
   std::uint64_t seen_ = 0;
-  /// Motion of samples that were not kept, for the next that is.
-  std::vector<MotionGrid> passed_over_;
 };
 
 }  // namespace vigil::media

@@ -11,7 +11,6 @@ namespace vigil::media {
 namespace {
 
 constexpr double kStep = 0.25;
-constexpr double kUsualSheetRate = 4.0;
 /// Longest first_gop; cameras may send one key frame a minute.
 constexpr std::size_t kLongestPattern = 600;
 
@@ -122,8 +121,7 @@ InspectReport inspect(const std::string& url, const InspectOptions& options, Con
   ReadOptions read;
   read.threads = options.threads;
   read.pixels = sheet != nullptr;
-  // The sheet thins out what it gets too much of, so the rate need not know the source's length.
-  read.fps = options.sheet_fps > 0 ? options.sheet_fps : kUsualSheetRate;
+  read.fps = options.sheet_fps;
   if (sheet != nullptr) read.size = [sheet](Size size) { return sheet->tile_size(size); };
   const auto reader = VideoReader::open(url, read);
   Inspector inspector;

@@ -88,8 +88,8 @@ class Inspector {
 
 struct InspectOptions {
   int threads = 1;
-  /// Pictures a second for the contact sheet, as far as they fit; 0: evenly spread over the source.
-  double sheet_fps = 0;
+  /// Samples a second for the contact sheet, which keeps as many as fit.
+  double sheet_fps = 4;
 };
 
 /// Reads the whole source. `sheet` may be null; then no picture is made. Throws `Error`.

@@ -36,16 +36,6 @@ void MotionGrid::add(const FrameMotion& motion) {
   }
 }
 
-void MotionGrid::add(const MotionGrid& other) {
-  if (other.frame_ != frame_ || other.cell_ != cell_) return;
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    cells_[i].longest = std::max(cells_[i].longest, other.cells_[i].longest);
-    cells_[i].moved_x += other.cells_[i].moved_x;
-    cells_[i].moved_y += other.cells_[i].moved_y;
-    cells_[i].vectors += other.cells_[i].vectors;
-  }
-}
-
 double MotionGrid::moving_share() const {
   if (cells_.empty()) return 0;
   const auto moving =

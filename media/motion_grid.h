@@ -30,8 +30,6 @@ class MotionGrid {
   explicit MotionGrid(Size frame, int cell = 8);
 
   void add(const FrameMotion& motion);
-  /// Adds the motion of a grid of the same shape; a grid of another shape (the size changed) is ignored.
-  void add(const MotionGrid& other);
 
   int columns() const { return columns_; }
   int rows() const { return rows_; }

@@ -49,10 +49,10 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
                                           "which the content moved (4 times as long)");
   command
       .add_option("--fps", arguments->options.sheet_fps,
-                  "Pictures a second on the sheet, thinned out evenly when more than 24; left out, they "
-                  "spread over the "
-                  "whole video")
+                  "Samples a second for the sheet; a field covers the time since the sample before. More "
+                  "than 24 samples are thinned out evenly")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str()
       ->needs(sheet);
   command.add_option("--threads", arguments->options.threads, "Threads of the decoder")
       ->check(CLI::Range(1, 16))

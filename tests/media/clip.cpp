@@ -72,6 +72,7 @@ Scratch::~Scratch() {
 }
 
 void write_clip(const std::string& path, const Clip& clip) {
+  av_log_set_level(AV_LOG_ERROR);  // x264 tells a lot
   const AVCodec* codec = avcodec_find_encoder_by_name(clip.codec.c_str());
   if (codec == nullptr) throw std::runtime_error("no encoder " + clip.codec);
   AVFormatContext* raw = nullptr;

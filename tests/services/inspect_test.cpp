@@ -1,0 +1,81 @@
+// The command line of `vigil inspect`.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "services/command.h"
+#include "tests/media/clip.h"
+
+namespace vigil::services {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+};
+
+// As `main` does it: parse, then run what was chosen. Parse errors come as CLI::ParseError.
+Outcome vigil_inspect(std::vector<std::string> arguments) {
+  CLI::App root;
+  root.require_subcommand(1);
+  Invocation chosen;
+  add_inspect(root, chosen);
+  // CLI11 takes them from the back.
+  std::reverse(arguments.begin(), arguments.end());
+  arguments.push_back("inspect");
+  root.parse(arguments);
+  testing::internal::CaptureStdout();
+  try {
+    const int code = chosen();
+    return {code, testing::internal::GetCapturedStdout()};
+  } catch (...) {
+    testing::internal::GetCapturedStdout();
+    throw;
+  }
+}
+
+class Inspect : public testing::Test {
+ protected:
+  void SetUp() override { media::write_clip(video_, {}); }
+
+  media::Scratch scratch_;
+  std::string video_ = scratch_ / "clip.mp4";
+};
+
+TEST_F(Inspect, PrintsTextOrJson) {
+  const Outcome text = vigil_inspect({video_});
+  EXPECT_EQ(text.code, kDone);
+  EXPECT_THAT(text.out, testing::StartsWith(video_ + "\n  container"));
+  const Outcome json = vigil_inspect({video_, "--output", "json"});
+  EXPECT_EQ(json.code, kDone);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["frames"], 50);
+}
+
+TEST_F(Inspect, WritesASheetWhenAsked) {
+  const Outcome outcome = vigil_inspect({video_, "--sheet", scratch_ / "sheet.png", "--fps", "2"});
+  EXPECT_EQ(outcome.code, kDone);
+  EXPECT_THAT(media::read_bytes(scratch_ / "sheet.png"), testing::StartsWith("\x89PNG"));
+}
+
+TEST_F(Inspect, FailsWithTheFilesName) {
+  try {
+    vigil_inspect({scratch_ / "missing.mp4"});
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_EQ(std::string(error.what()), scratch_ / "missing.mp4: No such file or directory");
+  }
+}
+
+TEST_F(Inspect, RefusesWrongUsage) {
+  EXPECT_THROW(vigil_inspect({}), CLI::ParseError);
+  EXPECT_THROW(vigil_inspect({video_, "--output", "xml"}), CLI::ParseError);
+  EXPECT_THROW(vigil_inspect({video_, "--fps", "2"}), CLI::ParseError);
+  EXPECT_THROW(vigil_inspect({video_, "--sheet", "a.png", "--fps", "0"}), CLI::ParseError);
+}
+
+}  // namespace
+}  // namespace vigil::services
