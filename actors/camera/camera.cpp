@@ -64,8 +64,10 @@ CameraStep Camera::step() {
   }
   if (held_ && clock_.now() < held_->due) return {CameraStep::Next::wait, held_->due, nullptr};
   if (lossless_ && !patch_ && credits_ == 0) return {CameraStep::Next::credit, {}, nullptr};
-  if (held_) return accept(std::exchange(held_, std::nullopt)->frame);
-  return read();
+  if (!held_) return read();
+  Held due = *std::exchange(held_, std::nullopt);
+  if (!due.counted) listener_.on_frame();
+  return accept(std::move(due.frame));
 }
 
 CameraStep Camera::connect() {
@@ -128,10 +130,12 @@ CameraStep Camera::read() {
     reported_damage_ = damage;
   }
   if (!frame) return end_of_source();
-  listener_.on_frame();
-  if (!paced_) return accept(std::move(*frame));
+  if (!paced_) {
+    listener_.on_frame();
+    return accept(std::move(*frame));
+  }
   const TimePoint due = offset_due_ + to_duration(frame->seconds);
-  held_ = Held{std::move(*frame), due};
+  held_ = Held{std::move(*frame), due, false};
   return {};
 }
 
@@ -158,7 +162,7 @@ CameraStep Camera::accept(media::SampledFrame frame) {
     patch_->generation = options_.generation;
   } else if (frame.image->size != patch_->frames.front().image->size) {
     // The source changed its size: what was begun at the old one goes out as it is.
-    held_ = Held{std::move(frame), now};
+    held_ = Held{std::move(frame), now, true};
     return {CameraStep::Next::again, {}, take_patch()};
   }
   // Played faster than time, frames are as far apart on the wall as in the stream.

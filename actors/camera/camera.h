@@ -131,6 +131,8 @@ class Camera {
   struct Held {
     media::SampledFrame frame;
     TimePoint due;
+    /// Whether the listener has been told of it.
+    bool counted;
   };
   std::optional<Held> held_;
   /// Begun; its credit is already spent.

@@ -63,7 +63,8 @@ camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> 
   const std::uint32_t generation = options.generation;
   state.camera.emplace(std::move(options), state.deps->open, state.deps->clock, *state.deps->pulse, state);
   self->send(state.vision, join_atom_v, state.settings, generation);
-  self->send(self, step_atom_v);
+  // The first grant starts it: without credit, the first stride would be dropped.
+  state.waits_for_credit = true;
   return {
       [self](grant_atom, std::uint32_t credits) {
         self->state.camera->grant(credits);

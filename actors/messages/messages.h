@@ -158,7 +158,7 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<force_atom>,
     // The grace period is over (to itself).
     caf::reacts_to<giveup_atom>,
-    // Answered when all has ended: of itself, by `stop`, or by failing.
+    // Answered when all has ended, of itself, by `stop`, or by failing; then the supervisor quits.
     caf::replies_to<wait_atom>::with<DrainReport>>;
 
 }  // namespace vigil::actors

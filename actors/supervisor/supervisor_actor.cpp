@@ -149,8 +149,10 @@ void supervisor_state::finish_pipeline() {
 void supervisor_state::answer_waiting() {
   if (!outcome && (!finishing || !stages.empty() || !cameras.empty())) return;
   if (!outcome) outcome = DrainReport{complete, fleet->failures()};
+  if (waiting.empty()) return;
   for (auto& promise : waiting) promise.deliver(*outcome);
   waiting.clear();
+  self->quit();
 }
 
 supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_state> self,
@@ -181,9 +183,9 @@ supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<su
         self->state.answer_waiting();
       },
       [self](wait_atom) -> caf::result<DrainReport> {
-        if (self->state.outcome) return *self->state.outcome;
         auto promise = self->make_response_promise<DrainReport>();
         self->state.waiting.push_back(promise);
+        self->state.answer_waiting();
         return promise;
       },
   };

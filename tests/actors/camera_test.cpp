@@ -135,7 +135,7 @@ TEST_F(CameraTest, AfterADelayAPacedFileCatchesUp) {
   run(gate);
   clock_.advance(2000ms);
   run(gate);
-  EXPECT_EQ(recorder_.frames, 6) << "five are due, one waits";
+  EXPECT_EQ(recorder_.frames, 5) << "the sixth is not due";
   EXPECT_THAT(times(), ElementsAre(0, 1));
 }
 

@@ -1,0 +1,346 @@
+// The shells under the deterministic scheduler: nothing happens but by `run`, and time passes only when it is
+// told to.
+#include <sstream>
+
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include "actors/supervisor/supervisor_actor.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class TestConfig : public caf::actor_system_config {
+ public:
+  TestConfig() {
+    set("scheduler.policy", caf::atom("testing"));
+    add_message_types<caf::id_block::vigil>();
+  }
+};
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  ~PipelineTest() override {
+    caf::anon_send(supervisor_, stop_atom_v);
+    for (int second = 0; second < 20 && !outcome(); ++second) pass(1s);
+    EXPECT_TRUE(outcome_.has_value()) << "the grace period bounds every end";
+  }
+
+  caf::scheduler::test_coordinator& scheduler() {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+  }
+
+  void start(std::vector<CameraPtr> cameras, bool once = true) {
+    supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = std::move(cameras),
+                                                         .once = once,
+                                                         .grace = 10s,
+                                                         .retention = 24h,
+                                                         .model_id = "fake",
+                                                         .open = sources_.factory(),
+                                                         .encoder = encoder_,
+                                                         .answerer = answerer_,
+                                                         .outbox = *outbox_,
+                                                         .publisher = publisher_,
+                                                         .metrics = metrics_,
+                                                         .clock = clock_,
+                                                         .logger = logger_,
+                                                         .seed = 1,
+                                                         .threads = Threads::scheduled});
+    settle();
+  }
+
+  void settle() {
+    while (scheduler().try_run_once()) {
+    }
+  }
+
+  /// Lets both clocks go on, in steps that are short beside every timer.
+  void pass(config::Duration span) {
+    settle();
+    for (config::Duration step(0); step < span; step += 50ms) {
+      clock_.advance(50ms);
+      scheduler().advance_time(50ms);
+      settle();
+    }
+  }
+
+  /// How the run ended, if it did. Asks once, since the supervisor quits when it has answered.
+  std::optional<DrainReport> outcome() {
+    if (!asked_) asked_.emplace(waiter_->request(supervisor_, caf::infinite, wait_atom_v));
+    settle();
+    if (!outcome_ && waiter_->has_next_message()) {
+      asked_->receive([&](const DrainReport& report) { outcome_ = report; },
+                      [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+    }
+    return outcome_;
+  }
+
+  /// "camera/rule phase" or "camera state" of all that was published.
+  std::vector<std::string> told(const std::string& prefix = "") const {
+    std::vector<std::string> result;
+    for (const auto& message : publisher_.messages) {
+      if (!message.topic.starts_with(prefix)) continue;
+      const json data = json::parse(message.body).at("data");
+      result.push_back(data.contains("rule")
+                           ? data.at("camera").get<std::string>() + '/' + data.at("rule").get<std::string>() +
+                                 ' ' + data.at("phase").get<std::string>()
+                           : data.at("camera").get<std::string>() + ' ' +
+                                 data.at("state").get<std::string>());
+    }
+    return result;
+  }
+
+  double metric(const std::string& name) const {
+    std::istringstream lines(metrics_.text());
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t space = line.rfind(' ');
+      if (line.substr(0, space) == name) return std::stod(line.substr(space + 1));
+    }
+    return 0;
+  }
+
+  ManualClock clock_;
+  FakeSources sources_;
+  FakeEncoder encoder_;
+  FakeAnswerer answerer_;
+  FakePublisher publisher_;
+  Metrics metrics_;
+  std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
+  std::ostringstream log_;
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
+  TestConfig config_;
+  caf::actor_system system_{config_};
+  supervisor_actor supervisor_;
+  caf::scoped_actor waiter_{system_};
+  using Asked = decltype(std::declval<caf::scoped_actor&>()->request(std::declval<supervisor_actor&>(),
+                                                                     caf::infinite, wait_atom_v));
+  std::optional<Asked> asked_;
+  std::optional<DrainReport> outcome_;
+};
+
+// 2 s a stride at 2 frames a second: a window for every four frames.
+const std::vector<int> kEmptyRoom(16, 10);
+const std::vector<int> kPersonPassing = {10, 10, 10, 10, 90, 90, 90, 90, 90, 90,
+                                         90, 90, 10, 10, 10, 10, 10, 10, 10, 10};
+
+TEST_F(PipelineTest, AFileGoesAllTheWayThroughAndTheRunEnds) {
+  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
+  start({camera()});
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  EXPECT_THAT(told("status/"), ElementsAre("gate connecting", "gate up", "gate down"));
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 5);
+  EXPECT_EQ(metric("vigil_frames_total{camera=\"gate\"}"), 20);
+  EXPECT_EQ(metric("vigil_window_latency_seconds_count"), 5);
+  EXPECT_EQ(metric("vigil_patches_encoded_total"), 10);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("vigil_frames_dropped_total{")));
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_TRUE(report->complete);
+  EXPECT_THAT(report->failures, IsEmpty());
+  EXPECT_THAT(outbox_->unacknowledged(10), IsEmpty());
+}
+
+TEST_F(PipelineTest, CamerasAreBatchedInBothPasses) {
+  std::vector<CameraPtr> cameras;
+  for (const char* each : {"a", "b", "c", "d", "e", "f"}) {
+    const std::string name = each;
+    sources_.add("/clips/" + name, frames(kEmptyRoom));
+    cameras.push_back(camera(name, config::Pace::fast, "/clips/" + name));
+  }
+  start(cameras);
+  EXPECT_GT(*std::max_element(encoder_.batches.begin(), encoder_.batches.end()), 4U);
+  EXPECT_LE(*std::max_element(encoder_.batches.begin(), encoder_.batches.end()), 8U);
+  EXPECT_GT(*std::max_element(answerer_.batches.begin(), answerer_.batches.end()), 2U);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 6 * 4);
+  EXPECT_TRUE(outcome().has_value());
+}
+
+TEST_F(PipelineTest, AWindowThatCannotBeAnsweredIsCountedAndTheOthersGoOn) {
+  std::vector<int> values = kPersonPassing;
+  values[2] = values[3] = 254;  // the last patch of the first window
+  sources_.add("/clips/gate.mp4", frames(values));
+  sources_.add("/clips/yard.mp4", frames(kPersonPassing));
+  start({camera(), camera("yard", config::Pace::fast, "/clips/yard.mp4")});
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"failed\"}"), 1);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 9);
+  EXPECT_THAT(told("alert/"), AllOf(Contains("gate/person new"), Contains("yard/person new")));
+  EXPECT_THAT(log_.str(), HasSubstr("camera gate: no answer about a window: a window without room"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, APatchThatCannotBeEncodedIsCountedAndTheOthersGoOn) {
+  std::vector<int> values = kPersonPassing;
+  values[0] = values[1] = 255;
+  sources_.add("/clips/gate.mp4", frames(values));
+  start({camera()});
+  EXPECT_EQ(metric("vigil_frames_dropped_total{camera=\"gate\",reason=\"encode_failed\"}"), 2);
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, OnceAFileThatIsMissingEndsInAFailureAndTheOthersPlay) {
+  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
+  start({camera(), camera("lost", config::Pace::fast, "/clips/lost.mp4")});
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_TRUE(report->complete);
+  EXPECT_THAT(report->failures, ElementsAre("camera lost: /clips/lost.mp4: Connection refused"));
+  EXPECT_THAT(told("alert/"), Contains("gate/person end"));
+  EXPECT_EQ(metric("vigil_camera_up{camera=\"lost\"}"), 0);
+}
+
+TEST_F(PipelineTest, ACameraThatCannotBeReachedIsTriedForEverAndSeenAsDown) {
+  const std::string url = "rtsp://10.0.0.1/live";
+  auto settings = camera("gate", config::Pace::realtime, url);
+  settings->stream.reconnect = {1s, 2s};
+  start({settings}, /*once=*/false);
+  pass(20s);
+  EXPECT_GE(metric("vigil_camera_reconnects_total{camera=\"gate\"}"), 10);
+  EXPECT_EQ(metric("vigil_camera_up{camera=\"gate\"}"), 0);
+  EXPECT_FALSE(outcome().has_value());
+  sources_.add(url, frames({10, 10, 10, 10}));
+  pass(3s);
+  EXPECT_THAT(told("status/"), Contains("gate up"));
+}
+
+TEST_F(PipelineTest, PacedCamerasAreAnsweredAsTimePasses) {
+  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
+  start({camera("gate", config::Pace::realtime)});
+  EXPECT_EQ(metric("vigil_camera_up{camera=\"gate\"}"), 1);
+  pass(1400ms);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 0);
+  pass(200ms);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 1)
+      << "the frame at 1.5 s ends the first stride";
+  EXPECT_NEAR(metric("vigil_camera_fps{camera=\"gate\"}"), 2, 0.01);
+  pass(10s);
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, StoppingDrainsWhatIsUnderWayAndEndsEpisodes) {
+  std::vector<int> always(10'000, 90);
+  sources_.add("/clips/gate.mp4", frames(always));
+  start({camera("gate", config::Pace::realtime)}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(told("alert/"), Contains("gate/person new"));
+  EXPECT_FALSE(outcome().has_value());
+  const double answered = metric("vigil_windows_total{outcome=\"answered\"}");
+  caf::anon_send(supervisor_, stop_atom_v);
+  settle();
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), answered + 1)
+      << "what was begun is answered";
+  EXPECT_EQ(told("alert/").back(), "gate/person end");
+  EXPECT_EQ(told("status/").back(), "gate down");
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_TRUE(report->complete);
+}
+
+TEST_F(PipelineTest, StoppingACameraThatIsBeingRetriedEndsTheRun) {
+  start({camera("gate", config::Pace::realtime, "rtsp://10.0.0.1/live")}, /*once=*/false);
+  pass(3s);
+  caf::anon_send(supervisor_, stop_atom_v);
+  pass(1s);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_TRUE(report->complete);
+}
+
+/// Throws what no source should, `failures` times; then plays.
+ReaderFactory broken(FakeSources& sources, int& failures) {
+  return [&, inner = sources.factory()](const std::string& url, const media::ReadOptions& options) {
+    if (failures-- > 0) throw std::bad_alloc();
+    return inner(url, options);
+  };
+}
+
+TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
+  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
+  int failures = 3;
+  supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
+                                                       .once = true,
+                                                       .grace = 10s,
+                                                       .retention = 24h,
+                                                       .model_id = "fake",
+                                                       .open = broken(sources_, failures),
+                                                       .encoder = encoder_,
+                                                       .answerer = answerer_,
+                                                       .outbox = *outbox_,
+                                                       .publisher = publisher_,
+                                                       .metrics = metrics_,
+                                                       .clock = clock_,
+                                                       .logger = logger_,
+                                                       .seed = 1,
+                                                       .threads = Threads::scheduled});
+  settle();
+  EXPECT_EQ(metric("vigil_camera_up{camera=\"gate\"}"), 0);
+  EXPECT_THAT(log_.str(), HasSubstr("camera: failed: std::bad_alloc"));
+  pass(20s);
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
+  /// Fails in a way that no batch survives.
+  struct Hopeless final : window::WindowAnswerer {
+    std::int64_t max_visual_tokens() const override { return 1; }
+    std::vector<std::vector<window::Answer>> answer(std::span<const window::WindowRequest>) override {
+      throw 7;
+    }
+    const window::AnswerTimes& times() const override { return times_; }
+    window::AnswerTimes times_;
+  } hopeless;
+  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
+  supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
+                                                       .once = true,
+                                                       .grace = 10s,
+                                                       .retention = 24h,
+                                                       .model_id = "fake",
+                                                       .open = sources_.factory(),
+                                                       .encoder = encoder_,
+                                                       .answerer = hopeless,
+                                                       .outbox = *outbox_,
+                                                       .publisher = publisher_,
+                                                       .metrics = metrics_,
+                                                       .clock = clock_,
+                                                       .logger = logger_,
+                                                       .seed = 1,
+                                                       .threads = Threads::scheduled});
+  pass(1s);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_FALSE(report->complete);
+  ASSERT_EQ(report->failures.size(), 1U);
+  EXPECT_THAT(report->failures[0], HasSubstr("the answer actor failed"));
+}
+
+TEST_F(PipelineTest, EventsThatAreRefusedAreOfferedAgain) {
+  publisher_.refuses = true;
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(100, 90)));
+  start({camera("gate", config::Pace::realtime)}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(publisher_.messages, IsEmpty());
+  EXPECT_EQ(metric("vigil_outbox_pending"), 4) << "connecting, up, new, update";
+  publisher_.refuses = false;
+  pass(200ms);
+  EXPECT_THAT(told(), Contains("gate/person new"));
+  EXPECT_EQ(metric("vigil_outbox_pending"), 0);
+}
+
+}  // namespace
+}  // namespace vigil::actors

@@ -1,0 +1,240 @@
+// The whole thread on real threads, sockets and clocks: scripted cameras and engine at the one end, a
+// subscriber and a scraper at the other.
+#include <array>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <caf/all.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <prometheus/exposer.h>
+#include <spdlog/sinks/null_sink.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "actors/supervisor/supervisor_actor.h"
+#include "cluster/clock.h"
+#include "cluster/system.h"
+#include "cluster/topics.h"
+#include "services/topic_publisher.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::string http_get(int port, const std::string& path) {
+  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = "GET " + path + " HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    if (write(connection, request.data(), request.size()) == static_cast<ssize_t>(request.size())) {
+      std::array<char, 4096> buffer;
+      for (ssize_t n = 0; (n = read(connection, buffer.data(), buffer.size())) > 0;) {
+        answer.append(buffer.data(), static_cast<std::size_t>(n));
+      }
+    }
+  }
+  close(connection);
+  return answer;
+}
+
+/// Checks a page against the text exposition format: each sample belongs to a family that was announced with
+/// its help and type, histograms have their parts, and counters end in `_total`.
+void expect_exposition_format(const std::string& page) {
+  static const std::regex help("# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)");
+  static const std::regex type("# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram)");
+  static const std::regex sample(
+      R"re(([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-zA-Z_][a-zA-Z0-9_]*="[^"\\]*"(,[a-zA-Z_][a-zA-Z0-9_]*="[^"\\]*")*\})? ([-+]?(\d+(\.\d+)?(e[-+]?\d+)?|Inf)|Nan))re");
+  std::map<std::string, std::string> types;
+  std::set<std::string> helped;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    // The server's own figures about itself.
+    if (line.find("exposer_") != std::string::npos) continue;
+    std::smatch match;
+    if (std::regex_match(line, match, help)) {
+      EXPECT_TRUE(helped.insert(match[1]).second) << "announced twice: " << line;
+    } else if (std::regex_match(line, match, type)) {
+      EXPECT_TRUE(helped.contains(match[1])) << line;
+      EXPECT_TRUE(types.emplace(match[1], match[2]).second) << line;
+      if (match[2] == "counter") {
+        EXPECT_TRUE(match[1].str().ends_with("_total")) << line;
+      }
+    } else if (std::regex_match(line, match, sample)) {
+      std::string family = match[1];
+      for (const char* part : {"_bucket", "_sum", "_count"}) {
+        const std::string_view suffix(part);
+        if (!types.contains(family) && family.ends_with(suffix)) family.resize(family.size() - suffix.size());
+      }
+      EXPECT_TRUE(types.contains(family)) << line;
+      EXPECT_TRUE(family.starts_with("vigil_")) << line;
+    } else {
+      ADD_FAILURE() << "no line of the format: " << line;
+    }
+  }
+  EXPECT_GT(types.size(), 10U);
+}
+
+TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
+  std::string folder = (std::filesystem::temp_directory_path() / "vigil-run-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const cluster::SystemClock clock;
+  FakeSources sources;
+  std::vector<int> values(200, 10);
+  std::fill(values.begin() + 60, values.begin() + 120, 90);
+  sources.add("/clips/gate.mp4", frames(values));
+  sources.add("/clips/yard.mp4", frames(std::vector<int>(200, 20)));
+  FakeEncoder encoder;
+  FakeAnswerer answerer;
+  Metrics metrics;
+  const auto outbox = open_rocksdb_outbox(std::filesystem::path(folder) / "outbox");
+  services::TopicPublisher publisher({"tcp://127.0.0.1:0", 1000, 1000ms});
+  prometheus::Exposer exposer("127.0.0.1:0", 1);
+  exposer.RegisterCollectable(metrics.registry());
+  spdlog::logger logger("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  cluster::TopicSubscriber subscriber(publisher.endpoint(), "alert/north/gate/");
+
+  DrainReport report;
+  {
+    cluster::SystemConfig config;
+    config.add_message_types<caf::id_block::vigil>();
+    caf::actor_system system(config);
+    const auto handle = system.spawn(
+        supervisor, PipelineDeps{.cameras = {camera(), camera("yard", config::Pace::fast, "/clips/yard.mp4"),
+                                             camera("lost", config::Pace::realtime, "rtsp://10.0.0.1/live")},
+                                 .once = true,
+                                 .grace = 10s,
+                                 .retention = 24h,
+                                 .model_id = "fake",
+                                 .open = sources.factory(),
+                                 .encoder = encoder,
+                                 .answerer = answerer,
+                                 .outbox = *outbox,
+                                 .publisher = publisher,
+                                 .metrics = metrics,
+                                 .clock = clock,
+                                 .logger = logger,
+                                 .seed = 1,
+                                 .threads = Threads::own});
+    // The subscription may come after the first events: the last of the topic is sent again, and that is the
+    // episode's end.
+    std::vector<std::string> phases;
+    cluster::SequenceTracker tracker;
+    while (phases.empty() || phases.back() != "end") {
+      const auto message = subscriber.receive(20s);
+      ASSERT_TRUE(message.has_value()) << "no event in 20 s";
+      EXPECT_EQ(message->topic, "alert/north/gate/person/");
+      if (tracker.see(message->topic, message->sequence).kind == cluster::Arrival::Kind::duplicate) continue;
+      const json event = json::parse(message->body);
+      EXPECT_EQ(event.at("data").at("seq"), message->sequence);
+      EXPECT_EQ(event.at("data").at("camera"), "gate");
+      EXPECT_GE(event.at("data").at("latency_ms").at("capture_to_alert"), 0);
+      phases.push_back(event.at("data").at("phase"));
+    }
+    caf::anon_send(handle, stop_atom_v);
+    caf::scoped_actor self{system};
+    self->request(handle, 30s, wait_atom_v)
+        .receive([&](const DrainReport& outcome) { report = outcome; },
+                 [&](const caf::error& error) { ADD_FAILURE() << system.render(error); });
+    const std::string answer = http_get(exposer.GetListeningPorts().front(), "/metrics");
+    EXPECT_THAT(answer, HasSubstr(" 200 OK\r\n"));
+    const std::string page = answer.substr(answer.find("\r\n\r\n") + 4);
+    expect_exposition_format(page);
+    EXPECT_THAT(page, HasSubstr("vigil_frames_total{camera=\"gate\"} 200\n"));
+    EXPECT_THAT(page, HasSubstr("vigil_windows_total{outcome=\"answered\"} 100\n"));
+    EXPECT_THAT(page,
+                HasSubstr("vigil_alerts_total{severity=\"alert\",topic=\"alert/north/gate/person/\"} 1\n"));
+    EXPECT_THAT(page, HasSubstr("vigil_camera_up{camera=\"lost\"} 0\n"));
+    EXPECT_THAT(page, HasSubstr("vigil_window_latency_seconds_count 100\n"));
+    EXPECT_THAT(page, HasSubstr("vigil_outbox_pending 0\n"));
+  }
+  EXPECT_TRUE(report.complete);
+  std::filesystem::remove_all(folder);
+}
+
+/// A source that blocks until it is cancelled, as a camera does that says nothing.
+class SilentReader final : public media::VideoReader {
+ public:
+  explicit SilentReader(std::stop_token stop) : stop_(std::move(stop)) {}
+  const media::SourceInfo& info() const override { return info_; }
+  const media::ReadStats& stats() const override { return stats_; }
+  std::optional<media::SampledFrame> next() override {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any never;
+    never.wait(lock, stop_, [] { return false; });
+    throw media::Error("cancelled", media::Error::Kind::cancelled);
+  }
+
+ private:
+  std::stop_token stop_;
+  media::SourceInfo info_;
+  media::ReadStats stats_;
+};
+
+TEST(Run, ACameraThatNeverDeliversHoldsUpNeitherTheOthersNorTheEnd) {
+  const cluster::SystemClock clock;
+  FakeSources sources;
+  sources.add("/clips/gate.mp4", frames(std::vector<int>(40, 90)));
+  FakeEncoder encoder;
+  FakeAnswerer answerer;
+  FakePublisher publisher;
+  Metrics metrics;
+  const auto outbox = make_memory_outbox();
+  spdlog::logger logger("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  cluster::SystemConfig config;
+  config.add_message_types<caf::id_block::vigil>();
+  caf::actor_system system(config);
+  const auto handle = system.spawn(
+      supervisor,
+      PipelineDeps{.cameras = {camera(), camera("silent", config::Pace::realtime, "rtsp://10.0.0.1/live")},
+                   .once = true,
+                   .grace = 20s,
+                   .retention = 24h,
+                   .model_id = "fake",
+                   .open = [inner = sources.factory()](
+                               const std::string& url,
+                               const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+                     if (url.starts_with("rtsp")) return std::make_unique<SilentReader>(options.stop);
+                     return inner(url, options);
+                   },
+                   .encoder = encoder,
+                   .answerer = answerer,
+                   .outbox = *outbox,
+                   .publisher = publisher,
+                   .metrics = metrics,
+                   .clock = clock,
+                   .logger = logger,
+                   .seed = 1,
+                   .threads = Threads::own});
+  const std::string all = "vigil_windows_total{outcome=\"answered\"} 10\n";
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (metrics.text().find(all) == std::string::npos && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_THAT(metrics.text(), HasSubstr(all));
+  caf::anon_send(handle, stop_atom_v);
+  caf::scoped_actor self{system};
+  self->request(handle, 30s, wait_atom_v)
+      .receive([&](const DrainReport& report) { EXPECT_TRUE(report.complete); },
+               [&](const caf::error& error) { ADD_FAILURE() << system.render(error); });
+}
+
+}  // namespace
+}  // namespace vigil::actors
