@@ -114,9 +114,9 @@ int run_ask(const AskArguments& arguments) {
 }  // namespace
 
 void add_ask(CLI::App& root, Invocation& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "ask",
-      "Ask a question about a video file.\n"
+  CLI::App* command = root.add_subcommand("ask", "Ask a question about a video file");
+  command->footer(
+      "Examples:\n"
       "  vigil ask clip.mp4 \"Is there a person in the room?\"\n"
       "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats");
   auto arguments = std::make_shared<AskArguments>();

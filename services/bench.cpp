@@ -143,13 +143,13 @@ class AskBench {
 }  // namespace
 
 void add_bench(CLI::App& root, Invocation& chosen) {
-  CLI::App* bench = root.add_subcommand("bench", "Measure this machine; prints JSON lines.");
+  CLI::App* bench = root.add_subcommand("bench", "Measure this machine, as JSON lines");
   bench->require_subcommand(1);
-  CLI::App* command =
-      bench->add_subcommand("ask",
-                            "Ask the same question several times and print a JSON line a figure: mean, "
-                            "deviation and median of every stage, tokens a second,\n"
-                            "and the share of the time that goes into matrix products.");
+  CLI::App* command = bench->add_subcommand("ask", "Ask the same question several times");
+  command->footer(
+      "Prints a JSON line a figure: mean, deviation and median of every stage, tokens a second, and the "
+      "share of the time that goes "
+      "into matrix products.");
   auto arguments = std::make_shared<BenchArguments>();
   add_ask_options(*command, arguments->ask);
   command->add_option("--runs", arguments->runs, "Runs that count")

@@ -1,6 +1,8 @@
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -15,7 +17,9 @@ namespace {
 void wait_passively(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   ::setenv("OMP_WAIT_POLICY", "passive", 1);
-  ::execv("/proc/self/exe", argv);
+  std::error_code unknown;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  if (!unknown) ::execv(self.c_str(), argv);
 }
 
 }  // namespace

@@ -87,16 +87,17 @@ int verify(const VerifyArguments& arguments) {
 }  // namespace
 
 void add_model(CLI::App& root, Invocation& chosen) {
-  CLI::App* model = root.add_subcommand("model", "Look into a model folder, and check what it computes.");
+  CLI::App* model = root.add_subcommand("model", "Look into a model folder, and check what it computes");
   model->require_subcommand(1);
   add_model_check(*model, chosen);
 
   CLI::App* command =
-      model->add_subcommand("verify",
-                            "Compute what a golden file holds and print the largest error by part: "
-                            "preprocessing, vision tower, positions, logits, greedy tokens.\n"
-                            "Golden files are made from Hugging Face transformers by tools/golden.py for any "
-                            "Qwen2.5-VL folder. Exit code 1 if a limit is passed.");
+      model->add_subcommand("verify", "Compare with what transformers computes, part by part");
+  command->footer(
+      "Prints the largest error of preprocessing, vision tower, positions, logits and greedy tokens. Golden "
+      "files are made from "
+      "Hugging Face transformers by tools/golden.py, for any Qwen2.5-VL folder. Exit code 1 if a limit is "
+      "passed.");
   auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("DIR", arguments->folder, "The model folder: config.json, *.safetensors, ...")
       ->required();
