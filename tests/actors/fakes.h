@@ -78,6 +78,7 @@ class FakeReader final : public media::VideoReader {
 
   const media::SourceInfo& info() const override { return info_; }
   const media::ReadStats& stats() const override { return stats_; }
+  const std::vector<media::FrameMotion>& rest() const override { return rest_; }
   std::optional<media::SampledFrame> next() override {
     if (script_.empty()) return std::nullopt;
     const Event event = script_.front();
@@ -95,6 +96,7 @@ class FakeReader final : public media::VideoReader {
   std::deque<Event> script_;
   media::SourceInfo info_;
   media::ReadStats stats_;
+  std::vector<media::FrameMotion> rest_;
 };
 
 /// Frames at 2 a second, each with its value.

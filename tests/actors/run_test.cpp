@@ -174,6 +174,7 @@ class SilentReader final : public media::VideoReader {
   explicit SilentReader(std::stop_token stop) : stop_(std::move(stop)) {}
   const media::SourceInfo& info() const override { return info_; }
   const media::ReadStats& stats() const override { return stats_; }
+  const std::vector<media::FrameMotion>& rest() const override { return rest_; }
   std::optional<media::SampledFrame> next() override {
     std::mutex mutex;
     std::unique_lock lock(mutex);
@@ -186,6 +187,7 @@ class SilentReader final : public media::VideoReader {
   std::stop_token stop_;
   media::SourceInfo info_;
   media::ReadStats stats_;
+  std::vector<media::FrameMotion> rest_;
 };
 
 TEST(Run, ACameraThatNeverDeliversHoldsUpNeitherTheOthersNorTheEnd) {
