@@ -110,8 +110,8 @@ PreprocessConfig read_preprocess_config(const std::filesystem::path& folder) {
   config.image = read_settings(folder, "image_processor", kImageFiles, PreprocessSettings{});
   // The defaults of Qwen2VLVideoProcessor; a published folder has one file, with bounds, for both.
   PreprocessSettings video;
-  video.min_pixels = 128 * 28 * 28;
-  video.max_pixels = 28 * 28 * 768;
+  video.min_pixels = std::int64_t{128} * 28 * 28;
+  video.max_pixels = std::int64_t{28} * 28 * 768;
   video.resize_like = kernels::ResizeLike::torch;
   config.video = read_settings(folder, "video_processor", kVideoFiles, video);
   return config;

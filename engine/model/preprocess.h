@@ -20,8 +20,8 @@ namespace vigil::model {
 struct PreprocessSettings {
   bool do_resize = true;
   /// Bounds on the pixels of a resized frame.
-  std::int64_t min_pixels = 56 * 56;
-  std::int64_t max_pixels = 28 * 28 * 1280;
+  std::int64_t min_pixels = std::int64_t{56} * 56;
+  std::int64_t max_pixels = std::int64_t{28} * 28 * 1280;
   int patch_size = 14;
   int temporal_patch_size = 2;
   int merge_size = 2;

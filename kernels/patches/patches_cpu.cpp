@@ -34,7 +34,7 @@ void cut_squares(std::span<const std::uint8_t* const> frames, const Layout& layo
           for (const std::uint8_t* frame : frames)
             for (int y = 0; y < p; ++y) {
               const std::uint8_t* from = frame + corner + y * layout.width_bytes + c;
-              for (int x = 0; x < p; ++x) *to++ = table[c][from[3 * x]];
+              for (int x = 0; x < p; ++x) *to++ = table[c][from[std::ptrdiff_t{3} * x]];
             }
       }
 }

@@ -32,8 +32,7 @@ struct Filter {
 /// Fractional bits such that the largest weight stays below 2^15.
 unsigned torch_bits(double largest) {
   unsigned bits = 0;
-  while (bits < 22 && static_cast<int>(0.5 + largest * static_cast<double>(1U << (bits + 1U))) < (1 << 15))
-    ++bits;
+  while (bits < 22 && std::floor(0.5 + largest * static_cast<double>(1U << (bits + 1U))) < 0x1p15) ++bits;
   return bits;
 }
 
@@ -47,8 +46,8 @@ Filter make_filter(int in, int out, ResizeLike like) {
   double largest = 0;
   for (int i = 0; i < out; ++i) {
     const double centre = scale * (i + 0.5);
-    const int begin = std::max(static_cast<int>(centre - support + 0.5), 0);
-    const int end = std::min(static_cast<int>(centre + support + 0.5), in);
+    const int begin = std::max(static_cast<int>(std::floor(centre - support + 0.5)), 0);
+    const int end = std::min(static_cast<int>(std::floor(centre + support + 0.5)), in);
     filter.first.push_back(begin);
     filter.count.push_back(end - begin);
     double* weights = exact.data() + static_cast<std::ptrdiff_t>(i) * filter.taps;
@@ -65,7 +64,8 @@ Filter make_filter(int in, int out, ResizeLike like) {
   filter.bits = like == ResizeLike::pillow ? 22U : torch_bits(largest);
   const auto one = static_cast<double>(1U << filter.bits);
   for (const double weight : exact) {
-    filter.weights.push_back(static_cast<std::int32_t>(weight * one + (weight < 0 ? -0.5 : 0.5)));
+    filter.weights.push_back(static_cast<std::int32_t>(weight < 0 ? std::ceil(weight * one - 0.5)
+                                                                  : std::floor(weight * one + 0.5)));
   }
   return filter;
 }
