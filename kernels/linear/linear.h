@@ -18,7 +18,8 @@ struct LinearOptions {
   /// Multiplied into the activated result element by element: the gate of a gated MLP. Shape and type of
   /// `out`; null data: none.
   ConstMatrix multiply = {};
-  /// Added to the result instead of overwriting: out += x wᵀ + bias. Only with f32 output, without activation and gate.
+  /// Added to the result instead of overwriting: out += x wᵀ + bias. Only with f32 output, without activation
+  /// and gate.
   bool accumulate = false;
 };
 
