@@ -18,7 +18,7 @@ using testing::safetensors;
 class Bytes {
  public:
   explicit Bytes(const std::string& text) : words_((text.size() + 7) / 8), size_(text.size()) {
-    std::memcpy(words_.data(), text.data(), text.size());
+    if (!text.empty()) std::memcpy(words_.data(), text.data(), text.size());
   }
   std::span<const std::byte> view() const { return std::as_bytes(std::span(words_)).first(size_); }
 
