@@ -21,7 +21,7 @@ namespace {
 
 /// A demuxer that fails so often without a packet in between will not recover.
 constexpr int kMostFailuresInARow = 100;
-/// A source may end so much before the announced end: durations are rounded, and count the longest stream.
+/// A source may end so much before the announced end: durations are rounded.
 constexpr double kEndTolerance = 1.0;
 
 // A local file may be called like anything, say "12:30.mp4", which FFmpeg would take for a protocol.
@@ -152,16 +152,25 @@ void Input::choose_stream() {
   }
 }
 
+double Input::announced_seconds() const {
+  // Otherwise FFmpeg has guessed it from what is there.
+  if (format_->duration_estimation_method != AVFMT_DURATION_FROM_STREAM) return 0;
+  const AVStream& stream = *format_->streams[stream_];
+  if (stream.duration != AV_NOPTS_VALUE)
+    return static_cast<double>(stream.duration) * av_q2d(stream.time_base);
+  // The whole file's length is that of its longest stream, which may be sound.
+  if (format_->nb_streams > 1 || format_->duration == AV_NOPTS_VALUE) return 0;
+  return static_cast<double>(format_->duration) / AV_TIME_BASE;
+}
+
 std::string Input::early_end(int code, const std::string& logged) const {
   if (code != AVERROR_EOF) return logged.empty() ? reason_of(code) : reason_of(code) + " (" + logged + ")";
   if (!logged.empty()) return logged;
+  const double wanted = announced_seconds();
+  if (!(wanted > 0) || !reached_) return {};
   const AVStream& stream = *format_->streams[stream_];
-  const bool announced = stream.duration != AV_NOPTS_VALUE && stream.duration > 0 &&
-                         format_->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
-  if (!announced || !reached_) return {};
   const std::int64_t start = stream.start_time != AV_NOPTS_VALUE ? stream.start_time : 0;
   const double end = static_cast<double>(*reached_ - start) * av_q2d(stream.time_base);
-  const double wanted = static_cast<double>(stream.duration) * av_q2d(stream.time_base);
   if (end + kEndTolerance >= wanted) return {};
   return "the data ends at " + seconds_text(end) + " of " + seconds_text(wanted);
 }

@@ -68,6 +68,8 @@ class Input {
   [[noreturn]] void fail(const std::string& reason) const;
   /// Throws if the last call was, or the next one would be, interrupted.
   void check_interrupt(std::chrono::milliseconds allowed) const;
+  /// How long the container says that the stream is; 0: it does not.
+  double announced_seconds() const;
   std::string early_end(int code, const std::string& logged) const;
 
   std::string name_;

@@ -120,6 +120,29 @@ TEST_P(TruncatedIn, TheRestIsDecodedAndTheLossIsTold) {
 
 INSTANTIATE_TEST_SUITE_P(Media, TruncatedIn, testing::Values("mp4", "mkv", "avi", "ts", "flv"));
 
+// Nothing looks broken then: only the announced length tells.
+TEST(Damage, AFileCutBetweenPacketsIsNotShortInSilence) {
+  const Scratch scratch;
+  Clip clip;
+  clip.codec = "flv";
+  clip.frames = 150;
+  write_clip(scratch / "a.flv", clip);
+  const std::string bytes = read_bytes(scratch / "a.flv");
+  // A header of 9 bytes and a number of 4; then tags of 11 bytes, their data, and a number of 4.
+  std::size_t edge = 13;
+  while (edge < bytes.size() / 2) {
+    std::size_t size = 0;
+    for (std::size_t i = 1; i <= 3; ++i) size = size * 256 + static_cast<unsigned char>(bytes[edge + i]);
+    edge += 11 + size + 4;
+  }
+  write_bytes(scratch / "a.flv", bytes.substr(0, edge));
+  const ReadResult part = read_all(scratch / "a.flv");
+  EXPECT_GT(part.stats.decoded_frames, 50u);
+  EXPECT_LT(part.stats.decoded_frames, 125u);
+  EXPECT_EQ(part.stats.damaged_packets, 1u);
+  EXPECT_THAT(part.stats.last_damage, testing::MatchesRegex("the data ends at [0-9.]+ s of 6.0[0-9] s"));
+}
+
 TEST(Damage, AFileCutBeforeItsIndexSaysSo) {
   const Scratch scratch;
   write_clip(scratch / "a.mp4", {});

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "media/scaler.h"
 #include "tests/media/clip.h"
 
 namespace vigil::media {
@@ -121,24 +122,23 @@ TEST(Reader, SampledPixelsAreThoseOfAFullDecode) {
     if (variable) clip.time = uneven;
     write_clip(scratch / "b.mp4", clip);
     std::vector<Image> all;
+    Scaler scaler;
     const std::vector<OracleFrame> oracle = oracle_decode(scratch / "b.mp4", [&](const AVFrame& frame) {
-      all.push_back(oracle_rgb(frame, {96, 80}));
+      all.push_back(scaler.convert(frame, {96, 80}));
     });
     ASSERT_GT(std::count_if(oracle.begin(), oracle.end(), [](const OracleFrame& f) { return f.type == 'B'; }),
               40);
-    std::vector<SampledFrame> full = read_all(scratch / "b.mp4", options(1e9, 1, {96, 80})).samples;
-    ASSERT_EQ(full.size(), oracle.size());
     for (const int threads : {1, 2, 4}) {
-      for (const double fps : {0.9, 2.0, 7.0}) {
+      for (const double fps : {0.9, 2.0, 7.0, 1e9}) {
         int b_frames = 0;
         for (const SampledFrame& sample :
              read_all(scratch / "b.mp4", options(fps, threads, {96, 80})).samples) {
-          const auto same = std::find_if(full.begin(), full.end(),
-                                         [&](const SampledFrame& f) { return f.seconds == sample.seconds; });
-          ASSERT_NE(same, full.end());
-          EXPECT_TRUE(sample.image->rgb == same->image->rgb)
+          const auto same = std::find_if(oracle.begin(), oracle.end(), [&](const OracleFrame& f) {
+            return std::abs(f.seconds - oracle.front().seconds - sample.seconds) < 1e-6;
+          });
+          ASSERT_NE(same, oracle.end());
+          EXPECT_TRUE(sample.image->rgb == all[static_cast<std::size_t>(same - oracle.begin())].rgb)
               << "at " << sample.seconds << " with " << threads;
-          EXPECT_LT(mean_difference(*sample.image, all[static_cast<std::size_t>(same - full.begin())]), 1.0);
           b_frames += sample.type == FrameType::bidirectional ? 1 : 0;
         }
         EXPECT_GT(b_frames, 0);
@@ -162,6 +162,7 @@ TEST(Reader, PicturesHaveTheRightColoursAndFilter) {
       {"709.mp4", "libx264", AV_PIX_FMT_YUV420P, AVCOL_SPC_BT709, AVCOL_RANGE_MPEG, {192, 128}},
       {"none.mp4", "libx264", AV_PIX_FMT_YUV420P, AVCOL_SPC_UNSPECIFIED, AVCOL_RANGE_UNSPECIFIED, {192, 128}},
       {"full.mp4", "libx264", AV_PIX_FMT_YUV420P, AVCOL_SPC_BT709, AVCOL_RANGE_JPEG, {192, 128}},
+      {"full.webm", "libvpx-vp9", AV_PIX_FMT_YUV420P, AVCOL_SPC_BT709, AVCOL_RANGE_JPEG, {192, 128}},
       {"odd444.mkv", "libx264", AV_PIX_FMT_YUV444P, AVCOL_SPC_BT470BG, AVCOL_RANGE_MPEG, {191, 127}},
       {"jpeg.avi", "mjpeg", AV_PIX_FMT_YUVJ420P, AVCOL_SPC_UNSPECIFIED, AVCOL_RANGE_JPEG, {192, 128}},
       {"rgb.mkv", "utvideo", AV_PIX_FMT_GBRP, AVCOL_SPC_RGB, AVCOL_RANGE_UNSPECIFIED, {192, 128}},
