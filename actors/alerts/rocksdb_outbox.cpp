@@ -51,7 +51,11 @@ class RocksdbOutbox final : public Outbox {
     options.keep_log_file_num = 2;
     options.max_log_file_size = 1 << 20;
     rocksdb::DB* db = nullptr;
-    check(rocksdb::DB::Open(options, folder.string(), &db));
+    const rocksdb::Status status = rocksdb::DB::Open(options, folder.string(), &db);
+    if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+      throw OutboxError("outbox " + folder.string() + ": is locked: another process has it open");
+    }
+    check(status);
     db_.reset(db);
     if (const auto version = get("v"); !version) {
       check(db_->Put(synced(), "v", kVersion));

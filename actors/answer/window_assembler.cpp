@@ -1,13 +1,12 @@
 #include "actors/answer/window_assembler.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace vigil::actors {
 namespace {
 
-// Times are sums of fractions: what differs by less is the same moment.
+// Times are sums of fractions: what differs by less is the same.
 constexpr double kMoment = 1e-6;
 
 double end_of(const VisualPatch& patch) {
@@ -19,7 +18,8 @@ double end_of(const VisualPatch& patch) {
 WindowAssembler::WindowAssembler(CameraPtr camera)
     : camera_(std::move(camera)),
       length_(config::seconds(camera_->stream.window.length)),
-      stride_(config::seconds(camera_->stream.window.stride)) {}
+      stride_(config::seconds(camera_->stream.window.stride)),
+      tolerance_(time_tolerance(*camera_)) {}
 
 WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
   const double seconds = patch->tokens->seconds;
@@ -28,11 +28,12 @@ WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
 
   Result result;
   // A gap closes what was begun before it; after that, the strides without anything new are skipped.
-  if (fresh_ > 0 && seconds >= static_cast<double>(next_) * stride_ - kMoment) {
+  const std::int64_t stride = stride_at(*camera_, seconds);
+  if (fresh_ > 0 && stride >= next_) {
     result.due.push_back(window_until(static_cast<double>(next_) * stride_));
     fresh_ = 0;
   }
-  next_ = std::max(next_, static_cast<std::int64_t>(std::floor((seconds + kMoment) / stride_)) + 1);
+  next_ = std::max(next_, stride + 1);
 
   // A window shows pictures of one size: after a change, it begins anew.
   const auto& tokens = *patch->tokens;
@@ -45,14 +46,14 @@ WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
   patches_.push_back(std::move(patch));
   ++fresh_;
   // A patch that is longer than a stride ends several at once: they would all show the same.
-  const auto reached = static_cast<std::int64_t>(std::floor((end + kMoment) / stride_));
+  const std::int64_t reached = stride_at(*camera_, end);
   if (reached >= next_) {
     result.due.push_back(window_until(static_cast<double>(reached) * stride_));
     fresh_ = 0;
     next_ = reached + 1;
   }
   const double oldest = static_cast<double>(next_) * stride_ - length_;
-  while (!patches_.empty() && patches_.front()->tokens->seconds < oldest - kMoment) patches_.pop_front();
+  while (!patches_.empty() && patches_.front()->tokens->seconds < oldest - tolerance_) patches_.pop_front();
   fresh_ = std::min(fresh_, patches_.size());
   return result;
 }
@@ -70,7 +71,7 @@ DueWindow WindowAssembler::window_until(double end) const {
   window.end = end;
   for (const VisualPatchPtr& patch : patches_) {
     const double seconds = patch->tokens->seconds;
-    if (seconds >= window.start - kMoment && seconds < end - kMoment) window.patches.push_back(patch);
+    if (seconds >= window.start - tolerance_ && seconds < end - tolerance_) window.patches.push_back(patch);
   }
   return window;
 }

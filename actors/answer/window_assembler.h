@@ -56,6 +56,7 @@ class WindowAssembler {
   CameraPtr camera_;
   double length_;
   double stride_;
+  double tolerance_;
   /// The next multiple of the stride at which a window may end.
   std::int64_t next_ = 1;
   std::deque<VisualPatchPtr> patches_;

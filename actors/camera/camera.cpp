@@ -1,7 +1,6 @@
 #include "actors/camera/camera.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace vigil::actors {
@@ -175,7 +174,7 @@ CameraStep Camera::accept(media::SampledFrame frame) {
 
 bool Camera::has_credit_for_stride(double seconds) {
   const auto& window = options_.camera->stream.window;
-  const auto stride = static_cast<std::int64_t>(std::floor(seconds / config::seconds(window.stride)));
+  const std::int64_t stride = stride_at(*options_.camera, seconds);
   if (stride != stride_) {
     stride_ = stride;
     const int needed = patches_in(*options_.camera, window.stride, options_.shape.frames_per_patch);

@@ -15,6 +15,15 @@ int patches_in(const config::CameraSettings& camera, config::Duration time, int 
   return std::max(1, static_cast<int>(std::ceil(patches)));
 }
 
+double time_tolerance(const config::CameraSettings& camera) {
+  return 0.5 / camera.stream.fps;
+}
+
+std::int64_t stride_at(const config::CameraSettings& camera, double seconds) {
+  const double strides = (seconds + time_tolerance(camera)) / config::seconds(camera.stream.window.stride);
+  return static_cast<std::int64_t>(std::floor(strides));
+}
+
 std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule) {
   return "alert/" + camera.tenant() + '/' + camera.name + '/' + rule.name + '/';
 }

@@ -98,6 +98,13 @@ double patch_duration(const config::CameraSettings& camera, int frames_per_patch
 /// Patches of so much of a camera's stream, rounded up, at least 1.
 int patches_in(const config::CameraSettings& camera, config::Duration time, int frames_per_patch);
 
+/// How much earlier than its place in the camera's sampling grid a frame may be: half an interval. The frame
+/// that is *shown* at a sampling time began a moment before it.
+double time_tolerance(const config::CameraSettings& camera);
+
+/// The stride of the stream, counted from 0, to which a sampled frame or a patch of this time belongs.
+std::int64_t stride_at(const config::CameraSettings& camera, double seconds);
+
 /// "alert/<tenant>/<camera>/<rule>/"; the last delimiter keeps one rule's topic from being a prefix of
 /// another's.
 std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule);

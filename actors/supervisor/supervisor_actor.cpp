@@ -72,7 +72,8 @@ void supervisor_state::start_camera(const std::string& camera) {
 void supervisor_state::tell(const Fleet::Change& change) {
   deps->metrics.camera_state(change.camera->name, change.state);
   if (change.state != CameraState::up) deps->metrics.camera_fps(change.camera->name, 0);
-  if (change.state == CameraState::down || change.state == CameraState::stalled) {
+  const bool expected = fleet->stopping() || deps->once;
+  if ((change.state == CameraState::down && !expected) || change.state == CameraState::stalled) {
     deps->logger.warn("camera {}: {}: {}", change.camera->name, name_of(change.state), change.reason);
   } else {
     deps->logger.info("camera {}: {}", change.camera->name, name_of(change.state));

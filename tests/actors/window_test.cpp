@@ -212,6 +212,16 @@ TEST(WindowAssembler, PatchesThatStraddleTheStride) {
   EXPECT_THAT(all_windows(assembler, a, {0.5, 1.5, 2.5, 3.5}), ElementsAre("0-2:2", "0-4:4"));
 }
 
+TEST(WindowAssembler, FramesThatWereShownAMomentBeforeTheirTimeEndTheirStride) {
+  const CameraPtr a = camera("a");
+  WindowAssembler assembler(a);
+  EXPECT_THAT(all_windows(assembler, a, {0, 0.96}), ElementsAre("0-2:2"))
+      << "it does not wait for the next patch";
+  EXPECT_THAT(all_windows(assembler, a, {1.92, 2.96}), ElementsAre("0-4:4"));
+  EXPECT_THAT(all_windows(assembler, a, {3.92, 4.96}), ElementsAre("2-6:4"))
+      << "the patch at 1.92 s is the one of 2 s";
+}
+
 TEST(WindowAssembler, APatchLongerThanAStrideEndsOneWindow) {
   auto settings = camera("a");
   settings->stream.window = {8s, 1s};
