@@ -120,7 +120,7 @@ class Check {
     if (config.video.frame_size) sources = {*config.video.frame_size};
     for (const PictureSize source : sources) {
       try {
-        const PictureSize frame = video.decoded_size(source);
+        const PictureSize frame = video.frame_size(source);
         const std::int64_t tokens = video.tokens(frame);
         report_.windows.push_back({source, frame, tokens, tokens * static_cast<std::int64_t>(patches)});
       } catch (const std::invalid_argument& error) {

@@ -45,10 +45,6 @@ PreprocessSettings settings_of(const JsonObject& from, PreprocessSettings settin
   settings.temporal_patch_size =
       static_cast<int>(from.integer("temporal_patch_size", 1, 64, settings.temporal_patch_size));
   settings.merge_size = static_cast<int>(from.integer("merge_size", 1, 64, settings.merge_size));
-  if (const auto size = from.optional_object("frame_size")) {
-    settings.frame_size = PictureSize{static_cast<int>(size->integer("width", 1, 1 << 14, 0)),
-                                      static_cast<int>(size->integer("height", 1, 1 << 14, 0))};
-  }
   settings.do_rescale = from.boolean("do_rescale", settings.do_rescale);
   settings.rescale_factor = from.number("rescale_factor", 1e-9, 1e9, settings.rescale_factor);
   settings.do_normalize = from.boolean("do_normalize", settings.do_normalize);
@@ -128,20 +124,11 @@ Preprocessor::Preprocessor(const PreprocessSettings& settings, const VisionConfi
   require("patch_size", settings.patch_size, vision.patch_size);
   require("temporal_patch_size", settings.temporal_patch_size, vision.temporal_patch_size);
   require("merge_size", settings.merge_size, vision.spatial_merge_size);
-  if (settings.frame_size && frame_size(*settings.frame_size) != *settings.frame_size) {
-    throw ModelError("the preprocessing's frame_size " + text_of(*settings.frame_size) +
-                     " is not one that it leaves as it is; the nearest is " +
-                     text_of(frame_size(*settings.frame_size)));
-  }
   for (std::size_t c = 0; c < 3; ++c) {
     for (int level = 0; level < 256; ++level) {
       table_[c][static_cast<std::size_t>(level)] = normalised(settings_, c, level);
     }
   }
-}
-
-PictureSize Preprocessor::decoded_size(PictureSize source) const {
-  return settings_.frame_size ? *settings_.frame_size : frame_size(source);
 }
 
 PictureSize Preprocessor::frame_size(PictureSize source) const {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,10 +24,6 @@ struct PreprocessSettings {
   int patch_size = 14;
   int temporal_patch_size = 2;
   int merge_size = 2;
-  /// The one size to which a decoder brings frames, whatever their aspect, if the model was trained so: the
-  /// key `frame_size` {"height", "width"}, which is Vigil's own; transformers passes it over. The published
-  /// preprocessing leaves frames of this size as they are.
-  std::optional<PictureSize> frame_size;
   bool do_rescale = true;
   double rescale_factor = 1.0 / 255;
   bool do_normalize = true;
@@ -72,10 +67,6 @@ class Preprocessor {
   /// both sides multiples of patch_size * merge_size, the area within the bounds. Throws
   /// std::invalid_argument for an empty picture and for one more than 200 times as long as wide.
   PictureSize frame_size(PictureSize source) const;
-
-  /// The size at which a decoder should deliver the frames of this source: the model's own if it names one,
-  /// else `frame_size(source)`.
-  PictureSize decoded_size(PictureSize source) const;
 
   /// Visual tokens of one temporal patch of frames of this (resized) size.
   std::int64_t tokens(PictureSize frame) const;

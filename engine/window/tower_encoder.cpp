@@ -17,7 +17,7 @@ int TowerEncoder::frames_per_patch() const {
 }
 
 model::PictureSize TowerEncoder::frame_size(model::PictureSize source) const {
-  return preprocessor_.decoded_size(source);
+  return preprocessor_.frame_size(source);
 }
 
 std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFrames> patches) {

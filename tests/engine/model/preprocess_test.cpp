@@ -142,19 +142,6 @@ TEST(Preprocessor, RefusesFramesThatDoNotFit) {
   EXPECT_THROW(with(fixed).frame_size({56, 30}), std::invalid_argument);
 }
 
-TEST(Preprocessor, DecodersDeliverTheModelsOwnSizeWhereItNamesOne) {
-  PreprocessSettings settings;
-  settings.min_pixels = 112 * 112;
-  settings.max_pixels = 112 * 112;
-  EXPECT_EQ(with(settings).decoded_size({768, 432}), with(settings).frame_size({768, 432}));
-  settings.frame_size = PictureSize{112, 112};
-  EXPECT_EQ(with(settings).decoded_size({768, 432}), (PictureSize{112, 112}));
-  EXPECT_NE(with(settings).frame_size({768, 432}), (PictureSize{112, 112}))
-      << "the published size stays what it was";
-  settings.frame_size = PictureSize{112, 56};
-  EXPECT_THAT(error_of([&] { with(settings); }), HasSubstr("frame_size 112x56"));
-}
-
 TEST(Preprocessor, MustFitTheVisionTower) {
   VisionConfig vision;
   vision.patch_size = 16;
