@@ -115,10 +115,7 @@ class Check {
     const Preprocessor video(config.video, report_.config->vision);
     const double patches =
         std::ceil(report_.window_seconds * report_.frames_per_second / video.frames_per_patch());
-    // A model with a frame size of its own takes every picture at the same cost.
-    std::vector<PictureSize> sources(kSources.begin(), kSources.end());
-    if (config.video.frame_size) sources = {*config.video.frame_size};
-    for (const PictureSize source : sources) {
+    for (const PictureSize source : kSources) {
       try {
         const PictureSize frame = video.frame_size(source);
         const std::int64_t tokens = video.tokens(frame);
