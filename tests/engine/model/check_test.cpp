@@ -94,16 +94,6 @@ TEST_F(CheckFolder, TellsWhatIsThereAndWhatItNeeds) {
   }
 }
 
-TEST_F(CheckFolder, TellsTheCostAtTheModelsOwnFrameSize) {
-  Json json = read_json_file(folder_.path() / "preprocessor_config.json");
-  json["frame_size"] = {{"width", 112}, {"height", 84}};
-  folder_.write("preprocessor_config.json", json.dump());
-  const FolderReport report = check();
-  ASSERT_EQ(report.windows.size(), 1U);
-  EXPECT_EQ(report.windows[0].frame, (PictureSize{112, 84}));
-  EXPECT_EQ(report.windows[0].tokens, 12 * 40);
-}
-
 TEST_F(CheckFolder, LooksAtEveryPartAfterAFault) {
   patch_config({{"num_hidden_layers", 3}});
   folder_.write("preprocessor_config.json", R"({"patch_size": 16})");
