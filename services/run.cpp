@@ -12,7 +12,9 @@
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
+#include <nlohmann/json.hpp>
 #include <prometheus/exposer.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -37,14 +39,29 @@ struct RunArguments {
   bool once = false;
 };
 
+/// The message as a JSON string, quotes included.
+class JsonMessage final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    const nlohmann::json text = std::string(message.payload.data(), message.payload.size());
+    const std::string quoted = text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out.append(quoted.data(), quoted.data() + quoted.size());
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<JsonMessage>();
+  }
+};
+
 std::shared_ptr<spdlog::logger> make_logger(const config::LogSettings& settings) {
   auto logger = std::make_shared<spdlog::logger>("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_level(spdlog::level::from_str(std::string(config::name_of(settings.level))));
   logger->flush_on(spdlog::level::info);
-  logger->set_pattern(settings.format == config::LogFormat::json
-                          ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","thread":%t,"message":"%v"})"
-                          : "%Y-%m-%d %H:%M:%S.%e %l %v",
-                      spdlog::pattern_time_type::utc);
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
+  formatter->add_flag<JsonMessage>('*').set_pattern(
+      settings.format == config::LogFormat::json
+          ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%*})"
+          : "%Y-%m-%d %H:%M:%S.%e %l %v");
+  logger->set_formatter(std::move(formatter));
   return logger;
 }
 

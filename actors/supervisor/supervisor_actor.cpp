@@ -1,7 +1,6 @@
 #include "actors/supervisor/supervisor_actor.h"
 
-#include <algorithm>
-#include <set>
+#include <functional>
 #include <utility>
 
 #include "actors/alerts/alerts_actor.h"
@@ -60,7 +59,8 @@ void supervisor_state::start_camera(const std::string& camera) {
   options.shape = {deps->encoder.frames_per_patch(), size_policy(deps->encoder)};
   options.once = deps->once;
   options.generation = fleet->started(camera);
-  options.seed = deps->seed + options.generation;
+  // Cameras behind one switch must not draw the same jitter.
+  options.seed = deps->seed + std::hash<std::string>{}(camera) + options.generation;
   const camera_actor handle =
       spawn(self, deps->threads, actors::camera, std::move(options),
             CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, vision,

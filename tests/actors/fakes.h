@@ -141,7 +141,9 @@ class FakeEncoder final : public window::VisionEncoder {
   std::vector<model::VisualTokensPtr> encode(std::span<const window::PatchFrames> patches) override {
     std::vector<model::VisualTokensPtr> result;
     batches.push_back(patches.size());
+    if (on_encode) on_encode();
     for (const window::PatchFrames& patch : patches) {
+      frames += patch.frames.size();
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
       auto tokens = std::make_shared<model::VisualTokens>();
@@ -154,6 +156,10 @@ class FakeEncoder final : public window::VisionEncoder {
     return result;
   }
   std::vector<std::size_t> batches;
+  /// Encoded so far.
+  std::size_t frames = 0;
+  /// What happens while it computes.
+  std::function<void()> on_encode;
 };
 
 /// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 has no

@@ -232,6 +232,33 @@ TEST_F(PipelineTest, PacedCamerasAreAnsweredAsTimePasses) {
   EXPECT_TRUE(outcome()->complete);
 }
 
+TEST_F(PipelineTest, UnderOverloadEveryFrameIsEitherSeenOrCountedAsDropped) {
+  // Three cameras make three patches a second; a pass of the vision tower takes two seconds.
+  encoder_.on_encode = [this] { clock_.advance(2s); };
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b", "c"}) {
+    sources_.add(name, frames(std::vector<int>(240, 90)));
+    cameras.push_back(camera(name, config::Pace::realtime, name));
+  }
+  start(cameras);
+  pass(130s);
+  ASSERT_TRUE(outcome().has_value());
+  EXPECT_TRUE(outcome()->complete);
+  double dropped = 0;
+  for (const char* name : {"a", "b", "c"}) {
+    const std::string label = std::string("{camera=\"") + name;
+    EXPECT_EQ(metric("vigil_frames_total" + label + "\"}"), 240);
+    const double lost = metric("vigil_frames_dropped_total" + label + "\",reason=\"no_credit\"}");
+    EXPECT_GT(lost, 0) << name;
+    EXPECT_LT(lost, 200) << name << " starves";
+    dropped += lost;
+  }
+  EXPECT_EQ(dropped + static_cast<double>(encoder_.frames), 720);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("queue_full")));
+  EXPECT_THAT(told("alert/"),
+              AllOf(Contains("a/person new"), Contains("b/person new"), Contains("c/person new")));
+}
+
 TEST_F(PipelineTest, StoppingDrainsWhatIsUnderWayAndEndsEpisodes) {
   std::vector<int> always(10'000, 90);
   sources_.add("/clips/gate.mp4", frames(always));

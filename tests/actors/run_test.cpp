@@ -168,10 +168,10 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
   std::filesystem::remove_all(folder);
 }
 
-/// A source that blocks until it is cancelled, as a camera does that says nothing.
+/// A source that blocks until `release`, as a camera does that says nothing.
 class SilentReader final : public media::VideoReader {
  public:
-  explicit SilentReader(std::stop_token stop) : stop_(std::move(stop)) {}
+  explicit SilentReader(std::stop_token release) : release_(std::move(release)) {}
   const media::SourceInfo& info() const override { return info_; }
   const media::ReadStats& stats() const override { return stats_; }
   const std::vector<media::FrameMotion>& rest() const override { return rest_; }
@@ -179,63 +179,98 @@ class SilentReader final : public media::VideoReader {
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any never;
-    never.wait(lock, stop_, [] { return false; });
+    never.wait(lock, release_, [] { return false; });
     throw media::Error("cancelled", media::Error::Kind::cancelled);
   }
 
  private:
-  std::stop_token stop_;
+  std::stop_token release_;
   media::SourceInfo info_;
   media::ReadStats stats_;
   std::vector<media::FrameMotion> rest_;
 };
 
-TEST(Run, ACameraThatNeverDeliversHoldsUpNeitherTheOthersNorTheEnd) {
-  const cluster::SystemClock clock;
-  FakeSources sources;
-  sources.add("/clips/gate.mp4", frames(std::vector<int>(40, 90)));
-  FakeEncoder encoder;
-  FakeAnswerer answerer;
-  FakePublisher publisher;
-  Metrics metrics;
-  const auto outbox = make_memory_outbox();
-  spdlog::logger logger("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-  cluster::SystemConfig config;
-  config.add_message_types<caf::id_block::vigil>();
-  caf::actor_system system(config);
-  const auto handle = system.spawn(
-      supervisor,
-      PipelineDeps{.cameras = {camera(), camera("silent", config::Pace::realtime, "rtsp://10.0.0.1/live")},
-                   .once = true,
-                   .grace = 20s,
-                   .retention = 24h,
-                   .model_id = "fake",
-                   .open = [inner = sources.factory()](
-                               const std::string& url,
-                               const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
-                     if (url.starts_with("rtsp")) return std::make_unique<SilentReader>(options.stop);
-                     return inner(url, options);
-                   },
-                   .encoder = encoder,
-                   .answerer = answerer,
-                   .outbox = *outbox,
-                   .publisher = publisher,
-                   .metrics = metrics,
-                   .clock = clock,
-                   .logger = logger,
-                   .seed = 1,
-                   .threads = Threads::own});
-  const std::string all = "vigil_windows_total{outcome=\"answered\"} 10\n";
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  while (metrics.text().find(all) == std::string::npos && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(1ms);
+/// A pipeline on real threads with the camera `gate`, which plays 10 windows of a person, and `silent`, whose
+/// source is made by `open`.
+class SilentCamera : public ::testing::Test {
+ protected:
+  /// Waits for the 10 windows, stops, and tells how the run ended.
+  DrainReport run(const std::function<std::unique_ptr<media::VideoReader>(const media::ReadOptions&)>& open,
+                  config::Duration grace) {
+    sources_.add("/clips/gate.mp4", frames(std::vector<int>(40, 90)));
+    const auto handle = system_.spawn(
+        supervisor,
+        PipelineDeps{.cameras = {camera(), camera("silent", config::Pace::realtime, "rtsp://10.0.0.1/live")},
+                     .once = true,
+                     .grace = grace,
+                     .retention = 24h,
+                     .model_id = "fake",
+                     .open =
+                         [open, inner = sources_.factory()](const std::string& url,
+                                                            const media::ReadOptions& options) {
+                           return url.starts_with("rtsp") ? open(options) : inner(url, options);
+                         },
+                     .encoder = encoder_,
+                     .answerer = answerer_,
+                     .outbox = *outbox_,
+                     .publisher = publisher_,
+                     .metrics = metrics_,
+                     .clock = clock_,
+                     .logger = logger_,
+                     .seed = 1,
+                     .threads = Threads::own});
+    const std::string all = "vigil_windows_total{outcome=\"answered\"} 10\n";
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (metrics_.text().find(all) == std::string::npos && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_THAT(metrics_.text(), HasSubstr(all));
+    caf::anon_send(handle, stop_atom_v);
+    DrainReport report;
+    caf::scoped_actor self{system_};
+    self->request(handle, 30s, wait_atom_v)
+        .receive([&](const DrainReport& outcome) { report = outcome; },
+                 [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+    return report;
   }
-  EXPECT_THAT(metrics.text(), HasSubstr(all));
-  caf::anon_send(handle, stop_atom_v);
-  caf::scoped_actor self{system};
-  self->request(handle, 30s, wait_atom_v)
-      .receive([&](const DrainReport& report) { EXPECT_TRUE(report.complete); },
-               [&](const caf::error& error) { ADD_FAILURE() << system.render(error); });
+
+  struct Config : cluster::SystemConfig {
+    Config() { add_message_types<caf::id_block::vigil>(); }
+  };
+
+  cluster::SystemClock clock_;
+  FakeSources sources_;
+  FakeEncoder encoder_;
+  FakeAnswerer answerer_;
+  FakePublisher publisher_;
+  Metrics metrics_;
+  std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::null_sink_mt>()};
+  Config config_;
+  caf::actor_system system_{config_};
+};
+
+TEST_F(SilentCamera, HoldsUpNeitherTheOthersNorTheEnd) {
+  const DrainReport report = run(
+      [](const media::ReadOptions& options) { return std::make_unique<SilentReader>(options.stop); }, 20s);
+  EXPECT_TRUE(report.complete);
+}
+
+TEST_F(SilentCamera, ThatCannotBeCancelledIsGivenUpAfterTheGracePeriodAndNoAlertIsLost) {
+  std::stop_source release;
+  const DrainReport report = run(
+      [&](const media::ReadOptions&) { return std::make_unique<SilentReader>(release.get_token()); }, 300ms);
+  EXPECT_FALSE(report.complete);
+  std::vector<std::string> phases;
+  for (const auto& message : publisher_.messages) {
+    const json data = json::parse(message.body).at("data");
+    if (data.contains("phase")) phases.push_back(data.at("phase"));
+  }
+  ASSERT_FALSE(phases.empty());
+  EXPECT_EQ(phases.front(), "new");
+  EXPECT_EQ(phases.back(), "end");
+  EXPECT_TRUE(outbox_->unacknowledged(1).empty());
+  release.request_stop();
 }
 
 }  // namespace
