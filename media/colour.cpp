@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace vigil::media {
 namespace {
@@ -37,7 +38,7 @@ inline std::uint8_t clamped(std::int16_t value) {
         clamped(static_cast<std::int16_t>(luma - scaled(u, m.green_from_cb) - scaled(v, m.green_from_cr)));
     blue[i] = clamped(static_cast<std::int16_t>(luma + scaled(u, m.blue_from_cb)));
   }
-  for (int i = 0; i < count; ++i) {
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
     rgb[3 * i] = red[i];
     rgb[3 * i + 1] = green[i];
     rgb[3 * i + 2] = blue[i];
@@ -48,8 +49,9 @@ inline std::uint8_t clamped(std::int16_t value) {
                                                const std::uint8_t* cr, int width, const ColourMatrix& matrix,
                                                std::uint8_t* rgb) {
   int x = 0;
-  for (; x + kBlock <= width; x += kBlock) convert(y + x, cb + x, cr + x, kBlock, matrix, rgb + 3 * x);
-  if (x < width) convert(y + x, cb + x, cr + x, width - x, matrix, rgb + 3 * x);
+  for (; x + kBlock <= width; x += kBlock)
+    convert(y + x, cb + x, cr + x, kBlock, matrix, rgb + std::ptrdiff_t{3} * x);
+  if (x < width) convert(y + x, cb + x, cr + x, width - x, matrix, rgb + std::ptrdiff_t{3} * x);
 }
 
 void convert_row_portable(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, int width,

@@ -59,6 +59,9 @@ void draw_motion(Canvas& canvas, const MotionGrid& motion, int left, int top, Si
                   y_of(row + 1) - y_of(row), colour_of(length), 0.4F);
     }
   }
+  const auto centre_of = [&](int first) {
+    return (static_cast<float>(first) + 0.5F * kCellsALine) * static_cast<float>(motion.cell_size());
+  };
   for (int row = 0; row < motion.rows(); row += kCellsALine) {
     for (int column = 0; column < motion.columns(); column += kCellsALine) {
       MotionGrid::Cell sum;
@@ -75,10 +78,8 @@ void draw_motion(Canvas& canvas, const MotionGrid& motion, int left, int top, Si
       const float length = std::hypot(moved_x, moved_y);
       if (length < kShortestLine) continue;
       const float gain = std::min(kLineGain, kLongestLine / length);
-      const float to_x = static_cast<float>(left) +
-                         static_cast<float>((column + kCellsALine / 2) * motion.cell_size()) * scale_x;
-      const float to_y = static_cast<float>(top) +
-                         static_cast<float>((row + kCellsALine / 2) * motion.cell_size()) * scale_y;
+      const float to_x = static_cast<float>(left) + centre_of(column) * scale_x;
+      const float to_y = static_cast<float>(top) + centre_of(row) * scale_y;
       const float from_x = std::clamp(to_x - moved_x * gain * scale_x, static_cast<float>(left),
                                       static_cast<float>(left + tile.width - 2));
       const float from_y = std::clamp(to_y - moved_y * gain * scale_y, static_cast<float>(top),
