@@ -24,7 +24,8 @@ struct PatchFrames {
   double duration = 0;
 };
 
-/// Turns frames into visual tokens. Implementations are not thread-safe: one owner (an actor) at a time.
+/// Turns frames into visual tokens. `encode` has one caller at a time (an actor); `frames_per_patch` and
+/// `frame_size` depend on nothing that changes and may be called from any thread at any time.
 class VisionEncoder {
  public:
   virtual ~VisionEncoder() = default;
