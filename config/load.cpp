@@ -57,7 +57,9 @@ struct Reading {
   std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
     Substituted result = substitute(node.Scalar(), environment);
     for (const std::string& name : result.missing) {
-      report(node, path + ": the environment variable " + name + " is not set");
+      std::string message = path;
+      message.append(": the environment variable ").append(name).append(" is not set");
+      report(node, std::move(message));
     }
     if (!result.missing.empty()) return std::nullopt;
     return std::move(result.text);

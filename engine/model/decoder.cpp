@@ -16,7 +16,6 @@ namespace vigil::model {
 namespace {
 
 using kernels::AttentionSegment;
-using kernels::ConstMatrix;
 using kernels::dense;
 using kernels::DType;
 using kernels::Matrix;
