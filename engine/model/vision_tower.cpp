@@ -30,10 +30,10 @@ VisionPlan::VisionPlan(const VisionConfig& config, std::span<const PatchGrid> gr
   const std::int64_t merge = config.spatial_merge_size;
   const std::int64_t square = merge * merge;
   const std::int64_t window = config.window_size / merge / config.patch_size;
-  const std::int64_t frequencies = config.head_dim() / 4;
+  const int axis_values = config.head_dim() / 2;
   std::vector<float> inverse_frequencies;
-  for (std::int64_t j = 0; j < frequencies; ++j) {
-    const float exponent = static_cast<float>(2 * j) / static_cast<float>(config.head_dim() / 2);
+  for (int j = 0; j < axis_values / 2; ++j) {
+    const float exponent = static_cast<float>(2 * j) / static_cast<float>(axis_values);
     inverse_frequencies.push_back(1.0F / std::pow(kRopeTheta, exponent));
   }
 
