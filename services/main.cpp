@@ -15,8 +15,9 @@ namespace {
 /// decoder wants the core: measured 10 times slower beside one busy process, and no faster alone. The runtime
 /// reads its environment before main, hence the second start.
 void wait_passively(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  // No other thread runs yet.
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;  // NOLINT(concurrency-mt-unsafe)
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);              // NOLINT(concurrency-mt-unsafe)
   std::error_code unknown;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
   if (!unknown) ::execv(self.c_str(), argv);
