@@ -2,9 +2,10 @@
 """From video to first token: vigil beside Hugging Face transformers, on the same CPU, in the same run.
 
 Both get the same file, sampling rate, frame size, question and weights, and the same number of threads; rounds alternate, so that a busy
-machine disturbs both. The peer decodes with PyAV (FFmpeg), scales with FFmpeg's scaler, normalises and patchifies with torch, and runs
-transformers' own Qwen2.5-VL with PyTorch's fused attention in bfloat16 and in float32 (the faster of the two counts). Prints JSON lines, then a
-table on stderr.
+machine disturbs both. The peer decodes with PyAV (FFmpeg) on as many threads, preprocesses as transformers' video processor does (frames of
+full size, uint8 antialiased bicubic by torch, normalise, patchify), and runs transformers' own Qwen2.5-VL with PyTorch's fused attention in
+bfloat16 and in float32 (the faster of the two counts). With --lean its frames are scaled by FFmpeg while they are decoded, which transformers does not
+offer but a careful user can write. Prints JSON lines, then a table on stderr.
 
     python3 loadtest/engine/compare.py build/release/bin/vigil models/demo VIDEO QUESTION [--rounds 5] [--tokens 32]
 
@@ -23,34 +24,41 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 def peer_frames(video, fps, size, start, end):
-    """RGB frames shown at start + k / fps, scaled while decoding, as [n, 3, height, width] uint8."""
+    """RGB frames shown at start + k / fps, as [n, 3, height, width] uint8; of the source's size if `size` is None."""
     import av
     import numpy as np
+
+    def rgb(frame):
+        return frame.to_ndarray(format="rgb24", **({} if size is None else {"width": size[0], "height": size[1]}))
 
     frames, next_time = [], start
     with av.open(video) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
+        stream.codec_context.thread_count = os.cpu_count()
         shown = None
         for frame in container.decode(stream):
             while shown is not None and next_time < frame.time and (end is None or next_time < end):
-                frames.append(shown.to_ndarray(format="rgb24", width=size[0], height=size[1]))
+                frames.append(rgb(shown))
                 next_time += 1 / fps
             shown = frame
             if end is not None and frame.time >= end:
                 break
         else:
             while shown is not None and next_time <= shown.time and (end is None or next_time < end):
-                frames.append(shown.to_ndarray(format="rgb24", width=size[0], height=size[1]))
+                frames.append(rgb(shown))
                 next_time += 1 / fps
     return np.stack(frames).transpose(0, 3, 1, 2)
 
 
-def patchify(frames, vision, mean, std, dtype):
-    """The published preprocessing of frames that have their size already: normalise, pad in time, cut."""
+def patchify(frames, size, vision, mean, std, dtype):
+    """The published preprocessing: resize, normalise, pad in time, cut."""
     import torch
 
-    pixels = torch.from_numpy(frames).to(torch.float32).div_(255)
+    frames = torch.from_numpy(frames)
+    if frames.shape[-2:] != (size[1], size[0]):
+        frames = torch.nn.functional.interpolate(frames, size=(size[1], size[0]), mode="bicubic", antialias=True)
+    pixels = frames.to(torch.float32).div_(255)
     pixels = (pixels - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1)
     if len(pixels) % vision.temporal_patch_size:
         pixels = torch.cat([pixels, pixels[-1:].repeat(vision.temporal_patch_size - len(pixels) % vision.temporal_patch_size, 1, 1, 1)])
@@ -73,14 +81,14 @@ class Peer:
             settings = json.load(file)
         self.mean, self.std = settings["image_mean"], settings["image_std"]
 
-    def ask(self, video, question, fps, size, start, end, tokens):
+    def ask(self, video, question, fps, size, lean, start, end, tokens):
         """Seconds of each stage, and the tokens."""
         torch, model = self.torch, self.model
         clock = [time.perf_counter()]
-        frames = peer_frames(video, fps, size, start, end)
+        frames = peer_frames(video, fps, size if lean else None, start, end)
         clock.append(time.perf_counter())
         with torch.inference_mode():
-            pixels, grid = patchify(frames, model.config.vision_config, self.mean, self.std, self.dtype)
+            pixels, grid = patchify(frames, size, model.config.vision_config, self.mean, self.std, self.dtype)
             video_tokens = int(grid.prod()) // model.config.vision_config.spatial_merge_size**2
             text = (
                 "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n<|vision_start|>"
@@ -109,11 +117,12 @@ class Peer:
         }, chosen
 
 
-def vigil(program, folder, arguments, size):
-    command = [program, "ask", arguments.video, arguments.question, "--model", folder, "--fps", str(arguments.fps),
-               "--from", str(arguments.start), "--max-tokens", str(arguments.tokens), "--threads", str(arguments.threads),
-               "--output", "json"] + (["--to", str(arguments.end)] if arguments.end is not None else [])
-    bench = [program, "bench", "ask"] + command[2:-2] + ["--runs", "1", "--warmups", "1"]
+def vigil(program, folder, arguments):
+    bench = [program, "bench", "ask", arguments.video, arguments.question, "--model", folder, "--fps", str(arguments.fps),
+             "--from", str(arguments.start), "--max-tokens", str(arguments.tokens), "--threads", str(arguments.threads),
+             "--decode-threads", str(arguments.threads), "--runs", "1", "--warmups", "1"]
+    if arguments.end is not None:
+        bench += ["--to", str(arguments.end)]
     lines = [json.loads(line) for line in subprocess.run(bench, check=True, capture_output=True, text=True).stdout.splitlines()]
     figures = {line["figure"]: line["mean"] for line in lines}
     figures["model_to_first_token"] = figures["vision"] + figures["prefill"]
@@ -130,6 +139,7 @@ def main():
     parser.add_argument("--from", dest="start", type=float, default=0.0)
     parser.add_argument("--to", dest="end", type=float)
     parser.add_argument("--size", default="224x224", help="frame size that vigil chooses for this model")
+    parser.add_argument("--lean", action="store_true", help="scale the peer's frames while they are decoded")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -144,10 +154,10 @@ def main():
     measured = {"vigil": []} | {f"transformers {name}": [] for name in peers}
     for round_number in range(arguments.rounds + 1):
         for name, peer in peers.items():
-            figures, _ = peer.ask(arguments.video, arguments.question, arguments.fps, size, arguments.start, arguments.end, arguments.tokens)
+            figures, _ = peer.ask(arguments.video, arguments.question, arguments.fps, size, arguments.lean, arguments.start, arguments.end, arguments.tokens)
             if round_number:  # the first warms up
                 measured[f"transformers {name}"].append(figures)
-        figures, context = vigil(arguments.vigil, arguments.model, arguments, size)
+        figures, context = vigil(arguments.vigil, arguments.model, arguments)
         if round_number:
             measured["vigil"].append(figures)
 
@@ -155,7 +165,7 @@ def main():
     table = {who: {name: statistics.median(run[name] for run in runs) for name in names} for who, runs in measured.items()}
     best = min((who for who in table if who != "vigil"), key=lambda who: table[who]["video_to_first_token"])
     for who, figures in table.items():
-        print(json.dumps({"bench": "video to first token", "who": who, "rounds": arguments.rounds, "threads": arguments.threads,
+        print(json.dumps({"bench": "video to first token", "who": who, "lean": arguments.lean, "rounds": arguments.rounds, "threads": arguments.threads,
                           "median": figures, "frames": context["frames"], "prompt_tokens": context["prompt_tokens"],
                           "machine": context["machine"], "commit": context["commit"], "torch": torch.__version__,
                           "transformers": transformers.__version__, "video": os.path.basename(arguments.video)}))
