@@ -3,7 +3,7 @@
 
     tools/evaluate.py --model models/demo --clips ../shared/videos            the second halves of the real clips
     tools/evaluate.py --model models/demo --scenes DIR                         a set that tools/scenes/write.py made
-    tools/evaluate.py --model models/demo --scenes DIR --control shuffle|blank|exchange
+    tools/evaluate.py --model models/demo --scenes DIR --control shuffle|blank
 
 Engines: `vigil` asks the program itself (build/release/bin/vigil), `transformers` the published model code, `twin` the training code (equal to transformers, many questions in
 one pass: quickest). `--frames 224x224` squeezes frames as the cameras of config/demo.yaml do; `--frames model` keeps the shape, as the preprocessor does (what `vigil ask` does).
@@ -77,7 +77,7 @@ def real_windows(folder, lengths, fps):
                 start += 1
 
 
-def scene_windows(folder, fps, limit):
+def scene_windows(folder, limit):
     """Windows of generated videos; their JSON (see tools/scenes/write.py) says where each window starts and what is true."""
     for path in sorted(Path(folder).glob("*.json"))[:limit]:
         record = json.loads(path.read_text())
@@ -251,7 +251,7 @@ def main():
     parser.add_argument("--program", default="build/release/bin/vigil")
     parser.add_argument("--clips", help="folder of the real clips")
     parser.add_argument("--scenes", help="folder of generated videos")
-    parser.add_argument("--control", choices=("shuffle", "blank", "exchange"))
+    parser.add_argument("--control", choices=("shuffle", "blank"))
     parser.add_argument("--frames", default="224x224")
     parser.add_argument("--fps", type=float, default=2.0)
     parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10])
@@ -263,7 +263,7 @@ def main():
         import torch
         torch.set_num_threads(args.threads)
     engine = {"twin": Twin, "transformers": Transformers}[args.engine](args.model, args.frames) if args.engine != "vigil" else Vigil(args.model, args.frames, args.program)
-    windows = real_windows(args.clips, args.seconds, args.fps) if args.clips else scene_windows(args.scenes, args.fps, args.limit)
+    windows = real_windows(args.clips, args.seconds, args.fps) if args.clips else scene_windows(args.scenes, args.limit)
     tables, excluded, kept, rng = defaultdict(list), defaultdict(int), [], np.random.default_rng(0)
     for window in windows:
         frames = window["clip"].sample(window["start"], window["count"], window["fps"])
