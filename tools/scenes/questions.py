@@ -241,7 +241,7 @@ def _share(rule, answer, facts):
 
 
 def ask(rng, facts, short, long):
-    """`short` pairs of yes/no question and one-word answer, and `long` pairs whose answer is a sentence."""
+    """`short` triples (rule, yes/no question, one-word answer), and `long` ones whose answer is a sentence (rule is None for free questions)."""
     known = all_answers(facts)
     pairs = []
     kept = [rule for rule in known if rule != "absent" and rng.random() < _share(rule, known[rule], facts)] or ["absent"]
@@ -252,17 +252,17 @@ def ask(rng, facts, short, long):
     for rule in order[:short]:
         if rng.random() < 0.02:
             rule = "absent"
-        pairs.append(yes_no(rng, rule, known[rule], facts, explain=False))
+        pairs.append((rule, *yes_no(rng, rule, known[rule], facts, explain=False)))
     free = free_questions(rng, facts)
     clear = facts["persons"] is not None and facts["cars"] is not None
     explained = [rule for rule in RULES if clear and known.get(rule) is not None and rng.random() < _share(rule, known[rule], facts)]
     for _ in range(long):
         if explained and (not free or rng.random() < 0.6):
             rule = explained.pop(int(rng.integers(len(explained))))
-            pairs.append(yes_no(rng, rule, known[rule], facts, explain=True))
+            pairs.append((rule, *yes_no(rng, rule, known[rule], facts, explain=True)))
         elif free:
-            pairs.append(free.pop(int(rng.integers(len(free)))))
+            pairs.append((None, *free.pop(int(rng.integers(len(free))))))
         else:
             rule = _choice(rng, [rule for rule in known if rule in ("person", "car")] or ["absent"])
-            pairs.append(yes_no(rng, rule, known[rule], facts, explain=False))
+            pairs.append((rule, *yes_no(rng, rule, known[rule], facts, explain=False)))
     return pairs

@@ -11,7 +11,6 @@ from .geometry import rows
 from .story import MAX_MOVING, MAX_STILL, Story, pick, shade_word, spans, uniform
 
 SPRITES = 3
-SIZE = {"room": "one-by-one-person-detection", "car park": "car-detection", "table": "bottle-detection"}
 
 
 class Bank:
@@ -150,11 +149,12 @@ def _person_does(entry, times, shown, seen):
     return "stands still"
 
 
-def over_plate(seed, bank, frames, fps, wanted=None):
+def over_plate(seed, bank, frames, fps, wanted=None, aspects=None):
     """A drawn scene's persons and cars over an empty photograph."""
     rng = np.random.default_rng([seed, 10])
-    made = story.scene_story(seed, frames, fps, plate=True, wanted=wanted)
-    clip = pick(rng, list(bank.rates), (.4, .4, .2))
+    near = rng.random() < .6
+    made = story.scene_story(seed, frames, fps, wanted, aspects, near=near)
+    clip = pick(rng, list(bank.rates), ((.4, .4, .2) if not near else (.5, .1, .4) if made.facts["place"] == "room" else (.15, .75, .1)))
     extra = photo(frames)
     extra["plate"] = plate_run(rng, bank, clip, frames)
     extra["crop"] = choose_crop(rng, .45)
@@ -224,7 +224,7 @@ def collage(seed, bank, frames, fps):
         else:
             middle = np.array([uniform(rng, .15, .85), uniform(rng, .3, .75)])
             when = total * uniform(rng, -.05, 1.05)
-            angle = uniform(rng, -3.14, 3.14) if kind == "car" else pick(rng, (0, np.pi)) + rng.normal(0, .4)
+            angle = uniform(rng, -3.14, 3.14) if kind == "car" else pick(rng, (0, np.pi, -np.pi / 2)) + rng.normal(0, .3)
             pace = uniform(rng, .08, .5) if kind == "person" else uniform(rng, .1, .8)
             if kind == "car":
                 angle = pick(rng, (np.pi / 2, -np.pi / 2)) + rng.normal(0, .3)
@@ -235,6 +235,10 @@ def collage(seed, bank, frames, fps):
         recolour = rng.random() < (.6 if kind == "car" else .4)
         tint = rng.uniform(.25, 1.0, 3) if recolour else np.ones(3)
         extra["tint"][slot] = tint
+        if kind == "person" and rng.random() < .4:
+            # Dark clothes become light ones and the reverse (see render.photographs).
+            extra["sprite"][slot, :, 6] *= -1
+            recolour = True
         left, right = where[:, 0] - widths / 2, where[:, 0] + widths / 2
         top, bottom = where[:, 1] - heights / 2, where[:, 1] + heights / 2
         share = np.clip(np.minimum(right, 1) - np.maximum(left, 0), 0, None) * np.clip(np.minimum(bottom, 1) - np.maximum(top, 0), 0, None) / (widths * heights)
@@ -265,15 +269,18 @@ def collage(seed, bank, frames, fps):
     return out
 
 
-def draw(seed, frames, fps, bank=None, wanted=None):
+MIX = (.68, .14, .09, .09)  # drawn, over, collage, real
+
+
+def draw(seed, frames, fps, bank=None, wanted=None, aspects=None, mix=MIX):
     """The scene that training sees under `seed`: drawn, over a photograph, a collage or a real window."""
     rng = np.random.default_rng([seed, 12])
-    kind = pick(rng, ("drawn", "over", "collage", "real"), (.54, .14, .12, .2)) if bank is not None else "drawn"
+    kind = pick(rng, ("drawn", "over", "collage", "real"), mix) if bank is not None else "drawn"
     if kind == "drawn":
-        made = story.scene_story(seed, frames, fps, wanted=wanted)
+        made = story.scene_story(seed, frames, fps, wanted, aspects)
         made.photo = photo(frames)
     elif kind == "over":
-        made = over_plate(seed, bank, frames, fps, wanted)
+        made = over_plate(seed, bank, frames, fps, wanted, aspects)
     else:
         made = (collage if kind == "collage" else real_window)(seed, bank, frames, fps)
     made.kind = kind

@@ -1,9 +1,10 @@
 """Draws stories with torch: primitives over a stage or a photograph, then light, weather, noise and the traces of video coding.
 
 Everything is a function of its arguments: noise comes from a hash of (seed, frame, pixel), so a scene looks the same alone, in any batch, and on any device.
-Plain torch operations; on a GPU `compile_passes()` fuses the two loops over pixels.
+Plain torch operations, but for the primitives on a GPU (paint_gpu.py).
 """
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -74,21 +75,26 @@ def expose(image, u, v, aspect, gain, grey, lamps, scalars, noise, drops):
     return image + noise.unsqueeze(1) * s[1].unsqueeze(1)
 
 
-_passes = {"paint": paint, "expose": expose}
+_passes = {"expose": expose}
 
 
 def compile_passes():
-    _passes["paint"] = torch.compile(paint, dynamic=None)
-    _passes["expose"] = torch.compile(expose, dynamic=None)
+    _passes["expose"] = torch.compile(expose, dynamic=True)
 
 
-CHUNK = 6
+def paint_all(image, primitives, place):
+    """Draws primitives (N, P, 20) over image (N, 3, H, W); place (N, 3): the picture's aspect and by how much the camera trembled in u and v."""
+    if image.is_cuda:
+        from .paint_gpu import paint as paint_gpu
+        return paint_gpu(image, primitives, place)
+    return paint(image, primitives, *pixels(place, *image.shape[2:]))
 
 
-def paint_all(image, primitives, u, v):
-    for first in range(0, primitives.shape[1], CHUNK):
-        image = _passes["paint"](image, primitives[:, first:first + CHUNK], u, v)
-    return image
+def pixels(place, height, width):
+    """u (N, 1, W) and v (N, H, 1) of the pixels."""
+    u = ((torch.arange(width, device=place.device) + 0.5) / width).view(1, 1, width) * place[:, 0].view(-1, 1, 1) - place[:, 1].view(-1, 1, 1)
+    v = ((torch.arange(height, device=place.device) + 0.5) / height).view(1, height, 1) - place[:, 2].view(-1, 1, 1)
+    return u, v
 
 
 def texture(seed, height, width, device):
@@ -100,14 +106,12 @@ def texture(seed, height, width, device):
     return total / 1.6
 
 
-_DCT = None
-
-
 def dct_matrix(device):
+    """(64, 64): the orthonormal DCT of an 8x8 block laid out as a row."""
     k = torch.arange(8, dtype=torch.float32)
     m = torch.cos((2 * k[None] + 1) * k[:, None] * torch.pi / 16) * 0.5
     m[0] /= 2 ** 0.5
-    return m.to(device)
+    return torch.kron(m, m).to(device)
 
 
 def code(frames, strength):
@@ -115,28 +119,39 @@ def code(frames, strength):
 
     `strength` (B,) in [0, 1]; zero leaves the frames alone.
     """
+    some = torch.nonzero(strength > 0).flatten()
+    if len(some) == 0:
+        return frames
+    out = frames.clone()
+    out[some] = _code(frames[some], strength[some])
+    return out
+
+
+def _code(frames, strength):
     b, t, _, h, w = frames.shape
-    weight = frames.new_tensor([[0.299, 0.587, 0.114], [-0.1687, -0.3313, 0.5], [0.5, -0.4187, -0.0813]])
-    back = torch.linalg.inv(weight.float()).to(frames.dtype)
-    ycc = torch.einsum("ij,btjhw->btihw", weight, frames)
-    chroma = F.avg_pool2d(ycc[:, :, 1:].flatten(0, 1), 2)
-    chroma = F.interpolate(chroma, (h, w), mode="bilinear", align_corners=False).view(b, t, 2, h, w)
-    ycc = torch.cat([ycc[:, :, :1], chroma], 2)
+    if h % 8 or w % 8:
+        wider = F.pad(frames.flatten(0, 1), (0, -w % 8, 0, -h % 8), mode="replicate").unflatten(0, (b, t))
+        return _code(wider, strength)[..., :h, :w]
+    to_ycc = torch.tensor([[0.299, 0.587, 0.114], [-0.1687, -0.3313, 0.5], [0.5, -0.4187, -0.0813]])
+    weight, back = (m.to(frames.device, frames.dtype).view(3, 3, 1, 1) for m in (to_ycc, torch.linalg.inv(to_ycc)))
+    ycc = F.conv2d(frames.flatten(0, 1), weight)
+    chroma = F.interpolate(F.avg_pool2d(ycc[:, 1:], 2), (h, w), mode="bilinear", align_corners=False)
+    ycc = torch.cat([ycc[:, :1], chroma], 1)
     m = dct_matrix(frames.device).to(frames.dtype)
-    blocks = ycc.view(b, t, 3, h // 8, 8, w // 8, 8).permute(0, 1, 2, 3, 5, 4, 6)
-    spectrum = m @ blocks @ m.T
+    blocks = ycc.view(b, t * 3, h // 8, 8, w // 8, 8).permute(0, 1, 2, 4, 3, 5).reshape(b, -1, 64)
+    spectrum = blocks @ m.T
     k = torch.arange(8, device=frames.device)
-    step = (0.012 + 0.02 * (k[:, None] + k[None])) * 1.0
-    step = (step * strength.view(-1, 1, 1, 1, 1, 1, 1) ** 1.5 * 1.3).to(frames.dtype)
-    quantised = torch.where(step > 1e-5, torch.round(spectrum / step.clamp_min(1e-5)) * step, spectrum)
-    coded = (m.T @ quantised @ m).permute(0, 1, 2, 3, 5, 4, 6).reshape(b, t, 3, h, w)
+    step = (0.012 + 0.02 * (k[:, None] + k[None])).view(1, 1, 64) * (strength.view(-1, 1, 1) ** 1.5 * 1.3)
+    step = step.clamp_min(2e-4).to(frames.dtype)
+    coded = (torch.round(spectrum / step) * step) @ m
+    coded = coded.view(b, t * 3, h // 8, w // 8, 8, 8).permute(0, 1, 2, 4, 3, 5).reshape(b, t, 3, h, w)
     # A block that hardly changed is repeated from the frame before it, as skipped macroblocks are.
-    change = F.avg_pool2d((ycc[:, 1:, :1] - ycc[:, :-1, :1]).abs().flatten(0, 1), 8).view(b, t - 1, 1, h // 8, w // 8)
-    skip = (change < 0.02 * strength.view(-1, 1, 1, 1, 1)).to(frames.dtype)
-    skip = skip.repeat_interleave(8, 3).repeat_interleave(8, 4)
-    coded = torch.cat([coded[:, :1], coded[:, 1:] * (1 - skip) + coded[:, :-1] * skip], 1)
-    out = torch.einsum("ij,btjhw->btihw", back, coded)
-    return torch.where(strength.view(-1, 1, 1, 1, 1) > 0, out, frames)
+    luma = ycc.view(b, t, 3, h, w)[:, :, :1]
+    change = F.avg_pool2d((luma[:, 1:] - luma[:, :-1]).abs().flatten(0, 1), 8).view(b, t - 1, 1, h // 8, 1, w // 8, 1)
+    skip = change < 0.02 * strength.view(-1, 1, 1, 1, 1, 1, 1)
+    tiles = coded.view(b, t, 3, h // 8, 8, w // 8, 8)
+    coded = torch.cat([tiles[:, :1], torch.where(skip, tiles[:, :-1], tiles[:, 1:])], 1).reshape(b * t, 3, h, w)
+    return F.conv2d(coded, back).view(b, t, 3, h, w)
 
 
 def blur(frames, amount):
@@ -151,8 +166,8 @@ def blur(frames, amount):
     return frames * (1 - a) + x.view_as(frames) * a
 
 
-def render(batch, height, width, plates=None, sprites=None, dtype=torch.float32):
-    """Frames (B, T, 3, H, W) in [0, 1] of a batch of stories.
+def render(batch, height, width, plates=None, sprites=None, dtype=torch.float32, first=0):
+    """Frames (B, T, 3, H, W) in [0, 1] of a batch of stories; `first` is the number of the first frame in its video (the noise depends on it).
 
     batch: moving (B, T, P, 20), still (B, Q, 20), gain (B, T, 3), grey (B, T), jitter (B, T, 2), lamps (B, K, 7), scalars (B, 10), seed (B,) int32, and for photographs
     plate (B, T) int64 index into `plates` (M, 3, h, w) or -1, crop (B, 4) (centre u, v and half sizes in [-1, 1]; negative width flips),
@@ -163,23 +178,21 @@ def render(batch, height, width, plates=None, sprites=None, dtype=torch.float32)
     n = b * t
     scalars = batch["scalars"]
     aspect = scalars[:, 0]
-    u0 = ((torch.arange(width, device=device) + 0.5) / width).view(1, 1, width) * aspect.view(-1, 1, 1)
-    v0 = ((torch.arange(height, device=device) + 0.5) / height).view(1, height, 1).expand(b, -1, -1)
     stage = torch.zeros(b, 3, height, width, device=device)
-    stage = paint_all(stage, batch["still"], u0, v0)
+    stage = paint_all(stage, batch["still"], F.pad(aspect.view(-1, 1), (0, 2)))
     spots = texture(batch["seed"], height, width, device)
     stage = stage * (1 + spots * scalars[:, 5].view(-1, 1, 1, 1))
     frames = stage.unsqueeze(1).expand(b, t, 3, height, width)
-    if plates is not None and (batch["plate"] >= 0).any():
+    if plates is not None:
         frames = frames.clone()
         where = torch.nonzero((batch["plate"][:, 0] >= 0)).flatten()
-        frames[where] = photographs(batch, where, plates, sprites, height, width)
+        if len(where):
+            frames[where] = photographs(batch, where, plates, sprites, height, width)
     tile = lambda x: x.repeat_interleave(t, 0)
-    jitter = batch["jitter"].reshape(n, 2)
-    u = tile(u0) - jitter[:, 0].view(-1, 1, 1)
-    v = tile(v0) - jitter[:, 1].view(-1, 1, 1)
-    image = paint_all(frames.reshape(n, 3, height, width), moving.reshape(n, *moving.shape[2:]), u, v)
-    seeds = (batch["seed"].view(-1, 1) * 131 + torch.arange(t, device=device, dtype=torch.int32).view(1, -1) * 7907 + 13).reshape(n).to(torch.int32)
+    place = torch.cat([tile(aspect.view(-1, 1)), batch["jitter"].reshape(n, 2)], 1)
+    u, v = pixels(place, height, width)
+    image = paint_all(frames.reshape(n, 3, height, width), moving.reshape(n, *moving.shape[2:]), place)
+    seeds = (batch["seed"].view(-1, 1) * 131 + (first + torch.arange(t, device=device, dtype=torch.int32)).view(1, -1) * 7907 + 13).reshape(n).to(torch.int32)
     noise = normal_noise(seeds, height, width, device)
     noise = torch.where((batch["seed"] % 3 == 0).repeat_interleave(t).view(-1, 1, 1), F.avg_pool2d(F.pad(noise.unsqueeze(1), (1, 1, 1, 1), mode="replicate"), 3, 1).squeeze(1) * 2, noise)
     drops = weather(scalars, seeds, b, t, height, width, device)
@@ -235,14 +248,19 @@ def photographs(batch, where, plates, sprites, height, width):
             laid = F.grid_sample(cut, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
             alpha = laid[:, 3:] * r[:, 5].view(-1, 1, 1, 1)
             tint = batch["tint"][where, s].repeat_interleave(t, 0)[used]
-            out[used] = out[used] * (1 - alpha) + (laid[:, :3] * r[:, 6].view(-1, 1, 1, 1) * tint[:, :, None, None]).clamp(0, 1) * alpha
+            colour = laid[:, :3] / laid[:, 3:].clamp_min(1e-3)
+            # A negative brightness turns light and dark round.
+            colour = torch.where(r[:, 6].view(-1, 1, 1, 1) < 0, 1 - colour.clamp(0, 1), laid[:, :3])
+            out[used] = out[used] * (1 - alpha) + (colour * r[:, 6].abs().view(-1, 1, 1, 1) * tint[:, :, None, None]).clamp(0, 1) * alpha
     return out.view(len(where), t, 3, height, width)
 
 
 def collate(stories, seeds, device="cpu"):
-    """The tensors that `render` wants, without photographs."""
+    """The tensors that `render` wants."""
     def stack(values):
         return torch.stack([torch.from_numpy(v) for v in values]).to(device)
 
-    return dict(moving=stack([s.moving for s in stories]), still=stack([s.still for s in stories]), seed=torch.tensor([seed & 0x3FFFFFFF for seed in seeds], dtype=torch.int32, device=device),
-                **{key: stack([s.optics[key] for s in stories]) for key in ("gain", "grey", "jitter", "lamps", "scalars")})
+    used = max(1, max(int(np.flatnonzero((s.moving[..., 16] != 0).any(0)).max(initial=0)) + 1 for s in stories))
+    return dict(moving=stack([s.moving[:, :used] for s in stories]), still=stack([s.still for s in stories]), seed=torch.tensor([seed & 0x3FFFFFFF for seed in seeds], dtype=torch.int32, device=device),
+                **{key: stack([s.optics[key] for s in stories]) for key in ("gain", "grey", "jitter", "lamps", "scalars")},
+                **({key: stack([s.photo[key] for s in stories]) for key in ("plate", "crop", "sprite", "tint")} if hasattr(stories[0], "photo") else {}))

@@ -1,7 +1,7 @@
 """Draws a scene from a seed: who moves where and when, what the camera is like, and what is true about it.
 
 `tell(seed, times, ...)` gives a Story for any list of times, so the same scene can be sampled at 2 frames a second for training or at 25 for a video file.
-Nothing in the scene depends on the times at which it is looked at; only the facts do (an object that no frame shows is not there).
+Nothing in the scene depends on the times at which it is looked at, but for the rate for which its events are timed (`fps`); only the facts do (an object that no frame shows is not there).
 """
 
 from dataclasses import dataclass, field
@@ -60,22 +60,23 @@ def tinted(rng, name, spread=.1):
 class Scene:
     """The stage: place, camera, light. Things are added to it by the functions below."""
 
-    def __init__(self, rng, times, fps, plate=False):
+    def __init__(self, rng, times, fps, duration, aspects=None, near=False):
         self.rng, self.times, self.fps = rng, np.asarray(times, np.float64), fps
-        self.duration = len(times) / fps
+        self.duration = duration
         self.place = pick(rng, ("street", "yard", "room", "car park"), (.48, .16, .2, .16))
+        if near:
+            self.place = pick(rng, ("room", "car park"), (.65, .35))
         self.light = pick(rng, ("day", "dusk", "night", "infrared"), (.58, .14, .16, .12))
         self.weather = pick(rng, ("dry", "rain", "snow"), (.76, .14, .1)) if self.place != "room" else "dry"
-        self.plate = plate
-        aspect = pick(rng, (16 / 9, 4 / 3, 1.0, 1.5), (.55, .2, .1, .15))
+        aspect = pick(rng, aspects) if aspects else pick(rng, (16 / 9, 4 / 3, 1.0, 1.5), (.55, .2, .1, .15))
         steep = rng.random() < (.3 if self.place != "room" else .12)
         pitch = np.radians(uniform(rng, 48, 86) if steep else uniform(rng, 11, 42))
         focal = uniform(rng, .75, 1.7)
         # How large things are: a person 0.14 to 0.75 of the picture's height in rooms and yards, a car 0.25 to 1 of it on streets.
         if self.place in ("street", "car park"):
-            reach = focal * 4.4 / uniform(rng, .25, .85)
+            reach = focal * 4.4 / (uniform(rng, .25, .85) if not near else uniform(rng, .5, 1.2))
         else:
-            reach = focal * 1.7 / np.exp(uniform(rng, np.log(.17), np.log(.75)))
+            reach = focal * 1.7 / (np.exp(uniform(rng, np.log(.17), np.log(.75))) if not near else uniform(rng, .5, 1.3))
         self.camera = Camera(max(1.2 if not steep else 2.6, reach * np.sin(pitch)), pitch, focal, aspect)
         self.sun = (uniform(rng, -1.2, 1.2), uniform(rng, -.6, 1.2))
         self.soft = uniform(rng, .004, .012)
@@ -147,8 +148,7 @@ class Scene:
                 for _ in range(int(rng.integers(0, 4))):
                     x, y, w, h = uniform(rng, 0, a), corner - uniform(rng, .1, .5), uniform(rng, .05, .4), uniform(rng, .08, .4)
                     self.still.append(quads(np.array([[x, y - h], [x + w, y - h], [x + w, y], [x, y]]), rng.uniform(.05, .95, 3), gradient=uniform(rng, -.5, .5)))
-            if back > 1:
-                self.limit = back - .4
+            self.limit = max(back - .4, 1.0)
         else:
             self.limit = 60.0
             if horizon > -.3:
@@ -344,7 +344,7 @@ def add_person(scene, event, anchor=None):
     if position[:, 1].max() > scene.limit and scene.place == "room":
         thing.seen &= position[:, 1] < scene.limit + .3
     feet = (world[:, 5, [0, 2]] + world[:, 6, [0, 2]]) / 2
-    record.update(does=does, falls=falls, feet=feet, upright=pose[:, 2, 1] > .5, thing=thing, shade=bool(scene.shade), bag=bag)
+    record.update(anchor=anchor, does=does, falls=falls, feet=feet, upright=pose[:, 2, 1] > .5, thing=thing, shade=bool(scene.shade), bag=bag)
     scene.things.append(thing)
     return record
 
@@ -515,9 +515,9 @@ def unit_rows(angle):
 def add_zone(scene, record, wanted):
     """Marks a zone on the ground. `record`: the person whom it is to hold ("in"), to miss closely ("near"), or None. Returns the zone's polygon."""
     rng, camera = scene.rng, scene.camera
-    if record is not None and record["thing"].seen.any():
-        frames = np.flatnonzero(record["thing"].seen)
-        point = record["feet"][frames[int(rng.integers(len(frames)))]]
+    if record is not None:
+        # Not a place of one of the frames: the zone must not depend on when the scene is looked at.
+        point = record["anchor"] + rng.normal(0, .3, 2)
     else:
         point, wanted = scene.spot(.45, .95), "any"
     size = max(1.6, uniform(rng, .14, .34) * scene.depth(point[None])[0] / camera.focal * 1.3)
@@ -626,10 +626,10 @@ def optics(scene):
     )
 
 
-def tell(seed, times, fps, plate=False, wanted=None):
-    """The scene of `seed` at `times`. `plate`: it will be drawn over a photograph, so no stage is needed. `wanted`: an event that has to be tried."""
-    rng = np.random.default_rng([seed, 4])
-    scene = Scene(rng, times, fps, plate)
+def tell(seed, times, fps, duration, wanted=None, aspects=None, attempt=0, near=False):
+    """The scene of `seed` at `times`. `wanted`: an event that has to be tried. `aspects`: shapes of the picture to choose from. `near`: a room or a car park seen from close by."""
+    rng = np.random.default_rng([seed, 4, attempt])
+    scene = Scene(rng, times, fps, duration, aspects, near)
     total = scene.duration
     car_chance = {"street": .72, "car park": .62, "yard": .25, "room": 0.0}[scene.place]
     cars, persons = [], []
@@ -695,7 +695,8 @@ def assemble(scene):
         everything = np.take_along_axis(everything, order[..., None], axis=1)
         out[:, : everything.shape[1]] = everything
     if scene.zone:
-        out[:, MAX_MOVING - len(scene.zone["lines"]):] = scene.zone["lines"]
+        used = sum(part.shape[1] for part in parts)
+        out[:, used : used + len(scene.zone["lines"])] = scene.zone["lines"]
     return out
 
 
@@ -824,12 +825,16 @@ def judge(scene, persons, cars, zone, dog):
     return facts, events
 
 
-def scene_story(seed, frames, fps, plate=False, wanted=None, start=0.0):
-    """`tell`, with crowded scenes passed over: the first seed of seed, seed + 2^40, ... that fits."""
-    times = start + np.arange(frames) / fps
+def scene_story(seed, frames, fps, wanted=None, aspects=None, near=False, shown=None):
+    """`tell` for a window of `frames` at `fps` a second, with crowded scenes drawn again.
+
+    `shown` draws the same scene at another rate, as a video file needs it; the facts are then worth nothing (they are about the frames that a model sees).
+    """
+    duration = frames / fps
+    times = np.arange(frames) / fps if shown is None else np.arange(round(duration * shown)) / shown
     for attempt in range(20):
         try:
-            return tell(seed + (attempt << 40), times, fps, plate, wanted)
+            return tell(seed, times, fps, duration, wanted, aspects, attempt, near)
         except Crowded:
             continue
     raise RuntimeError(f"no scene for seed {seed}")

@@ -1,6 +1,7 @@
 """How scenes and questions become a batch: token layout, positions and mask of many questions about one video."""
 
 import functools
+from pathlib import Path
 
 import torch
 
@@ -21,7 +22,8 @@ _fixed = {}
 
 
 def use_tokenizer(path):
-    t = tokenizer(str(path))
+    path = Path(path)
+    t = tokenizer(str(path / "tokenizer.json" if path.is_dir() else path))
 
     def ids(text):
         return t.encode(text, add_special_tokens=False).ids
@@ -58,6 +60,7 @@ class Layout:
         self.video = self.slices * self.rows * self.columns
         self.prefix = len(_part("before")) + self.video + len(_part("after"))
         self.questions = sum(self.lengths)
+        self.keys = self.prefix + self.questions
 
     def positions(self, fps, prompts, jump=None):
         """M-RoPE positions (3, B, prefix + questions), as transformers 5 numbers a prompt and then decodes.

@@ -54,8 +54,11 @@ def main(weights, tokenizer, out):
     for old in out.glob("model*.safetensors*"):
         old.unlink()
     model.save_pretrained(out, max_shard_size="14MB")
+    for part in out.glob("*.safetensors"):
+        part.chmod(0o644)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.json", "preprocessor_config.json"):
-        shutil.copy(Path(tokenizer) / name, out / name)
+        if Path(tokenizer).resolve() != out.resolve():
+            shutil.copy(Path(tokenizer) / name, out / name)
     print(f"{out}: {sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters")
 
 

@@ -33,7 +33,7 @@ CHAT_TEMPLATE = (
 def corpus():
     for seed in range(1500):
         facts = story.scene_story(seed, 20, 2.0).facts
-        for question, answer in questions.ask(np.random.default_rng(seed), facts, 8, 3):
+        for _, question, answer in questions.ask(np.random.default_rng(seed), facts, 8, 3):
             yield question
             yield answer
     for table in (questions.PRESENCE, questions.EXPLAIN, *questions.RULE_WORDINGS.values(), *questions.THINGS.values(), *questions.PLACE_WORDS.values(), questions.ANYWHERE):

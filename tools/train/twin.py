@@ -217,10 +217,10 @@ class Model(nn.Module):
     def forward(self, frames, prompt, tokens, positions, mask):
         """Hidden states (B, Q, width) of the question tokens.
 
-        frames (B, T, 3, H, W) normalised; prompt = (ids before the video, ids after it) for all; tokens (B, Q) question ids; positions (3, B, prefix + Q); mask (Q, prefix + Q).
+        frames (B, T, 3, H, W) normalised, or the visual tokens (B, N, width) that were made of them; prompt = (ids before the video, ids after it) for all; tokens (B, Q) question ids; positions (3, B, prefix + Q); mask (Q, prefix + Q).
         """
         text = self.model.language_model
-        video = self.model.visual(frames)
+        video = self.model.visual(frames) if frames.dim() == 5 else frames
         b = tokens.shape[0]
         before, after = (text.embed_tokens(part).expand(b, -1, -1) for part in prompt)
         x = torch.cat([before.to(video.dtype), video, after.to(video.dtype), text.embed_tokens(tokens).to(video.dtype)], 1)
