@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scores a model's answers and prints the table, with 95 % confidence intervals (Wilson).
 
-    tools/evaluate.py --model models/demo --clips ../shared/videos            the second halves of the real clips
+    tools/evaluate.py --model models/demo --clips tests/videos            the second halves of the real clips
     tools/evaluate.py --model models/demo --scenes DIR                         a set that tools/scenes/write.py made
     tools/evaluate.py --model models/demo --scenes DIR --control shuffle|blank
 
