@@ -11,21 +11,21 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
       ->envname("VIGIL_MODEL")
       ->capture_default_str();
   command.add_option("--fps", options.clip.fps, "Frames a second that the model sees")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command.add_option("--from", options.clip.from, "Start, in seconds")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->capture_default_str();
   command.add_option("--to", options.clip.to, "End, in seconds; the end of the file if left out")
-      ->check(CLI::NonNegativeNumber);
+      ->check(zero_or_more());
   command.add_option("--max-tokens", options.max_tokens, "Longest answer")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command.add_option("--temperature", options.sampling.temperature, "0 takes the likeliest token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->capture_default_str();
   command.add_option("--top-k", options.sampling.top_k, "Sample among the k likeliest tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->capture_default_str();
   command
       .add_option("--top-p", options.sampling.top_p,
@@ -39,13 +39,13 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
   command.add_option("--threads", options.threads, "Threads of the engine; 0: all processors")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->capture_default_str();
   command.add_option("--decode-threads", options.clip.threads, "Threads of the video decoder")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command.add_option("--kv-tokens", options.kv_tokens, "Tokens that the KV cache has room for")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
 }
 

@@ -153,10 +153,10 @@ void add_bench(CLI::App& root, Invocation& chosen) {
   auto arguments = std::make_shared<BenchArguments>();
   add_ask_options(*command, arguments->ask);
   command->add_option("--runs", arguments->runs, "Runs that count")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->add_option("--warmups", arguments->warmups, "Runs before them that do not")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->capture_default_str();
   command->callback([&chosen, arguments] {
     chosen = [arguments] {

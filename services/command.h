@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <stdexcept>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -18,6 +19,10 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// Checks of numbers whose messages a person can read.
+CLI::Validator above_zero();
+CLI::Validator zero_or_more();
 
 /// Each adds one command to `root`; when the command line names it, its invocation is stored in `chosen`.
 void add_ask(CLI::App& root, Invocation& chosen);

@@ -51,7 +51,7 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
       .add_option("--fps", arguments->options.sheet_fps,
                   "Samples a second for the sheet; a field covers the time since the sample before. More "
                   "than 24 samples are thinned out evenly")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str()
       ->needs(sheet);
   command.add_option("--threads", arguments->options.threads, "Threads of the decoder")

@@ -45,6 +45,11 @@ int main(int argc, char** argv) {
   add_watch(root, chosen);
   add_check_config(root, chosen);
 
+  const auto named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && root.get_subcommands(named).empty()) {
+    std::cerr << "vigil: no command '" << argv[1] << "'; vigil --help lists them\n";
+    return kUsage;
+  }
   try {
     root.parse(argc, argv);
   } catch (const CLI::Success& help) {

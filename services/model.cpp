@@ -108,7 +108,7 @@ void add_model(CLI::App& root, Invocation& chosen) {
       ->check(CLI::IsMember({"f32", "bf16", "both"}))
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Threads; 0: all processors")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->capture_default_str();
   command->add_option("--output", arguments->output, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))

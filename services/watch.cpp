@@ -70,12 +70,14 @@ void add_watch(CLI::App& root, Invocation& chosen) {
   command->add_option("--output", arguments->output, "lines for people, or one JSON object a line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  command->add_option("--count", arguments->count, "exit after so many events")->type_name("N");
+  command->add_option("--count", arguments->count, "exit after so many events")
+      ->type_name("N")
+      ->check(above_zero());
   command
       ->add_option("--timeout", arguments->timeout,
                    "exit after so many seconds; status 1 if --count was not reached")
       ->type_name("S")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->footer(
       "Topics: alert/<tenant>/<camera>/<rule>/ and status/<tenant>/<camera>/. The last event of each topic "
       "comes first. Events that\n"
