@@ -12,8 +12,8 @@
 namespace {
 
 /// OpenMP's threads spin at barriers by default, which stalls every matrix product while another process or a
-/// decoder wants the core: measured 10 times slower beside one busy process, and no faster alone. The runtime
-/// reads its environment before main, hence the second start.
+/// decoder wants the core (docs/performance.md has figures). The runtime reads its environment before main,
+/// hence the second start.
 void wait_passively(char** argv) {
   // No other thread runs yet.
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;  // NOLINT(concurrency-mt-unsafe)
