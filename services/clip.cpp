@@ -6,11 +6,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "media/read_ahead.h"
+
 namespace vigil::services {
 namespace {
 
 // Patches of one pass through the vision tower: enough rows for its products, little memory for long clips.
 constexpr std::size_t kPatchesPerPass = 8;
+
+/// Frames of one pass.
+std::size_t per_pass(const window::Engine& engine) {
+  return static_cast<std::size_t>(engine.encoder->frames_per_patch()) * kPatchesPerPass;
+}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -34,7 +41,7 @@ class ClipEncoder {
     ++clip_.frames;
     clip_.seconds = frame.seconds;
     frames_.push_back(std::move(frame));
-    if (frames_.size() == per_patch_ * kPatchesPerPass) encode();
+    if (frames_.size() == per_pass(engine_)) encode();
   }
 
   /// A last patch that is short repeats its last frame, as transformers does.
@@ -78,7 +85,7 @@ class ClipEncoder {
 Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progress& progress) {
   Clip clip;
   std::optional<media::Size> size;
-  const auto reader = media::VideoReader::open(
+  auto file = media::VideoReader::open(
       options.video, {.fps = options.fps,
                       .from = options.from,
                       .to = options.to,
@@ -92,6 +99,7 @@ Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progres
                           },
                       .threads = options.threads,
                       .motion = false});
+  const auto reader = media::read_ahead(std::move(file), per_pass(engine));
   clip.info = reader->info();
   const double end = std::min(options.to.value_or(clip.info.duration_seconds), clip.info.duration_seconds);
   const auto expected =

@@ -25,6 +25,7 @@ struct Clip {
   std::uint64_t frames = 0;
   /// Of the last frame.
   double seconds = 0;
+  /// Waited for frames, which are read while the ones before them are encoded.
   double decode_seconds = 0;
   double encode_seconds = 0;
   media::SourceInfo info;
