@@ -37,6 +37,7 @@ Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool
       context_(allocated(CodecContext(avcodec_alloc_context3(&codec)))),
       // In HEVC and others a frame that is no reference within its layer may be one for another layer.
       spares_(codec.id == AV_CODEC_ID_H264),
+      motion_(motion),
       reorder_(std::clamp(stream.codecpar->video_delay, 0, kMostDelayedFrames)) {
   if (const int code = avcodec_parameters_to_context(context_.get(), stream.codecpar); code < 0) {
     throw std::runtime_error(reason_of(code));
@@ -73,7 +74,8 @@ Decoder::Result Decoder::send(const AVPacket* packet, bool pixels_matter) {
   draining_ = packet == nullptr;
   // The deblocking filter is a fifth of the work; frames that refer to this one would see it, hence
   // "non-reference".
-  context_->skip_loop_filter = spares_ && !pixels_matter ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
+  const AVDiscard spared = spares_ && !pixels_matter ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
+  (motion_ ? context_->skip_loop_filter : context_->skip_frame) = spared;
   const int code = avcodec_send_packet(context_.get(), packet);
   if (code == AVERROR(EAGAIN)) return Result::again;
   if (code == AVERROR_EOF) return Result::end;

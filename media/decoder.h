@@ -29,7 +29,7 @@ class Decoder {
   Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion);
 
   /// Null drains. `pixels_matter` false: the frame will not be looked at, so if no other frame refers to it
-  /// its pixels may stay rough (its motion is exact).
+  /// its pixels stay rough (its motion is exact), or without motion it is left out altogether.
   Result send(const AVPacket* packet, bool pixels_matter);
 
   /// A frame in order of presentation.
@@ -52,6 +52,7 @@ class Decoder {
   std::unique_ptr<DecoderLog> log_;
   CodecContext context_;
   bool spares_ = false;
+  bool motion_ = false;
   int reorder_ = 0;
   bool draining_ = false;
   int failures_in_a_row_ = 0;

@@ -83,7 +83,9 @@ struct ReadOptions {
   SizePolicy size = {};
   /// Decoder threads, at least 1. `next` itself runs on the caller's.
   int threads = 1;
-  /// Whether to export motion vectors; costs decoding time.
+  /// Whether to export motion vectors; costs decoding time. Without, H.264 frames that no other frame refers
+  /// to and that cannot be a sample are not decoded: they do not count as decoded, and their damage is not
+  /// seen.
   bool motion = true;
   /// Whether samples carry pictures.
   bool pixels = true;

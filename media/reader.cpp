@@ -300,7 +300,9 @@ void Reader::feed() {
   if (ahead_.empty()) {
     decoder_.send(nullptr, true);
   } else {
-    const bool matters = options_.pixels && (!decoder_.can_spare_pixels() || may_be_sampled());
+    // Without motion a frame that does not matter is not even decoded.
+    const bool looked_at = options_.pixels || !options_.motion;
+    const bool matters = looked_at && (!decoder_.can_spare_pixels() || may_be_sampled());
     if (decoder_.send(&ahead_.front(), matters) != Decoder::Result::again) ahead_.pop();
   }
   note_decoder_damage();

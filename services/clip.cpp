@@ -14,11 +14,6 @@ namespace {
 // Patches of one pass through the vision tower: enough rows for its products, little memory for long clips.
 constexpr std::size_t kPatchesPerPass = 8;
 
-/// Frames of one pass.
-std::size_t per_pass(const window::Engine& engine) {
-  return static_cast<std::size_t>(engine.encoder->frames_per_patch()) * kPatchesPerPass;
-}
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -37,19 +32,27 @@ class ClipEncoder {
         clip_(clip),
         per_patch_(static_cast<std::size_t>(engine.encoder->frames_per_patch())) {}
 
+  std::size_t frames_per_pass() const { return per_patch_ * kPatchesPerPass; }
+
   void add(media::SampledFrame frame) {
     ++clip_.frames;
     clip_.seconds = frame.seconds;
     frames_.push_back(std::move(frame));
-    if (frames_.size() == per_pass(engine_)) encode();
+    if (frames_.size() == frames_per_pass()) encode(frames_.size());
   }
 
+  /// Encodes the frames that make whole patches.
+  void encode_whole_patches() { encode(frames_.size() / per_patch_ * per_patch_); }
+
   /// A last patch that is short repeats its last frame, as transformers does.
-  void encode() {
-    if (frames_.empty()) return;
+  void finish() { encode(frames_.size()); }
+
+ private:
+  void encode(std::size_t frames) {
+    if (frames == 0) return;
     const auto start = std::chrono::steady_clock::now();
     std::vector<window::PatchFrames> patches;
-    for (std::size_t i = 0; i < frames_.size(); ++i) {
+    for (std::size_t i = 0; i < frames; ++i) {
       if (i % per_patch_ == 0)
         patches.push_back({.frames = {},
                            .seconds = frames_[i].seconds,
@@ -61,7 +64,7 @@ class ClipEncoder {
       count_ += tokens->count();
       clip_.patches.push_back(std::move(tokens));
     }
-    frames_.clear();
+    frames_.erase(frames_.begin(), frames_.begin() + static_cast<std::ptrdiff_t>(frames));
     clip_.encode_seconds += seconds_since(start);
     const std::int64_t most = engine_.answerer->max_visual_tokens();
     if (count_ > most)
@@ -71,7 +74,6 @@ class ClipEncoder {
           "--kv-tokens");
   }
 
- private:
   window::Engine& engine_;
   double fps_;
   Clip& clip_;
@@ -99,23 +101,25 @@ Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progres
                           },
                       .threads = options.threads,
                       .motion = false});
-  const auto reader = media::read_ahead(std::move(file), per_pass(engine));
-  clip.info = reader->info();
+  ClipEncoder encoder(engine, options, clip);
+  media::ReadAhead reader(std::move(file), encoder.frames_per_pass());
+  clip.info = reader.info();
   const double end = std::min(options.to.value_or(clip.info.duration_seconds), clip.info.duration_seconds);
   const auto expected =
       static_cast<std::uint64_t>(std::max(0.0, std::ceil((end - options.from) * options.fps)));
 
-  ClipEncoder encoder(engine, options, clip);
   while (true) {
+    // Whatever has been read is encoded while the next frames are read.
+    if (!reader.ready()) encoder.encode_whole_patches();
     const auto start = std::chrono::steady_clock::now();
-    std::optional<media::SampledFrame> frame = reader->next();
+    std::optional<media::SampledFrame> frame = reader.next();
     clip.decode_seconds += seconds_since(start);
     if (!frame) break;
     encoder.add(std::move(*frame));
     if (progress) progress(clip.frames, expected);
   }
-  encoder.encode();
-  clip.stats = reader->stats();
+  encoder.finish();
+  clip.stats = reader.stats();
   if (clip.frames == 0)
     throw std::runtime_error(options.video + ": no frame between " + in_seconds(options.from) + " s and " +
                              (options.to ? in_seconds(*options.to) + " s" : "the end"));

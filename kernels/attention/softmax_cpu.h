@@ -7,9 +7,9 @@
 
 namespace vigil::kernels {
 
-/// One row of one tile: with m' = max(m, max scale s[j]) over the first `seen` of `keys` scores,
-/// weights[j] = exp(scale s[j] - m') (0 beyond `seen`), total = total exp(m - m') + Σ weights, maximum = m'.
-/// Returns exp(m - m'), by which what was summed so far has to be multiplied.
+/// One row of one tile: with m' = max(m, max s[j]) over the first `seen` of `keys` scores and scale > 0,
+/// weights[j] = exp(scale (s[j] - m')) (0 beyond `seen`), total = total exp(scale (m - m')) + Σ weights,
+/// maximum = m'. Returns exp(scale (m - m')), by which what was summed so far has to be multiplied.
 float softmax_f32(const float* scores, std::int64_t seen, std::int64_t keys, float scale, float& maximum,
                   float& total, float* weights);
 

@@ -120,7 +120,7 @@ class Peer:
 def vigil(program, folder, arguments):
     bench = [program, "bench", "ask", arguments.video, arguments.question, "--model", folder, "--fps", str(arguments.fps),
              "--from", str(arguments.start), "--max-tokens", str(arguments.tokens), "--threads", str(arguments.threads),
-             "--decode-threads", str(arguments.threads), "--runs", "1", "--warmups", "1"]
+             "--decode-threads", "1", "--runs", "1", "--warmups", "1"]
     if arguments.end is not None:
         bench += ["--to", str(arguments.end)]
     lines = [json.loads(line) for line in subprocess.run(bench, check=True, capture_output=True, text=True).stdout.splitlines()]

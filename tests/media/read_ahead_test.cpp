@@ -76,7 +76,7 @@ TEST(ReadAhead, YieldsWhatTheReaderYields) {
   options.fps = 12.5;
   options.size = [](Size) { return Size{64, 48}; };
   const auto plain = VideoReader::open(scratch / "a.mp4", options);
-  const auto ahead = read_ahead(VideoReader::open(scratch / "a.mp4", options), 4);
+  const auto ahead = std::make_unique<ReadAhead>(VideoReader::open(scratch / "a.mp4", options), 4);
   EXPECT_EQ(ahead->info().codec, plain->info().codec);
   int frames = 0;
   while (const auto expected = plain->next()) {
@@ -98,46 +98,48 @@ TEST(ReadAhead, YieldsWhatTheReaderYields) {
 
 TEST(ReadAhead, ReadsAsFarAsItMayAndNoFurther) {
   Counter::Calls calls;
-  const auto reader = read_ahead(std::make_unique<Counter>(calls, 20), 3);
+  ReadAhead reader(std::make_unique<Counter>(calls, 20), 3);
   // Three in store and one in hand.
   ASSERT_TRUE(calls.reach(4));
+  EXPECT_TRUE(reader.ready());
   for (int taken = 1; taken <= 20; ++taken) {
-    const auto frame = reader->next();
+    const auto frame = reader.next();
     ASSERT_TRUE(frame);
     EXPECT_EQ(frame->sequence, static_cast<std::uint64_t>(taken - 1));
-    EXPECT_EQ(reader->stats().sampled_frames, static_cast<std::uint64_t>(taken));
-    EXPECT_TRUE(reader->rest().empty());
+    EXPECT_EQ(reader.stats().sampled_frames, static_cast<std::uint64_t>(taken));
+    EXPECT_TRUE(reader.rest().empty());
     ASSERT_TRUE(calls.reach(std::min(taken + 4, 21)));
     const std::lock_guard lock(calls.mutex);
     EXPECT_LE(calls.made, taken + 4);
   }
-  EXPECT_FALSE(reader->next());
-  EXPECT_EQ(reader->rest().size(), 3u);
-  EXPECT_FALSE(reader->next());
+  EXPECT_FALSE(reader.next());
+  EXPECT_EQ(reader.rest().size(), 3u);
+  EXPECT_TRUE(reader.ready());
+  EXPECT_FALSE(reader.next());
   EXPECT_EQ(calls.made, 21);
 }
 
 TEST(ReadAhead, TellsAnErrorAfterTheFramesBeforeIt) {
   Counter::Calls calls;
-  const auto reader = read_ahead(std::make_unique<Counter>(calls, 20, 2), 8);
+  ReadAhead reader(std::make_unique<Counter>(calls, 20, 2), 8);
   ASSERT_TRUE(calls.reach(3));
-  EXPECT_EQ(reader->next()->sequence, 0u);
-  EXPECT_EQ(reader->next()->sequence, 1u);
+  EXPECT_EQ(reader.next()->sequence, 0u);
+  EXPECT_EQ(reader.next()->sequence, 1u);
   try {
-    reader->next();
+    reader.next();
     FAIL() << "the error is lost";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "counter: broken");
     EXPECT_EQ(error.kind(), Error::Kind::timeout);
   }
-  EXPECT_FALSE(reader->next());
+  EXPECT_FALSE(reader.next());
   EXPECT_EQ(calls.made, 3);
 }
 
 TEST(ReadAhead, StopsWithFramesLeft) {
   Counter::Calls calls;
   {
-    const auto reader = read_ahead(std::make_unique<Counter>(calls, 1000), 2);
+    ReadAhead reader(std::make_unique<Counter>(calls, 1000), 2);
     ASSERT_TRUE(calls.reach(3));
   }
   EXPECT_TRUE(calls.gone);
@@ -146,7 +148,7 @@ TEST(ReadAhead, StopsWithFramesLeft) {
 
 TEST(ReadAhead, RefusesToReadNothingAhead) {
   Counter::Calls calls;
-  EXPECT_THROW(read_ahead(std::make_unique<Counter>(calls, 1), 0), std::invalid_argument);
+  EXPECT_THROW(ReadAhead(std::make_unique<Counter>(calls, 1), 0), std::invalid_argument);
 }
 
 }  // namespace

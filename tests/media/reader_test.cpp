@@ -111,7 +111,8 @@ TEST(Reader, ARateAboveTheSourcesYieldsEveryFrameOnce) {
   }
 }
 
-// Deblocking is left out for frames that are seen by nobody: the samples must not show it.
+// Frames that are seen by nobody are not deblocked, and without motion not decoded: the samples must not show
+// it.
 TEST(Reader, SampledPixelsAreThoseOfAFullDecode) {
   const Scratch scratch;
   for (const bool variable : {false, true}) {
@@ -129,19 +130,38 @@ TEST(Reader, SampledPixelsAreThoseOfAFullDecode) {
     ASSERT_GT(std::count_if(oracle.begin(), oracle.end(), [](const OracleFrame& f) { return f.type == 'B'; }),
               40);
     for (const int threads : {1, 2, 4}) {
-      for (const double fps : {0.9, 2.0, 7.0, 1e9}) {
-        int b_frames = 0;
-        for (const SampledFrame& sample :
-             read_all(scratch / "b.mp4", options(fps, threads, {96, 80})).samples) {
-          const auto same = std::find_if(oracle.begin(), oracle.end(), [&](const OracleFrame& f) {
-            return std::abs(f.seconds - oracle.front().seconds - sample.seconds) < 1e-6;
-          });
-          ASSERT_NE(same, oracle.end());
-          EXPECT_TRUE(sample.image->rgb == all[static_cast<std::size_t>(same - oracle.begin())].rgb)
-              << "at " << sample.seconds << " with " << threads;
-          b_frames += sample.type == FrameType::bidirectional ? 1 : 0;
+      for (const double fps : {0.9, 2.0, 7.0, 100.0}) {
+        for (const bool motion : {true, false}) {
+          ReadOptions read = options(fps, threads, {96, 80});
+          read.motion = motion;
+          const ReadResult result = read_all(scratch / "b.mp4", read);
+          EXPECT_THAT(seconds_of(result.samples),
+                      testing::Pointwise(NearTime(), shown_at(oracle, fps, 1 / result.info.average_fps)))
+              << fps << " with " << threads;
+          int b_frames = 0;
+          for (const SampledFrame& sample : result.samples) {
+            const auto same = std::find_if(oracle.begin(), oracle.end(), [&](const OracleFrame& f) {
+              return std::abs(f.seconds - oracle.front().seconds - sample.seconds) < 1e-6;
+            });
+            ASSERT_NE(same, oracle.end());
+            EXPECT_TRUE(sample.image->rgb == all[static_cast<std::size_t>(same - oracle.begin())].rgb)
+                << "at " << sample.seconds << " with " << threads;
+            b_frames += sample.type == FrameType::bidirectional ? 1 : 0;
+          }
+          EXPECT_GT(b_frames, 0);
+          EXPECT_EQ(result.stats.damaged_packets, 0u);
+          // Two of four B-frames are referred to by nobody.
+          if (motion || fps > 50) {
+            EXPECT_EQ(result.stats.decoded_frames, 120u);
+          } else {
+            EXPECT_LT(result.stats.decoded_frames, 90u);
+          }
+          if (!motion) {
+            // Without pictures too, a frame that may be a sample is decoded.
+            read.pixels = false;
+            EXPECT_EQ(seconds_of(read_all(scratch / "b.mp4", read).samples), seconds_of(result.samples));
+          }
         }
-        EXPECT_GT(b_frames, 0);
       }
     }
   }
