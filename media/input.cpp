@@ -170,7 +170,7 @@ std::string Input::early_end(int code, const std::string& logged) const {
   if (!(wanted > 0) || !reached_) return {};
   const AVStream& stream = *format_->streams[stream_];
   const std::int64_t start = stream.start_time != AV_NOPTS_VALUE ? stream.start_time : 0;
-  const double end = static_cast<double>(*reached_ - start) * av_q2d(stream.time_base);
+  const double end = static_cast<double>(av_sat_sub64(*reached_, start)) * av_q2d(stream.time_base);
   if (end + kEndTolerance >= wanted) return {};
   return "the data ends at " + seconds_text(end) + " of " + seconds_text(wanted);
 }
@@ -186,7 +186,7 @@ Input::Read Input::read(AVPacket& packet) {
       if (packet.stream_index != static_cast<int>(stream_)) continue;
       failures_in_a_row_ = 0;
       if (packet.pts != AV_NOPTS_VALUE)
-        reached_ = std::max(reached_.value_or(packet.pts), packet.pts + packet.duration);
+        reached_ = std::max(reached_.value_or(packet.pts), av_sat_add64(packet.pts, packet.duration));
       if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) damage_ = log.explain("a packet is marked as corrupt");
       return Read::packet;
     }

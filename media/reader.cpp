@@ -172,13 +172,14 @@ Reader::Reader(const std::string& url, const ReadOptions& options)
 bool Reader::enter_at(double seconds) {
   const AVStream& stream = input_->stream();
   if (!input_->seekable() || stream.start_time == AV_NOPTS_VALUE) return false;
+  // A time that no timestamp can hold is as good as the farthest one.
   const auto in_time_base = [&](double time) {
-    return static_cast<std::int64_t>(std::floor(time / time_base_));
+    return static_cast<std::int64_t>(std::clamp(std::floor(time / time_base_), -0x1p62, 0x1p62));
   };
-  const std::int64_t target = stream.start_time + in_time_base(seconds);
+  const std::int64_t target = av_sat_add64(stream.start_time, in_time_base(seconds));
   // Containers without an index lead to any frame: the next key frame may come too late, so try further back.
   for (const double back : kSeekBack) {
-    if (back >= seconds || !input_->seek(target - in_time_base(back))) return false;
+    if (back >= seconds || !input_->seek(av_sat_sub64(target, in_time_base(back)))) return false;
     Packet packet = make_packet();
     while (input_->read(*packet) == Input::Read::packet && packet->pts != AV_NOPTS_VALUE &&
            packet->pts <= target) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -19,6 +21,10 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// One line for the first word of a command line that is no command where one is expected; CLI11 would only
+/// say that a subcommand is required.
+std::optional<std::string> unknown_command(const CLI::App& root, const std::vector<std::string>& arguments);
 
 /// Checks of numbers whose messages a person can read.
 CLI::Validator above_zero();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -45,9 +46,8 @@ int main(int argc, char** argv) {
   add_watch(root, chosen);
   add_check_config(root, chosen);
 
-  const auto named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };
-  if (argc > 1 && argv[1][0] != '-' && root.get_subcommands(named).empty()) {
-    std::cerr << "vigil: no command '" << argv[1] << "'; vigil --help lists them\n";
+  if (const auto complaint = unknown_command(root, {argv + std::min(argc, 1), argv + argc})) {
+    std::cerr << *complaint << '\n';
     return kUsage;
   }
   try {

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+#include <string>
 
 namespace vigil::model {
 
@@ -12,6 +16,10 @@ void PositionBuilder::text(std::int64_t tokens) {
 
 void PositionBuilder::grid(std::int64_t frames, std::int64_t height, std::int64_t width,
                            std::int32_t interval) {
+  const std::int64_t last = current_ + std::max<std::int64_t>(0, frames - 1) * interval;
+  if (last > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument(std::to_string(frames) + " frames in steps of " + std::to_string(interval) +
+                                " positions reach farther than positions can");
   for (std::int32_t t = 0; t < frames; ++t)
     for (std::int32_t h = 0; h < height; ++h)
       for (std::int32_t w = 0; w < width; ++w) {
@@ -28,8 +36,14 @@ void PositionBuilder::generated() {
 }
 
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid) {
-  return static_cast<std::int32_t>(vision.tokens_per_second *
-                                   static_cast<float>(std::floor(seconds_per_grid)));
+  const float interval = vision.tokens_per_second * static_cast<float>(std::floor(seconds_per_grid));
+  if (!(std::abs(interval) < 0x1p31F)) {
+    std::array<char, 32> seconds{};
+    std::snprintf(seconds.data(), seconds.size(), "%g", seconds_per_grid);
+    throw std::invalid_argument(std::string("a patch of frames over ") + seconds.data() +
+                                " s is too long for positions");
+  }
+  return static_cast<std::int32_t>(interval);
 }
 
 MultimodalRope::MultimodalRope(const TextConfig& config) {

@@ -26,7 +26,8 @@ class PositionBuilder {
  public:
   void text(std::int64_t tokens);
 
-  /// Visual tokens of `frames` temporal patches of `height` x `width` tokens each.
+  /// Visual tokens of `frames` temporal patches of `height` x `width` tokens each. Throws
+  /// std::invalid_argument if the last one's position does not fit its type.
   void grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t time_interval);
 
   /// One generated token: past the largest position so far, on all axes.
@@ -44,7 +45,7 @@ class PositionBuilder {
 };
 
 /// Temporal positions between two temporal patches: tokens_per_second times the whole seconds that a patch
-/// covers.
+/// covers. Throws std::invalid_argument if that is no position.
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid);
 
 /// The rotary angles of the decoder: pair j turns by position[axis(j)] * theta^(-2 j / head_dim), the axes

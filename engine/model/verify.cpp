@@ -78,6 +78,11 @@ class CaseRun {
  private:
   double limit() const { return options_.compute == DType::f32 ? 1e-3 : 2e-2; }
 
+  /// The token that stands in a prompt where visual tokens go.
+  std::int32_t placeholder() const {
+    return golden_.kind == GoldenCase::Kind::image ? config_.image_token_id : config_.video_token_id;
+  }
+
   void add(const char* part, double error, double limit, double transformers_bf16, int equal_tokens = -1) {
     parts_.push_back({golden_.name, part, error, limit, transformers_bf16, equal_tokens});
   }
@@ -121,26 +126,22 @@ class CaseRun {
   }
 
   void place_visual_tokens(const std::vector<float>& tokens, std::vector<float>& embeddings) const {
-    const std::int32_t placeholder =
-        golden_.kind == GoldenCase::Kind::image ? config_.image_token_id : config_.video_token_id;
     const auto width = static_cast<std::size_t>(config_.text.hidden_size);
-    const auto places = std::count(golden_.input_ids.begin(), golden_.input_ids.end(), placeholder);
+    const auto places = std::count(golden_.input_ids.begin(), golden_.input_ids.end(), placeholder());
     if (static_cast<std::size_t>(places) * width != tokens.size())
       throw ModelError("the golden case \"" + golden_.name + "\" has " + std::to_string(places) +
                        " placeholders for " + std::to_string(tokens.size() / width) + " visual tokens");
     std::size_t next = 0;
     for (std::size_t i = 0; i < golden_.input_ids.size(); ++i)
-      if (golden_.input_ids[i] == placeholder)
+      if (golden_.input_ids[i] == placeholder())
         std::memcpy(embeddings.data() + i * width, tokens.data() + width * next++, width * sizeof(float));
   }
 
   void check_positions() {
-    const std::int32_t placeholder =
-        golden_.kind == GoldenCase::Kind::image ? config_.image_token_id : config_.video_token_id;
     PositionBuilder builder;
     const auto& ids = golden_.input_ids;
     for (std::size_t i = 0; i < ids.size();) {
-      if (golden_.kind != GoldenCase::Kind::text && ids[i] == placeholder) {
+      if (golden_.kind != GoldenCase::Kind::text && ids[i] == placeholder()) {
         const std::int64_t merge = config_.vision.spatial_merge_size;
         builder.grid(golden_.grid[0], golden_.grid[1] / merge, golden_.grid[2] / merge,
                      golden_.kind == GoldenCase::Kind::video

@@ -91,8 +91,9 @@ FullAnswerer::FullAnswerer(std::shared_ptr<const model::ModelFolder> folder, con
       options_(options),
       stream_(kernels::Stream::cpu(options.threads)),
       decoder_(folder_->config.text, model::Parameters(folder_->weights, stream_, options.compute)),
-      pages_(stream_, layout_of(folder_->config.text, options),
-             (options.kv_tokens + options.page_tokens - 1) / options.page_tokens),
+      pages_(
+          stream_, layout_of(folder_->config.text, options),
+          options.kv_tokens / options.page_tokens + (options.kv_tokens % options.page_tokens != 0 ? 1 : 0)),
       prompts_(*folder_),
       yes_(spellings(folder_->text(), {"Yes", "yes", "YES", " Yes", " yes"})),
       no_(spellings(folder_->text(), {"No", "no", "NO", " No", " no"})) {}

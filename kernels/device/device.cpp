@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -6,10 +8,20 @@
 #include "kernels/device/stream.h"
 
 namespace vigil::kernels {
+namespace {
+
+/// More than any machine that this is meant for has processors.
+constexpr int kMostThreads = 1024;
+
+}  // namespace
 
 Stream Stream::cpu(int threads) {
   if (threads < 0) throw std::invalid_argument("a stream cannot have a negative number of threads");
-  return {DeviceKind::cpu, threads == 0 ? omp_get_num_procs() : threads};
+  // The OpenMP runtime has no error for what it cannot start: it ends the process.
+  if (threads > kMostThreads)
+    throw std::invalid_argument("a stream cannot have " + std::to_string(threads) + " threads, at most " +
+                                std::to_string(kMostThreads));
+  return {DeviceKind::cpu, threads == 0 ? std::min(omp_get_num_procs(), kMostThreads) : threads};
 }
 
 bool cpu_has_bf16() {

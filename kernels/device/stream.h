@@ -13,7 +13,7 @@ enum class DeviceKind : std::uint8_t { cpu, cuda };
 class Stream {
  public:
   /// A CPU stream whose operations use up to `threads` threads; 0 means all processors that this process may
-  /// use.
+  /// use. Throws std::invalid_argument for a negative number, and for more than 1024.
   static Stream cpu(int threads = 0);
 
   DeviceKind kind() const { return kind_; }

@@ -7,7 +7,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
-#include <thread>
+#include <stop_token>
 
 #include <arpa/inet.h>
 #include <caf/all.hpp>
@@ -190,6 +190,36 @@ class SilentReader final : public media::VideoReader {
   std::vector<media::FrameMotion> rest_;
 };
 
+/// Keeps the phases of the alerts that were published, for a test to wait for. Thread-safe.
+class WatchedPublisher final : public Publisher {
+ public:
+  bool publish(const std::string&, std::uint64_t, const std::string& body) override {
+    const json data = json::parse(body).at("data");
+    if (!data.contains("phase")) return true;
+    const std::lock_guard lock(mutex_);
+    phases_.push_back(data.at("phase"));
+    changed_.notify_all();
+    return true;
+  }
+  void serve() override {}
+  std::uint64_t take_dropped() override { return 0; }
+
+  std::vector<std::string> phases() const {
+    const std::lock_guard lock(mutex_);
+    return phases_;
+  }
+  /// False if no episode has ended after `patience`.
+  bool wait_until_episode_ends(std::chrono::seconds patience) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, patience, [this] { return !phases_.empty() && phases_.back() == "end"; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> phases_;
+};
+
 /// A pipeline on real threads with the camera `gate`, which plays 10 windows of a person, and `silent`, whose
 /// source is made by `open`.
 class SilentCamera : public ::testing::Test {
@@ -219,12 +249,9 @@ class SilentCamera : public ::testing::Test {
                      .logger = logger_,
                      .seed = 1,
                      .threads = Threads::own});
-    const std::string all = "vigil_windows_total{outcome=\"answered\"} 10\n";
-    const auto until = std::chrono::steady_clock::now() + 20s;
-    while (metrics_.text().find(all) == std::string::npos && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(1ms);
-    }
-    EXPECT_THAT(metrics_.text(), HasSubstr(all));
+    // The camera `gate` ends by itself, and its open episode with it, once all of its windows are answered.
+    EXPECT_TRUE(publisher_.wait_until_episode_ends(20s));
+    EXPECT_THAT(metrics_.text(), HasSubstr("vigil_windows_total{outcome=\"answered\"} 10\n"));
     caf::anon_send(handle, stop_atom_v);
     DrainReport report;
     caf::scoped_actor self{system_};
@@ -242,7 +269,7 @@ class SilentCamera : public ::testing::Test {
   FakeSources sources_;
   FakeEncoder encoder_;
   FakeAnswerer answerer_;
-  FakePublisher publisher_;
+  WatchedPublisher publisher_;
   Metrics metrics_;
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::null_sink_mt>()};
@@ -261,11 +288,7 @@ TEST_F(SilentCamera, ThatCannotBeCancelledIsGivenUpAfterTheGracePeriodAndNoAlert
   const DrainReport report = run(
       [&](const media::ReadOptions&) { return std::make_unique<SilentReader>(release.get_token()); }, 300ms);
   EXPECT_FALSE(report.complete);
-  std::vector<std::string> phases;
-  for (const auto& message : publisher_.messages) {
-    const json data = json::parse(message.body).at("data");
-    if (data.contains("phase")) phases.push_back(data.at("phase"));
-  }
+  const std::vector<std::string> phases = publisher_.phases();
   ASSERT_FALSE(phases.empty());
   EXPECT_EQ(phases.front(), "new");
   EXPECT_EQ(phases.back(), "end");

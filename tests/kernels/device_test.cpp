@@ -121,7 +121,8 @@ TEST(StreamTest, ThreadsAreCountedOrAllThatThereAre) {
   EXPECT_EQ(Stream::cpu(3).threads(), 3);
   EXPECT_GE(Stream::cpu().threads(), 1);
   EXPECT_EQ(Stream::cpu().kind(), DeviceKind::cpu);
-  EXPECT_THROW(Stream::cpu(-1), std::invalid_argument);
+  for (const int threads : {-1, 1025, std::numeric_limits<int>::max()})
+    EXPECT_THROW(Stream::cpu(threads), std::invalid_argument) << threads;
   EXPECT_STRNE(cpu_isa(), "");
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -26,7 +27,7 @@ std::filesystem::path golden_path(const std::string& model) {
   return std::filesystem::path(VIGIL_SOURCE_DIR) / "tests/golden/models" / (model + ".safetensors");
 }
 
-const GoldenCase& find(const GoldenFile& file, const std::string& name) {
+const GoldenCase& find(const GoldenFile& file, std::string_view name) {
   return *std::find_if(file.cases.begin(), file.cases.end(),
                        [&](const GoldenCase& c) { return c.name == name; });
 }

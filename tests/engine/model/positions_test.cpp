@@ -1,6 +1,8 @@
 #include "engine/model/positions.h"
 
 #include <cmath>
+#include <limits>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -33,6 +35,22 @@ TEST(PositionBuilderTest, AGridStartsWhereTheTextStoppedAndTheTextGoesOnBesideIt
 
 TEST(PositionBuilderTest, NothingStartsAtZero) {
   EXPECT_EQ(PositionBuilder().next(), 0);
+}
+
+TEST(PositionBuilderTest, RefusesWhatReachesTooFar) {
+  PositionBuilder builder;
+  builder.text(2);
+  EXPECT_THROW(builder.grid(3, 1, 1, 1 << 30), std::invalid_argument);
+  builder.grid(2, 1, 1, 1 << 30);
+  EXPECT_EQ(builder.positions().back(), (Position{2 + (1 << 30), 2, 2}));
+}
+
+TEST(TimeIntervalTest, RefusesWhatIsNoPosition) {
+  VisionConfig vision;
+  vision.tokens_per_second = 2;
+  EXPECT_EQ(time_interval(vision, 1e9), 2'000'000'000);
+  for (const double seconds : {2e9, 1e300, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THROW(time_interval(vision, seconds), std::invalid_argument) << seconds;
 }
 
 TEST(TimeIntervalTest, CountsWholeSecondsOnly) {

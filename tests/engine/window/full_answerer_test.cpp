@@ -1,6 +1,7 @@
 #include "engine/window/full_answerer.h"
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -176,6 +177,15 @@ TEST(FullAnswererTest, AWindowWithoutQuestionsHasNoAnswers) {
   const WindowRequest request{noise_window(1, 13), {}};
   EXPECT_TRUE(answerer.answer(std::span(&request, 1))[0].empty());
   EXPECT_TRUE(answerer.answer({}).empty());
+}
+
+TEST(FullAnswererTest, RefusesACacheBeyondEveryNumber) {
+  try {
+    make(std::numeric_limits<std::int64_t>::max());
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "a page pool of this size has more slots than 32 bits can name");
+  }
 }
 
 }  // namespace
