@@ -1,5 +1,6 @@
 #include "actors/alerts/alert_desk.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "config/fields.h"
@@ -28,11 +29,41 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
       rules.push_back({AlertPolicy(rule, camera.stream.window), nullptr});
     }
   }
+  // What is kept for later must not keep the window in the cache.
+  auto kept = std::make_shared<WindowAnswers>(*window);
+  kept->lease.reset();
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    rules[i].window = window;
+    rules[i].window = kept;
     const Observation observation{window->answers.at(i).probability_yes, window->end, window->end_wall};
-    if (const auto emission = rules[i].policy.observe(observation)) tell(window, i, *emission);
+    if (const auto emission = rules[i].policy.observe(observation)) {
+      tell(kept, i, *emission);
+      if (camera.rules[i].explain && window->lease && emission->phase != Phase::end) {
+        Waiting& told = backlog_.back();
+        told.ticket = tickets_++;
+        told.until = clock_.now() + options_.explanation;
+        requests_.push_back({window, i, *told.ticket});
+      }
+    }
   }
+  flush();
+}
+
+void AlertDesk::explained(std::uint64_t ticket, std::optional<std::string> text) {
+  for (Waiting& event : backlog_) {
+    if (event.ticket != ticket) continue;
+    event.ticket.reset();
+    event.text = std::move(text);
+  }
+  flush();
+}
+
+bool AlertDesk::explains(const std::string& camera) const {
+  return std::any_of(backlog_.begin(), backlog_.end(),
+                     [&](const Waiting& event) { return event.ticket && event.camera == camera; });
+}
+
+void AlertDesk::give_up_explanations() {
+  for (Waiting& event : backlog_) event.ticket.reset();
   flush();
 }
 
@@ -48,9 +79,15 @@ void AlertDesk::end(const CameraPtr& camera) {
 
 void AlertDesk::status(const CameraPtr& camera, CameraState state, const std::string& reason) {
   const config::Clock::WallTime time = clock_.wall();
-  enqueue({status_topic(*camera), time, [camera, state, reason, time](std::uint64_t sequence) {
-             return status_event(*camera, state, reason, sequence, time);
-           }});
+  enqueue({.topic = status_topic(*camera),
+           .time = time,
+           .body = [camera, state, reason, time](
+                       std::uint64_t sequence,
+                       const auto&) { return status_event(*camera, state, reason, sequence, time); },
+           .ticket = {},
+           .until = {},
+           .camera = camera->name,
+           .text = {}});
   flush();
 }
 
@@ -68,9 +105,16 @@ void AlertDesk::tell(const WindowAnswersPtr& window, std::size_t rule, const Emi
   const std::string topic = alert_topic(*window->camera, settings);
   if (emission.phase == Phase::begin) metrics_.alert(topic, std::string(config::name_of(settings.severity)));
   const config::Clock::TimePoint now = clock_.now();
-  enqueue({topic, window->end_wall, [this, window, rule, emission, now](std::uint64_t sequence) {
-             return alert_event(*window, rule, emission, options_.model, sequence, now);
-           }});
+  enqueue({.topic = topic,
+           .time = window->end_wall,
+           .body =
+               [this, window, rule, emission, now](std::uint64_t sequence, const auto& text) {
+                 return alert_event(*window, rule, emission, text, options_.model, sequence, now);
+               },
+           .ticket = {},
+           .until = {},
+           .camera = window->camera->name,
+           .text = {}});
 }
 
 void AlertDesk::enqueue(Waiting event) {
@@ -85,11 +129,12 @@ void AlertDesk::flush() {
   try {
     while (!backlog_.empty()) {
       const Waiting& next = backlog_.front();
+      if (next.ticket && clock_.now() < next.until) break;
       OutboxEvent event;
       event.topic = next.topic;
       event.sequence = outbox_.last_sequence(next.topic) + 1;
       event.time = next.time;
-      event.body = next.body(event.sequence);
+      event.body = next.body(event.sequence, next.text);
       outbox_.append(event);
       backlog_.pop_front();
     }

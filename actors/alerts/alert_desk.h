@@ -5,7 +5,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/alerts/alert_policy.h"
@@ -19,7 +21,8 @@
 namespace vigil::actors {
 
 /// Every event is written to the outbox before it is published, and published in the order in which it was
-/// written. Events that the outbox cannot take, as on a full disk, wait in memory. Not thread-safe.
+/// written. Events that the outbox cannot take, as on a full disk, wait in memory; so do those that wait for
+/// their explanation, and all behind them, but not for long. Not thread-safe.
 class AlertDesk {
  public:
   struct Options {
@@ -28,6 +31,8 @@ class AlertDesk {
     config::Duration retention = config::AlertSettings().retention;
     /// Events that wait in memory at most while the outbox fails; beyond, the oldest are lost, and counted.
     std::size_t backlog = 4096;
+    /// How long an alert waits for its explanation; then it is told without.
+    config::Duration explanation = std::chrono::seconds(10);
   };
 
   /// What it is given has to outlive it. Call `tick` once to publish what the last process left.
@@ -35,6 +40,18 @@ class AlertDesk {
             const config::Clock& clock);
 
   void observe(const WindowAnswersPtr& window);
+
+  /// What has to be explained of what was observed since the last call. `explained` is to be called for each.
+  std::vector<ExplainRequest> take_requests() { return std::exchange(requests_, {}); }
+
+  /// The text of an answer; nothing if there is none. Of a request that waits no more, it is ignored.
+  void explained(std::uint64_t ticket, std::optional<std::string> text);
+
+  /// Whether an event of this camera waits for its explanation.
+  bool explains(const std::string& camera) const;
+
+  /// Tells what waits without explanations: none will come.
+  void give_up_explanations();
 
   void status(const CameraPtr& camera, CameraState state, const std::string& reason);
 
@@ -58,7 +75,12 @@ class AlertDesk {
   struct Waiting {
     std::string topic;
     config::Clock::WallTime time;
-    std::function<std::string(std::uint64_t sequence)> body;
+    std::function<std::string(std::uint64_t sequence, const std::optional<std::string>& text)> body;
+    /// Of the explanation that it waits for.
+    std::optional<std::uint64_t> ticket;
+    config::Clock::TimePoint until{};
+    std::string camera;
+    std::optional<std::string> text;
   };
 
   void tell(const WindowAnswersPtr& window, std::size_t rule, const Emission& emission);
@@ -74,6 +96,8 @@ class AlertDesk {
   /// By camera; one for each of its rules.
   std::map<std::string, std::vector<Rule>> rules_;
   std::deque<Waiting> backlog_;
+  std::vector<ExplainRequest> requests_;
+  std::uint64_t tickets_ = 0;
   std::string failure_;
   config::Clock::TimePoint prune_at_{};
 };

@@ -23,22 +23,40 @@ void alerts_state::log_failure() {
   }
 }
 
+// A camera has ended when nothing of it waits for the target any more.
+void alerts_state::tell_ended() {
+  std::erase_if(ending, [this](const std::string& camera) {
+    if (desk->explains(camera)) return false;
+    self->send(supervisor, end_atom_v, camera);
+    return true;
+  });
+}
+
 alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
-                                   supervisor_actor supervisor) {
+                                   target_actor target, supervisor_actor supervisor) {
   set_handlers(self, deps.logger);
   alerts_state& state = self->state;
   state.logger = &deps.logger;
+  state.target = std::move(target);
   state.supervisor = std::move(supervisor);
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
       [self](join_atom) {
-        self->send(caf::actor_cast<answer_actor>(self->current_sender()), grant_atom_v, kWindowsUnderWay);
+        self->send(caf::actor_cast<prefill_actor>(self->current_sender()), grant_atom_v, kWindowsUnderWay);
       },
       [self](const WindowAnswersPtr& window) {
         self->state.desk->observe(window);
+        for (ExplainRequest& request : self->state.desk->take_requests())
+          self->send(self->state.target, std::move(request));
         self->state.log_failure();
-        self->send(caf::actor_cast<answer_actor>(self->current_sender()), grant_atom_v, std::uint32_t{1});
+        self->send(caf::actor_cast<prefill_actor>(self->current_sender()), grant_atom_v, std::uint32_t{1});
+      },
+      [self](const Explanation& explanation) {
+        self->state.desk->explained(
+            explanation.ticket, explanation.failure.empty() ? std::optional(explanation.text) : std::nullopt);
+        self->state.log_failure();
+        self->state.tell_ended();
       },
       [self](const StatusChange& change) {
         self->state.desk->status(change.camera, change.state, change.reason);
@@ -46,14 +64,17 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       },
       [self](end_atom, const CameraPtr& camera) {
         self->state.desk->end(camera);
-        self->send(self->state.supervisor, end_atom_v, camera->name);
+        self->state.ending.push_back(camera->name);
+        self->state.tell_ended();
       },
       [self](tick_atom) {
         self->state.desk->tick();
         self->state.log_failure();
+        self->state.tell_ended();
         self->delayed_send(self, kTick, tick_atom_v);
       },
       [self](stop_atom) {
+        self->state.desk->give_up_explanations();
         self->state.desk->tick();
         self->quit();
       },

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -23,17 +24,24 @@ struct AlertsDeps {
 };
 
 struct alerts_state {
+  explicit alerts_state(alerts_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void tell_ended();
   /// Says once that the outbox fails, and once that it works again.
   void log_failure();
 
+  alerts_actor::pointer self;
   std::optional<AlertDesk> desk;
   spdlog::logger* logger = nullptr;
+  target_actor target;
   supervisor_actor supervisor;
+  /// Cameras that have ended, of which something may still wait for the target.
+  std::vector<std::string> ending;
   std::string logged;
   static inline const char* name = "alerts";
 };
 
 alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
-                                   supervisor_actor supervisor);
+                                   target_actor target, supervisor_actor supervisor);
 
 }  // namespace vigil::actors

@@ -86,10 +86,10 @@ std::string episode_id(const std::string& topic, config::Clock::WallTime start, 
 }
 
 std::string alert_event(const WindowAnswers& window, std::size_t rule_index, const Emission& emission,
-                        const ModelIdentity& model, std::uint64_t sequence, config::Clock::TimePoint now) {
+                        const std::optional<std::string>& text, const ModelIdentity& model,
+                        std::uint64_t sequence, config::Clock::TimePoint now) {
   const config::CameraSettings& camera = *window.camera;
   const config::RuleSettings& rule = camera.rules.at(rule_index);
-  const window::Answer& answer = window.answers.at(rule_index);
   const std::string episode = episode_id(alert_topic(camera, rule), emission.start, emission.episode);
   json event = envelope(camera, episode + '-' + std::to_string(emission.ordinal), "dev.vigil.alert.v1",
                         "rule/" + rule.name, window.end_wall);
@@ -108,7 +108,7 @@ std::string alert_event(const WindowAnswers& window, std::size_t rule_index, con
       {"start_time", epoch_seconds(emission.start)},
       {"end_time", emission.end ? json(epoch_seconds(*emission.end)) : json(nullptr)},
       {"title", rule.prompt},
-      {"description", rule.explain ? json(answer.text) : json(nullptr)},
+      {"description", text ? json(*text) : json(nullptr)},
       {"window",
        {{"start", rfc3339(window.start_wall)}, {"end", rfc3339(window.end_wall)}, {"frames", window.frames}}},
       {"evidence", nullptr},

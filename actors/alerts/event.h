@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,11 +23,12 @@ struct ModelIdentity {
   std::string id;
 };
 
-/// An alert: `emission` about rules[rule] of the window's camera. The `id` is the episode's with the number
-/// of the emission, since equal source and id mean a duplicate to every reader of CloudEvents; `data.episode`
-/// stays the same from `new` to `end`.
+/// An alert: `emission` about rules[rule] of the window's camera, with the answer's text if it was explained.
+/// The `id` is the episode's with the number of the emission, since equal source and id mean a duplicate to
+/// every reader of CloudEvents; `data.episode` stays the same from `new` to `end`.
 std::string alert_event(const WindowAnswers& window, std::size_t rule, const Emission& emission,
-                        const ModelIdentity& model, std::uint64_t sequence, config::Clock::TimePoint now);
+                        const std::optional<std::string>& text, const ModelIdentity& model,
+                        std::uint64_t sequence, config::Clock::TimePoint now);
 
 /// A change of a camera's state.
 std::string status_event(const config::CameraSettings& camera, CameraState state, std::string_view reason,

@@ -31,7 +31,7 @@ void camera_state::on_damaged_packets(std::uint64_t packets) {
 // One step for one message, so that credit and `stop` are heard between two.
 void camera_state::advance() {
   const CameraStep step = camera->step();
-  if (step.patch) self->send(vision, step.patch);
+  if (step.patch) self->send(pruner, step.patch);
   waits_for_credit = step.next == CameraStep::Next::credit;
   switch (step.next) {
     case CameraStep::Next::again:
@@ -46,23 +46,23 @@ void camera_state::advance() {
       if (camera->failure()) {
         self->send(supervisor, CameraReport{settings->name, CameraState::down, *camera->failure(), true});
       }
-      self->send(vision, end_atom_v, settings);
+      self->send(pruner, end_atom_v, settings);
       self->quit();
       break;
   }
 }
 
 camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> self, CameraOptions options,
-                                   CameraDeps deps, vision_actor vision, supervisor_actor supervisor) {
+                                   CameraDeps deps, pruner_actor pruner, supervisor_actor supervisor) {
   set_handlers(self, deps.logger);
   camera_state& state = self->state;
   state.settings = options.camera;
-  state.vision = std::move(vision);
+  state.pruner = std::move(pruner);
   state.supervisor = std::move(supervisor);
   state.deps.emplace(std::move(deps));
   const std::uint32_t generation = options.generation;
   state.camera.emplace(std::move(options), state.deps->open, state.deps->clock, *state.deps->pulse, state);
-  self->send(state.vision, join_atom_v, state.settings, generation);
+  self->send(state.pruner, join_atom_v, state.settings, generation);
   // The first grant starts it: without credit, the first stride would be dropped.
   state.waits_for_credit = true;
   return {

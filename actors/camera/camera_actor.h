@@ -37,7 +37,7 @@ struct camera_state : CameraListener {
   camera_actor::pointer self;
   CameraPtr settings;
   std::optional<CameraDeps> deps;
-  vision_actor vision;
+  pruner_actor pruner;
   supervisor_actor supervisor;
   std::optional<Camera> camera;
   FrameRate rate;
@@ -46,6 +46,6 @@ struct camera_state : CameraListener {
 };
 
 camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> self, CameraOptions options,
-                                   CameraDeps deps, vision_actor vision, supervisor_actor supervisor);
+                                   CameraDeps deps, pruner_actor pruner, supervisor_actor supervisor);
 
 }  // namespace vigil::actors

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/clock.h"
@@ -54,6 +56,26 @@ struct VisualPatch {
 };
 using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
 
+/// A window in the KV cache. When the last who holds it lets go, the window leaves the cache, and then
+/// whoever keeps the books is told.
+class KvLease {
+ public:
+  KvLease(window::AskedWindowPtr asked, std::function<void()> told)
+      : window_(std::move(asked)), released_(std::move(told)) {}
+  ~KvLease() {
+    window_.reset();
+    released_();
+  }
+  KvLease(const KvLease&) = delete;
+  KvLease& operator=(const KvLease&) = delete;
+
+  window::AskedWindow& window() { return *window_; }
+
+ private:
+  window::AskedWindowPtr window_;
+  std::function<void()> released_;
+};
+
 /// The answers to all rules of a camera about one window.
 struct WindowAnswers {
   CameraPtr camera;
@@ -63,12 +85,23 @@ struct WindowAnswers {
   config::Clock::WallTime start_wall;
   config::Clock::WallTime end_wall;
   int frames = 0;
-  /// answers[i] belongs to camera->rules[i].
+  /// answers[i] belongs to camera->rules[i]. How likely "Yes" is holds; a text is there only once the answer
+  /// has been explained.
   std::vector<window::Answer> answers;
   /// Of the window's last frame.
   CaptureTime captured;
+  /// So that answers can be explained while the window is in the cache; null when none will be.
+  std::shared_ptr<KvLease> lease;
 };
 using WindowAnswersPtr = std::shared_ptr<const WindowAnswers>;
+
+/// Asks for the text of an answer: rules[rule] of the window's camera.
+struct ExplainRequest {
+  WindowAnswersPtr window;
+  std::size_t rule = 0;
+  /// The asker's name for this request.
+  std::uint64_t ticket = 0;
+};
 
 /// connecting: being opened; up: delivers; stalled: open, but silent; down: cannot be reached, or has ended.
 enum class CameraState : std::uint8_t { connecting, up, stalled, down };

@@ -1,7 +1,10 @@
 // Every message of the pipeline and every actor's interface, a sentence each. What they carry is in `data.h`.
 //
-//   camera --FramePatch--> vision --VisualPatch--> answer --WindowAnswers--> alerts
-//          <----credit----        <----credit-----        <-----credit------
+//   camera --FramePatch--> pruner --FramePatch--> vision --VisualPatch--> prefill --WindowAnswers--> alerts
+//          <---credit-----        <---credit-----        <----credit-----         <-----credit------
+//                                                          prefill --reserve--> cache      target
+//                                                          <--ExplainRequest-- alerts
+//                                                                  <---room---- ---Explanation----->
 //
 // Credits flow against the data: who receives grants so many messages more, and who has no credit sends
 // nothing. `end` follows the last message of a camera through the whole pipeline, so that a drain is one
@@ -38,6 +41,14 @@ struct StatusChange {
   std::string reason;
 };
 
+/// The text of an answer, or that there is none.
+struct Explanation {
+  std::uint64_t ticket = 0;
+  std::string text;
+  /// Why there is none; empty if there is.
+  std::string failure;
+};
+
 /// How a run ended.
 struct DrainReport {
   /// Whether everything that was captured went all the way through.
@@ -52,6 +63,11 @@ typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Explanation& x) {
+  return f(caf::meta::type_name("Explanation"), x.ticket, x.text, x.failure);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, DrainReport& x) {
   return f(caf::meta::type_name("DrainReport"), x.complete, x.failures);
 }
@@ -63,10 +79,14 @@ CAF_BEGIN_TYPE_ID_BLOCK(vigil, caf::first_custom_type_id)
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::CameraState))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::CameraReport))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::DrainReport))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::Explanation))
 
 CAF_ADD_ATOM(vigil, vigil::actors, join_atom, "join")
 CAF_ADD_ATOM(vigil, vigil::actors, grant_atom, "grant")
 CAF_ADD_ATOM(vigil, vigil::actors, end_atom, "end")
+CAF_ADD_ATOM(vigil, vigil::actors, reserve_atom, "reserve")
+CAF_ADD_ATOM(vigil, vigil::actors, room_atom, "room")
+CAF_ADD_ATOM(vigil, vigil::actors, release_atom, "release")
 CAF_ADD_ATOM(vigil, vigil::actors, step_atom, "step")
 CAF_ADD_ATOM(vigil, vigil::actors, work_atom, "work")
 CAF_ADD_ATOM(vigil, vigil::actors, tick_atom, "tick")
@@ -84,36 +104,51 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ExplainRequest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::StatusChange)
 
 namespace vigil::actors {
 
-/// The CAMERA reads one source.
+/// The CAMERA reads and decodes one source.
 using camera_actor = caf::typed_actor<
-    // So many more patches may be sent to vision.
+    // So many more patches may be sent.
     caf::reacts_to<grant_atom, std::uint32_t>,
     // Do the next piece of work (to itself).
     caf::reacts_to<step_atom>,
     // Close the source, send what was begun, then `end`, and quit.
     caf::reacts_to<stop_atom>>;
 
-/// The VISION actor owns the vision tower and batches the patches of all cameras.
-using vision_actor = caf::typed_actor<
+/// The PRUNER decides what of a patch is worth encoding; so far everything.
+using pruner_actor = caf::typed_actor<
     // The sending camera starts, in its n-th incarnation; it is granted credit in return.
     caf::reacts_to<join_atom, CameraPtr, std::uint32_t>,
-    // A patch to encode; costs the camera a credit, which it gets back when the patch has been encoded.
+    // A patch; costs the camera a credit, which it gets back when the patch has been encoded.
     caf::reacts_to<FramePatchPtr>,
     // No patch of this camera follows.
     caf::reacts_to<end_atom, CameraPtr>,
-    // The answer actor can take so many more patches of this camera.
+    // Vision can take so many more patches of this camera.
+    caf::reacts_to<grant_atom, std::string, std::uint32_t>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The VISION actor owns the vision tower and batches the patches of all cameras.
+using vision_actor = caf::typed_actor<
+    // A camera's patches will come from the sending pruner, in the camera's n-th incarnation; the pruner is
+    // granted credit for it in return.
+    caf::reacts_to<join_atom, CameraPtr, std::uint32_t>,
+    // A patch to encode; its credit is given back when it has been encoded.
+    caf::reacts_to<FramePatchPtr>,
+    // No patch of this camera follows.
+    caf::reacts_to<end_atom, CameraPtr>,
+    // Prefill can take so many more patches of this camera.
     caf::reacts_to<grant_atom, std::string, std::uint32_t>,
     // Encode the next batch (to itself).
     caf::reacts_to<work_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
-/// The ANSWER actor owns prefill and decode, assembles windows and asks them the rules of their cameras.
-using answer_actor = caf::typed_actor<
+/// The PREFILL actor assembles windows, puts them into the KV cache and asks them the rules of their cameras.
+using prefill_actor = caf::typed_actor<
     // A camera's patches will come from the sending vision actor, which is granted credit for it in return.
     caf::reacts_to<join_atom, CameraPtr>,
     // The next patch of a camera's stream; its credit is given back when it has been taken, or, of a camera
@@ -123,17 +158,40 @@ using answer_actor = caf::typed_actor<
     caf::reacts_to<end_atom, CameraPtr>,
     // The alerts actor can take so many more windows.
     caf::reacts_to<grant_atom, std::uint32_t>,
-    // Answer the next batch (to itself).
+    // What was reserved is free.
+    caf::reacts_to<room_atom>,
+    // Take the next batch of windows (to itself).
+    caf::reacts_to<work_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The CACHE actor keeps the books of the KV cache: who may put how much into it, and when.
+using cache_actor = caf::typed_actor<
+    // The sending prefill actor wants room for so many tokens; it is told `room` in its turn. One request at
+    // a time.
+    caf::reacts_to<reserve_atom, std::int64_t>,
+    // Room for so many tokens is free again.
+    caf::reacts_to<release_atom, std::int64_t>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The TARGET actor completes answers token by token: explanations of what will be told.
+using target_actor = caf::typed_actor<
+    // Explain an answer; `Explanation` comes back.
+    caf::reacts_to<ExplainRequest>,
+    // Generate for all that waits (to itself).
     caf::reacts_to<work_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
 /// The ALERTS actor owns the outbox and the topics.
 using alerts_actor = caf::typed_actor<
-    // The sending answer actor starts; it is granted credit in return.
+    // The sending prefill actor starts; it is granted credit in return.
     caf::reacts_to<join_atom>,
     // A window's answers; costs a credit, which is given back at once.
     caf::reacts_to<WindowAnswersPtr>,
+    // The text of an answer that it had asked to be explained.
+    caf::reacts_to<Explanation>,
     // Tell it on the camera's status topic.
     caf::reacts_to<StatusChange>,
     // No window of this camera follows: end its episodes and tell the supervisor.

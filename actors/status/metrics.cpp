@@ -52,8 +52,7 @@ struct Metrics::Families {
                                       "Events lost, and times that a slow subscriber began to lose events");
   Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
   Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "Prefill of one batch of windows");
-  Histogram& decode =
-      seconds(r, "vigil_request_decode_time_seconds", "Decoding of the answers of one batch of windows");
+  Histogram& decode = seconds(r, "vigil_request_decode_time_seconds", "Completion of one batch of answers");
   Histogram& latency = seconds(r, "vigil_window_latency_seconds",
                                "From the capture of a window's last frame until its answers");
   Counter& patches =
@@ -65,6 +64,8 @@ struct Metrics::Families {
   Counter& generated = counter(r, "vigil_generation_tokens_total", "Tokens generated").Add({});
   Counter& outbox_failures =
       counter(r, "vigil_outbox_failures_total", "Writes to the outbox that failed").Add({});
+  Family<Gauge>& kv = gauge(r, "vigil_kv_cache_usage_ratio",
+                            "Share of the KV cache that windows hold or have reserved, by tier");
   Gauge& pending = gauge(r, "vigil_outbox_pending", "Events that are not published yet").Add({});
 };
 
@@ -113,12 +114,18 @@ void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t vis
   families_->visual_tokens.Increment(static_cast<double>(visual_tokens));
 }
 
-void Metrics::answered(double prefill_seconds, double decode_seconds, std::int64_t prompt_tokens,
-                       std::int64_t generated_tokens) {
-  families_->prefill.Observe(prefill_seconds);
-  families_->decode.Observe(decode_seconds);
+void Metrics::prefilled(double seconds, std::int64_t prompt_tokens) {
+  families_->prefill.Observe(seconds);
   families_->prompt_tokens.Increment(static_cast<double>(prompt_tokens));
-  families_->generated.Increment(static_cast<double>(generated_tokens));
+}
+
+void Metrics::generated(double seconds, std::int64_t tokens) {
+  families_->decode.Observe(seconds);
+  families_->generated.Increment(static_cast<double>(tokens));
+}
+
+void Metrics::kv_usage(const std::string& tier, double ratio) {
+  families_->kv.Add({{"tier", tier}}).Set(ratio);
 }
 
 void Metrics::windows(const std::string& outcome, std::uint64_t count) {

@@ -32,13 +32,16 @@ class Metrics {
   /// `reason`: no_credit, queue_full, late, encode_failed.
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
 
-  /// `actor`: vision, answer, alerts; `waiting`: what its bounded queue holds.
+  /// `actor`: vision, prefill, target; `waiting`: what its bounded queue holds.
   void queue_depth(const std::string& actor, std::size_t waiting);
   /// One pass of the vision tower.
   void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
-  /// One batch of prefill and decode.
-  void answered(double prefill_seconds, double decode_seconds, std::int64_t prompt_tokens,
-                std::int64_t generated_tokens);
+  /// One batch of windows that were prefilled and asked.
+  void prefilled(double seconds, std::int64_t prompt_tokens);
+  /// One batch of answers that were completed.
+  void generated(double seconds, std::int64_t tokens);
+  /// The share of the KV cache that windows hold or have reserved. `tier`: host.
+  void kv_usage(const std::string& tier, double ratio);
   /// `outcome`: answered, overtaken, failed.
   void windows(const std::string& outcome, std::uint64_t count);
   /// From the capture of a window's last frame until its answers.

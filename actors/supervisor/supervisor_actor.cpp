@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "actors/alerts/alerts_actor.h"
-#include "actors/answer/answer_actor.h"
+#include "actors/cache/cache_actor.h"
 #include "actors/camera/camera_actor.h"
 #include "actors/messages/shell.h"
+#include "actors/prefill/prefill_actor.h"
+#include "actors/pruner/pruner_actor.h"
+#include "actors/target/target_actor.h"
 #include "actors/vision/vision_actor.h"
 
 namespace vigil::actors {
@@ -31,24 +34,30 @@ media::SizePolicy size_policy(const window::VisionEncoder& encoder) {
 }  // namespace
 
 void supervisor_state::start_pipeline() {
-  const Threads threads = deps->threads;
-  alerts = spawn(self, threads, actors::alerts,
+  const Threads own = deps->threads;
+  // These two only pass on what others compute.
+  const Threads scheduled = Threads::scheduled;
+  cache =
+      spawn(self, scheduled, actors::cache, CacheDeps{deps->prefiller.room(), deps->metrics, deps->logger});
+  target =
+      spawn(self, own, actors::target, TargetDeps{deps->generator, deps->clock, deps->metrics, deps->logger});
+  alerts = spawn(self, own, actors::alerts,
                  AlertsDeps{{{deps->model_id}, deps->retention},
                             deps->outbox,
                             deps->publisher,
                             deps->clock,
                             deps->metrics,
                             deps->logger},
-                 supervisor_actor(self));
-  answer = spawn(
-      self, threads, actors::answer,
-      AnswerDeps{deps->answerer, deps->encoder.frames_per_patch(), deps->clock, deps->metrics, deps->logger},
-      alerts);
-  vision = spawn(self, threads, actors::vision,
-                 VisionDeps{deps->encoder, deps->clock, deps->metrics, deps->logger}, answer);
-  stages[alerts.address()] = "alerts";
-  stages[answer.address()] = "answer";
-  stages[vision.address()] = "vision";
+                 target, supervisor_actor(self));
+  prefill = spawn(self, own, actors::prefill,
+                  PrefillDeps{deps->prefiller, deps->encoder.frames_per_patch(), deps->clock, deps->metrics,
+                              deps->logger},
+                  alerts, cache);
+  vision = spawn(self, own, actors::vision,
+                 VisionDeps{deps->encoder, deps->clock, deps->metrics, deps->logger}, prefill);
+  pruner = spawn(self, scheduled, actors::pruner, PrunerDeps{deps->logger}, vision);
+  stages = {{cache.address(), "cache"},     {target.address(), "target"}, {alerts.address(), "alerts"},
+            {prefill.address(), "prefill"}, {vision.address(), "vision"}, {pruner.address(), "pruner"}};
   for (const CameraPtr& camera : deps->cameras) start_camera(camera->name);
   self->send(self, tick_atom_v);
 }
@@ -63,7 +72,7 @@ void supervisor_state::start_camera(const std::string& camera) {
   options.seed = deps->seed + std::hash<std::string>{}(camera) + options.generation;
   const camera_actor handle =
       spawn(self, deps->threads, actors::camera, std::move(options),
-            CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, vision,
+            CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, pruner,
             supervisor_actor(self));
   cameras[handle.address()] = camera;
   handles[camera] = handle;
@@ -129,7 +138,7 @@ void supervisor_state::stop() {
 }
 
 void supervisor_state::end_orphans() {
-  for (const CameraPtr& camera : fleet->orphans()) self->send(vision, end_atom_v, camera);
+  for (const CameraPtr& camera : fleet->orphans()) self->send(pruner, end_atom_v, camera);
 }
 
 void supervisor_state::finish_if_ended() {
@@ -142,9 +151,12 @@ void supervisor_state::finish_pipeline() {
   if (finishing) return;
   finishing = true;
   // Plain messages, not exits, which would overtake what was sent before.
+  self->send(pruner, stop_atom_v);
   self->send(vision, stop_atom_v);
-  self->send(answer, stop_atom_v);
+  self->send(prefill, stop_atom_v);
   self->send(alerts, stop_atom_v);
+  self->send(target, stop_atom_v);
+  self->send(cache, stop_atom_v);
 }
 
 void supervisor_state::answer_waiting() {
@@ -174,7 +186,7 @@ supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<su
       [self](stop_atom) { self->state.stop(); },
       [self](force_atom) {
         for (const CameraPtr& camera : self->state.fleet->remaining()) {
-          self->send(self->state.vision, end_atom_v, camera);
+          self->send(self->state.pruner, end_atom_v, camera);
         }
       },
       [self](giveup_atom) {

@@ -37,7 +37,8 @@ struct PipelineDeps {
   std::string model_id;
   ReaderFactory open;
   window::VisionEncoder& encoder;
-  window::WindowAnswerer& answerer;
+  window::WindowPrefiller& prefiller;
+  window::AnswerGenerator& generator;
   Outbox& outbox;
   Publisher& publisher;
   Metrics& metrics;
@@ -67,9 +68,12 @@ struct supervisor_state {
   supervisor_actor::pointer self;
   std::optional<PipelineDeps> deps;
   std::optional<Fleet> fleet;
+  cache_actor cache;
+  target_actor target;
   alerts_actor alerts;
-  answer_actor answer;
+  prefill_actor prefill;
   vision_actor vision;
+  pruner_actor pruner;
   std::map<caf::actor_addr, std::string> cameras;
   std::map<caf::actor_addr, std::string> stages;
   std::map<std::string, camera_actor> handles;

@@ -8,11 +8,11 @@
 
 namespace vigil::actors {
 
-void vision_state::join(const CameraPtr& camera, std::uint32_t generation, camera_actor sender) {
+void vision_state::join(const CameraPtr& camera, std::uint32_t generation, pruner_actor sender) {
   const PatchQueue::Joined joined = queue->join(camera, generation);
-  if (joined.is_new) self->send(answer, join_atom_v, camera);
-  self->send(sender, grant_atom_v, joined.credits);
-  cameras[camera->name] = std::move(sender);
+  if (joined.is_new) self->send(prefill, join_atom_v, camera);
+  pruner = std::move(sender);
+  self->send(pruner, grant_atom_v, camera->name, joined.credits);
 }
 
 void vision_state::take(const FramePatchPtr& patch) {
@@ -33,7 +33,7 @@ void vision_state::work() {
     std::int64_t tokens = 0;
     for (const VisualPatchPtr& patch : encoded.patches) {
       tokens += patch->tokens->count();
-      self->send(answer, patch);
+      self->send(prefill, patch);
     }
     const std::chrono::duration<double> spent = deps->clock.now() - start;
     deps->metrics.encoded(spent.count(), encoded.patches.size(), tokens);
@@ -44,13 +44,10 @@ void vision_state::work() {
       queue->grant(patch->camera->name, 1);
     }
     for (const auto& [camera, credits] : queue->freed(batch.patches)) {
-      self->send(cameras.at(camera), grant_atom_v, credits);
+      self->send(pruner, grant_atom_v, camera, credits);
     }
   }
-  for (const CameraPtr& camera : batch.ended) {
-    self->send(answer, end_atom_v, camera);
-    cameras.erase(camera->name);
-  }
+  for (const CameraPtr& camera : batch.ended) self->send(prefill, end_atom_v, camera);
   if (!batch.empty()) schedule();
 }
 
@@ -61,15 +58,15 @@ void vision_state::schedule() {
 }
 
 vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> self, VisionDeps deps,
-                                   answer_actor answer) {
+                                   prefill_actor prefill) {
   set_handlers(self, deps.logger);
   vision_state& state = self->state;
-  state.answer = std::move(answer);
+  state.prefill = std::move(prefill);
   state.queue.emplace(deps.encoder.frames_per_patch());
   state.deps.emplace(deps);
   return {
       [self](join_atom, const CameraPtr& camera, std::uint32_t generation) {
-        self->state.join(camera, generation, caf::actor_cast<camera_actor>(self->current_sender()));
+        self->state.join(camera, generation, caf::actor_cast<pruner_actor>(self->current_sender()));
       },
       [self](const FramePatchPtr& patch) { self->state.take(patch); },
       [self](end_atom, const CameraPtr& camera) {

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
-#include <string>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -30,7 +28,7 @@ struct VisionDeps {
 struct vision_state {
   explicit vision_state(vision_actor::pointer self_pointer) : self(self_pointer) {}
 
-  void join(const CameraPtr& camera, std::uint32_t generation, camera_actor sender);
+  void join(const CameraPtr& camera, std::uint32_t generation, pruner_actor sender);
   void take(const FramePatchPtr& patch);
   void work();
   /// Patches that arrive while a batch is encoded are taken together by the next.
@@ -38,14 +36,14 @@ struct vision_state {
 
   vision_actor::pointer self;
   std::optional<VisionDeps> deps;
-  answer_actor answer;
+  prefill_actor prefill;
   std::optional<PatchQueue> queue;
-  std::map<std::string, camera_actor> cameras;
+  pruner_actor pruner;
   bool scheduled = false;
   static inline const char* name = "vision";
 };
 
 vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> self, VisionDeps deps,
-                                   answer_actor answer);
+                                   prefill_actor prefill);
 
 }  // namespace vigil::actors

@@ -26,8 +26,14 @@ PagePool::PagePool(const kernels::Stream& stream, const PageLayout& layout, std:
   for (std::int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<PageId>(page));
 }
 
+std::int64_t PagePool::free_pages() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(free_.size());
+}
+
 bool PagePool::allocate(std::int64_t count, std::vector<PageId>& to) {
-  if (count > free_pages()) return false;
+  const std::lock_guard lock(mutex_);
+  if (count > static_cast<std::int64_t>(free_.size())) return false;
   for (std::int64_t i = 0; i < count; ++i) {
     to.push_back(free_.back());
     references_[static_cast<std::size_t>(free_.back())] = 1;
@@ -37,11 +43,13 @@ bool PagePool::allocate(std::int64_t count, std::vector<PageId>& to) {
 }
 
 void PagePool::retain(PageId page) {
+  const std::lock_guard lock(mutex_);
   assert(references_[static_cast<std::size_t>(page)] > 0);
   ++references_[static_cast<std::size_t>(page)];
 }
 
 void PagePool::release(PageId page) {
+  const std::lock_guard lock(mutex_);
   std::int32_t& references = references_[static_cast<std::size_t>(page)];
   assert(references > 0);
   if (--references == 0) free_.push_back(page);

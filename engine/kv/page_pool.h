@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "kernels/attention/attention.h"
@@ -27,7 +28,8 @@ struct PageLayout {
 };
 
 /// A fixed number of pages in one allocation. Pages are counted by reference: views that share a prefix share
-/// its pages. Not thread-safe: one owner (an actor) at a time.
+/// its pages. Taking and giving back pages is thread-safe, so that whoever drops the last view of a window
+/// may do so anywhere; the memory of a page belongs to whoever holds it.
 class PagePool {
  public:
   using PageId = std::int32_t;
@@ -37,7 +39,7 @@ class PagePool {
 
   const PageLayout& layout() const { return layout_; }
   std::int64_t pages() const { return static_cast<std::int64_t>(references_.size()); }
-  std::int64_t free_pages() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t free_pages() const;
 
   /// Takes `count` pages with one reference each, appended to `to`. False, and nothing changes, if there are
   /// too few.
@@ -53,6 +55,7 @@ class PagePool {
  private:
   PageLayout layout_;
   kernels::Buffer memory_;
+  mutable std::mutex mutex_;
   std::vector<std::int32_t> references_;
   std::vector<PageId> free_;
 };

@@ -91,7 +91,8 @@ void Decoder::embed(std::span<const std::int32_t> tokens, float* to) const {
   }
 }
 
-void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& pages) {
+void Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                      kv::PagePool& pages) const {
   const auto rows = static_cast<std::int64_t>(pass.positions.size());
   const std::int64_t hidden_size = config_.hidden_size;
   const std::int64_t head_dim = config_.head_dim;
@@ -110,21 +111,21 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
   if (static_cast<std::int64_t>(slots.size()) != rows)
     throw std::invalid_argument("decoder: segments do not cover the rows");
 
-  cos_.resize(static_cast<std::size_t>(rows * head_dim / 2));
-  sin_.resize(cos_.size());
-  rope_.angles(pass.positions, cos_.data(), sin_.data());
+  workspace.cos.resize(static_cast<std::size_t>(rows * head_dim / 2));
+  workspace.sin.resize(workspace.cos.size());
+  rope_.angles(pass.positions, workspace.cos.data(), workspace.sin.data());
 
   const auto room = [&](kernels::Buffer& buffer, std::int64_t cols) {
     buffer.reserve(stream, static_cast<std::size_t>(rows * cols) * kernels::size_of(compute()));
     return dense(buffer.data(), compute(), rows, cols);
   };
-  Matrix normed = room(normed_, hidden_size);
-  Matrix query = room(query_, q_width);
-  const Matrix key = room(key_, kv_width);
-  const Matrix value = room(value_, kv_width);
-  Matrix attended = room(attended_, q_width);
-  Matrix gate = room(gate_, config_.intermediate_size);
-  Matrix up = room(up_, config_.intermediate_size);
+  Matrix normed = room(workspace.normed, hidden_size);
+  Matrix query = room(workspace.query, q_width);
+  const Matrix key = room(workspace.key, kv_width);
+  const Matrix value = room(workspace.value, kv_width);
+  Matrix attended = room(workspace.attended, q_width);
+  Matrix gate = room(workspace.gate, config_.intermediate_size);
+  Matrix up = room(workspace.up, config_.intermediate_size);
   Matrix hidden = dense(pass.hidden, DType::f32, rows, hidden_size);
   std::span<const AttentionSegment> segments = pass.segments;
   const Narrowed narrowed(pass.segments, pass.outputs);
@@ -135,7 +136,7 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
     kernels::rms_norm(stream, hidden, layer.input_norm.data(), config_.rms_norm_eps, normed);
     kernels::linear(stream, normed, layer.k, key, {.bias = layer.k_bias.data()});
     kernels::linear(stream, normed, layer.v, value, {.bias = layer.v_bias.data()});
-    kernels::rope(stream, key, head_dim, cos_.data(), sin_.data());
+    kernels::rope(stream, key, head_dim, workspace.cos.data(), workspace.sin.data());
     kernels::store_kv(stream, key, value, slots, kv);
 
     if (i + 1 == layers_.size()) {
@@ -144,18 +145,18 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
       if (wanted == 0) return;
       compact_rows(reinterpret_cast<std::byte*>(pass.hidden), static_cast<std::size_t>(hidden_size) * 4,
                    pass.outputs);
-      compact_rows(normed_.data(), static_cast<std::size_t>(hidden_size) * kernels::size_of(compute()),
-                   pass.outputs);
-      compact_rows(reinterpret_cast<std::byte*>(cos_.data()), static_cast<std::size_t>(head_dim / 2) * 4,
-                   pass.outputs);
-      compact_rows(reinterpret_cast<std::byte*>(sin_.data()), static_cast<std::size_t>(head_dim / 2) * 4,
-                   pass.outputs);
+      compact_rows(workspace.normed.data(),
+                   static_cast<std::size_t>(hidden_size) * kernels::size_of(compute()), pass.outputs);
+      compact_rows(reinterpret_cast<std::byte*>(workspace.cos.data()),
+                   static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
+      compact_rows(reinterpret_cast<std::byte*>(workspace.sin.data()),
+                   static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
       for (Matrix* matrix : {&normed, &query, &attended, &gate, &up, &hidden}) matrix->rows = wanted;
       segments = narrowed.segments;
     }
 
     kernels::linear(stream, normed, layer.q, query, {.bias = layer.q_bias.data()});
-    kernels::rope(stream, query, head_dim, cos_.data(), sin_.data());
+    kernels::rope(stream, query, head_dim, workspace.cos.data(), workspace.sin.data());
     kernels::paged_attention(stream, query, kv, segments, scale, attended);
     kernels::linear(stream, attended, layer.o, hidden, {.accumulate = true});
 
@@ -167,9 +168,11 @@ void Decoder::forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& p
   }
 }
 
-void Decoder::logits(kernels::Stream& stream, const float* hidden, std::int64_t rows, float* logits) {
-  normed_.reserve(stream, static_cast<std::size_t>(rows * config_.hidden_size) * kernels::size_of(compute()));
-  const Matrix normed = dense(normed_.data(), compute(), rows, config_.hidden_size);
+void Decoder::logits(kernels::Stream& stream, Workspace& workspace, const float* hidden, std::int64_t rows,
+                     float* logits) const {
+  workspace.normed.reserve(
+      stream, static_cast<std::size_t>(rows * config_.hidden_size) * kernels::size_of(compute()));
+  const Matrix normed = dense(workspace.normed.data(), compute(), rows, config_.hidden_size);
   kernels::rms_norm(stream, dense(hidden, DType::f32, rows, config_.hidden_size), norm_.data(),
                     config_.rms_norm_eps, normed);
   kernels::linear(stream, normed, head_, dense(logits, DType::f32, rows, config_.vocab_size));

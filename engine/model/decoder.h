@@ -16,9 +16,16 @@
 namespace vigil::model {
 
 /// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights behind the
-/// parameters have to outlive it. Not thread-safe: it keeps working memory. One owner (an actor) at a time.
+/// parameters have to outlive it. Immutable: owners on several threads may run it at once, each with a stream
+/// and a workspace of its own, over pages of its own.
 class Decoder {
  public:
+  /// The activations of one owner's passes: reused from pass to pass, as large as the largest.
+  struct Workspace {
+    kernels::Buffer normed, query, key, value, attended, gate, up;
+    std::vector<float> cos, sin;
+  };
+
   /// Throws ModelError for a missing tensor or a wrong shape.
   Decoder(const TextConfig& config, Parameters parameters);
 
@@ -46,11 +53,12 @@ class Decoder {
   /// fresh keys and values of the query tokens, writes them into the slots `keys[own[i]]`, and lets each
   /// query attend to every live key up to its own. On return row i of `hidden` holds the state of row
   /// `outputs[i]` after the last layer, before the final norm, for i < outputs.size(); the rest is undefined.
-  void forward(kernels::Stream& stream, const Pass& pass, kv::PagePool& pages);
+  void forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass, kv::PagePool& pages) const;
 
   /// The logits of states that `forward` left: final norm and head. hidden: f32 [rows, hidden_size]; logits:
   /// f32 [rows, vocab_size].
-  void logits(kernels::Stream& stream, const float* hidden, std::int64_t rows, float* logits);
+  void logits(kernels::Stream& stream, Workspace& workspace, const float* hidden, std::int64_t rows,
+              float* logits) const;
 
  private:
   struct Layer {
@@ -66,9 +74,6 @@ class Decoder {
   std::vector<Layer> layers_;
   std::vector<float> norm_;
   MultimodalRope rope_;
-  /// Activations, reused from pass to pass; grows to the largest.
-  kernels::Buffer normed_, query_, key_, value_, attended_, gate_, up_;
-  std::vector<float> cos_, sin_;
 };
 
 }  // namespace vigil::model

@@ -177,6 +177,7 @@ class CaseRun {
 
     std::vector<std::int32_t> own(static_cast<std::size_t>(prompt));
     std::iota(own.begin(), own.end(), 0);
+    Decoder::Workspace workspace;
     std::vector<float> logits(golden_.rows.size() * vocabulary);
     std::size_t found = 0;
     for (std::int64_t begin = 0; begin < prompt; begin += options_.chunk) {
@@ -189,10 +190,10 @@ class CaseRun {
       const kernels::AttentionSegment segment{view.slots().first(static_cast<std::size_t>(end)),
                                               std::span(own).subspan(first, count), 0};
       float* hidden = embeddings.data() + first * hidden_size;
-      decoder.forward(stream_,
+      decoder.forward(stream_, workspace,
                       {hidden, std::span(positions_).subspan(first, count), std::span(&segment, 1), outputs},
                       pages);
-      decoder.logits(stream_, hidden, static_cast<std::int64_t>(outputs.size()),
+      decoder.logits(stream_, workspace, hidden, static_cast<std::int64_t>(outputs.size()),
                      logits.data() + found * vocabulary);
       found += outputs.size();
     }
@@ -216,10 +217,10 @@ class CaseRun {
       const Position position{moved, moved, moved};
       const kernels::AttentionSegment segment{view.slots(), std::span(&at, 1), 0};
       const std::int32_t only = 0;
-      decoder.forward(stream_,
+      decoder.forward(stream_, workspace,
                       {hidden.data(), std::span(&position, 1), std::span(&segment, 1), std::span(&only, 1)},
                       pages);
-      decoder.logits(stream_, hidden.data(), 1, step.data());
+      decoder.logits(stream_, workspace, hidden.data(), 1, step.data());
     }
     // Two logits that are each off by the limit may change places if they are as close as that.
     add("greedy", shortfall, options_.compute == DType::f32 ? 1e-3 : 5 * limit(), -1, equal);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,26 +72,85 @@ struct WindowRequest {
   std::vector<Question> questions;
 };
 
+/// A window whose keys and values are in the cache and whose questions have been asked: their first tokens
+/// are known. Its room in the cache is free again when it is destroyed, on whatever thread that happens. What
+/// is between is for `AnswerGenerator`; otherwise one owner at a time.
+class AskedWindow {
+ public:
+  virtual ~AskedWindow() = default;
+
+  /// One for each question of its request: `probability_yes` and `prompt_tokens` hold, and the text so far is
+  /// that of the first token.
+  virtual std::span<const Answer> answers() const = 0;
+};
+using AskedWindowPtr = std::unique_ptr<AskedWindow>;
+
+/// Puts windows into the cache and asks them their questions. One owner (an actor) at a time; it may run at
+/// the same time as an `AnswerGenerator` over the same cache.
+class WindowPrefiller {
+ public:
+  virtual ~WindowPrefiller() = default;
+
+  /// The longest window, in visual tokens, for which the cache has room.
+  virtual std::int64_t max_visual_tokens() const = 0;
+
+  /// Tokens that the cache has room for.
+  virtual std::int64_t room() const = 0;
+
+  /// Tokens of the cache that the request takes, with answers of full length, until its AskedWindow is gone.
+  /// Throws std::invalid_argument for a window that cannot be asked: empty, of frames of several sizes, with
+  /// a question that makes no sense.
+  virtual std::int64_t room_for(const WindowRequest& request) const = 0;
+
+  /// Asks all questions of all windows, in passes over the rows of all. Throws std::invalid_argument as
+  /// `room_for` does and if the requests need more room than is free; then nothing was kept of any of them.
+  virtual std::vector<AskedWindowPtr> ask(std::span<const WindowRequest> requests) = 0;
+};
+
+/// Which answer is to be completed.
+struct Continuation {
+  AskedWindow* window = nullptr;
+  std::size_t question = 0;
+};
+
+/// Completes answers: what is asked once is generated once, as long as its question allows. One owner (an
+/// actor) at a time.
+class AnswerGenerator {
+ public:
+  virtual ~AnswerGenerator() = default;
+
+  /// One answer for each continuation, decoded together, one token of each a pass. Throws
+  /// std::invalid_argument for a window of another engine, a question that it does not have, and an answer
+  /// that was completed before.
+  virtual std::vector<Answer> generate(std::span<const Continuation> continuations) = 0;
+};
+
 /// Seconds spent, summed over calls.
 struct AnswerTimes {
   double prefill = 0;
   double decode = 0;
 };
 
-/// Answers questions about windows. Implementations are not thread-safe: one owner (an actor) at a time.
+/// Both in turn, for whoever wants whole answers in one call. Not thread-safe.
 class WindowAnswerer {
  public:
-  virtual ~WindowAnswerer() = default;
+  /// Both have to outlive it.
+  WindowAnswerer(WindowPrefiller& prefiller, AnswerGenerator& generator)
+      : prefiller_(prefiller), generator_(generator) {}
 
-  /// The longest window, in visual tokens, for which `answer` has room.
-  virtual std::int64_t max_visual_tokens() const = 0;
+  std::int64_t max_visual_tokens() const { return prefiller_.max_visual_tokens(); }
 
-  /// Answers all questions of all windows; result[i][j] belongs to requests[i].questions[j].
-  /// Throws std::invalid_argument for an empty window or one that has no room; then nothing was kept of any
-  /// request.
-  virtual std::vector<std::vector<Answer>> answer(std::span<const WindowRequest> requests) = 0;
+  /// Answers all questions of all windows, as many windows together as the cache has room for; result[i][j]
+  /// belongs to requests[i].questions[j]. Throws std::invalid_argument for a window that cannot be asked or
+  /// has no room; then nothing was kept of any request.
+  std::vector<std::vector<Answer>> answer(std::span<const WindowRequest> requests);
 
-  virtual const AnswerTimes& times() const = 0;
+  const AnswerTimes& times() const { return times_; }
+
+ private:
+  WindowPrefiller& prefiller_;
+  AnswerGenerator& generator_;
+  AnswerTimes times_;
 };
 
 }  // namespace vigil::window

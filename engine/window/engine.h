@@ -16,15 +16,19 @@ namespace vigil::window {
 struct EngineOptions {
   /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
   std::optional<kernels::DType> compute;
-  /// Threads of each of the two parts; 0: all processors.
+  /// Threads of each part; 0: all processors.
   int threads = 0;
   /// Tokens that the KV cache has room for, over all windows that are answered at once.
   std::int64_t kv_tokens = 16384;
 };
 
-/// The two parts have working memory of their own, so that two actors may own them.
+/// The parts have working memory of their own, so that each may have an actor of its own as its owner;
+/// prefiller and generator share the cache.
 struct Engine {
   std::unique_ptr<VisionEncoder> encoder;
+  std::unique_ptr<WindowPrefiller> prefiller;
+  std::unique_ptr<AnswerGenerator> generator;
+  /// Over both, for whoever owns them together.
   std::unique_ptr<WindowAnswerer> answerer;
   /// What the model is called in messages and events: the folder's name.
   std::string model_id;

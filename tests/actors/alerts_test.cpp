@@ -150,7 +150,7 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   emission.end = kStart + 10s;
   const WindowAnswersPtr window = window_of(owner, 12.5, {0.5F});
   const json event = json::parse(
-      alert_event(*window, 0, emission, {"demo-vl"}, 8812, config::Clock::TimePoint(1h + 1840ms)));
+      alert_event(*window, 0, emission, {}, {"demo-vl"}, 8812, config::Clock::TimePoint(1h + 1840ms)));
   EXPECT_EQ(event.at("specversion"), "1.0");
   EXPECT_EQ(event.at("source"), "/site/north/camera/gate-7");
   EXPECT_EQ(event.at("type"), "dev.vigil.alert.v1");
@@ -175,9 +175,8 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
 TEST(Event, AnExplanationIsItsDescriptionWhateverItsBytes) {
   auto owner = camera("gate");
   owner->rules[0].explain = true;
-  auto window = std::make_shared<WindowAnswers>(*window_of(owner, 4, {1}));
-  window->answers[0].text = "A man \xff";
-  const json event = json::parse(alert_event(*window, 0, {}, {"m"}, 1, config::Clock::TimePoint(1h)));
+  const json event = json::parse(
+      alert_event(*window_of(owner, 4, {1}), 0, {}, "A man \xff", {"m"}, 1, config::Clock::TimePoint(1h)));
   EXPECT_EQ(event.at("data").at("description"), "A man \xEF\xBF\xBD");
 }
 
@@ -207,7 +206,7 @@ TEST(EventText, IsALineForPeople) {
   Emission emission;
   emission.score = 0.912;
   const std::string body =
-      alert_event(*window_of(owner, 12, {1}), 0, emission, {"m"}, 1, config::Clock::TimePoint(1h));
+      alert_event(*window_of(owner, 12, {1}), 0, emission, {}, {"m"}, 1, config::Clock::TimePoint(1h));
   EXPECT_EQ(
       event_text(body),
       "2026-08-01 10:00:12  gate-7          person        new     0.91  Is there a person in the room?");
@@ -364,6 +363,86 @@ TEST_F(AlertDeskTest, CountsWhatSlowSubscribersMissed) {
   alerts.tick();
   EXPECT_THAT(metrics_.text(),
               HasSubstr("vigil_messages_dropped_total{reason=\"slow_subscriber\",socket=\"events\"} 7\n"));
+}
+
+/// Alerts of a rule that explains, of windows that are in the cache.
+class ExplainTest : public AlertDeskTest {
+ protected:
+  WindowAnswersPtr cached(const CameraPtr& owner, double end, float score) {
+    auto window = std::make_shared<WindowAnswers>(*window_of(owner, end, {score}));
+    window->lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [this] { ++released_; });
+    return window;
+  }
+
+  std::vector<json> descriptions() const {
+    std::vector<json> result;
+    for (const auto& message : publisher_.messages)
+      if (const json data = json::parse(message.body).at("data"); data.value("phase", "") == "new")
+        result.push_back(data.at("description"));
+    return result;
+  }
+
+  CameraPtr yard_ = [] {
+    auto settings = camera("yard");
+    settings->rules[0].explain = true;
+    return settings;
+  }();
+  int released_ = 0;
+};
+
+TEST_F(ExplainTest, AnAlertWaitsForItsTextAndHoldsItsWindowNoLongerThanThat) {
+  AlertDesk alerts = desk();
+  alerts.observe(cached(yard_, 2, 0.9F));
+  EXPECT_THAT(alerts.take_requests(), IsEmpty()) << "one window is no alert yet";
+  EXPECT_EQ(released_, 1);
+  alerts.observe(cached(yard_, 4, 0.9F));
+  auto requests = alerts.take_requests();
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_EQ(requests[0].rule, 0U);
+  EXPECT_EQ(requests[0].window->end, 4);
+  EXPECT_EQ(released_, 1);
+  EXPECT_TRUE(alerts.explains("yard"));
+  EXPECT_FALSE(alerts.explains("gate"));
+  alerts.status(gate_, CameraState::up, "");
+  alerts.tick();
+  EXPECT_THAT(published(), IsEmpty()) << "the order of events is kept";
+  alerts.explained(requests[0].ticket + 7, "of somebody else");
+  EXPECT_THAT(published(), IsEmpty());
+  alerts.explained(requests[0].ticket, "Yes, a man at the door.");
+  requests.clear();
+  EXPECT_EQ(released_, 2);
+  EXPECT_FALSE(alerts.explains("yard"));
+  EXPECT_THAT(published(), ElementsAre("alert/north/yard/person/ 1 new", "status/north/gate/ 1 up"));
+  EXPECT_THAT(descriptions(), ElementsAre("Yes, a man at the door."));
+  alerts.end(yard_);
+  EXPECT_THAT(json::parse(publisher_.messages.back().body).at("data").at("description"), nullptr)
+      << "an end is not explained";
+}
+
+TEST_F(ExplainTest, AnAlertIsToldWithoutATextThatDoesNotCome) {
+  AlertDesk alerts = desk();
+  for (const double end : {2.0, 4.0}) alerts.observe(cached(yard_, end, 0.9F));
+  const auto requests = alerts.take_requests();
+  ASSERT_EQ(requests.size(), 1U);
+  clock_.advance(9s);
+  alerts.tick();
+  EXPECT_THAT(published(), IsEmpty());
+  clock_.advance(2s);
+  alerts.tick();
+  EXPECT_THAT(descriptions(), ElementsAre(nullptr));
+  alerts.explained(requests[0].ticket, "too late");
+  EXPECT_THAT(descriptions(), ElementsAre(nullptr));
+  // The target failed, or is gone.
+  alerts.end(yard_);
+  for (const double end : {66.0, 68.0}) alerts.observe(cached(yard_, end, 0.9F));
+  const auto failed = alerts.take_requests();
+  ASSERT_EQ(failed.size(), 1U);
+  alerts.explained(failed[0].ticket, std::nullopt);
+  EXPECT_THAT(descriptions(), ElementsAre(nullptr, nullptr));
+  alerts.end(yard_);
+  for (const double end : {130.0, 132.0}) alerts.observe(cached(yard_, end, 0.9F));
+  alerts.give_up_explanations();
+  EXPECT_EQ(descriptions().size(), 3U);
 }
 
 }  // namespace

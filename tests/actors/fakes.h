@@ -162,36 +162,60 @@ class FakeEncoder final : public window::VisionEncoder {
   std::function<void()> on_encode;
 };
 
-/// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 has no
-/// room.
-class FakeAnswerer final : public window::WindowAnswerer {
+/// The windows of FakePrefiller.
+struct FakeWindow final : window::AskedWindow {
+  std::span<const window::Answer> answers() const override { return begun; }
+  std::vector<window::Answer> begun;
+  float value = 0;
+};
+
+/// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 cannot
+/// be asked. Every window takes 100 tokens of the cache.
+class FakePrefiller final : public window::WindowPrefiller {
  public:
   std::int64_t max_visual_tokens() const override { return 1000; }
-  std::vector<std::vector<window::Answer>> answer(std::span<const window::WindowRequest> requests) override {
-    std::vector<std::vector<window::Answer>> result;
+  std::int64_t room() const override { return capacity; }
+  std::int64_t room_for(const window::WindowRequest&) const override { return 100; }
+  std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest> requests) override {
+    std::vector<window::AskedWindowPtr> result;
     batches.push_back(requests.size());
     for (const window::WindowRequest& request : requests) {
-      const float value = request.patches.back()->embeddings.front();
-      if (value == 254) throw std::invalid_argument("a window without room");
-      auto& answers = result.emplace_back();
-      for (const window::Question& question : request.questions) {
+      auto window = std::make_unique<FakeWindow>();
+      window->value = request.patches.back()->embeddings.front();
+      if (window->value == 254) throw std::invalid_argument("a window without room");
+      for (std::size_t i = 0; i < request.questions.size(); ++i) {
         window::Answer answer;
-        answer.probability_yes = value / 100;
-        answer.text = value >= 50 ? "Yes" : "No";
-        answer.tokens.assign(static_cast<std::size_t>(question.max_tokens), 1);
+        answer.probability_yes = window->value / 100;
+        answer.text = window->value >= 50 ? "Yes" : "No";
+        answer.tokens = {1};
         answer.prompt_tokens = static_cast<std::int64_t>(request.patches.size()) + 10;
-        answers.push_back(std::move(answer));
+        window->begun.push_back(std::move(answer));
       }
+      result.push_back(std::move(window));
     }
-    times_.prefill += 0.25;
-    times_.decode += 0.125;
     return result;
   }
-  const window::AnswerTimes& times() const override { return times_; }
   std::vector<std::size_t> batches;
+  std::int64_t capacity = 10'000;
+};
 
- private:
-  window::AnswerTimes times_;
+/// "Yes, a 90." for a window whose last patch has the value 90; fails for 99.
+class FakeGenerator final : public window::AnswerGenerator {
+ public:
+  std::vector<window::Answer> generate(std::span<const window::Continuation> continuations) override {
+    batches.push_back(continuations.size());
+    std::vector<window::Answer> result;
+    for (const window::Continuation& continuation : continuations) {
+      const auto& window = dynamic_cast<const FakeWindow&>(*continuation.window);
+      if (window.value == 99) throw std::invalid_argument("no words");
+      window::Answer answer = window.begun.at(continuation.question);
+      answer.text += ", a " + std::to_string(static_cast<int>(window.value)) + '.';
+      answer.tokens = {1, 2, 3, 4};
+      result.push_back(std::move(answer));
+    }
+    return result;
+  }
+  std::vector<std::size_t> batches;
 };
 
 /// Keeps what was published.

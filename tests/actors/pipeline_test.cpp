@@ -52,7 +52,8 @@ class PipelineTest : public ::testing::Test {
                                                          .model_id = "fake",
                                                          .open = sources_.factory(),
                                                          .encoder = encoder_,
-                                                         .answerer = answerer_,
+                                                         .prefiller = prefiller_,
+                                                         .generator = generator_,
                                                          .outbox = *outbox_,
                                                          .publisher = publisher_,
                                                          .metrics = metrics_,
@@ -116,7 +117,8 @@ class PipelineTest : public ::testing::Test {
   ManualClock clock_;
   FakeSources sources_;
   FakeEncoder encoder_;
-  FakeAnswerer answerer_;
+  FakePrefiller prefiller_;
+  FakeGenerator generator_;
   FakePublisher publisher_;
   Metrics metrics_;
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
@@ -164,7 +166,7 @@ TEST_F(PipelineTest, CamerasAreBatchedInBothPasses) {
   start(cameras);
   EXPECT_GT(*std::max_element(encoder_.batches.begin(), encoder_.batches.end()), 4U);
   EXPECT_LE(*std::max_element(encoder_.batches.begin(), encoder_.batches.end()), 8U);
-  EXPECT_GT(*std::max_element(answerer_.batches.begin(), answerer_.batches.end()), 2U);
+  EXPECT_GT(*std::max_element(prefiller_.batches.begin(), prefiller_.batches.end()), 2U);
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 6 * 4);
   EXPECT_TRUE(outcome().has_value());
 }
@@ -307,7 +309,8 @@ TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
                                                        .model_id = "fake",
                                                        .open = broken(sources_, failures),
                                                        .encoder = encoder_,
-                                                       .answerer = answerer_,
+                                                       .prefiller = prefiller_,
+                                                       .generator = generator_,
                                                        .outbox = *outbox_,
                                                        .publisher = publisher_,
                                                        .metrics = metrics_,
@@ -325,13 +328,11 @@ TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
 
 TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
   /// Fails in a way that no batch survives.
-  struct Hopeless final : window::WindowAnswerer {
+  struct Hopeless final : window::WindowPrefiller {
     std::int64_t max_visual_tokens() const override { return 1; }
-    std::vector<std::vector<window::Answer>> answer(std::span<const window::WindowRequest>) override {
-      throw 7;
-    }
-    const window::AnswerTimes& times() const override { return times_; }
-    window::AnswerTimes times_;
+    std::int64_t room() const override { return 1; }
+    std::int64_t room_for(const window::WindowRequest&) const override { return 1; }
+    std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest>) override { throw 7; }
   } hopeless;
   sources_.add("/clips/gate.mp4", frames(kPersonPassing));
   supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
@@ -341,7 +342,8 @@ TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
                                                        .model_id = "fake",
                                                        .open = sources_.factory(),
                                                        .encoder = encoder_,
-                                                       .answerer = hopeless,
+                                                       .prefiller = hopeless,
+                                                       .generator = generator_,
                                                        .outbox = *outbox_,
                                                        .publisher = publisher_,
                                                        .metrics = metrics_,
@@ -354,7 +356,7 @@ TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
   ASSERT_TRUE(report.has_value());
   EXPECT_FALSE(report->complete);
   ASSERT_EQ(report->failures.size(), 1U);
-  EXPECT_THAT(report->failures[0], HasSubstr("the answer actor failed"));
+  EXPECT_THAT(report->failures[0], HasSubstr("the prefill actor failed"));
 }
 
 TEST_F(PipelineTest, EventsThatAreRefusedAreOfferedAgain) {
@@ -368,6 +370,57 @@ TEST_F(PipelineTest, EventsThatAreRefusedAreOfferedAgain) {
   pass(200ms);
   EXPECT_THAT(told(), Contains("gate/person new"));
   EXPECT_EQ(metric("vigil_outbox_pending"), 0);
+}
+
+std::shared_ptr<config::CameraSettings> explaining(const std::string& name, const std::string& url) {
+  auto settings = camera(name, config::Pace::fast, url);
+  settings->rules[0].explain = true;
+  settings->rules[0].max_tokens = 16;
+  return settings;
+}
+
+TEST_F(PipelineTest, OnlyWhatIsToldIsExplained) {
+  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
+  start({explaining("gate", "/clips/gate.mp4")});
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  const auto of = [&](const std::string& phase) {
+    for (const auto& message : publisher_.messages)
+      if (const json data = json::parse(message.body).at("data"); data.value("phase", "") == phase)
+        return data.at("description");
+    return json("no such event");
+  };
+  EXPECT_EQ(of("new"), "Yes, a 90.");
+  EXPECT_EQ(of("end"), nullptr);
+  EXPECT_THAT(generator_.batches, ElementsAre(1U)) << "five windows, one alert";
+  EXPECT_EQ(metric("vigil_generation_tokens_total"), 4);
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{tier=\"host\"}"), 0) << "nothing is left in the cache";
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, AnExplanationThatFailsLosesNoAlert) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(8, 99)));
+  start({explaining("gate", "/clips/gate.mp4")});
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  EXPECT_THAT(log_.str(), HasSubstr("target: camera gate: no explanation for rule person: no words"));
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{tier=\"host\"}"), 0);
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, WindowsWaitForRoomInTheCache) {
+  // Room for two windows; four cameras are due at once.
+  prefiller_.capacity = 250;
+  std::vector<CameraPtr> cameras;
+  for (const char* each : {"a", "b", "c", "d"}) {
+    sources_.add(each, frames(kPersonPassing));
+    cameras.push_back(explaining(each, each));
+  }
+  start(cameras);
+  EXPECT_LE(*std::max_element(prefiller_.batches.begin(), prefiller_.batches.end()), 2U);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 4 * 5);
+  EXPECT_THAT(told("alert/"), AllOf(Contains("a/person new"), Contains("b/person new"),
+                                    Contains("c/person new"), Contains("d/person end")));
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{tier=\"host\"}"), 0);
+  EXPECT_TRUE(outcome()->complete);
 }
 
 }  // namespace

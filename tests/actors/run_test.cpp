@@ -3,6 +3,7 @@
 #include <array>
 #include <condition_variable>
 #include <filesystem>
+#include <latch>
 #include <mutex>
 #include <regex>
 #include <set>
@@ -101,7 +102,8 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
   sources.add("/clips/gate.mp4", frames(values));
   sources.add("/clips/yard.mp4", frames(std::vector<int>(200, 20)));
   FakeEncoder encoder;
-  FakeAnswerer answerer;
+  FakePrefiller prefiller;
+  FakeGenerator generator;
   Metrics metrics;
   const auto outbox = open_rocksdb_outbox(std::filesystem::path(folder) / "outbox");
   services::TopicPublisher publisher({"tcp://127.0.0.1:0", 1000, 1000ms});
@@ -124,7 +126,8 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
                                  .model_id = "fake",
                                  .open = sources.factory(),
                                  .encoder = encoder,
-                                 .answerer = answerer,
+                                 .prefiller = prefiller,
+                                 .generator = generator,
                                  .outbox = *outbox,
                                  .publisher = publisher,
                                  .metrics = metrics,
@@ -236,12 +239,15 @@ class SilentCamera : public ::testing::Test {
                      .retention = 24h,
                      .model_id = "fake",
                      .open =
-                         [open, inner = sources_.factory()](const std::string& url,
-                                                            const media::ReadOptions& options) {
-                           return url.starts_with("rtsp") ? open(options) : inner(url, options);
+                         [this, open, inner = sources_.factory()](const std::string& url,
+                                                                  const media::ReadOptions& options) {
+                           if (!url.starts_with("rtsp")) return inner(url, options);
+                           opened_.count_down();
+                           return open(options);
                          },
                      .encoder = encoder_,
-                     .answerer = answerer_,
+                     .prefiller = prefiller_,
+                     .generator = generator_,
                      .outbox = *outbox_,
                      .publisher = publisher_,
                      .metrics = metrics_,
@@ -252,6 +258,7 @@ class SilentCamera : public ::testing::Test {
     // The camera `gate` ends by itself, and its open episode with it, once all of its windows are answered.
     EXPECT_TRUE(publisher_.wait_until_episode_ends(20s));
     EXPECT_THAT(metrics_.text(), HasSubstr("vigil_windows_total{outcome=\"answered\"} 10\n"));
+    opened_.wait();
     caf::anon_send(handle, stop_atom_v);
     DrainReport report;
     caf::scoped_actor self{system_};
@@ -265,10 +272,12 @@ class SilentCamera : public ::testing::Test {
     Config() { add_message_types<caf::id_block::vigil>(); }
   };
 
+  std::latch opened_{1};
   cluster::SystemClock clock_;
   FakeSources sources_;
   FakeEncoder encoder_;
-  FakeAnswerer answerer_;
+  FakePrefiller prefiller_;
+  FakeGenerator generator_;
   WatchedPublisher publisher_;
   Metrics metrics_;
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "actors/answer/answer.h"
-#include "actors/answer/answer_desk.h"
-#include "actors/answer/window_assembler.h"
+#include "actors/cache/room_book.h"
+#include "actors/prefill/ask.h"
+#include "actors/prefill/window_assembler.h"
+#include "actors/prefill/window_desk.h"
+#include "actors/target/explain.h"
 #include "actors/vision/encode.h"
 #include "actors/vision/patch_queue.h"
 #include "tests/actors/fakes.h"
@@ -240,8 +242,8 @@ TEST(WindowAssembler, RatesThatAreNoBinaryFractionLoseNothing) {
   EXPECT_EQ(windows, 1000U);
 }
 
-TEST(AnswerDesk, ANewerWindowOvertakesTheOneThatWaits) {
-  AnswerDesk desk(2);
+TEST(WindowDesk, ANewerWindowOvertakesTheOneThatWaits) {
+  WindowDesk desk(2);
   const CameraPtr live = camera("live", config::Pace::realtime);
   EXPECT_EQ(desk.join(live), 6U) << "a window of 4 patches and a stride of 2";
   std::size_t overtaken = 0;
@@ -255,8 +257,8 @@ TEST(AnswerDesk, ANewerWindowOvertakesTheOneThatWaits) {
   EXPECT_THAT(shown(desk.pop(8).windows), ElementsAre("4-8:4"));
 }
 
-TEST(AnswerDesk, ACameraThatLosesNothingIsHeldBack) {
-  AnswerDesk desk(2);
+TEST(WindowDesk, ACameraThatLosesNothingIsHeldBack) {
+  WindowDesk desk(2);
   const CameraPtr file = camera("file", config::Pace::fast);
   desk.join(file);
   EXPECT_EQ(desk.push(visual_patch(file, 0)).credits, 1U);
@@ -270,8 +272,8 @@ TEST(AnswerDesk, ACameraThatLosesNothingIsHeldBack) {
   EXPECT_THAT(shown(desk.pop(8).windows), ElementsAre("0-4:4"));
 }
 
-TEST(AnswerDesk, TheCameraThatWaitedLongestIsServedFirst) {
-  AnswerDesk desk(2);
+TEST(WindowDesk, TheCameraThatWaitedLongestIsServedFirst) {
+  WindowDesk desk(2);
   std::vector<CameraPtr> cameras;
   std::map<std::string, int> served;
   for (int i = 0; i < 5; ++i)
@@ -287,8 +289,8 @@ TEST(AnswerDesk, TheCameraThatWaitedLongestIsServedFirst) {
   EXPECT_EQ(served.size(), 5U);
 }
 
-TEST(AnswerDesk, EndsAfterTheLastWindow) {
-  AnswerDesk desk(2);
+TEST(WindowDesk, EndsAfterTheLastWindow) {
+  WindowDesk desk(2);
   const CameraPtr a = camera("a", config::Pace::realtime);
   desk.join(a);
   for (int i = 0; i < 3; ++i) desk.push(visual_patch(a, i));
@@ -302,37 +304,131 @@ TEST(AnswerDesk, EndsAfterTheLastWindow) {
   EXPECT_TRUE(desk.push(visual_patch(a, 9)).refused);
 }
 
-TEST(Answer, AsksEveryRuleAboutEveryWindowInOneBatch) {
-  FakeAnswerer answerer;
-  auto settings = camera("a");
-  settings->rules.push_back(settings->rules[0]);
-  settings->rules[1].explain = true;
-  settings->rules[1].max_tokens = 5;
-  const Answered answered =
-      answer(answerer, {{settings, {visual_patch(settings, 8, 30), visual_patch(settings, 9, 70)}, 6, 10, 0},
-                        {camera("b"), {visual_patch(settings, 0, 20)}, 0, 2, 0}});
-  EXPECT_THAT(answerer.batches, ElementsAre(2U));
-  ASSERT_EQ(answered.windows.size(), 2U);
-  const WindowAnswers& first = *answered.windows[0];
-  ASSERT_EQ(first.answers.size(), 2U);
-  EXPECT_FLOAT_EQ(first.answers[0].probability_yes, 0.7F);
-  EXPECT_EQ(first.answers[0].tokens.size(), 1U) << "Yes or No needs one token";
-  EXPECT_EQ(first.answers[1].tokens.size(), 5U);
-  EXPECT_EQ(first.frames, 4);
-  EXPECT_EQ(first.end_wall - first.start_wall, 4s);
-  EXPECT_EQ(answered.windows[1]->camera->name, "b");
+TEST(WindowDesk, AWindowThatHasNoRoomInABatchIsTheFirstOfTheNext) {
+  WindowDesk desk(2);
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b", "c"}) {
+    cameras.push_back(camera(name));
+    desk.join(cameras.back());
+  }
+  for (const CameraPtr& each : cameras)
+    for (const double time : {0.0, 1.0}) desk.push(visual_patch(each, time));
+  std::vector<std::string> offered;
+  int room = 2;
+  auto batch = desk.pop(8, [&](const DueWindow& window) {
+    offered.push_back(window.camera->name);
+    return room-- > 0;
+  });
+  EXPECT_THAT(offered, ElementsAre("a", "b", "c"));
+  ASSERT_EQ(batch.windows.size(), 2U);
+  for (const double time : {2.0, 3.0}) desk.push(visual_patch(cameras[0], time));
+  batch = desk.pop(8);
+  ASSERT_EQ(batch.windows.size(), 2U);
+  EXPECT_EQ(batch.windows[0].camera->name, "c");
+  EXPECT_EQ(batch.windows[1].camera->name, "a");
 }
 
-TEST(Answer, AWindowThatFailsTakesNoOtherWithIt) {
-  FakeAnswerer answerer;
+/// A camera with a second rule, which explains.
+std::shared_ptr<config::CameraSettings> explaining_camera(const std::string& name) {
+  auto settings = camera(name);
+  settings->rules.push_back(settings->rules[0]);
+  settings->rules[1].name = "explained";
+  settings->rules[1].explain = true;
+  settings->rules[1].max_tokens = 5;
+  return settings;
+}
+
+TEST(Ask, AsksEveryRuleAboutEveryWindowInOneBatch) {
+  FakePrefiller prefiller;
+  const CameraPtr settings = explaining_camera("a");
+  std::vector<std::int64_t> released;
+  const auto release = [&](std::int64_t tokens) { released.push_back(tokens); };
+  {
+    const AskedWindows asked =
+        ask(prefiller,
+            {{settings, {visual_patch(settings, 8, 30), visual_patch(settings, 9, 70)}, 6, 10, 0},
+             {camera("b"), {visual_patch(settings, 0, 20)}, 0, 2, 0}},
+            release);
+    EXPECT_THAT(prefiller.batches, ElementsAre(2U));
+    ASSERT_EQ(asked.windows.size(), 2U);
+    const WindowAnswers& first = *asked.windows[0];
+    ASSERT_EQ(first.answers.size(), 2U);
+    EXPECT_FLOAT_EQ(first.answers[0].probability_yes, 0.7F);
+    EXPECT_EQ(first.frames, 4);
+    EXPECT_EQ(first.end_wall - first.start_wall, 4s);
+    EXPECT_EQ(asked.windows[1]->camera->name, "b");
+    EXPECT_NE(first.lease, nullptr);
+    EXPECT_EQ(asked.windows[1]->lease, nullptr) << "nothing of it will be explained";
+    EXPECT_THAT(released, ElementsAre(100));
+  }
+  EXPECT_THAT(released, ElementsAre(100, 100)) << "nobody holds the first window any more";
+}
+
+TEST(Ask, AWindowThatFailsTakesNoOtherWithIt) {
+  FakePrefiller prefiller;
   const CameraPtr a = camera("a");
-  const Answered answered = answer(answerer, {{a, {visual_patch(a, 0, 10)}, 0, 2, 0},
-                                              {camera("bad"), {visual_patch(a, 0, 254)}, 0, 2, 0},
-                                              {a, {visual_patch(a, 0, 30)}, 2, 4, 0}});
-  ASSERT_EQ(answered.windows.size(), 2U);
-  ASSERT_EQ(answered.failures.size(), 1U);
-  EXPECT_EQ(answered.failures[0].camera->name, "bad");
-  EXPECT_EQ(answered.failures[0].reason, "a window without room");
+  std::int64_t released = 0;
+  const AskedWindows asked = ask(prefiller,
+                                 {{a, {visual_patch(a, 0, 10)}, 0, 2, 0},
+                                  {camera("bad"), {visual_patch(a, 0, 254)}, 0, 2, 0},
+                                  {a, {visual_patch(a, 0, 30)}, 2, 4, 0}},
+                                 [&](std::int64_t tokens) { released += tokens; });
+  ASSERT_EQ(asked.windows.size(), 2U);
+  ASSERT_EQ(asked.failures.size(), 1U);
+  EXPECT_EQ(asked.failures[0].camera->name, "bad");
+  EXPECT_EQ(asked.failures[0].reason, "a window without room");
+  EXPECT_EQ(released, 300);
+}
+
+TEST(Explain, CompletesTogetherAndOneFailureTakesNoOtherWithIt) {
+  FakePrefiller prefiller;
+  FakeGenerator generator;
+  const CameraPtr a = explaining_camera("a");
+  std::vector<DueWindow> due;
+  for (const int value : {90, 99, 20})
+    due.push_back({a, {visual_patch(a, 0, static_cast<float>(value))}, 0, 2, 0});
+  const AskedWindows asked = ask(prefiller, due, [](std::int64_t) {});
+  auto gone = std::make_shared<WindowAnswers>(*asked.windows[0]);
+  gone->lease.reset();
+
+  const Explained two = explain(generator, {{asked.windows[0], 1, 0}, {asked.windows[2], 1, 1}});
+  EXPECT_THAT(two.texts, ElementsAre("Yes, a 90.", "No, a 20."));
+  EXPECT_EQ(two.tokens, 8);
+  EXPECT_THAT(generator.batches, ElementsAre(2U));
+
+  const Explained some =
+      explain(generator, {{asked.windows[0], 1, 0}, {asked.windows[1], 1, 1}, {gone, 1, 2}});
+  EXPECT_THAT(some.texts, ElementsAre("Yes, a 90.", "", ""));
+  EXPECT_THAT(some.failures, ElementsAre("", "no words", "the window has left the cache"));
+}
+
+TEST(RoomBook, ServesInTheOrderOfRequestsAndNeverMoreThanThereIs) {
+  RoomBook book(100);
+  book.reserve(1, 60);
+  book.reserve(2, 50);
+  book.reserve(3, 10);
+  EXPECT_THAT(book.grant(), ElementsAre(1U)) << "the small request does not overtake the large one";
+  EXPECT_EQ(book.used(), 60);
+  EXPECT_EQ(book.waiting(), 2U);
+  EXPECT_THAT(book.grant(), IsEmpty());
+  book.release(9);
+  EXPECT_THAT(book.grant(), IsEmpty());
+  book.release(1);
+  EXPECT_THAT(book.grant(), ElementsAre(2U));
+  book.release(50);
+  EXPECT_THAT(book.grant(), ElementsAre(3U));
+  EXPECT_EQ(book.used(), 60);
+}
+
+TEST(RoomBook, ARequestForMoreThanThereIsGetsAllThereIs) {
+  RoomBook book(100);
+  book.reserve(1, 1000);
+  book.reserve(2, 1);
+  EXPECT_THAT(book.grant(), ElementsAre(1U));
+  EXPECT_EQ(book.used(), 100);
+  book.release(1000);
+  EXPECT_THAT(book.grant(), ElementsAre(2U));
+  EXPECT_EQ(book.used(), 1);
 }
 
 }  // namespace

@@ -5,21 +5,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "actors/answer/window_assembler.h"
 #include "actors/messages/data.h"
+#include "actors/prefill/window_assembler.h"
 
 namespace vigil::actors {
 
 /// Under overload the windows of a camera overtake each other: one waits at most, and a newer one takes its
 /// place. Since windows overlap, nothing that was seen is lost for the next. A camera that must lose nothing
 /// is held back by its credit instead. Not thread-safe.
-class AnswerDesk {
+class WindowDesk {
  public:
-  explicit AnswerDesk(int frames_per_patch) : frames_per_patch_(frames_per_patch) {}
+  explicit WindowDesk(int frames_per_patch) : frames_per_patch_(frames_per_patch) {}
 
   /// A camera starts. Returns the credits to grant for it: what a window and a stride hold.
   std::uint32_t join(const CameraPtr& camera);
@@ -43,8 +44,12 @@ class AnswerDesk {
     std::vector<CameraPtr> ended;
   };
 
-  /// At most `max` windows, at most one of each camera: those first that were served least recently.
-  Batch pop(std::size_t max);
+  /// Whether one more window has room in the batch that is being made.
+  using Admit = std::function<bool(const DueWindow&)>;
+
+  /// At most `max` windows, at most one of each camera: those first that were served least recently, up to
+  /// the first that is not admitted. That one comes first in the next batch.
+  Batch pop(std::size_t max, const Admit& admit = {});
 
   /// Windows that wait.
   std::size_t size() const;

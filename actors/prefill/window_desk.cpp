@@ -1,18 +1,18 @@
-#include "actors/answer/answer_desk.h"
+#include "actors/prefill/window_desk.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace vigil::actors {
 
-std::uint32_t AnswerDesk::join(const CameraPtr& camera) {
+std::uint32_t WindowDesk::join(const CameraPtr& camera) {
   lanes_.insert_or_assign(camera->name, Lane(camera));
   const config::WindowSettings& window = camera->stream.window;
   return static_cast<std::uint32_t>(patches_in(*camera, window.length, frames_per_patch_) +
                                     patches_in(*camera, window.stride, frames_per_patch_));
 }
 
-AnswerDesk::Taken AnswerDesk::push(VisualPatchPtr patch) {
+WindowDesk::Taken WindowDesk::push(VisualPatchPtr patch) {
   const auto entry = lanes_.find(patch->camera->name);
   if (entry == lanes_.end()) return {0, true, 0};
   Lane& lane = entry->second;
@@ -28,7 +28,7 @@ AnswerDesk::Taken AnswerDesk::push(VisualPatchPtr patch) {
   return taken;
 }
 
-void AnswerDesk::end(const CameraPtr& camera) {
+void WindowDesk::end(const CameraPtr& camera) {
   const auto entry = lanes_.find(camera->name);
   if (entry == lanes_.end()) return;
   // The last window does not overtake the one before it: no later one makes up for that.
@@ -36,7 +36,7 @@ void AnswerDesk::end(const CameraPtr& camera) {
   entry->second.ended = true;
 }
 
-std::size_t AnswerDesk::enqueue(Lane& lane, DueWindow window) {
+std::size_t WindowDesk::enqueue(Lane& lane, DueWindow window) {
   std::size_t overtaken = 0;
   if (!is_lossless(*window.camera)) overtaken = lane.windows.size();
   if (overtaken > 0) lane.windows.clear();
@@ -44,7 +44,7 @@ std::size_t AnswerDesk::enqueue(Lane& lane, DueWindow window) {
   return overtaken;
 }
 
-AnswerDesk::Batch AnswerDesk::pop(std::size_t max) {
+WindowDesk::Batch WindowDesk::pop(std::size_t max, const Admit& admit) {
   std::vector<Lane*> waiting;
   for (auto& [name, lane] : lanes_) {
     if (!lane.windows.empty()) waiting.push_back(&lane);
@@ -54,6 +54,7 @@ AnswerDesk::Batch AnswerDesk::pop(std::size_t max) {
   if (waiting.size() > max) waiting.resize(max);
   Batch batch;
   for (Lane* lane : waiting) {
+    if (admit && !admit(lane->windows.front())) break;
     batch.windows.push_back(std::move(lane->windows.front()));
     lane->windows.pop_front();
     lane->served = ++turn_;
@@ -69,7 +70,7 @@ AnswerDesk::Batch AnswerDesk::pop(std::size_t max) {
   return batch;
 }
 
-std::size_t AnswerDesk::size() const {
+std::size_t WindowDesk::size() const {
   std::size_t size = 0;
   for (const auto& [name, lane] : lanes_) size += lane.windows.size();
   return size;

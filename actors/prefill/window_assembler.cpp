@@ -1,4 +1,4 @@
-#include "actors/answer/window_assembler.h"
+#include "actors/prefill/window_assembler.h"
 
 #include <algorithm>
 #include <utility>

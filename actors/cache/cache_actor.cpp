@@ -1,0 +1,35 @@
+#include "actors/cache/cache_actor.h"
+
+#include "actors/messages/shell.h"
+
+namespace vigil::actors {
+
+void cache_state::serve() {
+  for (const std::uint64_t request : book->grant()) {
+    const auto asker = askers.extract(request);
+    self->send(asker.mapped(), room_atom_v);
+  }
+  metrics->kv_usage("host", book->usage());
+}
+
+cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_state> self, CacheDeps deps) {
+  set_handlers(self, deps.logger);
+  self->state.metrics = &deps.metrics;
+  self->state.book.emplace(deps.room);
+  self->state.serve();
+  return {
+      [self](reserve_atom, std::int64_t tokens) {
+        cache_state& state = self->state;
+        state.askers[state.requests] = caf::actor_cast<prefill_actor>(self->current_sender());
+        state.book->reserve(state.requests++, tokens);
+        state.serve();
+      },
+      [self](release_atom, std::int64_t tokens) {
+        self->state.book->release(tokens);
+        self->state.serve();
+      },
+      [self](stop_atom) { self->quit(); },
+  };
+}
+
+}  // namespace vigil::actors

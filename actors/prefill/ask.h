@@ -1,0 +1,38 @@
+// Windows into the KV cache, and the first token of every rule's answer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "actors/messages/data.h"
+#include "actors/prefill/window_assembler.h"
+#include "engine/window/answerer.h"
+
+namespace vigil::actors {
+
+/// Called with tokens of the KV cache that are free again, on any thread.
+using Release = std::function<void(std::int64_t tokens)>;
+
+struct AskedWindows {
+  /// In the order of the windows, without those that failed. Each holds its lease.
+  std::vector<WindowAnswersPtr> windows;
+  struct Failure {
+    CameraPtr camera;
+    std::string reason;
+  };
+  std::vector<Failure> failures;
+};
+
+/// Tokens of the KV cache that a window takes with all its answers; 0 for one that cannot be asked, which
+/// `ask` will tell.
+std::int64_t room_for(const window::WindowPrefiller& prefiller, const DueWindow& window);
+
+/// Asks all rules of all windows, for which the caller has reserved room. If that fails, each window is tried
+/// alone, so that one that cannot be asked takes no other with it. `release` is told of each window's room
+/// when its last owner lets go of it; of a window that failed, at once.
+AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow>& windows,
+                 const Release& release);
+
+}  // namespace vigil::actors

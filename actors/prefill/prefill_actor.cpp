@@ -1,0 +1,113 @@
+#include "actors/prefill/prefill_actor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <caf/send.hpp>
+
+#include "actors/messages/shell.h"
+#include "actors/prefill/ask.h"
+
+namespace vigil::actors {
+
+void prefill_state::join(const CameraPtr& camera, vision_actor sender) {
+  vision = std::move(sender);
+  self->send(vision, grant_atom_v, camera->name, desk->join(camera));
+}
+
+void prefill_state::take(const VisualPatchPtr& patch) {
+  const WindowDesk::Taken taken = desk->push(patch);
+  if (taken.refused) {
+    deps->metrics.frames_dropped(patch->camera->name, "late", static_cast<std::uint64_t>(patch->frames));
+  }
+  if (taken.overtaken > 0) deps->metrics.windows("overtaken", taken.overtaken);
+  if (taken.credits > 0) self->send(vision, grant_atom_v, patch->camera->name, taken.credits);
+  schedule();
+}
+
+void prefill_state::work() {
+  scheduled = false;
+  if (credits == 0 || waiting) return;
+  std::int64_t tokens = 0;
+  WindowDesk::Batch batch = desk->pop(std::min(deps->batch, credits), [&](const DueWindow& window) {
+    const std::int64_t more = room_for(deps->prefiller, window);
+    if (tokens > 0 && tokens + more > deps->prefiller.room()) return false;
+    tokens += more;
+    return true;
+  });
+  deps->metrics.queue_depth("prefill", desk->size());
+  if (batch.windows.empty()) return tell_ended(batch);
+  waiting = std::move(batch);
+  self->send(cache, reserve_atom_v, tokens);
+}
+
+void prefill_state::compute() {
+  const WindowDesk::Batch batch = std::move(*waiting);
+  waiting.reset();
+  const auto start = deps->clock.now();
+  const AskedWindows asked = ask(deps->prefiller, batch.windows, [to = cache](std::int64_t tokens) {
+    caf::anon_send(to, release_atom_v, tokens);
+  });
+  const auto end = deps->clock.now();
+  std::int64_t prompt_tokens = 0;
+  for (const WindowAnswersPtr& window : asked.windows) {
+    for (const window::Answer& each : window->answers) prompt_tokens += each.prompt_tokens;
+    const std::chrono::duration<double> latency = end - window->captured.steady;
+    deps->metrics.window_latency(latency.count());
+    --credits;
+    self->send(alerts, window);
+  }
+  const std::chrono::duration<double> spent = end - start;
+  deps->metrics.prefilled(spent.count(), prompt_tokens);
+  deps->metrics.windows("answered", asked.windows.size());
+  for (const auto& [camera, reason] : asked.failures) {
+    deps->metrics.windows("failed", 1);
+    deps->logger.error("prefill: camera {}: no answer about a window: {}", camera->name, reason);
+  }
+  for (const DueWindow& window : batch.windows) {
+    if (window.held_credits > 0) self->send(vision, grant_atom_v, window.camera->name, window.held_credits);
+  }
+  tell_ended(batch);
+  schedule();
+}
+
+void prefill_state::tell_ended(const WindowDesk::Batch& batch) {
+  for (const CameraPtr& camera : batch.ended) self->send(alerts, end_atom_v, camera);
+}
+
+void prefill_state::schedule() {
+  if (scheduled) return;
+  scheduled = true;
+  self->send(self, work_atom_v);
+}
+
+prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_state> self, PrefillDeps deps,
+                                     alerts_actor alerts, cache_actor cache) {
+  set_handlers(self, deps.logger);
+  prefill_state& state = self->state;
+  state.alerts = std::move(alerts);
+  state.cache = std::move(cache);
+  state.desk.emplace(deps.frames_per_patch);
+  state.deps.emplace(deps);
+  self->send(state.alerts, join_atom_v);
+  return {
+      [self](join_atom, const CameraPtr& camera) {
+        self->state.join(camera, caf::actor_cast<vision_actor>(self->current_sender()));
+      },
+      [self](const VisualPatchPtr& patch) { self->state.take(patch); },
+      [self](end_atom, const CameraPtr& camera) {
+        self->state.desk->end(camera);
+        self->state.schedule();
+      },
+      [self](grant_atom, std::uint32_t credits) {
+        self->state.credits += credits;
+        self->state.schedule();
+      },
+      [self](room_atom) { self->state.compute(); },
+      [self](work_atom) { self->state.work(); },
+      [self](stop_atom) { self->quit(); },
+  };
+}
+
+}  // namespace vigil::actors

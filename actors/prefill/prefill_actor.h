@@ -1,0 +1,59 @@
+// The shell around `WindowDesk` and `ask`. Computes for long, so it wants a thread of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/messages/messages.h"
+#include "actors/prefill/window_desk.h"
+#include "actors/status/metrics.h"
+#include "config/clock.h"
+#include "engine/window/answerer.h"
+
+namespace vigil::actors {
+
+struct PrefillDeps {
+  window::WindowPrefiller& prefiller;
+  int frames_per_patch = 2;
+  const config::Clock& clock;
+  Metrics& metrics;
+  spdlog::logger& logger;
+  /// Windows of one batch at most.
+  std::size_t batch = 8;
+};
+
+struct prefill_state {
+  explicit prefill_state(prefill_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void join(const CameraPtr& camera, vision_actor sender);
+  void take(const VisualPatchPtr& patch);
+  /// Makes the next batch and asks for room for it.
+  void work();
+  /// There is room for the batch.
+  void compute();
+  void tell_ended(const WindowDesk::Batch& batch);
+  void schedule();
+
+  prefill_actor::pointer self;
+  std::optional<PrefillDeps> deps;
+  vision_actor vision;
+  alerts_actor alerts;
+  cache_actor cache;
+  std::optional<WindowDesk> desk;
+  /// Waits for room in the cache.
+  std::optional<WindowDesk::Batch> waiting;
+  /// Windows that alerts can still take.
+  std::size_t credits = 0;
+  bool scheduled = false;
+  static inline const char* name = "prefill";
+};
+
+prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_state> self, PrefillDeps deps,
+                                     alerts_actor alerts, cache_actor cache);
+
+}  // namespace vigil::actors

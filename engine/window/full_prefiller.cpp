@@ -1,0 +1,212 @@
+#include "engine/window/full_prefiller.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "engine/model/error.h"
+
+namespace vigil::window {
+namespace {
+
+std::int64_t visual_tokens(const WindowRequest& request) {
+  std::int64_t count = 0;
+  for (const model::VisualTokensPtr& patch : request.patches) count += patch->count();
+  return count;
+}
+
+void check(const WindowRequest& request) {
+  if (request.patches.empty()) throw std::invalid_argument("a window without frames cannot be asked");
+  const model::VisualTokens& first = *request.patches.front();
+  for (const model::VisualTokensPtr& patch : request.patches)
+    if (patch->grid_height != first.grid_height || patch->grid_width != first.grid_width)
+      throw std::invalid_argument("the frames of a window differ in size");
+  for (const Question& question : request.questions)
+    if (question.max_tokens < 1) throw std::invalid_argument("an answer needs room for at least one token");
+}
+
+/// The ids of a word in the spellings that the vocabulary has as one token.
+std::vector<std::int32_t> spellings(const model::Tokenizer& tokenizer,
+                                    std::initializer_list<const char*> words) {
+  std::vector<std::int32_t> ids;
+  for (const char* word : words) {
+    const std::vector<std::int32_t> tokens = tokenizer.encode(word);
+    if (tokens.size() == 1 && std::find(ids.begin(), ids.end(), tokens[0]) == ids.end())
+      ids.push_back(tokens[0]);
+  }
+  if (ids.empty())
+    throw model::ModelError(tokenizer.name() + ": no single token says \"" + *words.begin() + "\"");
+  return ids;
+}
+
+/// P(one of yes) / (P(one of yes) + P(one of no))
+float probability_yes(std::span<const float> logits, std::span<const std::int32_t> yes,
+                      std::span<const std::int32_t> no) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (const auto ids : {yes, no})
+    for (const std::int32_t id : ids) largest = std::max(largest, logits[static_cast<std::size_t>(id)]);
+  const auto mass = [&](std::span<const std::int32_t> ids) {
+    float sum = 0;
+    for (const std::int32_t id : ids) sum += std::exp(logits[static_cast<std::size_t>(id)] - largest);
+    return sum;
+  };
+  const float of_yes = mass(yes);
+  return of_yes / (of_yes + mass(no));
+}
+
+/// The rows of one pass, gathered from parts of windows.
+struct Rows {
+  std::vector<float> hidden;
+  std::vector<model::Position> positions;
+  std::vector<std::int32_t> own;
+  std::vector<kernels::AttentionSegment> segments;
+
+  explicit Rows(std::int64_t most) { own.reserve(static_cast<std::size_t>(most)); }
+  void clear() {
+    hidden.clear();
+    positions.clear();
+    own.clear();
+    segments.clear();
+  }
+};
+
+}  // namespace
+
+FullPrefiller::FullPrefiller(std::shared_ptr<CachedModel> model, const Options& options)
+    : model_(std::move(model)),
+      options_(options),
+      yes_(spellings(model_->folder->text(), {"Yes", "yes", "YES", " Yes", " yes"})),
+      no_(spellings(model_->folder->text(), {"No", "no", "NO", " No", " no"})),
+      runner_(*model_, options.threads) {}
+
+std::int64_t FullPrefiller::room() const {
+  return model_->pages.pages() * model_->pages.layout().page_tokens;
+}
+
+std::int64_t FullPrefiller::max_visual_tokens() const {
+  // Room for the frame, and for one question and its answer of ordinary length.
+  constexpr std::int64_t kText = 512;
+  return std::max<std::int64_t>(0, room() - kText);
+}
+
+std::int64_t FullPrefiller::room_for(const WindowRequest& request) const {
+  check(request);
+  const PromptBuilder& prompts = model_->prompts;
+  std::int64_t pages = model_->pages_for(prompts.before() + visual_tokens(request));
+  for (const Question& question : request.questions) {
+    const auto text = static_cast<std::int64_t>(prompts.after(question.text).size());
+    // A fork begins a page of its own.
+    pages += model_->pages_for(text + question.max_tokens);
+  }
+  return pages * model_->pages.layout().page_tokens;
+}
+
+std::vector<AskedWindowPtr> FullPrefiller::ask(std::span<const WindowRequest> requests) {
+  std::int64_t needed = 0;
+  for (const WindowRequest& request : requests) needed += room_for(request);
+  const std::int64_t free = model_->pages.free_pages() * model_->pages.layout().page_tokens;
+  if (needed > free)
+    throw std::invalid_argument(std::to_string(requests.size()) + " windows need " + std::to_string(needed) +
+                                " tokens of KV cache, " + std::to_string(free) + " are free");
+
+  std::vector<Placed> placed;
+  for (const WindowRequest& request : requests) placed.push_back(place(request));
+  fill(placed);
+
+  std::vector<std::unique_ptr<CachedWindow>> windows;
+  std::vector<Turn*> turns;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto window = std::make_unique<CachedWindow>(model_);
+    window->turns.reserve(requests[i].questions.size());
+    for (const Question& question : requests[i].questions)
+      turns.push_back(
+          &window->turns.emplace_back(*model_, question, placed[i].view.fork(), placed[i].positions));
+    windows.push_back(std::move(window));
+  }
+  ask_questions(turns);
+
+  std::vector<AskedWindowPtr> asked;
+  for (auto& window : windows) {
+    for (const Turn& turn : window->turns) window->begun.push_back(turn.answer);
+    asked.push_back(std::move(window));
+  }
+  return asked;
+}
+
+FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) const {
+  const model::ModelConfig& config = model_->folder->config;
+  const auto width = static_cast<std::size_t>(config.text.hidden_size);
+  const PromptBuilder& prompts = model_->prompts;
+  const model::VisualTokens& first = *request.patches.front();
+  const std::int64_t rows = prompts.before() + visual_tokens(request);
+
+  Placed window{kv::View(model_->pages), {}, {}};
+  window.positions.text(prompts.before());
+  window.positions.grid(static_cast<std::int64_t>(request.patches.size()), first.grid_height,
+                        first.grid_width, model::time_interval(config.vision, first.duration));
+  if (!window.view.append(rows)) throw std::logic_error("the KV cache has less room than was counted");
+
+  window.hidden.resize(static_cast<std::size_t>(rows) * width);
+  model_->decoder.embed(prompts.before_tokens(), window.hidden.data());
+  float* next = window.hidden.data() + static_cast<std::size_t>(prompts.before()) * width;
+  for (const model::VisualTokensPtr& patch : request.patches)
+    next = std::copy(patch->embeddings.begin(), patch->embeddings.end(), next);
+  return window;
+}
+
+void FullPrefiller::fill(std::span<Placed> windows) {
+  const auto width = static_cast<std::size_t>(model_->folder->config.text.hidden_size);
+  Rows rows(options_.chunk_rows);
+  const auto run = [&] {
+    if (rows.own.empty()) return;
+    runner_.fill(rows.hidden.data(), rows.positions, rows.segments);
+    rows.clear();
+  };
+  for (Placed& window : windows) {
+    const auto count = static_cast<std::size_t>(window.view.size());
+    const auto& positions = window.positions.positions();
+    for (std::size_t begin = 0; begin < count;) {
+      const std::size_t first = rows.own.size();
+      const std::size_t end = std::min(count, begin + static_cast<std::size_t>(options_.chunk_rows) - first);
+      const auto part = [&](const auto& from, auto& to, std::size_t each) {
+        to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin * each),
+                  from.begin() + static_cast<std::ptrdiff_t>(end * each));
+      };
+      part(window.hidden, rows.hidden, width);
+      part(positions, rows.positions, 1);
+      rows.own.resize(first + end - begin);
+      std::iota(rows.own.begin() + static_cast<std::ptrdiff_t>(first), rows.own.end(),
+                static_cast<std::int32_t>(begin));
+      rows.segments.push_back({window.view.slots().first(end), std::span(rows.own).subspan(first),
+                               static_cast<std::int64_t>(first)});
+      begin = end;
+      if (rows.own.size() == static_cast<std::size_t>(options_.chunk_rows)) run();
+    }
+  }
+  run();
+}
+
+void FullPrefiller::ask_questions(std::span<Turn* const> turns) {
+  for (std::size_t begin = 0; begin < turns.size();) {
+    // Whole questions, so that each has its logits in this pass.
+    std::size_t end = begin;
+    for (std::int64_t rows = 0; end < turns.size(); ++end) {
+      rows += static_cast<std::int64_t>(turns[end]->pending.size());
+      if (end > begin && rows > options_.chunk_rows) break;
+    }
+    const auto batch = turns.subspan(begin, end - begin);
+    runner_.advance(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto logits = runner_.logits(i);
+      batch[i]->answer.probability_yes = probability_yes(logits, yes_, no_);
+      runner_.choose(*batch[i], logits);
+    }
+    begin = end;
+  }
+}
+
+}  // namespace vigil::window

@@ -1,0 +1,51 @@
+// Prefill by full computation: every window from its first token. The yardstick of everything that saves
+// work.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/window/cached_model.h"
+#include "engine/window/turn.h"
+
+namespace vigil::window {
+
+class FullPrefiller final : public WindowPrefiller {
+ public:
+  struct Options {
+    /// Rows of one forward pass: enough to keep the matrix products busy, few enough for their results to
+    /// stay in a cache.
+    std::int64_t chunk_rows = 1024;
+    int threads = 0;
+  };
+
+  /// Throws ModelError for a tokenizer that has no token for "Yes" or "No".
+  FullPrefiller(std::shared_ptr<CachedModel> model, const Options& options);
+
+  std::int64_t max_visual_tokens() const override;
+  std::int64_t room() const override;
+  std::int64_t room_for(const WindowRequest& request) const override;
+  std::vector<AskedWindowPtr> ask(std::span<const WindowRequest> requests) override;
+
+ private:
+  /// A window whose frames have a place in the cache, and where its text goes on.
+  struct Placed {
+    kv::View view;
+    model::PositionBuilder positions;
+    /// f32 [rows, hidden_size]: what enters the first layer.
+    std::vector<float> hidden;
+  };
+
+  Placed place(const WindowRequest& request) const;
+  /// Computes all rows of all windows, in passes of `chunk_rows` rows of one or several windows.
+  void fill(std::span<Placed> windows);
+  void ask_questions(std::span<Turn* const> turns);
+
+  std::shared_ptr<CachedModel> model_;
+  Options options_;
+  std::vector<std::int32_t> yes_, no_;
+  TurnRunner runner_;
+};
+
+}  // namespace vigil::window
