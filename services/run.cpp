@@ -13,7 +13,6 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 #include <nlohmann/json.hpp>
-#include <prometheus/exposer.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -21,6 +20,7 @@
 
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/clock.h"
+#include "cluster/http.h"
 #include "cluster/system.h"
 #include "config/fields.h"
 #include "config/load.h"
@@ -73,18 +73,29 @@ std::vector<actors::CameraPtr> cameras_of(const config::Settings& settings) {
   return cameras;
 }
 
-std::unique_ptr<prometheus::Exposer> serve_metrics(const std::string& listen,
-                                                   const actors::Metrics& metrics) {
+/// What probes, scrapers and `vigil status` read.
+std::unique_ptr<cluster::HttpServer> serve_state(const std::string& listen, const actors::Metrics& metrics,
+                                                 const actors::StatusBoard& board) {
   if (listen.empty()) return nullptr;
-  try {
-    auto exposer = std::make_unique<prometheus::Exposer>(listen, 1);
-    exposer->RegisterCollectable(metrics.registry());
-    return exposer;
-  } catch (const std::exception&) {
-    // The server's own words do not tell more.
-    throw std::runtime_error("cannot serve metrics on " + listen +
-                             ": the address is in use or not this machine's");
-  }
+  const auto probe = [](bool good) {
+    return good ? cluster::HttpResponse{.body = "ok\n"}
+                : cluster::HttpResponse{.status = 503, .body = "no\n"};
+  };
+  return std::make_unique<cluster::HttpServer>(
+      listen, std::map<std::string, cluster::HttpServer::Handler>{
+                  {"/metrics",
+                   [&metrics] {
+                     return cluster::HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                                  .body = metrics.text()};
+                   }},
+                  {"/status",
+                   [&metrics, &board] {
+                     return cluster::HttpResponse{.content_type = "application/json",
+                                                  .body = board.json(metrics)};
+                   }},
+                  {"/healthz", [&board, probe] { return probe(board.live()); }},
+                  {"/readyz", [&board, probe] { return probe(board.ready()); }},
+                  {"/startupz", [&board, probe] { return probe(board.started()); }}});
 }
 
 int run(const RunArguments& arguments) {
@@ -115,7 +126,8 @@ int run(const RunArguments& arguments) {
   const cluster::SystemClock clock;
   const auto logger = make_logger(settings.log);
   actors::Metrics metrics;
-  const auto exposer = serve_metrics(settings.metrics.listen, metrics);
+  actors::StatusBoard board(clock);
+  const auto server = serve_state(settings.metrics.listen, metrics, board);
   const auto outbox = actors::open_rocksdb_outbox(settings.alerts.outbox);
   TopicPublisher publisher({settings.alerts.bind, settings.alerts.high_water_mark});
   const window::Engine engine = window::make_engine(settings.model);
@@ -138,6 +150,7 @@ int run(const RunArguments& arguments) {
                                                             .outbox = *outbox,
                                                             .publisher = publisher,
                                                             .metrics = metrics,
+                                                            .board = board,
                                                             .clock = clock,
                                                             .logger = *logger,
                                                             .seed = std::random_device{}(),
@@ -147,7 +160,7 @@ int run(const RunArguments& arguments) {
     drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };
   }
   std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint();
-  if (exposer) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
+  if (server) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
   std::cerr << '\n';
 
   actors::DrainReport report;

@@ -16,6 +16,7 @@ constexpr auto kTick = std::chrono::milliseconds(50);
 void alerts_state::log_failure() {
   if (desk->failure() == logged) return;
   logged = desk->failure();
+  board->outbox(logged);
   if (logged.empty()) {
     logger->warn("alerts: the outbox works again");
   } else {
@@ -37,6 +38,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
   set_handlers(self, deps.logger);
   alerts_state& state = self->state;
   state.logger = &deps.logger;
+  state.board = &deps.board;
   state.target = std::move(target);
   state.supervisor = std::move(supervisor);
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);

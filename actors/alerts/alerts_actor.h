@@ -11,6 +11,7 @@
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/messages/messages.h"
+#include "actors/status/status_board.h"
 
 namespace vigil::actors {
 
@@ -20,6 +21,7 @@ struct AlertsDeps {
   Publisher& publisher;
   const config::Clock& clock;
   Metrics& metrics;
+  StatusBoard& board;
   spdlog::logger& logger;
 };
 
@@ -33,6 +35,7 @@ struct alerts_state {
   alerts_actor::pointer self;
   std::optional<AlertDesk> desk;
   spdlog::logger* logger = nullptr;
+  StatusBoard* board = nullptr;
   target_actor target;
   supervisor_actor supervisor;
   /// Cameras that have ended, of which something may still wait for the target.

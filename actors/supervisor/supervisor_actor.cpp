@@ -47,6 +47,7 @@ void supervisor_state::start_pipeline() {
                             deps->publisher,
                             deps->clock,
                             deps->metrics,
+                            deps->board,
                             deps->logger},
                  target, supervisor_actor(self));
   prefill = spawn(self, own, actors::prefill,
@@ -59,6 +60,7 @@ void supervisor_state::start_pipeline() {
   stages = {{cache.address(), "cache"},     {target.address(), "target"}, {alerts.address(), "alerts"},
             {prefill.address(), "prefill"}, {vision.address(), "vision"}, {pruner.address(), "pruner"}};
   for (const CameraPtr& camera : deps->cameras) start_camera(camera->name);
+  deps->board.phase(RunPhase::running);
   self->send(self, tick_atom_v);
 }
 
@@ -80,6 +82,7 @@ void supervisor_state::start_camera(const std::string& camera) {
 
 void supervisor_state::tell(const Fleet::Change& change) {
   deps->metrics.camera_state(change.camera->name, change.state);
+  deps->board.camera(*change.camera, change.state, change.reason);
   if (change.state != CameraState::up) deps->metrics.camera_fps(change.camera->name, 0);
   const bool expected = fleet->stopping() || deps->once;
   if ((change.state == CameraState::down && !expected) || change.state == CameraState::stalled) {
@@ -119,6 +122,7 @@ void supervisor_state::lost(const caf::down_msg& message) {
 }
 
 void supervisor_state::tick() {
+  deps->board.beat();
   const auto now = deps->clock.now();
   for (const Fleet::Change& change : fleet->watch(now)) tell(change);
   for (const std::string& camera : fleet->due(now)) start_camera(camera);
@@ -128,6 +132,7 @@ void supervisor_state::tick() {
 void supervisor_state::stop() {
   if (fleet->stopping()) return;
   fleet->stop();
+  deps->board.phase(RunPhase::draining);
   for (const auto& [camera, handle] : handles) {
     fleet->pulse(camera)->cancel();
     self->send(handle, stop_atom_v);

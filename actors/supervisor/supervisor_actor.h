@@ -17,6 +17,7 @@
 #include "actors/camera/camera.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
 #include "actors/supervisor/fleet.h"
 #include "config/clock.h"
 #include "engine/window/answerer.h"
@@ -42,6 +43,7 @@ struct PipelineDeps {
   Outbox& outbox;
   Publisher& publisher;
   Metrics& metrics;
+  StatusBoard& board;
   const config::Clock& clock;
   spdlog::logger& logger;
   /// Of all jitter.

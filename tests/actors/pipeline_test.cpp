@@ -57,6 +57,7 @@ class PipelineTest : public ::testing::Test {
                                                          .outbox = *outbox_,
                                                          .publisher = publisher_,
                                                          .metrics = metrics_,
+                                                         .board = board_,
                                                          .clock = clock_,
                                                          .logger = logger_,
                                                          .seed = 1,
@@ -121,6 +122,7 @@ class PipelineTest : public ::testing::Test {
   FakeGenerator generator_;
   FakePublisher publisher_;
   Metrics metrics_;
+  StatusBoard board_{clock_};
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
@@ -314,6 +316,7 @@ TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
                                                        .outbox = *outbox_,
                                                        .publisher = publisher_,
                                                        .metrics = metrics_,
+                                                       .board = board_,
                                                        .clock = clock_,
                                                        .logger = logger_,
                                                        .seed = 1,
@@ -347,6 +350,7 @@ TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
                                                        .outbox = *outbox_,
                                                        .publisher = publisher_,
                                                        .metrics = metrics_,
+                                                       .board = board_,
                                                        .clock = clock_,
                                                        .logger = logger_,
                                                        .seed = 1,

@@ -1,0 +1,187 @@
+#include "actors/status/status_board.h"
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <prometheus/metric_family.h>
+
+namespace vigil::actors {
+namespace {
+
+using nlohmann::json;
+
+double seconds(std::chrono::duration<double> duration) {
+  return duration.count();
+}
+
+const char* name_of(RunPhase phase) {
+  switch (phase) {
+    case RunPhase::starting:
+      return "starting";
+    case RunPhase::running:
+      return "running";
+    case RunPhase::draining:
+      return "draining";
+  }
+  return "?";
+}
+
+std::string label(const prometheus::ClientMetric& metric, const std::string& name) {
+  for (const auto& each : metric.label)
+    if (each.name == name) return each.value;
+  return {};
+}
+
+double value_of(const prometheus::ClientMetric& metric, prometheus::MetricType type) {
+  return type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value;
+}
+
+/// The value below which a share of the observations lies, between the bounds of its bucket; null without
+/// observations, and the last bound for what lies beyond it.
+json quantile(const prometheus::ClientMetric::Histogram& histogram, double share) {
+  if (histogram.sample_count == 0) return nullptr;
+  const double wanted = share * static_cast<double>(histogram.sample_count);
+  double below = 0;
+  double bound = 0;
+  for (const auto& bucket : histogram.bucket) {
+    const auto count = static_cast<double>(bucket.cumulative_count);
+    if (count >= wanted) {
+      if (std::isinf(bucket.upper_bound)) return bound;
+      return bound + (bucket.upper_bound - bound) * (count > below ? (wanted - below) / (count - below) : 1);
+    }
+    below = count;
+    bound = bucket.upper_bound;
+  }
+  return bound;
+}
+
+/// The process's own figures, by name.
+class Figures {
+ public:
+  explicit Figures(const Metrics& metrics) : families_(metrics.registry()->Collect()) {}
+
+  void each(const std::string& name,
+            const std::function<void(const prometheus::ClientMetric&, double)>& visit) const {
+    for (const auto& family : families_)
+      if (family.name == name)
+        for (const auto& metric : family.metric) visit(metric, value_of(metric, family.type));
+  }
+
+  /// The sum over all metrics of this name, of one camera if it is named.
+  double sum(const std::string& name, const std::string& camera = {}) const {
+    double sum = 0;
+    each(name, [&](const auto& metric, double value) {
+      if (camera.empty() || label(metric, "camera") == camera) sum += value;
+    });
+    return sum;
+  }
+
+  json by(const std::string& name, const std::string& label_name) const {
+    json result = json::object();
+    each(name, [&](const auto& metric, double value) { result[label(metric, label_name)] = value; });
+    return result;
+  }
+
+ private:
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+}  // namespace
+
+StatusBoard::StatusBoard(const config::Clock& clock, config::Duration patience)
+    : clock_(clock), patience_(patience), begin_(clock.now()), last_beat_(begin_) {}
+
+void StatusBoard::phase(RunPhase phase) {
+  const std::lock_guard lock(mutex_);
+  phase_ = phase;
+  last_beat_ = clock_.now();
+}
+
+void StatusBoard::beat() {
+  const std::lock_guard lock(mutex_);
+  last_beat_ = clock_.now();
+}
+
+void StatusBoard::camera(const config::CameraSettings& camera, CameraState state, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  cameras_[camera.name] = {camera.tenant(), state, reason, clock_.now()};
+}
+
+void StatusBoard::forget(const std::string& camera) {
+  const std::lock_guard lock(mutex_);
+  cameras_.erase(camera);
+}
+
+void StatusBoard::outbox(const std::string& failure) {
+  const std::lock_guard lock(mutex_);
+  outbox_failure_ = failure;
+}
+
+bool StatusBoard::live_locked() const {
+  return phase_ == RunPhase::starting || clock_.now() - last_beat_ <= patience_;
+}
+
+bool StatusBoard::ready_locked() const {
+  return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty();
+}
+
+bool StatusBoard::live() const {
+  const std::lock_guard lock(mutex_);
+  return live_locked();
+}
+
+bool StatusBoard::started() const {
+  const std::lock_guard lock(mutex_);
+  return phase_ != RunPhase::starting;
+}
+
+bool StatusBoard::ready() const {
+  const std::lock_guard lock(mutex_);
+  return ready_locked();
+}
+
+std::string StatusBoard::json(const Metrics& metrics) const {
+  const Figures figures(metrics);
+  const std::lock_guard lock(mutex_);
+  const auto now = clock_.now();
+  nlohmann::json cameras = nlohmann::json::array();
+  for (const auto& [name, camera] : cameras_) {
+    cameras.push_back({{"camera", name},
+                       {"tenant", camera.tenant},
+                       {"state", std::string(actors::name_of(camera.state))},
+                       {"reason", camera.reason},
+                       {"since_seconds", seconds(now - camera.since)},
+                       {"fps", figures.sum("vigil_camera_fps", name)},
+                       {"frames", figures.sum("vigil_frames_total", name)},
+                       {"dropped", figures.sum("vigil_frames_dropped_total", name)},
+                       {"reconnects", figures.sum("vigil_camera_reconnects_total", name)}});
+  }
+  nlohmann::json latency;
+  figures.each("vigil_window_latency_seconds", [&](const auto& metric, double) {
+    const auto& histogram = metric.histogram;
+    const auto count = static_cast<double>(histogram.sample_count);
+    latency = {{"count", histogram.sample_count},
+               {"mean", count > 0 ? nlohmann::json(histogram.sample_sum / count) : nlohmann::json()},
+               {"p50", quantile(histogram, 0.5)},
+               {"p95", quantile(histogram, 0.95)}};
+  });
+  return nlohmann::json{
+      {"phase", name_of(phase_)},
+      {"live", live_locked()},
+      {"ready", ready_locked()},
+      {"uptime_seconds", seconds(now - begin_)},
+      {"outbox", {{"failure", outbox_failure_}, {"pending", figures.sum("vigil_outbox_pending")}}},
+      {"cameras", std::move(cameras)},
+      {"queues", figures.by("vigil_mailbox_depth", "actor")},
+      {"windows", figures.by("vigil_windows_total", "outcome")},
+      {"alerts", figures.sum("vigil_alerts_total")},
+      {"kv_usage", figures.sum("vigil_kv_cache_usage_ratio")},
+      {"window_latency_seconds", std::move(latency)}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,68 @@
+// What the running process is doing, for probes and for people.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "actors/messages/data.h"
+#include "actors/status/metrics.h"
+#include "config/clock.h"
+
+namespace vigil::actors {
+
+/// starting: the model is being loaded; running; draining: no new frame is taken, what is under way is
+/// finished.
+enum class RunPhase : std::uint8_t { starting, running, draining };
+
+/// Written by the pipeline, read by whoever asks. Thread-safe.
+class StatusBoard {
+ public:
+  explicit StatusBoard(const config::Clock& clock, config::Duration patience = std::chrono::seconds(10));
+
+  void phase(RunPhase phase);
+  /// The supervisor is alive. Without a beat for longer than the patience, the process is not.
+  void beat();
+  /// A camera entered a state.
+  void camera(const config::CameraSettings& camera, CameraState state, const std::string& reason);
+  void forget(const std::string& camera);
+  /// Why events cannot be kept; empty if they can.
+  void outbox(const std::string& failure);
+
+  /// The process makes progress, or is still starting.
+  bool live() const;
+  /// It has started.
+  bool started() const;
+  /// It takes frames and can keep events.
+  bool ready() const;
+
+  /// All of it and the figures of `metrics`, as JSON:
+  ///   {"phase", "live", "ready", "uptime_seconds", "outbox": {"failure", "pending"},
+  ///    "cameras": [{"camera", "tenant", "state", "reason", "since_seconds", "fps", "frames", "dropped",
+  ///    "reconnects"}], "queues": {actor: waiting}, "windows": {outcome: count}, "alerts", "kv_usage",
+  ///    "window_latency_seconds": {"count", "mean", "p50", "p95"}}
+  std::string json(const Metrics& metrics) const;
+
+ private:
+  struct Camera {
+    std::string tenant;
+    CameraState state = CameraState::connecting;
+    std::string reason;
+    config::Clock::TimePoint since;
+  };
+
+  bool live_locked() const;
+  bool ready_locked() const;
+
+  const config::Clock& clock_;
+  const config::Duration patience_;
+  const config::Clock::TimePoint begin_;
+  mutable std::mutex mutex_;
+  RunPhase phase_ = RunPhase::starting;
+  config::Clock::TimePoint last_beat_;
+  std::string outbox_failure_;
+  std::map<std::string, Camera> cameras_;
+};
+
+}  // namespace vigil::actors

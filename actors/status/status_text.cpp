@@ -1,0 +1,99 @@
+#include "actors/status/status_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace vigil::actors {
+namespace {
+
+using nlohmann::json;
+using Row = std::vector<std::string>;
+
+std::string number(double value, int decimals = 0) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+/// "45 s", "12 min", "3.5 h", "2.1 d".
+std::string span(double seconds) {
+  if (seconds < 60) return number(seconds) + " s";
+  if (seconds < 3600) return number(seconds / 60) + " min";
+  if (seconds < 86400) return number(seconds / 3600, 1) + " h";
+  return number(seconds / 86400, 1) + " d";
+}
+
+/// What came from outside must not steer the terminal.
+std::string plain(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+/// "name 3, other 4".
+std::string pairs(const json& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts.items())
+    text += (text.empty() ? "" : ", ") + plain(name) + ' ' + number(count.get<double>());
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::optional<std::string> status_text(const std::string& text) {
+  try {
+    const json status = json::parse(text);
+    std::string result = status.at("phase").get<std::string>() + " for " +
+                         span(status.at("uptime_seconds").get<double>()) +
+                         (status.at("ready").get<bool>() ? ", ready" : ", not ready") + '\n';
+    const std::string failure = status.at("outbox").at("failure");
+    if (!failure.empty()) result += "the outbox fails: " + plain(failure) + '\n';
+    result += '\n';
+    std::vector<Row> rows{
+        {"CAMERA", "TENANT", "STATE", "SINCE", "FPS", "FRAMES", "DROPPED", "RECONNECTS", "REASON"}};
+    for (const json& camera : status.at("cameras"))
+      rows.push_back({plain(camera.at("camera")), plain(camera.at("tenant")), plain(camera.at("state")),
+                      span(camera.at("since_seconds")), number(camera.at("fps"), 1),
+                      number(camera.at("frames")), number(camera.at("dropped")),
+                      number(camera.at("reconnects")), plain(camera.at("reason"))});
+    result += table(rows);
+    const json& latency = status.at("window_latency_seconds");
+    const auto time = [](const json& value) {
+      return value.is_null() ? std::string("-") : number(value.get<double>(), 2) + " s";
+    };
+    result += "\nwaiting   " + pairs(status.at("queues")) + "\nwindows   " + pairs(status.at("windows"));
+    if (!latency.is_null())
+      result += "\nlatency   half within " + time(latency.at("p50")) + ", 95 % within " +
+                time(latency.at("p95")) + ", from the last frame to the answers";
+    result += "\nKV cache  " + number(100 * status.at("kv_usage").get<double>()) + " % in use\nalerts    " +
+              number(status.at("alerts")) + ", " + number(status.at("outbox").at("pending")) +
+              " events not published yet\n";
+    return result;
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,43 @@
+// vigil status: what a running process is doing.
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "actors/status/status_text.h"
+#include "cluster/http.h"
+#include "config/settings.h"
+#include "services/command.h"
+
+namespace vigil::services {
+namespace {
+
+struct StatusArguments {
+  std::string endpoint = "http://" + config::MetricsSettings().listen;
+  std::string output = "text";
+};
+
+int status(const StatusArguments& arguments) {
+  const cluster::HttpResponse answer =
+      cluster::http_get(arguments.endpoint + "/status", std::chrono::seconds(5));
+  const auto text = answer.status == 200 ? actors::status_text(answer.body) : std::optional<std::string>();
+  if (!text) throw cluster::HttpError(arguments.endpoint + ": what answers there is no `vigil run`");
+  std::cout << (arguments.output == "json" ? answer.body + '\n' : *text);
+  return kDone;
+}
+
+}  // namespace
+
+void add_status(CLI::App& root, Invocation& chosen) {
+  auto* command = root.add_subcommand("status", "Show the state of a running `vigil run`");
+  auto arguments = std::make_shared<StatusArguments>();
+  command->add_option("--endpoint", arguments->endpoint, "where it serves its metrics")
+      ->capture_default_str();
+  command->add_option("--output", arguments->output, "a table for people, or JSON")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer("The same JSON is at /status; /healthz, /readyz and /startupz answer probes.");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });
+}
+
+}  // namespace vigil::services

@@ -1,0 +1,121 @@
+// The state of the process: what probes are told, and the table that people see.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "actors/status/status_board.h"
+#include "actors/status/status_text.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class StatusTest : public ::testing::Test {
+ protected:
+  json state() const { return json::parse(board_.json(metrics_)); }
+
+  ManualClock clock_;
+  Metrics metrics_;
+  StatusBoard board_{clock_, 10s};
+};
+
+TEST_F(StatusTest, ProbesFollowTheLifeOfTheProcess) {
+  clock_.advance(300s);
+  EXPECT_TRUE(board_.live()) << "a large model takes long to load";
+  EXPECT_FALSE(board_.started());
+  EXPECT_FALSE(board_.ready());
+  board_.phase(RunPhase::running);
+  EXPECT_TRUE(board_.live() && board_.started() && board_.ready());
+  clock_.advance(10s);
+  EXPECT_TRUE(board_.live());
+  clock_.advance(1s);
+  EXPECT_FALSE(board_.live()) << "the supervisor is silent";
+  EXPECT_FALSE(board_.ready());
+  board_.beat();
+  EXPECT_TRUE(board_.live() && board_.ready());
+  board_.outbox("outbox: No space left on device");
+  EXPECT_TRUE(board_.live()) << "a restart makes no room on a disk";
+  EXPECT_FALSE(board_.ready());
+  board_.outbox("");
+  EXPECT_TRUE(board_.ready());
+  board_.phase(RunPhase::draining);
+  EXPECT_TRUE(board_.live());
+  EXPECT_FALSE(board_.ready());
+  EXPECT_EQ(state().at("phase"), "draining");
+}
+
+TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
+  board_.phase(RunPhase::running);
+  board_.camera(*camera("gate"), CameraState::up, "");
+  board_.camera(*camera("yard"), CameraState::down, "Connection refused");
+  clock_.advance(90s);
+  board_.beat();
+  metrics_.camera_fps("gate", 2);
+  for (int i = 0; i < 7; ++i) metrics_.frame_captured("gate");
+  metrics_.frames_dropped("gate", "no_credit", 4);
+  metrics_.frames_dropped("gate", "late", 1);
+  metrics_.camera_reconnected("yard");
+  metrics_.queue_depth("vision", 3);
+  metrics_.windows("answered", 12);
+  metrics_.windows("overtaken", 2);
+  metrics_.alert("alert/north/gate/person/", "alert");
+  metrics_.kv_usage("host", 0.25);
+  metrics_.outbox_pending(2);
+  for (int i = 0; i < 19; ++i) metrics_.window_latency(0.3);
+  metrics_.window_latency(6);
+  const json status = state();
+  EXPECT_EQ(status.at("uptime_seconds"), 90);
+  EXPECT_EQ(status.at("cameras"), json::parse(R"([
+    {"camera": "gate", "tenant": "north", "state": "up", "reason": "", "since_seconds": 90.0, "fps": 2.0, "frames": 7.0,
+     "dropped": 5.0, "reconnects": 0.0},
+    {"camera": "yard", "tenant": "north", "state": "down", "reason": "Connection refused", "since_seconds": 90.0, "fps": 0.0,
+     "frames": 0.0, "dropped": 0.0, "reconnects": 1.0}])"));
+  EXPECT_EQ(status.at("queues"), json({{"vision", 3.0}}));
+  EXPECT_EQ(status.at("windows"), json({{"answered", 12.0}, {"overtaken", 2.0}}));
+  EXPECT_EQ(status.at("alerts"), 1);
+  EXPECT_EQ(status.at("outbox").at("pending"), 2);
+  EXPECT_EQ(status.at("kv_usage"), 0.25);
+  const json& latency = status.at("window_latency_seconds");
+  EXPECT_EQ(latency.at("count"), 20);
+  EXPECT_NEAR(latency.at("mean").get<double>(), (19 * 0.3 + 6) / 20, 1e-9);
+  // Within its bucket of 0.25 to 0.5 s, which holds 19 of 20.
+  EXPECT_NEAR(latency.at("p50").get<double>(), 0.25 + 0.25 * 10 / 19, 1e-9);
+  EXPECT_NEAR(latency.at("p95").get<double>(), 0.5, 1e-9);
+  board_.forget("yard");
+  EXPECT_EQ(state().at("cameras").size(), 1U);
+}
+
+TEST_F(StatusTest, PeopleSeeATable) {
+  board_.phase(RunPhase::running);
+  board_.camera(*camera("gate"), CameraState::up, "");
+  board_.camera(*camera("loading-dock"), CameraState::down,
+                "rtsp://10.0.0.1/live: \x1b[2JConnection refused");
+  board_.outbox("outbox: No space left on device");
+  metrics_.window_latency(0.3);
+  const auto text = status_text(board_.json(metrics_));
+  ASSERT_TRUE(text.has_value());
+  EXPECT_THAT(*text, HasSubstr("running for 0 s, not ready\n"));
+  EXPECT_THAT(*text, HasSubstr("the outbox fails: outbox: No space left on device\n"));
+  EXPECT_THAT(*text, HasSubstr("CAMERA        TENANT  STATE"));
+  EXPECT_THAT(*text, HasSubstr("gate          north   up "));
+  EXPECT_THAT(*text, HasSubstr("loading-dock  north   down"));
+  EXPECT_THAT(*text, HasSubstr("?[2JConnection refused"));
+  EXPECT_EQ(text->find('\x1b'), std::string::npos);
+}
+
+TEST_F(StatusTest, WithoutAnyWindowThereIsNoLatency) {
+  EXPECT_EQ(state().at("window_latency_seconds").at("p95"), nullptr);
+  EXPECT_THAT(status_text(board_.json(metrics_)).value_or(""), HasSubstr("half within -"));
+}
+
+TEST(StatusText, WhatIsNoStatusHasNoTable) {
+  for (const char* text : {"", "nonsense", "[]", "{\"phase\":\"running\"}", "<html>"})
+    EXPECT_EQ(status_text(text), std::nullopt) << text;
+}
+
+}  // namespace
+}  // namespace vigil::actors
