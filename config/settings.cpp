@@ -81,4 +81,8 @@ bool CameraSettings::is_file() const {
   return !source.starts_with("/dev/");
 }
 
+bool same_stream(const CameraSettings& a, const CameraSettings& b) {
+  return a.stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
+}
+
 }  // namespace vigil::config

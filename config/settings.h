@@ -139,6 +139,9 @@ struct CameraSettings {
   MaskedText address(Role role) const;
 };
 
+/// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business.
+bool same_stream(const CameraSettings& a, const CameraSettings& b);
+
 /// Where alerts go.
 struct AlertSettings {
   /// The ZeroMQ endpoint that publishes events.
