@@ -4,7 +4,8 @@
 //
 // A visitor has
 //   field(key, value, limits, help)   for numbers and durations
-//   field(key, value, check, help)    for texts, with a Check that says what is legal
+//   field(key, value, check, help)    for texts, credentials and lists of texts, with a Check that says what
+//                                     is legal
 //   field(key, value, help)           for booleans, enumerations, confirmations, paths and the like
 //   section(key, value, help)         for a struct
 //   list(key, values, help)           for a sequence of structs
@@ -34,12 +35,16 @@ struct Check {
 
 bool is_name(std::string_view text);
 bool is_prompt(std::string_view text);
+bool is_username(std::string_view text);
+bool is_password(std::string_view text);
 bool is_local_endpoint(std::string_view text);
 bool is_listen_address(std::string_view text);
 
 inline constexpr Check kName = {is_name,
                                 "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
 inline constexpr Check kPrompt = {is_prompt, "a question in words"};
+inline constexpr Check kUsername = {is_username, "a user's name, without ':'"};
+inline constexpr Check kPassword = {is_password, "a password"};
 inline constexpr Check kLocalEndpoint = {is_local_endpoint,
                                          "tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events are "
                                          "not encrypted, so they stay on this machine)"};
@@ -50,7 +55,8 @@ using EnumNames = std::span<const std::pair<std::string_view, E>>;
 
 inline constexpr std::array<std::pair<std::string_view, Pace>, 2> kPaceNames = {
     {{"realtime", Pace::realtime}, {"fast", Pace::fast}}};
-inline constexpr std::array<std::pair<std::string_view, Role>, 1> kRoleNames = {{{"detect", Role::detect}}};
+inline constexpr std::array<std::pair<std::string_view, Role>, 2> kRoleNames = {
+    {{"detect", Role::detect}, {"record", Role::record}}};
 inline constexpr std::array<std::pair<std::string_view, Severity>, 2> kSeverityNames = {
     {{"detection", Severity::detection}, {"alert", Severity::alert}}};
 inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelNames = {
@@ -123,9 +129,18 @@ void describe(V& v, RuleSettings& s) {
   v.field("threshold", s.threshold, Limits<double>{0, 1}, "probability of Yes from which a window counts");
   v.field("confirm", s.confirm, "N/M: N of the last M windows have to count");
   v.field("cooldown", s.cooldown, Limits<Duration>{0ms, 8760h}, "silence after an emitted alert");
+  v.field("max_per_hour", s.max_per_hour, Limits<int>{1, 10'000}, "alerts within any hour at most");
   v.field("severity", s.severity, "of its alerts");
+  v.field("topics", s.topics, kName, "topics that get its alerts beside the rule's own");
+  v.field("snooze_until", s.snooze_until, "silent until then, in RFC 3339");
   v.field("explain", s.explain, "whether the model's answer goes into the alert");
   v.field("max_tokens", s.max_tokens, Limits<int>{1, 4096}, "length of an explanation");
+}
+
+template <class V>
+void describe(V& v, SharedRule& s) {
+  describe(v, s.rule);
+  v.field("labels", s.labels, "of the cameras that have the rule; all cameras without");
 }
 
 template <class V>
@@ -133,8 +148,11 @@ void describe(V& v, CameraSettings& s) {
   v.field("enabled", s.enabled, "whether the camera is watched");
   v.field("url", s.inputs, "short for a single input");
   v.list("inputs", s.inputs, "where frames come from");
+  v.field("username", s.username, kUsername, "of its inputs, not percent-encoded");
+  v.field("password", s.password, kPassword, "of its inputs, not percent-encoded");
   v.field("labels", s.labels, "free labels; `tenant` names the owner and becomes part of topics");
   v.list("rules", s.rules, "what to look for");
+  v.field("snooze_until", s.snooze_until, "all its rules are silent until then, in RFC 3339");
   describe(v, s.stream);
 }
 
@@ -165,6 +183,7 @@ void describe(V& v, Settings& s) {
   CameraSettings prototype;
   prototype.stream = s.defaults;
   v.named("cameras", s.cameras, prototype, "the cameras by name");
+  v.list("rules", s.rules, "what to look for in every camera that has the rule's labels");
   v.section("alerts", s.alerts, "where alerts go");
   v.section("metrics", s.metrics, "figures about the running process");
   v.section("log", s.log, "lines on stderr");

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "config/fields.h"
 #include "config/substitute.h"
+#include "config/timestamp.h"
 
 namespace vigil::config {
 namespace {
@@ -54,6 +56,10 @@ struct Reading {
     problems.push_back({mark.line + 1, mark.column + 1, std::move(message)});
   }
 
+  void report_again(const YAML::Node& node, const YAML::Node& first, const std::string& what) {
+    report(node, what + ": is there twice; the first is in line " + std::to_string(first.Mark().line + 1));
+  }
+
   std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
     Substituted result = substitute(node.Scalar(), environment);
     for (const std::string& name : result.missing) {
@@ -88,9 +94,11 @@ class SectionReader {
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) {
         reading_.report(entry.first, at("?") + ": expected a plain key");
-      } else if (!entries_.emplace(entry.first.Scalar(), entry).second) {
-        reading_.report(entry.first, at(entry.first.Scalar()) + ": is there twice");
+        continue;
       }
+      const std::string& key = entry.first.Scalar();
+      const auto [first, is_new] = entries_.emplace(key, entry);
+      if (!is_new) reading_.report_again(entry.first, first->second.first, at(key));
     }
   }
 
@@ -116,6 +124,11 @@ class SectionReader {
 
   bool has(const std::string& key) const { return entries_.contains(key); }
   const YAML::Node& node() const { return node_; }
+  /// Where to point at for a key: at its value, or at the section if it is not there.
+  const YAML::Node& where(const std::string& key) const {
+    const auto entry = entries_.find(key);
+    return entry == entries_.end() ? node_ : entry->second.second;
+  }
   std::string at(std::string_view key) const {
     return path_.empty() ? std::string(key) : path_ + '.' + std::string(key);
   }
@@ -207,6 +220,32 @@ class SectionReader {
     scalar(key, [&](const YAML::Node& node) { url(node, key, value); });
   }
 
+  void field(const char* key, MaskedText& value, const Check& check, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto text = reading_.substituted(node, at(key));
+      if (!text) return;
+      if (!check.legal(text->value)) return expected(node, key, std::string(check.expected));
+      value = {text->value, "***"};
+    });
+  }
+
+  void field(const char* key, std::vector<std::string>& values, const Check& check, const char*) {
+    sequence(key, std::string(check.expected), [&](const YAML::Node& item) {
+      if (!check.legal(item.Scalar())) return expected(item, key, std::string(check.expected));
+      if (std::find(values.begin(), values.end(), item.Scalar()) != values.end()) {
+        return reading_.report(item, at(key) + ": `" + item.Scalar() + "` is there twice");
+      }
+      values.push_back(item.Scalar());
+    });
+  }
+
+  void field(const char* key, std::optional<Clock::WallTime>& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      value = parse_rfc3339(node.Scalar());
+      if (!value) expected(node, key, "a time such as 2026-08-01T18:00:00Z or 2026-08-01T20:00:00+02:00");
+    });
+  }
+
   void field(const char* key, std::vector<InputSettings>& inputs, const char*) {
     scalar(key, [&](const YAML::Node& node) {
       InputSettings input;
@@ -216,30 +255,30 @@ class SectionReader {
   }
 
   void field(const char* key, std::vector<Role>& roles, const char*) {
-    const YAML::Node* node = find(key);
-    if (node == nullptr) return;
-    if (!node->IsSequence()) return expected(*node, key, "a list of roles: " + alternatives<Role>());
-    roles.clear();
-    for (const YAML::Node& item : *node) {
-      if (!item.IsScalar()) {
-        expected(item, key, alternatives<Role>());
-        continue;
+    if (find(key) != nullptr) roles.clear();
+    sequence(key, alternatives<Role>(), [&](const YAML::Node& item) {
+      Role role{};
+      if (!enumerator(item, key, role)) return;
+      if (std::find(roles.begin(), roles.end(), role) != roles.end()) {
+        return reading_.report(item, at(key) + ": `" + item.Scalar() + "` is there twice");
       }
-      enumerator(item, key, roles.emplace_back());
-    }
+      roles.push_back(role);
+    });
   }
 
   void field(const char* key, std::map<std::string, std::string>& labels, const char*) {
     const YAML::Node* node = find(key);
     if (node == nullptr || node->IsNull()) return;
     if (!node->IsMap()) return expected(*node, key, "names and texts");
+    std::map<std::string, YAML::Node> seen;
     for (const auto& entry : *node) {
       if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
         expected(entry.first, key, "names and texts");
         continue;
       }
       const std::string& name = entry.first.Scalar();
-      if (labels.contains(name)) reading_.report(entry.first, at(key) + '.' + name + ": is there twice");
+      const auto [first, is_new] = seen.emplace(name, entry.first);
+      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
       auto text = reading_.substituted(entry.second, at(key) + '.' + name);
       if (!text) continue;
       if (name == "tenant" && !is_name(text->value)) {
@@ -271,14 +310,15 @@ class SectionReader {
     const YAML::Node* node = find(key);
     if (node == nullptr || node->IsNull()) return;
     if (!node->IsMap()) return expected(*node, key, "a name and settings for each");
-    std::set<std::string> names;
+    std::map<std::string, YAML::Node> seen;
     for (const auto& entry : *node) {
       if (!entry.first.IsScalar() || !is_name(entry.first.Scalar())) {
         expected(entry.first, key, std::string(kName.expected));
         continue;
       }
       const std::string& name = entry.first.Scalar();
-      if (!names.insert(name).second) reading_.report(entry.first, at(key) + '.' + name + ": is there twice");
+      const auto [first, is_new] = seen.emplace(name, entry.first);
+      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
       S& value = values.emplace_back(prototype);
       value.name = name;
       read_section(entry.second, at(key) + '.' + name, value);
@@ -305,6 +345,21 @@ class SectionReader {
     read(*node);
   }
 
+  /// Calls `read` for each item of a list of plain values.
+  template <class F>
+  void sequence(const char* key, const std::string& of, F&& read) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsSequence()) return expected(*node, key, "a list, each " + of);
+    for (const YAML::Node& item : *node) {
+      if (item.IsScalar()) {
+        read(item);
+      } else {
+        expected(item, key, of);
+      }
+    }
+  }
+
   template <class E>
   static std::string alternatives() {
     std::string text;
@@ -313,14 +368,15 @@ class SectionReader {
   }
 
   template <class E>
-  void enumerator(const YAML::Node& node, const char* key, E& value) {
+  bool enumerator(const YAML::Node& node, const char* key, E& value) {
     for (const auto& [name, each] : names_of(E{})) {
       if (node.Scalar() == name) {
         value = each;
-        return;
+        return true;
       }
     }
     expected(node, key, "one of " + alternatives<E>());
+    return false;
   }
 
   void url(const YAML::Node& node, const char* key, MaskedText& value) {
@@ -349,7 +405,7 @@ class SectionReader {
   }
 
   void expected(const YAML::Node& node, std::string_view key, const std::string& what) {
-    const bool secret = key == "url";
+    const bool secret = key == "url" || key == "username" || key == "password";
     const std::string given = node.IsScalar() && !secret ? ", not `" + node.Scalar() + '`' : std::string();
     reading_.report(node, at(key) + ": expected " + what + given);
   }
@@ -372,6 +428,21 @@ void require(Reading& reading, const SectionReader& section, std::initializer_li
   }
 }
 
+/// Two rules of one name.
+void check_names(Reading& reading, const SectionReader& section) {
+  std::map<std::string, YAML::Node> seen;
+  const YAML::Node& rules = section.where("rules");
+  if (!section.has("rules") || !rules.IsSequence()) return;
+  for (const YAML::Node& rule : rules) {
+    if (!rule.IsMap()) continue;
+    const YAML::Node name = rule["name"];
+    if (!name || !name.IsScalar()) continue;
+    const auto [first, is_new] = seen.emplace(name.Scalar(), name);
+    if (is_new) continue;
+    reading.report_again(name, first->second, section.at("rules") + ": a rule named `" + name.Scalar() + '`');
+  }
+}
+
 void check_present(Reading& reading, const SectionReader& section, const InputSettings&) {
   require(reading, section, {"url"});
 }
@@ -380,13 +451,25 @@ void check_present(Reading& reading, const SectionReader& section, const RuleSet
   require(reading, section, {"name", "prompt"});
 }
 
+void check_present(Reading& reading, const SectionReader& section, const SharedRule&) {
+  require(reading, section, {"name", "prompt"});
+}
+
 void check_present(Reading& reading, const SectionReader& section, const CameraSettings&) {
-  if (!section.has("inputs")) require(reading, section, {"url"});
-  require(reading, section, {"rules"});
+  if (!section.has("inputs")) {
+    require(reading, section, {"url"});
+  } else if (section.has("url")) {
+    reading.report(section.where("url"), section.at("url") + ": is short for `inputs`; give one of the two");
+  }
+  if (section.has("password") && !section.has("username")) {
+    reading.report(section.where("password"), section.at("username") + ": is missing beside the password");
+  }
+  check_names(reading, section);
 }
 
 void check_present(Reading& reading, const SectionReader& section, const Settings&) {
   require(reading, section, {"model", "cameras"});
+  check_names(reading, section);
 }
 
 template <class S>
@@ -394,47 +477,87 @@ void check_fit(Reading&, const SectionReader&, const S&) {}
 
 void check_fit(Reading& reading, const SectionReader& section, const WindowSettings& window) {
   if (window.stride > window.length) {
-    reading.report(section.node(), section.at("stride") + ": " + format_duration(window.stride) +
-                                       " is longer than the window's length, " +
-                                       format_duration(window.length) +
-                                       "; what lies between would never be seen");
+    reading.report(section.where("stride"), section.at("stride") + ": " + format_duration(window.stride) +
+                                                " is longer than the window's length, " +
+                                                format_duration(window.length) +
+                                                "; what lies between would never be seen");
   }
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const ReconnectSettings& reconnect) {
   if (reconnect.min > reconnect.max) {
-    reading.report(section.node(), section.at("min") + ": " + format_duration(reconnect.min) +
-                                       " is longer than max, " + format_duration(reconnect.max));
+    reading.report(section.where("min"), section.at("min") + ": " + format_duration(reconnect.min) +
+                                             " is longer than max, " + format_duration(reconnect.max));
   }
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream) {
   if (seconds(stream.window.stride) * stream.fps < 1) {
-    reading.report(section.node(), section.at("window.stride") + ": no frame within " +
-                                       format_duration(stream.window.stride) + " at this fps");
+    reading.report(section.where("window"), section.at("window.stride") + ": no frame within " +
+                                                format_duration(stream.window.stride) + " at this fps");
   }
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const CameraSettings& camera) {
   check_fit(reading, section, camera.stream);
-  if (section.has("url") && section.has("inputs")) {
-    reading.report(section.node(), section.at("url") + ": is short for `inputs`; give one of the two");
-  } else if (camera.inputs.size() != 1) {
-    reading.report(section.node(), section.at("inputs") + ": exactly one input has the role `detect`");
+  const auto inputs_for = [&camera](Role role) {
+    return std::count_if(camera.inputs.begin(), camera.inputs.end(), [role](const InputSettings& input) {
+      return std::find(input.roles.begin(), input.roles.end(), role) != input.roles.end();
+    });
+  };
+  if (inputs_for(Role::detect) != 1) {
+    reading.report(section.where("inputs"),
+                   section.at("inputs") + ": exactly one input has the role `detect`");
   }
-  if (camera.rules.empty()) reading.report(section.node(), section.at("rules") + ": there is no rule");
-  std::set<std::string> names;
-  for (const RuleSettings& rule : camera.rules) {
-    if (!names.insert(rule.name).second) {
-      reading.report(section.node(), section.at("rules") + ": two rules are named `" + rule.name + '`');
+  if (inputs_for(Role::record) > 1) {
+    reading.report(section.where("inputs"), section.at("inputs") + ": two inputs have the role `record`");
+  }
+  for (const InputSettings& input : camera.inputs) {
+    if (input.roles.empty()) {
+      reading.report(section.where("inputs"), section.at("inputs") + ": an input has no role");
     }
+    if (camera.username.value.empty()) continue;
+    const YAML::Node& at = section.where("username");
+    if (!has_scheme(input.url.value) || input.url.value.starts_with("file://")) {
+      reading.report(at, section.at("username") + ": an input is a file, which has no user");
+    } else if (has_credentials(input.url.value)) {
+      reading.report(at, section.at("username") + ": an input's URL names a user, too; give one of the two");
+    }
+  }
+}
+
+/// Gives the cameras the rules that they share. Afterwards each has one.
+void share_rules(Reading& reading, const SectionReader& section, Settings& settings) {
+  for (CameraSettings& camera : settings.cameras) {
+    for (const SharedRule& shared : settings.rules) {
+      const bool fits =
+          std::all_of(shared.labels.begin(), shared.labels.end(), [&camera](const auto& wanted) {
+            const auto label = camera.labels.find(wanted.first);
+            return label != camera.labels.end() && label->second == wanted.second;
+          });
+      const bool has_own =
+          std::any_of(camera.rules.begin(), camera.rules.end(),
+                      [&shared](const RuleSettings& rule) { return rule.name == shared.rule.name; });
+      if (fits && !has_own) camera.rules.push_back(shared.rule);
+    }
+  }
+  if (!section.where("cameras").IsMap()) return;
+  for (const auto& entry : section.where("cameras")) {
+    if (!entry.first.IsScalar()) continue;
+    const auto camera =
+        std::find_if(settings.cameras.begin(), settings.cameras.end(),
+                     [&entry](const auto& each) { return each.name == entry.first.Scalar(); });
+    if (camera == settings.cameras.end() || !camera->rules.empty()) continue;
+    reading.report(entry.first, section.at("cameras") + '.' + camera->name +
+                                    ".rules: there is no rule, neither here nor in the top-level `rules` "
+                                    "for these labels");
   }
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const Settings& settings) {
   const bool any = std::any_of(settings.cameras.begin(), settings.cameras.end(),
                                [](const CameraSettings& camera) { return camera.enabled; });
-  if (!any) reading.report(section.node(), "cameras: no camera is enabled");
+  if (!any) reading.report(section.where("cameras"), "cameras: no camera is enabled");
 }
 
 template <class S>
@@ -444,6 +567,7 @@ void SectionReader::read(Reading& reading, const YAML::Node& node, const std::st
   describe(section, value);
   section.finish();
   check_present(reading, section, value);
+  if constexpr (std::is_same_v<S, Settings>) share_rules(reading, section, value);
   // Defaults that stand in for what was wrong would only raise more complaints.
   if (reading.problems.size() == before) check_fit(reading, section, value);
 }

@@ -5,6 +5,7 @@
 
 #include "config/fields.h"
 #include "config/load.h"
+#include "config/timestamp.h"
 
 namespace vigil::config {
 namespace {
@@ -22,6 +23,17 @@ class Printer {
   void field(const char* key, std::string& value, const Check&, const char*) { put_text(key, value); }
   void field(const char* key, std::filesystem::path& value, const char*) { put_text(key, value.string()); }
   void field(const char* key, MaskedText& value, const char*) { put_text(key, value.shown); }
+  void field(const char* key, MaskedText& value, const Check&, const char*) {
+    if (!value.value.empty()) put_text(key, value.shown);
+  }
+  void field(const char* key, std::vector<std::string>& values, const Check&, const char*) {
+    out_ << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
+    for (const std::string& value : values) out_ << YAML::DoubleQuoted << value;
+    out_ << YAML::EndSeq;
+  }
+  void field(const char* key, std::optional<Clock::WallTime>& value, const char*) {
+    if (value) put_text(key, format_rfc3339(*value));
+  }
   void field(const char* key, Confirmation& value, const char*) {
     put(key, std::to_string(value.needed) + '/' + std::to_string(value.of));
   }

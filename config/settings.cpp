@@ -30,6 +30,16 @@ bool is_prompt(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") != std::string_view::npos;
 }
 
+bool is_username(std::string_view text) {
+  return !text.empty() && text.find(':') == std::string_view::npos && is_password(text);
+}
+
+bool is_password(std::string_view text) {
+  return !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {
+    return std::iscntrl(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
 bool is_local_endpoint(std::string_view text) {
   if (text.starts_with("ipc:///")) return text.size() > 7;
   for (const std::string_view host : {"tcp://127.0.0.1:", "tcp://[::1]:"}) {
@@ -49,10 +59,30 @@ std::string CameraSettings::tenant() const {
   return label == labels.end() ? "default" : label->second;
 }
 
+MaskedText CameraSettings::address(Role role) const {
+  const auto serves = [role](const InputSettings& input) {
+    return std::find(input.roles.begin(), input.roles.end(), role) != input.roles.end();
+  };
+  auto input = std::find_if(inputs.begin(), inputs.end(), serves);
+  if (input == inputs.end()) {
+    if (role != Role::detect) return address(Role::detect);
+    input = inputs.begin();
+  }
+  return with_credentials(input->url, username.value, password.value);
+}
+
+std::optional<Clock::WallTime> CameraSettings::snoozed_until(const RuleSettings& rule) const {
+  return std::max(snooze_until, rule.snooze_until);
+}
+
 bool CameraSettings::is_file() const {
-  const std::string& source = url().value;
+  const std::string source = url().value;
   if (has_scheme(source)) return source.starts_with("file://");
   return !source.starts_with("/dev/");
+}
+
+bool same_stream(const CameraSettings& a, const CameraSettings& b) {
+  return a.stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
 }
 
 }  // namespace vigil::config

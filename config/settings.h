@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "config/clock.h"
 #include "config/duration.h"
 
 namespace vigil::config {
@@ -21,6 +23,7 @@ struct WindowSettings {
   Duration length = 40s;
   /// A window ends at every multiple of the stride.
   Duration stride = 8s;
+  friend bool operator==(const WindowSettings&, const WindowSettings&) = default;
 };
 
 /// How fast a file is played: as a camera would, or as fast as it can be answered (then nothing is dropped).
@@ -31,6 +34,7 @@ enum class Pace : std::uint8_t { realtime, fast };
 struct ReconnectSettings {
   Duration min = 1s;
   Duration max = 30s;
+  friend bool operator==(const ReconnectSettings&, const ReconnectSettings&) = default;
 };
 
 /// What every camera has, and `defaults` sets for all.
@@ -46,10 +50,11 @@ struct StreamSettings {
   ReconnectSettings reconnect;
   /// A source that is open but delivers nothing for so long is `stalled`.
   Duration stall_after = 10s;
+  friend bool operator==(const StreamSettings&, const StreamSettings&) = default;
 };
 
-/// What a camera's input is used for.
-enum class Role : std::uint8_t { detect };
+/// What a camera's input is used for: to be watched, or to be recorded as evidence.
+enum class Role : std::uint8_t { detect, record };
 
 /// A text that may hold secrets: `shown` has them masked, and is what logs and messages may contain.
 struct MaskedText {
@@ -61,6 +66,7 @@ struct MaskedText {
 struct InputSettings {
   MaskedText url;
   std::vector<Role> roles = {Role::detect};
+  friend bool operator==(const InputSettings&, const InputSettings&) = default;
 };
 
 /// `needed` of the last `of` windows.
@@ -81,28 +87,60 @@ struct RuleSettings {
   Confirmation confirm;
   /// After an alert was emitted, this long no further one of the rule is. Counted in time of the stream.
   Duration cooldown = 60s;
+  /// Alerts of the rule that are emitted within any hour of the stream at most.
+  int max_per_hour = 60;
   Severity severity = Severity::alert;
+  /// Names of topics on which its alerts are published beside the rule's own.
+  std::vector<std::string> topics;
+  /// Until then, by the wall clock, no alert of it is emitted.
+  std::optional<Clock::WallTime> snooze_until;
   /// Whether the answer is more than Yes or No, and goes into the alert as its description.
   bool explain = false;
   /// Tokens of an explaining answer at most.
   int max_tokens = 64;
+  friend bool operator==(const RuleSettings&, const RuleSettings&) = default;
+};
+
+/// A rule of every camera that has its labels.
+struct SharedRule {
+  RuleSettings rule;
+  std::map<std::string, std::string> labels;
+  friend bool operator==(const SharedRule&, const SharedRule&) = default;
 };
 
 struct CameraSettings {
   std::string name;
   bool enabled = true;
   StreamSettings stream;
+  /// Exactly one is watched, at most one is recorded.
   std::vector<InputSettings> inputs;
+  /// Of all inputs, unless empty; as they are, not percent-encoded.
+  MaskedText username;
+  MaskedText password;
   std::map<std::string, std::string> labels;
+  /// Its own, then those that it shares with others and has no own of the same name for.
   std::vector<RuleSettings> rules;
+  /// Until then, by the wall clock, no alert of any of its rules is emitted.
+  std::optional<Clock::WallTime> snooze_until;
 
   /// Who owns the camera: the label `tenant`, or "default".
   std::string tenant() const;
-  /// The input that is watched.
-  const MaskedText& url() const { return inputs.front().url; }
+  /// The input that is watched, with its credentials.
+  MaskedText url() const { return address(Role::detect); }
+  /// The input that is recorded, with its credentials: the one that is watched, if none is named for it.
+  MaskedText record_url() const { return address(Role::record); }
+  /// Until when a rule of this camera is silent, if it is: the later one of its own time and the camera's.
+  std::optional<Clock::WallTime> snoozed_until(const RuleSettings& rule) const;
   /// Whether the input is a file, which ends and can be paced, rather than a live source.
   bool is_file() const;
+  friend bool operator==(const CameraSettings&, const CameraSettings&) = default;
+
+ private:
+  MaskedText address(Role role) const;
 };
+
+/// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business.
+bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
 /// Where alerts go.
 struct AlertSettings {
@@ -115,11 +153,13 @@ struct AlertSettings {
   /// Events that wait for one slow subscriber, at most; beyond, that subscriber loses events, and they are
   /// counted.
   int high_water_mark = 1000;
+  friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
 };
 
 struct MetricsSettings {
   /// HOST:PORT of `/metrics`; empty for none.
   std::string listen = "127.0.0.1:9464";
+  friend bool operator==(const MetricsSettings&, const MetricsSettings&) = default;
 };
 
 enum class LogLevel : std::uint8_t { debug, info, warn, error, off };
@@ -128,6 +168,7 @@ enum class LogFormat : std::uint8_t { text, json };
 struct LogSettings {
   LogLevel level = LogLevel::warn;
   LogFormat format = LogFormat::text;
+  friend bool operator==(const LogSettings&, const LogSettings&) = default;
 };
 
 struct Settings {
@@ -136,11 +177,14 @@ struct Settings {
   StreamSettings defaults;
   /// In the order of the file; names are unique.
   std::vector<CameraSettings> cameras;
+  /// They are among the rules of the cameras already.
+  std::vector<SharedRule> rules;
   AlertSettings alerts;
   MetricsSettings metrics;
   LogSettings log;
   /// The time that a shutdown has to finish what is under way.
   Duration shutdown_grace = 10s;
+  friend bool operator==(const Settings&, const Settings&) = default;
 };
 
 }  // namespace vigil::config

@@ -26,4 +26,10 @@ bool has_scheme(std::string_view text);
 /// The URL with "***" for user and password.
 std::string mask_credentials(std::string_view url);
 
+/// Whether the URL names a user.
+bool has_credentials(std::string_view url);
+
+/// The URL with these put in, percent-encoded; as it is without a username.
+MaskedText with_credentials(const MaskedText& url, std::string_view username, std::string_view password);
+
 }  // namespace vigil::config

@@ -23,36 +23,40 @@ AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metr
 
 void AlertDesk::observe(const WindowAnswersPtr& window) {
   const config::CameraSettings& camera = *window->camera;
-  std::vector<Rule>& rules = rules_[camera.name];
-  if (rules.empty()) {
-    for (const config::RuleSettings& rule : camera.rules) {
-      rules.push_back({AlertPolicy(rule, camera.stream.window), nullptr});
-    }
-  }
+  Watched& watched = watched_[camera.name];
+  if (watched.camera != window->camera) follow(watched, window->camera);
   // What is kept for later must not keep the window in the cache.
   auto kept = std::make_shared<WindowAnswers>(*window);
   kept->lease.reset();
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    rules[i].window = kept;
-    const Observation observation{window->answers.at(i).probability_yes, window->end, window->end_wall};
-    if (const auto emission = rules[i].policy.observe(observation)) {
-      tell(kept, i, *emission);
+  const config::Clock::WallTime now = clock_.wall();
+  for (std::size_t i = 0; i < watched.rules.size(); ++i) {
+    Rule& rule = watched.rules[i];
+    rule.window = kept;
+    rule.place = i;
+    const auto snoozed_until = camera.snoozed_until(camera.rules[i]);
+    const Observation observation{window->answers.at(i).probability_yes, window->end, window->end_wall,
+                                  snoozed_until && now < *snoozed_until};
+    if (const auto emission = rule.policy.observe(observation)) {
+      std::optional<std::uint64_t> ticket;
       if (camera.rules[i].explain && window->lease && emission->phase != Phase::end) {
-        Waiting& told = backlog_.back();
-        told.ticket = tickets_++;
-        told.until = clock_.now() + options_.explanation;
-        requests_.push_back({window, i, *told.ticket});
+        ticket = tickets_++;
+        requests_.push_back({window, i, *ticket});
       }
+      tell(rule, *emission, ticket);
     }
+    const auto held = rule.policy.held();
+    if (held && !rule.held) metrics_.alert_held(name_of(*held));
+    rule.held = held.has_value();
   }
   flush();
 }
 
-void AlertDesk::explained(std::uint64_t ticket, std::optional<std::string> text) {
+void AlertDesk::explained(std::uint64_t ticket, const std::optional<std::string>& text) {
+  // More than one, if the alert goes to several topics.
   for (Waiting& event : backlog_) {
     if (event.ticket != ticket) continue;
     event.ticket.reset();
-    event.text = std::move(text);
+    event.text = text;
   }
   flush();
 }
@@ -67,14 +71,41 @@ void AlertDesk::give_up_explanations() {
   flush();
 }
 
-void AlertDesk::end(const CameraPtr& camera) {
-  const auto entry = rules_.find(camera->name);
-  if (entry == rules_.end()) return;
-  for (std::size_t i = 0; i < entry->second.size(); ++i) {
-    if (const auto emission = entry->second[i].policy.close()) tell(entry->second[i].window, i, *emission);
+void AlertDesk::follow(Watched& watched, const CameraPtr& camera) {
+  std::vector<Rule> rules;
+  for (const config::RuleSettings& settings : camera->rules) {
+    std::string topic = alert_topic(*camera, settings);
+    std::string version = rule_version(*camera, settings);
+    const auto same = std::find_if(watched.rules.begin(), watched.rules.end(), [&](const Rule& rule) {
+      return rule.topic == topic && rule.version == version;
+    });
+    if (same == watched.rules.end()) {
+      rules.push_back({.topic = std::move(topic),
+                       .version = std::move(version),
+                       .policy = AlertPolicy(settings, camera->stream.window),
+                       .window = nullptr,
+                       .place = 0,
+                       .episode = "",
+                       .held = false});
+    } else {
+      rules.push_back(std::move(*same));
+      watched.rules.erase(same);
+    }
   }
-  rules_.erase(entry);
+  for (Rule& gone : watched.rules) close(gone, EndReason::rule_changed);
+  watched = {camera, std::move(rules)};
+}
+
+void AlertDesk::end(const CameraPtr& camera) {
+  const auto entry = watched_.find(camera->name);
+  if (entry == watched_.end()) return;
+  for (Rule& rule : entry->second.rules) close(rule, EndReason::camera_ended);
+  watched_.erase(entry);
   flush();
+}
+
+void AlertDesk::close(Rule& rule, EndReason reason) {
+  if (const auto emission = rule.policy.close(reason)) tell(rule, *emission, std::nullopt);
 }
 
 void AlertDesk::status(const CameraPtr& camera, CameraState state, const std::string& reason) {
@@ -100,21 +131,29 @@ void AlertDesk::tick() {
   if (clock_.now() >= prune_at_) forget_old();
 }
 
-void AlertDesk::tell(const WindowAnswersPtr& window, std::size_t rule, const Emission& emission) {
-  const config::RuleSettings& settings = window->camera->rules[rule];
-  const std::string topic = alert_topic(*window->camera, settings);
-  if (emission.phase == Phase::begin) metrics_.alert(topic, std::string(config::name_of(settings.severity)));
+void AlertDesk::tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket) {
+  const WindowAnswersPtr window = rule.window;
+  const config::RuleSettings& settings = window->camera->rules[rule.place];
+  if (emission.phase == Phase::begin) {
+    rule.episode = episode_id(
+        emission.start, rule.topic + '#' + std::to_string(options_.run) + '#' + std::to_string(episodes_++));
+    metrics_.alert(rule.topic, std::string(config::name_of(settings.severity)));
+  }
   const config::Clock::TimePoint now = clock_.now();
-  enqueue({.topic = topic,
-           .time = window->end_wall,
-           .body =
-               [this, window, rule, emission, now](std::uint64_t sequence, const auto& text) {
-                 return alert_event(*window, rule, emission, text, options_.model, sequence, now);
-               },
-           .ticket = {},
-           .until = {},
-           .camera = window->camera->name,
-           .text = {}});
+  for (std::string& topic : alert_topics(*window->camera, settings)) {
+    enqueue({.topic = std::move(topic),
+             .time = window->end_wall,
+             .body =
+                 [this, window, place = rule.place, episode = rule.episode, emission, now](
+                     std::uint64_t sequence, const auto& text) {
+                   return alert_event({*window, place, emission, episode, text, options_.model, {}}, sequence,
+                                      now);
+                 },
+             .ticket = ticket,
+             .until = now + options_.explanation,
+             .camera = window->camera->name,
+             .text = {}});
+  }
 }
 
 void AlertDesk::enqueue(Waiting event) {

@@ -33,19 +33,23 @@ class AlertDesk {
     std::size_t backlog = 4096;
     /// How long an alert waits for its explanation; then it is told without.
     config::Duration explanation = std::chrono::seconds(10);
+    /// Tells this process's episodes from those of every other, whatever their clocks say.
+    std::uint64_t run = 0;
   };
 
   /// What it is given has to outlive it. Call `tick` once to publish what the last process left.
   AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metrics& metrics,
             const config::Clock& clock);
 
+  /// Tells what the answers are worth telling. A window that comes with other rules than the one before ends
+  /// the episodes of those that are gone or ask something else now; the others go on.
   void observe(const WindowAnswersPtr& window);
 
   /// What has to be explained of what was observed since the last call. `explained` is to be called for each.
   std::vector<ExplainRequest> take_requests() { return std::exchange(requests_, {}); }
 
   /// The text of an answer; nothing if there is none. Of a request that waits no more, it is ignored.
-  void explained(std::uint64_t ticket, std::optional<std::string> text);
+  void explained(std::uint64_t ticket, const std::optional<std::string>& text);
 
   /// Whether an event of this camera waits for its explanation.
   bool explains(const std::string& camera) const;
@@ -67,10 +71,23 @@ class AlertDesk {
   const std::string& failure() const { return failure_; }
 
  private:
+  /// A rule of a camera, as long as it stays what it is.
   struct Rule {
+    std::string topic;
+    std::string version;
     AlertPolicy policy;
-    /// The last window that was answered: what an episode's end is told with.
+    /// The last window that was answered, and the rule's place in its camera: what an episode's end is told
+    /// with.
     WindowAnswersPtr window;
+    std::size_t place = 0;
+    /// Of the episode that is told.
+    std::string episode;
+    bool held = false;
+  };
+  struct Watched {
+    CameraPtr camera;
+    /// One for each of its rules.
+    std::vector<Rule> rules;
   };
   struct Waiting {
     std::string topic;
@@ -83,7 +100,10 @@ class AlertDesk {
     std::optional<std::string> text;
   };
 
-  void tell(const WindowAnswersPtr& window, std::size_t rule, const Emission& emission);
+  void follow(Watched& watched, const CameraPtr& camera);
+  void close(Rule& rule, EndReason reason);
+  /// `ticket`: of the explanation that it waits for.
+  void tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket);
   void enqueue(Waiting event);
   void flush();
   void forget_old();
@@ -93,8 +113,8 @@ class AlertDesk {
   Publisher& publisher_;
   Metrics& metrics_;
   const config::Clock& clock_;
-  /// By camera; one for each of its rules.
-  std::map<std::string, std::vector<Rule>> rules_;
+  std::map<std::string, Watched> watched_;
+  std::uint64_t episodes_ = 0;
   std::deque<Waiting> backlog_;
   std::vector<ExplainRequest> requests_;
   std::uint64_t tickets_ = 0;

@@ -4,11 +4,17 @@
 #include <utility>
 
 namespace vigil::actors {
+namespace {
+
+constexpr double kHour = 3600;
+
+}  // namespace
 
 AlertPolicy::AlertPolicy(const config::RuleSettings& rule, const config::WindowSettings& window)
     : confirm_(rule.confirm),
       threshold_(rule.threshold),
       cooldown_(config::seconds(rule.cooldown)),
+      max_per_hour_(static_cast<std::size_t>(rule.max_per_hour)),
       // Twice the time that the row takes when nothing is lost.
       forget_after_(2 * rule.confirm.of * config::seconds(window.stride) + config::seconds(window.length)) {}
 
@@ -18,12 +24,14 @@ std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
   row_.push_back({observation, observation.score >= threshold_});
   if (std::cmp_greater(row_.size(), confirm_.of)) row_.pop_front();
   const auto counting = std::count_if(row_.begin(), row_.end(), [](const Seen& seen) { return seen.counts; });
-  const bool cooled = !emitted_ || observation.seconds - *emitted_ >= cooldown_;
+  const std::optional<Held> wait = reason_to_wait(observation);
+  held_.reset();
 
   if (!active_) {
-    if (counting < confirm_.needed || !cooled) return std::nullopt;
+    if (counting < confirm_.needed) return std::nullopt;
+    held_ = wait;
+    if (held_) return std::nullopt;
     Emission episode;
-    episode.episode = episodes_++;
     episode.confirmations = static_cast<int>(counting);
     const auto first = std::find_if(row_.begin(), row_.end(), [](const Seen& seen) { return seen.counts; });
     episode.start = first->observation.wall;
@@ -33,29 +41,41 @@ std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
       last_counted_ = seen.observation.wall;
     }
     active_ = episode;
-    emitted_ = observation.seconds;
-    return emit(Phase::begin);
+    return emit(Phase::begin, observation.seconds);
   }
   if (row_.back().counts) {
     ++active_->confirmations;
     active_->score = std::max(active_->score, observation.score);
     last_counted_ = observation.wall;
   }
-  if (counting == 0) return close();
-  if (!row_.back().counts || !cooled) return std::nullopt;
-  emitted_ = observation.seconds;
-  return emit(Phase::update);
+  if (counting == 0) return close(EndReason::over);
+  if (!row_.back().counts || wait) return std::nullopt;
+  return emit(Phase::update, observation.seconds);
 }
 
-std::optional<Emission> AlertPolicy::close() {
+std::optional<Emission> AlertPolicy::close(EndReason reason) {
   if (!active_) return std::nullopt;
-  active_->end = last_counted_;
-  const Emission last = emit(Phase::end);
-  active_.reset();
+  Emission last = *std::exchange(active_, std::nullopt);
+  last.phase = Phase::end;
+  last.reason = reason;
+  last.end = std::max(last.start, last_counted_);
   return last;
 }
 
-Emission AlertPolicy::emit(Phase phase) {
+std::optional<Held> AlertPolicy::reason_to_wait(const Observation& observation) {
+  // The last emission stays: a cooldown may be longer than an hour.
+  while (emitted_.size() > 1 && observation.seconds - emitted_.front() >= kHour) emitted_.pop_front();
+  if (observation.snoozed) return Held::snoozed;
+  if (emitted_.empty()) return std::nullopt;
+  if (observation.seconds - emitted_.back() < cooldown_) return Held::cooldown;
+  if (emitted_.size() >= max_per_hour_ && observation.seconds - emitted_.front() < kHour) {
+    return Held::rate_cap;
+  }
+  return std::nullopt;
+}
+
+Emission AlertPolicy::emit(Phase phase, double seconds) {
+  emitted_.push_back(seconds);
   active_->phase = phase;
   Emission emission = *active_;
   ++active_->ordinal;

@@ -1,4 +1,4 @@
-// When the answers to one rule are worth telling: confirmation over windows, episodes, cooldown.
+// When the answers to one rule are worth telling: confirmation over windows, episodes, cooldown, rate cap.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,22 @@ constexpr const char* name_of(Phase phase) {
   return "?";
 }
 
+/// over: the rule does not hold any more; rule_changed: it was removed, or asks something else now;
+/// camera_ended: the camera was stopped, removed or restarted, or its file is at its end.
+enum class EndReason : std::uint8_t { over, rule_changed, camera_ended };
+
+constexpr const char* name_of(EndReason reason) {
+  switch (reason) {
+    case EndReason::over:
+      return "over";
+    case EndReason::rule_changed:
+      return "rule_changed";
+    case EndReason::camera_ended:
+      return "camera_ended";
+  }
+  return "?";
+}
+
 /// What a window said about a rule.
 struct Observation {
   /// Probability of "Yes".
@@ -33,29 +49,50 @@ struct Observation {
   /// End of the window in camera time, and on the wall.
   double seconds = 0;
   config::Clock::WallTime wall;
+  /// Whether the rule is silent now.
+  bool snoozed = false;
 };
+
+/// Why an episode that has begun is not told.
+enum class Held : std::uint8_t { cooldown, rate_cap, snoozed };
+
+constexpr const char* name_of(Held held) {
+  switch (held) {
+    case Held::cooldown:
+      return "cooldown";
+    case Held::rate_cap:
+      return "rate_cap";
+    case Held::snoozed:
+      return "snoozed";
+  }
+  return "?";
+}
 
 /// What is to be told about an episode: the time in which a rule held.
 struct Emission {
   Phase phase = Phase::begin;
-  /// Counts this rule's episodes since the policy was made, and this episode's emissions, from 0.
-  std::uint64_t episode = 0;
+  /// Counts this episode's emissions, from 0.
   std::uint64_t ordinal = 0;
   /// The highest of the episode so far.
   double score = 0;
   /// Windows of the episode that counted so far.
   int confirmations = 0;
-  /// End of its first window that counted, and of its last one if it is over.
+  /// End of its first window that counted, and of its last one if it is over: never before the start,
+  /// wherever the wall clock was set meanwhile.
   config::Clock::WallTime start;
   std::optional<config::Clock::WallTime> end;
+  EndReason reason = EndReason::over;
 };
 
-/// One rule of one camera. Time is the camera's, so that a file gives the same alerts at any pace.
+/// One rule of one camera. Time is the camera's, so that a file gives the same alerts at any pace, and no
+/// jump of the wall clock shortens or lengthens a silence.
 ///
-/// An episode begins when `needed` of the last `of` answered windows reach the threshold and no cooldown
-/// runs, and ends when none of the last `of` does. The cooldown runs from the emission of `new` or `update`:
-/// what was held back uses none of it up. Windows that were lost under overload neither count nor break a
-/// row, unless they left a gap that no row can bridge.
+/// An episode begins when `needed` of the last `of` answered windows reach the threshold, and ends when none
+/// of the last `of` does. `new` is told when it has begun and neither a snooze, a cooldown nor the rate cap
+/// holds it back; `update` when it still holds after a cooldown, under the same conditions; `end` always, of
+/// what was told. Cooldown and rate cap count from the emission of `new` or `update`: what was held back uses
+/// none of them up. Windows that were lost under overload neither count nor break a row, unless they left a
+/// gap that no row can bridge.
 class AlertPolicy {
  public:
   AlertPolicy(const config::RuleSettings& rule, const config::WindowSettings& window);
@@ -63,10 +100,15 @@ class AlertPolicy {
   /// Windows have to come in the order of time.
   std::optional<Emission> observe(const Observation& observation);
 
-  /// The camera has ended: so has the episode, if there is one.
-  std::optional<Emission> close();
+  /// Ends the episode, if there is one.
+  std::optional<Emission> close(EndReason reason);
 
+  /// Whether an episode was told and has not ended.
   bool active() const { return active_.has_value(); }
+
+  /// Why the last window did not begin to tell an episode that it confirmed; nothing if it confirmed none, or
+  /// told it.
+  std::optional<Held> held() const { return held_; }
 
  private:
   struct Seen {
@@ -74,17 +116,20 @@ class AlertPolicy {
     bool counts = false;
   };
 
-  Emission emit(Phase phase);
+  std::optional<Held> reason_to_wait(const Observation& observation);
+  Emission emit(Phase phase, double seconds);
 
   config::Confirmation confirm_;
   double threshold_;
   double cooldown_;
+  std::size_t max_per_hour_;
   double forget_after_;
   std::deque<Seen> row_;
-  std::uint64_t episodes_ = 0;
   std::optional<Emission> active_;
+  std::optional<Held> held_;
   config::Clock::WallTime last_counted_;
-  std::optional<double> emitted_;
+  /// When `new` and `update` were emitted within the last hour, in camera time.
+  std::deque<double> emitted_;
 };
 
 }  // namespace vigil::actors

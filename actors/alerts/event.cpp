@@ -1,12 +1,14 @@
 #include "actors/alerts/event.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "config/fields.h"
+#include "config/timestamp.h"
 
 namespace vigil::actors {
 namespace {
@@ -50,30 +52,15 @@ json envelope(const config::CameraSettings& camera, std::string id, const char* 
           {"source", source_of(camera)},
           {"type", type},
           {"subject", std::move(subject)},
-          {"time", rfc3339(time)},
+          {"time", config::format_rfc3339(time)},
           {"datacontenttype", "application/json"}};
 }
 
 }  // namespace
 
-std::string rfc3339(config::Clock::WallTime time) {
-  const auto instant = std::chrono::floor<milliseconds>(time);
-  const auto day = std::chrono::floor<std::chrono::days>(instant);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(instant - day);
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-                static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
-                static_cast<int>(clock.subseconds().count()));
-  return text.data();
-}
-
-std::string episode_id(const std::string& topic, config::Clock::WallTime start, std::uint64_t episode) {
+std::string episode_id(config::Clock::WallTime start, std::string_view what) {
   constexpr std::string_view kAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
   const auto time = static_cast<std::uint64_t>(duration_cast<milliseconds>(start.time_since_epoch()).count());
-  const std::string what = topic + '#' + std::to_string(episode);
   const std::uint64_t high = fnv1a(what);
   const std::uint64_t low = fnv1a(what, high);
   std::string id(26, '0');
@@ -85,37 +72,62 @@ std::string episode_id(const std::string& topic, config::Clock::WallTime start, 
   return id;
 }
 
-std::string alert_event(const WindowAnswers& window, std::size_t rule_index, const Emission& emission,
-                        const std::optional<std::string>& text, const ModelIdentity& model,
-                        std::uint64_t sequence, config::Clock::TimePoint now) {
+std::string rule_version(const config::CameraSettings& camera, const config::RuleSettings& rule) {
+  // The keys are sorted by their names, and numbers are written in the shortest form that is exact.
+  const json asked = {{"prompt", rule.prompt},
+                      {"threshold", rule.threshold},
+                      {"confirm", {rule.confirm.needed, rule.confirm.of}},
+                      {"cooldown_ms", rule.cooldown.count()},
+                      {"max_per_hour", rule.max_per_hour},
+                      {"explain", rule.explain},
+                      {"max_tokens", rule.max_tokens},
+                      {"length_ms", camera.stream.window.length.count()},
+                      {"stride_ms", camera.stream.window.stride.count()},
+                      {"fps", camera.stream.fps}};
+  return hex(fnv1a(text_of(asked)));
+}
+
+std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Clock::TimePoint now) {
+  const WindowAnswers& window = alert.window;
   const config::CameraSettings& camera = *window.camera;
-  const config::RuleSettings& rule = camera.rules.at(rule_index);
-  const std::string episode = episode_id(alert_topic(camera, rule), emission.start, emission.episode);
-  json event = envelope(camera, episode + '-' + std::to_string(emission.ordinal), "dev.vigil.alert.v1",
+  const config::RuleSettings& rule = camera.rules.at(alert.rule);
+  const Emission& emission = alert.emission;
+  json event = envelope(camera, alert.episode + '-' + std::to_string(emission.ordinal), "dev.vigil.alert.v1",
                         "rule/" + rule.name, window.end_wall);
-  event["data"] = {
+  json& data = event["data"];
+  data = {
       {"phase", name_of(emission.phase)},
       {"seq", sequence},
-      {"episode", episode},
+      {"episode", alert.episode},
       {"camera", camera.name},
       {"tenant", camera.tenant()},
       {"labels", camera.labels},
       {"rule", rule.name},
-      {"rule_version", 1},
+      {"rule_version", rule_version(camera, rule)},
       {"severity", config::name_of(rule.severity)},
       {"score", emission.score},
+      {"threshold", rule.threshold},
       {"confirmations", emission.confirmations},
       {"start_time", epoch_seconds(emission.start)},
       {"end_time", emission.end ? json(epoch_seconds(*emission.end)) : json(nullptr)},
       {"title", rule.prompt},
-      {"description", text ? json(*text) : json(nullptr)},
+      {"description", alert.text ? json(*alert.text) : json(nullptr)},
       {"window",
-       {{"start", rfc3339(window.start_wall)}, {"end", rfc3339(window.end_wall)}, {"frames", window.frames}}},
-      {"evidence", nullptr},
-      {"model", {{"id", model.id}, {"prompt_hash", hex(fnv1a(rule.prompt))}}},
+       {{"start", config::format_rfc3339(window.start_wall)},
+        {"end", config::format_rfc3339(window.end_wall)},
+        {"frames", window.frames}}},
+      {"model", {{"id", alert.model.id}, {"prompt_hash", hex(fnv1a(rule.prompt))}}},
       {"latency_ms",
        {{"capture_to_alert", duration_cast<milliseconds>(now - window.captured.steady).count()}}},
   };
+  if (emission.phase == Phase::end) data["end_reason"] = name_of(emission.reason);
+  if (alert.evidence.state != EvidenceState::none) {
+    const auto place = [](const std::string& where) { return where.empty() ? json(nullptr) : json(where); };
+    data["evidence"] = {{"thumb", place(alert.evidence.thumb)},
+                        {"clip", place(alert.evidence.clip)},
+                        {"clip_state", name_of(alert.evidence.state)}};
+    if (!alert.evidence.reason.empty()) data["evidence"]["reason"] = alert.evidence.reason;
+  }
   return text_of(event);
 }
 

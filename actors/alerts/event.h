@@ -11,24 +11,65 @@
 
 namespace vigil::actors {
 
-/// RFC 3339 in UTC with milliseconds: "2026-08-01T10:00:12.480Z".
-std::string rfc3339(config::Clock::WallTime time);
+/// The identity of an episode: a ULID of its start and of what distinguishes it, so that it sorts by time.
+/// The same arguments give the same.
+std::string episode_id(config::Clock::WallTime start, std::string_view what);
 
-/// The identity of an episode: a ULID of its start and what it is about, so that it sorts by time. The same
-/// arguments give the same.
-std::string episode_id(const std::string& topic, config::Clock::WallTime start, std::uint64_t episode);
+/// What a rule asks and when it tells, in 16 hexadecimal digits: the same on every machine as long as these
+/// are the same, another one as soon as they change. Severity, topics and snoozes are no part of it.
+std::string rule_version(const config::CameraSettings& camera, const config::RuleSettings& rule);
 
 /// Which model answered: part of every alert.
 struct ModelIdentity {
   std::string id;
 };
 
-/// An alert: `emission` about rules[rule] of the window's camera, with the answer's text if it was explained.
-/// The `id` is the episode's with the number of the emission, since equal source and id mean a duplicate to
-/// every reader of CloudEvents; `data.episode` stays the same from `new` to `end`.
-std::string alert_event(const WindowAnswers& window, std::size_t rule, const Emission& emission,
-                        const std::optional<std::string>& text, const ModelIdentity& model,
-                        std::uint64_t sequence, config::Clock::TimePoint now);
+/// none: it is switched off; pending: the clip is being made; ready: still and clip can be fetched; failed:
+/// there will be no clip.
+enum class EvidenceState : std::uint8_t { none, pending, ready, failed };
+
+constexpr const char* name_of(EvidenceState state) {
+  switch (state) {
+    case EvidenceState::none:
+      return "none";
+    case EvidenceState::pending:
+      return "pending";
+    case EvidenceState::ready:
+      return "ready";
+    case EvidenceState::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+/// What shows that an alert is true.
+struct Evidence {
+  EvidenceState state = EvidenceState::none;
+  /// Where the still and the clip are; empty while they are not.
+  std::string thumb;
+  std::string clip;
+  /// Why there is no clip, if it failed.
+  std::string reason;
+};
+
+/// All that an alert is made of.
+struct Alert {
+  /// The window that it is about, and which rule of the window's camera.
+  const WindowAnswers& window;
+  std::size_t rule = 0;
+  Emission emission;
+  /// Of `episode_id`.
+  std::string episode;
+  /// The answer's, if it was explained.
+  std::optional<std::string> text;
+  ModelIdentity model;
+  Evidence evidence;
+};
+
+/// An alert as event number `sequence` of its topic (docs/event.schema.json). The `id` is the episode's with
+/// the number of the emission, since equal source and id mean a duplicate to every reader of CloudEvents;
+/// `data.episode` stays the same from `new` to `end`.
+std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Clock::TimePoint now);
 
 /// A change of a camera's state.
 std::string status_event(const config::CameraSettings& camera, CameraState state, std::string_view reason,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/camera/backoff.h"
 #include "actors/camera/pulse.h"
@@ -73,6 +74,9 @@ class Camera {
   /// Credits to send so many more patches. Without enough credit for a stride, a live camera and a paced file
   /// drop it whole, as the gap would spoil it anyway; a file that is played as fast as possible waits.
   void grant(std::uint32_t credits) { credits_ += credits; }
+
+  /// Other rules or labels; the stream is the same. Patches that are begun from now on carry them.
+  void alter(CameraPtr camera) { options_.camera = std::move(camera); }
 
   CameraStep step();
 

@@ -71,6 +71,10 @@ camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> 
         if (self->state.waits_for_credit) self->state.advance();
       },
       [self](step_atom) { self->state.advance(); },
+      [self](const CameraPtr& camera) {
+        self->state.settings = camera;
+        self->state.camera->alter(camera);
+      },
       [self](stop_atom) {
         self->state.camera->stop();
         self->send(self, step_atom_v);

@@ -28,6 +28,15 @@ std::string alert_topic(const config::CameraSettings& camera, const config::Rule
   return "alert/" + camera.tenant() + '/' + camera.name + '/' + rule.name + '/';
 }
 
+std::vector<std::string> alert_topics(const config::CameraSettings& camera,
+                                      const config::RuleSettings& rule) {
+  std::vector<std::string> topics = {alert_topic(camera, rule)};
+  for (const std::string& name : rule.topics) {
+    topics.push_back("topic/" + name + '/' + camera.tenant() + '/' + camera.name + '/' + rule.name + '/');
+  }
+  return topics;
+}
+
 std::string status_topic(const config::CameraSettings& camera) {
   return "status/" + camera.tenant() + '/' + camera.name + '/';
 }

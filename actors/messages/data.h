@@ -142,6 +142,10 @@ std::int64_t stride_at(const config::CameraSettings& camera, double seconds);
 /// another's.
 std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule);
 
+/// Where a rule's alerts go: its own topic, then "topic/<name>/<tenant>/<camera>/<rule>/" for each that it
+/// names.
+std::vector<std::string> alert_topics(const config::CameraSettings& camera, const config::RuleSettings& rule);
+
 /// "status/<tenant>/<camera>/".
 std::string status_topic(const config::CameraSettings& camera);
 

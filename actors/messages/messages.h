@@ -49,6 +49,11 @@ struct Explanation {
   std::string failure;
 };
 
+/// All cameras that are to be watched from now on.
+struct CameraList {
+  std::vector<CameraPtr> cameras;
+};
+
 /// How a run ended.
 struct DrainReport {
   /// Whether everything that was captured went all the way through.
@@ -94,6 +99,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, stop_atom, "stop")
 CAF_ADD_ATOM(vigil, vigil::actors, force_atom, "force")
 CAF_ADD_ATOM(vigil, vigil::actors, giveup_atom, "giveup")
 CAF_ADD_ATOM(vigil, vigil::actors, wait_atom, "wait")
+CAF_ADD_ATOM(vigil, vigil::actors, reload_atom, "reload")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -101,6 +107,7 @@ CAF_END_TYPE_ID_BLOCK(vigil)
 // no wire form. They must not get a type id either, since CAF would then send a default-constructed one to
 // another node without a word.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
@@ -115,6 +122,8 @@ using camera_actor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::uint32_t>,
     // Do the next piece of work (to itself).
     caf::reacts_to<step_atom>,
+    // Its rules or labels are others now; patches that are begun from now on say so.
+    caf::reacts_to<CameraPtr>,
     // Close the source, send what was begun, then `end`, and quit.
     caf::reacts_to<stop_atom>>;
 
@@ -210,6 +219,8 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<end_atom, std::string>,
     // Look for cameras that stalled, and restart those that failed (to itself).
     caf::reacts_to<tick_atom>,
+    // These are the cameras now: start, alter, stop or restart what differs.
+    caf::reacts_to<reload_atom, CameraList>,
     // Stop all cameras and drain what is under way.
     caf::reacts_to<stop_atom>,
     // End the streams of cameras that do not stop themselves (to itself, within the grace period).

@@ -25,6 +25,8 @@ WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
   const double seconds = patch->tokens->seconds;
   if (seconds <= last_ + kMoment) return {Verdict::late, {}};
   last_ = seconds;
+  // Its rules may have changed since the patch before.
+  camera_ = patch->camera;
 
   Result result;
   // A gap closes what was begun before it; after that, the strides without anything new are skipped.

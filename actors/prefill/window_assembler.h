@@ -14,6 +14,7 @@ namespace vigil::actors {
 
 /// A window that is due: the patches that it shows, and its place in camera time.
 struct DueWindow {
+  /// With the settings of its newest patch.
   CameraPtr camera;
   std::vector<VisualPatchPtr> patches;
   /// [start, end) in camera time; `end` is a multiple of the stride, but for the last window of a stream.

@@ -48,6 +48,13 @@ struct Metrics::Families {
   Family<Gauge>& depth = gauge(r, "vigil_mailbox_depth", "What waits in the actor's bounded queue");
   Family<Counter>& windows = counter(r, "vigil_windows_total", "Windows that became due, by outcome");
   Family<Counter>& alerts = counter(r, "vigil_alerts_total", "Alerts emitted, by topic and severity");
+  Family<Counter>& held =
+      counter(r, "vigil_alerts_held_total", "Episodes that began without being told, by reason");
+  Family<Counter>& reloads =
+      counter(r, "vigil_config_reloads_total", "Changes of the configuration while running, by result");
+  Gauge& reload_success = gauge(r, "vigil_config_last_reload_success",
+                                "Whether the last change of the configuration was applied (1) or not (0)")
+                              .Add({});
   Family<Counter>& messages = counter(r, "vigil_messages_dropped_total",
                                       "Events lost, and times that a slow subscriber began to lose events");
   Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
@@ -69,7 +76,9 @@ struct Metrics::Families {
   Gauge& pending = gauge(r, "vigil_outbox_pending", "Events that are not published yet").Add({});
 };
 
-Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+Metrics::Metrics() : families_(std::make_unique<Families>()) {
+  families_->reload_success.Set(1);
+}
 Metrics::~Metrics() = default;
 
 std::shared_ptr<Registry> Metrics::registry() const {
@@ -86,6 +95,11 @@ void Metrics::camera_state(const std::string& camera, CameraState state) {
 
 void Metrics::camera_fps(const std::string& camera, double fps) {
   families_->fps.Add({{"camera", camera}}).Set(fps);
+}
+
+void Metrics::camera_removed(const std::string& camera) {
+  families_->up.Remove(&families_->up.Add({{"camera", camera}}));
+  families_->fps.Remove(&families_->fps.Add({{"camera", camera}}));
 }
 
 void Metrics::camera_reconnected(const std::string& camera) {
@@ -138,6 +152,15 @@ void Metrics::window_latency(double latency_seconds) {
 
 void Metrics::alert(const std::string& topic, const std::string& severity) {
   families_->alerts.Add({{"topic", topic}, {"severity", severity}}).Increment();
+}
+
+void Metrics::alert_held(const std::string& reason) {
+  families_->held.Add({{"reason", reason}}).Increment();
+}
+
+void Metrics::config_reloaded(bool applied) {
+  families_->reloads.Add({{"result", applied ? "applied" : "refused"}}).Increment();
+  families_->reload_success.Set(applied ? 1 : 0);
 }
 
 void Metrics::messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count) {

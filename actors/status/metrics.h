@@ -26,6 +26,8 @@ class Metrics {
 
   void camera_state(const std::string& camera, CameraState state);
   void camera_fps(const std::string& camera, double fps);
+  /// Its state is not shown any more. To be called when nothing of it is under way.
+  void camera_removed(const std::string& camera);
   void camera_reconnected(const std::string& camera);
   void camera_damaged_packets(const std::string& camera, std::uint64_t packets);
   void frame_captured(const std::string& camera);
@@ -48,6 +50,10 @@ class Metrics {
   void window_latency(double seconds);
 
   void alert(const std::string& topic, const std::string& severity);
+  /// An episode began that is not told. `reason`: cooldown, rate_cap, snoozed.
+  void alert_held(const std::string& reason);
+  /// A change of the configuration was applied, or was not.
+  void config_reloaded(bool applied);
   void messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count);
   void outbox_failed();
   void outbox_pending(std::size_t events);

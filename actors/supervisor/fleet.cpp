@@ -4,18 +4,23 @@
 
 namespace vigil::actors {
 
-Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) {
-  for (const CameraPtr& camera : cameras) {
-    cameras_.emplace(camera->name, Camera{.camera = camera,
-                                          .pulse = std::make_shared<Pulse>(),
-                                          .state = std::nullopt,
-                                          .own_state = CameraState::connecting,
-                                          .generations = 0,
-                                          .running = false,
-                                          .ended = false,
-                                          .backoff = Backoff(camera->stream.reconnect, seed++),
-                                          .restart_at = std::nullopt});
-  }
+Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) : seed_(seed) {
+  for (const CameraPtr& camera : cameras) cameras_.emplace(camera->name, make(camera, 0));
+}
+
+Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
+  const config::ReconnectSettings& reconnect = camera->stream.reconnect;
+  return {.camera = std::move(camera),
+          .pulse = std::make_shared<Pulse>(),
+          .state = std::nullopt,
+          .own_state = CameraState::connecting,
+          .generations = generations,
+          .running = false,
+          .ended = false,
+          .leaving = false,
+          .next = nullptr,
+          .backoff = Backoff(reconnect, seed_++),
+          .restart_at = std::nullopt};
 }
 
 std::uint32_t Fleet::started(const std::string& camera) {
@@ -26,7 +31,9 @@ std::uint32_t Fleet::started(const std::string& camera) {
 
 std::optional<Fleet::Change> Fleet::report(const std::string& camera, CameraState state,
                                            const std::string& reason) {
-  Camera& each = cameras_.at(camera);
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end()) return std::nullopt;
+  Camera& each = entry->second;
   each.own_state = state;
   if (state == CameraState::up) each.backoff.reset();
   return enter(each, state, reason);
@@ -42,12 +49,70 @@ std::optional<Fleet::Change> Fleet::lost(const std::string& camera, bool failed,
   each.pulse->awaited();
   if (!failed) return std::nullopt;
   each.own_state = CameraState::down;
-  if (!stopping_) each.restart_at = now + each.backoff.next();
+  if (!stopping_ && !each.leaving) each.restart_at = now + each.backoff.next();
   return enter(each, CameraState::down, "the camera's actor failed");
 }
 
 void Fleet::ended(const std::string& camera) {
-  cameras_.at(camera).ended = true;
+  const auto entry = cameras_.find(camera);
+  if (entry != cameras_.end()) entry->second.ended = true;
+}
+
+Fleet::Plan Fleet::reload(const std::vector<CameraPtr>& cameras) {
+  Plan plan;
+  if (stopping_) return plan;
+  std::map<std::string, CameraPtr> wanted;
+  for (const CameraPtr& camera : cameras) wanted.emplace(camera->name, camera);
+  for (auto& [name, each] : cameras_) {
+    const auto found = wanted.find(name);
+    if (found == wanted.end()) {
+      leave(each, nullptr, plan);
+      continue;
+    }
+    CameraPtr camera = std::move(found->second);
+    wanted.erase(found);
+    if (each.leaving || !config::same_stream(*each.camera, *camera)) {
+      leave(each, std::move(camera), plan);
+    } else if (*each.camera != *camera) {
+      each.camera = camera;
+      if (each.running) plan.alter.push_back(std::move(camera));
+    }
+  }
+  for (auto& [name, camera] : wanted) {
+    cameras_.emplace(name, make(std::move(camera), 0));
+    plan.start.push_back(name);
+  }
+  return plan;
+}
+
+void Fleet::leave(Camera& camera, CameraPtr next, Plan& plan) {
+  camera.next = std::move(next);
+  if (std::exchange(camera.leaving, true)) return;
+  camera.restart_at.reset();
+  if (camera.running) {
+    plan.stop.push_back(camera.camera->name);
+  } else if (!camera.ended) {
+    plan.end.push_back(camera.camera);
+  }
+}
+
+Fleet::Departed Fleet::departed() {
+  Departed departed;
+  for (auto entry = cameras_.begin(); entry != cameras_.end();) {
+    Camera& each = entry->second;
+    if (!each.leaving || !each.ended || each.running) {
+      ++entry;
+    } else if (each.next && !stopping_) {
+      // What its predecessor still has under way earns it no credit.
+      each = make(std::move(each.next), each.generations);
+      departed.start.push_back(entry->first);
+      ++entry;
+    } else {
+      departed.gone.push_back(entry->first);
+      entry = cameras_.erase(entry);
+    }
+  }
+  return departed;
 }
 
 std::vector<Fleet::Change> Fleet::watch(TimePoint now) {
@@ -85,7 +150,7 @@ void Fleet::stop() {
 std::vector<CameraPtr> Fleet::remaining() const {
   std::vector<CameraPtr> cameras;
   for (const auto& [name, each] : cameras_) {
-    if (!each.ended) cameras.push_back(each.camera);
+    if (!each.ended || (each.next && !stopping_)) cameras.push_back(each.camera);
   }
   return cameras;
 }
@@ -101,7 +166,7 @@ std::vector<CameraPtr> Fleet::orphans() const {
 std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, const std::string& reason) {
   if (camera.state == state) return std::nullopt;
   camera.state = state;
-  return Change{camera.camera, state, reason};
+  return Change{camera.camera, state, reason, camera.leaving};
 }
 
 }  // namespace vigil::actors

@@ -42,7 +42,7 @@ void supervisor_state::start_pipeline() {
   target =
       spawn(self, own, actors::target, TargetDeps{deps->generator, deps->clock, deps->metrics, deps->logger});
   alerts = spawn(self, own, actors::alerts,
-                 AlertsDeps{{{deps->model_id}, deps->retention},
+                 AlertsDeps{{.model = {deps->model_id}, .retention = deps->retention, .run = deps->seed},
                             deps->outbox,
                             deps->publisher,
                             deps->clock,
@@ -84,7 +84,7 @@ void supervisor_state::tell(const Fleet::Change& change) {
   deps->metrics.camera_state(change.camera->name, change.state);
   deps->board.camera(*change.camera, change.state, change.reason);
   if (change.state != CameraState::up) deps->metrics.camera_fps(change.camera->name, 0);
-  const bool expected = fleet->stopping() || deps->once;
+  const bool expected = fleet->stopping() || deps->once || change.leaving;
   if ((change.state == CameraState::down && !expected) || change.state == CameraState::stalled) {
     deps->logger.warn("camera {}: {}: {}", change.camera->name, name_of(change.state), change.reason);
   } else {
@@ -105,7 +105,9 @@ void supervisor_state::lost(const caf::down_msg& message) {
     cameras.erase(entry);
     handles.erase(camera);
     if (const auto change = fleet->lost(camera, failed, deps->clock.now())) tell(*change);
-    if (failed && fleet->stopping()) end_orphans();
+    if (failed) end_orphans();
+    settle();
+    finish_if_ended();
     answer_waiting();
     return;
   }
@@ -129,14 +131,34 @@ void supervisor_state::tick() {
   self->delayed_send(self, kTick, tick_atom_v);
 }
 
+void supervisor_state::reload(const CameraList& list) {
+  const Fleet::Plan plan = fleet->reload(list.cameras);
+  for (const std::string& camera : plan.start) start_camera(camera);
+  for (const CameraPtr& camera : plan.alter) self->send(handles.at(camera->name), camera);
+  for (const std::string& camera : plan.stop) stop_camera(camera);
+  for (const CameraPtr& camera : plan.end) self->send(vision, end_atom_v, camera);
+  settle();
+}
+
+void supervisor_state::settle() {
+  const Fleet::Departed departed = fleet->departed();
+  for (const std::string& camera : departed.gone) {
+    deps->metrics.camera_removed(camera);
+    deps->board.forget(camera);
+  }
+  for (const std::string& camera : departed.start) start_camera(camera);
+}
+
+void supervisor_state::stop_camera(const std::string& camera) {
+  fleet->pulse(camera)->cancel();
+  self->send(handles.at(camera), stop_atom_v);
+}
+
 void supervisor_state::stop() {
   if (fleet->stopping()) return;
   fleet->stop();
   deps->board.phase(RunPhase::draining);
-  for (const auto& [camera, handle] : handles) {
-    fleet->pulse(camera)->cancel();
-    self->send(handle, stop_atom_v);
-  }
+  for (const auto& [camera, handle] : handles) stop_camera(camera);
   end_orphans();
   self->delayed_send(self, deps->grace / 2, force_atom_v);
   self->delayed_send(self, deps->grace, giveup_atom_v);
@@ -185,9 +207,11 @@ supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<su
       [self](const CameraReport& report) { self->state.report(report); },
       [self](end_atom, const std::string& camera) {
         self->state.fleet->ended(camera);
+        self->state.settle();
         self->state.finish_if_ended();
       },
       [self](tick_atom) { self->state.tick(); },
+      [self](reload_atom, const CameraList& list) { self->state.reload(list); },
       [self](stop_atom) { self->state.stop(); },
       [self](force_atom) {
         for (const CameraPtr& camera : self->state.fleet->remaining()) {

@@ -60,6 +60,10 @@ struct supervisor_state {
   void report(const CameraReport& report);
   void lost(const caf::down_msg& message);
   void tick();
+  void reload(const CameraList& list);
+  /// Starts and forgets what a reload let go, once it has drained.
+  void settle();
+  void stop_camera(const std::string& name);
   void stop();
   void end_orphans();
   /// Once every camera's stream has ended, the pipeline is asked to quit from front to back.

@@ -1,9 +1,16 @@
 // From answers to events: policy, CloudEvents, the desk between outbox and topics.
+#include <fstream>
 #include <regex>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/alerts/alert_policy.h"
@@ -29,29 +36,36 @@ class AlertPolicyTest : public ::testing::Test {
     std::vector<std::string> result;
     for (const double score : scores) {
       seconds_ += 2;
-      const auto emission =
-          policy_->observe({score, seconds_, kStart + std::chrono::seconds(static_cast<int>(seconds_))});
+      const auto emission = policy_->observe(
+          {score, seconds_, kStart + std::chrono::seconds(static_cast<int>(seconds_)) + jumped_, snoozed_});
       if (emission) {
         last_ = *emission;
+        if (emission->phase == Phase::begin) ++episodes_;
         result.push_back(std::string(name_of(emission->phase)) + '@' +
-                         std::to_string(static_cast<int>(seconds_)) + '#' +
-                         std::to_string(emission->episode) + '.' + std::to_string(emission->ordinal));
+                         std::to_string(static_cast<int>(seconds_)) + '#' + std::to_string(episodes_ - 1) +
+                         '.' + std::to_string(emission->ordinal));
       }
     }
     return result;
   }
 
-  void configure(config::Confirmation confirm, config::Duration cooldown, double threshold = 0.5) {
+  void configure(config::Confirmation confirm, config::Duration cooldown, double threshold = 0.5,
+                 int max_per_hour = 10'000) {
     config::RuleSettings rule;
     rule.confirm = confirm;
     rule.cooldown = cooldown;
     rule.threshold = threshold;
+    rule.max_per_hour = max_per_hour;
     policy_.emplace(rule, config::WindowSettings{4s, 2s});
     seconds_ = 0;
+    episodes_ = 0;
   }
 
   std::optional<AlertPolicy> policy_;
   double seconds_ = 0;
+  int episodes_ = 0;
+  bool snoozed_ = false;
+  config::Duration jumped_{0};
   Emission last_;
 };
 
@@ -111,13 +125,75 @@ TEST_F(AlertPolicyTest, LostWindowsDoNotBreakARowButALongGapDoes) {
 
 TEST_F(AlertPolicyTest, ClosingEndsAnEpisodeOnce) {
   configure({1, 1}, 0s);
-  EXPECT_EQ(policy_->close(), std::nullopt);
+  EXPECT_EQ(policy_->close(EndReason::camera_ended), std::nullopt);
   feed({1});
-  const auto last = policy_->close();
+  const auto last = policy_->close(EndReason::camera_ended);
   ASSERT_TRUE(last.has_value());
   EXPECT_EQ(last->phase, Phase::end);
+  EXPECT_EQ(last->reason, EndReason::camera_ended);
   EXPECT_EQ(last->end, kStart + 2s);
-  EXPECT_EQ(policy_->close(), std::nullopt);
+  EXPECT_EQ(policy_->close(EndReason::camera_ended), std::nullopt);
+}
+
+TEST_F(AlertPolicyTest, TheRateCapCountsWhatWasToldWithinAnHour) {
+  configure({1, 1}, 0s, 0.5, /*max_per_hour=*/3);
+  EXPECT_THAT(feed({1, 1, 0, 1, 1, 0}),
+              ElementsAre("new@2#0.0", "update@4#0.1", "end@6#0.2", "new@8#1.0", "end@12#1.1"))
+      << "an end is always told, and is not counted";
+  EXPECT_THAT(feed({1, 0, 1}), IsEmpty());
+  EXPECT_EQ(policy_->held(), Held::rate_cap);
+  seconds_ = 3600 - 2;
+  EXPECT_THAT(feed({1}), IsEmpty()) << "an hour after the first is at 3602 s";
+  EXPECT_THAT(feed({1, 1, 1, 1}), ElementsAre("new@3602#2.0", "update@3604#2.1", "update@3608#2.2"))
+      << "each makes room for one an hour later; what was held back took none";
+  EXPECT_EQ(policy_->held(), std::nullopt);
+}
+
+TEST_F(AlertPolicyTest, ACooldownLongerThanAnHourHolds) {
+  configure({1, 1}, 3h, 0.5, /*max_per_hour=*/1);
+  EXPECT_THAT(feed({1, 0}), ElementsAre("new@2#0.0", "end@4#0.1"));
+  seconds_ = 2 * 3600;
+  EXPECT_THAT(feed({1, 0}), IsEmpty());
+  seconds_ = 3 * 3600;
+  EXPECT_THAT(feed({1}), ElementsAre("new@10802#1.0"));
+}
+
+TEST_F(AlertPolicyTest, ASnoozeHoldsBackUntilItIsOverAndUsesNothingUp) {
+  configure({2, 2}, 6s);
+  snoozed_ = true;
+  EXPECT_THAT(feed({1, 1, 1}), IsEmpty());
+  EXPECT_EQ(policy_->held(), Held::snoozed);
+  EXPECT_FALSE(policy_->active());
+  snoozed_ = false;
+  EXPECT_THAT(feed({1}), ElementsAre("new@8#0.0")) << "it still holds, and no cooldown runs";
+  snoozed_ = true;
+  EXPECT_THAT(feed({1, 1, 1, 1, 0}), IsEmpty()) << "no update";
+  EXPECT_THAT(feed({0}), ElementsAre("end@20#0.1")) << "what was told is told to its end";
+  EXPECT_THAT(feed({1, 0, 1}), IsEmpty());
+  EXPECT_EQ(policy_->held(), std::nullopt) << "nothing is confirmed";
+}
+
+TEST_F(AlertPolicyTest, AJumpOfTheWallClockChangesNoCooldownAndNoRate) {
+  for (const config::Duration jump : {config::Duration(24h), config::Duration(-24h)}) {
+    configure({1, 1}, 10s, 0.5, /*max_per_hour=*/2);
+    jumped_ = config::Duration(0);
+    EXPECT_THAT(feed({1, 0}), ElementsAre("new@2#0.0", "end@4#0.1"));
+    jumped_ = jump;
+    EXPECT_THAT(feed({1, 0, 1}), IsEmpty()) << "at 6 s and 10 s it cools down";
+    EXPECT_THAT(feed({1, 0}), ElementsAre("new@12#1.0", "end@14#1.1"));
+    seconds_ = 30;
+    EXPECT_THAT(feed({1}), IsEmpty());
+    EXPECT_EQ(policy_->held(), Held::rate_cap);
+  }
+}
+
+TEST_F(AlertPolicyTest, AnEpisodeDoesNotEndBeforeItsStart) {
+  configure({1, 1}, 0s);
+  feed({1});
+  jumped_ = -24h;
+  EXPECT_THAT(feed({1, 0}), ElementsAre("update@4#0.1", "end@6#0.2"));
+  EXPECT_EQ(last_.start, kStart + 2s);
+  EXPECT_EQ(last_.end, last_.start);
 }
 
 WindowAnswersPtr window_of(const CameraPtr& owner, double end, std::vector<float> scores) {
@@ -138,6 +214,25 @@ WindowAnswersPtr window_of(const CameraPtr& owner, double end, std::vector<float
   return window;
 }
 
+/// docs/event.schema.json, as a validator that is not ours reads it.
+bool is_valid(const json& event, valijson::ValidationResults* results = nullptr) {
+  std::ifstream file(VIGIL_SOURCE_DIR "/docs/event.schema.json");
+  const json schema = json::parse(file);
+  valijson::Schema compiled;
+  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled);
+  return valijson::Validator().validate(compiled, valijson::adapters::NlohmannJsonAdapter(event), results);
+}
+
+void expect_valid(const json& event) {
+  valijson::ValidationResults results;
+  EXPECT_TRUE(is_valid(event, &results)) << event.dump(2);
+  for (valijson::ValidationResults::Error error; results.popError(error);) {
+    std::string path;
+    for (const std::string& step : error.context) path += step;
+    ADD_FAILURE() << path << ": " << error.description;
+  }
+}
+
 TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   auto owner = camera("gate-7");
   owner->labels = {{"tenant", "north"}, {"zone", "dock"}};
@@ -148,9 +243,12 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   emission.confirmations = 5;
   emission.start = kStart + 480ms;
   emission.end = kStart + 10s;
+  emission.reason = EndReason::camera_ended;
   const WindowAnswersPtr window = window_of(owner, 12.5, {0.5F});
-  const json event = json::parse(
-      alert_event(*window, 0, emission, {}, {"demo-vl"}, 8812, config::Clock::TimePoint(1h + 1840ms)));
+  const std::string episode = episode_id(emission.start, "gate");
+  const json event = json::parse(alert_event({*window, 0, emission, episode, {}, {"demo-vl"}, {}}, 8812,
+                                             config::Clock::TimePoint(1h + 1840ms)));
+  expect_valid(event);
   EXPECT_EQ(event.at("specversion"), "1.0");
   EXPECT_EQ(event.at("source"), "/site/north/camera/gate-7");
   EXPECT_EQ(event.at("type"), "dev.vigil.alert.v1");
@@ -161,11 +259,12 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   EXPECT_EQ(event.at("id"), data.at("episode").get<std::string>() + "-3");
   json expected = json::parse(R"({
     "phase": "end", "seq": 8812, "camera": "gate-7", "tenant": "north", "labels": {"tenant": "north", "zone": "dock"},
-    "rule": "person", "rule_version": 1, "severity": "alert", "score": 0.75, "confirmations": 5,
-    "start_time": 1785578400.48, "end_time": 1785578410.0, "title": "Is there a person in the room?", "description": null,
+    "rule": "person", "severity": "alert", "score": 0.75, "threshold": 0.5, "confirmations": 5,
+    "start_time": 1785578400.48, "end_time": 1785578410.0, "end_reason": "camera_ended", "title": "Is there a person in the room?", "description": null,
     "window": {"start": "2026-08-01T10:00:08.500Z", "end": "2026-08-01T10:00:12.500Z", "frames": 8},
-    "evidence": null, "latency_ms": {"capture_to_alert": 1840}})");
-  expected["episode"] = data.at("episode");
+    "latency_ms": {"capture_to_alert": 1840}})");
+  expected["episode"] = episode;
+  expected["rule_version"] = rule_version(*owner, owner->rules[0]);
   expected["model"] = {{"id", "demo-vl"}, {"prompt_hash", data.at("model").at("prompt_hash")}};
   EXPECT_EQ(data, expected);
   EXPECT_TRUE(
@@ -175,18 +274,60 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
 TEST(Event, AnExplanationIsItsDescriptionWhateverItsBytes) {
   auto owner = camera("gate");
   owner->rules[0].explain = true;
-  const json event = json::parse(
-      alert_event(*window_of(owner, 4, {1}), 0, {}, "A man \xff", {"m"}, 1, config::Clock::TimePoint(1h)));
+  const json event = json::parse(alert_event({*window_of(owner, 4, {1}), 0, {}, "", "A man \xff", {"m"}, {}},
+                                             1, config::Clock::TimePoint(1h)));
   EXPECT_EQ(event.at("data").at("description"), "A man \xEF\xBF\xBD");
 }
 
+TEST(Event, EvidenceIsToldWithItsState) {
+  const WindowAnswersPtr window = window_of(camera("gate"), 4, {1});
+  Emission emission;
+  emission.confirmations = 1;
+  const auto told = [&](const Evidence& evidence) {
+    const json event =
+        json::parse(alert_event({*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, evidence}, 1,
+                                config::Clock::TimePoint(1h)));
+    expect_valid(event);
+    return event.at("data").value("evidence", json());
+  };
+  EXPECT_EQ(told({}), json());
+  EXPECT_EQ(told({EvidenceState::pending, "a.jpg", "", ""}),
+            json::parse(R"({"thumb": "a.jpg", "clip": null, "clip_state": "pending"})"));
+  EXPECT_EQ(told({EvidenceState::ready, "a.jpg", "a.mp4", ""}),
+            json::parse(R"({"thumb": "a.jpg", "clip": "a.mp4", "clip_state": "ready"})"));
+  EXPECT_EQ(told({EvidenceState::failed, "", "", "no packet"}),
+            json::parse(R"({"thumb": null, "clip": null, "clip_state": "failed", "reason": "no packet"})"));
+}
+
+TEST(Event, TheSchemaRefusesWhatIsNoEvent) {
+  const WindowAnswersPtr window = window_of(camera("gate"), 4, {1});
+  Emission emission;
+  emission.confirmations = 1;
+  const json event = json::parse(alert_event({*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, {}},
+                                             1, config::Clock::TimePoint(1h)));
+  ASSERT_TRUE(is_valid(event));
+  for (const auto& [key, value] : event.items()) {
+    json without = event;
+    without.erase(key);
+    EXPECT_FALSE(is_valid(without)) << key;
+  }
+  for (const auto& [key, value] : event.at("data").items()) {
+    json without = event;
+    without["data"].erase(key);
+    EXPECT_FALSE(is_valid(without)) << key;
+    json other = event;
+    other["data"][key] = json::array({1});
+    EXPECT_FALSE(is_valid(other)) << key;
+  }
+}
+
 TEST(Event, EpisodesHaveIdsThatSortByTimeAndDiffer) {
-  const std::string id = episode_id("alert/north/gate/person/", kStart, 0);
+  const std::string id = episode_id(kStart, "alert/north/gate/person/#0");
   EXPECT_TRUE(std::regex_match(id, std::regex("[0-7][0-9A-HJKMNP-TV-Z]{25}"))) << id;
-  EXPECT_EQ(id, episode_id("alert/north/gate/person/", kStart, 0));
-  EXPECT_NE(id, episode_id("alert/north/gate/person/", kStart, 1));
-  EXPECT_NE(id, episode_id("alert/north/gate/car/", kStart, 0));
-  EXPECT_LT(id, episode_id("alert/north/gate/person/", kStart + 1ms, 0));
+  EXPECT_EQ(id, episode_id(kStart, "alert/north/gate/person/#0"));
+  EXPECT_NE(id, episode_id(kStart, "alert/north/gate/person/#1"));
+  EXPECT_NE(id, episode_id(kStart, "alert/north/gate/car/#0"));
+  EXPECT_LT(id, episode_id(kStart + 1ms, "alert/north/gate/person/#0"));
   // The time of a ULID is its first ten characters: 1785578400000 ms.
   std::uint64_t time = 0;
   for (const char c : id.substr(0, 10))
@@ -194,19 +335,43 @@ TEST(Event, EpisodesHaveIdsThatSortByTimeAndDiffer) {
   EXPECT_EQ(time, 1785578400000U);
 }
 
-TEST(Event, TimesAreWrittenAsRfc3339) {
-  EXPECT_EQ(rfc3339(kStart), "2026-08-01T10:00:00.000Z");
-  EXPECT_EQ(rfc3339(kStart + 999ms), "2026-08-01T10:00:00.999Z");
-  EXPECT_EQ(rfc3339(config::Clock::WallTime(std::chrono::seconds(951782399))), "2000-02-28T23:59:59.000Z");
-  EXPECT_EQ(rfc3339(config::Clock::WallTime(std::chrono::seconds(951782400))), "2000-02-29T00:00:00.000Z");
+TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
+  const auto owner = camera();
+  const std::string version = rule_version(*owner, owner->rules[0]);
+  EXPECT_TRUE(std::regex_match(version, std::regex("[0-9a-f]{16}"))) << version;
+  // The figure is that of every machine and every build: FNV-1a over the rule's canonical text, counted with
+  // another program (python3).
+  EXPECT_EQ(version, "aec73fd65517daad");
+  std::set<std::string> versions = {version};
+  const auto changed = [&](const auto& change) {
+    config::CameraSettings other = *owner;
+    change(other, other.rules[0]);
+    return rule_version(other, other.rules[0]);
+  };
+  using Camera = config::CameraSettings;
+  using Rule = config::RuleSettings;
+  versions.insert(changed([](Camera&, Rule& rule) { rule.prompt += "?"; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.threshold = 0.51; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.confirm = {2, 3}; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.cooldown = 1s; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.max_per_hour = 7; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.explain = true; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.max_tokens = 7; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.fps = 1; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.window.length = 8s; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.window.stride = 1s; }));
+  EXPECT_EQ(versions.size(), 11U) << "each is another";
+  EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.severity = config::Severity::detection; }));
+  EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.topics = {"staff"}; }));
+  EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.snooze_until = kStart; }));
 }
 
 TEST(EventText, IsALineForPeople) {
   auto owner = camera("gate-7");
   Emission emission;
   emission.score = 0.912;
-  const std::string body =
-      alert_event(*window_of(owner, 12, {1}), 0, emission, {}, {"m"}, 1, config::Clock::TimePoint(1h));
+  const std::string body = alert_event({*window_of(owner, 12, {1}), 0, emission, "", {}, {"m"}, {}}, 1,
+                                       config::Clock::TimePoint(1h));
   EXPECT_EQ(
       event_text(body),
       "2026-08-01 10:00:12  gate-7          person        new     0.91  Is there a person in the room?");
@@ -229,13 +394,17 @@ TEST(EventText, TakesWhateverComesOverTheWire) {
 
 class AlertDeskTest : public ::testing::Test {
  protected:
-  AlertDesk desk() { return AlertDesk({{"m"}, 24h, 3}, *outbox_, publisher_, metrics_, clock_); }
+  AlertDesk desk() {
+    return AlertDesk({.model = {"m"}, .retention = 24h, .backlog = 3, .run = run_}, *outbox_, publisher_,
+                     metrics_, clock_);
+  }
 
   std::vector<std::string> published() const {
     std::vector<std::string> result;
     for (const auto& message : publisher_.messages) {
       const json event = json::parse(message.body);
       EXPECT_EQ(event.at("data").at("seq"), message.sequence);
+      expect_valid(event);
       result.push_back(message.topic + ' ' + std::to_string(message.sequence) + ' ' +
                        event.at("data").value("phase", event.at("data").value("state", "")));
     }
@@ -247,7 +416,146 @@ class AlertDeskTest : public ::testing::Test {
   FakePublisher publisher_;
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
   CameraPtr gate_ = camera("gate");
+  std::uint64_t run_ = 1;
 };
+
+/// "rule phase reason" of all that was published on topics that begin so.
+std::vector<std::string> phases(const FakePublisher& publisher, const std::string& prefix = "alert/") {
+  std::vector<std::string> result;
+  for (const auto& message : publisher.messages) {
+    if (!message.topic.starts_with(prefix)) continue;
+    const json data = json::parse(message.body).at("data");
+    const std::string reason = data.value("end_reason", "");
+    result.push_back(data.at("rule").get<std::string>() + ' ' + data.at("phase").get<std::string>() +
+                     (reason.empty() ? "" : ' ' + reason));
+  }
+  return result;
+}
+
+TEST_F(AlertDeskTest, NewSettingsKeepTheEpisodesOfRulesThatStay) {
+  config::CameraSettings settings = *gate_;
+  for (const char* name : {"changed", "removed"}) {
+    config::RuleSettings rule = settings.rules[0];
+    rule.name = name;
+    settings.rules.push_back(rule);
+  }
+  settings.rules[0].cooldown = 1h;
+  const auto before = std::make_shared<const config::CameraSettings>(settings);
+  // The first rule moves to the second place and gets another severity; "changed" asks something else.
+  config::CameraSettings edited = settings;
+  edited.rules = {settings.rules[1], settings.rules[0]};
+  edited.rules[0].prompt = "Is there a dog?";
+  edited.rules[1].severity = config::Severity::detection;
+  edited.labels["zone"] = "dock";
+  const auto after = std::make_shared<const config::CameraSettings>(edited);
+
+  AlertDesk alerts = desk();
+  for (int i = 1; i <= 2; ++i) alerts.observe(window_of(before, 2 * i, {0.9F, 0.9F, 0.9F}));
+  EXPECT_THAT(phases(publisher_), ElementsAre("person new", "changed new", "removed new"));
+  publisher_.messages.clear();
+  alerts.observe(window_of(after, 6, {0.9F, 0.9F}));
+  EXPECT_THAT(phases(publisher_), ElementsAre("changed end rule_changed", "removed end rule_changed"));
+  for (const auto& message : publisher_.messages) {
+    EXPECT_EQ(json::parse(message.body).at("data").at("title"), "Is there a person in the room?")
+        << "what ended is what had begun";
+  }
+  publisher_.messages.clear();
+  alerts.observe(window_of(after, 8, {0.9F, 0.1F}));
+  EXPECT_THAT(phases(publisher_), ElementsAre("changed new")) << "it confirms anew";
+  alerts.observe(window_of(after, 10, {0.9F, 0.1F}));
+  alerts.end(after);
+  const json last = json::parse(publisher_.messages.back().body).at("data");
+  EXPECT_THAT(phases(publisher_),
+              ElementsAre("changed new", "changed update", "person end over", "changed end camera_ended"));
+  const json person = json::parse(publisher_.messages[2].body).at("data");
+  EXPECT_EQ(person.at("severity"), "detection");
+  EXPECT_EQ(person.at("confirmations"), 3);
+  EXPECT_EQ(person.at("labels").at("zone"), "dock");
+  EXPECT_EQ(last.at("title"), "Is there a dog?");
+}
+
+TEST_F(AlertDeskTest, AnotherTenantIsAnotherTopic) {
+  AlertDesk alerts = desk();
+  for (int i = 1; i <= 2; ++i) alerts.observe(window_of(gate_, 2 * i, {0.9F}));
+  config::CameraSettings moved = *gate_;
+  moved.labels["tenant"] = "south";
+  const auto after = std::make_shared<const config::CameraSettings>(moved);
+  for (int i = 3; i <= 4; ++i) alerts.observe(window_of(after, 2 * i, {0.9F}));
+  EXPECT_THAT(published(), ElementsAre("alert/north/gate/person/ 1 new", "alert/north/gate/person/ 2 end",
+                                       "alert/south/gate/person/ 1 new"));
+}
+
+TEST_F(AlertDeskTest, AnAlertGoesToItsTopicsTooWithTheirOwnSequences) {
+  config::CameraSettings settings = *gate_;
+  settings.rules[0].topics = {"staff", "fire"};
+  const auto owner = std::make_shared<const config::CameraSettings>(settings);
+  AlertDesk alerts = desk();
+  for (int i = 1; i <= 2; ++i) alerts.observe(window_of(owner, 2 * i, {0.9F}));
+  EXPECT_THAT(published(),
+              ElementsAre("alert/north/gate/person/ 1 new", "topic/staff/north/gate/person/ 1 new",
+                          "topic/fire/north/gate/person/ 1 new"));
+  EXPECT_EQ(json::parse(publisher_.messages[0].body).at("id"),
+            json::parse(publisher_.messages[1].body).at("id"))
+      << "one event, however often it is told";
+}
+
+TEST_F(AlertDeskTest, ASnoozeEndsByTheWallClock) {
+  config::CameraSettings settings = *gate_;
+  settings.rules[0].snooze_until = clock_.wall() + 1h;
+  const auto snoozed = std::make_shared<const config::CameraSettings>(settings);
+  AlertDesk alerts = desk();
+  double end = 0;
+  const auto observe = [&](float score) { alerts.observe(window_of(snoozed, end += 2, {score})); };
+  for (int i = 0; i < 3; ++i) observe(0.9F);
+  EXPECT_THAT(phases(publisher_), IsEmpty());
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_alerts_held_total{reason=\"snoozed\"} 1\n"))
+      << "an episode, not a window";
+  clock_.jump(1h - 1ms);
+  observe(0.9F);
+  EXPECT_THAT(phases(publisher_), IsEmpty());
+  clock_.jump(1ms);
+  observe(0.9F);
+  EXPECT_THAT(phases(publisher_), ElementsAre("person new"));
+  clock_.jump(-2h);
+  for (int i = 0; i < 2; ++i) observe(0.1F);
+  for (int i = 0; i < 2; ++i) observe(0.9F);
+  EXPECT_THAT(phases(publisher_), ElementsAre("person new", "person end over"));
+}
+
+TEST_F(AlertDeskTest, ACameraThatIsSnoozedIsSilentAsAWhole) {
+  config::CameraSettings settings = *gate_;
+  settings.snooze_until = clock_.wall() + 1min;
+  const auto snoozed = std::make_shared<const config::CameraSettings>(settings);
+  AlertDesk alerts = desk();
+  for (int i = 1; i <= 2; ++i) alerts.observe(window_of(snoozed, 2 * i, {0.9F}));
+  EXPECT_THAT(phases(publisher_), IsEmpty());
+}
+
+TEST_F(AlertDeskTest, IdsDifferWhereverTheClockIsSet) {
+  // Each time the wall clock is back where it was, in this process, after a change of the rule, after a
+  // return of the camera, and in another process.
+  std::set<std::string> ids;
+  std::size_t told = 0;
+  for (; run_ <= 3; ++run_) {
+    outbox_ = make_memory_outbox();
+    AlertDesk alerts = desk();
+    for (int round = 0; round < 3; ++round) {
+      auto owner = std::make_shared<config::CameraSettings>(*gate_);
+      for (int change = 0; change < 3; ++change) {
+        auto edited = std::make_shared<config::CameraSettings>(*owner);
+        edited->rules[0].threshold = 0.5 + 0.1 * (change % 2);
+        for (int i = 1; i <= 2; ++i) alerts.observe(window_of(edited, 2 * i, {0.9F}));
+      }
+      alerts.end(owner);
+    }
+  }
+  for (const auto& message : publisher_.messages) {
+    ++told;
+    ids.insert(json::parse(message.body).at("id"));
+  }
+  EXPECT_EQ(told, 3U * 3U * 3U * 2U) << "new and end of each";
+  EXPECT_EQ(ids.size(), told);
+}
 
 TEST_F(AlertDeskTest, PublishesEpisodesWithSequencesOfTheirTopic) {
   AlertDesk alerts = desk();

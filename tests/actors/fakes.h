@@ -30,11 +30,16 @@ class ManualClock final : public config::Clock {
  public:
   TimePoint now() const override { return TimePoint(std::chrono::hours(1)) + elapsed_.load(); }
   // 2026-08-01T10:00:00Z
-  WallTime wall() const override { return WallTime(std::chrono::seconds(1785578400)) + elapsed_.load(); }
+  WallTime wall() const override {
+    return WallTime(std::chrono::seconds(1785578400)) + elapsed_.load() + jumped_.load();
+  }
   void advance(config::Duration by) { elapsed_.store(elapsed_.load() + by); }
+  /// Sets the wall clock, and nothing else, forward or back.
+  void jump(config::Duration by) { jumped_.store(jumped_.load() + by); }
 
  private:
   std::atomic<config::Duration> elapsed_{config::Duration(0)};
+  std::atomic<config::Duration> jumped_{config::Duration(0)};
 };
 
 /// A camera of 2 frames a second in windows of 4 s every 2 s, with one rule, "person".

@@ -103,5 +103,143 @@ TEST(Fleet, StoppingRestartsNobodyAndNamesTheOrphans) {
   EXPECT_EQ(fleet.remaining().size(), 2U);
 }
 
+std::vector<std::string> names(const std::vector<CameraPtr>& cameras) {
+  std::vector<std::string> result;
+  for (const CameraPtr& each : cameras) result.push_back(each->name);
+  return result;
+}
+
+/// A camera whose stream is another.
+CameraPtr with_fps(const std::string& name, double fps) {
+  auto settings = camera(name);
+  settings->stream.fps = fps;
+  return settings;
+}
+
+/// A camera whose stream is the same.
+CameraPtr with_threshold(const std::string& name, double threshold) {
+  auto settings = camera(name);
+  settings->rules[0].threshold = threshold;
+  return settings;
+}
+
+TEST(FleetReload, AddsRemovesRestartsAndAltersWhatDiffersAndNothingElse) {
+  Fleet fleet({camera("altered"), camera("gone"), camera("restarted"), camera("same")}, 1);
+  for (const char* name : {"altered", "gone", "restarted", "same"}) fleet.started(name);
+  const auto altered = with_threshold("altered", 0.9);
+  const auto plan = fleet.reload({camera("added"), altered, with_fps("restarted", 4), camera("same")});
+  EXPECT_THAT(plan.start, ElementsAre("added"));
+  EXPECT_THAT(plan.alter, ElementsAre(altered));
+  EXPECT_THAT(plan.stop, ElementsAre("gone", "restarted"));
+  EXPECT_THAT(plan.end, IsEmpty());
+  EXPECT_EQ(fleet.settings("altered"), altered) << "also for its next incarnation";
+  EXPECT_EQ(fleet.started("added"), 0U);
+}
+
+TEST(FleetReload, ACameraHasDepartedWhenItsActorIsGoneAndItsLastWindowAnswered) {
+  ManualClock clock;
+  Fleet fleet({camera("gone"), camera("restarted")}, 1);
+  for (const char* name : {"gone", "restarted"}) {
+    fleet.started(name);
+    fleet.report(name, CameraState::up, "");
+  }
+  const auto pulse = fleet.pulse("restarted");
+  const auto settings = with_fps("restarted", 4);
+  fleet.reload({settings});
+  const auto change = fleet.report("gone", CameraState::down, "stopped");
+  ASSERT_TRUE(change.has_value());
+  EXPECT_TRUE(change->leaving) << "no reason to be alarmed";
+  fleet.lost("gone", /*failed=*/false, clock.now());
+  fleet.ended("restarted");
+  auto departed = fleet.departed();
+  EXPECT_THAT(departed.gone, IsEmpty()) << "not answered yet";
+  EXPECT_THAT(departed.start, IsEmpty()) << "its actor still runs";
+  EXPECT_THAT(names(fleet.remaining()), ElementsAre("gone", "restarted"));
+  fleet.ended("gone");
+  fleet.lost("restarted", /*failed=*/false, clock.now());
+  departed = fleet.departed();
+  EXPECT_THAT(departed.gone, ElementsAre("gone"));
+  EXPECT_THAT(departed.start, ElementsAre("restarted"));
+  EXPECT_EQ(fleet.settings("restarted"), settings);
+  EXPECT_EQ(fleet.started("restarted"), 1U) << "another incarnation";
+  EXPECT_NE(fleet.pulse("restarted"), pulse) << "the old one was cancelled";
+  EXPECT_TRUE(fleet.report("restarted", CameraState::up, "").has_value());
+  EXPECT_FALSE(fleet.report("gone", CameraState::down, "late").has_value());
+  fleet.ended("gone");
+  departed = fleet.departed();
+  EXPECT_THAT(departed.gone, IsEmpty());
+  EXPECT_THAT(departed.start, IsEmpty());
+}
+
+TEST(FleetReload, TheLastListCountsWhileACameraStillLeaves) {
+  ManualClock clock;
+  Fleet fleet({camera("a"), camera("b"), camera("c")}, 1);
+  for (const char* name : {"a", "b", "c"}) fleet.started(name);
+  EXPECT_THAT(fleet.reload({with_fps("b", 4), camera("c")}).stop, ElementsAre("a", "b"));
+  const auto again = with_fps("b", 8);
+  const auto plan = fleet.reload({camera("a"), again});
+  EXPECT_THAT(plan.stop, ElementsAre("c")) << "the others are stopped already";
+  EXPECT_THAT(plan.start, IsEmpty());
+  EXPECT_THAT(plan.alter, IsEmpty());
+  EXPECT_THAT(fleet.reload({again, camera("c")}).stop, IsEmpty());
+  for (const char* name : {"a", "b", "c"}) {
+    fleet.lost(name, /*failed=*/false, clock.now());
+    fleet.ended(name);
+  }
+  const auto departed = fleet.departed();
+  EXPECT_THAT(departed.gone, ElementsAre("a"));
+  EXPECT_THAT(departed.start, ElementsAre("b", "c"));
+  EXPECT_EQ(fleet.settings("b"), again);
+}
+
+TEST(FleetReload, ACameraWithoutAnActorIsEndedByOthers) {
+  ManualClock clock;
+  Fleet fleet({camera("waiting"), camera("played"), camera("crashed")}, 1);
+  for (const char* name : {"waiting", "played", "crashed"}) fleet.started(name);
+  fleet.lost("waiting", /*failed=*/true, clock.now());
+  fleet.lost("played", /*failed=*/false, clock.now());
+  fleet.ended("played");
+  const auto plan = fleet.reload({with_fps("waiting", 4)});
+  EXPECT_THAT(names(plan.end), ElementsAre("waiting"));
+  EXPECT_THAT(plan.stop, ElementsAre("crashed"));
+  EXPECT_THAT(fleet.departed().gone, ElementsAre("played")) << "nothing of it was under way";
+  clock.advance(1h);
+  EXPECT_THAT(fleet.due(clock.now()), IsEmpty()) << "not before it has ended";
+  fleet.lost("crashed", /*failed=*/true, clock.now());
+  EXPECT_THAT(names(fleet.orphans()), ElementsAre("crashed", "waiting"));
+  fleet.ended("waiting");
+  EXPECT_THAT(fleet.departed().start, ElementsAre("waiting"));
+}
+
+TEST(FleetReload, AFileThatWasPlayedIsNotPlayedAgainUnlessItsStreamIsAnother) {
+  ManualClock clock;
+  Fleet fleet({camera("file")}, 1);
+  fleet.started("file");
+  fleet.lost("file", /*failed=*/false, clock.now());
+  fleet.ended("file");
+  for (const auto& settings : {CameraPtr(camera("file")), with_threshold("file", 0.9)}) {
+    const auto plan = fleet.reload({settings});
+    EXPECT_TRUE(plan.start.empty() && plan.alter.empty() && plan.stop.empty() && plan.end.empty());
+    EXPECT_THAT(fleet.departed().start, IsEmpty());
+  }
+  fleet.reload({with_fps("file", 4)});
+  EXPECT_THAT(names(fleet.remaining()), ElementsAre("file"));
+  EXPECT_THAT(fleet.departed().start, ElementsAre("file"));
+}
+
+TEST(FleetReload, AFleetThatStopsTakesNoNewList) {
+  ManualClock clock;
+  Fleet fleet({camera("a"), camera("b")}, 1);
+  for (const char* name : {"a", "b"}) fleet.started(name);
+  fleet.reload({camera("a"), with_fps("b", 4)});
+  fleet.stop();
+  const auto plan = fleet.reload({camera("c")});
+  EXPECT_TRUE(plan.start.empty() && plan.alter.empty() && plan.stop.empty() && plan.end.empty());
+  fleet.lost("b", /*failed=*/false, clock.now());
+  fleet.ended("b");
+  EXPECT_THAT(fleet.departed().start, IsEmpty());
+  EXPECT_THAT(names(fleet.remaining()), ElementsAre("a"));
+}
+
 }  // namespace
 }  // namespace vigil::actors

@@ -427,5 +427,85 @@ TEST_F(PipelineTest, WindowsWaitForRoomInTheCache) {
   EXPECT_TRUE(outcome()->complete);
 }
 
+TEST_F(PipelineTest, AReloadAddsAndRemovesCamerasWhileTheOthersGoOn) {
+  const std::vector<int> always(200, 90);
+  for (const char* name : {"gate", "yard", "dock"}) sources_.add(name, frames(always));
+  const CameraPtr gate = camera("gate", config::Pace::realtime, "gate");
+  start({gate, camera("yard", config::Pace::realtime, "yard")}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(told("alert/"), AllOf(Contains("gate/person new"), Contains("yard/person new")));
+  caf::anon_send(supervisor_, reload_atom_v,
+                 CameraList{{gate, camera("dock", config::Pace::realtime, "dock")}});
+  pass(6s);
+  EXPECT_THAT(told("alert/north/yard/"), Contains("yard/person end"));
+  EXPECT_EQ(told("status/north/yard/").back(), "yard down");
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("vigil_camera_up{camera=\"yard\"}")))
+      << "nobody is alarmed for ever";
+  EXPECT_EQ(metric("vigil_camera_up{camera=\"dock\"}"), 1);
+  EXPECT_THAT(told("alert/north/dock/"), Contains("dock/person new"));
+  EXPECT_THAT(told("alert/north/gate/"), Not(Contains("gate/person end")));
+  EXPECT_EQ(sources_.opened(), 3) << "the gate's stream went on";
+  EXPECT_THAT(log_.str(), Not(HasSubstr("[warning] camera yard")));
+  // It may come back under its name.
+  sources_.add("yard", frames(always));
+  caf::anon_send(supervisor_, reload_atom_v,
+                 CameraList{{gate, camera("yard", config::Pace::realtime, "yard")}});
+  pass(6s);
+  EXPECT_EQ(told("alert/north/yard/").back(), "yard/person update");
+  EXPECT_EQ(told("alert/north/dock/").back(), "dock/person end");
+}
+
+TEST_F(PipelineTest, AReloadOfRulesKeepsTheStreamItsWindowsAndTheEpisodesOfOtherRules) {
+  auto before = camera("gate", config::Pace::realtime, "gate");
+  before->rules[0].cooldown = 1h;
+  before->rules.push_back(before->rules[0]);
+  before->rules[1].name = "old";
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  start({before}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/old new"));
+  auto after = std::make_shared<config::CameraSettings>(*before);
+  after->rules[1].name = "young";
+  caf::anon_send(supervisor_, reload_atom_v, CameraList{{after}});
+  pass(6s);
+  EXPECT_THAT(told("alert/"),
+              ElementsAre("gate/person new", "gate/old new", "gate/old end", "gate/young new"));
+  EXPECT_EQ(sources_.opened(), 1);
+  EXPECT_THAT(told("status/"), ElementsAre("gate connecting", "gate up"));
+  const json window = json::parse(publisher_.messages.back().body).at("data").at("window");
+  EXPECT_EQ(window.at("frames"), 8) << "a whole window, half of it from before";
+}
+
+TEST_F(PipelineTest, AReloadOfTheStreamRestartsThatCamera) {
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  start({camera("gate", config::Pace::realtime, "gate")}, /*once=*/false);
+  pass(6s);
+  auto after = camera("gate", config::Pace::realtime, "gate");
+  after->stream.window = {2s, 1s};
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  caf::anon_send(supervisor_, reload_atom_v, CameraList{{after}});
+  settle();
+  EXPECT_EQ(told("alert/").back(), "gate/person end");
+  EXPECT_THAT(told("status/"),
+              ElementsAre("gate connecting", "gate up", "gate down", "gate connecting", "gate up"));
+  EXPECT_FALSE(outcome().has_value()) << "the run goes on without a camera for a moment";
+  pass(5s);
+  EXPECT_EQ(told("alert/").back(), "gate/person update");
+  const json window = json::parse(publisher_.messages.back().body).at("data").at("window");
+  EXPECT_EQ(window.at("frames"), 4) << "2 s";
+  EXPECT_EQ(sources_.opened(), 2);
+}
+
+TEST_F(PipelineTest, AReloadReachesACameraThatIsBeingRetried) {
+  const std::string bad = "rtsp://10.0.0.1/live";
+  start({camera("gate", config::Pace::realtime, bad)}, /*once=*/false);
+  pass(3s);
+  sources_.add("rtsp://10.0.0.2/live", frames(std::vector<int>(400, 90)));
+  caf::anon_send(supervisor_, reload_atom_v,
+                 CameraList{{camera("gate", config::Pace::realtime, "rtsp://10.0.0.2/live")}});
+  pass(2s);
+  EXPECT_THAT(told("status/"), Contains("gate up"));
+}
+
 }  // namespace
 }  // namespace vigil::actors

@@ -161,10 +161,11 @@ TEST(Load, RefusesWhatDoesNotFitTogether) {
       {minimal("    fps: 0.1\n    window: {stride: 2s}\n"), "no frame within 2s"},
       {minimal("    reconnect: {min: 10s, max: 1s}\n"), "longer than max"},
       {minimal("    inputs: [{url: x}]\n"), "short for `inputs`"},
-      {"model: m\ncameras:\n  a: {url: x}\n", "rules: is missing"},
+      {"model: m\ncameras:\n  a: {url: x}\n", "there is no rule"},
+      {"model: m\ncameras:\n  a: {url: x, rules: []}\n", "there is no rule"},
       {"model: m\ncameras:\n  a: {rules: [{name: r, prompt: p}]}\n", "url: is missing"},
       {"model: m\ncameras:\n  a: {url: x, rules: [{name: r, prompt: p}, {name: r, prompt: q}]}\n",
-       "two rules are named"},
+       "a rule named `r`: is there twice; the first is in line 3"},
       {"model: m\ncameras:\n  a: {inputs: [{url: x}, {url: y}], rules: [{name: r, prompt: p}]}\n",
        "exactly one input"},
       {"model: m\ncameras:\n  a: {inputs: [{roles: [detect]}], rules: [{name: r, prompt: p}]}\n",
@@ -175,8 +176,33 @@ TEST(Load, RefusesWhatDoesNotFitTogether) {
       {"model: m\ncameras:\n  a: {enabled: false, url: x, rules: [{name: r, prompt: p}]}\n",
        "no camera is enabled"},
       {"cameras:\n  a: {url: x, rules: [{name: r, prompt: p}]}\n", "model: is missing"},
-      {minimal("    rules: [{name: r, prompt: ' '}]\n"), "is there twice"},
-      {minimal() + "  gate: {url: y, rules: [{name: r, prompt: p}]}\n", "cameras.gate: is there twice"},
+      {"model: m\ncameras:\n  a: {inputs: [{url: x, roles: [record]}], rules: [{name: r, prompt: p}]}\n",
+       "exactly one input"},
+      {"model: m\ncameras:\n  a:\n    inputs: [{url: x, roles: [detect, record]}, {url: y, roles: "
+       "[record]}]\n"
+       "    rules: [{name: r, prompt: p}]\n",
+       "two inputs have the role `record`"},
+      {"model: m\ncameras:\n  a: {inputs: [{url: x}, {url: y, roles: []}], rules: [{name: r, prompt: p}]}\n",
+       "an input has no role"},
+      {"model: m\ncameras:\n  a: {inputs: [{url: x, roles: [detect, detect]}], rules: [{name: r, prompt: "
+       "p}]}\n",
+       "`detect` is there twice"},
+      {minimal("    username: admin\n"), "an input is a file"},
+      {"model: m\ncameras:\n  a: {url: 'rtsp://root@h/', username: admin, rules: [{name: r, prompt: p}]}\n",
+       "names a user, too"},
+      {"model: m\ncameras:\n  a: {url: 'rtsp://h/', password: secret, rules: [{name: r, prompt: p}]}\n",
+       "username: is missing beside the password"},
+      {"model: m\ncameras:\n  a: {url: 'rtsp://h/', username: 'a:b', rules: [{name: r, prompt: p}]}\n",
+       "expected a user's name, without ':'"},
+      {"model: m\ncameras:\n  a: {url: 'rtsp://h/', username: a, password: '', rules: [{name: r, prompt: "
+       "p}]}\n",
+       "expected a password"},
+      {minimal("    snooze_until: tomorrow\n"), "expected a time such as 2026-08-01T18:00:00Z"},
+      {minimal() + "rules: [{name: r, prompt: p}, {name: r, prompt: q}]\n",
+       "a rule named `r`: is there twice"},
+      {minimal("    rules: [{name: r, prompt: ' '}]\n"), "rules: is there twice; the first is in line 5"},
+      {minimal() + "  gate: {url: y, rules: [{name: r, prompt: p}]}\n",
+       "cameras.gate: is there twice; the first is in line 3"},
   };
   for (const Case& each : cases) {
     const auto problems = problems_of(each.text);
@@ -230,6 +256,140 @@ TEST(Load, AnUnsetVariableIsAProblem) {
       "    rules: [{name: car, prompt: p}]\n");
   EXPECT_THAT(problems, ElementsAre(Problem{
                             4, 10, "cameras.gate.url: the environment variable GATE_PASSWORD is not set"}));
+}
+
+TEST(Load, CredentialsBesideTheUrlArePercentEncodedAndMasked) {
+  const Environment secret = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "GATE_PASSWORD") return "p@ss:w/rd?#%&+ \xC3\xA4~-._";
+    return std::nullopt;
+  };
+  const Settings settings = read(
+      "model: m\n"
+      "alerts: {outbox: /var/lib/vigil}\n"
+      "cameras:\n"
+      "  gate:\n"
+      "    inputs: [{url: 'rtsp://10.0.0.1:554/live?a=b@c'}, {url: 'rtsp://10.0.0.1/main', roles: "
+      "[record]}]\n"
+      "    username: ops@north\n"
+      "    password: '{GATE_PASSWORD}'\n"
+      "    rules: [{name: car, prompt: p}]\n",
+      secret);
+  const CameraSettings& gate = settings.cameras[0];
+  EXPECT_EQ(gate.url().value,
+            "rtsp://ops%40north:p%40ss%3Aw%2Frd%3F%23%25%26%2B%20%C3%A4~-._@10.0.0.1:554/live?a=b@c");
+  EXPECT_EQ(gate.url().shown, "rtsp://***@10.0.0.1:554/live?a=b@c");
+  EXPECT_EQ(gate.record_url().shown, "rtsp://***@10.0.0.1/main");
+  EXPECT_FALSE(gate.is_file());
+  const std::string printed = effective(settings);
+  for (const char* hidden : {"ops", "p@ss", "p%40ss"}) EXPECT_THAT(printed, Not(HasSubstr(hidden)));
+  EXPECT_EQ(effective(read(printed)), printed);
+}
+
+TEST(Load, CredentialsAreInNoMessage) {
+  const auto problems = problems_of(
+      "model: m\n"
+      "cameras:\n"
+      "  a: {url: 'rtsp://h/', username: 'hunter2:x', password: \"hunter2\\n\", rules: [{name: r, prompt: "
+      "p}]}\n");
+  ASSERT_EQ(problems.size(), 2U);
+  for (const Problem& problem : problems) EXPECT_THAT(problem.message, Not(HasSubstr("hunter2")));
+}
+
+TEST(Load, TheRecordedInputIsTheWatchedOneUnlessAnotherIsNamed) {
+  const Settings settings = read(
+      "model: m\n"
+      "cameras:\n"
+      "  one: {url: 'rtsp://h/sub', rules: [{name: r, prompt: p}]}\n"
+      "  two:\n"
+      "    inputs: [{url: 'rtsp://h/main', roles: [record]}, {url: 'rtsp://h/sub', roles: [detect]}]\n"
+      "    rules: [{name: r, prompt: p}]\n");
+  EXPECT_EQ(settings.cameras[0].record_url().value, "rtsp://h/sub");
+  EXPECT_EQ(settings.cameras[1].url().value, "rtsp://h/sub");
+  EXPECT_EQ(settings.cameras[1].record_url().value, "rtsp://h/main");
+}
+
+std::vector<std::string> rule_names(const CameraSettings& camera) {
+  std::vector<std::string> names;
+  for (const RuleSettings& rule : camera.rules) names.push_back(rule.name + ':' + rule.prompt);
+  return names;
+}
+
+TEST(Load, SharedRulesGoToTheCamerasWithTheirLabels) {
+  const std::string text =
+      "model: m\n"
+      "alerts: {outbox: /var/lib/vigil}\n"
+      "rules:\n"
+      "  - {name: fire, prompt: 'Fire?', topics: [safety]}\n"
+      "  - {name: truck, prompt: 'Truck?', labels: {zone: dock, tenant: north}}\n"
+      "cameras:\n"
+      "  dock: {url: a, labels: {zone: dock, tenant: north}}\n"
+      "  yard: {url: b, labels: {zone: dock}, rules: [{name: dog, prompt: 'Dog?'}]}\n"
+      "  kiln: {url: c, rules: [{name: fire, prompt: 'Outside the kiln?'}]}\n";
+  const Settings settings = read(text);
+  EXPECT_THAT(rule_names(settings.cameras[0]), ElementsAre("fire:Fire?", "truck:Truck?"));
+  EXPECT_THAT(rule_names(settings.cameras[1]), ElementsAre("dog:Dog?", "fire:Fire?"));
+  EXPECT_THAT(rule_names(settings.cameras[2]), ElementsAre("fire:Outside the kiln?"))
+      << "its own rule of that name stands";
+  EXPECT_THAT(settings.cameras[0].rules[0].topics, ElementsAre("safety"));
+  const std::string printed = effective(settings);
+  EXPECT_EQ(effective(read(printed)), printed);
+}
+
+TEST(Load, ACameraThatNoRuleFitsIsAProblemAtItsLine) {
+  const auto problems = problems_of(
+      "model: m\n"
+      "rules: [{name: r, prompt: p, labels: {zone: dock}}]\n"
+      "cameras:\n"
+      "  a: {url: x, labels: {zone: dock}}\n"
+      "  b: {url: y, labels: {zone: yard}}\n"
+      "  c: {url: z, fps: 0}\n");
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_EQ(problems[0].line, 5);
+  EXPECT_THAT(problems[0].message, HasSubstr("cameras.b.rules: there is no rule"));
+  EXPECT_EQ(problems[1].line, 6);
+  EXPECT_EQ(problems[2].line, 6);
+}
+
+TEST(Load, DuplicatesAreReportedBesideEverythingElse) {
+  const auto problems = problems_of(
+      "model: m\n"
+      "cameras:\n"
+      "  a:\n"
+      "    url: x\n"
+      "    url: y\n"
+      "    fps: 0\n"
+      "    labels: {zone: a, zone: b}\n"
+      "    rules:\n"
+      "      - {name: r, prompt: p}\n"
+      "      - {name: r, prompt: q, max_per_hour: 0}\n"
+      "  a: {url: z, rules: [{name: r, prompt: p}]}\n");
+  std::vector<int> lines;
+  for (const Problem& problem : problems) lines.push_back(problem.line);
+  EXPECT_THAT(lines, ElementsAre(5, 6, 7, 10, 10, 11));
+  EXPECT_EQ(problems[5].message, "cameras.a: is there twice; the first is in line 3");
+}
+
+TEST(Load, SnoozesAreThoseOfTheRuleAndOfItsCamera) {
+  const Settings settings = read(
+      "model: m\n"
+      "alerts: {outbox: /var/lib/vigil}\n"
+      "cameras:\n"
+      "  a:\n"
+      "    url: x\n"
+      "    snooze_until: 2026-08-01T12:00:00+02:00\n"
+      "    rules:\n"
+      "      - {name: early, prompt: p, snooze_until: 2026-08-01T09:00:00Z}\n"
+      "      - {name: late, prompt: p, snooze_until: 2026-08-01T11:00:00Z}\n"
+      "      - {name: none, prompt: p}\n"
+      "  b: {url: y, rules: [{name: r, prompt: p}]}\n");
+  const Clock::WallTime ten{std::chrono::seconds(1785578400)};
+  const CameraSettings& a = settings.cameras[0];
+  EXPECT_EQ(a.snoozed_until(a.rules[0]), ten);
+  EXPECT_EQ(a.snoozed_until(a.rules[1]), ten + 1h);
+  EXPECT_EQ(a.snoozed_until(a.rules[2]), ten);
+  EXPECT_EQ(settings.cameras[1].snoozed_until(settings.cameras[1].rules[0]), std::nullopt);
+  const std::string printed = effective(settings);
+  EXPECT_EQ(effective(read(printed)), printed);
 }
 
 TEST(Load, EffectiveSettingsReadBackTheSame) {

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+#include <yaml-cpp/yaml.h>
 
 #include "config/fields.h"
 #include "config/load.h"
@@ -96,12 +101,95 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
             std::to_string(rule.confirm.needed) + '/' + std::to_string(rule.confirm.of));
   EXPECT_EQ(parse_duration(text("/$defs/rule/properties/cooldown/default")), rule.cooldown);
   EXPECT_EQ(number("/$defs/rule/properties/max_tokens/default"), rule.max_tokens);
+  EXPECT_EQ(number("/$defs/rule/properties/max_per_hour/default"), rule.max_per_hour);
   const Settings settings;
   EXPECT_EQ(text("/properties/alerts/properties/bind/default"), settings.alerts.bind);
   EXPECT_EQ(parse_duration(text("/properties/alerts/properties/retention/default")),
             settings.alerts.retention);
   EXPECT_EQ(text("/properties/metrics/properties/listen/default"), settings.metrics.listen);
   EXPECT_EQ(parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
+}
+
+TEST(Schema, SaysTheSameOfRulesWhereverTheyAre) {
+  const json root = schema();
+  json shared = root.at("/$defs/sharedRule/properties"_json_pointer);
+  shared.erase("labels");
+  EXPECT_EQ(shared, root.at("/$defs/rule/properties"_json_pointer));
+}
+
+/// YAML as JSON sees it: a scalar without quotes is what it looks like.
+json as_json(const YAML::Node& node) {
+  if (node.IsMap()) {
+    json object = json::object();
+    for (const auto& entry : node) object[entry.first.Scalar()] = as_json(entry.second);
+    return object;
+  }
+  if (node.IsSequence()) {
+    json array = json::array();
+    for (const auto& item : node) array.push_back(as_json(item));
+    return array;
+  }
+  if (node.IsNull()) return nullptr;
+  const json plain = json::parse(node.Scalar(), nullptr, /*allow_exceptions=*/false);
+  return node.Tag() != "!" && plain.is_primitive() && !plain.is_discarded() ? plain : json(node.Scalar());
+}
+
+/// What a validator that knows nothing but the schema says of a file.
+bool schema_takes(const std::string& text) {
+  const json root = schema();
+  valijson::Schema compiled;
+  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(root), compiled);
+  const json file = as_json(YAML::Load(text));
+  return valijson::Validator().validate(compiled, valijson::adapters::NlohmannJsonAdapter(file), nullptr);
+}
+
+bool code_takes(const std::string& text) {
+  try {
+    parse(text, "/etc/vigil/site.yaml", [](const std::string&) { return std::nullopt; });
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+TEST(Schema, AValidatorAgreesWithTheCode) {
+  const std::string site =
+      "model: m\n"
+      "defaults: {fps: 2.5, window: {length: 10s, stride: 2s}, reconnect: {min: 1s, max: 30s}}\n"
+      "rules: [{name: fire, prompt: p, labels: {zone: a}, topics: [safety]}]\n"
+      "alerts: {bind: 'tcp://127.0.0.1:1', retention: 7d}\n"
+      "log: {level: warn}\n"
+      "cameras:\n";
+  const std::string rest = ", rules: [{name: r, prompt: p}]}\n";
+  for (const std::string& camera :
+       {"  a: {url: x" + rest, "  a: {url: 'rtsp://h/', username: u, password: p" + rest,
+        "  a: {inputs: [{url: x}, {url: y, roles: [record]}]" + rest,
+        "  a: {url: x, snooze_until: '2026-08-01T10:00:00+02:00'" + rest,
+        std::string("  a: {url: x, labels: {zone: a}}\n"),
+        std::string(
+            "  a: {url: x, rules: [{name: r, prompt: p, topics: [t], max_per_hour: 5, confirm: 2/3}]}\n")}) {
+    EXPECT_TRUE(code_takes(site + camera)) << camera;
+    EXPECT_TRUE(schema_takes(site + camera)) << camera;
+  }
+  for (const std::string& camera :
+       {"  a: {urll: x" + rest, "  a: {url: x, inputs: [{url: y}]" + rest, "  a: {url: x, fps: fast" + rest,
+        "  a/b: {url: x" + rest, "  a: {inputs: [{url: x, roles: [watch]}]" + rest,
+        "  a: {inputs: [{url: x, roles: []}]" + rest, "  a: {url: 'rtsp://h/', username: 'a:b'" + rest,
+        "  a: {url: x, snooze_until: tomorrow" + rest, "  a: {url: x, window: {length: 10}" + rest,
+        std::string("  a: {url: x, rules: [{name: r}]}\n"),
+        std::string("  a: {url: x, rules: [{name: r, prompt: p, topics: [a/b]}]}\n"),
+        std::string("  a: {url: x, rules: [{name: r, prompt: p, topics: [t, t]}]}\n"),
+        std::string("  a: {url: x, rules: [{name: r, prompt: p, max_per_hour: 0}]}\n"),
+        std::string("  a: {url: x, rules: [{name: r, prompt: p, labels: {zone: a}}]}\n"),
+        std::string("  {}\n")}) {
+    EXPECT_FALSE(code_takes(site + camera)) << camera;
+    EXPECT_FALSE(schema_takes(site + camera)) << camera;
+  }
+}
+
+TEST(Schema, TakesTheDemo) {
+  std::ifstream file(VIGIL_SOURCE_DIR "/config/demo.yaml");
+  EXPECT_TRUE(schema_takes(std::string(std::istreambuf_iterator<char>(file), {})));
 }
 
 }  // namespace
