@@ -6,8 +6,8 @@
 
 namespace vigil::services {
 
-/// Blocks the signals in the calling thread and those that it starts later, and calls `on_end` with 1, 2, … for
-/// each SIGTERM and SIGINT that arrives, `on_hangup` for each SIGHUP. Make it before any other thread.
+/// Blocks the signals in the calling thread and those that it starts later, and calls `on_end` with 1, 2, …
+/// for each SIGTERM and SIGINT that arrives, `on_hangup` for each SIGHUP. Make it before any other thread.
 class Signals {
  public:
   Signals(std::function<void(int count)> on_end, std::function<void()> on_hangup);
