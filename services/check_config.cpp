@@ -22,9 +22,19 @@ int check(const std::string& file, bool effective) {
     std::cout << config::effective(settings);
     return kDone;
   }
+  std::size_t watched = 0;
   std::size_t rules = 0;
-  for (const config::CameraSettings& camera : settings.cameras) rules += camera.rules.size();
-  std::cout << "ok: " << settings.cameras.size() << " cameras, " << rules << " rules\n";
+  for (const config::CameraSettings& camera : settings.cameras) {
+    if (!camera.enabled) continue;
+    ++watched;
+    rules += camera.rules.size();
+  }
+  std::cout << "ok: " << watched << (watched == 1 ? " camera, " : " cameras, ") << rules
+            << (rules == 1 ? " rule" : " rules");
+  if (watched < settings.cameras.size()) {
+    std::cout << "; " << settings.cameras.size() - watched << " not enabled";
+  }
+  std::cout << '\n';
   return kDone;
 }
 

@@ -13,23 +13,29 @@
 
 namespace vigil::services {
 
-Signals::Signals(std::function<void(int count)> on_signal) {
+Signals::Signals(std::function<void(int count)> on_end, std::function<void()> on_hangup) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
   wake_ = eventfd(0, EFD_CLOEXEC);
   if (signals_ < 0 || wake_ < 0)
     throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
-  thread_ = std::thread([this, on_signal = std::move(on_signal)] {
+  thread_ = std::thread([this, on_end = std::move(on_end), on_hangup = std::move(on_hangup)] {
     pollfd wanted[] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
     for (int count = 0;;) {
       if (poll(wanted, 2, -1) < 0) continue;
       if ((wanted[1].revents & POLLIN) != 0) return;
       signalfd_siginfo info{};
-      if (read(signals_, &info, sizeof info) == sizeof info) on_signal(++count);
+      if (read(signals_, &info, sizeof info) != sizeof info) continue;
+      if (info.ssi_signo == SIGHUP) {
+        on_hangup();
+      } else {
+        on_end(++count);
+      }
     }
   });
 }

@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as calls in a thread of their own.
+// SIGTERM, SIGINT and SIGHUP as calls in a thread of their own.
 #pragma once
 
 #include <functional>
@@ -6,11 +6,11 @@
 
 namespace vigil::services {
 
-/// Blocks both signals in the calling thread and those that it starts later, and calls `on_signal` with 1, 2,
-/// … for each that arrives. Make it before any other thread.
+/// Blocks the signals in the calling thread and those that it starts later, and calls `on_end` with 1, 2, …
+/// for each SIGTERM and SIGINT that arrives, `on_hangup` for each SIGHUP. Make it before any other thread.
 class Signals {
  public:
-  explicit Signals(std::function<void(int count)> on_signal);
+  Signals(std::function<void(int count)> on_end, std::function<void()> on_hangup);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

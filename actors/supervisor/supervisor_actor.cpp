@@ -136,7 +136,7 @@ void supervisor_state::reload(const CameraList& list) {
   for (const std::string& camera : plan.start) start_camera(camera);
   for (const CameraPtr& camera : plan.alter) self->send(handles.at(camera->name), camera);
   for (const std::string& camera : plan.stop) stop_camera(camera);
-  for (const CameraPtr& camera : plan.end) self->send(vision, end_atom_v, camera);
+  for (const CameraPtr& camera : plan.end) self->send(pruner, end_atom_v, camera);
   settle();
 }
 
