@@ -52,7 +52,8 @@ std::string CameraSettings::tenant() const {
 bool CameraSettings::is_file() const {
   const std::string& source = url().value;
   if (has_scheme(source)) return source.starts_with("file://");
-  return !source.starts_with("/dev/");
+  // What is kept in memory is a file like any other.
+  return !source.starts_with("/dev/") || source.starts_with("/dev/shm/");
 }
 
 }  // namespace vigil::config

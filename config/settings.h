@@ -27,6 +27,9 @@ struct WindowSettings {
 /// Live sources set their own pace.
 enum class Pace : std::uint8_t { realtime, fast };
 
+/// How the packets of an RTSP source travel: within its connection, or beside it.
+enum class Transport : std::uint8_t { tcp, udp };
+
 /// Waiting times between attempts to reach a camera: doubling from min to max, with jitter, for ever.
 struct ReconnectSettings {
   Duration min = 1s;
@@ -43,6 +46,8 @@ struct StreamSettings {
   bool loop = true;
   /// Decoder threads.
   int threads = 1;
+  /// Of RTSP sources.
+  Transport transport = Transport::tcp;
   ReconnectSettings reconnect;
   /// A source that is open but delivers nothing for so long is `stalled`.
   Duration stall_after = 10s;
@@ -100,7 +105,8 @@ struct CameraSettings {
   std::string tenant() const;
   /// The input that is watched.
   const MaskedText& url() const { return inputs.front().url; }
-  /// Whether the input is a file, which ends and can be paced, rather than a live source.
+  /// Whether the input is a file, which ends and can be paced, rather than a live source: neither a URL other
+  /// than file://PATH nor a device.
   bool is_file() const;
 };
 

@@ -9,6 +9,7 @@ Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) {
     cameras_.emplace(camera->name, Camera{.camera = camera,
                                           .pulse = std::make_shared<Pulse>(),
                                           .state = std::nullopt,
+                                          .reason = {},
                                           .own_state = CameraState::connecting,
                                           .generations = 0,
                                           .running = false,
@@ -99,8 +100,11 @@ std::vector<CameraPtr> Fleet::orphans() const {
 }
 
 std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, const std::string& reason) {
-  if (camera.state == state) return std::nullopt;
+  // A camera that is still down for another reason is news.
+  const bool news = camera.state != state || (state == CameraState::down && camera.reason != reason);
+  if (!news) return std::nullopt;
   camera.state = state;
+  camera.reason = reason;
   return Change{camera.camera, state, reason};
 }
 
