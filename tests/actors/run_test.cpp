@@ -87,6 +87,7 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
       "127.0.0.1:0", {{"/metrics", [&] { return cluster::HttpResponse{.body = metrics.text()}; }}});
   spdlog::logger logger("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   cluster::TopicSubscriber subscriber(publisher.endpoint(), "alert/north/gate/");
+  cluster::TopicSubscriber states(publisher.endpoint(), "status/");
 
   DrainReport report;
   {
@@ -126,6 +127,13 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
       EXPECT_EQ(event.at("data").at("camera"), "gate");
       EXPECT_GE(event.at("data").at("latency_ms").at("capture_to_alert"), 0);
       phases.push_back(event.at("data").at("phase"));
+    }
+    // Stopping cuts short what is still played.
+    for (std::set<std::string> playing{"gate", "yard"}; !playing.empty();) {
+      const auto message = states.receive(20s);
+      ASSERT_TRUE(message.has_value()) << "a file did not end in 20 s";
+      const json data = json::parse(message->body).at("data");
+      if (data.at("state") == "down") playing.erase(data.at("camera"));
     }
     caf::anon_send(handle, stop_atom_v);
     caf::scoped_actor self{system};
