@@ -20,12 +20,15 @@
 
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/clock.h"
+#include "cluster/file_watch.h"
 #include "cluster/http.h"
 #include "cluster/system.h"
 #include "config/fields.h"
 #include "config/load.h"
+#include "config/reload.h"
 #include "engine/window/engine.h"
 #include "services/command.h"
+#include "services/reload_loop.h"
 #include "services/signals.h"
 #include "services/topic_publisher.h"
 
@@ -52,9 +55,13 @@ class JsonMessage final : public spdlog::custom_flag_formatter {
   }
 };
 
+spdlog::level::level_enum log_level(const config::LogSettings& settings) {
+  return spdlog::level::from_str(std::string(config::name_of(settings.level)));
+}
+
 std::shared_ptr<spdlog::logger> make_logger(const config::LogSettings& settings) {
   auto logger = std::make_shared<spdlog::logger>("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_level(spdlog::level::from_str(std::string(config::name_of(settings.level))));
+  logger->set_level(log_level(settings));
   logger->flush_on(spdlog::level::info);
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<JsonMessage>('*').set_pattern(
@@ -98,18 +105,26 @@ std::unique_ptr<cluster::HttpServer> serve_state(const std::string& listen, cons
                   {"/startupz", [&board, probe] { return probe(board.started()); }}});
 }
 
-int run(const RunArguments& arguments) {
-  config::Settings settings;
-  try {
-    settings = config::load(arguments.config);
-  } catch (const config::ConfigError& error) {
-    std::cerr << error.what() << '\n';
-    return kFailed;
-  }
+/// The configuration with what the command line says otherwise. Throws ConfigError.
+config::Settings load_settings(const RunArguments& arguments) {
+  config::Settings settings = config::load(arguments.config);
   if (!arguments.model.empty()) settings.model = arguments.model;
   for (config::CameraSettings& camera : settings.cameras) {
     if (arguments.pace == "fast") camera.stream.pace = config::Pace::fast;
     if (arguments.pace == "realtime") camera.stream.pace = config::Pace::realtime;
+  }
+  return settings;
+}
+
+int run(const RunArguments& arguments) {
+  // Before it is read, so that no change is missed while the model loads.
+  cluster::FileWatch watch(arguments.config);
+  config::Settings settings;
+  try {
+    settings = load_settings(arguments);
+  } catch (const config::ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kFailed;
   }
 
   // Before any thread is started, since threads inherit what is blocked. The first signal may come while the
@@ -117,11 +132,13 @@ int run(const RunArguments& arguments) {
   std::atomic<int> signals{0};
   std::mutex mutex;
   std::function<void()> drain = [] { std::_Exit(kDone); };
-  const Signals handler([&](int count) {
-    if (count > 1) std::_Exit(kFailed);
-    const std::lock_guard lock(mutex);
-    drain();
-  });
+  const Signals handler(
+      [&](int count) {
+        if (count > 1) std::_Exit(kFailed);
+        const std::lock_guard lock(mutex);
+        drain();
+      },
+      [&watch] { watch.poke(); });
 
   const cluster::SystemClock clock;
   const auto logger = make_logger(settings.log);
@@ -162,6 +179,16 @@ int run(const RunArguments& arguments) {
   std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint();
   if (server) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
   std::cerr << '\n';
+
+  std::optional<ReloadLoop> reload;
+  if (!arguments.once) {
+    reload.emplace(config::Reloader(settings, [&arguments] { return load_settings(arguments); }), watch,
+                   metrics, *logger, [&](const config::Settings& changed) {
+                     logger->set_level(log_level(changed.log));
+                     caf::anon_send(supervisor, actors::reload_atom_v,
+                                    actors::CameraList{cameras_of(changed)});
+                   });
+  }
 
   actors::DrainReport report;
   caf::scoped_actor self{system};
@@ -205,7 +232,9 @@ void add_run(CLI::App& root, Invocation& chosen) {
   command->add_flag("--once", arguments->once, "play every file once, finish what is under way, and exit");
   command->footer(
       "The first SIGTERM or SIGINT finishes what is under way within the configuration's grace period; the "
-      "second ends at once.\n"
+      "second ends at once. A change of the configuration's file, or SIGHUP, adds, removes and changes "
+      "cameras "
+      "and rules; a file with a mistake changes nothing. With --once, neither does.\n"
       "Example: vigil run --config config/demo.yaml, and in another terminal: vigil watch");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

@@ -1,0 +1,31 @@
+// Follows the configuration's file while the pipeline runs.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include <spdlog/logger.h>
+
+#include "actors/status/metrics.h"
+#include "cluster/file_watch.h"
+#include "config/reload.h"
+
+namespace vigil::services {
+
+/// A thread that reads the file again when it has changed or the watch was poked, and tells in the log and in
+/// the metrics what came of it. What it is given has to outlive it.
+class ReloadLoop {
+ public:
+  /// `apply` is called in the loop's thread with each configuration that runs from then on.
+  ReloadLoop(config::Reloader reloader, cluster::FileWatch& watch, actors::Metrics& metrics,
+             spdlog::logger& logger, std::function<void(const config::Settings&)> apply);
+  ~ReloadLoop();
+  ReloadLoop(const ReloadLoop&) = delete;
+  ReloadLoop& operator=(const ReloadLoop&) = delete;
+
+ private:
+  cluster::FileWatch& watch_;
+  std::thread thread_;
+};
+
+}  // namespace vigil::services
