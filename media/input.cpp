@@ -2,6 +2,7 @@
 
 extern "C" {
 #include <libavdevice/avdevice.h>
+#include <libavutil/avstring.h>
 #include <libavutil/dict.h>
 #include <libavutil/mathematics.h>
 }
@@ -23,11 +24,50 @@ namespace {
 constexpr int kMostFailuresInARow = 100;
 /// A source may end so much before the announced end: durations are rounded.
 constexpr double kEndTolerance = 1.0;
+/// Bytes that the system is asked to keep of a UDP stream that is not read for a moment.
+constexpr const char* kUdpBuffer = "2097152";
 
-// A local file may be called like anything, say "12:30.mp4", which FFmpeg would take for a protocol.
+// A local file may be called like anything, say "12:30.mp4", which FFmpeg would take for a protocol. A device
+// is known to FFmpeg by its name, and by its own demuxer.
 std::string unambiguous(const std::string& url) {
   std::error_code none;
-  return std::filesystem::exists(url, none) ? "file:" + url : url;
+  const auto status = std::filesystem::status(url, none);
+  return std::filesystem::exists(status) && !std::filesystem::is_character_file(status) ? "file:" + url : url;
+}
+
+/// What FFmpeg is to open, and how.
+struct Opening {
+  std::string name;
+  const AVInputFormat* demuxer = nullptr;
+  bool device = false;
+  /// Not a file: what it sends is gone when it is not read.
+  bool live = false;
+};
+
+Opening opening_of(const std::string& url) {
+  Opening opening;
+  const std::size_t colon = url.find("://");
+  if (colon == std::string::npos) {
+    opening.name = unambiguous(url);
+    opening.device = url.starts_with("/dev/video");
+    opening.live = opening.device;
+    return opening;
+  }
+  const std::string scheme = url.substr(0, colon);
+  opening.name = url;
+  opening.live = scheme != "file";
+  for (const AVInputFormat* each = av_input_video_device_next(nullptr); each != nullptr;
+       each = av_input_video_device_next(each)) {
+    if (av_match_name(scheme.c_str(), each->name) == 0) continue;
+    opening.name = url.substr(colon + 3);
+    opening.demuxer = each;
+    opening.device = true;
+  }
+  return opening;
+}
+
+bool is_rtsp(const std::string& url) {
+  return url.starts_with("rtsp://") || url.starts_with("rtsps://");
 }
 
 // FFmpeg plays any text file as the screen of a terminal.
@@ -79,14 +119,17 @@ int Interrupt::check(void* self) {
 }
 
 Input::Input(const std::string& url, const ReadOptions& options)
-    : name_(without_credentials(url)), interrupt_(options.stop), read_timeout_(options.read_timeout) {
+    : name_(without_credentials(url)),
+      interrupt_(options.stop),
+      read_timeout_(options.read_timeout),
+      on_packet_(options.on_packet) {
   open(url, options);
   choose_stream();
   seekable_ = format_->pb != nullptr && (format_->pb->seekable & AVIO_SEEKABLE_NORMAL) != 0;
 }
 
-void Input::fail(const std::string& reason) const {
-  throw Error(name_ + ": " + reason);
+void Input::fail(const std::string& reason, Error::Kind kind) const {
+  throw Error(name_ + ": " + reason, kind);
 }
 
 void Input::check_interrupt(std::chrono::milliseconds allowed) const {
@@ -101,31 +144,43 @@ void Input::open(const std::string& url, const ReadOptions& options) {
   if (url.empty()) throw Error("the name of the source is empty");
   const LogCapture log;
   avdevice_register_all();
-  const AVInputFormat* demuxer = nullptr;
+  Opening opening = opening_of(url);
   if (!options.input_format.empty()) {
-    demuxer = av_find_input_format(options.input_format.c_str());
-    if (demuxer == nullptr) fail("unknown input format " + options.input_format);
+    opening.demuxer = av_find_input_format(options.input_format.c_str());
+    if (opening.demuxer == nullptr) fail("unknown input format " + options.input_format);
+    if (!opening.device) opening.name = url;
   }
   Dictionary entries;
+  if (is_rtsp(url)) {
+    entries.set("rtsp_transport", options.transport == Transport::udp ? "udp" : "tcp");
+    entries.set("allowed_media_types", "video");
+    // A key frame comes as one burst, which must not be lost while another frame is decoded.
+    if (options.transport == Transport::udp) entries.set("buffer_size", kUdpBuffer);
+  }
   for (const auto& [key, value] : options.input_options) entries.set(key, value);
 
   AVFormatContext* raw = allocated(InputContext(avformat_alloc_context())).release();
   raw->interrupt_callback = interrupt_.callback();
+  // A device's driver knows nothing of the interrupt, so it must not block.
+  if (opening.device) raw->flags |= AVFMT_FLAG_NONBLOCK;
+  // Counting a live source's frames to learn their rate would take seconds, and of a slow one, minutes.
+  if (opening.live) raw->fps_probe_size = 0;
   interrupt_.allow(options.open_timeout);
   // On failure FFmpeg frees the context and clears the pointer.
-  int code =
-      avformat_open_input(&raw, demuxer ? url.c_str() : unambiguous(url).c_str(), demuxer, entries.address());
+  int code = avformat_open_input(&raw, opening.name.c_str(), opening.demuxer, entries.address());
   format_.reset(raw);
   if (code < 0) {
     check_interrupt(options.open_timeout);
     std::error_code none;
     const bool empty =
         std::filesystem::is_regular_file(url, none) && std::filesystem::file_size(url, none) == 0;
-    fail(log.explain(reason_of(code)) + (empty ? ": the file is empty" : ""));
+    fail(log.explain(reason_of(code)) + (empty ? ": the file is empty" : ""),
+         code == AVERROR_HTTP_UNAUTHORIZED || code == AVERROR_HTTP_FORBIDDEN ? Error::Kind::unauthorized
+                                                                             : Error::Kind::source);
   }
   if (const AVDictionaryEntry* unused = entries.first())
     fail("unknown input option " + std::string(unused->key));
-  if (demuxer == nullptr && is_text_art(*format_->iformat))
+  if (opening.demuxer == nullptr && is_text_art(*format_->iformat))
     fail(reason_of(AVERROR_INVALIDDATA) + " (a text file)");
   code = avformat_find_stream_info(format_.get(), nullptr);
   check_interrupt(options.open_timeout);
@@ -144,6 +199,7 @@ void Input::choose_stream() {
   // FFmpeg's reason is "Stream not found", which does not say what kind.
   if (index < 0) fail("no video stream: " + reason_of(index));
   stream_ = static_cast<unsigned>(index);
+  streams_ = format_->nb_streams;
   if ((format_->streams[stream_]->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
     fail("no video stream: only a cover picture");
   }
@@ -175,6 +231,11 @@ std::string Input::early_end(int code, const std::string& logged) const {
   return "the data ends at " + seconds_text(end) + " of " + seconds_text(wanted);
 }
 
+bool Input::is_successor(const AVPacket& packet) const {
+  const auto index = static_cast<unsigned>(packet.stream_index);
+  return index >= streams_ && format_->streams[index]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
+}
+
 Input::Read Input::read(AVPacket& packet) {
   LogCapture log;
   interrupt_.allow(read_timeout_);
@@ -183,8 +244,15 @@ Input::Read Input::read(AVPacket& packet) {
     if (interrupt_.expired()) check_interrupt(read_timeout_);
     const int code = av_read_frame(format_.get(), &packet);
     if (code >= 0) {
+      if (is_successor(packet)) {
+        damage_ = "the video goes on as another stream";
+        return Read::end;
+      }
       if (packet.stream_index != static_cast<int>(stream_)) continue;
       failures_in_a_row_ = 0;
+      if (on_packet_) {
+        on_packet_({static_cast<std::size_t>(packet.size), (packet.flags & AV_PKT_FLAG_KEY) != 0});
+      }
       if (packet.pts != AV_NOPTS_VALUE)
         reached_ = std::max(reached_.value_or(packet.pts), av_sat_add64(packet.pts, packet.duration));
       if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) damage_ = log.explain("a packet is marked as corrupt");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -54,8 +55,8 @@ class Input {
   bool seekable() const { return seekable_; }
 
   /// Reads the stream's next packet. `damaged`: one was lost, read on; `packet` may still be marked as
-  /// corrupt by the demuxer. At `damaged`, and at an `end` that came too early, `damage()` says why. Throws
-  /// `Error` on a timeout and when cancelled.
+  /// corrupt by the demuxer. At `damaged`, and at an `end` that came too early, `damage()` says why: it is
+  /// empty at any other end. Throws `Error` on a timeout and when cancelled.
   Read read(AVPacket& packet);
   const std::string& damage() const { return damage_; }
 
@@ -64,8 +65,10 @@ class Input {
 
  private:
   void open(const std::string& url, const ReadOptions& options);
+  /// Whether the packet shows that the video goes on as a stream that was not there before.
+  bool is_successor(const AVPacket& packet) const;
   void choose_stream();
-  [[noreturn]] void fail(const std::string& reason) const;
+  [[noreturn]] void fail(const std::string& reason, Error::Kind kind = Error::Kind::source) const;
   /// Throws if the last call was, or the next one would be, interrupted.
   void check_interrupt(std::chrono::milliseconds allowed) const;
   /// How long the container says that the stream is; 0: it does not.
@@ -75,8 +78,11 @@ class Input {
   std::string name_;
   Interrupt interrupt_;
   std::chrono::milliseconds read_timeout_;
+  std::function<void(const PacketInfo&)> on_packet_;
   InputContext format_;
   unsigned stream_ = 0;
+  /// Streams there were when it was chosen.
+  unsigned streams_ = 0;
   const AVCodec* codec_ = nullptr;
   bool seekable_ = false;
   std::string damage_;

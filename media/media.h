@@ -24,8 +24,10 @@ class Error : public std::runtime_error {
   enum class Kind : std::uint8_t {
     /// The source cannot be opened or holds nothing to decode; trying again may help only for a live source.
     source,
-    /// Nothing came within the time that `ReadOptions` allows.
+    /// Nothing came within the time that `ReadOptions` allows, or nothing that could be decoded.
     timeout,
+    /// The source refused the user and password, or the lack of them.
+    unauthorized,
     /// `ReadOptions::stop` was asked to stop.
     cancelled
   };
@@ -67,6 +69,16 @@ struct SampledFrame {
   Size source_size;
 };
 
+/// A packet of the video stream as it came, before anything is known of its content.
+struct PacketInfo {
+  std::size_t bytes = 0;
+  /// Whether the container says that decoding can begin here.
+  bool key = false;
+};
+
+/// How RTP packets of an RTSP source travel. `tcp`: within the RTSP connection, in order and complete.
+enum class Transport : std::uint8_t { tcp, udp };
+
 /// Maps a decoded frame's size to the size wanted; called once and again whenever the source's size changes.
 using SizePolicy = std::function<Size(Size source)>;
 
@@ -94,10 +106,17 @@ struct ReadOptions {
   std::string input_format = {};
   /// Options of the protocol and the demuxer under FFmpeg's names, say {"rtsp_transport", "tcp"}.
   std::map<std::string, std::string> input_options = {};
-  /// How long opening, and how long a single read, may block; zero: for ever. A read that blocks longer ends
+  /// Of RTSP sources.
+  Transport transport = Transport::tcp;
+  /// How long opening, and how long the wait for a packet, may last; zero: for ever. What lasts longer ends
   /// in `Error::Kind::timeout`, after which the reader is at its end.
   std::chrono::milliseconds open_timeout{0};
   std::chrono::milliseconds read_timeout{0};
+  /// How long packets may come of which none can be decoded, before that ends in `Error::Kind::timeout` too;
+  /// zero: for ever. Before a camera's next key frame, which can be minutes away, nothing can be decoded.
+  std::chrono::milliseconds frame_timeout{0};
+  /// Called for every packet of the video stream as it is read, by the thread that calls `next`.
+  std::function<void(const PacketInfo&)> on_packet = {};
   /// Cancels a blocked `open` or `next` from another thread: they throw `Error::Kind::cancelled`.
   std::stop_token stop = {};
 };
@@ -131,11 +150,17 @@ struct ReadStats {
   /// FFmpeg's reason for the last damaged packet, or for an end before the announced one; empty when there
   /// was none.
   std::string last_damage;
+  /// Why the source ended, if not because all was read. That counts as damage too.
+  std::string broken_by;
 };
 
-/// Decodes one source once, in order. Not thread-safe; may move between threads between calls. `next` blocks.
+/// Decodes one source once, in order. Changes of size are followed; a source whose video goes on as another
+/// stream ends there. A live one of which nothing can be decoded any more ends in an `Error`. Not
+/// thread-safe; may move between threads between calls. `next` blocks.
 class VideoReader {
  public:
+  /// `url`: a path; a URL of a protocol that FFmpeg knows; or DEVICE://NAME, where DEVICE is one of FFmpeg's
+  /// input devices: v4l2:///dev/video0 (for which /dev/video0 is short), lavfi://testsrc=rate=5.
   /// Throws `Error` if there is nothing to decode (missing file, no video stream, unknown codec, no bytes)
   /// and std::invalid_argument for options that make no sense.
   static std::unique_ptr<VideoReader> open(const std::string& url, const ReadOptions& options);

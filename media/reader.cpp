@@ -5,7 +5,9 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <deque>
 #include <future>
 #include <utility>
@@ -32,6 +34,8 @@ constexpr double kSeekFrom = 2.0;
 constexpr double kSeekBack[] = {0, 4, 20};
 /// When the container tells no rate.
 constexpr double kUsualFrameDuration = 1.0 / 25;
+/// Packets in a row that cannot be decoded after others could: the source has changed what it sends.
+constexpr std::uint64_t kMostUndecodable = 100;
 /// Samples that may wait to be scaled while decoding goes on.
 constexpr std::size_t kMostInScaling = 3;
 
@@ -97,6 +101,7 @@ class Reader final : public VideoReader {
   std::future<Image> scale(Frame frame, Size size);
   bool front_is_ready();
   void count_damage(const std::string& why);
+  void check_that_frames_come() const;
   void note_decoder_damage();
 
   ReadOptions options_;
@@ -130,12 +135,17 @@ class Reader final : public VideoReader {
   Scaler scaler_;
   std::deque<Scaling> samples_;
   bool done_ = false;
+  /// Damaged packets since the last frame.
+  std::uint64_t undecodable_ = 0;
+  /// When the last frame was decoded, or opening began.
+  std::chrono::steady_clock::time_point last_frame_ = std::chrono::steady_clock::now();
   /// Only with more than one thread: scaling must not keep the decoder's threads waiting.
   std::optional<ScaleThread> scale_thread_;
 };
 
 double largest_gap(const Input& input) {
-  return (input.format().iformat->flags & AVFMT_TS_DISCONT) != 0 ? kLargestGapLive : kLargestGapFile;
+  const bool may_be_set = !input.seekable() || (input.format().iformat->flags & AVFMT_TS_DISCONT) != 0;
+  return may_be_set ? kLargestGapLive : kLargestGapFile;
 }
 
 ReadOptions checked(const ReadOptions& options) {
@@ -239,6 +249,7 @@ void Reader::note_decoder_damage() {
   const std::uint64_t all = decoder_.damaged_packets();
   std::uint64_t fresh = all - decoder_damage_;
   decoder_damage_ = all;
+  undecodable_ += fresh;
   if (entered_ && !held_ && stats_.sampled_frames == 0) return;
   const std::uint64_t expected = std::min(fresh, expected_damage_);
   expected_damage_ -= expected;
@@ -281,7 +292,8 @@ void Reader::read_ahead() {
         break;
       case Input::Read::end:
         all_read_ = true;
-        if (!input_->damage().empty()) count_damage(input_->damage());
+        stats_.broken_by = input_->damage();
+        if (!stats_.broken_by.empty()) count_damage(stats_.broken_by);
         break;
     }
   }
@@ -296,8 +308,24 @@ bool Reader::may_be_sampled() const {
                         static_cast<double>(*following) * time_base_ - *origin_);
 }
 
+void Reader::check_that_frames_come() const {
+  if (!input_->seekable() && stats_.decoded_frames > 0 && undecodable_ >= kMostUndecodable) {
+    throw Error(input_->name() + ": no packet can be decoded any more: " + stats_.last_damage);
+  }
+  if (options_.frame_timeout <= std::chrono::milliseconds::zero() ||
+      std::chrono::steady_clock::now() - last_frame_ <= options_.frame_timeout) {
+    return;
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "no packet of the last %.2f s could be decoded",
+                std::chrono::duration<double>(options_.frame_timeout).count());
+  throw Error(input_->name() + ": " + text + (stats_.last_damage.empty() ? "" : ": " + stats_.last_damage),
+              Error::Kind::timeout);
+}
+
 void Reader::feed() {
   read_ahead();
+  check_that_frames_come();
   if (ahead_.empty()) {
     decoder_.send(nullptr, true);
   } else {
@@ -311,6 +339,8 @@ void Reader::feed() {
 
 void Reader::on_frame(Frame frame) {
   ++stats_.decoded_frames;
+  last_frame_ = std::chrono::steady_clock::now();
+  undecodable_ = 0;
   const Size size{frame->width, frame->height};
   if (stats_.decoded_frames > 1 && size != decoded_size_) ++stats_.size_changes;
   decoded_size_ = size;
