@@ -55,6 +55,8 @@ using EnumNames = std::span<const std::pair<std::string_view, E>>;
 
 inline constexpr std::array<std::pair<std::string_view, Pace>, 2> kPaceNames = {
     {{"realtime", Pace::realtime}, {"fast", Pace::fast}}};
+inline constexpr std::array<std::pair<std::string_view, Transport>, 2> kTransportNames = {
+    {{"tcp", Transport::tcp}, {"udp", Transport::udp}}};
 inline constexpr std::array<std::pair<std::string_view, Role>, 2> kRoleNames = {
     {{"detect", Role::detect}, {"record", Role::record}}};
 inline constexpr std::array<std::pair<std::string_view, Severity>, 2> kSeverityNames = {
@@ -70,6 +72,9 @@ inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogForma
 
 constexpr EnumNames<Pace> names_of(Pace) {
   return kPaceNames;
+}
+constexpr EnumNames<Transport> names_of(Transport) {
+  return kTransportNames;
 }
 constexpr EnumNames<Role> names_of(Role) {
   return kRoleNames;
@@ -111,6 +116,7 @@ void describe(V& v, StreamSettings& s) {
   v.field("pace", s.pace, "how fast a file is played");
   v.field("loop", s.loop, "whether a file starts again at its end");
   v.field("threads", s.threads, Limits<int>{1, 64}, "decoder threads");
+  v.field("transport", s.transport, "how the packets of an RTSP source travel");
   v.section("reconnect", s.reconnect, "waiting times between attempts to reach a camera");
   v.field("stall_after", s.stall_after, Limits<Duration>{1s, 1h},
           "silence after which an open source is stalled");
@@ -118,7 +124,7 @@ void describe(V& v, StreamSettings& s) {
 
 template <class V>
 void describe(V& v, InputSettings& s) {
-  v.field("url", s.url, "a file (relative to this file), or a URL that FFmpeg opens");
+  v.field("url", s.url, "a file (relative to this file), a URL that FFmpeg opens, or DEVICE://NAME");
   v.field("roles", s.roles, "what the input is used for");
 }
 

@@ -78,7 +78,8 @@ std::optional<Clock::WallTime> CameraSettings::snoozed_until(const RuleSettings&
 bool CameraSettings::is_file() const {
   const std::string source = url().value;
   if (has_scheme(source)) return source.starts_with("file://");
-  return !source.starts_with("/dev/");
+  // What is kept in memory is a file like any other.
+  return !source.starts_with("/dev/") || source.starts_with("/dev/shm/");
 }
 
 bool same_stream(const CameraSettings& a, const CameraSettings& b) {

@@ -30,6 +30,9 @@ struct WindowSettings {
 /// Live sources set their own pace.
 enum class Pace : std::uint8_t { realtime, fast };
 
+/// How the packets of an RTSP source travel: within its connection, or beside it.
+enum class Transport : std::uint8_t { tcp, udp };
+
 /// Waiting times between attempts to reach a camera: doubling from min to max, with jitter, for ever.
 struct ReconnectSettings {
   Duration min = 1s;
@@ -47,6 +50,8 @@ struct StreamSettings {
   bool loop = true;
   /// Decoder threads.
   int threads = 1;
+  /// Of RTSP sources.
+  Transport transport = Transport::tcp;
   ReconnectSettings reconnect;
   /// A source that is open but delivers nothing for so long is `stalled`.
   Duration stall_after = 10s;
@@ -131,7 +136,8 @@ struct CameraSettings {
   MaskedText record_url() const { return address(Role::record); }
   /// Until when a rule of this camera is silent, if it is: the later one of its own time and the camera's.
   std::optional<Clock::WallTime> snoozed_until(const RuleSettings& rule) const;
-  /// Whether the input is a file, which ends and can be paced, rather than a live source.
+  /// Whether the input is a file, which ends and can be paced, rather than a live source: neither a URL other
+  /// than file://PATH nor a device.
   bool is_file() const;
   friend bool operator==(const CameraSettings&, const CameraSettings&) = default;
 

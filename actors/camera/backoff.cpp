@@ -14,6 +14,11 @@ config::Duration Backoff::next() {
   return config::Duration(jitter(random_));
 }
 
+config::Duration Backoff::longest() {
+  ceiling_ = settings_.max;
+  return next();
+}
+
 void Backoff::reset() {
   ceiling_ = settings_.min;
 }

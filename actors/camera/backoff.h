@@ -17,6 +17,9 @@ class Backoff {
   /// The next waiting time: uniform between half of min * 2^attempts, bounded by max, and the whole of it.
   config::Duration next();
 
+  /// As `next`, but at once around max: for what another attempt makes worse.
+  config::Duration longest();
+
   /// After a success, the next waiting time is short again.
   void reset();
 

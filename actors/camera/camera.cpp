@@ -3,10 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "media/url.h"
+
 namespace vigil::actors {
 namespace {
 
 constexpr std::chrono::seconds kOpenTimeout{10};
+/// Smart codecs send a key frame a minute, and nothing can be decoded before one.
+constexpr std::chrono::minutes kFrameTimeout{3};
+/// Seconds that a live source's time may be behind the clock's before it is set. More than what the jitter of
+/// a network and an overload for a moment make; the reader closes gaps from here on.
+constexpr double kMostLag = 10;
 
 double seconds_between(config::Clock::TimePoint from, config::Clock::TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
@@ -39,7 +46,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const config::Clock& c
       pulse_(pulse),
       listener_(listener),
       backoff_(options_.camera->stream.reconnect, options_.seed),
-      paced_(options_.camera->is_file() && options_.camera->stream.pace == config::Pace::realtime),
+      paced_(false),
       lossless_(is_lossless(*options_.camera)) {
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
@@ -70,7 +77,9 @@ CameraStep Camera::step() {
 }
 
 CameraStep Camera::connect() {
-  if (!continues_) enter(CameraState::connecting, options_.camera->url().shown);
+  const config::MaskedText url = options_.camera->url();
+  // Until it delivers, a camera that could not be reached stays down, however often it is tried.
+  if (!continues_ && !retrying_) enter(CameraState::connecting, media::without_credentials(url.shown));
   media::ReadOptions read_options;
   read_options.fps = options_.camera->stream.fps;
   read_options.threads = options_.camera->stream.threads;
@@ -78,19 +87,28 @@ CameraStep Camera::connect() {
   // Nothing looks at motion before patches are pruned by it.
   read_options.motion = false;
   read_options.stop = pulse_.cancelled();
+  read_options.on_packet = [&pulse = pulse_, &clock = clock_](const media::PacketInfo&) {
+    pulse.await(clock.now());
+  };
   if (!options_.camera->is_file()) {
+    read_options.transport = options_.camera->stream.transport == config::Transport::udp
+                                 ? media::Transport::udp
+                                 : media::Transport::tcp;
+    read_options.frame_timeout = kFrameTimeout;
     read_options.open_timeout = kOpenTimeout;
     // Long after it is seen as stalled, the connection is given up, and made again from scratch.
     read_options.read_timeout = 3 * options_.camera->stream.stall_after;
   }
   try {
     const Awaiting awaiting(pulse_, clock_);
-    reader_ = open_(options_.camera->url().value, read_options);
+    reader_ = open_(url.value, read_options);
   } catch (const media::Error& error) {
     return lose(error);
   }
   reported_damage_ = 0;
   delivered_ = false;
+  const bool recorded = options_.camera->is_file() || reader_->info().duration_seconds > 0;
+  paced_ = recorded && options_.camera->stream.pace == config::Pace::realtime;
   continue_time();
   return {};
 }
@@ -142,8 +160,10 @@ CameraStep Camera::accept(media::SampledFrame frame) {
   if (!delivered_) {
     delivered_ = true;
     backoff_.reset();
+    retrying_ = false;
   }
   enter(CameraState::up, "");
+  const bool gap = catch_up(frame.seconds);
   const double seconds = std::max(position_, offset_ + frame.seconds);
   position_ = seconds;
   const TimePoint now = clock_.now();
@@ -159,8 +179,8 @@ CameraStep Camera::accept(media::SampledFrame frame) {
     patch_->seconds = seconds;
     patch_->duration = patch_duration(*options_.camera, options_.shape.frames_per_patch);
     patch_->generation = options_.generation;
-  } else if (frame.image->size != patch_->frames.front().image->size) {
-    // The source changed its size: what was begun at the old one goes out as it is.
+  } else if (gap || frame.image->size != patch_->frames.front().image->size) {
+    // What was begun before a gap in time, or at another size, goes out as it is.
     held_ = Held{std::move(frame), now, true};
     return {CameraStep::Next::again, {}, take_patch()};
   }
@@ -185,13 +205,26 @@ bool Camera::has_credit_for_stride(double seconds) {
   return !dropping_;
 }
 
+// A live source's time goes on while it sends nothing and when its clock is set: by the clock of this
+// machine. True if it was behind by so much that there is a gap now.
+bool Camera::catch_up(double seconds) {
+  if (options_.camera->is_file()) return false;
+  const double lag = seconds_between(*epoch_, clock_.now()) - (offset_ + seconds);
+  if (lag <= kMostLag) return false;
+  offset_ += lag;
+  return true;
+}
+
 FramePatchPtr Camera::take_patch() {
   patch_->sequence = sequence_++;
   return std::exchange(patch_, nullptr);
 }
 
 CameraStep Camera::end_of_source() {
-  if (!options_.camera->is_file()) return fail("the source ended");
+  if (!options_.camera->is_file()) {
+    const std::string& why = reader_->stats().broken_by;
+    return fail(why.empty() ? "the source ended" : "the source ended: " + why);
+  }
   if (!delivered_) return fail("no frame in the whole source");
   close();
   if (options_.once || !options_.camera->stream.loop) {
@@ -205,12 +238,12 @@ CameraStep Camera::end_of_source() {
 }
 
 CameraStep Camera::lose(const media::Error& error) {
-  if (error.kind() != media::Error::Kind::cancelled) return fail(error.what());
+  if (error.kind() != media::Error::Kind::cancelled) return fail(error.what(), error.kind());
   stopping_ = true;
   return {};
 }
 
-CameraStep Camera::fail(const std::string& reason) {
+CameraStep Camera::fail(const std::string& reason, media::Error::Kind kind) {
   close();
   enter(CameraState::down, reason);
   // A file that cannot be read now will not be readable later in the same run.
@@ -219,7 +252,10 @@ CameraStep Camera::fail(const std::string& reason) {
     return finish();
   }
   listener_.on_reconnect();
-  retry_at_ = clock_.now() + backoff_.next();
+  retrying_ = true;
+  // A camera locks a user out after some attempts with a wrong password.
+  const bool refused = kind == media::Error::Kind::unauthorized;
+  retry_at_ = clock_.now() + (refused ? backoff_.longest() : backoff_.next());
   CameraStep step{CameraStep::Next::wait, retry_at_, nullptr};
   if (patch_) step.patch = take_patch();
   return step;
@@ -238,8 +274,9 @@ void Camera::close() {
 }
 
 void Camera::enter(CameraState state, const std::string& reason) {
-  if (state == state_) return;
+  if (state == state_ && reason == reason_) return;
   state_ = state;
+  reason_ = reason;
   listener_.on_state(state, reason);
 }
 

@@ -95,11 +95,12 @@ class Camera {
   CameraStep accept(media::SampledFrame frame);
   CameraStep end_of_source();
   CameraStep lose(const media::Error& error);
-  CameraStep fail(const std::string& reason);
+  CameraStep fail(const std::string& reason, media::Error::Kind kind = media::Error::Kind::source);
   CameraStep finish();
   void close();
   void enter(CameraState state, const std::string& reason);
   void continue_time();
+  bool catch_up(double seconds);
   FramePatchPtr take_patch();
   bool has_credit_for_stride(double seconds);
   double frame_interval() const { return 1.0 / options_.camera->stream.fps; }
@@ -110,15 +111,20 @@ class Camera {
   Pulse& pulse_;
   CameraListener& listener_;
   Backoff backoff_;
+  /// Whether frames wait for their time: of a file, and of a recording that a server sends as fast as it can.
   bool paced_;
   bool lossless_;
 
   std::unique_ptr<media::VideoReader> reader_;
   CameraState state_ = CameraState::down;
+  /// Of the state.
+  std::string reason_;
   bool stopping_ = false;
   bool finished_ = false;
   std::optional<std::string> failure_;
   TimePoint retry_at_{};
+  /// It was lost, and has not delivered since.
+  bool retrying_ = false;
 
   /// Camera time 0 and the wall time then; set when the first source opens.
   std::optional<TimePoint> epoch_;

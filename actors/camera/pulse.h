@@ -16,11 +16,12 @@ class Pulse {
  public:
   using TimePoint = config::Clock::TimePoint;
 
-  /// The camera is about to wait for its source; `awaited` is when it is done.
+  /// The camera is about to wait for its source, or a packet came and it waits for the next; `awaited` is
+  /// when it is done.
   void await(TimePoint now) { awaiting_since_.store(now.time_since_epoch().count()); }
   void awaited() { awaiting_since_.store(0); }
 
-  /// Since when the camera has been waiting for its source, if it is.
+  /// Since when the camera has been waiting without a packet, if it waits.
   std::optional<TimePoint> awaiting_since() const {
     const auto since = awaiting_since_.load();
     if (since == 0) return std::nullopt;

@@ -13,6 +13,7 @@ Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
   return {.camera = std::move(camera),
           .pulse = std::make_shared<Pulse>(),
           .state = std::nullopt,
+          .reason = {},
           .own_state = CameraState::connecting,
           .generations = generations,
           .running = false,
@@ -164,8 +165,11 @@ std::vector<CameraPtr> Fleet::orphans() const {
 }
 
 std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, const std::string& reason) {
-  if (camera.state == state) return std::nullopt;
+  // A camera that is still down for another reason is news.
+  const bool news = camera.state != state || (state == CameraState::down && camera.reason != reason);
+  if (!news) return std::nullopt;
   camera.state = state;
+  camera.reason = reason;
   return Change{camera.camera, state, reason, camera.leaving};
 }
 

@@ -97,6 +97,7 @@ class Fleet {
     CameraPtr camera;
     std::shared_ptr<Pulse> pulse = std::make_shared<Pulse>();
     std::optional<CameraState> state;
+    std::string reason;
     /// What it said last of itself, while it is shown as stalled.
     CameraState own_state = CameraState::connecting;
     std::uint32_t generations = 0;
