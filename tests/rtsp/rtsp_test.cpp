@@ -183,17 +183,18 @@ TEST_F(Rtsp, GarbageIsSeenAsDownAndHoldsUpNobody) {
 TEST_F(Rtsp, AClockThatJumpsMakesNoJumpInTime) {
   GStreamer server;
   const Watched camera(live_camera(server.url("live")));
-  ASSERT_TRUE(camera.await_frames(6));
-  for (const char* jump : {"3600", "0", "-30"}) {
-    server.tell(std::string("jump live ") + jump);
-    ASSERT_TRUE(camera.await_frames(10)) << jump << PrintToString(camera.story().states);
+  ASSERT_TRUE(camera.await_frames(10));
+  // Seconds by which the timestamps are ahead: an hour, none again, and back by two.
+  for (const char* ahead : {"3600", "0", "-2"}) {
+    server.tell(std::string("jump live ") + ahead);
+    ASSERT_TRUE(camera.await_frames(10)) << ahead << PrintToString(camera.story().states);
   }
-  const auto frames = camera.story().frames;
-  for (std::size_t i = 1; i < frames.size(); ++i) {
-    EXPECT_GE(frames[i].seconds, frames[i - 1].seconds);
-    EXPECT_LT(frames[i].seconds - frames[i - 1].seconds, 15);
+  const auto story = camera.story();
+  for (std::size_t i = 1; i < story.frames.size(); ++i) {
+    EXPECT_GE(story.frames[i].seconds, story.frames[i - 1].seconds);
+    EXPECT_LT(story.frames[i].seconds - story.frames[i - 1].seconds, 2);
   }
-  EXPECT_LT(frames.back().seconds, 60);
+  EXPECT_THAT(story.states, ElementsAre(StartsWith("connecting"), "up"));
 }
 
 }  // namespace

@@ -98,6 +98,16 @@ class Server:
     def element(self, stream, name):
         return self.factories[stream].running.get_by_name(name)
 
+    def send_at_once(self, stream):
+        """Otherwise what is an hour ahead is sent in an hour."""
+        elements = self.factories[stream].running.get_parent().iterate_recurse()
+        while True:
+            result, element = elements.next()
+            if result != Gst.IteratorResult.OK:
+                break
+            if element.find_property("sync"):
+                element.set_property("sync", False)
+
     def obey(self, words):
         match words:
             case ["mute", stream]:
@@ -108,7 +118,8 @@ class Server:
                 caps = Gst.Caps.from_string(f"video/x-raw,width={width},height={height}")
                 self.element(stream, "size").set_property("caps", caps)
             case ["jump", stream, seconds]:
-                self.element(stream, "clock").set_property("ts-offset", int(float(seconds) * Gst.SECOND))
+                self.send_at_once(stream)
+                self.element(stream, "clock").get_static_pad("src").set_offset(int(float(seconds) * Gst.SECOND))
             case _:
                 sys.exit(f"server.py: unknown command {words}")
 
