@@ -9,7 +9,9 @@ namespace vigil::actors {
 namespace {
 
 using namespace testing;
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 using Next = CameraStep::Next;
 
 struct Recorder final : CameraListener {
@@ -306,6 +308,199 @@ TEST_F(CameraTest, ACancelledSourceIsNoLostOne) {
       << "a stalled source is seen before it is given up";
   EXPECT_EQ(recorder_.states.back(), "down: stopped");
   EXPECT_EQ(recorder_.reconnects, 0);
+}
+
+/// A source that does what it is told at each call of `next`; its packets are told as a real one's are.
+class LiveReader final : public media::VideoReader {
+ public:
+  using Next = std::function<std::optional<media::SampledFrame>(LiveReader&)>;
+  LiveReader(media::ReadOptions options, Next next) : options_(std::move(options)), next_(std::move(next)) {}
+
+  const media::SourceInfo& info() const override { return info_; }
+  const media::ReadStats& stats() const override { return stats_; }
+  const std::vector<media::FrameMotion>& rest() const override { return rest_; }
+  std::optional<media::SampledFrame> next() override { return next_(*this); }
+
+  void packet() const { options_.on_packet({1000, false}); }
+  static media::SampledFrame frame(double seconds, media::Size size = {4, 2}) {
+    media::SampledFrame frame;
+    frame.image = image(1, size);
+    frame.seconds = seconds;
+    return frame;
+  }
+
+  media::SourceInfo info_;
+  media::ReadStats stats_;
+
+ private:
+  media::ReadOptions options_;
+  Next next_;
+  std::vector<media::FrameMotion> rest_;
+};
+
+class LiveCameraTest : public CameraTest {
+ protected:
+  static constexpr const char* kUrl = "rtsp://viewer:hunter2@10.0.0.1/live?token=abc";
+
+  Camera live(const ReaderFactory& open) {
+    settings_ = camera("gate", config::Pace::realtime, kUrl);
+    settings_->stream.stall_after = 5s;
+    settings_->stream.reconnect = {1s, 32s};
+    return Camera({settings_, {2, {}}, false, 0, 7}, open, clock_, pulse_, recorder_);
+  }
+  Camera live(LiveReader::Next next, double duration = 0) {
+    return live([next = std::move(next), duration](const std::string&, const media::ReadOptions& options) {
+      auto reader = std::make_unique<LiveReader>(options, next);
+      reader->info_.duration_seconds = duration;
+      return reader;
+    });
+  }
+};
+
+TEST_F(LiveCameraTest, PacketsKeepItAliveThoughNoSampleIsDue) {
+  std::vector<config::Duration> silences;
+  const auto note = [&] {
+    silences.push_back(std::chrono::ceil<config::Duration>(clock_.now() - pulse_.awaiting_since().value()));
+  };
+  Camera gate = live([&](LiveReader& reader) {
+    // A sample in a minute; a packet every 4 s.
+    for (int i = 0; i < 15; ++i) {
+      clock_.advance(4s);
+      note();
+      reader.packet();
+      note();
+    }
+    return LiveReader::frame(0);
+  });
+  gate.grant(10);
+  gate.step();
+  gate.step();
+  EXPECT_EQ(recorder_.states.back(), "up");
+  ASSERT_EQ(silences.size(), 30U);
+  for (std::size_t i = 0; i < silences.size(); i += 2) {
+    EXPECT_EQ(silences[i], 4s) << "never as long as a stall";
+    EXPECT_EQ(silences[i + 1], 0s);
+  }
+  EXPECT_EQ(pulse_.awaiting_since(), std::nullopt);
+}
+
+TEST_F(LiveCameraTest, ItsSourceIsOpenedWithDeadlinesAndItsTransport) {
+  media::ReadOptions seen;
+  std::string opened;
+  Camera gate = live(
+      [&](const std::string& url, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+        seen = options;
+        opened = url;
+        throw media::Error("no");
+      });
+  settings_->stream.transport = config::Transport::udp;
+  run(gate);
+  EXPECT_EQ(opened, kUrl);
+  EXPECT_EQ(seen.transport, media::Transport::udp);
+  EXPECT_GT(seen.open_timeout, 0s);
+  EXPECT_EQ(seen.read_timeout, 15s);
+  EXPECT_GT(seen.frame_timeout, 60s) << "smart codecs send a key frame a minute";
+}
+
+TEST_F(LiveCameraTest, NothingThatItSaysHoldsACredential) {
+  Camera gate =
+      live([](const std::string&, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
+        throw media::Error("rtsp://viewer:***@10.0.0.1/live: no");
+      });
+  run(gate);
+  EXPECT_THAT(recorder_.states, ElementsAre("connecting: rtsp://viewer:***@10.0.0.1/live?token=***",
+                                            "down: rtsp://viewer:***@10.0.0.1/live: no"));
+}
+
+TEST_F(LiveCameraTest, AfterARefusalItWaitsLongestAtOnce) {
+  Camera gate =
+      live([](const std::string&, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
+        throw media::Error("401 Unauthorized", media::Error::Kind::unauthorized);
+      });
+  const CameraStep step = run(gate);
+  EXPECT_EQ(step.next, Next::wait);
+  EXPECT_GE(step.until - clock_.now(), 16s);
+  EXPECT_LE(step.until - clock_.now(), 32s);
+}
+
+TEST_F(LiveCameraTest, ItStaysDownUntilItDeliversAndTellsNewReasonsOnly) {
+  std::deque<std::string> errors = {"refused", "refused", "no route", "refused"};
+  Camera gate =
+      live([&](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+        if (!errors.empty()) {
+          const std::string error = errors.front();
+          errors.pop_front();
+          throw media::Error(error);
+        }
+        return std::make_unique<LiveReader>(options,
+                                            [this](LiveReader& reader) -> std::optional<media::SampledFrame> {
+                                              if (recorder_.frames < 2)
+                                                return LiveReader::frame(recorder_.frames / 2.0);
+                                              reader.stats_.broken_by = "Connection reset by peer";
+                                              return std::nullopt;
+                                            });
+      });
+  gate.grant(10);
+  play(gate, 30s);
+  EXPECT_THAT(recorder_.states,
+              ElementsAre(StartsWith("connecting"), "down: refused", "down: no route", "down: refused", "up",
+                          "down: the source ended: Connection reset by peer"));
+  EXPECT_GT(recorder_.reconnects, 4);
+}
+
+TEST_F(LiveCameraTest, AfterItWasLostEveryAttemptOpensAnew) {
+  int opened = 0;
+  Camera gate =
+      live([&](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+        ++opened;
+        return std::make_unique<LiveReader>(
+            options, [first = true](LiveReader&) mutable -> std::optional<media::SampledFrame> {
+              if (!std::exchange(first, false))
+                throw media::Error("nothing came for 15.00 s", media::Error::Kind::timeout);
+              return LiveReader::frame(0);
+            });
+      });
+  gate.grant(100);
+  play(gate, 20s);
+  EXPECT_GT(opened, 10) << "each success makes the next wait short";
+  EXPECT_EQ(recorder_.frames, opened);
+  for (std::size_t i = 1; i < patches_.size(); ++i) EXPECT_GT(patches_[i]->seconds, patches_[i - 1]->seconds);
+}
+
+TEST_F(LiveCameraTest, ItsTimeIsSetByTheClockWhenItFallsBehind) {
+  // The source was silent for 40 s, and its timestamps do not tell: a frame a half second, as ever.
+  int calls = 0;
+  Camera gate = live([&](LiveReader&) {
+    clock_.advance(++calls == 4 ? 40s : 500ms);
+    return LiveReader::frame(calls * 0.5);
+  });
+  gate.grant(100);
+  run(gate, 4);
+  ASSERT_EQ(patches_.size(), 4U);
+  EXPECT_EQ(patches_[1]->frames.size(), 1U) << "no patch spans the gap";
+  EXPECT_THAT(times(), ElementsAre(DoubleNear(0.5, 1e-9), DoubleNear(1.5, 1e-9), DoubleNear(41.5, 1e-9),
+                                   DoubleNear(42.5, 1e-9)));
+}
+
+TEST_F(LiveCameraTest, ALittleLatenessIsNoGap) {
+  int calls = 0;
+  Camera gate = live([&](LiveReader&) {
+    clock_.advance(++calls == 4 ? 9s : 500ms);
+    return LiveReader::frame(calls * 0.5);
+  });
+  gate.grant(100);
+  run(gate, 4);
+  EXPECT_THAT(times(), ElementsAre(0.5, 1.5, 2.5, 3.5));
+}
+
+TEST_F(LiveCameraTest, ARecordingThatIsSentAtOnceIsPaced) {
+  int calls = 0;
+  Camera gate = live([&](LiveReader&) { return LiveReader::frame(calls++ * 0.5); }, /*duration=*/60);
+  gate.grant(100);
+  const auto start = clock_.now();
+  play(gate, 5s);
+  EXPECT_EQ(recorder_.frames, 11);
+  EXPECT_EQ(clock_.now() - start, 5s);
 }
 
 TEST(Backoff, IsBoundedAndJittered) {

@@ -43,6 +43,32 @@ TEST(Fleet, ACameraThatWaitsForItsSourceForTooLongIsStalled) {
   EXPECT_THAT(shown(fleet.watch(clock.now())), ElementsAre("a up"));
 }
 
+TEST(Fleet, APacketEndsTheSilence) {
+  ManualClock clock;
+  auto settings = camera("a");
+  settings->stream.stall_after = 5s;
+  Fleet fleet({settings}, 1);
+  fleet.report("a", CameraState::up, "");
+  for (int i = 0; i < 10; ++i) {
+    fleet.pulse("a")->await(clock.now());
+    clock.advance(4s);
+    EXPECT_THAT(fleet.watch(clock.now()), IsEmpty());
+  }
+  clock.advance(1s);
+  EXPECT_THAT(shown(fleet.watch(clock.now())), ElementsAre("a stalled"));
+  fleet.pulse("a")->await(clock.now());
+  EXPECT_THAT(shown(fleet.watch(clock.now())), ElementsAre("a up"));
+}
+
+TEST(Fleet, AnotherReasonToBeDownIsAChange) {
+  Fleet fleet({camera("a")}, 1);
+  EXPECT_TRUE(fleet.report("a", CameraState::down, "refused").has_value());
+  EXPECT_FALSE(fleet.report("a", CameraState::down, "refused").has_value());
+  const auto change = fleet.report("a", CameraState::down, "401 Unauthorized");
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->reason, "401 Unauthorized");
+}
+
 TEST(Fleet, ACameraThatIsLostWhileStalledIsDown) {
   ManualClock clock;
   Fleet fleet({camera("a")}, 1);

@@ -28,6 +28,20 @@ std::vector<std::string> server_command(int port, const std::vector<std::string>
   return command;
 }
 
+std::vector<std::string> vlc_command(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command;
+  // VLC refuses to run as root.
+  if (geteuid() == 0)
+    command = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nonexistent"};
+  command.insert(command.end(), {"vlc", "-I", "dummy", "-q"});
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+std::string with_port(std::string text, int port) {
+  return text.replace(text.find("PORT"), 4, std::to_string(port));
+}
+
 }  // namespace
 
 Process::Process(const std::vector<std::string>& command) {
@@ -114,6 +128,20 @@ void GStreamer::tell(const std::string& command) {
   process_.send(command);
   if (process_.line() != "done") throw std::runtime_error("GStreamer's RTSP server did not obey: " + command);
 }
+
+std::string Vlc::missing() {
+  Process probe({"sh", "-c", "command -v vlc"});
+  return probe.line() ? "" : "VLC is not installed (vlc-bin, vlc-plugin-base)";
+}
+
+Vlc::Vlc(const std::string& file, std::string output)
+    : port_(free_port()),
+      process_(vlc_command({"--loop", file, "--sout", with_port(std::move(output), port_), "--sout-keep"})) {}
+
+WebServer::WebServer(const std::string& folder)
+    : port_(free_port()),
+      process_({kPython, "-m", "http.server", "--bind", "127.0.0.1", "--directory", folder,
+                std::to_string(port_)}) {}
 
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);

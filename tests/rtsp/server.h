@@ -50,6 +50,34 @@ class GStreamer {
   int port_ = 0;
 };
 
+/// VLC as a server, which plays a file for ever.
+class Vlc {
+ public:
+  static std::string missing();
+
+  /// `output`: VLC's words for where the stream goes, with PORT in the place of a free port.
+  explicit Vlc(const std::string& file, std::string output);
+
+  int port() const { return port_; }
+
+ private:
+  int port_;
+  Process process_;
+};
+
+/// Python's web server over a folder.
+class WebServer {
+ public:
+  explicit WebServer(const std::string& folder);
+  std::string url(const std::string& file) const {
+    return "http://127.0.0.1:" + std::to_string(port_) + '/' + file;
+  }
+
+ private:
+  int port_;
+  Process process_;
+};
+
 /// A port of this machine that nobody listens on at the moment.
 int free_port();
 
