@@ -93,13 +93,13 @@ TEST_F(Rtsp, AServerThatGoesSilentIsStalledThenTriedAgain) {
   const Watched camera(live_camera(server.url("live")));
   ASSERT_TRUE(camera.await_frames(4));
   server.tell("mute live");
-  ASSERT_TRUE(camera.await_state("stalled: silent for 1s")) << PrintToString(camera.story().states);
+  ASSERT_TRUE(camera.await_state("stalled: silent for 2s")) << PrintToString(camera.story().states);
   server.tell("unmute live");
   ASSERT_TRUE(camera.await([](const Watched::Story& story) { return story.count("up") == 2; }));
   EXPECT_EQ(camera.story().reconnects, 0U) << "the connection has been open all the time";
   server.tell("mute live");
   ASSERT_TRUE(camera.await_state("down: ")) << PrintToString(camera.story().states);
-  EXPECT_THAT(camera.story().states.back(), HasSubstr("nothing came for 3.00 s"));
+  EXPECT_THAT(camera.story().states.back(), HasSubstr("nothing came for 6.00 s"));
   server.tell("unmute live");
   ASSERT_TRUE(camera.await([](const Watched::Story& story) { return story.count("up") == 3; }))
       << PrintToString(camera.story().states);
@@ -134,7 +134,7 @@ TEST_F(Rtsp, ASmartCodecIsAliveByItsPackets) {
   settings->stream.fps = 0.05;
   const Watched camera(settings);
   ASSERT_TRUE(camera.await_state("up")) << PrintToString(camera.story().states);
-  // 4 s at 10 packets a second, with a second's silence being a stall.
+  // 5 s at 10 packets a second, with a silence of two seconds being a stall.
   ASSERT_TRUE(camera.await([](const Watched::Story& story) { return story.packets >= 50; }));
   EXPECT_THAT(camera.story().states, ElementsAre(StartsWith("connecting"), "up"));
   // Who comes between two key frames waits for one, and neither gives up nor calls the camera stalled.

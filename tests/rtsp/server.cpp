@@ -33,7 +33,7 @@ std::vector<std::string> vlc_command(const std::vector<std::string>& arguments) 
   // VLC refuses to run as root.
   if (geteuid() == 0)
     command = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nonexistent"};
-  command.insert(command.end(), {"vlc", "-I", "dummy", "-q"});
+  command.insert(command.end(), {"vlc", "-I", "dummy", "-q", "--no-audio"});
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }

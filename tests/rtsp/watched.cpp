@@ -17,7 +17,7 @@ std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, cons
   settings->stream.fps = 5;
   settings->stream.window = {4s, 2s};
   settings->stream.reconnect = {100ms, 400ms};
-  settings->stream.stall_after = 1s;
+  settings->stream.stall_after = 2s;
   settings->inputs = {{{url, url}, {config::Role::detect}}};
   return settings;
 }

@@ -21,7 +21,7 @@ namespace vigil::testing {
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
-/// A live camera of 5 frames a second that is stalled after a second, and tried again in a moment.
+/// A live camera of 5 frames a second that is stalled after two seconds, and tried again in a moment.
 std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, const std::string& name = "gate");
 
 class Watched final : actors::CameraListener {

@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+"""vigil run against an RTSP server with a password: states on /metrics and on the status topics, no credentials anywhere.
+
+  run_test.py VIGIL MODEL      Exit status 77: something that it needs is not installed.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PASSWORD = "hunter2-%&"
+PATIENCE = 60
+
+CONFIGURATION = """
+model: {model}
+defaults:
+  window: {{length: 4s, stride: 2s}}
+  reconnect: {{min: 200ms, max: 1s}}
+  stall_after: 1s
+cameras:
+  gate:
+    url: "rtsp://viewer:{{GATE_PASSWORD}}@127.0.0.1:{rtsp}/live"
+    rules: [{{name: ball, prompt: "Is there a ball?"}}]
+  locked:
+    url: "rtsp://127.0.0.1:{rtsp}/live?user=viewer&password={{WRONG_PASSWORD}}"
+    rules: [{{name: ball, prompt: "Is there a ball?"}}]
+  yard:
+    url: "rtsp://viewer:{{GATE_PASSWORD}}@127.0.0.1:{rtsp}/only-udp"
+    transport: udp
+    rules: [{{name: ball, prompt: "Is there a ball?"}}]
+alerts: {{bind: "tcp://127.0.0.1:{alerts}", outbox: outbox}}
+metrics: {{listen: "127.0.0.1:{metrics}"}}
+log: {{level: debug}}
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def serve(port):
+    server = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "server.py"), "--port", str(port), "--user", "viewer",
+                               "--password", PASSWORD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if not server.stdout.readline().startswith("port"):
+        sys.exit("GStreamer's RTSP server does not start")
+    return server
+
+
+def page(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            return answer.read().decode()
+    except OSError:
+        return ""
+
+
+def await_metrics(port, what, holds):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        text = page(port)
+        if holds(text):
+            return
+        time.sleep(0.05)
+    cameras = "\n".join(line for line in page(port).splitlines() if line.startswith("vigil_camera_"))
+    sys.exit(f"not within {PATIENCE} s: {what}\n{cameras}")
+
+
+def is_up(text, camera, up):
+    return f'vigil_camera_up{{camera="{camera}"}} {up}\n' in text
+
+
+def main():
+    vigil, model = sys.argv[1:]
+    try:
+        import gi  # pylint: disable=import-outside-toplevel
+        gi.require_version("GstRtspServer", "1.0")
+    except (ImportError, ValueError) as missing:
+        print(f"skipped: GStreamer's RTSP server is not installed: {missing}")
+        sys.exit(77)
+    ports = {name: free_port() for name in ("rtsp", "alerts", "metrics")}
+    server = serve(ports["rtsp"])
+    with tempfile.TemporaryDirectory() as folder:
+        configuration = os.path.join(folder, "vigil.yaml")
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(CONFIGURATION.format(model=os.path.abspath(model), **ports))
+        quoted = PASSWORD.replace("%", "%25").replace("&", "%26")
+        environment = {**os.environ, "GATE_PASSWORD": quoted, "WRONG_PASSWORD": "swordfish"}
+        log = open(os.path.join(folder, "log"), "w+", encoding="utf-8")
+        run = subprocess.Popen([vigil, "run", "--config", configuration], env=environment, stdout=log, stderr=log)
+        watch = subprocess.Popen([vigil, "watch", "--endpoint", f"tcp://127.0.0.1:{ports['alerts']}", "--output", "json", "status/"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            metrics = ports["metrics"]
+            await_metrics(metrics, "cameras up, one refused", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
+                          is_up(text, "locked", 0))
+            await_metrics(metrics, "windows answered", lambda text: re.search(r'windows_total{outcome="answered"} [1-9]', text))
+            server.kill()
+            server.wait()
+            await_metrics(metrics, "cameras down", lambda text: is_up(text, "gate", 0) and is_up(text, "yard", 0))
+            server = serve(ports["rtsp"])
+            await_metrics(metrics, "cameras up again", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1))
+            seen = page(metrics)
+            run.send_signal(signal.SIGTERM)
+            status = run.wait(timeout=PATIENCE)
+        finally:
+            run.kill()
+            watch.send_signal(signal.SIGINT)
+            server.kill()
+        events = watch.communicate(timeout=PATIENCE)[0]
+        log.seek(0)
+        lines = log.read()
+    problems = []
+    if status != 0:
+        problems.append(f"exit status {status}")
+    if "401 Unauthorized" not in lines:
+        problems.append("the log does not name the refusal")
+    if '"state":"up"' not in events.replace(" ", ""):
+        problems.append("no camera is told to be up")
+    for name, text in (("metrics", seen), ("log", lines), ("events", events)):
+        for secret in (PASSWORD, quoted, "swordfish"):
+            if secret in text:
+                problems.append(f"the {name} show a password")
+    if problems:
+        sys.exit("\n".join(problems) + f"\n--- log\n{lines}\n--- events\n{events}")
+
+
+if __name__ == "__main__":
+    main()
