@@ -14,13 +14,20 @@ from architecture import TOKEN, demo_config  # noqa: E402
 
 
 def load_weights(path):
+    """The twin's weights, by the twin's names, from what train.py wrote or from a published folder."""
     from safetensors.torch import load_file
 
     path = Path(path)
     state = {}
     for part in sorted(path.glob("*.safetensors")) if path.is_dir() else [path]:
         state.update(load_file(part))
-    return state
+
+    def own(name):
+        if name.startswith("visual."):
+            return "model." + name
+        return name if name.startswith(("model.visual.", "model.language_model.")) else "model.language_model." + name.removeprefix("model.")
+
+    return {own(name): value for name, value in state.items() if name != "lm_head.weight"}
 
 
 def to_transformers(state, config):
