@@ -19,7 +19,8 @@ def travel(times, start, duration, speed, changes):
     return np.interp(times, fine, s), np.interp(times, fine, v), fine, s
 
 
-def add_car(scene, event):
+def add_car(scene, event, leaves=False):
+    """One car. Returns its record. `leaves`: a car that stops drives on."""
     rng, camera, t, total, start = scene.rng, scene.camera, scene.times, scene.duration, scene.start
     colour = pick(rng, PAINTS)
     length = uniform(rng, 3.7, 4.9)
@@ -50,7 +51,7 @@ def add_car(scene, event):
             changes = [(when - brake, when, 0.0)]
             stops = when
             does = "comes and stops"
-            if total - (when - start) > 5 and rng.random() < .25:
+            if leaves or total - (when - start) > 5 and rng.random() < .25:
                 changes.append((when + uniform(rng, 2.5, 3.5), when + 5.5, speed))
                 does = "stops and drives on"
         elif event == "slow":

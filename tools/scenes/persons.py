@@ -35,8 +35,8 @@ def walk(scene, anchor, arrive, leave, speed, come_from, go_to):
 PERSON_EVENTS = ("pass", "stand", "arrive", "fall", "near", "bag", "bag near")
 
 
-def add_person(scene, event, anchor=None):
-    """One person and, with the bag events, the bag. Returns the record of the person."""
+def add_person(scene, event, anchor=None, leaves=False):
+    """One person and, with the bag events, the bag. Returns the record of the person. `leaves`: who fell gets up and goes."""
     rng, camera, t, total = scene.rng, scene.camera, scene.times, scene.duration
     colour, look = person_look(scene)
     height = uniform(rng, 1.5, 1.95)
@@ -77,6 +77,9 @@ def add_person(scene, event, anchor=None):
         does = "falls down"
         if rng.random() < .15 and total - (when - start) > 6:
             changes += [(when + lasts + uniform(rng, 2.5, 4), 1.2, "crouch"), (when + lasts + 5.5, .8, "stand")]
+            does = "falls down and gets up"
+        if leaves:
+            arrive, leave, changes = when + .25, when + 7.5, [(when, lasts, "lie"), (when + 4, 1.2, "crouch"), (when + 6, .8, "stand")]
             does = "falls down and gets up"
     elif event == "near":
         kind = pick(rng, ("bend", "sit", "crouch", "get up", "lie"), (.2, .18, .18, .32, .12))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a trained twin as a folder in the published Qwen2.5-VL format.
 
-    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, or "random:SEED"
+    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT [demo|draft]      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, or "random:SEED"
 """
 
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from architecture import TOKEN, demo_config  # noqa: E402
+from architecture import CONFIGS, TOKEN  # noqa: E402
 
 
 def load_weights(path):
@@ -44,10 +44,10 @@ def to_transformers(state, config):
     return model.eval()
 
 
-def main(weights, tokenizer, out):
+def main(weights, tokenizer, out, size="demo"):
     import torch
 
-    config = demo_config()
+    config = CONFIGS[size]()
     if weights.startswith("random:"):
         from twin import Model
         state = Model(config).initialise(int(weights.split(":")[1])).state_dict()
@@ -70,4 +70,4 @@ def main(weights, tokenizer, out):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])
