@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Scores a model's answers and prints the table, with 95 % confidence intervals (Wilson).
+"""Scores a model's answers and prints the tables, with 95 % confidence intervals (Wilson).
 
-    tools/evaluate.py --model models/demo --clips tests/videos            the second halves of the real clips
-    tools/evaluate.py --model models/demo --scenes DIR                         a set that tools/scenes/write.py made
-    tools/evaluate.py --model models/demo --scenes DIR --control shuffle|blank
+    tools/evaluate.py --clips tests/videos                   the second halves of the real clips
+    tools/evaluate.py --scenes DIR                           a set that tools/scenes/write.py made
+    tools/evaluate.py --scenes DIR --control shuffle         the frames in another order; `blank`: grey frames; `words`: a question about what is not there
+    tools/evaluate.py --scenes DIR --say                     explanations and free questions against the facts
+    tools/evaluate.py --scenes DIR --draft models/demo-draft     how often the drafter's words are the target's (training code, on the CPU)
 
-Engines: `vigil` asks the program itself (build/release/bin/vigil), `transformers` the published model code, `twin` the training code (equal to transformers, many questions in
-one pass: quickest). `--frames 224x224` squeezes frames as the cameras of config/demo.yaml do; `--frames model` keeps the shape, as the preprocessor does (what `vigil ask` does).
-The table is printed as Markdown; `--json FILE` keeps every window's answer.
+Engines: `vigil` asks the program itself, `transformers` the published model code, `twin` the training code. `--frames 224x224` squeezes frames as the cameras of config/demo.yaml
+do (not for vigil); `--frames model` keeps the shape, as the preprocessor and `vigil ask` do. `--json FILE` keeps every answer (FILE.part while it runs);
+answers that FILE holds already are not asked again. `--rules` and `--limit` take a part of a set.
 """
 
 import argparse
 import json
-import math
-import subprocess
 import sys
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,280 +24,132 @@ import numpy as np
 TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
 
+from evaluation import agreement, answers, engines, tables, windows  # noqa: E402
+
 QUESTIONS = {
-    "person": ("Is there a person in the room?", "Is a person present?", "a person present"),
-    "car": ("Is there a car on the road?", "Is a car present?", "a car present"),
-    "zone": ("Is a person inside the marked zone?",),
-    "fall": ("Does a person fall?",),
-    "stop": ("Does a car stop on the road?",),
-    "bag": ("Is a bag left behind?",),
+    "person": "Is a person present?", "car": "Is a car present?", "zone": "Is a person inside the marked zone?", "fall": "Does a person fall?", "stop": "Does a car stop on the road?", "bag": "Is a bag left behind?",
 }
+# The same rules in the words of config/demo.yaml and others, for the real clips.
+WORDINGS = {"person": ("Is there a person in the room?", "Is a person present?", "a person present"), "car": ("Is there a car on the road?", "Is a car present?", "a car present")}
 
 
-# --- windows ------------------------------------------------------------------------------------------------------------------------------
-
-class Clip:
-    """A video's frames with their times, RGB."""
-
-    def __init__(self, path):
-        import av
-
-        self.path, self.times, self.frames = Path(path), [], []
-        with av.open(str(path)) as container:
-            for frame in container.decode(video=0):
-                self.times.append(float(frame.pts * frame.time_base))
-                self.frames.append(frame.to_ndarray(format="rgb24"))
-
-    def sample(self, start, count, fps):
-        """The frame shown at each of `count` moments from `start` on."""
-        moments = start + np.arange(count) / fps
-        index = np.clip(np.searchsorted(self.times, moments + 1e-6, side="right") - 1, 0, len(self.frames) - 1)
-        return [self.frames[i] for i in index]
+def shuffled(frames):
+    return [frames[k] for k in np.random.default_rng(len(frames)).permutation(len(frames))]
 
 
-def real_windows(folder, lengths, fps):
-    """Windows of the second halves, one a second, with the labels of what they show.
-
-    True: seen for a second or more and on two sampled frames or more; False: not seen at all; None (left out, and counted): seen for less, or a hand alone.
-    """
-    for path in sorted((TOOLS / "labels").glob("*.json")):
-        label = json.loads(path.read_text())
-        clip = Clip(Path(folder) / label["clip"])
-        for length in lengths:
-            start = math.ceil(label["half"])
-            while start + length <= clip.times[-1] + 1e-6:
-                moments = start + np.arange(round(length * fps)) / fps
-                truth = {}
-                for kind in ("person", "car"):
-                    hazy = label["partial_person"] if kind == "person" else []
-                    seconds = sum(max(0.0, min(e["to"], start + length) - max(e["from"], start)) for e in label[kind])
-                    sampled = sum(any(e["from"] <= t < e["to"] for e in label[kind]) for t in moments)
-                    touched = any(e["from"] < start + length and e["to"] > start for e in label[kind] + hazy)
-                    truth[kind] = True if seconds >= 1 and sampled >= 2 else (None if touched else False)
-                yield dict(clip=clip, name=label["clip"], start=float(start), count=len(moments), fps=fps, truth=truth, tags=[label["clip"], f"{length:g} s"])
-                start += 1
+def blank(frames):
+    return [np.full_like(frames[0], 128)] * len(frames)
 
 
-def scene_windows(folder, limit):
-    """Windows of generated videos; their JSON (see tools/scenes/write.py) says where each window starts and what is true."""
-    for path in sorted(Path(folder).glob("*.json"))[:limit]:
-        record = json.loads(path.read_text())
-        clip = Clip(path.with_suffix(".mp4"))
-        truth = {rule: answer for rule, answer in record["rules"].items() if rule in record["ask"]}
-        tags = [record["light"], record["weather"], record["codec"], *record["tags"]]
-        yield dict(clip=clip, name=path.stem, start=0.0, count=record["frames"], fps=record["fps"], truth=truth, tags=tags)
+CONTROLS = {"shuffle": shuffled, "blank": blank}
 
 
-def prepare(frames, how, size):
-    """(T, 3, H, W) uint8 frames at the model's size: bicubic, as the published preprocessor."""
-    import torch
-    from PIL import Image
+def score(args, engine, found):
+    """The table of the rules, by condition; returns every answer."""
+    control, known = CONTROLS.get(args.control), {}
+    if args.json and Path(args.json).exists():
+        for record in map(json.loads, Path(args.json).read_text().splitlines()):
+            known[(record["window"], record["start"], record["seconds"], record["question"])] = record["probability_yes"]
 
-    if how == "model":
-        from sizes import smart_resize
-        height, width = smart_resize(*frames[0].shape[:2], factor=size["patch_size"] * size["merge_size"], min_pixels=size["min_pixels"], max_pixels=size["max_pixels"])
-    else:
-        width, height = (int(v) for v in how.split("x"))
-    scaled = [np.asarray(Image.fromarray(frame).resize((width, height), Image.BICUBIC)) for frame in frames]
-    return torch.from_numpy(np.stack(scaled)).permute(0, 3, 1, 2)
+    def answer(window):
+        asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None and rule in args.rules for question in (WORDINGS[rule] if args.clips else (QUESTIONS[rule],))]
+        key = (window["name"], window["start"], window["count"] / window["fps"])
+        if any((*key, question) not in known for _, question in asked):
+            return window, asked, engine.ask(window, [question for _, question in asked], control)
+        return window, asked, [known[(*key, question)] for _, question in asked]
 
-
-# --- engines ------------------------------------------------------------------------------------------------------------------------------
-
-class Twin:
-    """Many questions about one video in one pass of the training code, in float32 on the CPU."""
-
-    def __init__(self, folder, how):
-        import torch
-        from transformers import Qwen2_5_VLForConditionalGeneration
-
-        import batches
-        from twin import Model
-
-        self.torch, self.batches, self.how = torch, batches, how
-        reference = Qwen2_5_VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
-        self.model = Model(reference.config).eval()
-        self.model.load_state_dict({k: v for k, v in reference.state_dict().items() if k != "lm_head.weight"})
-        batches.use_tokenizer(folder)
-        self.size = json.loads((Path(folder) / "preprocessor_config.json").read_text())
-        t = batches.tokenizer(str(Path(folder) / "tokenizer.json"))
-        self.yes, self.no = t.token_to_id("Yes"), t.token_to_id("No")
-        self.clip, self.seen = None, {}
-
-    def see(self, frames):
-        """Visual tokens (1, N, width). Pairs of frames do not see each other, so windows that overlap share theirs."""
-        torch = self.torch
-        frames = frames + frames[-1:] * (len(frames) % 2)
-        pairs = [(id(a), id(b)) for a, b in zip(frames[::2], frames[1::2])]
-        mean, deviation = (torch.tensor(self.size[k]).view(1, 1, 3, 1, 1) for k in ("image_mean", "image_std"))
-        for index, key in enumerate(pairs):
-            if key not in self.seen:
-                pixels = prepare(frames[2 * index:2 * index + 2], self.how, self.size).float().unsqueeze(0) / 255
-                # The frames are kept with the tokens: their identities are the key.
-                self.seen[key] = (self.model.model.visual((pixels - mean) / deviation), pixels.shape[3:], frames[2 * index:2 * index + 2])
-        return torch.cat([self.seen[key][0] for key in pairs], 1), self.seen[pairs[0]][1]
-
-    def ask(self, window, frames, questions):
-        torch, batches = self.torch, self.batches
-        if self.clip is not window["clip"]:
-            self.clip, self.seen = window["clip"], {}
-        prompts = [batches.encode_pair(question, "")[0] for question in questions]
-        lengths = [len(p) + 1 for p in prompts]
-        with torch.no_grad():
-            video, (height, width) = self.see(frames)
-            layout = batches.Layout(len(frames) + len(frames) % 2, height, width, lengths)
-            tokens = torch.tensor([[token for p in prompts for token in (*p, 0)]])
-            positions = layout.positions(torch.tensor([float(window["fps"])]), torch.tensor([[len(p) for p in prompts]]))
-            hidden = self.model(video, batches.prompt_ids("cpu"), tokens, positions, layout.mask("cpu"))
-            logits = self.model.logits(hidden[0, np.cumsum(lengths) - 2])[:, [self.yes, self.no]]
-        return torch.softmax(logits.double(), -1)[:, 0].tolist()
+    kept, table, left_out = [], defaultdict(list), defaultdict(int)
+    kept_in = open(args.json + ".part", "w") if args.json else None
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for window, asked, probabilities in pool.map(answer, found):
+            for rule, truth in window["truth"].items():
+                left_out[rule] += truth is None
+            for (rule, question), p in zip(asked, probabilities):
+                truth = window["truth"][rule]
+                for tag in ["", *window["tags"], *([f'"{question}"'] if args.clips else [])]:
+                    table[(rule, tag)].append((truth, p))
+                    if tag:
+                        table[("all rules", tag)].append((truth, p))
+                if rule in window.get("near", ()) or truth:
+                    table[(rule, "yes against near misses alone")].append((truth, p))
+                kept.append(dict(window=window["name"], start=window["start"], seconds=window["count"] / window["fps"], rule=rule, question=question, truth=truth, near=rule in window.get("near", ()), probability_yes=round(p, 5)))
+                if kept_in:
+                    kept_in.write(json.dumps(kept[-1]) + "\n")
+                    kept_in.flush()
+    if any(left_out.values()):
+        print("Left out as undecided:", {rule: n for rule, n in left_out.items() if n}, "\n")
+    print(tables.HEAD)
+    scores = []
+    for (rule, tag), results in sorted(table.items()):
+        line, f1 = tables.row(f"{rule}: {tag}" if tag else f"**{rule}**", results)
+        if not tag:
+            scores.append(f1)
+        print(line)
+    print(f"\nMean F1 of the rules: {np.mean(scores):.3f}\n")
+    print(tables.calibration(kept))
+    return kept
 
 
-class Transformers:
-    """The published model code, a question a pass."""
-
-    def __init__(self, folder, how):
-        import torch
-        from transformers import AutoTokenizer, Qwen2_5_VLForConditionalGeneration
-
-        self.torch, self.how = torch, how
-        self.model = Qwen2_5_VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.size = json.loads((Path(folder) / "preprocessor_config.json").read_text())
-        self.yes, self.no = (self.tokenizer.convert_tokens_to_ids(word) for word in ("Yes", "No"))
-
-    def inputs(self, window, frames, question):
-        torch = self.torch
-        pixels = prepare(frames, self.how, self.size).float() / 255
-        if len(pixels) % 2:
-            pixels = torch.cat([pixels, pixels[-1:]])
-        mean, deviation = (torch.tensor(self.size[k]).view(1, 3, 1, 1) for k in ("image_mean", "image_std"))
-        x = (pixels - mean) / deviation
-        t, _, h, w = x.shape
-        patches = x.view(t // 2, 2, 3, h // 28, 2, 14, w // 28, 2, 14).permute(0, 3, 6, 4, 7, 2, 1, 5, 8).reshape(t // 2 * (h // 14) * (w // 14), -1)
-        text = self.tokenizer.apply_chat_template([{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": question}]}], tokenize=False, add_generation_prompt=True)
-        video = self.model.config.video_token_id
-        text = text.replace("<|video_pad|>", "<|video_pad|>" * (len(patches) // 4))
-        ids = torch.tensor([self.tokenizer(text).input_ids])
-        return dict(input_ids=ids, attention_mask=torch.ones_like(ids), mm_token_type_ids=(ids == video).int() * 2, pixel_values_videos=patches,
-                    video_grid_thw=torch.tensor([[t // 2, h // 14, w // 14]]), second_per_grid_ts=torch.tensor([2.0 / window["fps"]]))
-
-    def ask(self, window, frames, questions):
-        out = []
-        for question in questions:
-            self.model.model.rope_deltas = None
-            with self.torch.no_grad():
-                logits = self.model(**self.inputs(window, frames, question)).logits[0, -1, [self.yes, self.no]]
-            out.append(float(self.torch.softmax(logits.double(), -1)[0]))
-        return out
-
-    def say(self, window, frames, question, tokens=48):
-        self.model.model.rope_deltas = None
-        inputs = self.inputs(window, frames, question)
-        out = self.model.generate(**inputs, max_new_tokens=tokens, do_sample=False)
-        return self.tokenizer.decode(out[0, inputs["input_ids"].shape[1]:], skip_special_tokens=True)
+def exchange(args, engine, found):
+    """Windows in which one of person and car is there and the other is not: the answer must follow the word."""
+    kept, right, changed, count = [], 0, 0, 0
+    with ThreadPoolExecutor(args.jobs) as pool:
+        chosen = [w for w in found if w["facts"]["rules"]["person"] is not None and w["facts"]["rules"]["car"] is not None and w["facts"]["rules"]["person"] != w["facts"]["rules"]["car"]][:args.limit]
+        for window, (person, car) in zip(chosen, pool.map(lambda w: engine.ask(w, [QUESTIONS["person"], QUESTIONS["car"]]), chosen)):
+            truth = window["facts"]["rules"]["person"]
+            count, changed, right = count + 1, changed + ((person > .5) != (car > .5)), right + ((person > .5) == truth and (car > .5) == (not truth))
+            kept.append(dict(window=window["name"], person=person, car=car, truth=truth))
+    for name, hits in (("the answer changes with the word", changed), ("and both answers are right", right)):
+        low, high = tables.wilson(hits, count)
+        print(f"{name}: {hits} of {count}, {hits / max(1, count):.3f} ({low:.3f} to {high:.3f})")
+    return kept
 
 
-class Vigil:
-    """The program itself; it reads the file and takes its own frames."""
-
-    def __init__(self, folder, how, program):
-        self.folder, self.program = folder, program
-        if how != "model":
-            raise SystemExit("evaluate: the engine vigil scales frames itself; use --frames model")
-
-    def ask(self, window, frames, questions):
-        out = []
-        for question in questions:
-            until = window["start"] + window["count"] / window["fps"]
-            command = [self.program, "ask", str(window["clip"].path), question, "--model", str(self.folder), "--fps", str(window["fps"]), "--from", str(window["start"]), "--to", str(until), "--max-tokens", "1", "--output", "json"]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-            if done.returncode:
-                raise SystemExit(f"evaluate: {' '.join(command)} failed")
-            out.append(json.loads(done.stdout)["probability_yes"])
-        return out
-
-
-# --- the table ----------------------------------------------------------------------------------------------------------------------------
-
-def wilson(hits, count):
-    if count == 0:
-        return 0.0, 1.0
-    z, p = 1.959964, hits / count
-    centre, spread = p + z * z / (2 * count), z * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count))
-    return max(0.0, (centre - spread) / (1 + z * z / count)), min(1.0, (centre + spread) / (1 + z * z / count))
-
-
-def row(name, results):
-    """One line of the table from pairs (truth, probability of yes)."""
-    tp = sum(t and p > .5 for t, p in results)
-    fp = sum(not t and p > .5 for t, p in results)
-    fn = sum(t and p <= .5 for t, p in results)
-    tn = len(results) - tp - fp - fn
-    precision, recall = tp / max(1, tp + fp), tp / max(1, tp + fn)
-    f1 = 2 * tp / max(1, 2 * tp + fp + fn)
-    # F1 = 2 tp / (2 tp + fp + fn): the share of hits among (hits counted twice and errors); its interval follows from the share's.
-    low, high = wilson(2 * tp, 2 * tp + fp + fn)
-    right = wilson(tp + tn, len(results))
-    return f"| {name} | {tp + fn} / {fp + tn} | {f1:.3f} | {low:.3f} to {high:.3f} | {precision:.3f} | {recall:.3f} | {(tp + tn) / max(1, len(results)):.3f} ({right[0]:.3f} to {right[1]:.3f}) |", f1
-
-
-HEAD = "| | yes / no | F1 | 95 % | precision | recall | accuracy (95 %) |\n|---|---|---|---|---|---|---|"
+def say(args, engine, found):
+    """Explanations and free questions, part by part."""
+    jobs = [(window, *pair) for window in found for pair in answers.expected(window)]
+    kept, table = [], defaultdict(list)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for (window, kind, question, wanted), said in zip(jobs, pool.map(lambda job: engine.say(job[0], job[2]), jobs)):
+            for part, agrees in answers.compare(said, wanted).items():
+                if agrees is not None:
+                    for name in {kind, kind.split(":")[0]}:
+                        table[(name, part)].append(agrees)
+            kept.append(dict(window=window["name"], kind=kind, question=question, wanted=wanted, said=said))
+    print("| | part | answers | right (95 %) |\n|---|---|---|---|")
+    for (kind, part), agreed in sorted(table.items()):
+        low, high = tables.wilson(sum(agreed), len(agreed))
+        print(f"| {kind} | {part} | {len(agreed)} | {np.mean(agreed):.3f} ({low:.3f} to {high:.3f}) |")
+    return kept
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="models/demo")
-    parser.add_argument("--engine", choices=("twin", "transformers", "vigil"), default="twin")
+    parser.add_argument("--engine", choices=("twin", "transformers", "vigil"), default="vigil")
     parser.add_argument("--program", default="build/release/bin/vigil")
     parser.add_argument("--clips", help="folder of the real clips")
     parser.add_argument("--scenes", help="folder of generated videos")
-    parser.add_argument("--control", choices=("shuffle", "blank"))
-    parser.add_argument("--frames", default="224x224")
-    parser.add_argument("--fps", type=float, default=2.0)
-    parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10])
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--json")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--control", choices=(*CONTROLS, "words"))
+    parser.add_argument("--say", action="store_true")
+    parser.add_argument("--draft", help="folder of a drafter")
+    parser.add_argument("--rules", nargs="+", choices=QUESTIONS, default=list(QUESTIONS))
+    parser.add_argument("--frames", default="model")
+    parser.add_argument("--fps", type=float, default=2.0, help="of the real clips")
+    parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10], help="of the windows of the real clips")
+    parser.add_argument("--limit", type=int, help="windows at most")
+    parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
+    parser.add_argument("--json", help="file for every answer")
     args = parser.parse_args()
-    if args.engine != "vigil":
-        import torch
-        torch.set_num_threads(args.threads)
-    engine = {"twin": Twin, "transformers": Transformers}[args.engine](args.model, args.frames) if args.engine != "vigil" else Vigil(args.model, args.frames, args.program)
-    windows = real_windows(args.clips, args.seconds, args.fps) if args.clips else scene_windows(args.scenes, args.limit)
-    tables, excluded, kept, rng = defaultdict(list), defaultdict(int), [], np.random.default_rng(0)
-    for window in windows:
-        frames = window["clip"].sample(window["start"], window["count"], window["fps"])
-        if args.control == "shuffle":
-            frames = [frames[i] for i in rng.permutation(len(frames))]
-        elif args.control == "blank":
-            frames = [np.full_like(frames[0], 128)] * len(frames)
-        asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None for question in QUESTIONS[rule]]
-        for rule, truth in window["truth"].items():
-            excluded[rule] += truth is None
-        if not asked:
-            continue
-        answers = engine.ask(window, frames, [question for _, question in asked])
-        for (rule, question), answer in zip(asked, answers):
-            truth = window["truth"][rule]
-            tables[(rule, "all wordings")].append((truth, answer))
-            tables[(rule, f'"{question}"')].append((truth, answer))
-            for tag in window["tags"]:
-                tables[(rule, tag)].append((truth, answer))
-            kept.append(dict(window=window["name"], start=window["start"], seconds=window["count"] / window["fps"], rule=rule, question=question, truth=truth, probability_yes=round(answer, 5)))
-    print(f"Engine {args.engine}, frames {args.frames}, {args.fps:g} a second{', control ' + args.control if args.control else ''}. Excluded as undecided: {dict(excluded)}.\n")
-    print(HEAD)
-    for (rule, tag), results in sorted(tables.items(), key=lambda item: (item[0][0], item[0][1] != "all wordings", item[0][1])):
-        print(row(f"{rule}: {tag}" if tag != "all wordings" else f"**{rule}**", results)[0])
-    bins = defaultdict(list)
-    for record in kept:
-        bins[min(4, int(record["probability_yes"] * 5))].append((record["probability_yes"], record["truth"]))
-    print("\n| probability of yes | windows | mean probability | share of yes |\n|---|---|---|---|")
-    for index in sorted(bins):
-        p, t = zip(*bins[index])
-        print(f"| {index / 5:.1f} to {index / 5 + .2:.1f} | {len(p)} | {np.mean(p):.3f} | {np.mean(t):.3f} |")
+    found = list(windows.real_windows(args.clips, args.seconds, args.fps)) if args.clips else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit))
+    if args.draft:
+        return agreement.report(args.model, args.draft, found[:args.limit])
+    args.jobs = args.jobs if args.engine == "vigil" else 1
+    engine = {"twin": engines.Twin, "transformers": engines.Transformers}[args.engine](args.model, args.frames) if args.engine != "vigil" else engines.Vigil(args.model, args.frames, args.program)
+    kept = say(args, engine, found) if args.say else exchange(args, engine, found) if args.control == "words" else score(args, engine, found)
     if args.json:
         Path(args.json).write_text("\n".join(json.dumps(record) for record in kept) + "\n")
+        Path(args.json + ".part").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

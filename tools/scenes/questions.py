@@ -224,17 +224,36 @@ def all_answers(facts):
     return known
 
 
+NEAR_FALLS = ("bends down", "sits down", "crouches", "gets up", "lies on the ground")
+
+
+def near_miss(rule, facts):
+    """Whether a "No" to the rule is one that looks like a "Yes"."""
+    persons, cars = facts["persons"] or [], facts["cars"] or []
+    if facts["rules"].get(rule) is not False:
+        return False
+    if rule == "fall":
+        return any(p["does"] in NEAR_FALLS for p in persons)
+    if rule == "stop":
+        return any(c["does"] in ("slows down and drives on", "drives away", "is parked") for c in cars)
+    if rule == "bag":
+        return bool(facts["luggage"])
+    if rule == "zone":
+        return any(p.get("near") for p in persons)
+    return bool(facts["dog"] or facts["luggage"]) if rule == "person" else bool(persons)
+
+
 def _share(rule, answer, facts):
     """How often a rule is asked about, so that "Yes" and "No" are about as frequent and a "No" is mostly a near miss."""
     if rule in ("person", "car") or answer:
         return 1.0
     people = bool(facts["persons"]) or facts["rules"]["person"] is not False
     if rule == "fall":
-        return 0.55 if people else 0.08
+        return 0.7 if near_miss(rule, facts) else (0.13 if people else 0.04)
     if rule == "stop":
-        return 0.6 if facts["rules"]["car"] is not False else 0.05
+        return 0.9 if near_miss(rule, facts) else (0.3 if facts["rules"]["car"] is not False else 0.05)
     if rule == "bag":
-        return 0.9 if facts["luggage"] is not False else (0.15 if people else 0.05)
+        return 0.8 if facts["luggage"] is not False else (0.1 if people else 0.04)
     if rule == "zone":
         return (0.9 if people else 0.3) if facts["zone"] else 0.06
     return 0.2

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from . import story
+from . import people, story
 from .geometry import rows
-from .story import MAX_MOVING, MAX_STILL, Story, pick, shade_word, spans, uniform
+from .chance import pick, shade_word, uniform
+from .judge import spans
+from .story import MAX_MOVING, MAX_STILL, Story
 
 SPRITES = 3
 
@@ -53,7 +55,7 @@ def mild_optics(rng, times, aspect, strong):
     count, k = len(times), 2.0 if strong else 1.0
     gain = uniform(rng, 1 - .2 * k, 1 + .15 * k) * (1 + rng.normal(0, .03 * k, 3)) * np.ones((count, 1))
     if rng.random() < .25:
-        gain = gain * (1 + uniform(rng, -.25, .25) * story.people.ease((times - times[0] - uniform(rng, 0, 5)) / uniform(rng, .5, 3)))[:, None]
+        gain = gain * (1 + uniform(rng, -.25, .25) * people.ease((times - times[0] - uniform(rng, 0, 5)) / uniform(rng, .5, 3)))[:, None]
     jitter = np.zeros((count, 2))
     if rng.random() < .12 * k:
         jitter = uniform(rng, .001, .01) * np.stack([np.sin(times * 7 + 1), np.sin(times * 6 + 2)], -1)

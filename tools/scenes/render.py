@@ -33,26 +33,65 @@ def normal_noise(seed, height, width, device):
 
 def paint(image, primitives, u, v):
     """Draws primitives (N, P, 20) in order over image (N, 3, H, W); u (N, 1, W) and v (N, H, 1) are the pixels' places."""
-    red, green, blue = image.unbind(1)
+    image = image.clone()
     for index in range(primitives.shape[1]):
-        p = primitives[:, index, :, None, None].unbind(1)
-        # Capsule: distance to the segment, less the radius there.
-        du, dv = p[4] - p[1], p[5] - p[2]
-        along = (((u - p[1]) * du + (v - p[2]) * dv) / (du * du + dv * dv + 1e-9)).clamp(0, 1)
-        radius = p[3] + (p[6] - p[3]) * along
-        off_u, off_v = u - p[1] - du * along, v - p[2] - dv * along
-        distance = torch.sqrt(off_u * off_u + off_v * off_v + 1e-12)
-        side = (off_u * p[19] - off_v * 0.6) / (radius + 1e-6)
-        shade_capsule = 1 + p[18] * (0.35 * side.clamp(-1, 1) - 0.25 * (distance / (radius + 1e-6)).clamp(0, 1) ** 2)
-        # Quad: the farthest of its half-planes.
-        plane = torch.maximum(torch.maximum(p[1] * u + p[2] * v + p[3], p[4] * u + p[5] * v + p[6]), torch.maximum(p[7] * u + p[8] * v + p[9], p[10] * u + p[11] * v + p[12]))
-        quad = p[0] > 0.5
-        signed = torch.where(quad, plane, distance - radius)
-        shade = torch.where(quad, 1 + p[18] * (v - p[19]), shade_capsule)
-        cover = (0.5 - signed / p[17].clamp_min(1e-4)).clamp(0, 1)
-        cover = cover * cover * (3 - 2 * cover) * p[16].abs()
-        keep = torch.where(p[16] >= 0, 1 - cover, torch.ones_like(cover))
-        red, green, blue = red * keep + p[13] * shade * cover, green * keep + p[14] * shade * cover, blue * keep + p[15] * shade * cover
+        row = primitives[:, index]
+        if not row[:, 16].any():
+            continue
+        part = reach(row, u, v)
+        if part is not None:
+            image[:, :, part[0], part[1]] = paint_one(image[:, :, part[0], part[1]], row, u[:, :, part[1]], v[:, part[0]])
+    return image
+
+
+def reach(row, u, v):
+    """The rows and columns of the picture that primitives (N, 20) of one place in the order can touch in any of the N frames; None: nothing."""
+    shown = row[:, 16] != 0
+    p, u, v = row[shown].unbind(1), u[shown], v[shown]
+    corner_u, corner_v = [], []
+    for k in range(4):
+        # Where two neighbouring sides of a quad meet; where they hardly do, the whole picture is taken in.
+        a, b = 1 + 3 * k, 1 + 3 * ((k + 1) % 4)
+        cross = p[a] * p[b + 1] - p[a + 1] * p[b]
+        sharp = cross.abs() < 0.15
+        corner_u.append(((p[a + 1] * p[b + 2] - p[a + 2] * p[b + 1]) / cross).nan_to_num())
+        corner_v.append(((p[a + 2] * p[b] - p[a] * p[b + 2]) / cross).nan_to_num())
+        for corners in (corner_u, corner_v):
+            corners += [torch.where(sharp, -9.0, corners[-1]), torch.where(sharp, 9.0, corners[-1])]
+    quad = p[0] > 0.5
+    wide = torch.where(quad, 8 * p[17], torch.maximum(p[3], p[6]) + p[17])
+
+    def span(corners, first, second, places):
+        low = torch.where(quad, torch.stack(corners).amin(0), torch.minimum(first, second)) - wide
+        high = torch.where(quad, torch.stack(corners).amax(0), torch.maximum(first, second)) + wide
+        touched = ((places >= low[:, None]) & (places <= high[:, None])).any(0).nonzero()
+        return slice(int(touched[0]), int(touched[-1]) + 1) if len(touched) else None
+
+    down, across = span(corner_v, p[2], p[5], v[..., 0]), span(corner_u, p[1], p[4], u[:, 0])
+    return (down, across) if down and across else None
+
+
+def paint_one(image, row, u, v):
+    """One primitive a frame, row (N, 20), over image (N, 3, h, w)."""
+    red, green, blue = image.unbind(1)
+    p = row[:, :, None, None].unbind(1)
+    # Capsule: distance to the segment, less the radius there.
+    du, dv = p[4] - p[1], p[5] - p[2]
+    along = (((u - p[1]) * du + (v - p[2]) * dv) / (du * du + dv * dv + 1e-9)).clamp(0, 1)
+    radius = p[3] + (p[6] - p[3]) * along
+    off_u, off_v = u - p[1] - du * along, v - p[2] - dv * along
+    distance = torch.sqrt(off_u * off_u + off_v * off_v + 1e-12)
+    side = (off_u * p[19] - off_v * 0.6) / (radius + 1e-6)
+    shade_capsule = 1 + p[18] * (0.35 * side.clamp(-1, 1) - 0.25 * (distance / (radius + 1e-6)).clamp(0, 1) ** 2)
+    # Quad: the farthest of its half-planes.
+    plane = torch.maximum(torch.maximum(p[1] * u + p[2] * v + p[3], p[4] * u + p[5] * v + p[6]), torch.maximum(p[7] * u + p[8] * v + p[9], p[10] * u + p[11] * v + p[12]))
+    quad = p[0] > 0.5
+    signed = torch.where(quad, plane, distance - radius)
+    shade = torch.where(quad, 1 + p[18] * (v - p[19]), shade_capsule)
+    cover = (0.5 - signed / p[17].clamp_min(1e-4)).clamp(0, 1)
+    cover = cover * cover * (3 - 2 * cover) * p[16].abs()
+    keep = torch.where(p[16] >= 0, 1 - cover, torch.ones_like(cover))
+    red, green, blue = red * keep + p[13] * shade * cover, green * keep + p[14] * shade * cover, blue * keep + p[15] * shade * cover
     return torch.stack([red, green, blue], 1)
 
 

@@ -1,68 +1,106 @@
 #!/usr/bin/env python3
-"""Writes generated scenes as videos with a JSON of what happens in them.
+"""Writes generated scenes as coded videos with a JSON of what happens in them.
 
-    tools/scenes/write.py OUT --seeds 1000000 1000200 [--codec h264|h265] [--kbps 200] [--size 384x216] [--seconds 10] [--wanted fall]
+    tools/scenes/write.py OUT --balanced 220                    a held-out set: about 220 windows a rule, half of them "Yes", most of the rest near misses
+    tools/scenes/write.py OUT --seeds 1000000 1000010           these scenes
+    tools/scenes/write.py OUT --seeds 0 10 --wanted fall        scenes in which somebody is to fall
 
-Each scene becomes OUT/SEED.mp4 (25 frames a second, B-frames) and OUT/SEED.json: the rules' answers for the window of `frames` frames at `fps` a second from the start,
-which of them may be asked (`ask`), and the events. The same seed gives the same frames. Seeds from 1,000,000 on are held out from training. Needs ffmpeg and torch.
+Each scene becomes OUT/SEED.mp4 (25 frames a second, B-frames) and OUT/SEED.json: the window that the model sees (`frames` at `fps` a second from the start), the rules' answers,
+which of them are asked (`ask`), and the facts. Size, codec, bits, length and rate follow from the seed, so the same seed gives the same video. Seeds from 1,000,000 on are held out
+from training. Needs torch and PyAV; on a GPU it is quicker.
 """
 
 import argparse
 import json
-import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.multiprocessing
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scenes import render, story  # noqa: E402
+from scenes import coding, questions, story  # noqa: E402
+from scenes.chance import pick, uniform  # noqa: E402
 
-RATE = 25
-CODECS = {"h264": ["-c:v", "libx264", "-bf", "3", "-g", "50"], "h265": ["-c:v", "libx265", "-bf", "3", "-g", "50", "-x265-params", "log-level=none"]}
+WINDOWS = {(20, 2.0): .7, (40, 2.0): .08, (16, 2.0): .07, (80, 2.0): .03, (10, 1.0): .06, (40, 4.0): .06}
+SIZES = {(384, 216): .5, (320, 180): .12, (320, 240): .23, (280, 280): .15}
 
 
-def write(seed, out, codec, kbps, size, seconds, fps, wanted):
-    width, height = size
+def form(seed):
+    """How the scene is filmed: frames and rate of the window, size, codec, kilobits a second, preset, group of pictures."""
+    rng = np.random.default_rng([seed, 41])
+    count, fps = pick(rng, list(WINDOWS), list(WINDOWS.values()))
+    size, codec = pick(rng, list(SIZES), list(SIZES.values())), pick(rng, list(coding.CODECS))
+    return dict(frames=count, fps=fps, size=size, codec=codec, kbps=round(np.exp(uniform(rng, np.log(60), np.log(250)))), preset=pick(rng, ("veryfast", "medium")), group=int(rng.integers(25, 101)))
+
+
+def told(seed, how, wanted, shown=None):
+    return story.scene_story(seed, how["frames"], how["fps"], wanted, (how["size"][0] / how["size"][1],), shown=shown)
+
+
+def write(seed, out, wanted, asked):
+    """`asked`: the rules to ask about; None for all that have an answer."""
+    how = form(seed)
+    made = told(seed, how, wanted)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    # The facts are those of the frames that the model will see; the video shows the same scene 25 times a second.
-    count = round(seconds * fps)
-    facts = story.scene_story(seed, count, fps, wanted, (width / height,))
-    shown = story.scene_story(seed, count, fps, wanted, (width / height,), shown=RATE)
-    command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(RATE), "-i", "-", *CODECS[codec], "-b:v", f"{kbps}k", "-pix_fmt", "yuv420p", str(out / f"{seed}.mp4")]
-    coder = subprocess.Popen(command, stdin=subprocess.PIPE)
-    batch = render.collate([shown], [seed], device)
-    # The imitated coder is for training; here a real one follows.
-    batch["scalars"][:, 6] = 0
-    for first in range(0, batch["moving"].shape[1], RATE):
-        part = {key: value[:, first:first + RATE] if key in ("moving", "gain", "grey", "jitter") else value for key, value in batch.items()}
-        part["seed"] = batch["seed"]
-        frames = render.render(part, height, width, first=first)[0]
-        coder.stdin.write((frames.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy().tobytes())
-    coder.stdin.close()
-    if coder.wait():
-        raise SystemExit(f"write: ffmpeg could not code scene {seed}")
-    record = dict(seed=seed, frames=count, fps=fps, codec=codec, kbps=kbps, rules=facts.facts["rules"], ask=[rule for rule, answer in facts.facts["rules"].items() if answer is not None],
-                  light=facts.facts["light"], weather=facts.facts["weather"], tags=["jitter"] if np.abs(facts.optics["jitter"]).max() > 0 else [], events=facts.events)
-    (out / f"{seed}.json").write_text(json.dumps(record, indent=1, default=float) + "\n")
+    chunks = coding.frames_of(told(seed, how, wanted, coding.RATE), seed, how["size"][1], how["size"][0], device)
+    coding.encode(chunks, str(out / f"{seed}.mp4"), how["codec"], how["kbps"], how["size"], how["preset"], how["group"])
+    rules = made.facts["rules"]
+    asked = [rule for rule, answer in rules.items() if answer is not None] if asked is None else asked
+    record = dict(seed=seed, **how, rules=rules, ask=asked, near=[rule for rule in asked if questions.near_miss(rule, made.facts)], light=made.facts["light"], weather=made.facts["weather"],
+                  tags=["jitter"] if np.abs(made.optics["jitter"]).max() > 0 else [], facts=made.facts, events=made.events)
+    (out / f"{seed}.json").write_text(json.dumps(record, default=float) + "\n")
+
+
+def balanced(count, first):
+    """Seeds with the rules to ask about: `count` a rule, half "Yes", and of the "No" three in five near misses (as far as scenes have them)."""
+    quota = {}
+    for rule in questions.RULES:
+        quota.update({(rule, "yes"): count // 2, (rule, "near"): round(.3 * count), (rule, "no"): count - count // 2 - round(.3 * count)})
+    chosen, seed = [], first
+    while any(left > 0 for left in quota.values()) and seed < first + 30 * count:
+        facts = told(seed, form(seed), None).facts
+        fits = []
+        for rule, answer in facts["rules"].items():
+            if answer is not None:
+                key = (rule, "yes" if answer else "near" if questions.near_miss(rule, facts) else "no")
+                if quota[key] > 0:
+                    fits.append((rule, key))
+        # Most scenes can be asked about person and car: they are not worth a video of their own until the rarer rules are full.
+        rare = [key for _, key in fits if key[0] not in ("person", "car")] or [key for _, key in fits if key in (("person", "no"), ("person", "near"), ("car", "yes"), ("car", "no"))]
+        if rare:
+            chosen.append((seed, [rule for rule, _ in fits]))
+            quota.update({key: quota[key] - 1 for _, key in fits})
+        seed += 1
+    missing = {key: left for key, left in quota.items() if left > 0}
+    print(f"{len(chosen)} scenes of seeds {first} to {seed - 1}" + (f"; fewer than wanted: {missing}" if missing else ""), flush=True)
+    return chosen
+
+
+def work(process, args, chosen):
+    torch.set_num_threads(1 if args.processes > 1 else torch.get_num_threads())
+    for seed, asked in chosen[process::args.processes]:
+        write(seed, args.out, args.wanted, asked)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--balanced", type=int, metavar="WINDOWS", help="so many windows a rule")
     parser.add_argument("--seeds", type=int, nargs=2, default=[story.HELD_OUT, story.HELD_OUT + 10], help="first seed and the one after the last")
-    parser.add_argument("--codec", choices=CODECS, default="h264")
-    parser.add_argument("--kbps", type=int, default=200)
-    parser.add_argument("--size", default="384x216")
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--fps", type=float, default=2)
-    parser.add_argument("--wanted", help="an event that every scene has to try: fall, near, bag, bag near, stop, slow, person or zone")
+    parser.add_argument("--wanted", help="an event that every scene has to try: " + ", ".join(story.THEME_OF))
+    parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    for seed in range(*args.seeds):
-        write(seed, args.out, args.codec, args.kbps, tuple(int(v) for v in args.size.split("x")), args.seconds, args.fps, args.wanted)
+    begin = time.time()
+    chosen = balanced(args.balanced, args.seeds[0]) if args.balanced else [(seed, None) for seed in range(*args.seeds)]
+    asked = Counter(rule for _, rules in chosen for rule in rules or ())
+    torch.multiprocessing.spawn(work, (args, chosen), nprocs=args.processes) if args.processes > 1 else work(0, args, chosen)
+    print(f"{len(chosen)} videos, {time.time() - begin:.0f} s", dict(asked))
 
 
 if __name__ == "__main__":

@@ -35,3 +35,12 @@ def demo_config(text=None, vision=None):
         vision_start_token_id=TOKEN["<|vision_start|>"], vision_end_token_id=TOKEN["<|vision_end|>"],
         tie_word_embeddings=True, dtype="bfloat16",
     )
+
+
+def draft_config():
+    """The drafter: the same vocabulary and layout, a third of the parameters."""
+    return demo_config(text=dict(hidden_size=192, intermediate_size=640, num_hidden_layers=4, num_attention_heads=3),
+                       vision=dict(depth=4, hidden_size=128, intermediate_size=384, num_heads=4, fullatt_block_indexes=[1, 3]))
+
+
+CONFIGS = {"demo": demo_config, "draft": draft_config}

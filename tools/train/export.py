@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a trained twin as a folder in the published Qwen2.5-VL format.
 
-    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, or "random:SEED"
+    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT [demo|draft]      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, or "random:SEED"
 """
 
 import shutil
@@ -10,17 +10,24 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from architecture import TOKEN, demo_config  # noqa: E402
+from architecture import CONFIGS, TOKEN  # noqa: E402
 
 
 def load_weights(path):
+    """The twin's weights, by the twin's names, from what train.py wrote or from a published folder."""
     from safetensors.torch import load_file
 
     path = Path(path)
     state = {}
     for part in sorted(path.glob("*.safetensors")) if path.is_dir() else [path]:
         state.update(load_file(part))
-    return state
+
+    def own(name):
+        if name.startswith("visual."):
+            return "model." + name
+        return name if name.startswith(("model.visual.", "model.language_model.")) else "model.language_model." + name.removeprefix("model.")
+
+    return {own(name): value for name, value in state.items() if name != "lm_head.weight"}
 
 
 def to_transformers(state, config):
@@ -37,10 +44,10 @@ def to_transformers(state, config):
     return model.eval()
 
 
-def main(weights, tokenizer, out):
+def main(weights, tokenizer, out, size="demo"):
     import torch
 
-    config = demo_config()
+    config = CONFIGS[size]()
     if weights.startswith("random:"):
         from twin import Model
         state = Model(config).initialise(int(weights.split(":")[1])).state_dict()
@@ -63,4 +70,4 @@ def main(weights, tokenizer, out):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])

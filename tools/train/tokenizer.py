@@ -16,7 +16,7 @@ TOOLS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
 
 from architecture import FIRST_SPECIAL, PIXELS, MEAN, DEVIATION, PATCH, MERGE, TEMPORAL, SPECIAL_TOKENS  # noqa: E402
-from scenes import questions, story  # noqa: E402
+from scenes import chance, questions, story  # noqa: E402
 
 SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 SYSTEM = "You are a helpful assistant."
@@ -40,7 +40,7 @@ def corpus():
         for text in table:
             yield text
             yield " " + text
-    for word in (*story.COLOURS, *questions.NUMBERS, "Yes", "No", "yes", "no", "light", "dark", "infrared", "system", "user", "assistant", SYSTEM):
+    for word in (*chance.COLOURS, *questions.NUMBERS, "Yes", "No", "yes", "no", "light", "dark", "infrared", "system", "user", "assistant", SYSTEM):
         yield from (word, " " + word, "\n" + word) * 20
     yield (TOOLS.parent / "LICENSE").read_text()
 

@@ -1,0 +1,44 @@
+"""F1 with confidence intervals, and calibration, as Markdown."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+
+
+def wilson(hits, count):
+    if count == 0:
+        return 0.0, 1.0
+    z, p = 1.959964, hits / count
+    centre, spread = p + z * z / (2 * count), z * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count))
+    return max(0.0, (centre - spread) / (1 + z * z / count)), min(1.0, (centre + spread) / (1 + z * z / count))
+
+
+def row(name, results):
+    """One line of the table from pairs (truth, probability of yes)."""
+    tp = sum(t and p > .5 for t, p in results)
+    fp = sum(not t and p > .5 for t, p in results)
+    fn = sum(t and p <= .5 for t, p in results)
+    tn = len(results) - tp - fp - fn
+    precision, recall = tp / max(1, tp + fp), tp / max(1, tp + fn)
+    f1 = 2 * tp / max(1, 2 * tp + fp + fn)
+    # F1 = 2 tp / (2 tp + fp + fn): the share of hits among (hits counted twice and errors); its interval follows from the share's.
+    low, high = wilson(2 * tp, 2 * tp + fp + fn)
+    right = wilson(tp + tn, len(results))
+    return f"| {name} | {tp + fn} / {fp + tn} | {f1:.3f} | {low:.3f} to {high:.3f} | {precision:.3f} | {recall:.3f} | {(tp + tn) / max(1, len(results)):.3f} ({right[0]:.3f} to {right[1]:.3f}) |", f1
+
+
+HEAD = "| | yes / no | F1 | 95 % | precision | recall | accuracy (95 %) |\n|---|---|---|---|---|---|---|"
+
+
+def calibration(records):
+    """Five bins of the probability of "Yes", with the share of windows in which "Yes" was right."""
+    bins = defaultdict(list)
+    for record in records:
+        bins[min(4, int(record["probability_yes"] * 5))].append((record["probability_yes"], record["truth"]))
+    lines = ["| probability of yes | answers | mean probability | share of yes (95 %) | difference |", "|---|---|---|---|---|"]
+    for index in sorted(bins):
+        p, t = zip(*bins[index])
+        low, high = wilson(sum(t), len(t))
+        lines.append(f"| {index / 5:.1f} to {index / 5 + .2:.1f} | {len(p)} | {np.mean(p):.3f} | {np.mean(t):.3f} ({low:.3f} to {high:.3f}) | {np.mean(t) - np.mean(p):+.3f} |")
+    return "\n".join(lines)

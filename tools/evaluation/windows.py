@@ -1,0 +1,75 @@
+"""Windows of video with what is true about them: the second halves of the real clips, and generated scenes."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+LABELS = Path(__file__).resolve().parent.parent / "labels"
+
+
+class Clip:
+    """A video's frames with their times, RGB; decoded when first asked for."""
+
+    def __init__(self, path):
+        self.path, self._times, self._frames = Path(path), [], []
+
+    def _read(self):
+        import av
+
+        if not self._times:
+            with av.open(str(self.path)) as container:
+                for frame in container.decode(video=0):
+                    self._times.append(float(frame.pts * frame.time_base))
+                    self._frames.append(frame.to_ndarray(format="rgb24"))
+
+    @property
+    def end(self):
+        """Time of the last frame."""
+        import av
+
+        with av.open(str(self.path)) as container:
+            return max(float(packet.pts * packet.time_base) for packet in container.demux(video=0) if packet.pts is not None)
+
+    def sample(self, start, count, fps):
+        """The frame shown at each of `count` moments from `start` on."""
+        self._read()
+        moments = start + np.arange(count) / fps
+        index = np.clip(np.searchsorted(self._times, moments + 1e-6, side="right") - 1, 0, len(self._frames) - 1)
+        return [self._frames[i] for i in index]
+
+
+def real_windows(folder, lengths, fps):
+    """Windows of the second halves, one a second, with the labels of what they show.
+
+    True: seen for a second or more and on two sampled frames or more; False: not seen at all; None (left out, and counted): seen for less, or a hand alone.
+    """
+    for path in sorted(LABELS.glob("*.json")):
+        label = json.loads(path.read_text())
+        clip = Clip(Path(folder) / label["clip"])
+        clip_end = clip.end
+        for length in lengths:
+            start = math.ceil(label["half"])
+            while start + length <= clip_end + 1e-6:
+                moments = start + np.arange(round(length * fps)) / fps
+                truth = {}
+                for kind in ("person", "car"):
+                    hazy = label["partial_person"] if kind == "person" else []
+                    seconds = sum(max(0.0, min(e["to"], start + length) - max(e["from"], start)) for e in label[kind])
+                    sampled = sum(any(e["from"] <= t < e["to"] for e in label[kind]) for t in moments)
+                    touched = any(e["from"] < start + length and e["to"] > start for e in label[kind] + hazy)
+                    truth[kind] = True if seconds >= 1 and sampled >= 2 else (None if touched else False)
+                yield dict(clip=clip, path=clip.path, name=label["clip"], start=float(start), count=len(moments), fps=fps, truth=truth, tags=[label["clip"], f"{length:g} s"])
+                start += 1
+
+
+def scene_windows(folder, limit=None):
+    """Windows of generated videos; their JSON (see tools/scenes/write.py) says what is seen, what is true and what is asked."""
+    for path in sorted(Path(folder).glob("*.json"))[:limit]:
+        record = json.loads(path.read_text())
+        clip = Clip(path.with_suffix(".mp4"))
+        truth = {rule: record["rules"][rule] for rule in record["ask"]}
+        conditions = [record["light"], record["weather"], record["codec"], *record["tags"], f"{record['frames'] / record['fps']:g} s", f"{record['fps']:g} a second", f"{record['size'][0]}x{record['size'][1]}"]
+        conditions.append("100 kbit/s or less" if record["kbps"] <= 100 else "more than 100 kbit/s")
+        yield dict(clip=clip, path=clip.path, name=path.stem, start=0.0, count=record["frames"], fps=record["fps"], truth=truth, near=record["near"], tags=conditions, facts=record["facts"], seed=record["seed"])
