@@ -257,6 +257,41 @@ TEST(WindowDesk, ANewerWindowOvertakesTheOneThatWaits) {
   EXPECT_THAT(shown(desk.pop(8).windows), ElementsAre("4-8:4"));
 }
 
+TEST(WindowDesk, EachCameraHasWindowsOfItsOwn) {
+  WindowDesk desk(2);
+  auto quick = camera("quick");
+  quick->stream.window = {3s, 1s};
+  auto slow = camera("slow");
+  slow->stream.window = {8s, 4s};
+  slow->stream.fps = 1;  // patches of 2 s
+  desk.join(quick);
+  desk.join(slow);
+  for (int i = 0; i < 8; ++i) {
+    desk.push(visual_patch(quick, i));
+    if (i % 2 == 0) desk.push(visual_patch(slow, i, 1, /*duration=*/2));
+  }
+  std::map<std::string, std::vector<std::string>> windows;
+  for (auto batch = desk.pop(8); !batch.windows.empty(); batch = desk.pop(8)) {
+    for (const DueWindow& window : batch.windows) {
+      windows[window.camera->name].push_back(shown({window}).front());
+    }
+  }
+  EXPECT_THAT(windows["quick"],
+              ElementsAre("0-1:1", "0-2:2", "0-3:3", "1-4:3", "2-5:3", "3-6:3", "4-7:3", "5-8:3"));
+  EXPECT_THAT(windows["slow"], ElementsAre("0-4:2", "0-8:4"));
+}
+
+TEST(WindowAssembler, AWindowHasTheSettingsOfItsNewestPatch) {
+  const CameraPtr before = camera("a");
+  const CameraPtr after = camera("a");
+  WindowAssembler assembler(before);
+  EXPECT_EQ(assembler.push(visual_patch(before, 0)).due.size(), 0U);
+  const auto result = assembler.push(visual_patch(after, 1));
+  ASSERT_EQ(result.due.size(), 1U);
+  EXPECT_EQ(result.due[0].camera, after);
+  EXPECT_EQ(result.due[0].patches.front()->camera, before);
+}
+
 TEST(WindowDesk, ACameraThatLosesNothingIsHeldBack) {
   WindowDesk desk(2);
   const CameraPtr file = camera("file", config::Pace::fast);
