@@ -93,6 +93,29 @@ cameras:
   EXPECT_EQ(b.rules[1].confirm, (Confirmation{2, 2}));
 }
 
+TEST(Load, FilesAreToldFromLiveSources) {
+  CameraSettings camera;
+  camera.inputs.resize(1);
+  const auto is_file = [&camera](const std::string& url) {
+    camera.inputs[0].url = {url, url};
+    return camera.is_file();
+  };
+  for (const char* file :
+       {"/clips/gate.mp4", "/clips/12:30.mp4", "file:///clips/gate.mp4", "/dev/shm/gate.mp4"}) {
+    EXPECT_TRUE(is_file(file)) << file;
+  }
+  for (const char* live : {"rtsp://10.0.0.1/live", "rtsps://10.0.0.1/live", "http://10.0.0.1/live.ts",
+                           "/dev/video0", "v4l2:///dev/video0", "lavfi://testsrc=rate=5"}) {
+    EXPECT_FALSE(is_file(live)) << live;
+  }
+}
+
+TEST(Load, ACamerasTransportIsTcpOrUdp) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.transport, Transport::tcp);
+  EXPECT_EQ(read(minimal() + "defaults: {transport: udp}\n").cameras[0].stream.transport, Transport::udp);
+  EXPECT_THROW(read(minimal() + "defaults: {transport: http}\n"), ConfigError);
+}
+
 TEST(Load, DefaultsReachCamerasWhateverTheOrderInTheFile) {
   const Settings settings = read(minimal() + "defaults: {fps: 8}\n");
   EXPECT_EQ(settings.cameras[0].stream.fps, 8);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 #include <list>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -70,6 +71,8 @@ struct Tally {
   std::atomic<int> lost{0};
   std::atomic<int> failures{0};
   std::atomic<std::uint64_t> frames{0};
+  std::mutex mutex;
+  std::map<std::string, int> reasons;
 };
 
 class Member final : actors::CameraListener {
@@ -86,7 +89,11 @@ class Member final : actors::CameraListener {
   }
 
  private:
-  void on_state(actors::CameraState state, const std::string&) override {
+  void on_state(actors::CameraState state, const std::string& reason) override {
+    if (state == actors::CameraState::down) {
+      const std::lock_guard lock(tally_.mutex);
+      ++tally_.reasons[reason];
+    }
     if (state == actors::CameraState::up) ++tally_.up;
     if (state == actors::CameraState::down) ++(was_up_ ? tally_.lost : tally_.failures);
     was_up_ = state == actors::CameraState::up;
@@ -162,6 +169,9 @@ TEST_F(Crowd, HalfThatCannotBeReachedDoesNotStopTheOtherHalf) {
   constexpr int kReachable = 500;
   constexpr int kUnreachable = 500;
   const GStreamer server;
+  // GStreamer fails for good when the first clients of a stream come all at once.
+  const Watched first(live_camera(server.url("crowd")));
+  ASSERT_TRUE(first.await_frames(4)) << PrintToString(first.story().states);
   const Silence blackhole(0);
   const Silence mute(512);
   const std::string refused = "rtsp://127.0.0.1:" + std::to_string(free_port()) + "/live";
@@ -183,8 +193,11 @@ TEST_F(Crowd, HalfThatCannotBeReachedDoesNotStopTheOtherHalf) {
   }
   const bool all_up = await([&] { return reachable.up - reachable.lost >= kReachable; }, 120s);
   const double up_after = std::chrono::duration<double>(Clock::now() - begin).count();
-  EXPECT_TRUE(all_up) << reachable.up << " up, " << reachable.lost << " lost, " << reachable.failures
-                      << " failed";
+  if (!all_up) {
+    const std::lock_guard lock(reachable.mutex);
+    FAIL() << reachable.up << " up, " << reachable.lost
+           << " lost again: " << PrintToString(reachable.reasons);
+  }
   const std::uint64_t frames_before = reachable.frames;
   const double cpu_up = cpu_seconds();
   const auto steady = Clock::now();
