@@ -52,7 +52,7 @@ def score(args, engine, found):
             known[(record["window"], record["start"], record["seconds"], record["question"])] = record["probability_yes"]
 
     def answer(window):
-        asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None and rule in args.rules for question in (WORDINGS[rule] if args.clips else (QUESTIONS[rule],))]
+        asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None and rule in args.rules for question in (WORDINGS[rule][:args.wordings] if args.clips else (QUESTIONS[rule],))]
         key = (window["name"], window["start"], window["count"] / window["fps"])
         if any((*key, question) not in known for _, question in asked):
             return window, asked, engine.ask(window, [question for _, question in asked], control)
@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--frames", default="model")
     parser.add_argument("--fps", type=float, default=2.0, help="of the real clips")
     parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10], help="of the windows of the real clips")
+    parser.add_argument("--wordings", type=int, default=3, help="wordings of each rule for the real clips")
     parser.add_argument("--limit", type=int, help="windows at most")
     parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
     parser.add_argument("--json", help="file for every answer")
