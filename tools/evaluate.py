@@ -65,7 +65,8 @@ def score(args, engine, found):
             for rule, truth in window["truth"].items():
                 left_out[rule] += truth is None
             for (rule, question), p in zip(asked, probabilities):
-                truth = window["truth"][rule]
+                # Nothing is to be seen in a blank video.
+                truth = window["truth"][rule] and args.control != "blank"
                 for tag in ["", *window["tags"], *([f'"{question}"'] if args.clips else [])]:
                     table[(rule, tag)].append((truth, p))
                     if tag:
@@ -84,8 +85,11 @@ def score(args, engine, found):
         line, f1 = tables.row(f"{rule}: {tag}" if tag else f"**{rule}**", results)
         if not tag:
             scores.append(f1)
-        print(line)
+        if args.clips or not tag or "near misses" in tag:
+            print(line)
     print(f"\nMean F1 of the rules: {np.mean(scores):.3f}\n")
+    if args.scenes:
+        print("F1 by condition (windows):\n\n" + tables.matrix({key: table[key] for key in sorted(table)}) + "\n")
     print(tables.calibration(kept))
     return kept
 
