@@ -52,7 +52,7 @@ def score(args, engine, found):
             known[(record["window"], record["start"], record["seconds"], record["question"])] = record["probability_yes"]
 
     def answer(window):
-        asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None and rule in args.rules for question in (WORDINGS[rule] if args.clips else (QUESTIONS[rule],))]
+        asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None and rule in args.rules for question in (WORDINGS[rule][:args.wordings] if args.clips else (QUESTIONS[rule],))]
         key = (window["name"], window["start"], window["count"] / window["fps"])
         if any((*key, question) not in known for _, question in asked):
             return window, asked, engine.ask(window, [question for _, question in asked], control)
@@ -65,7 +65,8 @@ def score(args, engine, found):
             for rule, truth in window["truth"].items():
                 left_out[rule] += truth is None
             for (rule, question), p in zip(asked, probabilities):
-                truth = window["truth"][rule]
+                # Nothing is to be seen in a blank video.
+                truth = window["truth"][rule] and args.control != "blank"
                 for tag in ["", *window["tags"], *([f'"{question}"'] if args.clips else [])]:
                     table[(rule, tag)].append((truth, p))
                     if tag:
@@ -84,8 +85,11 @@ def score(args, engine, found):
         line, f1 = tables.row(f"{rule}: {tag}" if tag else f"**{rule}**", results)
         if not tag:
             scores.append(f1)
-        print(line)
+        if args.clips or not tag or "near misses" in tag:
+            print(line)
     print(f"\nMean F1 of the rules: {np.mean(scores):.3f}\n")
+    if args.scenes:
+        print("F1 by condition (windows):\n\n" + tables.matrix({key: table[key] for key in sorted(table)}) + "\n")
     print(tables.calibration(kept))
     return kept
 
@@ -137,6 +141,7 @@ def main():
     parser.add_argument("--frames", default="model")
     parser.add_argument("--fps", type=float, default=2.0, help="of the real clips")
     parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10], help="of the windows of the real clips")
+    parser.add_argument("--wordings", type=int, default=3, help="wordings of each rule for the real clips")
     parser.add_argument("--limit", type=int, help="windows at most")
     parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
     parser.add_argument("--json", help="file for every answer")

@@ -31,6 +31,19 @@ def row(name, results):
 HEAD = "| | yes / no | F1 | 95 % | precision | recall | accuracy (95 %) |\n|---|---|---|---|---|---|---|"
 
 
+CONDITIONS = ("day", "dusk", "night", "infrared", "rain", "snow", "jitter", "h264", "h265", "100 kbit/s or less", "10 s", "20 s", "40 s")
+
+
+def matrix(results):
+    """F1 (and windows) of each rule under each condition; results[(rule, condition)] holds pairs (truth, probability of yes)."""
+    shown = [c for c in CONDITIONS if any(tag == c for _, tag in results)]
+    lines = ["| | " + " | ".join(shown) + " |", "|---" * (len(shown) + 1) + "|"]
+    for rule in dict.fromkeys(rule for rule, _ in results):
+        cells = [f"{row('', results[(rule, c)])[1]:.2f} ({len(results[(rule, c)])})" if results.get((rule, c)) else "" for c in shown]
+        lines.append(f"| {rule} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def calibration(records):
     """Five bins of the probability of "Yes", with the share of windows in which "Yes" was right."""
     bins = defaultdict(list)

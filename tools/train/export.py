@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes a trained twin as a folder in the published Qwen2.5-VL format.
 
-    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT [demo|draft]      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, or "random:SEED"
+    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT [demo|draft]      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, "A+B" for the mean of two, or
+    "random:SEED"
 """
 
 import shutil
@@ -11,6 +12,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from architecture import CONFIGS, TOKEN  # noqa: E402
+
+
+def mean_weights(paths):
+    """The mean of several weights: a point between two ends of a training that is mostly as good as either, and steadier."""
+    import torch
+
+    states = [load_weights(path) for path in paths]
+    return {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
 
 
 def load_weights(path):
@@ -52,7 +61,7 @@ def main(weights, tokenizer, out, size="demo"):
         from twin import Model
         state = Model(config).initialise(int(weights.split(":")[1])).state_dict()
     else:
-        state = load_weights(weights)
+        state = mean_weights(weights.split("+"))
     model = to_transformers(state, config).to(torch.bfloat16)
     model.config.dtype = "bfloat16"
     model.generation_config.update(bos_token_id=TOKEN["<|endoftext|>"], pad_token_id=TOKEN["<|endoftext|>"], eos_token_id=[TOKEN["<|im_end|>"], TOKEN["<|endoftext|>"]], do_sample=False)
