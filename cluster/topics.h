@@ -48,6 +48,9 @@ class TopicPublisher {
   /// events until it has read some.
   bool publish(const TopicMessage& message);
 
+  /// Has this event be its topic's last one, without sending it.
+  void remember(const TopicMessage& message) { last_[message.topic] = {message.sequence, message.body}; }
+
   /// Answers new subscriptions with the last event of each topic that they match. Others who match get it
   /// again, with the same sequence number. To be called regularly; does not block.
   void serve();

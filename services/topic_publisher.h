@@ -10,8 +10,11 @@ class TopicPublisher final : public actors::Publisher {
  public:
   explicit TopicPublisher(const cluster::TopicPublisher::Options& options) : socket_(options) {}
 
-  bool publish(const std::string& topic, std::uint64_t sequence, const std::string& body) override {
-    return socket_.publish({topic, sequence, body});
+  bool publish(const actors::OutboxEvent& event) override {
+    return socket_.publish({event.topic, event.sequence, event.body});
+  }
+  void remember(const actors::OutboxEvent& event) override {
+    socket_.remember({event.topic, event.sequence, event.body});
   }
   void serve() override { socket_.serve(); }
   std::uint64_t take_dropped() override { return socket_.take_dropped(); }
