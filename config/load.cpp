@@ -566,8 +566,8 @@ void check_fit(Reading& reading, const SectionReader& section, const AlertSettin
     for (const auto& [key, endpoint] : {std::pair("bind", alerts.bind), std::pair("replay", replay)}) {
       if (section.has(key) && !endpoint.empty() && !is_local_endpoint(endpoint)) {
         reading.report(section.where(key), section.at(key) + ": expected " +
-                                                 std::string(kLocalEndpoint.expected) + ", not `" + endpoint +
-                                                 '`');
+                                               std::string(kLocalEndpoint.expected) + ", not `" + endpoint +
+                                               '`');
       }
     }
   } else if (alerts.curve.allow.empty()) {
