@@ -184,7 +184,8 @@ int run(const RunArguments& arguments) {
     const std::lock_guard lock(mutex);
     drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };
   }
-  std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint();
+  std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint()
+            << ", replayed on " << publisher.replay_endpoint();
   if (server) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
   std::cerr << '\n';
 

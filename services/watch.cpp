@@ -47,7 +47,10 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const con
           arguments.since + "'");
     }
     const bool sequence = std::holds_alternative<std::uint64_t>(options.since->begin);
-    if (sequence && (arguments.topics.size() != 1 || !arguments.topics.front().ends_with('/'))) {
+    const auto whole = [](const std::string& topic) {
+      return topic.ends_with('/') && std::count(topic.begin(), topic.end(), '/') >= 3;
+    };
+    if (sequence && (arguments.topics.size() != 1 || !whole(arguments.topics.front()))) {
       throw UsageError("--since: a sequence number counts one topic's events: one whole TOPIC is needed");
     }
   }

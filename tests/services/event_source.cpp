@@ -96,7 +96,8 @@ int main(int argc, char** argv) {
   LoggedOutbox outbox(actors::open_rocksdb_outbox(folder / "outbox"), folder / "committed");
   services::TopicPublisher publisher({.endpoint = "ipc://" + (folder / "events").string()},
                                      {.endpoint = "ipc://" + (folder / "replay").string()}, outbox);
-  actors::AlertDesk desk({.model = {"none"}}, outbox, publisher, metrics, clock);
+  actors::AlertDesk desk({.model = {"none"}, .run = std::random_device{}()}, outbox, publisher, metrics,
+                         clock);
   desk.tick();
   if (mode == "hello") desk.status(camera("hello"), actors::CameraState::up, "");
   const std::vector<actors::CameraPtr> cameras = {camera("a"), camera("b"), camera("c")};
