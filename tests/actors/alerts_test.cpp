@@ -17,6 +17,7 @@
 #include "actors/alerts/closing.h"
 #include "actors/alerts/event.h"
 #include "actors/alerts/event_text.h"
+#include "config/timestamp.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {

@@ -184,14 +184,15 @@ class SilentReader final : public media::VideoReader {
 /// Keeps the phases of the alerts that were published, for a test to wait for. Thread-safe.
 class WatchedPublisher final : public Publisher {
  public:
-  bool publish(const std::string&, std::uint64_t, const std::string& body) override {
-    const json data = json::parse(body).at("data");
+  bool publish(const OutboxEvent& event) override {
+    const json data = json::parse(event.body).at("data");
     if (!data.contains("phase")) return true;
     const std::lock_guard lock(mutex_);
     phases_.push_back(data.at("phase"));
     changed_.notify_all();
     return true;
   }
+  void remember(const OutboxEvent&) override {}
   void serve() override {}
   std::uint64_t take_dropped() override { return 0; }
 
