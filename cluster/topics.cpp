@@ -1,31 +1,21 @@
 #include "cluster/topics.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <zmq_addon.hpp>
 
 namespace vigil::cluster {
 namespace {
 
-std::string_view view_of(const zmq::message_t& part) {
-  return {part.data<char>(), part.size()};
-}
-
-std::optional<TopicMessage> parse(const std::vector<zmq::message_t>& parts) {
-  if (parts.size() != 3) return std::nullopt;
-  TopicMessage message;
-  message.topic = view_of(parts[0]);
-  const std::string_view digits = view_of(parts[1]);
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), message.sequence);
-  if (error != std::errc{} || rest != digits.data() + digits.size()) return std::nullopt;
-  message.body = view_of(parts[2]);
-  return message;
-}
+// Bounds of one call of `serve`: a subscriber that asks again and again gets no more than its share, and last
+// events do not come faster than a subscriber can read.
+constexpr int kSubscriptionsAtOnce = 256;
+constexpr std::size_t kGreetings = 1024;
+constexpr int kLastEventsAtOnce = 500;
+// Of what a subscriber sends, which is prefixes.
+constexpr std::int64_t kRequestBytes = 8192;
 
 }  // namespace
 
@@ -37,7 +27,12 @@ TopicPublisher::TopicPublisher(const Options& options) : socket_(context_, zmq::
     // events, too.
     socket_.set(zmq::sockopt::xpub_verbose, true);
     socket_.set(zmq::sockopt::xpub_nodrop, true);
+    socket_.set(zmq::sockopt::maxmsgsize, kRequestBytes);
     socket_.set(zmq::sockopt::tcp_keepalive, 1);
+    if (options.curve) {
+      allowed_.emplace(context_, options.curve->allow);
+      use_curve(socket_, *options.curve);
+    }
     socket_.bind(options.endpoint);
     endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& error) {
@@ -46,20 +41,43 @@ TopicPublisher::TopicPublisher(const Options& options) : socket_(context_, zmq::
 }
 
 bool TopicPublisher::publish(const TopicMessage& message) {
-  Last& last = last_[message.topic];
-  last = {message.sequence, message.body};
-  return send(message.topic, last);
+  remember(message);
+  return send(message);
+}
+
+void TopicPublisher::remember(const TopicMessage& message) {
+  last_[message.topic] = message;
 }
 
 void TopicPublisher::serve() {
-  for (zmq::message_t request; socket_.recv(request, zmq::recv_flags::dontwait);) {
+  take_subscriptions();
+  int sent = 0;
+  while (!greetings_.empty()) {
+    Greeting& greeting = greetings_.front();
+    auto last = last_.lower_bound(greeting.next);
+    for (; last != last_.end() && last->first.starts_with(greeting.prefix); ++last) {
+      if (sent++ == kLastEventsAtOnce) {
+        greeting.next = last->first;
+        return;
+      }
+      send(last->second);
+    }
+    greetings_.pop_front();
+  }
+}
+
+void TopicPublisher::take_subscriptions() {
+  zmq::message_t request;
+  for (int i = 0; i < kSubscriptionsAtOnce && greetings_.size() < kGreetings; ++i) {
+    if (!socket_.recv(request, zmq::recv_flags::dontwait)) return;
     const std::string_view bytes = view_of(request);
     if (bytes.empty() || bytes.front() != '\1') continue;
-    const std::string prefix(bytes.substr(1));
-    for (auto last = last_.lower_bound(prefix); last != last_.end() && last->first.starts_with(prefix);
-         ++last) {
-      send(last->first, last->second);
-    }
+    std::string prefix(bytes.substr(1));
+    // One that waits from its beginning serves both.
+    const bool waits = std::any_of(greetings_.begin(), greetings_.end(), [&](const Greeting& each) {
+      return each.prefix == prefix && each.next == prefix;
+    });
+    if (!waits) greetings_.push_back({prefix, prefix});
   }
 }
 
@@ -70,42 +88,34 @@ std::uint64_t TopicPublisher::take_dropped() {
 // The socket refuses what some subscriber has no room for. Then it is sent once more to those who have, and
 // the loss of the others, of which the socket would say nothing, is known. It leaves them out by itself until
 // they have read.
-bool TopicPublisher::send(const std::string& topic, const Last& last) {
-  if (try_send(topic, last)) return true;
+bool TopicPublisher::send(const TopicMessage& message) {
+  if (send_message(socket_, message)) return true;
   // Asking for events makes the socket hear what subscribers have read meanwhile, which it puts off
   // otherwise.
   static_cast<void>(socket_.get(zmq::sockopt::events));
-  if (try_send(topic, last)) return true;
+  if (send_message(socket_, message)) return true;
   ++dropped_;
   socket_.set(zmq::sockopt::xpub_nodrop, false);
-  const bool sent = try_send(topic, last);
+  const bool sent = send_message(socket_, message);
   socket_.set(zmq::sockopt::xpub_nodrop, true);
   return sent;
 }
 
-bool TopicPublisher::try_send(const std::string& topic, const Last& last) {
-  const std::string sequence = std::to_string(last.sequence);
-  const auto part = [](const std::string& bytes) { return zmq::const_buffer(bytes.data(), bytes.size()); };
-  if (!socket_.send(part(topic), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false;
-  socket_.send(part(sequence), zmq::send_flags::sndmore);
-  socket_.send(part(last.body), zmq::send_flags::none);
-  return true;
-}
-
-TopicSubscriber::TopicSubscriber(const std::string& endpoint, const std::string& prefix, int high_water_mark)
-    : socket_(context_, zmq::socket_type::sub) {
+TopicSubscriber::TopicSubscriber(const Options& options)
+    : socket_(context_, zmq::socket_type::sub), connection_(context_, socket_) {
   try {
-    socket_.set(zmq::sockopt::rcvhwm, high_water_mark);
+    socket_.set(zmq::sockopt::rcvhwm, options.high_water_mark);
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::reconnect_ivl, 100);
     socket_.set(zmq::sockopt::reconnect_ivl_max, 2000);
     // A publisher that vanished without a word is noticed.
     socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
     socket_.set(zmq::sockopt::heartbeat_timeout, 15000);
-    socket_.set(zmq::sockopt::subscribe, prefix);
-    socket_.connect(endpoint);
+    if (options.curve) use_curve(socket_, *options.curve);
+    for (const std::string& prefix : options.prefixes) socket_.set(zmq::sockopt::subscribe, prefix);
+    socket_.connect(options.endpoint);
   } catch (const zmq::error_t& error) {
-    throw TopicError("cannot subscribe to " + endpoint + ": " + error.what());
+    throw TopicError("cannot subscribe to " + options.endpoint + ": " + error.what());
   }
 }
 
@@ -117,18 +127,9 @@ std::optional<TopicMessage> TopicSubscriber::receive(std::chrono::milliseconds t
                 static_cast<int>(std::max(left, std::chrono::milliseconds(0)).count()));
     std::vector<zmq::message_t> parts;
     if (!zmq::recv_multipart(socket_, std::back_inserter(parts))) return std::nullopt;
-    if (auto message = parse(parts)) return message;
+    if (auto message = parse_message(parts)) return message;
     if (left.count() <= 0) return std::nullopt;
   }
-}
-
-Arrival SequenceTracker::see(const std::string& topic, std::uint64_t sequence) {
-  const auto [entry, first] = last_.try_emplace(topic, sequence);
-  if (first) return {};
-  if (sequence <= entry->second) return {Arrival::Kind::duplicate, 0};
-  const std::uint64_t missing = sequence - entry->second - 1;
-  entry->second = sequence;
-  return {missing > 0 ? Arrival::Kind::gap : Arrival::Kind::fresh, missing};
 }
 
 }  // namespace vigil::cluster

@@ -1,29 +1,22 @@
-// Events on topics, over ZeroMQ. A message has three parts: the topic, the sequence number in decimal digits,
-// and the body. Topics end in a delimiter, since subscriptions match prefixes.
+// Events on topics, over ZeroMQ: a publisher that knows each topic's last event, and a plain subscriber.
+// `message.h` has the form of a message.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <zmq.hpp>
 
+#include "cluster/connection.h"
+#include "cluster/curve.h"
+#include "cluster/message.h"
+
 namespace vigil::cluster {
-
-/// A socket that cannot be opened: one line with its endpoint and the reason.
-class TopicError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-struct TopicMessage {
-  std::string topic;
-  std::uint64_t sequence = 0;
-  std::string body;
-};
 
 /// Publishes events and gives new subscribers the last one of each of their topics. One owner at a time; not
 /// thread-safe.
@@ -36,6 +29,8 @@ class TopicPublisher {
     int high_water_mark = 1000;
     /// How long events that were sent may still go out when this is destroyed.
     std::chrono::milliseconds linger{1000};
+    /// Without it, everybody who reaches the endpoint may read.
+    std::optional<CurveServer> curve = std::nullopt;
   };
 
   /// Throws TopicError, as when the port is in use.
@@ -48,8 +43,12 @@ class TopicPublisher {
   /// events until it has read some.
   bool publish(const TopicMessage& message);
 
-  /// Answers new subscriptions with the last event of each topic that they match. Others who match get it
-  /// again, with the same sequence number. To be called regularly; does not block.
+  /// Has this event be its topic's last one, without sending it.
+  void remember(const TopicMessage& message);
+
+  /// Answers new subscriptions with the last event of each topic that they match; others who match get it
+  /// again, with the same sequence number. To be called regularly: a call sends a bounded number of events
+  /// and does not block.
   void serve();
 
   /// How often a subscriber began to miss events since the last call. How many it missed, its sequence
@@ -57,54 +56,50 @@ class TopicPublisher {
   std::uint64_t take_dropped();
 
  private:
-  struct Last {
-    std::uint64_t sequence = 0;
-    std::string body;
+  /// A new subscription that gets last events, from the topic `next` on.
+  struct Greeting {
+    std::string prefix;
+    std::string next;
   };
 
-  bool send(const std::string& topic, const Last& last);
-  bool try_send(const std::string& topic, const Last& last);
+  void take_subscriptions();
+  bool send(const TopicMessage& message);
 
   zmq::context_t context_;
+  std::optional<AllowList> allowed_;
   zmq::socket_t socket_;
   std::string endpoint_;
-  std::map<std::string, Last> last_;
+  std::map<std::string, TopicMessage> last_;
+  std::deque<Greeting> greetings_;
   std::uint64_t dropped_ = 0;
 };
 
-/// Receives events of topics with a prefix; reconnects by itself. One owner at a time; not thread-safe.
+/// Receives events of topics with some prefixes; reconnects by itself. One owner at a time; not thread-safe.
 class TopicSubscriber {
  public:
-  /// An empty prefix subscribes to all. Throws TopicError for an endpoint that makes no sense; one where
-  /// nobody listens yet is waited for.
-  TopicSubscriber(const std::string& endpoint, const std::string& prefix, int high_water_mark = 10'000);
+  struct Options {
+    std::string endpoint;
+    /// An empty one subscribes to all.
+    std::vector<std::string> prefixes;
+    /// Events that wait to be received at most.
+    int high_water_mark = 10'000;
+    std::optional<CurveClient> curve = std::nullopt;
+  };
 
-  /// The next event, or nothing after `timeout`. What is not of the form above is passed over.
+  /// Throws TopicError for an endpoint that makes no sense; one where nobody listens yet is waited for.
+  explicit TopicSubscriber(const Options& options);
+
+  /// The next event, or nothing after `timeout`. What is not of the form is passed over.
   std::optional<TopicMessage> receive(std::chrono::milliseconds timeout);
+
+  /// To be polled.
+  zmq::socket_t& socket() { return socket_; }
+  ConnectionMonitor& connection() { return connection_; }
 
  private:
   zmq::context_t context_;
   zmq::socket_t socket_;
-};
-
-/// What a sequence number says, of one topic.
-struct Arrival {
-  enum class Kind : std::uint8_t {
-    fresh,      ///< the next, or the first that is seen
-    duplicate,  ///< seen before: a resend
-    gap,        ///< `missing` events before this one did not arrive
-  };
-  Kind kind = Kind::fresh;
-  std::uint64_t missing = 0;
-};
-
-/// Finds gaps and resends by the sequence numbers of each topic.
-class SequenceTracker {
- public:
-  Arrival see(const std::string& topic, std::uint64_t sequence);
-
- private:
-  std::map<std::string, std::uint64_t> last_;
+  ConnectionMonitor connection_;
 };
 
 }  // namespace vigil::cluster

@@ -38,6 +38,8 @@ bool is_prompt(std::string_view text);
 bool is_username(std::string_view text);
 bool is_password(std::string_view text);
 bool is_local_endpoint(std::string_view text);
+bool is_endpoint(std::string_view text);
+bool is_replay_endpoint(std::string_view text);
 bool is_listen_address(std::string_view text);
 
 inline constexpr Check kName = {is_name,
@@ -48,6 +50,9 @@ inline constexpr Check kPassword = {is_password, "a password"};
 inline constexpr Check kLocalEndpoint = {is_local_endpoint,
                                          "tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events are "
                                          "not encrypted, so they stay on this machine)"};
+inline constexpr Check kEndpoint = {is_endpoint, "tcp://HOST:PORT or ipc:///PATH"};
+inline constexpr Check kReplayEndpoint = {is_replay_endpoint, "tcp://HOST:PORT or ipc:///PATH, or nothing"};
+inline constexpr Check kCurveKey = {is_curve_key, "a public CURVE key, 40 characters of Z85 (vigil keygen)"};
 inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for no metrics"};
 
 template <class E>
@@ -163,8 +168,18 @@ void describe(V& v, CameraSettings& s) {
 }
 
 template <class V>
+void describe(V& v, CurveSettings& s) {
+  v.field("secret_key_file", s.secret_key_file, "file of the server's secret key; nothing for no encryption");
+  v.field("allow", s.allow, kCurveKey, "public keys of the clients that are let in");
+}
+
+template <class V>
 void describe(V& v, AlertSettings& s) {
-  v.field("bind", s.bind, kLocalEndpoint, "where events are published");
+  v.field("bind", s.bind, kEndpoint,
+          "where events are published; with `curve`, others' machines may read them");
+  v.field("replay", s.replay, kReplayEndpoint,
+          "where events are replayed; nothing: the port after that of `bind`");
+  v.section("curve", s.curve, "encryption, and who may read events");
   v.field("outbox", s.outbox, "folder of the outbox");
   v.field("retention", s.retention, Limits<Duration>{0ms, 87600h}, "how long published events are kept");
   v.field("high_water_mark", s.high_water_mark, Limits<int>{1, 1'000'000},

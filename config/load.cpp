@@ -211,8 +211,9 @@ class SectionReader {
     scalar(key, [&](const YAML::Node& node) {
       const auto text = reading_.substituted(node, at(key));
       if (!text) return;
-      if (text->value.empty()) return expected(node, key, "a path");
-      value = reading_.resolved(text->value);
+      // A path with a default has a meaning when it is empty.
+      if (text->value.empty() && !value.empty()) return expected(node, key, "a path");
+      value = text->value.empty() ? text->value : reading_.resolved(text->value);
     });
   }
 
@@ -405,7 +406,8 @@ class SectionReader {
   }
 
   void expected(const YAML::Node& node, std::string_view key, const std::string& what) {
-    const bool secret = key == "url" || key == "username" || key == "password";
+    // Where a public key belongs, a secret one may stand by mistake.
+    const bool secret = key == "url" || key == "username" || key == "password" || key == "allow";
     const std::string given = node.IsScalar() && !secret ? ", not `" + node.Scalar() + '`' : std::string();
     reading_.report(node, at(key) + ": expected " + what + given);
   }
@@ -551,6 +553,29 @@ void share_rules(Reading& reading, const SectionReader& section, Settings& setti
     reading.report(entry.first, section.at("cameras") + '.' + camera->name +
                                     ".rules: there is no rule, neither here nor in the top-level `rules` "
                                     "for these labels");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts) {
+  const std::string replay = alerts.replay_endpoint();
+  if (replay.empty() || replay == alerts.bind) {
+    reading.report(section.where("replay"),
+                   section.at("replay") + ": expected an endpoint beside that of `bind`");
+  }
+  if (alerts.curve.secret_key_file.empty()) {
+    for (const auto& [key, endpoint] : {std::pair("bind", alerts.bind), std::pair("replay", replay)}) {
+      if (section.has(key) && !endpoint.empty() && !is_local_endpoint(endpoint)) {
+        reading.report(section.where(key), section.at(key) + ": expected " +
+                                               std::string(kLocalEndpoint.expected) + ", not `" + endpoint +
+                                               '`');
+      }
+    }
+  } else if (alerts.curve.allow.empty()) {
+    reading.report(section.where("curve"),
+                   section.at("curve.allow") + ": is missing; nobody could read events");
+  }
+  if (alerts.curve.secret_key_file.empty() && !alerts.curve.allow.empty()) {
+    reading.report(section.where("curve"), section.at("curve.secret_key_file") + ": is missing");
   }
 }
 

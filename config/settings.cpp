@@ -48,6 +48,38 @@ bool is_local_endpoint(std::string_view text) {
   return false;
 }
 
+bool is_endpoint(std::string_view text) {
+  if (text.starts_with("ipc:///")) return text.size() > 7;
+  const std::size_t colon = text.rfind(':');
+  return text.starts_with("tcp://") && colon > 6 && colon != std::string_view::npos &&
+         is_port(text.substr(colon + 1));
+}
+
+bool is_replay_endpoint(std::string_view text) {
+  return text.empty() || is_endpoint(text);
+}
+
+bool is_curve_key(std::string_view text) {
+  constexpr std::string_view kPunctuation = ".-:+=^!/*?&<>()[]{}@%$#";
+  return text.size() == 40 && std::all_of(text.begin(), text.end(), [&](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                  kPunctuation.find(c) != kPunctuation.npos;
+         });
+}
+
+std::string endpoint_next_to(const std::string& bind) {
+  if (bind.starts_with("ipc://")) return bind + ".replay";
+  const std::size_t colon = bind.rfind(':');
+  unsigned port = 0;
+  if (colon == std::string::npos || !is_port(std::string_view(bind).substr(colon + 1))) return "";
+  std::from_chars(bind.data() + colon + 1, bind.data() + bind.size(), port);
+  return port == 65535 ? "" : bind.substr(0, colon + 1) + std::to_string(port + 1);
+}
+
+std::string AlertSettings::replay_endpoint() const {
+  return replay.empty() ? endpoint_next_to(bind) : replay;
+}
+
 bool is_listen_address(std::string_view text) {
   if (text.empty()) return true;
   const std::size_t colon = text.rfind(':');

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/clock.h"
@@ -148,10 +149,22 @@ struct CameraSettings {
 /// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business.
 bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
+/// Encryption of events, and who may read them (CURVE of ZeroMQ).
+struct CurveSettings {
+  /// The file of this server's secret key; empty for no encryption, which keeps events on this machine.
+  std::filesystem::path secret_key_file;
+  /// The public keys of the clients that are let in, in Z85.
+  std::vector<std::string> allow;
+  friend bool operator==(const CurveSettings&, const CurveSettings&) = default;
+};
+
 /// Where alerts go.
 struct AlertSettings {
   /// The ZeroMQ endpoint that publishes events.
   std::string bind = "tcp://127.0.0.1:5556";
+  /// The ZeroMQ endpoint that replays them; empty for the one next to `bind`.
+  std::string replay;
+  CurveSettings curve;
   /// The folder of the outbox.
   std::filesystem::path outbox = "vigil-outbox";
   /// How long published events are kept.
@@ -160,7 +173,17 @@ struct AlertSettings {
   /// counted.
   int high_water_mark = 1000;
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
+
+  /// `replay`, or what stands in for it.
+  std::string replay_endpoint() const;
 };
+
+/// Where a server that publishes on `bind` replays unless it is told otherwise: the next port, or the path
+/// with ".replay" behind it. Empty if there is no next port.
+std::string endpoint_next_to(const std::string& bind);
+
+/// Whether a text is a CURVE key in Z85: 40 characters of its alphabet.
+bool is_curve_key(std::string_view text);
 
 struct MetricsSettings {
   /// HOST:PORT of `/metrics`; empty for none.

@@ -38,6 +38,7 @@ void add_model(CLI::App& root, Invocation& chosen);
 void add_model_check(CLI::App& model, Invocation& chosen);
 void add_bench(CLI::App& root, Invocation& chosen);
 void add_run(CLI::App& root, Invocation& chosen);
+void add_keygen(CLI::App& root, Invocation& chosen);
 void add_watch(CLI::App& root, Invocation& chosen);
 void add_status(CLI::App& root, Invocation& chosen);
 void add_check_config(CLI::App& root, Invocation& chosen);

@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   add_run(root, chosen);
   add_watch(root, chosen);
   add_status(root, chosen);
+  add_keygen(root, chosen);
   add_check_config(root, chosen);
 
   if (const auto complaint = unknown_command(root, {argv + std::min(argc, 1), argv + argc})) {

@@ -80,6 +80,11 @@ std::vector<actors::CameraPtr> cameras_of(const config::Settings& settings) {
   return cameras;
 }
 
+std::optional<cluster::CurveServer> curve_of(const config::CurveSettings& settings) {
+  if (settings.secret_key_file.empty()) return std::nullopt;
+  return cluster::CurveServer{cluster::read_secret_key(settings.secret_key_file), settings.allow};
+}
+
 /// What probes, scrapers and `vigil status` read.
 std::unique_ptr<cluster::HttpServer> serve_state(const std::string& listen, const actors::Metrics& metrics,
                                                  const actors::StatusBoard& board) {
@@ -146,7 +151,10 @@ int run(const RunArguments& arguments) {
   actors::StatusBoard board(clock);
   const auto server = serve_state(settings.metrics.listen, metrics, board);
   const auto outbox = actors::open_rocksdb_outbox(settings.alerts.outbox);
-  TopicPublisher publisher({settings.alerts.bind, settings.alerts.high_water_mark});
+  const auto curve = curve_of(settings.alerts.curve);
+  TopicPublisher publisher(
+      {.endpoint = settings.alerts.bind, .high_water_mark = settings.alerts.high_water_mark, .curve = curve},
+      {.endpoint = settings.alerts.replay_endpoint(), .curve = curve}, *outbox);
   const window::Engine engine = window::make_engine(settings.model);
   for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
 
@@ -176,7 +184,8 @@ int run(const RunArguments& arguments) {
     const std::lock_guard lock(mutex);
     drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };
   }
-  std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint();
+  std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint()
+            << ", replayed on " << publisher.replay_endpoint();
   if (server) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
   std::cerr << '\n';
 

@@ -1,12 +1,19 @@
 // vigil watch: events as they come.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "actors/alerts/event_text.h"
-#include "cluster/topics.h"
+#include "cluster/clock.h"
+#include "cluster/follower.h"
 #include "config/settings.h"
 #include "services/command.h"
 
@@ -14,42 +21,74 @@ namespace vigil::services {
 namespace {
 
 struct WatchArguments {
-  std::string topic = "alert/";
+  std::vector<std::string> topics = {"alert/"};
+  std::string since;
   std::string endpoint = config::AlertSettings().bind;
+  std::string replay;
+  std::string server_key;
+  std::string key_file;
   std::string output = "text";
   std::uint64_t count = 0;
   double timeout = 0;
 };
 
+cluster::Follower::Options options_of(const WatchArguments& arguments, const config::Clock& clock) {
+  cluster::Follower::Options options;
+  options.endpoint = arguments.endpoint;
+  options.replay = arguments.replay.empty() ? config::endpoint_next_to(arguments.endpoint) : arguments.replay;
+  if (options.replay.empty()) throw UsageError("--endpoint has no port after it: --replay is needed");
+  options.topics = arguments.topics;
+  if (!arguments.since.empty()) {
+    options.since = cluster::parse_since(arguments.since, clock.wall());
+    if (!options.since) {
+      throw UsageError(
+          "--since: expected a duration such as 10m, a time such as 2026-08-01T10:00:00Z, or a "
+          "sequence number, not '" +
+          arguments.since + "'");
+    }
+    const bool sequence = std::holds_alternative<std::uint64_t>(options.since->begin);
+    const auto whole = [](const std::string& topic) {
+      return topic.ends_with('/') && std::count(topic.begin(), topic.end(), '/') >= 3;
+    };
+    if (sequence && (arguments.topics.size() != 1 || !whole(arguments.topics.front()))) {
+      throw UsageError("--since: a sequence number counts one topic's events: one whole TOPIC is needed");
+    }
+  }
+  if (!arguments.server_key.empty()) {
+    options.curve = cluster::CurveClient{cluster::read_secret_key(arguments.key_file),
+                                         cluster::read_public_key(arguments.server_key)};
+  }
+  return options;
+}
+
 int watch(const WatchArguments& arguments) {
   using std::chrono::milliseconds;
-  using std::chrono::steady_clock;
-  cluster::TopicSubscriber subscriber(arguments.endpoint, arguments.topic);
-  cluster::SequenceTracker tracker;
+  const cluster::SystemClock clock;
+  cluster::Follower follower(options_of(arguments, clock), clock);
   const bool bounded = arguments.timeout > 0;
-  const auto until = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
-                                               std::chrono::duration<double>(arguments.timeout));
+  const auto until = clock.now() + std::chrono::duration_cast<config::Clock::TimePoint::duration>(
+                                       std::chrono::duration<double>(arguments.timeout));
   std::uint64_t shown = 0;
   while (arguments.count == 0 || shown < arguments.count) {
     // An hour stands for ever: it only wakes up for nothing.
     auto wait = milliseconds(3'600'000);
-    if (bounded) wait = std::min(wait, std::chrono::ceil<milliseconds>(until - steady_clock::now()));
-    const auto message = wait.count() > 0 ? subscriber.receive(wait) : std::nullopt;
-    if (!message) {
-      if (bounded && steady_clock::now() >= until) break;
+    if (bounded) wait = std::min(wait, std::chrono::ceil<milliseconds>(until - clock.now()));
+    const auto entry = wait.count() > 0 ? follower.next(wait) : std::nullopt;
+    if (!entry) {
+      if (bounded && clock.now() >= until) break;
       continue;
     }
-    const cluster::Arrival arrival = tracker.see(message->topic, message->sequence);
-    if (arrival.kind == cluster::Arrival::Kind::duplicate) continue;
-    if (arrival.kind == cluster::Arrival::Kind::gap) {
-      std::cerr << "vigil: " << arrival.missing << " events of " << message->topic << " were missed\n";
+    if (const auto* notice = std::get_if<cluster::Notice>(&*entry)) {
+      std::cerr << "vigil: " << notice->text << '\n';
+      continue;
     }
-    const auto text = actors::event_text(message->body);
+    const std::string& body = std::get<cluster::TopicMessage>(*entry).body;
+    const auto text = actors::event_text(body);
     if (!text) {
       std::cerr << "vigil: " << arguments.endpoint << ": something that is no event was passed over\n";
       continue;
     }
-    std::cout << (arguments.output == "json" ? message->body : *text) << std::endl;
+    std::cout << (arguments.output == "json" ? body : *text) << std::endl;
     ++shown;
   }
   return shown < arguments.count ? kFailed : kDone;
@@ -61,12 +100,25 @@ void add_watch(CLI::App& root, Invocation& chosen) {
   auto* command = root.add_subcommand("watch", "Print events as they come");
   auto arguments = std::make_shared<WatchArguments>();
   command
-      ->add_option("TOPIC", arguments->topic,
-                   "the beginning of the topics, such as alert/north/ or alert/north/gate-7/; \"\" for all, "
-                   "with the states of cameras")
+      ->add_option(
+          "TOPIC", arguments->topics,
+          "beginnings of topics, such as alert/north/ or alert/north/gate-7/; \"\" for all, with the "
+          "states of cameras")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--since", arguments->since,
+          "also the events of the past: from so long ago (10m), from a time (2026-08-01T10:00:00Z), or, "
+          "of one whole TOPIC, from a sequence number")
+      ->type_name("WHEN");
   command->add_option("--endpoint", arguments->endpoint, "where `vigil run` publishes")
       ->capture_default_str();
+  command->add_option("--replay", arguments->replay, "where it replays [the port after that of --endpoint]");
+  auto* server_key = command->add_option("--server-key", arguments->server_key,
+                                         "the server's public key, or its file, for encrypted events");
+  auto* key_file = command->add_option("--key-file", arguments->key_file, "your secret key (vigil keygen)");
+  server_key->needs(key_file);
+  key_file->needs(server_key);
   command->add_option("--output", arguments->output, "lines for people, or one JSON object a line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -79,9 +131,11 @@ void add_watch(CLI::App& root, Invocation& chosen) {
       ->type_name("S")
       ->check(above_zero());
   command->footer(
-      "Topics: alert/<tenant>/<camera>/<rule>/ and status/<tenant>/<camera>/. The last event of each topic "
-      "comes first. Events that\n"
-      "were missed are told on stderr; events that are sent again are shown once.");
+      "Topics: alert/<tenant>/<camera>/<rule>/ and status/<tenant>/<camera>/. Without --since, the last "
+      "event of each "
+      "topic comes\nfirst. Each event is shown once, in the order of its topic; events that were missed are "
+      "asked for "
+      "again, over restarts of\n`vigil run` too, and those that nobody has any more are told on stderr.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return watch(*arguments); }; });
 }
 

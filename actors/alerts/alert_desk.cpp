@@ -1,8 +1,10 @@
 #include "actors/alerts/alert_desk.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "actors/alerts/closing.h"
 #include "config/fields.h"
 
 namespace vigil::actors {
@@ -10,6 +12,8 @@ namespace {
 
 constexpr std::size_t kPublishAtOnce = 256;
 constexpr auto kPruneEvery = std::chrono::minutes(1);
+// After a failure the outbox is left alone so long: trying again costs it tens of milliseconds.
+constexpr auto kRetryAfter = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -164,8 +168,30 @@ void AlertDesk::enqueue(Waiting event) {
   backlog_.push_back(std::move(event));
 }
 
+// Before anything else is written: what the last process had open ends, and what it told last is known again.
+void AlertDesk::recover() {
+  std::deque<Waiting> ends;
+  const config::Clock::WallTime now = clock_.wall();
+  for (OutboxEvent& last : outbox_.last_events()) {
+    publisher_.remember(last);
+    if (!closing_event(last, last.sequence + 1, now)) continue;
+    Waiting end;
+    end.topic = last.topic;
+    end.time = now;
+    end.body = [last = std::move(last), now](std::uint64_t sequence, const std::optional<std::string>&) {
+      return closing_event(last, sequence, now).value();
+    };
+    ends.push_back(std::move(end));
+  }
+  backlog_.insert(backlog_.begin(), std::make_move_iterator(ends.begin()),
+                  std::make_move_iterator(ends.end()));
+  recovered_ = true;
+}
+
 void AlertDesk::flush() {
+  if (!failure_.empty() && clock_.now() < retry_at_) return;
   try {
+    if (!recovered_) recover();
     while (!backlog_.empty()) {
       const Waiting& next = backlog_.front();
       if (next.ticket && clock_.now() < next.until) break;
@@ -182,7 +208,7 @@ void AlertDesk::flush() {
       metrics_.outbox_pending(events.size());
       taken = !events.empty();
       for (const OutboxEvent& event : events) {
-        taken = publisher_.publish(event.topic, event.sequence, event.body);
+        taken = publisher_.publish(event);
         if (!taken) break;
         outbox_.acknowledge(event.position);
       }
@@ -191,6 +217,7 @@ void AlertDesk::flush() {
   } catch (const OutboxError& error) {
     metrics_.outbox_failed();
     failure_ = error.what();
+    retry_at_ = clock_.now() + kRetryAfter;
   }
 }
 

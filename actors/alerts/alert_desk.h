@@ -37,7 +37,8 @@ class AlertDesk {
     std::uint64_t run = 0;
   };
 
-  /// What it is given has to outlive it. Call `tick` once to publish what the last process left.
+  /// What it is given has to outlive it. Call `tick` once to publish what the last process left, and to end
+  /// the episodes that it left open.
   AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metrics& metrics,
             const config::Clock& clock);
 
@@ -105,6 +106,7 @@ class AlertDesk {
   /// `ticket`: of the explanation that it waits for.
   void tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket);
   void enqueue(Waiting event);
+  void recover();
   void flush();
   void forget_old();
 
@@ -118,7 +120,9 @@ class AlertDesk {
   std::deque<Waiting> backlog_;
   std::vector<ExplainRequest> requests_;
   std::uint64_t tickets_ = 0;
+  bool recovered_ = false;
   std::string failure_;
+  config::Clock::TimePoint retry_at_{};
   config::Clock::TimePoint prune_at_{};
 };
 

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "actors/alerts/outbox.h"
+#include "actors/alerts/outbox_parts.h"
 
 namespace vigil::actors {
 namespace {
@@ -22,6 +23,7 @@ class MemoryOutbox final : public Outbox {
     kept = event;
     kept.position = position;
     sequences_[event.topic] = event.sequence;
+    positions_[{event.topic, event.sequence}] = position;
     pending_.insert(position);
     return position;
   }
@@ -39,15 +41,59 @@ class MemoryOutbox final : public Outbox {
 
   std::size_t prune(config::Clock::WallTime before) override {
     return std::erase_if(events_, [&](const auto& entry) {
-      return entry.second.time < before && !pending_.contains(entry.first);
+      const bool old = entry.second.time < before && !pending_.contains(entry.first);
+      if (old) positions_.erase({entry.second.topic, entry.second.sequence});
+      return old;
     });
+  }
+
+  const std::string& identity() const override { return identity_; }
+
+  std::uint64_t last_position() const override { return next_ - 1; }
+
+  std::optional<std::uint64_t> position_of(const std::string& topic, std::uint64_t sequence) const override {
+    const auto entry = positions_.lower_bound({topic, sequence});
+    if (entry == positions_.end() || entry->first.first != topic) return std::nullopt;
+    return entry->second;
+  }
+
+  Replay replay(const ReplayQuery& query) const override {
+    Replay result{{}, query.after, false};
+    std::size_t scanned = 0;
+    std::size_t bytes = 0;
+    for (auto entry = events_.upper_bound(query.after); entry != events_.end(); ++entry) {
+      const OutboxEvent& event = entry->second;
+      const bool wanted = is_wanted(query, event.topic, event.time);
+      if (scanned++ == query.max_scanned || (wanted && is_full(query, result.events.size(), bytes, event))) {
+        result.more = true;
+        return result;
+      }
+      if (wanted) {
+        bytes += size_of(event);
+        result.events.push_back(event);
+      }
+      result.cursor = event.position;
+    }
+    result.cursor = std::max(result.cursor, last_position());
+    return result;
+  }
+
+  std::vector<OutboxEvent> last_events() const override {
+    std::vector<OutboxEvent> result;
+    for (const auto& [topic, sequence] : sequences_) {
+      const auto entry = positions_.find({topic, sequence});
+      if (entry != positions_.end()) result.push_back(events_.at(entry->second));
+    }
+    return result;
   }
 
  private:
   std::map<std::uint64_t, OutboxEvent> events_;
   std::set<std::uint64_t> pending_;
   std::map<std::string, std::uint64_t> sequences_;
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> positions_;
   std::uint64_t next_ = 1;
+  std::string identity_ = new_outbox_identity();
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,7 +31,32 @@ struct OutboxEvent {
   std::string body;
 };
 
-/// One owner at a time; not thread-safe. Every call may throw OutboxError; then nothing was changed.
+/// Which events to read again, and how many at once.
+struct ReplayQuery {
+  /// Beginnings of topics; an event is wanted if one of them fits.
+  std::vector<std::string> topics;
+  /// Events after this position.
+  std::uint64_t after = 0;
+  /// Only events of this time or later.
+  std::optional<config::Clock::WallTime> since;
+  /// Bounds of one answer. At least one event is read, however large it is.
+  std::size_t max_events = 256;
+  std::size_t max_bytes = 1 << 20;
+  /// Events that are looked at, wanted or not.
+  std::size_t max_scanned = 4096;
+};
+
+struct Replay {
+  /// In the order of their positions.
+  std::vector<OutboxEvent> events;
+  /// Every kept event up to this position was looked at: where the next query goes on.
+  std::uint64_t cursor = 0;
+  /// Whether there are events after `cursor`, wanted or not.
+  bool more = false;
+};
+
+/// One owner at a time; not thread-safe. Every call may throw OutboxError; then nothing was changed, but for
+/// an `append`, which the store may have kept or not: an event that is appended again has the same id.
 class Outbox {
  public:
   virtual ~Outbox() = default;
@@ -45,18 +71,35 @@ class Outbox {
   /// The oldest events that were not acknowledged, in the order of their positions.
   virtual std::vector<OutboxEvent> unacknowledged(std::size_t limit) const = 0;
 
-  /// The event was published. An acknowledgement that a crash loses means that the event is published again.
+  /// The event was published. An acknowledgement that a crash loses means that the event is published again;
+  /// one that throws still holds for this object.
   virtual void acknowledge(std::uint64_t position) = 0;
 
   /// Forgets acknowledged events that are older than this. Returns how many.
   virtual std::size_t prune(config::Clock::WallTime before) = 0;
+
+  /// Tells this outbox from one that took its place: positions and sequences of another mean nothing here.
+  virtual const std::string& identity() const = 0;
+
+  /// The position of the newest event; 0 if there never was one.
+  virtual std::uint64_t last_position() const = 0;
+
+  /// The position of the first kept event of a topic with this sequence or a later one.
+  virtual std::optional<std::uint64_t> position_of(const std::string& topic,
+                                                   std::uint64_t sequence) const = 0;
+
+  virtual Replay replay(const ReplayQuery& query) const = 0;
+
+  /// The last event of each topic, as far as it is kept, in the order of topics.
+  virtual std::vector<OutboxEvent> last_events() const = 0;
 };
 
 /// Forgets all when it is destroyed: for tests.
 std::unique_ptr<Outbox> make_memory_outbox();
 
 /// In a folder that is made if it is missing. Throws OutboxError if it cannot be opened, as when another
-/// process has it open.
-std::unique_ptr<Outbox> open_rocksdb_outbox(const std::filesystem::path& folder);
+/// process has it open. `append` throws while fewer bytes than `keep_free` are free on the disk.
+std::unique_ptr<Outbox> open_rocksdb_outbox(const std::filesystem::path& folder,
+                                            std::uintmax_t keep_free = 16 << 20);
 
 }  // namespace vigil::actors

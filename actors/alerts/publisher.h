@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "actors/alerts/outbox.h"
 
 namespace vigil::actors {
 
@@ -12,12 +13,17 @@ class Publisher {
   virtual ~Publisher() = default;
 
   /// Hands an event over. False if it cannot be taken now; then it is offered again later.
-  virtual bool publish(const std::string& topic, std::uint64_t sequence, const std::string& body) = 0;
+  virtual bool publish(const OutboxEvent& event) = 0;
 
-  /// Sends new subscribers the last event of their topics. To be called regularly.
+  /// An event that was the last of its topic when the process before this one ended: for new subscribers.
+  virtual void remember(const OutboxEvent& event) = 0;
+
+  /// Sends new subscribers the last event of their topics, and answers requests for replay. To be called
+  /// regularly; its work is bounded.
   virtual void serve() = 0;
 
-  /// How often a subscriber that reads too slowly began to miss events since the last call.
+  /// How often a subscriber that reads too slowly began to miss events since the last call; how many it
+  /// missed, it knows from the sequences.
   virtual std::uint64_t take_dropped() = 0;
 };
 

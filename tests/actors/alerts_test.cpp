@@ -14,8 +14,10 @@
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/alerts/alert_policy.h"
+#include "actors/alerts/closing.h"
 #include "actors/alerts/event.h"
 #include "actors/alerts/event_text.h"
+#include "config/timestamp.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {
@@ -601,6 +603,74 @@ TEST_F(AlertDeskTest, ARestartPublishesWhatWasLeftUnchangedAndGoesOnCounting) {
   EXPECT_EQ(publisher_.messages[1].sequence, 2U);
 }
 
+TEST_F(AlertDeskTest, ARestartEndsTheEpisodesThatWereLeftOpen) {
+  const CameraPtr yard = camera("yard");
+  {
+    AlertDesk killed = desk();
+    for (int i = 1; i <= 3; ++i) killed.observe(window_of(gate_, 2 * i, {0.9F}));
+    for (int i = 1; i <= 2; ++i) killed.observe(window_of(yard, 2 * i, {0.9F}));
+    killed.end(yard);
+    killed.status(gate_, CameraState::up, "");
+  }
+  const auto before = publisher_.messages;
+  publisher_.messages.clear();
+  clock_.advance(1h);
+  AlertDesk next = desk();
+  next.tick();
+  ASSERT_THAT(published(), ElementsAre("alert/north/gate/person/ 3 end"));
+  const json last = json::parse(before[1].body);
+  json end = json::parse(publisher_.messages[0].body);
+  const std::string episode = last.at("data").at("episode");
+  EXPECT_EQ(last.at("id"), episode + "-1") << "new and update";
+  EXPECT_EQ(end.at("id"), episode + "-2");
+  EXPECT_EQ(end.at("time"), config::format_rfc3339(clock_.wall()));
+  EXPECT_EQ(end.at("data").at("end_time"), 1785578406.0) << "the last window that is known of";
+  EXPECT_EQ(end.at("data").at("end_reason"), "restart");
+  // All else is as it was.
+  for (const char* key : {"episode", "camera", "rule", "score", "start_time", "title", "window"}) {
+    EXPECT_EQ(end.at("data").at(key), last.at("data").at(key)) << key;
+  }
+  EXPECT_EQ(end.at("source"), last.at("source"));
+  next.tick();
+  EXPECT_EQ(publisher_.messages.size(), 1U) << "once";
+  AlertDesk third = desk();
+  third.tick();
+  EXPECT_EQ(publisher_.messages.size(), 1U) << "nor after another restart";
+}
+
+TEST_F(AlertDeskTest, ARestartRemembersTheLastEventOfEachTopic) {
+  {
+    AlertDesk killed = desk();
+    killed.status(gate_, CameraState::connecting, "");
+    killed.status(gate_, CameraState::up, "");
+    EXPECT_THAT(publisher_.remembered, IsEmpty());
+  }
+  desk().tick();
+  ASSERT_EQ(publisher_.remembered.size(), 1U);
+  EXPECT_EQ(publisher_.remembered[0].sequence, 2U);
+}
+
+TEST(Closing, LeavesAloneWhatIsNoOpenEpisode) {
+  const auto closes = [](const std::string& body) {
+    return closing_event({1, "t/", 1, kStart, body}, 2, kStart).has_value();
+  };
+  const std::string alert = R"({"type":"dev.vigil.alert.v1","id":"E-0","data":{"episode":"E","phase":)";
+  EXPECT_TRUE(closes(alert + R"("new"}})"));
+  EXPECT_TRUE(closes(alert + R"("update"}})"));
+  for (
+      const std::string& body :
+      {alert + R"("end"}})", alert + "7}}", std::string("{"), std::string("[]"), std::string("7"),
+       std::string(R"({"type":"dev.vigil.alert.v1"})"),
+       std::string(R"({"type":"dev.vigil.alert.v1","data":[]})"),
+       std::string(R"({"type":"dev.vigil.status.v1","id":"E-0","data":{"episode":"E","phase":"new"}})"),
+       std::string(R"({"type":"dev.vigil.alert.v1","id":"E-x","data":{"episode":"E","phase":"new"}})"),
+       std::string(R"({"type":"dev.vigil.alert.v1","id":"F-1","data":{"episode":"E","phase":"new"}})"),
+       std::string(
+           R"({"type":"dev.vigil.alert.v1","id":"E-99999999999999999999","data":{"episode":"E","phase":"new"}})")}) {
+    EXPECT_FALSE(closes(body)) << body;
+  }
+}
+
 /// Fails while it is told to.
 class FailingOutbox final : public Outbox {
  public:
@@ -618,6 +688,16 @@ class FailingOutbox final : public Outbox {
   std::size_t prune(config::Clock::WallTime before) override {
     pruned_before = before;
     return inner_->prune(before);
+  }
+  const std::string& identity() const override { return inner_->identity(); }
+  std::uint64_t last_position() const override { return inner_->last_position(); }
+  std::optional<std::uint64_t> position_of(const std::string& topic, std::uint64_t sequence) const override {
+    return inner_->position_of(topic, sequence);
+  }
+  Replay replay(const ReplayQuery& query) const override { return inner_->replay(query); }
+  std::vector<OutboxEvent> last_events() const override {
+    if (full) throw OutboxError("outbox: No space left on device");
+    return inner_->last_events();
   }
   bool full = false;
   config::Clock::WallTime pruned_before;
@@ -641,8 +721,14 @@ TEST_F(AlertDeskTest, EventsWaitWhileTheDiskIsFull) {
   EXPECT_THAT(alerts.failure(), HasSubstr("No space left"));
   EXPECT_THAT(metrics_.text(),
               HasSubstr("vigil_messages_dropped_total{reason=\"backlog_full\",socket=\"outbox\"} 1\n"));
-  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_failures_total 4\n"));
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_failures_total 1\n")) << "not at every event";
+  clock_.advance(1s);
+  alerts.tick();
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_failures_total 2\n"));
   disk.full = false;
+  alerts.tick();
+  EXPECT_THAT(published(), IsEmpty());
+  clock_.advance(1s);
   alerts.tick();
   EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up", "status/north/gate/ 2 stalled",
                                        "status/north/gate/ 3 down"));

@@ -226,20 +226,17 @@ class FakeGenerator final : public window::AnswerGenerator {
 /// Keeps what was published.
 class FakePublisher final : public Publisher {
  public:
-  struct Message {
-    std::string topic;
-    std::uint64_t sequence = 0;
-    std::string body;
-  };
-  bool publish(const std::string& topic, std::uint64_t sequence, const std::string& body) override {
+  bool publish(const OutboxEvent& event) override {
     if (refuses) return false;
-    messages.push_back({topic, sequence, body});
+    messages.push_back(event);
     return true;
   }
+  void remember(const OutboxEvent& event) override { remembered.push_back(event); }
   void serve() override { ++served; }
   std::uint64_t take_dropped() override { return std::exchange(dropped, 0); }
 
-  std::vector<Message> messages;
+  std::vector<OutboxEvent> messages;
+  std::vector<OutboxEvent> remembered;
   bool refuses = false;
   int served = 0;
   std::uint64_t dropped = 0;

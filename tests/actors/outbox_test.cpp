@@ -8,6 +8,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +102,101 @@ TEST_P(OutboxTest, TopicsWithTheSamePrefixCountApart) {
   EXPECT_EQ(outbox_->unacknowledged(10).size(), 6U);
 }
 
+ReplayQuery query(std::vector<std::string> topics, std::uint64_t after = 0) {
+  ReplayQuery result;
+  result.topics = std::move(topics);
+  result.after = after;
+  return result;
+}
+
+TEST_P(OutboxTest, ReplaysByTopicsPositionAndTime) {
+  outbox_->append(event("alert/a/", 1));
+  outbox_->append(event("status/a/", 1, kStart + 1h));
+  outbox_->append(event("alert/b/", 1, kStart + 2h));
+  outbox_->append(event("alert/a/", 2, kStart + 1h));
+  outbox_->acknowledge(1);
+  const Replay all = outbox_->replay(query({""}));
+  EXPECT_THAT(shown(all.events), ElementsAre("1:alert/a/#1@0", "2:status/a/#1@3600000",
+                                             "3:alert/b/#1@7200000", "4:alert/a/#2@3600000"));
+  EXPECT_EQ(all.cursor, 4U);
+  EXPECT_FALSE(all.more);
+  EXPECT_THAT(shown(outbox_->replay(query({"alert/a/", "status/"}, 1)).events),
+              ElementsAre("2:status/a/#1@3600000", "4:alert/a/#2@3600000"));
+  EXPECT_THAT(outbox_->replay(query({})).events, IsEmpty());
+  EXPECT_THAT(outbox_->replay(query({""}, 4)).events, IsEmpty());
+  EXPECT_EQ(outbox_->replay(query({""}, 77)).cursor, 77U);
+  ReplayQuery late = query({"alert/"});
+  late.since = kStart + 1h;
+  EXPECT_THAT(shown(outbox_->replay(late).events),
+              ElementsAre("3:alert/b/#1@7200000", "4:alert/a/#2@3600000"));
+}
+
+TEST_P(OutboxTest, AReplayIsBoundedAndGoesOnAtItsCursor) {
+  for (std::uint64_t i = 1; i <= 10; ++i) outbox_->append(event(i % 2 == 0 ? "even/" : "odd/", (i + 1) / 2));
+  ReplayQuery few = query({"even/"});
+  few.max_events = 2;
+  const Replay first = outbox_->replay(few);
+  EXPECT_THAT(shown(first.events), ElementsAre("2:even/#1@0", "4:even/#2@0"));
+  EXPECT_EQ(first.cursor, 5U) << "what is not wanted was passed";
+  EXPECT_TRUE(first.more);
+  few.after = first.cursor;
+  few.max_events = 3;
+  const Replay rest = outbox_->replay(few);
+  EXPECT_THAT(shown(rest.events), ElementsAre("6:even/#3@0", "8:even/#4@0", "10:even/#5@0"));
+  EXPECT_EQ(rest.cursor, 10U);
+  EXPECT_FALSE(rest.more);
+
+  ReplayQuery small = query({"odd/"});
+  small.max_bytes = 1;
+  EXPECT_EQ(outbox_->replay(small).events.size(), 1U) << "one event always fits";
+  ReplayQuery brief = query({"even/"});
+  brief.max_scanned = 3;
+  const Replay glance = outbox_->replay(brief);
+  EXPECT_THAT(shown(glance.events), ElementsAre("2:even/#1@0"));
+  EXPECT_EQ(glance.cursor, 3U);
+  EXPECT_TRUE(glance.more);
+}
+
+TEST_P(OutboxTest, FindsTheFirstKeptEventFromASequence) {
+  EXPECT_EQ(outbox_->position_of("a/", 0), std::nullopt);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    outbox_->append(event("a/", i, kStart + i * 1h));
+    outbox_->append(event("a/b/", i, kStart + 9h));
+  }
+  outbox_->acknowledge(1);
+  EXPECT_EQ(outbox_->position_of("a/", 2), 3U);
+  EXPECT_EQ(outbox_->position_of("a/b/", 3), 6U);
+  EXPECT_EQ(outbox_->position_of("a/", 4), std::nullopt);
+  EXPECT_EQ(outbox_->position_of("a", 1), std::nullopt) << "a topic, no prefix";
+  EXPECT_EQ(outbox_->position_of("a/", 0), 1U);
+  outbox_->prune(kStart + 2h);
+  EXPECT_EQ(outbox_->position_of("a/", 0), 3U) << "the first was forgotten";
+}
+
+TEST_P(OutboxTest, KnowsTheLastEventOfEachTopicWhileItIsKept) {
+  EXPECT_EQ(outbox_->last_position(), 0U);
+  outbox_->append(event("b/", 1));
+  outbox_->append(event("a/", 1));
+  outbox_->append(event("b/", 2, kStart + 1h));
+  EXPECT_EQ(outbox_->last_position(), 3U);
+  EXPECT_THAT(shown(outbox_->last_events()), ElementsAre("2:a/#1@0", "3:b/#2@3600000"));
+  for (std::uint64_t i = 1; i <= 3; ++i) outbox_->acknowledge(i);
+  outbox_->prune(kStart + 1min);
+  EXPECT_THAT(shown(outbox_->last_events()), ElementsAre("3:b/#2@3600000"));
+  EXPECT_EQ(outbox_->last_position(), 3U);
+}
+
+TEST_P(OutboxTest, AcknowledgedInAnyOrderOnlyTheOthersAreLeft) {
+  for (std::uint64_t i = 1; i <= 6; ++i) outbox_->append(event("a/", i));
+  for (const std::uint64_t position : {4U, 2U, 1U, 6U}) outbox_->acknowledge(position);
+  EXPECT_THAT(shown(outbox_->unacknowledged(10)), ElementsAre("3:a/#3@0", "5:a/#5@0"));
+}
+
+TEST_P(OutboxTest, AnotherOutboxHasAnotherIdentity) {
+  EXPECT_EQ(outbox_->identity().size(), 16U);
+  EXPECT_NE(make_memory_outbox()->identity(), outbox_->identity());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, OutboxTest, ::testing::Values("memory", "rocksdb"),
                          [](const auto& each) { return std::string(each.param); });
 
@@ -144,6 +241,19 @@ TEST(Outboxes, AnswerTheSameToTheSameOperations) {
     }
     ASSERT_EQ(memory->last_sequence(topic), rocksdb->last_sequence(topic));
     ASSERT_EQ(shown(memory->unacknowledged(20)), shown(rocksdb->unacknowledged(20)));
+    ASSERT_EQ(shown(memory->last_events()), shown(rocksdb->last_events()));
+    const std::uint64_t sequence = draw(100);
+    ASSERT_EQ(memory->position_of(topic, sequence), rocksdb->position_of(topic, sequence));
+    ReplayQuery some = query({topic, "alert/t/1/"}, draw(500));
+    some.max_events = draw(10) + 1;
+    some.max_bytes = draw(200);
+    some.max_scanned = draw(50) + 1;
+    if (draw(2) == 0) some.since = kStart + std::chrono::minutes(draw(100));
+    const Replay expected = memory->replay(some);
+    const Replay found = rocksdb->replay(some);
+    ASSERT_EQ(shown(expected.events), shown(found.events));
+    ASSERT_EQ(expected.cursor, found.cursor);
+    ASSERT_EQ(expected.more, found.more);
   }
 }
 
@@ -176,6 +286,112 @@ TEST(RocksdbOutbox, AKilledProcessLosesNothingThatWasAppended) {
   ASSERT_GE(left.size(), 12U) << "an acknowledgement may be lost, an event may not";
   EXPECT_EQ(left.back().sequence, 15U);
   EXPECT_EQ(outbox->append(event("a/", 16)), 16U);
+}
+
+// A limit on the size of files stands for the full disk: it needs no rights and no other file system. RocksDB
+// takes both for an error of writing, after which it refuses all writes until it is told to go on.
+TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
+  const Folder folder;
+  // In a process of its own, since the limit is the process's.
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto fail = [](int step) { ::_exit(step); };
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlimit plenty = limit;
+    auto outbox = open_rocksdb_outbox(folder.outbox());
+    for (std::uint64_t i = 1; i <= 3; ++i) outbox->append(event("a/", i));
+    limit.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    OutboxEvent large = event("a/", 4);
+    large.body.assign(8192, 'x');
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      try {
+        outbox->append(large);
+        fail(1);
+      } catch (const OutboxError&) {
+        if (outbox->last_sequence("a/") != 3 || outbox->last_position() != 3) fail(2);
+        // What is kept can be read all the while.
+        if (outbox->replay(query({"a/"})).events.size() != 3) fail(3);
+      }
+    }
+    // Published, and not again, although that cannot be written.
+    try {
+      outbox->acknowledge(1);
+      fail(4);
+    } catch (const OutboxError&) {
+      if (outbox->unacknowledged(9).size() != 2) fail(5);
+    }
+    setrlimit(RLIMIT_FSIZE, &plenty);
+    if (outbox->append(large) != 4) fail(6);
+    outbox->acknowledge(2);
+    outbox->append(event("a/", 5));
+    // The end of this process is sudden, too: what was taken after the error has to be as safe as before it.
+    ::kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "step " << WEXITSTATUS(status);
+  const auto outbox = open_rocksdb_outbox(folder.outbox());
+  const Replay all = outbox->replay(query({""}));
+  ASSERT_EQ(all.events.size(), 5U);
+  EXPECT_EQ(all.events[3].body, std::string(8192, 'x'));
+  EXPECT_EQ(outbox->last_sequence("a/"), 5U);
+}
+
+TEST(RocksdbOutbox, LeavesTheLastBytesOfADiskAlone) {
+  const Folder folder;
+  open_rocksdb_outbox(folder.outbox())->append(event("a/", 1));
+  const auto outbox = open_rocksdb_outbox(folder.outbox(), std::uintmax_t{1} << 60);
+  try {
+    outbox->append(event("a/", 2));
+    FAIL() << "no error";
+  } catch (const OutboxError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(folder.outbox().string() + ": no space left on the disk ("));
+  }
+  EXPECT_EQ(outbox->replay(query({"a/"})).events.size(), 1U) << "what is kept can be read";
+  outbox->acknowledge(1);
+  EXPECT_EQ(outbox->prune(kStart + 1h), 1U) << "and forgotten";
+  EXPECT_EQ(outbox->last_sequence("a/"), 1U);
+}
+
+TEST(RocksdbOutbox, KeepsItsIdentityAndIndexesTheOlderLayout) {
+  const Folder folder;
+  auto outbox = open_rocksdb_outbox(folder.outbox());
+  const std::string identity = outbox->identity();
+  for (std::uint64_t i = 1; i <= 3; ++i) outbox->append(event("a/", i));
+  outbox->acknowledge(1);
+  outbox.reset();
+  EXPECT_EQ(open_rocksdb_outbox(folder.outbox())->identity(), identity);
+  {
+    // As the older layout had it.
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open({}, folder.outbox().string(), &db).ok());
+    const std::unique_ptr<rocksdb::DB> store(db);
+    ASSERT_TRUE(store->DeleteRange({}, store->DefaultColumnFamily(), "t", "u").ok());
+    ASSERT_TRUE(store->Delete({}, "i").ok());
+    ASSERT_TRUE(store->Put({}, "v", "1").ok());
+  }
+  outbox = open_rocksdb_outbox(folder.outbox());
+  EXPECT_EQ(outbox->identity().size(), 16U);
+  EXPECT_EQ(outbox->position_of("a/", 2), 2U);
+  EXPECT_THAT(shown(outbox->last_events()), ElementsAre("3:a/#3@0"));
+  EXPECT_THAT(shown(outbox->unacknowledged(9)), ElementsAre("2:a/#2@0", "3:a/#3@0"));
+  outbox.reset();
+  {
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open({}, folder.outbox().string(), &db).ok());
+    const std::unique_ptr<rocksdb::DB> store(db);
+    ASSERT_TRUE(store->Put({}, "v", "99").ok());
+  }
+  try {
+    open_rocksdb_outbox(folder.outbox());
+    FAIL() << "no error";
+  } catch (const OutboxError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has layout 99, this program knows 2"));
+  }
 }
 
 TEST(RocksdbOutbox, IsOpenOnceOnly) {

@@ -226,6 +226,17 @@ TEST(Load, RefusesWhatDoesNotFitTogether) {
       {minimal("    rules: [{name: r, prompt: ' '}]\n"), "rules: is there twice; the first is in line 5"},
       {minimal() + "  gate: {url: y, rules: [{name: r, prompt: p}]}\n",
        "cameras.gate: is there twice; the first is in line 3"},
+      {minimal() + "alerts: {bind: 'tcp://0.0.0.0:5556'}\n", "they stay on this machine"},
+      {minimal() + "alerts: {replay: 'tcp://0.0.0.0:5557'}\n", "they stay on this machine"},
+      {minimal() + "alerts: {bind: 'tcp://127.0.0.1:65535'}\n", "alerts.replay: expected an endpoint beside"},
+      {minimal() + "alerts: {replay: 'tcp://127.0.0.1:5556'}\n",
+       "alerts.replay: expected an endpoint beside"},
+      {minimal() + "alerts: {bind: 'tcp://127.0.0.1'}\n", "alerts.bind: expected tcp://HOST:PORT"},
+      {minimal() + "alerts: {curve: {secret_key_file: k}}\n", "curve.allow: is missing"},
+      {minimal() + "alerts: {curve: {allow: ['" + std::string(40, 'a') + "']}}\n",
+       "curve.secret_key_file: is missing"},
+      {minimal() + "alerts: {curve: {allow: [short]}}\n", "curve.allow: expected a public CURVE key"},
+      {minimal() + "alerts: {curve: {allow: short}}\n", "curve.allow: expected a list"},
   };
   for (const Case& each : cases) {
     const auto problems = problems_of(each.text);
@@ -420,6 +431,29 @@ TEST(Load, EffectiveSettingsReadBackTheSame) {
   const std::string printed = effective(settings);
   EXPECT_EQ(effective(read(printed)), printed);
   EXPECT_THAT(printed, HasSubstr("stall_after: 10s"));
+}
+
+TEST(Load, EventsLeaveTheMachineWithKeysOnly) {
+  const std::string key(40, 'k');
+  const Settings settings = read(minimal() +
+                                 "alerts:\n"
+                                 "  bind: tcp://0.0.0.0:6000\n"
+                                 "  curve: {secret_key_file: keys/server, allow: ['" +
+                                 key + "']}\n");
+  EXPECT_EQ(settings.alerts.curve.secret_key_file, "/etc/vigil/keys/server");
+  EXPECT_EQ(settings.alerts.curve.allow, std::vector<std::string>{key});
+  EXPECT_EQ(settings.alerts.replay_endpoint(), "tcp://0.0.0.0:6001");
+  const std::string printed = effective(read(effective(settings)));
+  EXPECT_EQ(effective(read(printed)), printed);
+  EXPECT_EQ(endpoint_next_to("ipc:///run/vigil"), "ipc:///run/vigil.replay");
+  EXPECT_EQ(endpoint_next_to("tcp://[::1]:7"), "tcp://[::1]:8");
+  EXPECT_EQ(endpoint_next_to("nonsense"), "");
+}
+
+TEST(Load, WhatStandsWhereAKeyShouldIsNotShown) {
+  const auto problems = problems_of(minimal() + "alerts: {curve: {allow: [hunter2]}}\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].message, Not(HasSubstr("hunter2")));
 }
 
 TEST(Load, TheDemoNamesFilesThatAreThere) {

@@ -2,6 +2,7 @@
 #include "config/reload.h"
 
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -97,13 +98,14 @@ TEST(Changes, TheSchemaSaysWhichKeysNeedARestart) {
   std::ifstream file(VIGIL_SOURCE_DIR "/config/vigil.schema.json");
   const nlohmann::json schema = nlohmann::json::parse(file);
   std::set<std::string> flagged;
-  for (const auto& [key, value] : schema.at("properties").items()) {
-    if (value.value("x-needs-restart", false)) flagged.insert(key);
-    if (!value.contains("properties")) continue;
-    for (const auto& [below, each] : value.at("properties").items()) {
-      if (each.value("x-needs-restart", false)) flagged.insert(key + '.' + below);
-    }
-  }
+  const std::function<void(const nlohmann::json&, const std::string&)> collect =
+      [&](const nlohmann::json& section, const std::string& prefix) {
+        for (const auto& [key, value] : section.at("properties").items()) {
+          if (value.value("x-needs-restart", false)) flagged.insert(prefix + key);
+          if (value.contains("properties")) collect(value, prefix + key + '.');
+        }
+      };
+  collect(schema, "");
   const std::vector<std::string> fixed = fixed_keys();
   EXPECT_EQ(flagged, std::set<std::string>(fixed.begin(), fixed.end()));
 }

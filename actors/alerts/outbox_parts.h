@@ -1,0 +1,38 @@
+// What the outboxes have in common.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "actors/alerts/outbox.h"
+
+namespace vigil::actors {
+
+inline std::string new_outbox_identity() {
+  std::random_device random;
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%08x%08x", random(), random());
+  return text.data();
+}
+
+inline bool is_wanted(const ReplayQuery& query, std::string_view topic, config::Clock::WallTime time) {
+  return (!query.since || time >= *query.since) &&
+         std::any_of(query.topics.begin(), query.topics.end(),
+                     [&](const std::string& prefix) { return topic.starts_with(prefix); });
+}
+
+inline std::size_t size_of(const OutboxEvent& event) {
+  return event.topic.size() + event.body.size();
+}
+
+/// Whether an answer with so many events and bytes has no room for this one.
+inline bool is_full(const ReplayQuery& query, std::size_t events, std::size_t bytes,
+                    const OutboxEvent& event) {
+  return events > 0 && (events >= query.max_events || bytes + size_of(event) > query.max_bytes);
+}
+
+}  // namespace vigil::actors

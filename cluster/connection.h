@@ -1,0 +1,35 @@
+// What becomes of a client socket's connection.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <zmq.hpp>
+
+namespace vigil::cluster {
+
+/// up: it stands, and both sides know each other; lost: it stood, or could not be made; refused: the server
+/// does not let this key in; failed: both sides do not speak the same, as when only one of them uses CURVE.
+enum class ConnectionEvent : std::uint8_t { up, lost, refused, failed };
+
+/// Hears of them. One owner at a time; not thread-safe.
+class ConnectionMonitor {
+ public:
+  /// The only one of its context. To be made before the socket connects, and destroyed before it.
+  ConnectionMonitor(zmq::context_t& context, zmq::socket_t& socket);
+  ~ConnectionMonitor();
+  ConnectionMonitor(const ConnectionMonitor&) = delete;
+  ConnectionMonitor& operator=(const ConnectionMonitor&) = delete;
+
+  /// The next event, if there is one.
+  std::optional<ConnectionEvent> take();
+
+  /// To be polled.
+  zmq::socket_t& socket() { return events_; }
+
+ private:
+  zmq::socket_t& watched_;
+  zmq::socket_t events_;
+};
+
+}  // namespace vigil::cluster

@@ -1,0 +1,314 @@
+// A follower and a server in one thread, over real sockets: restarts, losses, keys.
+#include "cluster/follower.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cluster/clock.h"
+
+namespace vigil::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "vigil-follower-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What is committed; it outlives the servers that publish it.
+class Log final : public ReplaySource {
+ public:
+  const TopicMessage& commit(const std::string& topic) {
+    events.push_back(
+        {topic, ++sequences[topic], topic + std::to_string(sequences[topic]), events.size() + 1});
+    return events.back();
+  }
+  ReplayPage replay(const ReplayQuery& query) override {
+    ReplayPage page{outbox, {}, query.after.value_or(events.size()), false, events.size()};
+    while (page.cursor < events.size() && page.events.size() < 2) {
+      const TopicMessage& event = events[page.cursor++];
+      const bool wanted = std::any_of(query.topics.begin(), query.topics.end(),
+                                      [&](const auto& prefix) { return event.topic.starts_with(prefix); });
+      if (!wanted || event.position <= forgotten) continue;
+      if (query.from && event.sequence < *query.from) continue;
+      if (query.since_ms && static_cast<std::int64_t>(event.position) < *query.since_ms) continue;
+      page.events.push_back(event);
+    }
+    page.more = page.cursor < events.size();
+    return page;
+  }
+  std::string outbox = "A";
+  std::vector<TopicMessage> events;
+  std::map<std::string, std::uint64_t> sequences;
+  std::uint64_t forgotten = 0;
+};
+
+class FollowerTest : public ::testing::Test {
+ protected:
+  void start(const std::optional<CurveServer>& curve = std::nullopt) {
+    publisher_.emplace(TopicPublisher::Options{
+        .endpoint = "ipc://" + (folder_ / "events"), .high_water_mark = 1000, .linger = 0ms, .curve = curve});
+    for (const TopicMessage& event : log_.events) publisher_->remember(event);
+    server_.emplace(ReplayServer::Options{.endpoint = "ipc://" + (folder_ / "replay"), .curve = curve}, log_);
+  }
+  void stop() {
+    server_.reset();
+    publisher_.reset();
+  }
+
+  Follower::Options options() {
+    Follower::Options options;
+    options.endpoint = "ipc://" + (folder_ / "events");
+    options.replay = "ipc://" + (folder_ / "replay");
+    options.topics = {"alert/"};
+    options.heartbeat = 200ms;
+    options.ask_again = 200ms;
+    options.patience = 1s;
+    return options;
+  }
+
+  /// Serves and follows until as many events have come in all, or 20 s are over.
+  void follow(Follower& follower, std::size_t events) {
+    for (int i = 0; i < 2000 && seen_.size() < events; ++i) step(follower);
+    EXPECT_EQ(seen_.size(), events);
+  }
+  /// … until somebody should know of something like that.
+  void follow_until(Follower& follower, const std::string& notice) {
+    for (int i = 0; i < 2000 && notices_.find(notice) == std::string::npos; ++i) step(follower);
+    EXPECT_THAT(notices_, HasSubstr(notice));
+  }
+  void step(Follower& follower) {
+    if (publisher_) publisher_->serve();
+    if (server_ && answering_) server_->serve();
+    while (const auto entry = follower.next(seen_.empty() ? 10ms : 5ms)) {
+      if (const auto* message = std::get_if<TopicMessage>(&*entry)) {
+        seen_.push_back(message->body);
+      } else {
+        notices_ += std::get<Notice>(*entry).text + '\n';
+      }
+      if (publisher_) publisher_->serve();
+    }
+  }
+
+  const Folder folder_;
+  const SystemClock clock_;
+  Log log_;
+  std::optional<TopicPublisher> publisher_;
+  std::optional<ReplayServer> server_;
+  bool answering_ = true;
+  std::vector<std::string> seen_;
+  std::string notices_;
+};
+
+TEST_F(FollowerTest, LastValuesComeFirstThenWhatIsLive) {
+  log_.commit("alert/a/");
+  log_.commit("alert/a/");
+  log_.commit("status/a/");
+  start();
+  Follower follower(options(), clock_);
+  follow(follower, 1);
+  publisher_->publish(log_.commit("alert/a/"));
+  publisher_->publish(log_.commit("status/a/"));
+  publisher_->publish(log_.commit("alert/b/"));
+  follow(follower, 3);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/2", "alert/a/3", "alert/b/1"));
+  EXPECT_EQ(notices_, "");
+}
+
+TEST_F(FollowerTest, WhatWasNeverPublishedIsReplayedAndARestartIsSurvived) {
+  start();
+  Follower follower(options(), clock_);
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 1);
+  // Committed, then the process is gone.
+  for (int i = 0; i < 5; ++i) log_.commit("alert/a/");
+  log_.commit("alert/new/");
+  stop();
+  follow_until(follower, "no connection to ipc://");
+  for (int i = 0; i < 3; ++i) log_.commit("alert/new/");
+  start();
+  follow(follower, 10);
+  follow_until(follower, "connected to ipc://");
+  EXPECT_THAT(std::vector(seen_.begin(), seen_.begin() + 6),
+              ElementsAre("alert/a/1", "alert/a/2", "alert/a/3", "alert/a/4", "alert/a/5", "alert/a/6"));
+  EXPECT_EQ(seen_.back(), "alert/new/4");
+  // Nothing tells of an event that got lost but the heartbeat.
+  log_.commit("alert/a/");
+  follow(follower, 11);
+}
+
+TEST_F(FollowerTest, BeginsInThePast) {
+  for (int i = 0; i < 9; ++i) log_.commit(i % 2 == 0 ? "alert/a/" : "alert/b/");
+  start();
+  Follower::Options sequence = options();
+  sequence.topics = {"alert/a/"};
+  sequence.since = Since{std::uint64_t{3}};
+  Follower by_sequence(sequence, clock_);
+  follow(by_sequence, 3);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/3", "alert/a/4", "alert/a/5"));
+  seen_.clear();
+  Follower::Options time = options();
+  time.since = Since{config::Clock::WallTime(7ms)};
+  Follower by_time(time, clock_);
+  follow(by_time, 3);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/4", "alert/b/4", "alert/a/5"));
+  publisher_->publish(log_.commit("alert/b/"));
+  follow(by_time, 4);
+  EXPECT_EQ(seen_.back(), "alert/b/5");
+}
+
+TEST_F(FollowerTest, WhatWasForgottenIsTold) {
+  start();
+  Follower follower(options(), clock_);
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 1);
+  for (int i = 0; i < 3; ++i) log_.commit("alert/a/");
+  log_.forgotten = 3;
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 3);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/1", "alert/a/4", "alert/a/5"));
+  EXPECT_EQ(notices_, "2 events of alert/a/ cannot be replayed and will be missing\n");
+}
+
+TEST_F(FollowerTest, WithoutReplayEventsComeAfterAWhile) {
+  answering_ = false;
+  start();
+  Follower follower(options(), clock_);
+  for (int i = 0; i < 20; ++i) step(follower);
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 1);
+  EXPECT_THAT(notices_, HasSubstr("no replay from ipc://"));
+  log_.commit("alert/a/");
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 2);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/1", "alert/a/3"));
+  EXPECT_THAT(notices_, HasSubstr("1 event of alert/a/ cannot be replayed"));
+}
+
+TEST_F(FollowerTest, AnotherOutboxIsTold) {
+  for (int i = 0; i < 3; ++i) log_.commit("alert/a/");
+  start();
+  Follower follower(options(), clock_);
+  follow(follower, 1);
+  stop();
+  log_ = Log();
+  log_.outbox = "B";
+  log_.commit("alert/a/");
+  start();
+  follow(follower, 2);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/3", "alert/a/1"));
+  EXPECT_THAT(notices_, HasSubstr("has another outbox than before"));
+}
+
+TEST_F(FollowerTest, KeysLetInThoseWhoAreOnTheList) {
+  const KeyPair server = make_key_pair();
+  const KeyPair friendly = make_key_pair();
+  const KeyPair stranger = make_key_pair();
+  start(CurveServer{server, {friendly.public_key}});
+  log_.commit("alert/a/");
+  publisher_->publish(log_.events.back());
+
+  const auto with = [&](const KeyPair& keys, const std::string& server_key) {
+    Follower::Options result = options();
+    result.curve = CurveClient{keys, server_key};
+    return result;
+  };
+  {
+    Follower follower(with(friendly, server.public_key), clock_);
+    follow(follower, 1);
+    EXPECT_THAT(seen_, ElementsAre("alert/a/1"));
+    log_.commit("alert/a/");
+    publisher_->publish(log_.commit("alert/a/"));
+    follow(follower, 3);
+  }
+  seen_.clear();
+  {
+    Follower follower(with(stranger, server.public_key), clock_);
+    follow_until(follower, "does not let this key in");
+  }
+  {
+    Follower follower(with(friendly, stranger.public_key), clock_);
+    for (int i = 0; i < 60; ++i) step(follower);
+  }
+  {
+    Follower follower(options(), clock_);
+    follow_until(follower, "wants keys");
+  }
+  EXPECT_THAT(seen_, IsEmpty()) << "nobody else sees anything";
+  for (const std::string& key : {server.secret_key, friendly.secret_key, stranger.secret_key}) {
+    EXPECT_THAT(notices_, Not(HasSubstr(key)));
+  }
+}
+
+TEST(ParseSince, ReadsDurationsTimesAndSequences) {
+  const config::Clock::WallTime now(std::chrono::seconds(1785578400));
+  EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since("10m", now)->begin), now - 10min);
+  EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since("2026-08-01T12:00:00+02:00", now)->begin), now);
+  EXPECT_EQ(std::get<std::uint64_t>(parse_since("8812", now)->begin), 8812U);
+  for (const char* text : {"", "yesterday", "-5", "10 m", "2026-08-01", "99999999999999999999999"}) {
+    EXPECT_FALSE(parse_since(text, now).has_value()) << text;
+  }
+}
+
+TEST(CurveKeys, AreWrittenOnceAndReadBack) {
+  const Folder folder;
+  const KeyPair keys = make_key_pair();
+  write_key_files(folder / "server.key", keys);
+  EXPECT_EQ(read_secret_key(folder / "server.key").secret_key, keys.secret_key);
+  EXPECT_EQ(read_secret_key(folder / "server.key").public_key, keys.public_key);
+  EXPECT_EQ(read_public_key(folder / "server.key.pub"), keys.public_key);
+  EXPECT_EQ(read_public_key(keys.public_key), keys.public_key);
+  struct stat status {};
+  ASSERT_EQ(::stat((folder / "server.key").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U) << "the owner's alone";
+  EXPECT_THROW(write_key_files(folder / "server.key", keys), KeyError) << "a key is never overwritten";
+  std::filesystem::remove(folder / "server.key");
+  EXPECT_THROW(write_key_files(folder / "server.key", keys), KeyError) << "nor is half of one";
+  EXPECT_FALSE(std::filesystem::exists(folder / "server.key"));
+}
+
+TEST(CurveKeys, AFileThatHoldsNoneIsNamedAndNotShown) {
+  const Folder folder;
+  const auto message = [&](const std::string& text) {
+    std::ofstream(folder / "x.key") << text;
+    try {
+      read_secret_key(folder / "x.key");
+    } catch (const KeyError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message("# a comment\r\n" + make_key_pair().secret_key + "\r\n"), "accepted");
+  for (const std::string& text :
+       {std::string(), std::string("hunter2\n"), std::string(40, '~'), std::string(41, 'a'),
+        make_key_pair().secret_key + '\n' + make_key_pair().secret_key}) {
+    EXPECT_EQ(message(text), (folder / "x.key") + ": holds no CURVE key");
+  }
+  EXPECT_THROW(read_secret_key(folder / "nowhere"), KeyError);
+  EXPECT_THROW(read_secret_key(folder / ""), KeyError);
+}
+
+}  // namespace
+}  // namespace vigil::cluster
