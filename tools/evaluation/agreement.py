@@ -16,7 +16,7 @@ from . import answers, tables
 from .engines import prepare
 
 # Share of the visual tokens that the drafter sees, and which.
-VIEWS = ((1.0, "all"), (.1, "change"), (.1, "both"), (.1, "random"))
+VIEWS = ((1.0, "all"), (.1, "change"), (.1, "both"), (.1, "random"), (1.0, "grey"))
 LENGTH = 64
 
 
@@ -57,6 +57,8 @@ def report(target_folder, draft_folder, found):
         where, drafted = targets != batches.IGNORE, draft.model.visual(frames)
         for share, how in VIEWS:
             video, positions, thin_mask = drafted, batch["positions"], mask
+            if how == "grey":
+                video = draft.model.visual(((torch.full_like(pixels, .5) - mean) / deviation))
             if share < 1:
                 video, positions, thin_mask = distil.kept_part(drafted, positions, mask, prompt[0].shape[1], distil.choose_tokens(frames, share, how, generator))
             said = draft.logits(draft(video, prompt, tokens, positions, thin_mask)[where]).argmax(-1)
@@ -64,5 +66,5 @@ def report(target_folder, draft_folder, found):
     print(f"{used} explanations\n\n| visual tokens that the drafter sees | words | equal to the target's (95 %) |\n|---|---|---|")
     for (share, how), (equal, words) in counts.items():
         low, high = tables.wilson(equal, words)
-        name = {"all": "all", "change": "a tenth, those that changed most", "both": "a tenth, half by change and half at random", "random": "a tenth, at random"}[how]
+        name = {"all": "all", "change": "a tenth, those that changed most", "both": "a tenth, half by change and half at random", "random": "a tenth, at random", "grey": "all, of grey frames (a control)"}[how]
         print(f"| {name} | {words} | {equal / max(1, words):.3f} ({low:.3f} to {high:.3f}) |")
