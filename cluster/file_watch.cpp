@@ -27,8 +27,8 @@ std::int64_t nanoseconds(const timespec& time) {
 
 }  // namespace
 
-FileWatch::FileWatch(std::filesystem::path file, Options options)
-    : file_(std::filesystem::absolute(std::move(file))),
+FileWatch::FileWatch(const std::filesystem::path& file, Options options)
+    : file_(std::filesystem::absolute(file)),
       options_(options),
       changes_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
       poked_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),

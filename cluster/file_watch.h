@@ -23,8 +23,8 @@ class FileWatch {
   };
 
   /// Changes count from now on. The file need not be there.
-  explicit FileWatch(std::filesystem::path file) : FileWatch(std::move(file), Options()) {}
-  FileWatch(std::filesystem::path file, Options options);
+  explicit FileWatch(const std::filesystem::path& file) : FileWatch(file, Options()) {}
+  FileWatch(const std::filesystem::path& file, Options options);
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;

@@ -129,7 +129,7 @@ void ReplayServer::serve() {
 // A request is the client's identity, which the socket put first, an empty part if the client is a REQ
 // socket, a tag that is given back, and the query.
 void ReplayServer::answer(std::vector<zmq::message_t> request) {
-  const bool delimited = request.size() > 1 && request[1].size() == 0;
+  const bool delimited = request.size() > 1 && request[1].empty();
   const std::size_t head = delimited ? 2 : 1;
   std::vector<zmq::message_t> reply;
   for (std::size_t i = 0; i < std::min(head, request.size()); ++i) reply.push_back(std::move(request[i]));

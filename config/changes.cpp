@@ -145,6 +145,7 @@ std::vector<std::string> fixed_keys() {
   FixedValues values(places, "");
   describe(values, settings);
   std::vector<std::string> keys;
+  keys.reserve(places.size());
   for (const auto& [key, place] : places) keys.push_back(key);
   return keys;
 }
