@@ -24,6 +24,7 @@ TurnGenerator::TurnGenerator(std::shared_ptr<CachedModel> model, int threads)
 
 std::vector<Answer> TurnGenerator::generate(std::span<const Continuation> continuations) {
   std::vector<Turn*> turns;
+  turns.reserve(continuations.size());
   for (const Continuation& continuation : continuations) {
     Turn& turn = turn_of(continuation, *model_);
     if (turn.completed) throw std::invalid_argument("the answer was completed before");
@@ -39,6 +40,7 @@ std::vector<Answer> TurnGenerator::generate(std::span<const Continuation> contin
     for (std::size_t i = 0; i < going_on.size(); ++i) runner_.choose(*going_on[i], runner_.logits(i));
   }
   std::vector<Answer> answers;
+  answers.reserve(turns.size());
   for (Turn* turn : turns) answers.push_back(std::move(turn->answer));
   return answers;
 }
