@@ -9,9 +9,13 @@ std::optional<std::string> unknown_command(const CLI::App& root, const std::vect
     const bool is_leaf = command->get_subcommands([](const CLI::App*) { return true; }).empty();
     if (is_leaf || word.starts_with('-')) break;
     const auto named = command->get_subcommands([&](const CLI::App* each) { return each->check_name(word); });
-    if (named.empty()) return path + ": no command '" + word + "'; " + path + " --help lists them";
+    if (named.empty()) {
+      std::string complaint = path;
+      complaint.append(": no command '").append(word).append("'; ").append(path).append(" --help lists them");
+      return complaint;
+    }
     command = named.front();
-    path += " " + word;
+    path.append(" ").append(word);
   }
   return std::nullopt;
 }
