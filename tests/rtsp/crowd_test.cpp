@@ -188,7 +188,8 @@ TEST_F(Crowd, HalfThatCannotBeReachedDoesNotStopTheOtherHalf) {
     auto good = live_camera(server.url("crowd"));
     good->stream.fps = 2;
     good->stream.reconnect = {1s, 30s};
-    good->stream.stall_after = 10s;
+    // Two busy cores may serve one of a thousand late; that is no loss of the camera.
+    good->stream.stall_after = 30s;
     members.emplace_back(good, reachable, kUnreachable + i);
   }
   const bool all_up = await([&] { return reachable.up - reachable.lost >= kReachable; }, 120s);
