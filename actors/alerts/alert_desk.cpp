@@ -70,9 +70,10 @@ bool AlertDesk::explains(const std::string& camera) const {
                      [&](const Waiting& event) { return event.ticket && event.camera == camera; });
 }
 
-void AlertDesk::give_up_explanations() {
+void AlertDesk::finish() {
   for (Waiting& event : backlog_) event.ticket.reset();
-  flush();
+  flush(/*patient=*/false);
+  publisher_.serve();
 }
 
 void AlertDesk::follow(Watched& watched, const CameraPtr& camera) {
@@ -188,8 +189,8 @@ void AlertDesk::recover() {
   recovered_ = true;
 }
 
-void AlertDesk::flush() {
-  if (!failure_.empty() && clock_.now() < retry_at_) return;
+void AlertDesk::flush(bool patient) {
+  if (patient && !failure_.empty() && clock_.now() < retry_at_) return;
   try {
     if (!recovered_) recover();
     while (!backlog_.empty()) {

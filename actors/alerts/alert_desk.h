@@ -55,8 +55,9 @@ class AlertDesk {
   /// Whether an event of this camera waits for its explanation.
   bool explains(const std::string& camera) const;
 
-  /// Tells what waits without explanations: none will come.
-  void give_up_explanations();
+  /// Nothing comes after this: tells what waits without the explanations that it waits for, and tries a
+  /// failed outbox once more. What cannot be written now is lost with this object; `backlog` counts it.
+  void finish();
 
   void status(const CameraPtr& camera, CameraState state, const std::string& reason);
 
@@ -107,7 +108,8 @@ class AlertDesk {
   void tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket);
   void enqueue(Waiting event);
   void recover();
-  void flush();
+  /// `patient`: leaves an outbox alone that failed a moment ago.
+  void flush(bool patient = true);
   void forget_old();
 
   Options options_;

@@ -24,6 +24,13 @@ void alerts_state::log_failure() {
   }
 }
 
+void alerts_state::finish() {
+  desk->finish();
+  log_failure();
+  if (desk->backlog() > 0)
+    logger->error("alerts: {} events are lost: {}", desk->backlog(), desk->failure());
+}
+
 // A camera has ended when nothing of it waits for the target any more.
 void alerts_state::tell_ended() {
   std::erase_if(ending, [this](const std::string& camera) {
@@ -76,8 +83,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->delayed_send(self, kTick, tick_atom_v);
       },
       [self](stop_atom) {
-        self->state.desk->give_up_explanations();
-        self->state.desk->tick();
+        self->state.finish();
         self->quit();
       },
   };

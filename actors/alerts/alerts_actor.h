@@ -31,6 +31,8 @@ struct alerts_state {
   void tell_ended();
   /// Says once that the outbox fails, and once that it works again.
   void log_failure();
+  /// Tells what waits, or how much is lost.
+  void finish();
 
   alerts_actor::pointer self;
   std::optional<AlertDesk> desk;

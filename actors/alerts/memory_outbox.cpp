@@ -41,8 +41,10 @@ class MemoryOutbox final : public Outbox {
 
   std::size_t prune(config::Clock::WallTime before) override {
     return std::erase_if(events_, [&](const auto& entry) {
-      const bool old = entry.second.time < before && !pending_.contains(entry.first);
-      if (old) positions_.erase({entry.second.topic, entry.second.sequence});
+      const OutboxEvent& event = entry.second;
+      const bool old = event.time < before && !pending_.contains(entry.first) &&
+                       event.sequence != last_sequence(event.topic);
+      if (old) positions_.erase({event.topic, event.sequence});
       return old;
     });
   }
@@ -80,10 +82,7 @@ class MemoryOutbox final : public Outbox {
 
   std::vector<OutboxEvent> last_events() const override {
     std::vector<OutboxEvent> result;
-    for (const auto& [topic, sequence] : sequences_) {
-      const auto entry = positions_.find({topic, sequence});
-      if (entry != positions_.end()) result.push_back(events_.at(entry->second));
-    }
+    for (const auto& entry : sequences_) result.push_back(events_.at(positions_.at(entry)));
     return result;
   }
 

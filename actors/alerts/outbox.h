@@ -75,7 +75,8 @@ class Outbox {
   /// one that throws still holds for this object.
   virtual void acknowledge(std::uint64_t position) = 0;
 
-  /// Forgets acknowledged events that are older than this. Returns how many.
+  /// Forgets acknowledged events that are older than this, but for the last of each topic: a new subscriber
+  /// gets it, and a new process knows by it what was left open. Returns how many.
   virtual std::size_t prune(config::Clock::WallTime before) = 0;
 
   /// Tells this outbox from one that took its place: positions and sequences of another mean nothing here.
@@ -90,7 +91,7 @@ class Outbox {
 
   virtual Replay replay(const ReplayQuery& query) const = 0;
 
-  /// The last event of each topic, as far as it is kept, in the order of topics.
+  /// The last event of each topic, in the order of topics.
   virtual std::vector<OutboxEvent> last_events() const = 0;
 };
 

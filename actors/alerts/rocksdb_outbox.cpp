@@ -112,8 +112,10 @@ class RocksdbOutbox final : public Outbox {
       const std::uint64_t position = position_of(entry->key());
       const Head head = head_of(entry->value());
       if (head.time >= before || get(key_of('p', position))) continue;
+      const std::string topic(head.topic);
+      if (head.sequence == last_sequence(topic)) continue;
       check(batch.Delete(entry->key()));
-      check(batch.Delete(index_key(std::string(head.topic), head.sequence)));
+      check(batch.Delete(index_key(topic, head.sequence)));
       ++count;
     }
     check(entry->status());

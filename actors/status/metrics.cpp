@@ -1,5 +1,7 @@
 #include "actors/status/metrics.h"
 
+#include <array>
+
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
@@ -17,6 +19,9 @@ using prometheus::Registry;
 // The buckets of the time metrics of known inference servers, so that their dashboards fit.
 const Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,  0.25, 0.5,
                                               0.75,  1.0,   2.5,  5.0,  7.5,  10.0, 20.0, 40.0, 80.0, 160.0};
+
+constexpr std::array kCameraStates = {CameraState::connecting, CameraState::up, CameraState::stalled,
+                                      CameraState::down};
 
 Family<Counter>& counter(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -36,6 +41,8 @@ struct Metrics::Families {
   std::shared_ptr<Registry> registry = std::make_shared<Registry>();
   Registry& r = *registry;
   Family<Gauge>& up = gauge(r, "vigil_camera_up", "Whether the camera delivers frames (1) or not (0)");
+  Family<Gauge>& state =
+      gauge(r, "vigil_camera_state", "The state that the camera is in (1), and the others (0)");
   Family<Gauge>& fps =
       gauge(r, "vigil_camera_fps", "Frames sampled from the camera a second, over the last seconds");
   Family<Counter>& reconnects =
@@ -91,6 +98,10 @@ std::string Metrics::text() const {
 
 void Metrics::camera_state(const std::string& camera, CameraState state) {
   families_->up.Add({{"camera", camera}}).Set(state == CameraState::up ? 1 : 0);
+  for (const CameraState each : kCameraStates) {
+    families_->state.Add({{"camera", camera}, {"state", std::string(name_of(each))}})
+        .Set(each == state ? 1 : 0);
+  }
 }
 
 void Metrics::camera_fps(const std::string& camera, double fps) {
@@ -100,6 +111,10 @@ void Metrics::camera_fps(const std::string& camera, double fps) {
 void Metrics::camera_removed(const std::string& camera) {
   families_->up.Remove(&families_->up.Add({{"camera", camera}}));
   families_->fps.Remove(&families_->fps.Add({{"camera", camera}}));
+  for (const CameraState each : kCameraStates) {
+    families_->state.Remove(
+        &families_->state.Add({{"camera", camera}, {"state", std::string(name_of(each))}}));
+  }
 }
 
 void Metrics::camera_reconnected(const std::string& camera) {

@@ -735,6 +735,23 @@ TEST_F(AlertDeskTest, EventsWaitWhileTheDiskIsFull) {
   EXPECT_EQ(alerts.failure(), "");
 }
 
+TEST_F(AlertDeskTest, AtTheEndAFailedOutboxIsTriedOnceMore) {
+  auto failing = std::make_unique<FailingOutbox>();
+  FailingOutbox& disk = *failing;
+  outbox_ = std::move(failing);
+  AlertDesk alerts = desk();
+  disk.full = true;
+  alerts.status(gate_, CameraState::up, "");
+  alerts.finish();
+  EXPECT_EQ(alerts.backlog(), 1U) << "what is lost can be told";
+  disk.full = false;
+  alerts.tick();
+  EXPECT_THAT(published(), IsEmpty()) << "a moment after a failure";
+  alerts.finish();
+  EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up"));
+  EXPECT_EQ(alerts.backlog(), 0U);
+}
+
 TEST_F(AlertDeskTest, ForgetsWhatIsOlderThanTheRetention) {
   auto failing = std::make_unique<FailingOutbox>();
   FailingOutbox& disk = *failing;
@@ -835,7 +852,7 @@ TEST_F(ExplainTest, AnAlertIsToldWithoutATextThatDoesNotCome) {
   EXPECT_THAT(descriptions(), ElementsAre(nullptr, nullptr));
   alerts.end(yard_);
   for (const double end : {130.0, 132.0}) alerts.observe(cached(yard_, end, 0.9F));
-  alerts.give_up_explanations();
+  alerts.finish();
   EXPECT_EQ(descriptions().size(), 3U);
 }
 

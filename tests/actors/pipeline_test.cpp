@@ -215,6 +215,8 @@ TEST_F(PipelineTest, ACameraThatCannotBeReachedIsTriedForEverAndSeenAsDown) {
   start({settings}, /*once=*/false);
   pass(20s);
   EXPECT_GE(metric("vigil_camera_reconnects_total{camera=\"gate\"}"), 10);
+  EXPECT_EQ(metric("vigil_camera_state{camera=\"gate\",state=\"down\"}"), 1);
+  EXPECT_EQ(metric("vigil_camera_state{camera=\"gate\",state=\"up\"}"), 0);
   EXPECT_EQ(metric("vigil_camera_up{camera=\"gate\"}"), 0);
   EXPECT_FALSE(outcome().has_value());
   sources_.add(url, frames({10, 10, 10, 10}));

@@ -82,6 +82,9 @@ class Member final : actors::CameraListener {
         camera_({std::move(settings), {2, {}}, false, 0, seed}, media::VideoReader::open, clock_, pulse_,
                 *this),
         runner_([this](const std::stop_token& stop) { run(stop); }) {}
+  ~Member() { stop(); }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
 
   void stop() {
     runner_.request_stop();

@@ -57,6 +57,10 @@ class Factory(GstRtspServer.RTSPMediaFactory):
         self.headless = launch == STREAMS["headless"]
         self.running = None
         self.set_shared(True)
+        # A camera cannot be sought in, and a stream whose clock is published is not. In others GStreamer seeks whenever somebody begins to
+        # play, which holds up a shared stream for all that watch it, and when many begin at once, for ever: two of its threads then wait
+        # for each other.
+        self.set_publish_clock_mode(GstRtspServer.RTSPPublishClockMode.CLOCK_AND_OFFSET)
 
     def do_create_element(self, _url):  # pylint: disable=arguments-differ
         self.running = Gst.parse_launch("( " + self.launch + " )")

@@ -5,11 +5,13 @@
 //
 // FOLDER gets the outbox, the endpoints `events` and `replay`, and the file `committed`: a line for each
 // event that the outbox has taken. hello: one event, then none; run: events all the time; rest: none but
-// those that a start makes.
+// those that a start makes, and the file `kept` with a line for each event that the outbox has then, complete
+// when its last line is "end".
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -67,6 +69,19 @@ class LoggedOutbox final : public actors::Outbox {
   int log_;
 };
 
+void write_down(const actors::Outbox& outbox, const std::filesystem::path& file) {
+  std::ofstream lines(file);
+  actors::ReplayQuery query;
+  query.topics = {""};
+  for (bool more = true; more;) {
+    const actors::Replay page = outbox.replay(query);
+    for (const actors::OutboxEvent& event : page.events) lines << event.topic << ' ' << event.sequence << '\n';
+    query.after = page.cursor;
+    more = page.more;
+  }
+  lines << "end" << std::endl;
+}
+
 actors::CameraPtr camera(const std::string& name) {
   auto settings = std::make_shared<config::CameraSettings>();
   settings->name = name;
@@ -99,6 +114,7 @@ int main(int argc, char** argv) {
   actors::AlertDesk desk({.model = {"none"}, .run = std::random_device{}()}, outbox, publisher, metrics,
                          clock);
   desk.tick();
+  if (mode == "rest") write_down(outbox, folder / "kept");
   if (mode == "hello") desk.status(camera("hello"), actors::CameraState::up, "");
   const std::vector<actors::CameraPtr> cameras = {camera("a"), camera("b"), camera("c")};
   for (double seconds = 4;; seconds += 2) {
