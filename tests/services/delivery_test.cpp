@@ -129,8 +129,26 @@ class Wire {
   std::thread thread_;
 };
 
+/// Tells what the processes wrote on stderr if the test fails.
+class Told {
+ public:
+  explicit Told(std::vector<std::string> files) : files_(std::move(files)) {}
+  ~Told() {
+    if (!testing::Test::HasFailure()) return;
+    for (const std::string& file : files_) {
+      for (const std::string& line : lines_of(file)) std::cerr << line << '\n';
+    }
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  std::vector<std::string> files_;
+};
+
 void kill_and_watch(int kills, std::uint64_t seed) {
   const Folder folder;
+  const Told told({folder / "source.log", folder / "watch.log"});
   const auto source = [&](std::uint64_t number, const char* mode) {
     return std::make_unique<Process>(
         std::vector<std::string>{EVENT_SOURCE, folder.text(), std::to_string(seed + number), mode},
