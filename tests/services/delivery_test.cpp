@@ -165,7 +165,13 @@ void kill_and_watch(int kills, std::uint64_t seed) {
 
   std::mt19937_64 random(seed);
   for (int i = 1; i <= kills; ++i) {
+    const std::size_t before = lines_of(folder / "committed").size();
     process = source(static_cast<std::uint64_t>(i), "run");
+    // Every other one at any time, also while it starts; the others at work, however long a start takes.
+    if (i % 2 == 0) {
+      ASSERT_TRUE(eventually([&] { return lines_of(folder / "committed").size() > before; }))
+          << "start " << i;
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 400'000));
     ASSERT_EQ(process->kill(), 0) << "it ended by itself, at start " << i;
   }
