@@ -24,7 +24,11 @@ std::string plural(std::uint64_t count) {
 
 std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime now) {
   if (const auto time = config::parse_rfc3339(text)) return Since{*time};
-  if (const auto ago = config::parse_duration(text)) return Since{now - *ago};
+  if (const auto ago = config::parse_duration(text)) {
+    // Nothing is older than 1970, and the clock's nanoseconds do not reach back much further.
+    const auto age = std::chrono::duration_cast<config::Duration>(now.time_since_epoch());
+    return Since{now - std::min(*ago, age)};
+  }
   if (const auto sequence = parse_number(text)) return Since{*sequence};
   return std::nullopt;
 }

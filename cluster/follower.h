@@ -24,7 +24,7 @@ struct Since {
   std::variant<config::Clock::WallTime, std::uint64_t> begin;
 };
 
-/// "10m" (before `now`), "2026-08-01T10:00:00Z" or a sequence number.
+/// "10m" (before `now`, at most back to 1970), "2026-08-01T10:00:00Z" or a sequence number.
 std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime now);
 
 /// Something that a person should know, in a line.

@@ -61,13 +61,17 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const con
   return options;
 }
 
+/// Nobody waits for so many seconds, and more do not fit into the clock's count.
+constexpr double kForEver = 1e9;
+
 int watch(const WatchArguments& arguments) {
   using std::chrono::milliseconds;
   const cluster::SystemClock clock;
   cluster::Follower follower(options_of(arguments, clock), clock);
-  const bool bounded = arguments.timeout > 0;
-  const auto until = clock.now() + std::chrono::duration_cast<config::Clock::TimePoint::duration>(
-                                       std::chrono::duration<double>(arguments.timeout));
+  const bool bounded = arguments.timeout > 0 && arguments.timeout < kForEver;
+  const auto until =
+      clock.now() + std::chrono::duration_cast<config::Clock::TimePoint::duration>(
+                        std::chrono::duration<double>(bounded ? arguments.timeout : 0));
   std::uint64_t shown = 0;
   while (arguments.count == 0 || shown < arguments.count) {
     // An hour stands for ever: it only wakes up for nothing.

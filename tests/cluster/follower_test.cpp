@@ -267,6 +267,10 @@ TEST(ParseSince, ReadsDurationsTimesAndSequences) {
   EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since("10m", now)->begin), now - 10min);
   EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since("2026-08-01T12:00:00+02:00", now)->begin), now);
   EXPECT_EQ(std::get<std::uint64_t>(parse_since("8812", now)->begin), 8812U);
+  for (const char* text : {"30000d", "110000d", "365000d"}) {
+    EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since(text, now)->begin), config::Clock::WallTime{})
+        << text << ": all there is, and no time that a query refuses";
+  }
   for (const char* text : {"", "yesterday", "-5", "10 m", "2026-08-01", "99999999999999999999999"}) {
     EXPECT_FALSE(parse_since(text, now).has_value()) << text;
   }

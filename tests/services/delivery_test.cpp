@@ -129,8 +129,26 @@ class Wire {
   std::thread thread_;
 };
 
+/// Tells what the processes wrote on stderr if the test fails.
+class Told {
+ public:
+  explicit Told(std::vector<std::string> files) : files_(std::move(files)) {}
+  ~Told() {
+    if (!testing::Test::HasFailure()) return;
+    for (const std::string& file : files_) {
+      for (const std::string& line : lines_of(file)) std::cerr << line << '\n';
+    }
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  std::vector<std::string> files_;
+};
+
 void kill_and_watch(int kills, std::uint64_t seed) {
   const Folder folder;
+  const Told told({folder / "source.log", folder / "watch.log"});
   const auto source = [&](std::uint64_t number, const char* mode) {
     return std::make_unique<Process>(
         std::vector<std::string>{EVENT_SOURCE, folder.text(), std::to_string(seed + number), mode},
@@ -147,7 +165,13 @@ void kill_and_watch(int kills, std::uint64_t seed) {
 
   std::mt19937_64 random(seed);
   for (int i = 1; i <= kills; ++i) {
+    const std::size_t before = lines_of(folder / "committed").size();
     process = source(static_cast<std::uint64_t>(i), "run");
+    // Every other one at any time, also while it starts; the others at work, however long a start takes.
+    if (i % 2 == 0) {
+      ASSERT_TRUE(eventually([&] { return lines_of(folder / "committed").size() > before; }))
+          << "start " << i;
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 400'000));
     ASSERT_EQ(process->kill(), 0) << "it ended by itself, at start " << i;
   }

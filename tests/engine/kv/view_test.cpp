@@ -1,8 +1,14 @@
 #include "engine/kv/view.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -156,6 +162,43 @@ TEST(PagePoolTest, RejectsWhatHasNoRoom) {
   EXPECT_THROW(PagePool(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1}, 0), std::invalid_argument);
   EXPECT_THROW(PagePool(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 1 << 20}, 1 << 20),
                std::invalid_argument);
+}
+
+// A window leaves the cache on the thread of whoever held it last.
+TEST(PagePoolTest, IsSharedByThreads) {
+  constexpr std::size_t kThreads = 4;
+  constexpr int kRounds = 3000;
+  PagePool pool(kernels::Stream::cpu(1), {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 2}, 48);
+  const kernels::KvLayer layer = pool.layer(0);
+  const auto at = [&](std::int32_t slot) -> float& {
+    return static_cast<float*>(layer.base)[layer.offset(slot, 0)];
+  };
+  std::mutex mutex;
+  std::array<std::optional<View>, kThreads> left;
+  std::atomic<int> lost{0};
+  std::atomic<int> taken{0};
+  const auto work = [&](std::size_t thread) {
+    for (int round = 0; round < kRounds; ++round) {
+      View view(pool);
+      if (!view.append(1 + round % 7)) continue;
+      ++taken;
+      const auto mark = static_cast<float>(thread * kRounds) + static_cast<float>(round);
+      for (const std::int32_t slot : view.slots()) at(slot) = mark;
+      std::optional<View> fork(view.fork());
+      for (const std::int32_t slot : fork->slots()) lost += at(slot) == mark ? 0 : 1;
+      // Another thread drops it, maybe after this one has dropped its own.
+      const std::lock_guard lock(mutex);
+      std::swap(fork, left[(thread + static_cast<std::size_t>(round)) % kThreads]);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < kThreads; ++thread) threads.emplace_back(work, thread);
+  }
+  for (auto& view : left) view.reset();
+  EXPECT_EQ(lost, 0) << "a page belonged to two views at once";
+  EXPECT_GT(taken, kRounds);
+  EXPECT_EQ(pool.free_pages(), pool.pages());
 }
 
 }  // namespace
