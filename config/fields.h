@@ -3,7 +3,7 @@
 // disagree.
 //
 // A visitor has
-//   field(key, value, limits, help)   for numbers and durations
+//   field(key, value, limits, help)   for numbers, durations and amounts of bytes
 //   field(key, value, check, help)    for texts, credentials and lists of texts, with a Check that says what
 //                                     is legal
 //   field(key, value, help)           for booleans, enumerations, confirmations, paths and the like
@@ -187,6 +187,19 @@ void describe(V& v, AlertSettings& s) {
 }
 
 template <class V>
+void describe(V& v, EvidenceSettings& s) {
+  v.field("enabled", s.enabled, "whether a still and a clip of each alert are kept");
+  v.field("dir", s.dir, "folder of the stills and clips");
+  v.field("budget", s.budget, Limits<ByteSize>{mebibytes(1), gibibytes(1 << 20)},
+          "bytes of all files at most; the oldest go first");
+  v.field("max_age", s.max_age, Limits<Duration>{1s, 87600h}, "how long a file is kept");
+  v.field("pre_roll", s.pre_roll, Limits<Duration>{0ms, 10min}, "how long before its window a clip begins");
+  v.field("post_roll", s.post_roll, Limits<Duration>{0ms, 10min}, "how long after its window a clip ends");
+  v.field("memory", s.memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
+          "packets of each camera that are held for clips");
+}
+
+template <class V>
 void describe(V& v, MetricsSettings& s) {
   v.field("listen", s.listen, kListenAddress, "where /metrics is served");
 }
@@ -206,6 +219,7 @@ void describe(V& v, Settings& s) {
   v.named("cameras", s.cameras, prototype, "the cameras by name");
   v.list("rules", s.rules, "what to look for in every camera that has the rule's labels");
   v.section("alerts", s.alerts, "where alerts go");
+  v.section("evidence", s.evidence, "stills and clips that show what an alert is about");
   v.section("metrics", s.metrics, "figures about the running process");
   v.section("log", s.log, "lines on stderr");
   v.field("shutdown_grace", s.shutdown_grace, Limits<Duration>{0ms, 1h}, "time to finish what is under way");

@@ -19,6 +19,9 @@ class Printer {
   void field(const char* key, Duration& value, const Limits<Duration>&, const char*) {
     put(key, format_duration(value));
   }
+  void field(const char* key, ByteSize& value, const Limits<ByteSize>&, const char*) {
+    put(key, format_byte_size(value));
+  }
   void field(const char* key, bool& value, const char*) { put(key, value); }
   void field(const char* key, std::string& value, const Check&, const char*) { put_text(key, value); }
   void field(const char* key, std::filesystem::path& value, const char*) { put_text(key, value.string()); }

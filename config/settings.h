@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/byte_size.h"
 #include "config/clock.h"
 #include "config/duration.h"
 
@@ -17,6 +18,7 @@ namespace vigil::config {
 
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""h;
 
 /// The sliding window that is looked at, by the time of the stream.
@@ -185,6 +187,23 @@ std::string endpoint_next_to(const std::string& bind);
 /// Whether a text is a CURVE key in Z85: 40 characters of its alphabet.
 bool is_curve_key(std::string_view text);
 
+/// What is kept to show that an alert is true: a still and a clip of each episode, as files.
+struct EvidenceSettings {
+  bool enabled = false;
+  /// The folder of the files. Nothing else should write there.
+  std::filesystem::path dir = "vigil-evidence";
+  /// Bytes of all files at most; the oldest go first.
+  ByteSize budget = gibibytes(10);
+  /// How long a file is kept.
+  Duration max_age = 168h;
+  /// A clip begins so long before the window that raised the alert, and ends so long after it.
+  Duration pre_roll = 5s;
+  Duration post_roll = 5s;
+  /// Packets of each camera that are held in memory, at most, for a clip to begin in the past.
+  ByteSize memory = mebibytes(64);
+  friend bool operator==(const EvidenceSettings&, const EvidenceSettings&) = default;
+};
+
 struct MetricsSettings {
   /// HOST:PORT of `/metrics`; empty for none.
   std::string listen = "127.0.0.1:9464";
@@ -209,6 +228,7 @@ struct Settings {
   /// They are among the rules of the cameras already.
   std::vector<SharedRule> rules;
   AlertSettings alerts;
+  EvidenceSettings evidence;
   MetricsSettings metrics;
   LogSettings log;
   /// The time that a shutdown has to finish what is under way.

@@ -15,6 +15,7 @@ extern "C" {
 #include <thread>
 
 #include "media/log_capture.h"
+#include "media/packet_history.h"
 #include "media/url.h"
 
 namespace vigil::media {
@@ -122,9 +123,11 @@ Input::Input(const std::string& url, const ReadOptions& options)
     : name_(without_credentials(url)),
       interrupt_(options.stop),
       read_timeout_(options.read_timeout),
-      on_packet_(options.on_packet) {
+      on_packet_(options.on_packet),
+      history_(options.history) {
   open(url, options);
   choose_stream();
+  if (history_) history_->begin(stream());
   seekable_ = format_->pb != nullptr && (format_->pb->seekable & AVIO_SEEKABLE_NORMAL) != 0;
 }
 
@@ -253,6 +256,7 @@ Input::Read Input::read(AVPacket& packet) {
       if (on_packet_) {
         on_packet_({static_cast<std::size_t>(packet.size), (packet.flags & AV_PKT_FLAG_KEY) != 0});
       }
+      if (history_) history_->push(packet);
       if (packet.pts != AV_NOPTS_VALUE)
         reached_ = std::max(reached_.value_or(packet.pts), av_sat_add64(packet.pts, packet.duration));
       if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) damage_ = log.explain("a packet is marked as corrupt");

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -79,6 +80,7 @@ class Input {
   Interrupt interrupt_;
   std::chrono::milliseconds read_timeout_;
   std::function<void(const PacketInfo&)> on_packet_;
+  std::shared_ptr<PacketHistory> history_;
   InputContext format_;
   unsigned stream_ = 0;
   /// Streams there were when it was chosen.

@@ -17,6 +17,8 @@
 
 namespace vigil::media {
 
+class PacketHistory;
+
 /// What went wrong with a source, as one line: the source's name (credentials removed) and FFmpeg's own
 /// reason.
 class Error : public std::runtime_error {
@@ -62,6 +64,8 @@ struct SampledFrame {
   std::shared_ptr<const std::string> source;
   /// Presentation time in seconds after the first frame of the source. Never decreases between samples.
   double seconds = 0;
+  /// What the source calls that time, if it does: how a PacketHistory finds the frame's packet.
+  std::optional<std::int64_t> timestamp;
   /// 0, 1, 2, … over the samples of one reader.
   std::uint64_t sequence = 0;
   FrameType type = FrameType::unknown;
@@ -117,6 +121,9 @@ struct ReadOptions {
   std::chrono::milliseconds frame_timeout{0};
   /// Called for every packet of the video stream as it is read, by the thread that calls `next`.
   std::function<void(const PacketInfo&)> on_packet = {};
+  /// Gets every packet of the video stream, if it is not null (media/packet_history.h). It has to be told
+  /// when frames are shown.
+  std::shared_ptr<PacketHistory> history = {};
   /// Cancels a blocked `open` or `next` from another thread: they throw `Error::Kind::cancelled`.
   std::stop_token stop = {};
 };

@@ -409,6 +409,8 @@ void Reader::emit(Decoded decoded) {
   sample.motion = std::move(field);
   sample.source = source_;
   sample.seconds = decoded.seconds;
+  if (decoded.frame->best_effort_timestamp != AV_NOPTS_VALUE)
+    sample.timestamp = decoded.frame->best_effort_timestamp;
   sample.sequence = stats_.sampled_frames++;
   sample.type = frame_type(*decoded.frame);
   sample.source_size = size;

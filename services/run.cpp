@@ -155,6 +155,16 @@ int run(const RunArguments& arguments) {
   TopicPublisher publisher(
       {.endpoint = settings.alerts.bind, .high_water_mark = settings.alerts.high_water_mark, .curve = curve},
       {.endpoint = settings.alerts.replay_endpoint(), .curve = curve}, *outbox);
+  std::optional<actors::EvidenceStore> evidence;
+  std::optional<actors::EvidenceParts> evidence_parts;
+  if (settings.evidence.enabled) {
+    evidence.emplace(actors::EvidenceStore::Options{settings.evidence.dir, settings.evidence.budget.bytes,
+                                                    settings.evidence.max_age},
+                     clock);
+    if (!evidence->failure().empty()) logger->warn("evidence: {}", evidence->failure());
+    evidence_parts.emplace(actors::EvidenceParts{
+        *evidence, settings.evidence.pre_roll, settings.evidence.post_roll, settings.evidence.memory.bytes});
+  }
   const window::Engine engine = window::make_engine(settings.model);
   for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
 
@@ -179,7 +189,8 @@ int run(const RunArguments& arguments) {
                                                             .clock = clock,
                                                             .logger = *logger,
                                                             .seed = std::random_device{}(),
-                                                            .threads = actors::Threads::own});
+                                                            .threads = actors::Threads::own,
+                                                            .evidence = evidence_parts});
   {
     const std::lock_guard lock(mutex);
     drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };

@@ -91,6 +91,7 @@ void AlertDesk::follow(Watched& watched, const CameraPtr& camera) {
                        .window = nullptr,
                        .place = 0,
                        .episode = "",
+                       .evidence = {},
                        .held = false});
     } else {
       rules.push_back(std::move(*same));
@@ -136,28 +137,97 @@ void AlertDesk::tick() {
   if (clock_.now() >= prune_at_) forget_old();
 }
 
-void AlertDesk::tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket) {
-  const WindowAnswersPtr window = rule.window;
-  const config::RuleSettings& settings = window->camera->rules[rule.place];
+void AlertDesk::tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket,
+                     bool only_evidence) {
   if (emission.phase == Phase::begin) {
     rule.episode = episode_id(
         emission.start, rule.topic + '#' + std::to_string(options_.run) + '#' + std::to_string(episodes_++));
+    const config::RuleSettings& settings = rule.window->camera->rules[rule.place];
     metrics_.alert(rule.topic, std::string(config::name_of(settings.severity)));
+    rule.evidence = {};
+    if (options_.evidence) promise_evidence(rule);
   }
+  const Told told{rule.window, rule.place, emission, rule.episode, rule.evidence, only_evidence};
+  const auto promise = promises_.find(rule.episode);
+  if (emission.phase == Phase::end && promise != promises_.end()) promise->second.end = told;
+  publish(told, ticket);
+}
+
+void AlertDesk::publish(const Told& told, std::optional<std::uint64_t> ticket) {
+  const config::CameraSettings& camera = *told.window->camera;
   const config::Clock::TimePoint now = clock_.now();
-  for (std::string& topic : alert_topics(*window->camera, settings)) {
+  for (std::string& topic : alert_topics(camera, camera.rules[told.place])) {
     enqueue({.topic = std::move(topic),
-             .time = window->end_wall,
+             .time = told.window->end_wall,
              .body =
-                 [this, window, place = rule.place, episode = rule.episode, emission, now](
-                     std::uint64_t sequence, const auto& text) {
-                   return alert_event({*window, place, emission, episode, text, options_.model, {}}, sequence,
-                                      now);
+                 [this, told, now](std::uint64_t sequence, const auto& text) {
+                   return alert_event({*told.window, told.place, told.emission, told.episode, text,
+                                       options_.model, told.evidence, told.only_evidence},
+                                      sequence, now);
                  },
              .ticket = ticket,
              .until = now + options_.explanation,
-             .camera = window->camera->name,
+             .camera = camera.name,
              .text = {}});
+  }
+}
+
+// The still shows the window's last frame, which is the newest that has been looked at.
+void AlertDesk::promise_evidence(Rule& rule) {
+  const WindowAnswers& window = *rule.window;
+  const double interval = 1 / window.camera->stream.fps;
+  rule.evidence.state = EvidenceState::pending;
+  promises_[rule.episode].camera = window.camera->name;
+  evidence_requests_.push_back({.camera = window.camera,
+                                .rule = window.camera->rules[rule.place].name,
+                                .episode = rule.episode,
+                                .span = {.from = window.start - config::seconds(options_.evidence->before),
+                                         .to = window.end + config::seconds(options_.evidence->after),
+                                         .moment = window.end - interval},
+                                // When that frame was captured.
+                                .moment = window.end_wall});
+}
+
+void AlertDesk::evidence(const EvidenceReport& report) {
+  const auto entry = promises_.find(report.episode);
+  if (entry == promises_.end()) return;
+  Promise promise = std::move(entry->second);
+  promises_.erase(entry);
+  if (promise.end) {
+    // It is over, and stays so for whoever reads this.
+    ++promise.end->emission.ordinal;
+    promise.end->evidence = report.evidence;
+    promise.end->only_evidence = true;
+    publish(*promise.end, std::nullopt);
+  } else if (Rule* rule = find_rule(report.episode)) {
+    rule->evidence = report.evidence;
+    if (const auto emission = rule->policy.amend()) {
+      tell(*rule, *emission, std::nullopt, /*only_evidence=*/true);
+    }
+  }
+  flush();
+}
+
+AlertDesk::Rule* AlertDesk::find_rule(const std::string& episode) {
+  for (auto& [camera, watched] : watched_) {
+    for (Rule& rule : watched.rules) {
+      if (rule.episode == episode) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+bool AlertDesk::awaits_evidence(const std::string& camera) const {
+  return std::any_of(promises_.begin(), promises_.end(),
+                     [&](const auto& promise) { return promise.second.camera == camera; });
+}
+
+void AlertDesk::give_up_evidence() {
+  while (!promises_.empty()) {
+    EvidenceReport report{promises_.begin()->first, {}};
+    report.evidence.state = EvidenceState::failed;
+    report.evidence.reason = "Vigil was stopped before it was made";
+    evidence(report);
   }
 }
 

@@ -33,6 +33,12 @@ class AlertDesk {
     std::size_t backlog = 4096;
     /// How long an alert waits for its explanation; then it is told without.
     config::Duration explanation = std::chrono::seconds(10);
+    /// Whether each episode is to have a still and a clip, and how much longer than its window that is.
+    struct ClipRoll {
+      config::Duration before{0};
+      config::Duration after{0};
+    };
+    std::optional<ClipRoll> evidence = {};
     /// Tells this process's episodes from those of every other, whatever their clocks say.
     std::uint64_t run = 0;
   };
@@ -59,6 +65,19 @@ class AlertDesk {
   /// failed outbox once more. What cannot be written now is lost with this object; `backlog` counts it.
   void finish();
 
+  /// What was promised since the last call with events whose evidence is pending. `evidence` is to be called
+  /// for each.
+  std::vector<EvidenceRequest> take_evidence_requests() { return std::exchange(evidence_requests_, {}); }
+
+  /// Tells it: as an `update` of its episode, or as another `end` of one that has ended.
+  void evidence(const EvidenceReport& report);
+
+  /// Whether evidence of this camera is promised.
+  bool awaits_evidence(const std::string& camera) const;
+
+  /// Tells that what is promised will not be made.
+  void give_up_evidence();
+
   void status(const CameraPtr& camera, CameraState state, const std::string& reason);
 
   /// The camera has ended: so have its episodes.
@@ -84,6 +103,7 @@ class AlertDesk {
     std::size_t place = 0;
     /// Of the episode that is told.
     std::string episode;
+    Evidence evidence;
     bool held = false;
   };
   struct Watched {
@@ -102,10 +122,30 @@ class AlertDesk {
     std::optional<std::string> text;
   };
 
+  /// An event of an episode.
+  struct Told {
+    WindowAnswersPtr window;
+    std::size_t place = 0;
+    Emission emission;
+    std::string episode;
+    Evidence evidence;
+    bool only_evidence = false;
+  };
+  /// An episode whose evidence is being made.
+  struct Promise {
+    std::string camera;
+    /// Its end, if it has ended.
+    std::optional<Told> end;
+  };
+
   void follow(Watched& watched, const CameraPtr& camera);
   void close(Rule& rule, EndReason reason);
   /// `ticket`: of the explanation that it waits for.
-  void tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket);
+  void tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket,
+            bool only_evidence = false);
+  void publish(const Told& told, std::optional<std::uint64_t> ticket);
+  void promise_evidence(Rule& rule);
+  Rule* find_rule(const std::string& episode);
   void enqueue(Waiting event);
   void recover();
   /// `patient`: leaves an outbox alone that failed a moment ago.
@@ -122,6 +162,9 @@ class AlertDesk {
   std::deque<Waiting> backlog_;
   std::vector<ExplainRequest> requests_;
   std::uint64_t tickets_ = 0;
+  std::vector<EvidenceRequest> evidence_requests_;
+  /// By episode.
+  std::map<std::string, Promise> promises_;
   bool recovered_ = false;
   std::string failure_;
   config::Clock::TimePoint retry_at_{};

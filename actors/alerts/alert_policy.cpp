@@ -76,6 +76,15 @@ std::optional<Held> AlertPolicy::reason_to_wait(const Observation& observation) 
 
 Emission AlertPolicy::emit(Phase phase, double seconds) {
   emitted_.push_back(seconds);
+  return next(phase);
+}
+
+std::optional<Emission> AlertPolicy::amend() {
+  if (!active_) return std::nullopt;
+  return next(Phase::update);
+}
+
+Emission AlertPolicy::next(Phase phase) {
   active_->phase = phase;
   Emission emission = *active_;
   ++active_->ordinal;

@@ -100,6 +100,10 @@ class AlertPolicy {
   /// Windows have to come in the order of time.
   std::optional<Emission> observe(const Observation& observation);
 
+  /// The episode as it stands, to be told once more because something else than its windows is news: an
+  /// `update` that counts neither for the cooldown nor for the rate cap. Nothing if there is no episode.
+  std::optional<Emission> amend();
+
   /// Ends the episode, if there is one.
   std::optional<Emission> close(EndReason reason);
 
@@ -118,6 +122,7 @@ class AlertPolicy {
 
   std::optional<Held> reason_to_wait(const Observation& observation);
   Emission emit(Phase phase, double seconds);
+  Emission next(Phase phase);
 
   config::Confirmation confirm_;
   double threshold_;

@@ -25,28 +25,35 @@ void alerts_state::log_failure() {
 }
 
 void alerts_state::finish() {
+  desk->give_up_evidence();
   desk->finish();
   log_failure();
   if (desk->backlog() > 0)
     logger->error("alerts: {} events are lost: {}", desk->backlog(), desk->failure());
 }
 
-// A camera has ended when nothing of it waits for the target any more.
+void alerts_state::ask_for_evidence() {
+  for (EvidenceRequest& request : desk->take_evidence_requests()) self->send(evidence, std::move(request));
+}
+
+// A camera has ended when nothing of it waits for the target or for evidence any more.
 void alerts_state::tell_ended() {
   std::erase_if(ending, [this](const std::string& camera) {
-    if (desk->explains(camera)) return false;
+    if (desk->explains(camera) || desk->awaits_evidence(camera)) return false;
     self->send(supervisor, end_atom_v, camera);
     return true;
   });
 }
 
 alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
-                                   target_actor target, supervisor_actor supervisor) {
+                                   target_actor target, evidence_actor evidence,
+                                   supervisor_actor supervisor) {
   set_handlers(self, deps.logger);
   alerts_state& state = self->state;
   state.logger = &deps.logger;
   state.board = &deps.board;
   state.target = std::move(target);
+  state.evidence = std::move(evidence);
   state.supervisor = std::move(supervisor);
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
@@ -58,6 +65,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->state.desk->observe(window);
         for (ExplainRequest& request : self->state.desk->take_requests())
           self->send(self->state.target, std::move(request));
+        self->state.ask_for_evidence();
         self->state.log_failure();
         self->send(caf::actor_cast<prefill_actor>(self->current_sender()), grant_atom_v, std::uint32_t{1});
       },
@@ -67,12 +75,18 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->state.log_failure();
         self->state.tell_ended();
       },
+      [self](const EvidenceReport& report) {
+        self->state.desk->evidence(report);
+        self->state.log_failure();
+        self->state.tell_ended();
+      },
       [self](const StatusChange& change) {
         self->state.desk->status(change.camera, change.state, change.reason);
         self->state.log_failure();
       },
       [self](end_atom, const CameraPtr& camera) {
         self->state.desk->end(camera);
+        if (self->state.evidence) self->send(self->state.evidence, end_atom_v, camera->name);
         self->state.ending.push_back(camera->name);
         self->state.tell_ended();
       },

@@ -29,6 +29,7 @@ struct alerts_state {
   explicit alerts_state(alerts_actor::pointer self_pointer) : self(self_pointer) {}
 
   void tell_ended();
+  void ask_for_evidence();
   /// Says once that the outbox fails, and once that it works again.
   void log_failure();
   /// Tells what waits, or how much is lost.
@@ -39,14 +40,16 @@ struct alerts_state {
   spdlog::logger* logger = nullptr;
   StatusBoard* board = nullptr;
   target_actor target;
+  /// Null if there is to be none.
+  evidence_actor evidence;
   supervisor_actor supervisor;
-  /// Cameras that have ended, of which something may still wait for the target.
+  /// Cameras that have ended, of which something may still wait for the target or for evidence.
   std::vector<std::string> ending;
   std::string logged;
   static inline const char* name = "alerts";
 };
 
 alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
-                                   target_actor target, supervisor_actor supervisor);
+                                   target_actor target, evidence_actor evidence, supervisor_actor supervisor);
 
 }  // namespace vigil::actors

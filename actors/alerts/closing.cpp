@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/alerts/alert_policy.h"
+#include "actors/messages/data.h"
 #include "config/timestamp.h"
 
 namespace vigil::actors {
@@ -26,6 +27,12 @@ std::string text_at(const json& object, const char* key) {
   return entry != object.end() && entry->is_string() ? entry->get<std::string>() : std::string();
 }
 
+bool promises_evidence(const json& data) {
+  const auto evidence = data.find("evidence");
+  return evidence != data.end() && evidence->is_object() &&
+         text_at(*evidence, "clip_state") == name_of(EvidenceState::pending);
+}
+
 }  // namespace
 
 std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t sequence,
@@ -35,14 +42,25 @@ std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t 
   const auto data = event.find("data");
   if (data == event.end() || !data->is_object()) return std::nullopt;
   const std::string phase = text_at(*data, "phase");
-  if (phase != name_of(Phase::begin) && phase != name_of(Phase::update)) return std::nullopt;
+  const bool open = phase == name_of(Phase::begin) || phase == name_of(Phase::update);
+  const bool promised = promises_evidence(*data);
+  if (!open && !(promised && phase == name_of(Phase::end))) return std::nullopt;
   const auto id = next_id(text_at(event, "id"), text_at(*data, "episode"));
   if (!id) return std::nullopt;
-  const auto seconds = std::chrono::duration_cast<std::chrono::milliseconds>(last.time.time_since_epoch());
-  (*data)["phase"] = name_of(Phase::end);
+  if (open) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::milliseconds>(last.time.time_since_epoch());
+    (*data)["phase"] = name_of(Phase::end);
+    (*data)["end_time"] = static_cast<double>(seconds.count()) / 1000.0;
+    (*data)["end_reason"] = "restart";
+    data->erase("cause");
+  } else {
+    (*data)["cause"] = "evidence";
+  }
+  if (promised) {
+    (*data)["evidence"]["clip_state"] = name_of(EvidenceState::failed);
+    (*data)["evidence"]["reason"] = "Vigil was started again before it was made";
+  }
   (*data)["seq"] = sequence;
-  (*data)["end_time"] = static_cast<double>(seconds.count()) / 1000.0;
-  (*data)["end_reason"] = "restart";
   event["id"] = *id;
   event["time"] = config::format_rfc3339(now);
   return event.dump(-1, ' ', false, json::error_handler_t::replace);

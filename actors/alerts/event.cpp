@@ -56,6 +56,22 @@ json envelope(const config::CameraSettings& camera, std::string id, const char* 
           {"datacontenttype", "application/json"}};
 }
 
+json evidence_of(const Evidence& evidence) {
+  const auto place = [](const std::string& where) { return where.empty() ? json(nullptr) : json(where); };
+  json told = {{"thumb", place(evidence.thumb)},
+               {"clip", place(evidence.clip)},
+               {"clip_state", name_of(evidence.state)}};
+  if (evidence.thumb_time) told["thumb_time"] = config::format_rfc3339(*evidence.thumb_time);
+  if (!evidence.reason.empty()) told["reason"] = evidence.reason;
+  if (evidence.state == EvidenceState::ready) {
+    told["from"] = config::format_rfc3339(evidence.from);
+    told["to"] = config::format_rfc3339(evidence.to);
+    told["bytes"] = evidence.bytes;
+    told["codec"] = evidence.codec;
+  }
+  return told;
+}
+
 }  // namespace
 
 std::string episode_id(config::Clock::WallTime start, std::string_view what) {
@@ -121,13 +137,8 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Cloc
        {{"capture_to_alert", duration_cast<milliseconds>(now - window.captured.steady).count()}}},
   };
   if (emission.phase == Phase::end) data["end_reason"] = name_of(emission.reason);
-  if (alert.evidence.state != EvidenceState::none) {
-    const auto place = [](const std::string& where) { return where.empty() ? json(nullptr) : json(where); };
-    data["evidence"] = {{"thumb", place(alert.evidence.thumb)},
-                        {"clip", place(alert.evidence.clip)},
-                        {"clip_state", name_of(alert.evidence.state)}};
-    if (!alert.evidence.reason.empty()) data["evidence"]["reason"] = alert.evidence.reason;
-  }
+  if (alert.evidence.state != EvidenceState::none) data["evidence"] = evidence_of(alert.evidence);
+  if (alert.only_evidence) data["cause"] = "evidence";
   return text_of(event);
 }
 

@@ -24,34 +24,6 @@ struct ModelIdentity {
   std::string id;
 };
 
-/// none: it is switched off; pending: the clip is being made; ready: still and clip can be fetched; failed:
-/// there will be no clip.
-enum class EvidenceState : std::uint8_t { none, pending, ready, failed };
-
-constexpr const char* name_of(EvidenceState state) {
-  switch (state) {
-    case EvidenceState::none:
-      return "none";
-    case EvidenceState::pending:
-      return "pending";
-    case EvidenceState::ready:
-      return "ready";
-    case EvidenceState::failed:
-      return "failed";
-  }
-  return "?";
-}
-
-/// What shows that an alert is true.
-struct Evidence {
-  EvidenceState state = EvidenceState::none;
-  /// Where the still and the clip are; empty while they are not.
-  std::string thumb;
-  std::string clip;
-  /// Why there is no clip, if it failed.
-  std::string reason;
-};
-
 /// All that an alert is made of.
 struct Alert {
   /// The window that it is about, and which rule of the window's camera.
@@ -64,6 +36,8 @@ struct Alert {
   std::optional<std::string> text;
   ModelIdentity model;
   Evidence evidence;
+  /// Nothing is new but the evidence.
+  bool only_evidence = false;
 };
 
 /// An alert as event number `sequence` of its topic (docs/event.schema.json). The `id` is the episode's with

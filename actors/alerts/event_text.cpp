@@ -24,6 +24,15 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
+/// The clip, or why there is none, of an event that is about it.
+std::string evidence_text(const json& data) {
+  const auto evidence = data.find("evidence");
+  if (text_at(data, "cause") != "evidence" || evidence == data.end() || !evidence->is_object()) return "";
+  const std::string state = text_at(*evidence, "clip_state");
+  if (state == "ready") return "  clip " + text_at(*evidence, "clip");
+  return state == "failed" ? "  no clip: " + text_at(*evidence, "reason") : "";
+}
+
 }  // namespace
 
 std::optional<std::string> event_text(const std::string& body) {
@@ -48,7 +57,8 @@ std::optional<std::string> event_text(const std::string& body) {
   line += padded(text_at(data, "rule"), 12) + "  " + padded(text_at(data, "phase"), 6) + "  " + score + "  " +
           text_at(data, "title");
   const std::string description = text_at(data, "description");
-  return description.empty() ? line : line + "  " + description;
+  if (!description.empty()) line += "  " + description;
+  return line + evidence_text(data);
 }
 
 }  // namespace vigil::actors

@@ -87,6 +87,7 @@ CameraStep Camera::connect() {
   // Nothing looks at motion before patches are pruned by it.
   read_options.motion = false;
   read_options.stop = pulse_.cancelled();
+  read_options.history = options_.history;
   read_options.on_packet = [&pulse = pulse_, &clock = clock_](const media::PacketInfo&) {
     pulse.await(clock.now());
   };
@@ -166,6 +167,7 @@ CameraStep Camera::accept(media::SampledFrame frame) {
   const bool gap = catch_up(frame.seconds);
   const double seconds = std::max(position_, offset_ + frame.seconds);
   position_ = seconds;
+  if (options_.history) options_.history->anchor(frame.timestamp, seconds);
   const TimePoint now = clock_.now();
   pulse_.set_position(seconds, now);
   if (!patch_) {

@@ -14,6 +14,7 @@
 #include "actors/messages/data.h"
 #include "config/clock.h"
 #include "media/media.h"
+#include "media/packet_history.h"
 
 namespace vigil::actors {
 
@@ -48,6 +49,8 @@ struct CameraOptions {
   std::uint32_t generation = 0;
   /// Of the jitter.
   std::uint64_t seed = 0;
+  /// Where its packets are kept, in the camera's time; null if they are not.
+  std::shared_ptr<media::PacketHistory> history = nullptr;
 };
 
 /// What to do after a step.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "engine/model/visual_tokens.h"
 #include "engine/window/answerer.h"
 #include "media/media.h"
+#include "media/packet_history.h"
 
 namespace vigil::actors {
 
@@ -101,6 +103,64 @@ struct ExplainRequest {
   std::size_t rule = 0;
   /// The asker's name for this request.
   std::uint64_t ticket = 0;
+};
+
+/// none: it is switched off; pending: the clip is being made; ready: still and clip can be fetched; failed:
+/// there will be no clip.
+enum class EvidenceState : std::uint8_t { none, pending, ready, failed };
+
+constexpr const char* name_of(EvidenceState state) {
+  switch (state) {
+    case EvidenceState::none:
+      return "none";
+    case EvidenceState::pending:
+      return "pending";
+    case EvidenceState::ready:
+      return "ready";
+    case EvidenceState::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+/// What shows that an alert is true.
+struct Evidence {
+  EvidenceState state = EvidenceState::none;
+  /// Where the still and the clip are, within the evidence's folder; empty while they are not.
+  std::string thumb = {};
+  std::string clip = {};
+  /// Why there is no clip, if it failed, or no still.
+  std::string reason = {};
+  /// When what the still shows was seen.
+  std::optional<config::Clock::WallTime> thumb_time = {};
+  /// Of the clip: what it shows, how large its file is, and in which codec it came.
+  config::Clock::WallTime from = {};
+  config::Clock::WallTime to = {};
+  std::uintmax_t bytes = 0;
+  std::string codec = {};
+};
+
+/// Asks for the still and the clip of an episode.
+struct EvidenceRequest {
+  CameraPtr camera;
+  std::string rule;
+  std::string episode;
+  /// In camera time: what the clip has to show, and what the still.
+  media::Span span;
+  /// The still's moment on the wall.
+  config::Clock::WallTime moment;
+};
+
+/// The still and the clip of an episode, or why there is none.
+struct EvidenceReport {
+  std::string episode;
+  Evidence evidence;
+};
+
+/// Where the packets of a camera are kept, with times of the camera.
+struct Recording {
+  std::string camera;
+  std::shared_ptr<media::PacketHistory> history;
 };
 
 /// connecting: being opened; up: delivers; stalled: open, but silent; down: cannot be reached, or has ended.

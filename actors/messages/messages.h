@@ -5,6 +5,8 @@
 //                                                          prefill --reserve--> cache      target
 //                                                          <--ExplainRequest-- alerts
 //                                                                  <---room---- ---Explanation----->
+//                                                                  evidence <--EvidenceRequest-- alerts
+//                                                                           ---EvidenceReport-->
 //
 // Credits flow against the data: who receives grants so many messages more, and who has no credit sends
 // nothing. `end` follows the last message of a camera through the whole pipeline, so that a drain is one
@@ -113,6 +115,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ExplainRequest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::StatusChange)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceRequest)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceReport)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
 
 namespace vigil::actors {
 
@@ -193,6 +198,21 @@ using target_actor = caf::typed_actor<
     // Quit.
     caf::reacts_to<stop_atom>>;
 
+/// The EVIDENCE actor cuts clips and stills out of what cameras sent, when all of it has come.
+using evidence_actor = caf::typed_actor<
+    // A camera's packets are kept there from now on.
+    caf::reacts_to<Recording>,
+    // A still and a clip are wanted; `EvidenceReport` comes back when they are made, or cannot be.
+    caf::reacts_to<EvidenceRequest>,
+    // No packet of this camera follows: make now what can be made.
+    caf::reacts_to<end_atom, std::string>,
+    // Look for what has come, and remove what is too old (to itself).
+    caf::reacts_to<tick_atom>,
+    // Make the next that is due (to itself).
+    caf::reacts_to<work_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
 /// The ALERTS actor owns the outbox and the topics.
 using alerts_actor = caf::typed_actor<
     // The sending prefill actor starts; it is granted credit in return.
@@ -201,6 +221,8 @@ using alerts_actor = caf::typed_actor<
     caf::reacts_to<WindowAnswersPtr>,
     // The text of an answer that it had asked to be explained.
     caf::reacts_to<Explanation>,
+    // The still and the clip that it had asked for.
+    caf::reacts_to<EvidenceReport>,
     // Tell it on the camera's status topic.
     caf::reacts_to<StatusChange>,
     // No window of this camera follows: end its episodes and tell the supervisor.

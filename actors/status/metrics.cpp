@@ -80,6 +80,9 @@ struct Metrics::Families {
       counter(r, "vigil_outbox_failures_total", "Writes to the outbox that failed").Add({});
   Family<Gauge>& kv = gauge(r, "vigil_kv_cache_usage_ratio",
                             "Share of the KV cache that windows hold or have reserved, by tier");
+  Gauge& evidence = gauge(r, "vigil_evidence_bytes", "Stills and clips of alerts on the disk").Add({});
+  Family<Counter>& clips = counter(r, "vigil_evidence_clips_total",
+                                   "Clips that alerts asked for and got or did not get, by state");
   Gauge& pending = gauge(r, "vigil_outbox_pending", "Events that are not published yet").Add({});
 };
 
@@ -180,6 +183,14 @@ void Metrics::config_reloaded(bool applied) {
 
 void Metrics::messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count) {
   families_->messages.Add({{"socket", socket}, {"reason", reason}}).Increment(static_cast<double>(count));
+}
+
+void Metrics::evidence_bytes(std::uintmax_t bytes) {
+  families_->evidence.Set(static_cast<double>(bytes));
+}
+
+void Metrics::evidence_clip(const std::string& state) {
+  families_->clips.Add({{"state", state}}).Increment();
 }
 
 void Metrics::outbox_failed() {

@@ -34,7 +34,7 @@ class Metrics {
   /// `reason`: no_credit, queue_full, late, encode_failed.
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
 
-  /// `actor`: vision, prefill, target; `waiting`: what its bounded queue holds.
+  /// `actor`: vision, prefill, target, evidence; `waiting`: what its bounded queue holds.
   void queue_depth(const std::string& actor, std::size_t waiting);
   /// One pass of the vision tower.
   void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
@@ -55,6 +55,10 @@ class Metrics {
   /// A change of the configuration was applied, or was not.
   void config_reloaded(bool applied);
   void messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count);
+  /// Of all stills and clips.
+  void evidence_bytes(std::uintmax_t bytes);
+  /// A clip that was asked for is there or will not be. `state`: ready, failed.
+  void evidence_clip(const std::string& state);
   void outbox_failed();
   void outbox_pending(std::size_t events);
 

@@ -6,6 +6,7 @@
 #include "actors/alerts/alerts_actor.h"
 #include "actors/cache/cache_actor.h"
 #include "actors/camera/camera_actor.h"
+#include "actors/evidence/evidence_actor.h"
 #include "actors/messages/shell.h"
 #include "actors/prefill/prefill_actor.h"
 #include "actors/pruner/pruner_actor.h"
@@ -16,6 +17,8 @@ namespace vigil::actors {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
+/// Evidence that is asked for later than this finds the beginning of its clip gone.
+constexpr std::chrono::seconds kLatestAnswer{10};
 
 template <class Self, class... Arguments>
 auto spawn(Self* self, Threads threads, Arguments&&... arguments) {
@@ -41,15 +44,18 @@ void supervisor_state::start_pipeline() {
       spawn(self, scheduled, actors::cache, CacheDeps{deps->prefiller.room(), deps->metrics, deps->logger});
   target =
       spawn(self, own, actors::target, TargetDeps{deps->generator, deps->clock, deps->metrics, deps->logger});
+  AlertDesk::Options alert_options{
+      .model = {deps->model_id}, .retention = deps->retention, .run = deps->seed};
+  if (deps->evidence) {
+    alert_options.evidence = {deps->evidence->pre_roll, deps->evidence->post_roll};
+    evidence = spawn(self, own, actors::evidence,
+                     EvidenceDeps{deps->evidence->store, deps->clock, deps->metrics, deps->logger});
+    stages[evidence.address()] = "evidence";
+  }
   alerts = spawn(self, own, actors::alerts,
-                 AlertsDeps{{.model = {deps->model_id}, .retention = deps->retention, .run = deps->seed},
-                            deps->outbox,
-                            deps->publisher,
-                            deps->clock,
-                            deps->metrics,
-                            deps->board,
-                            deps->logger},
-                 target, supervisor_actor(self));
+                 AlertsDeps{alert_options, deps->outbox, deps->publisher, deps->clock, deps->metrics,
+                            deps->board, deps->logger},
+                 target, evidence, supervisor_actor(self));
   prefill = spawn(self, own, actors::prefill,
                   PrefillDeps{deps->prefiller, deps->encoder.frames_per_patch(), deps->clock, deps->metrics,
                               deps->logger},
@@ -57,11 +63,31 @@ void supervisor_state::start_pipeline() {
   vision = spawn(self, own, actors::vision,
                  VisionDeps{deps->encoder, deps->clock, deps->metrics, deps->logger}, prefill);
   pruner = spawn(self, scheduled, actors::pruner, PrunerDeps{deps->logger}, vision);
-  stages = {{cache.address(), "cache"},     {target.address(), "target"}, {alerts.address(), "alerts"},
-            {prefill.address(), "prefill"}, {vision.address(), "vision"}, {pruner.address(), "pruner"}};
+  stages.insert({{cache.address(), "cache"},
+                 {target.address(), "target"},
+                 {alerts.address(), "alerts"},
+                 {prefill.address(), "prefill"},
+                 {vision.address(), "vision"},
+                 {pruner.address(), "pruner"}});
   for (const CameraPtr& camera : deps->cameras) start_camera(camera->name);
   deps->board.phase(RunPhase::running);
   self->send(self, tick_atom_v);
+}
+
+std::shared_ptr<media::PacketHistory> supervisor_state::record(const config::CameraSettings& camera) {
+  if (!deps->evidence) return nullptr;
+  Recorded& entry = recorded[camera.name];
+  const std::shared_ptr<Pulse>& pulse = fleet->pulse(camera.name);
+  if (entry.pulse != pulse) {
+    // As long as the clip, and as it takes until an answer asks for it.
+    const config::WindowSettings& window = camera.stream.window;
+    const config::Duration kept = deps->evidence->pre_roll + window.length + deps->evidence->post_roll +
+                                  2 * window.stride + kLatestAnswer;
+    entry = {pulse, std::make_shared<media::PacketHistory>(
+                        media::PacketHistory::Limits{config::seconds(kept), deps->evidence->memory})};
+  }
+  self->send(evidence, Recording{camera.name, entry.history});
+  return entry.history;
 }
 
 void supervisor_state::start_camera(const std::string& camera) {
@@ -72,6 +98,7 @@ void supervisor_state::start_camera(const std::string& camera) {
   options.generation = fleet->started(camera);
   // Cameras behind one switch must not draw the same jitter.
   options.seed = deps->seed + std::hash<std::string>{}(camera) + options.generation;
+  options.history = record(*options.camera);
   const camera_actor handle =
       spawn(self, deps->threads, actors::camera, std::move(options),
             CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, pruner,
@@ -145,6 +172,7 @@ void supervisor_state::settle() {
   for (const std::string& camera : departed.gone) {
     deps->metrics.camera_removed(camera);
     deps->board.forget(camera);
+    recorded.erase(camera);
   }
   for (const std::string& camera : departed.start) start_camera(camera);
 }
@@ -182,6 +210,7 @@ void supervisor_state::finish_pipeline() {
   self->send(vision, stop_atom_v);
   self->send(prefill, stop_atom_v);
   self->send(alerts, stop_atom_v);
+  if (evidence) self->send(evidence, stop_atom_v);
   self->send(target, stop_atom_v);
   self->send(cache, stop_atom_v);
 }

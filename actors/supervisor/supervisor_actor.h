@@ -15,6 +15,7 @@
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/publisher.h"
 #include "actors/camera/camera.h"
+#include "actors/evidence/evidence_store.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
@@ -27,6 +28,16 @@ namespace vigil::actors {
 /// own: each actor that blocks has a thread of its own; scheduled: all run where the system's scheduler says,
 /// as tests want it.
 enum class Threads : std::uint8_t { own, scheduled };
+
+/// What stills and clips of alerts need.
+struct EvidenceParts {
+  EvidenceStore& store;
+  /// How much longer than its window a clip is.
+  config::Duration pre_roll = config::EvidenceSettings().pre_roll;
+  config::Duration post_roll = config::EvidenceSettings().post_roll;
+  /// Packets of each camera that are held, at most.
+  std::size_t memory = config::EvidenceSettings().memory.bytes;
+};
 
 /// What a pipeline stands on. Everything that is referred to has to outlive the actor system.
 struct PipelineDeps {
@@ -49,6 +60,8 @@ struct PipelineDeps {
   /// Of all jitter.
   std::uint64_t seed = 0;
   Threads threads = Threads::own;
+  /// Nothing: alerts have none.
+  std::optional<EvidenceParts> evidence = {};
 };
 
 struct supervisor_state {
@@ -56,6 +69,8 @@ struct supervisor_state {
 
   void start_pipeline();
   void start_camera(const std::string& name);
+  /// Where the packets of a camera that is about to start are kept, which evidence is told; null if nowhere.
+  std::shared_ptr<media::PacketHistory> record(const config::CameraSettings& camera);
   void tell(const Fleet::Change& change);
   void report(const CameraReport& report);
   void lost(const caf::down_msg& message);
@@ -76,6 +91,7 @@ struct supervisor_state {
   std::optional<Fleet> fleet;
   cache_actor cache;
   target_actor target;
+  evidence_actor evidence;
   alerts_actor alerts;
   prefill_actor prefill;
   vision_actor vision;
@@ -83,6 +99,12 @@ struct supervisor_state {
   std::map<caf::actor_addr, std::string> cameras;
   std::map<caf::actor_addr, std::string> stages;
   std::map<std::string, camera_actor> handles;
+  /// By camera; a pulse that is another means that the camera's time has begun anew.
+  struct Recorded {
+    std::shared_ptr<Pulse> pulse;
+    std::shared_ptr<media::PacketHistory> history;
+  };
+  std::map<std::string, Recorded> recorded;
   bool finishing = false;
   bool complete = false;
   std::vector<caf::typed_response_promise<DrainReport>> waiting;

@@ -48,6 +48,48 @@ std::string minimal(const std::string& camera = "") {
          camera;
 }
 
+TEST(Load, EvidenceIsOffUnlessItIsAskedFor) {
+  const EvidenceSettings off = read(minimal()).evidence;
+  EXPECT_FALSE(off.enabled);
+  EXPECT_EQ(off, EvidenceSettings());
+  const Settings settings = read(minimal() + R"(
+evidence: {enabled: true, dir: clips, budget: 1.5GiB, max_age: 30d, pre_roll: 10s, post_roll: 0s, memory: 8MiB}
+)");
+  const EvidenceSettings& on = settings.evidence;
+  EXPECT_TRUE(on.enabled);
+  EXPECT_EQ(on.dir, "/etc/vigil/clips");
+  EXPECT_EQ(on.budget, mebibytes(1536));
+  EXPECT_EQ(on.max_age, 720h);
+  EXPECT_EQ(on.pre_roll, 10s);
+  EXPECT_EQ(on.post_roll, 0s);
+  EXPECT_EQ(on.memory, mebibytes(8));
+  const std::string printed = effective(settings);
+  EXPECT_THAT(printed, HasSubstr("budget: 1536MiB"));
+  EXPECT_EQ(read(printed).evidence, on);
+}
+
+TEST(Load, WhatIsWrongWithEvidenceIsSaidWithItsLine) {
+  EXPECT_THAT(
+      problems_of(minimal() +
+                  "evidence:\n  budget: 10\n  max_age: 0s\n  memory: 1kB\n  pre_roll: 1h\n  folder: x\n"),
+      ElementsAre(
+          Problem{7, 11,
+                  "evidence.budget: expected an amount of bytes from 1MiB to 1024TiB, such as 64MiB or "
+                  "10GiB, not `10`"},
+          Problem{
+              8, 12,
+              "evidence.max_age: expected a duration from 1s to 3650d, such as 500ms, 40s or 2m, not `0s`"},
+          Problem{9, 11,
+                  "evidence.memory: expected an amount of bytes from 1MiB to 64GiB, such as 64MiB or 10GiB, "
+                  "not `1kB`"},
+          Problem{
+              10, 13,
+              "evidence.pre_roll: expected a duration from 0s to 10m, such as 500ms, 40s or 2m, not `1h`"},
+          Problem{11, 3,
+                  "evidence.folder: unknown key; legal keys: budget, dir, enabled, max_age, memory, "
+                  "post_roll, pre_roll"}));
+}
+
 TEST(Load, FillsDefaultsAndOverrides) {
   const Settings settings = read(R"(
 model: /models/big

@@ -57,7 +57,7 @@ TEST(Schema, RefusesUnknownKeysWhereverTheCodeDoes) {
   for (const auto& [name, definition] : root.at("$defs").items()) {
     EXPECT_EQ(definition.at("additionalProperties"), false) << name;
   }
-  for (const char* section : {"defaults", "alerts", "metrics", "log"}) {
+  for (const char* section : {"defaults", "alerts", "evidence", "metrics", "log"}) {
     EXPECT_EQ(root.at("properties").at(section).at("additionalProperties"), false) << section;
   }
 }
@@ -106,6 +106,14 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(text("/properties/alerts/properties/bind/default"), settings.alerts.bind);
   EXPECT_EQ(parse_duration(text("/properties/alerts/properties/retention/default")),
             settings.alerts.retention);
+  const EvidenceSettings& evidence = settings.evidence;
+  EXPECT_EQ(root.at("/properties/evidence/properties/enabled/default"_json_pointer), evidence.enabled);
+  EXPECT_EQ(text("/properties/evidence/properties/dir/default"), evidence.dir);
+  EXPECT_EQ(parse_byte_size(text("/properties/evidence/properties/budget/default")), evidence.budget);
+  EXPECT_EQ(parse_byte_size(text("/properties/evidence/properties/memory/default")), evidence.memory);
+  EXPECT_EQ(parse_duration(text("/properties/evidence/properties/max_age/default")), evidence.max_age);
+  EXPECT_EQ(parse_duration(text("/properties/evidence/properties/pre_roll/default")), evidence.pre_roll);
+  EXPECT_EQ(parse_duration(text("/properties/evidence/properties/post_roll/default")), evidence.post_roll);
   EXPECT_EQ(text("/properties/metrics/properties/listen/default"), settings.metrics.listen);
   EXPECT_EQ(parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
 }
@@ -158,6 +166,7 @@ TEST(Schema, AValidatorAgreesWithTheCode) {
       "defaults: {fps: 2.5, window: {length: 10s, stride: 2s}, reconnect: {min: 1s, max: 30s}}\n"
       "rules: [{name: fire, prompt: p, labels: {zone: a}, topics: [safety]}]\n"
       "alerts: {bind: 'tcp://127.0.0.1:1', retention: 7d}\n"
+      "evidence: {enabled: true, budget: 10GiB, memory: 1.5MB, max_age: 1d, post_roll: 500ms}\n"
       "log: {level: warn}\n"
       "cameras:\n";
   const std::string rest = ", rules: [{name: r, prompt: p}]}\n";

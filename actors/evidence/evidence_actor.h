@@ -1,0 +1,42 @@
+// The shell around `EvidenceDesk`. Waits for disks and decodes stills, so it wants a thread of its own.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/evidence/evidence_desk.h"
+#include "actors/messages/messages.h"
+
+namespace vigil::actors {
+
+struct EvidenceDeps {
+  EvidenceStore& store;
+  const config::Clock& clock;
+  Metrics& metrics;
+  spdlog::logger& logger;
+};
+
+struct evidence_state {
+  explicit evidence_state(evidence_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void tell(EvidenceReport report);
+  /// One piece of work for one message, so that requests and `stop` are heard between two.
+  void look();
+
+  evidence_actor::pointer self;
+  std::optional<EvidenceDesk> desk;
+  spdlog::logger* logger = nullptr;
+  alerts_actor alerts;
+  bool working = false;
+  static inline const char* name = "evidence";
+};
+
+evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence_state> self,
+                                       EvidenceDeps deps);
+
+}  // namespace vigil::actors

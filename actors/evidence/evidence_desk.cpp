@@ -1,0 +1,155 @@
+#include "actors/evidence/evidence_desk.h"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "media/jpeg.h"
+
+namespace vigil::actors {
+namespace {
+
+/// What a clip's file has beside the packets, at most: its index.
+constexpr std::uintmax_t kOverhead = 256 << 10;
+
+config::Clock::WallTime::duration wall_duration(double seconds) {
+  return std::chrono::duration_cast<config::Clock::WallTime::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+EvidenceDesk::EvidenceDesk(Options options, EvidenceStore& store, Metrics& metrics,
+                           const config::Clock& clock)
+    : options_(options), store_(store), metrics_(metrics), clock_(clock) {
+  metrics_.evidence_bytes(store_.bytes());
+}
+
+void EvidenceDesk::record(Recording recording) {
+  recordings_[recording.camera] = std::move(recording.history);
+}
+
+media::PacketHistory* EvidenceDesk::history_of(const std::string& camera) const {
+  const auto entry = recordings_.find(camera);
+  return entry == recordings_.end() ? nullptr : entry->second.get();
+}
+
+std::optional<EvidenceReport> EvidenceDesk::ask(EvidenceRequest request) {
+  if (waiting_.size() >= options_.most_waiting) {
+    Evidence evidence;
+    evidence.state = EvidenceState::failed;
+    evidence.reason = "too many clips are being made";
+    return report(request, std::move(evidence));
+  }
+  const media::PacketHistory* history = history_of(request.camera->name);
+  const auto newest = history ? history->newest() : std::nullopt;
+  // Of a file that is played fast, time means little; it ends or comes soon.
+  const double left = std::max(0.0, request.span.to - newest.value_or(request.span.moment));
+  const auto until =
+      clock_.now() + options_.patience +
+      std::chrono::duration_cast<config::Clock::TimePoint::duration>(std::chrono::duration<double>(left));
+  waiting_.push_back({std::move(request), until});
+  metrics_.queue_depth("evidence", waiting_.size());
+  return std::nullopt;
+}
+
+void EvidenceDesk::end(const std::string& camera) {
+  for (Waiting& waiting : waiting_) {
+    if (waiting.request.camera->name == camera) waiting.ended = true;
+  }
+  let_go(camera);
+}
+
+// Only when nobody waits for them.
+void EvidenceDesk::let_go(const std::string& camera) {
+  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+    return waiting.request.camera->name == camera;
+  });
+  const auto entry = recordings_.find(camera);
+  if (wanted || entry == recordings_.end()) return;
+  if (entry->second) entry->second->clear();
+  recordings_.erase(entry);
+}
+
+bool EvidenceDesk::is_due(const Waiting& waiting) const {
+  if (waiting.ended || clock_.now() >= waiting.until) return true;
+  const media::PacketHistory* history = history_of(waiting.request.camera->name);
+  const auto newest = history ? history->newest() : std::nullopt;
+  return !history || (newest && *newest >= waiting.request.span.to);
+}
+
+bool EvidenceDesk::due() const {
+  return std::any_of(waiting_.begin(), waiting_.end(), [this](const Waiting& each) { return is_due(each); });
+}
+
+std::optional<EvidenceReport> EvidenceDesk::make_next() {
+  const auto next =
+      std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& each) { return is_due(each); });
+  if (next == waiting_.end()) return std::nullopt;
+  const Waiting waiting = std::move(*next);
+  waiting_.erase(next);
+  EvidenceReport made = report(waiting.request, make(waiting.request));
+  if (waiting.ended) let_go(waiting.request.camera->name);
+  metrics_.evidence_bytes(store_.bytes());
+  metrics_.queue_depth("evidence", waiting_.size());
+  return made;
+}
+
+EvidenceReport EvidenceDesk::report(const EvidenceRequest& request, Evidence evidence) {
+  metrics_.evidence_clip(name_of(evidence.state));
+  return {request.episode, std::move(evidence)};
+}
+
+Evidence EvidenceDesk::make(const EvidenceRequest& request) {
+  Evidence evidence;
+  const auto wall = [&](double seconds) {
+    return request.moment + wall_duration(seconds - request.span.moment);
+  };
+  try {
+    const media::PacketHistory* history = history_of(request.camera->name);
+    if (history == nullptr) throw EvidenceError("nothing is kept of this camera any more");
+    const media::Cut cut = history->cut(request.span);
+    // Without a still there can be a clip.
+    std::optional<media::Still> still;
+    try {
+      still = cut.still(request.span.moment);
+    } catch (const media::Error& error) {
+      evidence.reason = std::string("no still: ") + error.what();
+    }
+    const config::Clock::WallTime shown = still ? wall(still->seconds) : request.moment;
+    const std::string place =
+        EvidenceStore::place(request.camera->name, request.rule, request.episode, shown).string();
+    // A JPEG has far less than half of its picture's bytes.
+    store_.make_room(cut.bytes() + kOverhead + (still ? still->image.rgb.size() / 2 : 0));
+    if (still) {
+      media::write_jpeg(store_.prepare(place + ".jpg"), still->image);
+      store_.keep(place + ".jpg");
+      evidence.thumb = place + ".jpg";
+      evidence.thumb_time = shown;
+    }
+    const std::string clip = place + cut.extension();
+    cut.write_clip(store_.prepare(clip));
+    evidence.bytes = store_.keep(clip);
+    evidence.clip = clip;
+    evidence.codec = cut.codec();
+    evidence.from = wall(cut.from());
+    evidence.to = wall(cut.to());
+    evidence.state = EvidenceState::ready;
+  } catch (const std::exception& error) {
+    evidence.state = EvidenceState::failed;
+    evidence.reason = store_.shown(error.what());
+  }
+  return evidence;
+}
+
+void EvidenceDesk::tick() {
+  try {
+    store_.remove_old();
+  } catch (const EvidenceError&) {
+    // It stays, and counts; the next clip that needs its room says so.
+  }
+  metrics_.evidence_bytes(store_.bytes());
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,72 @@
+// From what alerts ask for to files: waits until all of a clip has come, then cuts it.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/evidence/evidence_store.h"
+#include "actors/messages/data.h"
+#include "actors/status/metrics.h"
+#include "config/clock.h"
+
+namespace vigil::actors {
+
+/// Each request is answered exactly once, whatever fails. Not thread-safe.
+class EvidenceDesk {
+ public:
+  struct Options {
+    /// Requests that wait at most; what is asked beyond fails at once.
+    std::size_t most_waiting = 256;
+    /// How much longer than a clip's end needs to come a request waits, before it is made of what there is.
+    config::Duration patience = std::chrono::seconds(5);
+  };
+
+  /// What it is given has to outlive it.
+  EvidenceDesk(Options options, EvidenceStore& store, Metrics& metrics, const config::Clock& clock);
+
+  /// Takes the place of what was said of the camera before.
+  void record(Recording recording);
+
+  /// An answer only if there will be no other.
+  std::optional<EvidenceReport> ask(EvidenceRequest request);
+
+  /// Nothing of this camera will come any more: what is asked is due, and then its packets are let go.
+  void end(const std::string& camera);
+
+  /// Whether something can be made now: its end has come, or will not come.
+  bool due() const;
+
+  /// Makes the first that is due, which takes as long as the disk and a decoder do.
+  std::optional<EvidenceReport> make_next();
+
+  /// Removes what is too old. To be called regularly.
+  void tick();
+
+  std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  struct Waiting {
+    EvidenceRequest request;
+    config::Clock::TimePoint until;
+    bool ended = false;
+  };
+
+  media::PacketHistory* history_of(const std::string& camera) const;
+  bool is_due(const Waiting& waiting) const;
+  Evidence make(const EvidenceRequest& request);
+  EvidenceReport report(const EvidenceRequest& request, Evidence evidence);
+  void let_go(const std::string& camera);
+
+  Options options_;
+  EvidenceStore& store_;
+  Metrics& metrics_;
+  const config::Clock& clock_;
+  std::map<std::string, std::shared_ptr<media::PacketHistory>> recordings_;
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace vigil::actors

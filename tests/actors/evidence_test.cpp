@@ -1,0 +1,423 @@
+// Stills and clips as files: names, budget, age, and what is made when; from real videos.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "actors/camera/camera.h"
+#include "actors/evidence/evidence_desk.h"
+#include "actors/evidence/evidence_store.h"
+#include "config/timestamp.h"
+#include "tests/actors/fakes.h"
+#include "tests/media/clip.h"
+
+namespace vigil::actors {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace testing;
+using media::Scratch;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+
+/// All files below a folder, as paths within it. Sorted.
+std::vector<std::string> files_below(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_directory()) files.push_back(entry.path().lexically_relative(folder).string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Writes a file of so many bytes where the store wants it, and lets it count.
+std::string put(EvidenceStore& store, config::Clock::WallTime time, std::size_t bytes,
+                const std::string& extension = ".mp4", const std::string& episode = "E") {
+  const std::string file = EvidenceStore::place("gate", "person", episode, time).string() + extension;
+  store.make_room(bytes);
+  std::ofstream(store.prepare(file)) << std::string(bytes, 'x');
+  EXPECT_EQ(store.keep(file), bytes);
+  return file;
+}
+
+class Store : public ::testing::Test {
+ protected:
+  EvidenceStore open(std::uintmax_t budget = 1000, config::Duration age = 24h) {
+    return EvidenceStore({folder_, budget, age}, clock_);
+  }
+
+  Scratch scratch_;
+  fs::path folder_ = scratch_ / "evidence";
+  ManualClock clock_;
+};
+
+TEST_F(Store, NamesHoldTheTimeAndStayInTheFolderWhateverTheyAreMadeOf) {
+  EXPECT_EQ(EvidenceStore::place("gate-7", "person", "01J", kStart + 12480ms),
+            "gate-7/2026-08-01/20260801T100012.480Z-person-01J");
+  EvidenceStore store = open();
+  for (const std::string& name :
+       {std::string("../../x"), std::string(".."), std::string("."), std::string(""),
+        std::string("/etc/passwd"), std::string("a/b"), std::string("a\0b", 3), std::string("\xff\n"),
+        std::string(300, 'n'), std::string("~")}) {
+    const fs::path place = EvidenceStore::place(name, name, name, kStart);
+    EXPECT_EQ(std::distance(place.begin(), place.end()), 3) << place;
+    EXPECT_EQ(place.lexically_normal(), place);
+    EXPECT_FALSE(place.is_absolute());
+    for (const fs::path& part : place) {
+      EXPECT_FALSE(part.string().starts_with('.')) << place;
+      EXPECT_LT(part.string().size(), 250U);
+    }
+    std::ofstream(store.prepare(place.string() + ".jpg")) << "x";
+    EXPECT_EQ(store.keep(place.string() + ".jpg"), 1U) << place;
+  }
+  for (const auto& entry : fs::directory_iterator(scratch_ / "")) EXPECT_EQ(entry.path(), folder_);
+}
+
+TEST_F(Store, TheOldestGoFirstWhateverTheOrderOfWriting) {
+  EvidenceStore store = open(1000);
+  const std::string second = put(store, kStart + 2s, 300);
+  const std::string first = put(store, kStart + 1s, 300);
+  const std::string third = put(store, kStart + 3s, 300);
+  EXPECT_EQ(store.bytes(), 900U);
+  const std::string fourth = put(store, kStart + 4s, 300);
+  EXPECT_THAT(files_below(folder_), ElementsAre(second, third, fourth));
+  EXPECT_EQ(store.bytes(), 900U);
+  store.make_room(1000);
+  EXPECT_THAT(files_below(folder_), IsEmpty());
+  EXPECT_EQ(store.bytes(), 0U);
+  EXPECT_FALSE(fs::exists(folder_ / "gate")) << "nor are folders left";
+  EXPECT_THROW(store.make_room(1001), EvidenceError);
+}
+
+TEST_F(Store, AStillGoesWithItsClip) {
+  EvidenceStore store = open(1000);
+  put(store, kStart, 400, ".mp4", "A");
+  put(store, kStart, 100, ".jpg", "A");
+  const std::string other = put(store, kStart, 100, ".jpg", "B");
+  store.make_room(450);
+  EXPECT_THAT(files_below(folder_), ElementsAre(other));
+}
+
+TEST_F(Store, WhatIsOlderThanAllowedGoes) {
+  EvidenceStore store = open(1000, 1h);
+  put(store, clock_.wall() - 59min, 10);
+  const std::string young = put(store, clock_.wall(), 10);
+  store.remove_old();
+  EXPECT_EQ(store.bytes(), 20U);
+  clock_.advance(1min);
+  store.remove_old();
+  EXPECT_EQ(store.bytes(), 20U) << "just an hour";
+  clock_.advance(1s);
+  store.remove_old();
+  EXPECT_THAT(files_below(folder_), ElementsAre(young));
+  EXPECT_EQ(store.bytes(), 10U);
+}
+
+TEST_F(Store, ARestartCountsWhatIsThereAndRemovesWhatWasNotFinished) {
+  std::string kept;
+  std::string old;
+  {
+    EvidenceStore store = open();
+    old = put(store, kStart - 23h, 300);
+    kept = put(store, kStart, 300);
+    std::ofstream(folder_ / "gate" / "2026-08-01" / ".part-20260801T100012.480Z-person-E.mp4") << "half";
+    std::ofstream(folder_ / "gate" / "2026-08-01" / "holiday.mp4") << "not ours";
+    std::ofstream(folder_ / "gate" / "2026-08-01" / "20261301T100012.480Z-person-E.mp4") << "no such month";
+    std::ofstream(folder_ / "notes.txt") << "not ours";
+    fs::create_directory_symlink(folder_, folder_ / "loop");
+    fs::create_symlink("/etc/hostname",
+                       folder_ / "gate" / "2026-08-01" / "20200801T100012.480Z-person-E.mp4");
+  }
+  EvidenceStore store = open();
+  EXPECT_EQ(store.bytes(), 600U);
+  EXPECT_EQ(store.failure(), "");
+  for (const std::string& file : files_below(folder_)) EXPECT_THAT(file, ::testing::Not(HasSubstr(".part-")));
+  clock_.advance(2h);
+  store.remove_old();
+  EXPECT_FALSE(fs::exists(folder_ / old));
+  store.make_room(900);
+  EXPECT_EQ(store.bytes(), 0U);
+  EXPECT_TRUE(fs::exists(folder_ / "gate" / "2026-08-01" / "holiday.mp4")) << "what is not ours stays";
+  EXPECT_TRUE(fs::exists(folder_ / "notes.txt"));
+  EXPECT_TRUE(fs::exists("/etc/hostname"));
+}
+
+TEST_F(Store, ARestartWithASmallerBudgetRemovesTheOldest) {
+  std::string last;
+  {
+    EvidenceStore store = open();
+    put(store, kStart, 300);
+    last = put(store, kStart + 1s, 300);
+  }
+  EXPECT_EQ(open(500).bytes(), 300U);
+  EXPECT_THAT(files_below(folder_), ElementsAre(last));
+}
+
+TEST_F(Store, AFileThatSomebodyRemovedIsNoTrouble) {
+  EvidenceStore store = open();
+  fs::remove(folder_ / put(store, kStart, 600));
+  put(store, kStart + 1s, 600);
+  EXPECT_EQ(store.bytes(), 600U);
+}
+
+TEST_F(Store, AFolderThatCannotBeIsToldAndNotThrown) {
+  std::ofstream(scratch_ / "evidence") << "a file";
+  EvidenceStore store = open();
+  EXPECT_THAT(store.failure(), HasSubstr("cannot make the folder"));
+  EXPECT_THROW(store.prepare("gate/x.mp4"), EvidenceError);
+  EXPECT_EQ(store.shown(folder_.string() + "/gate/x.mp4: full"), "gate/x.mp4: full");
+}
+
+class Desk : public ::testing::Test {
+ protected:
+  Desk() {
+    media::Clip clip;
+    clip.frames = 500;
+    clip.gop = 25;
+    media::write_clip(scratch_ / "gate.mp4", clip);
+    clip.codec = "libx265";
+    clip.options = {{"preset", "ultrafast"}, {"x265-params", "log-level=none"}};
+    media::write_clip(scratch_ / "yard.mp4", clip);
+  }
+
+  /// Plays a file up to a time, into the camera's history.
+  void play(const CameraPtr& owner, double to) {
+    auto& playing = playing_[owner->name];
+    if (!playing.history) {
+      playing.history = std::make_shared<media::PacketHistory>(media::PacketHistory::Limits{});
+      media::ReadOptions options;
+      options.fps = 5;
+      options.history = playing.history;
+      playing.reader = media::VideoReader::open(scratch_ / (owner->name + ".mp4"), options);
+      desk_.record({owner->name, playing.history});
+    }
+    while (const auto frame = playing.reader->next()) {
+      playing.history->anchor(frame->timestamp, frame->seconds);
+      if (frame->seconds >= to - 0.1) break;
+    }
+  }
+
+  static EvidenceRequest request(const CameraPtr& owner, double from, double to,
+                                 const std::string& episode = "E") {
+    return {owner,
+            "person",
+            episode,
+            {from, to, to - 2},
+            kStart + std::chrono::milliseconds(static_cast<int>(to * 1000) - 2000)};
+  }
+
+  double metric(const std::string& line) const {
+    const std::string page = metrics_.text();
+    const std::size_t at = page.find('\n' + line + ' ');
+    return at == std::string::npos ? 0 : std::stod(page.substr(at + line.size() + 2));
+  }
+
+  Scratch scratch_;
+  fs::path folder_ = scratch_ / "evidence";
+  ManualClock clock_;
+  Metrics metrics_;
+  EvidenceStore store_{{.dir = folder_}, clock_};
+  EvidenceDesk desk_{{.most_waiting = 3}, store_, metrics_, clock_};
+  struct Playing {
+    std::shared_ptr<media::PacketHistory> history;
+    std::unique_ptr<media::VideoReader> reader;
+  };
+  std::map<std::string, Playing> playing_;
+  CameraPtr gate_ = camera("gate");
+  CameraPtr yard_ = camera("yard");
+};
+
+TEST_F(Desk, AClipIsMadeOnceItsEndHasCome) {
+  play(gate_, 5);
+  EXPECT_FALSE(desk_.ask(request(gate_, 2.5, 7)).has_value());
+  EXPECT_FALSE(desk_.due());
+  EXPECT_FALSE(desk_.make_next().has_value());
+  EXPECT_EQ(metric("vigil_mailbox_depth{actor=\"evidence\"}"), 1);
+  play(gate_, 6.5);
+  EXPECT_FALSE(desk_.due());
+  play(gate_, 8);
+  ASSERT_TRUE(desk_.due());
+  const auto report = desk_.make_next();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_FALSE(desk_.make_next().has_value()) << "once";
+  EXPECT_EQ(report->episode, "E");
+  const Evidence& made = report->evidence;
+  EXPECT_EQ(made.state, EvidenceState::ready) << made.reason;
+  EXPECT_EQ(made.codec, "h264");
+  EXPECT_EQ(made.thumb_time, kStart + 5s);
+  EXPECT_EQ(made.thumb, "gate/2026-08-01/20260801T100005.000Z-person-E.jpg");
+  EXPECT_EQ(made.clip, "gate/2026-08-01/20260801T100005.000Z-person-E.mp4");
+  EXPECT_EQ(made.from, kStart + 2s);
+  EXPECT_GE(made.to, kStart + 7s);
+  EXPECT_LT(made.to, kStart + 7200ms);
+  EXPECT_EQ(made.bytes, fs::file_size(folder_ / made.clip));
+  const auto clip = media::read_all((folder_ / made.clip).string());
+  EXPECT_NEAR(clip.info.duration_seconds, 5.0, 0.1);
+  EXPECT_EQ(clip.stats.damaged_packets, 0U);
+  const auto still = media::read_all((folder_ / made.thumb).string());
+  ASSERT_EQ(still.samples.size(), 1U);
+  EXPECT_EQ(still.samples[0].image->size, (media::Size{192, 128}));
+  EXPECT_EQ(metric("vigil_evidence_clips_total{state=\"ready\"}"), 1);
+  EXPECT_EQ(metric("vigil_evidence_bytes"),
+            static_cast<double>(made.bytes + fs::file_size(folder_ / made.thumb)));
+  EXPECT_EQ(metric("vigil_mailbox_depth{actor=\"evidence\"}"), 0);
+}
+
+TEST_F(Desk, EpisodesOfOneCameraMayOverlap) {
+  play(gate_, 5);
+  desk_.ask(request(gate_, 2, 7, "A"));
+  desk_.ask(request(gate_, 3, 8, "B"));
+  play(gate_, 9);
+  const auto a = desk_.make_next();
+  const auto b = desk_.make_next();
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->evidence.state, EvidenceState::ready);
+  EXPECT_EQ(b->evidence.state, EvidenceState::ready);
+  EXPECT_NE(a->evidence.clip, b->evidence.clip);
+  EXPECT_EQ(files_below(folder_).size(), 4U);
+}
+
+TEST_F(Desk, OneCameraDoesNotWaitForAnother) {
+  play(gate_, 5);
+  play(yard_, 5);
+  desk_.ask(request(gate_, 2, 7, "A"));
+  desk_.ask(request(yard_, 2, 7, "B"));
+  play(yard_, 8);
+  const auto report = desk_.make_next();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->episode, "B");
+  EXPECT_EQ(report->evidence.codec, "hevc");
+  EXPECT_FALSE(desk_.due());
+}
+
+TEST_F(Desk, WhatDoesNotComeInTimeIsLeftOut) {
+  play(gate_, 5);
+  desk_.ask(request(gate_, 2, 7));
+  clock_.advance(6s);
+  EXPECT_FALSE(desk_.due()) << "2 s until its end, and 5 s of patience";
+  clock_.advance(2s);
+  const auto report = desk_.make_next();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->evidence.state, EvidenceState::ready);
+  EXPECT_LT(report->evidence.to, kStart + 5500ms);
+}
+
+TEST_F(Desk, WhenACameraEndsItsClipsAreMadeOfWhatThereIs) {
+  play(gate_, 5);
+  play(yard_, 5);
+  desk_.ask(request(gate_, 2, 7, "A"));
+  desk_.ask(request(gate_, 3, 8, "B"));
+  desk_.ask(request(yard_, 3, 8, "C"));
+  desk_.end("gate");
+  const auto history = playing_["gate"].history;
+  for (const char* episode : {"A", "B"}) {
+    EXPECT_GT(history->bytes(), 0U);
+    const auto report = desk_.make_next();
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->episode, episode);
+    EXPECT_EQ(report->evidence.state, EvidenceState::ready) << report->evidence.reason;
+  }
+  EXPECT_FALSE(desk_.due()) << "the other camera goes on";
+  EXPECT_EQ(history->bytes(), 0U) << "nobody needs its packets any more";
+  EXPECT_GT(playing_["yard"].history->bytes(), 0U);
+}
+
+TEST_F(Desk, EveryRequestIsAnsweredOnceWhateverIsMissing) {
+  // A camera that nobody has told of; a moment that is not kept; one request too many.
+  desk_.ask(request(camera("unknown"), 2, 7));
+  const auto unknown = desk_.make_next();
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(unknown->evidence.state, EvidenceState::failed);
+  EXPECT_EQ(unknown->evidence.reason, "nothing is kept of this camera any more");
+  play(gate_, 5);
+  desk_.ask(request(gate_, -9, -4));
+  const auto early = desk_.make_next();
+  ASSERT_TRUE(early.has_value());
+  EXPECT_EQ(early->evidence.reason, "no packet is kept of that time");
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(desk_.ask(request(gate_, 2, 7)).has_value());
+  const auto refused = desk_.ask(request(gate_, 2, 7, "F"));
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->episode, "F");
+  EXPECT_EQ(refused->evidence.state, EvidenceState::failed);
+  EXPECT_EQ(refused->evidence.reason, "too many clips are being made");
+  EXPECT_EQ(metric("vigil_evidence_clips_total{state=\"failed\"}"), 3);
+  EXPECT_THAT(files_below(folder_), IsEmpty());
+}
+
+TEST_F(Desk, AFullDiskIsAReasonAndLeavesNothingBehind) {
+  play(gate_, 8);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1 << 10, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  desk_.ask(request(gate_, 2, 7));
+  const auto report = desk_.make_next();
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->evidence.state, EvidenceState::failed);
+  EXPECT_THAT(report->evidence.reason, HasSubstr("File too large"));
+  EXPECT_THAT(report->evidence.reason, ::testing::Not(HasSubstr(folder_.string())));
+  EXPECT_THAT(files_below(folder_), IsEmpty());
+  // When there is room again, clips are made again.
+  desk_.ask(request(gate_, 2, 7));
+  EXPECT_EQ(desk_.make_next()->evidence.state, EvidenceState::ready);
+}
+
+TEST_F(Desk, AClipThatIsLargerThanTheBudgetRemovesNoOther) {
+  EvidenceStore store({.dir = folder_, .budget = 300 << 10}, clock_);
+  const std::string other = put(store, kStart, 1000);
+  EvidenceDesk desk({}, store, metrics_, clock_);
+  play(gate_, 20);
+  desk.record({"gate", playing_["gate"].history});
+  desk.ask(request(gate_, 0, 19));
+  const auto report = desk.make_next();
+  EXPECT_EQ(report->evidence.state, EvidenceState::failed);
+  EXPECT_THAT(report->evidence.reason, HasSubstr("evidence.budget"));
+  EXPECT_THAT(files_below(folder_), ElementsAre(other));
+}
+
+/// Notes nothing.
+struct Silent final : CameraListener {
+  void on_state(CameraState, const std::string&) override {}
+  void on_frame() override {}
+  void on_dropped(std::uint64_t, const char*) override {}
+  void on_reconnect() override {}
+  void on_damaged_packets(std::uint64_t) override {}
+};
+
+TEST(CameraHistory, HasTheCamerasTimeOverLoopsOfAFile) {
+  const Scratch scratch;
+  media::Clip clip;
+  clip.frames = 100;
+  clip.gop = 25;
+  media::write_clip(scratch / "gate.mp4", clip);
+  auto settings = camera("gate", config::Pace::fast, scratch / "gate.mp4");
+  settings->stream.loop = true;
+  CameraOptions options;
+  options.camera = settings;
+  options.history = std::make_shared<media::PacketHistory>(media::PacketHistory::Limits{});
+  const auto history = options.history;
+  const ManualClock clock;
+  Pulse pulse;
+  Silent silent;
+  Camera looping(std::move(options), media::VideoReader::open, clock, pulse, silent);
+  looping.grant(1000);
+  while (pulse.position() < 10) looping.step();
+  // 4 s a pass: the third begins at 8 s. Nothing is cut across two.
+  EXPECT_GE(history->newest().value(), 10);
+  EXPECT_NEAR(history->cut({5, 11, 9.5}).from(), 8, 0.001);
+  const media::Cut second = history->cut({5.5, 11, 7});
+  EXPECT_NEAR(second.from(), 5, 0.001);
+  EXPECT_NEAR(second.to(), 8, 0.001);
+}
+
+}  // namespace
+}  // namespace vigil::actors

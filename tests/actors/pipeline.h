@@ -1,0 +1,141 @@
+// A whole pipeline under the deterministic scheduler: nothing happens but by `settle`, and time passes only
+// when it is told to.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include "actors/supervisor/supervisor_actor.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors::testing {
+
+class TestConfig : public caf::actor_system_config {
+ public:
+  TestConfig() {
+    set("scheduler.policy", caf::atom("testing"));
+    add_message_types<caf::id_block::vigil>();
+  }
+};
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  ~PipelineTest() override {
+    caf::anon_send(supervisor_, stop_atom_v);
+    for (int second = 0; second < 20 && !outcome(); ++second) pass(1s);
+    EXPECT_TRUE(outcome_.has_value()) << "the grace period bounds every end";
+  }
+
+  caf::scheduler::test_coordinator& scheduler() {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+  }
+
+  void start(std::vector<CameraPtr> cameras, bool once = true) {
+    start(std::move(cameras), once, sources_.factory());
+  }
+
+  void start(std::vector<CameraPtr> cameras, bool once, ReaderFactory open,
+             std::optional<EvidenceParts> evidence = {}) {
+    supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = std::move(cameras),
+                                                         .once = once,
+                                                         .grace = 10s,
+                                                         .retention = 24h,
+                                                         .model_id = "fake",
+                                                         .open = std::move(open),
+                                                         .encoder = encoder_,
+                                                         .prefiller = prefiller_,
+                                                         .generator = generator_,
+                                                         .outbox = *outbox_,
+                                                         .publisher = publisher_,
+                                                         .metrics = metrics_,
+                                                         .board = board_,
+                                                         .clock = clock_,
+                                                         .logger = logger_,
+                                                         .seed = 1,
+                                                         .threads = Threads::scheduled,
+                                                         .evidence = evidence});
+    settle();
+  }
+
+  void settle() {
+    while (scheduler().try_run_once()) {
+    }
+  }
+
+  /// Lets both clocks go on, in steps that are short beside every timer.
+  void pass(config::Duration span) {
+    settle();
+    for (config::Duration step(0); step < span; step += 50ms) {
+      clock_.advance(50ms);
+      scheduler().advance_time(50ms);
+      settle();
+    }
+  }
+
+  /// How the run ended, if it did. Asks once, since the supervisor quits when it has answered.
+  std::optional<DrainReport> outcome() {
+    if (!asked_) asked_.emplace(waiter_->request(supervisor_, caf::infinite, wait_atom_v));
+    settle();
+    if (!outcome_ && waiter_->has_next_message()) {
+      asked_->receive([&](const DrainReport& report) { outcome_ = report; },
+                      [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+    }
+    return outcome_;
+  }
+
+  /// "camera/rule phase" or "camera state" of all that was published.
+  std::vector<std::string> told(const std::string& prefix = "") const {
+    std::vector<std::string> result;
+    for (const auto& message : publisher_.messages) {
+      if (!message.topic.starts_with(prefix)) continue;
+      const nlohmann::json data = nlohmann::json::parse(message.body).at("data");
+      result.push_back(data.contains("rule")
+                           ? data.at("camera").get<std::string>() + '/' + data.at("rule").get<std::string>() +
+                                 ' ' + data.at("phase").get<std::string>()
+                           : data.at("camera").get<std::string>() + ' ' +
+                                 data.at("state").get<std::string>());
+    }
+    return result;
+  }
+
+  double metric(const std::string& name) const {
+    std::istringstream lines(metrics_.text());
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t space = line.rfind(' ');
+      if (line.substr(0, space) == name) return std::stod(line.substr(space + 1));
+    }
+    return 0;
+  }
+
+  ManualClock clock_;
+  FakeSources sources_;
+  FakeEncoder encoder_;
+  FakePrefiller prefiller_;
+  FakeGenerator generator_;
+  FakePublisher publisher_;
+  Metrics metrics_;
+  StatusBoard board_{clock_};
+  std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
+  std::ostringstream log_;
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
+  TestConfig config_;
+  caf::actor_system system_{config_};
+  supervisor_actor supervisor_;
+  caf::scoped_actor waiter_{system_};
+  using Asked = decltype(std::declval<caf::scoped_actor&>()->request(std::declval<supervisor_actor&>(),
+                                                                     caf::infinite, wait_atom_v));
+  std::optional<Asked> asked_;
+  std::optional<DrainReport> outcome_;
+};
+
+}  // namespace vigil::actors::testing
