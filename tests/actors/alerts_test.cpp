@@ -295,8 +295,10 @@ TEST(Event, EvidenceIsToldWithItsState) {
   EXPECT_EQ(told({}), json());
   EXPECT_EQ(told({EvidenceState::pending, "a.jpg", "", ""}),
             json::parse(R"({"thumb": "a.jpg", "clip": null, "clip_state": "pending"})"));
-  EXPECT_EQ(told({EvidenceState::ready, "a.jpg", "a.mp4", ""}),
-            json::parse(R"({"thumb": "a.jpg", "clip": "a.mp4", "clip_state": "ready"})"));
+  EXPECT_EQ(told({EvidenceState::ready, "a.jpg", "a.mp4", "", kStart, kStart - 5s, kStart + 5s, 7, "h264"}),
+            json::parse(R"({"thumb": "a.jpg", "clip": "a.mp4", "clip_state": "ready",
+              "thumb_time": "2026-08-01T10:00:00.000Z", "from": "2026-08-01T09:59:55.000Z",
+              "to": "2026-08-01T10:00:05.000Z", "bytes": 7, "codec": "h264"})"));
   EXPECT_EQ(told({EvidenceState::failed, "", "", "no packet"}),
             json::parse(R"({"thumb": null, "clip": null, "clip_state": "failed", "reason": "no packet"})"));
 }

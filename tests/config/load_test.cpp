@@ -342,6 +342,7 @@ TEST(Load, CredentialsBesideTheUrlArePercentEncodedAndMasked) {
   const Settings settings = read(
       "model: m\n"
       "alerts: {outbox: /var/lib/vigil}\n"
+      "evidence: {dir: /var/lib/vigil/evidence}\n"
       "cameras:\n"
       "  gate:\n"
       "    inputs: [{url: 'rtsp://10.0.0.1:554/live?a=b@c'}, {url: 'rtsp://10.0.0.1/main', roles: "
@@ -394,6 +395,7 @@ TEST(Load, SharedRulesGoToTheCamerasWithTheirLabels) {
   const std::string text =
       "model: m\n"
       "alerts: {outbox: /var/lib/vigil}\n"
+      "evidence: {dir: /var/lib/vigil/evidence}\n"
       "rules:\n"
       "  - {name: fire, prompt: 'Fire?', topics: [safety]}\n"
       "  - {name: truck, prompt: 'Truck?', labels: {zone: dock, tenant: north}}\n"
@@ -449,6 +451,7 @@ TEST(Load, SnoozesAreThoseOfTheRuleAndOfItsCamera) {
   const Settings settings = read(
       "model: m\n"
       "alerts: {outbox: /var/lib/vigil}\n"
+      "evidence: {dir: /var/lib/vigil/evidence}\n"
       "cameras:\n"
       "  a:\n"
       "    url: x\n"

@@ -63,7 +63,8 @@ Source packets_of(const std::string& path) {
 // The coded pictures of an H.264 or H.265 packet, without what frames them: start codes, or lengths.
 std::string pictures_of(const std::string& packet, bool start_codes, bool h265) {
   std::string pictures;
-  const auto add = [&](const std::string& unit) {
+  const auto add = [&](std::string unit) {
+    while (!unit.empty() && unit.back() == '\0') unit.pop_back();
     if (unit.empty()) return;
     const auto first = static_cast<unsigned char>(unit[0]);
     const unsigned type = h265 ? (first >> 1U) & 63U : first & 31U;
@@ -81,9 +82,7 @@ std::string pictures_of(const std::string& packet, bool start_codes, bool h265) 
   const std::string code("\0\0\1", 3);
   for (std::size_t at = packet.find(code); at != std::string::npos;) {
     const std::size_t next = packet.find(code, at + 3);
-    std::string unit = packet.substr(at + 3, next == std::string::npos ? next : next - at - 3);
-    while (!unit.empty() && unit.back() == '\0') unit.pop_back();
-    add(unit);
+    add(packet.substr(at + 3, next == std::string::npos ? next : next - at - 3));
     at = next;
   }
   return pictures;
@@ -155,7 +154,9 @@ TEST_P(Clips, AreTheSourcesOwnPacketsFromAKeyFrameOn) {
   watch(path, kept, 100);
 
   const Cut cut = kept->cut({103.3, 106.6, 105});
-  EXPECT_NEAR(cut.from(), 103, 0.001) << "the key frame before";
+  // Each JPEG is a key frame.
+  const double begin = param.codec == "mjpeg" ? 103.28 : 103;
+  EXPECT_NEAR(cut.from(), begin, 0.001) << "the key frame before";
   EXPECT_GE(cut.to(), 106.6);
   EXPECT_LT(cut.to(), 106.85);
   const std::string file = scratch / ("clip" + cut.extension());
@@ -172,10 +173,10 @@ TEST_P(Clips, AreTheSourcesOwnPacketsFromAKeyFrameOn) {
   }
   EXPECT_EQ(made.codec, whole.codec);
   EXPECT_EQ(made.size, whole.size);
-  ASSERT_THAT(made.packets, SizeIs(testing::AllOf(testing::Ge(90U), testing::Le(97U))));
+  ASSERT_THAT(made.packets, SizeIs(testing::AllOf(testing::Ge(83U), testing::Le(97U))));
   const int at = run_of(made, whole);
   ASSERT_GE(at, 0) << "not the source's packets";
-  EXPECT_EQ(at, 75);
+  EXPECT_EQ(at, std::lround((begin - 100) * 25));
   EXPECT_TRUE(made.packets.front().key);
   EXPECT_NEAR(made.packets.front().pts, 0, cut.extension() == ".mp4" ? 0.001 : 0.15);
   for (std::size_t i = 1; i < made.packets.size(); ++i) {
