@@ -24,6 +24,7 @@ class EvidencePipeline : public PipelineTest {
  protected:
   EvidencePipeline() {
     media::Clip clip;
+    clip.size = {96, 64};
     clip.frames = 500;
     clip.gop = 25;
     media::write_clip(scratch_ / "gate.mp4", clip);
