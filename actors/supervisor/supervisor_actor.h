@@ -49,6 +49,8 @@ struct PipelineDeps {
   /// Of all jitter.
   std::uint64_t seed = 0;
   Threads threads = Threads::own;
+  /// Of the windows that are answered; may be empty.
+  WindowObserver observer = {};
 };
 
 struct supervisor_state {
