@@ -4,7 +4,6 @@
 #include <ctime>
 #include <iomanip>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,7 +21,6 @@
 #include "cluster/process.h"
 #include "config/duration.h"
 #include "config/load.h"
-#include "engine/window/product_meter.h"
 #include "media/null_decode.h"
 #include "services/bench_pipeline.h"
 #include "services/build_info.h"
@@ -184,7 +182,6 @@ class CamerasBench {
       if (known.insert(camera.url().value).second) print_read(camera.url().shown, cost);
     }
     BenchPipeline pipeline(options_);
-    limits_.push_back(window::ProductMeter::limit(pipeline.engine().compute, arguments_.threads));
     const auto step = [&](int cameras, double seconds, bool may_stop) {
       std::cerr << "vigil: " << cameras << " cameras ..." << std::flush;
       pipeline.set_cameras(cameras);
@@ -306,9 +303,8 @@ class CamerasBench {
     if (computing > 0) line["product_share_of_vision_and_prefill"] = figures.cpu_products / computing;
     // In processor time, so that it can be compared on a busy machine.
     line["product_rate_per_processor"] = figures.flops / figures.cpu_products;
-    line["product_limit"] = limits_;
-    double limit = 0;
-    for (const double each : limits_) limit += each / static_cast<double>(limits_.size());
+    const double limit = pipeline.product_limit();
+    line["product_limit"] = limit;
     const double per_camera = figures.flops / figures.seconds / figures.cameras;
     line["flops_per_camera_second"] = per_camera;
     line["limit_cameras"] = limit / per_camera;
@@ -374,8 +370,6 @@ class CamerasBench {
   double seconds_;
   BenchPipelineOptions options_;
   std::vector<ReadCost> costs_;
-  /// FLOP/s of large products.
-  std::vector<double> limits_;
 };
 
 }  // namespace

@@ -212,6 +212,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                            .threads = actors::Threads::own,
                            .observer = [this](const actors::WindowAnswers& window,
                                               const actors::WorkSpan& asked) { log_.add(window, asked); }});
+  product_limit_ = window::ProductMeter::limit(engine_.compute, options_.threads);
   begin_ = clock_.now();
   window::ProductMeter::start();
 }

@@ -81,6 +81,8 @@ class BenchPipeline {
   PipelineFigures measure(double seconds, bool may_stop);
 
   const window::Engine& engine() const { return engine_; }
+  /// FLOP/s that the processors do in large products, were nothing else to do.
+  double product_limit() const { return product_limit_; }
   /// Of the first camera, in seconds.
   double stride() const;
   double length() const;
@@ -115,6 +117,7 @@ class BenchPipeline {
   std::unique_ptr<caf::actor_system> system_;
   actors::supervisor_actor supervisor_;
   config::Clock::TimePoint begin_;
+  double product_limit_ = 0;
   std::vector<actors::CameraPtr> cameras_;
 };
 

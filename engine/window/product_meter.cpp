@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 
 #include "kernels/device/buffer.h"
@@ -52,11 +51,11 @@ double ProductMeter::limit(kernels::DType compute, int threads) {
   };
   std::array<double, 9> rates{};
   for (double& rate : rates) {
-    const auto begin = std::chrono::steady_clock::now();
+    kernels::measure_products(true);
     kernels::linear(stream, view(x), view(w), kernels::dense(out.data(), compute, kEdge, kEdge));
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-    rate = 2.0 * kEdge * kEdge * kEdge / spent.count();
+    rate = kernels::product_flops() / kernels::product_cpu_seconds() * stream.threads();
   }
+  kernels::measure_products(false);
   std::nth_element(rates.begin(), rates.begin() + rates.size() / 2, rates.end());
   return rates[rates.size() / 2];
 }

@@ -5,7 +5,7 @@
 
 namespace vigil::window {
 
-/// Process-wide; thread-safe but for `limit`, which measures and wants the machine for itself.
+/// Process-wide; thread-safe but for `limit`.
 struct ProductMeter {
   /// From zero. Costs four clock reads a product from here on.
   static void start();
@@ -15,8 +15,9 @@ struct ProductMeter {
   static double cpu_seconds();
   static double flops();
 
-  /// FLOP/s of a product that is large enough to hide everything else (2048 x 2048 x 2048), on `threads`
-  /// threads (0: all processors): the median of some rounds. Takes a fraction of a second.
+  /// FLOP/s of a product that is large enough to hide everything else (2048 x 2048 x 2048), if `threads`
+  /// threads (0: all processors) had their processors for themselves: by processor time, so that it holds on a
+  /// busy machine too. The median of some rounds. Stops and clears what `start` began.
   static double limit(kernels::DType compute, int threads = 0);
 };
 

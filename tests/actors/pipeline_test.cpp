@@ -302,7 +302,8 @@ class OverloadTest : public PipelineTest {
 TEST_F(OverloadTest, NoCameraStarvesWhereVisionIsTooSlow) {
   encoder_.on_encode = [this] { clock_.advance(std::chrono::milliseconds(160 * encoder_.batches.back())); };
   EXPECT_GE(fairness().value(), 0.5);
-  EXPECT_LT(worst_, 8) << "latency stays bounded";
+  // Two strides of each camera wait for vision at most, 44 patches that take 7 s, beside what is under way.
+  EXPECT_LT(worst_, 12) << "latency stays bounded";
 }
 
 TEST_F(OverloadTest, NoCameraStarvesWherePrefillIsTooSlow) {
