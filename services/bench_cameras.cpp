@@ -297,6 +297,10 @@ class CamerasBench {
     const double processors = std::thread::hardware_concurrency();
     line["cpu_seconds"] = figures.cpu;
     line["cpu_share_of_machine"] = figures.cpu_total / (processors * figures.seconds);
+    // What is held if all processors did nothing else: on a busy machine the better figure.
+    const double cpu_per_camera = figures.cpu_total / figures.seconds / figures.cameras;
+    line["processors_per_camera"] = cpu_per_camera;
+    line["cameras_by_processor_time"] = processors / cpu_per_camera;
     line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
     const double computing =
         figures.cpu.contains("vision") ? figures.cpu.at("vision") + figures.cpu.at("prefill") : 0;
@@ -352,6 +356,8 @@ class CamerasBench {
     for (const auto& [stage, seconds] : line.at("cpu_seconds").items())
       std::cout << stage << ' ' << number(seconds) << " s, ";
     std::cout << "together " << number(line.at("cpu_share_of_machine")) << " of the machine\n";
+    std::cout << "  by that            " << number(line.at("cameras_by_processor_time"))
+              << " cameras would fill the machine\n";
     std::cout << "  matrix products    " << number(line.at("product_share_of_cpu"))
               << " of all processor time (aim 0.7), "
               << number(line.at("product_share_of_vision_and_prefill")) << " of that of vision and prefill\n";
