@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -12,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cluster/process.h"
+#include "engine/window/product_meter.h"
 #include "services/ask_options.h"
 #include "services/build_info.h"
 #include "services/clip.h"
@@ -25,13 +26,6 @@ struct BenchArguments {
   int runs = 5;
   int warmups = 1;
 };
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown processor";
-}
 
 /// One figure, measured once a run.
 struct Figure {
@@ -86,7 +80,7 @@ class AskBench {
           {"prompt_tokens", prompt_tokens_},
           {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
                                                   : arguments_.ask.threads},
-          {"machine", processor()},
+          {"machine", cluster::processor_name()},
           {"commit", kCommit}};
       std::cout << line.dump() << '\n';
     }
@@ -166,6 +160,7 @@ void add_bench(CLI::App& root, Invocation& chosen) {
       return kDone;
     };
   });
+  add_bench_cameras(*bench, chosen);
 }
 
 }  // namespace vigil::services

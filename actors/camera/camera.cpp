@@ -73,7 +73,7 @@ CameraStep Camera::step() {
   if (!held_) return read();
   Held due = *std::exchange(held_, std::nullopt);
   if (!due.counted) listener_.on_frame();
-  return accept(std::move(due.frame));
+  return accept(std::move(due.frame), due.due);
 }
 
 CameraStep Camera::connect() {
@@ -150,14 +150,14 @@ CameraStep Camera::read() {
   if (!frame) return end_of_source();
   if (!paced_) {
     listener_.on_frame();
-    return accept(std::move(*frame));
+    return accept(std::move(*frame), clock_.now());
   }
   const TimePoint due = offset_due_ + to_duration(frame->seconds);
   held_ = Held{std::move(*frame), due, false};
   return {};
 }
 
-CameraStep Camera::accept(media::SampledFrame frame) {
+CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
   if (!delivered_) {
     delivered_ = true;
     backoff_.reset();
@@ -183,12 +183,12 @@ CameraStep Camera::accept(media::SampledFrame frame) {
     patch_->generation = options_.generation;
   } else if (gap || frame.image->size != patch_->frames.front().image->size) {
     // What was begun before a gap in time, or at another size, goes out as it is.
-    held_ = Held{std::move(frame), now, true};
+    held_ = Held{std::move(frame), due, true};
     return {CameraStep::Next::again, {}, take_patch()};
   }
   // Played faster than time, frames are as far apart on the wall as in the stream.
   const auto since = std::chrono::duration_cast<config::Clock::WallTime::duration>(to_duration(seconds));
-  patch_->captured = {now, lossless_ ? epoch_wall_ + since : clock_.wall()};
+  patch_->captured = {due, lossless_ ? epoch_wall_ + since : clock_.wall()};
   patch_->frames.push_back(std::move(frame));
   if (std::cmp_less(patch_->frames.size(), options_.shape.frames_per_patch)) return {};
   return {CameraStep::Next::again, {}, take_patch()};

@@ -95,7 +95,7 @@ class Camera {
 
   CameraStep connect();
   CameraStep read();
-  CameraStep accept(media::SampledFrame frame);
+  CameraStep accept(media::SampledFrame frame, TimePoint due);
   CameraStep end_of_source();
   CameraStep lose(const media::Error& error);
   CameraStep fail(const std::string& reason, media::Error::Kind kind = media::Error::Kind::source);

@@ -24,10 +24,17 @@ namespace vigil::actors {
 /// camera's, and settings change between two patches, never within one.
 using CameraPtr = std::shared_ptr<const config::CameraSettings>;
 
-/// When a frame was captured, on both clocks.
+/// When a frame was captured, on both clocks; on the steady one, of a file that is paced, when it was due,
+/// which a process that is too busy hears a little later.
 struct CaptureTime {
   config::Clock::TimePoint steady;
   config::Clock::WallTime wall;
+};
+
+/// From when to when something was computed.
+struct WorkSpan {
+  config::Clock::TimePoint begin;
+  config::Clock::TimePoint end;
 };
 
 /// One temporal patch of a camera: the frames that the vision tower folds into one. Time is the camera's:
@@ -55,6 +62,8 @@ struct VisualPatch {
   /// Frames that were captured for it.
   int frames = 0;
   CaptureTime captured;
+  /// The pass of the vision tower that made it.
+  WorkSpan encoded;
 };
 using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
 
@@ -92,10 +101,16 @@ struct WindowAnswers {
   std::vector<window::Answer> answers;
   /// Of the window's last frame.
   CaptureTime captured;
+  /// Of the window's last patch.
+  WorkSpan encoded;
   /// So that answers can be explained while the window is in the cache; null when none will be.
   std::shared_ptr<KvLease> lease;
 };
 using WindowAnswersPtr = std::shared_ptr<const WindowAnswers>;
+
+/// Told of each window that was answered and of the batch that answered it, in the thread that did: for
+/// measurements.
+using WindowObserver = std::function<void(const WindowAnswers& window, const WorkSpan& asked)>;
 
 /// Asks for the text of an answer: rules[rule] of the window's camera.
 struct ExplainRequest {

@@ -4,17 +4,27 @@
 #include <exception>
 #include <string>
 
+#include <caf/abstract_actor.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scheduled_actor.hpp>
+#include <pthread.h>
 #include <spdlog/logger.h>
 
 namespace vigil::actors {
 
-/// Sets the handlers of an actor: a message or an error that nobody expects is logged and ignored; an exit
-/// message ends the actor whatever its reason; an exception ends it with its text in the log, and its
-/// monitors see `sec::runtime_error`.
+/// Gives the thread of an actor that has one of its own the actor's name, for `top -H`, debuggers and
+/// benches. The threads that it starts for its computations inherit it.
+template <class Self>
+void name_thread(Self* self) {
+  if (self->getf(caf::abstract_actor::is_detached_flag)) pthread_setname_np(pthread_self(), self->name());
+}
+
+/// Sets the handlers of an actor, and its thread's name: a message or an error that nobody expects is logged
+/// and ignored; an exit message ends the actor whatever its reason; an exception ends it with its text in the
+/// log, and its monitors see `sec::runtime_error`.
 template <class Self>
 void set_handlers(Self* self, spdlog::logger& logger) {
+  name_thread(self);
   const std::string name = self->name();
   self->set_default_handler(
       [&logger, name](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {

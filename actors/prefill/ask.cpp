@@ -39,6 +39,7 @@ WindowAnswersPtr joined(const DueWindow& due, window::AskedWindowPtr asked, std:
   for (const VisualPatchPtr& patch : due.patches) result->frames += patch->frames;
   result->answers.assign(asked->answers().begin(), asked->answers().end());
   result->captured = last.captured;
+  result->encoded = last.encoded;
   auto lease = std::make_shared<KvLease>(std::move(asked), std::move(released));
   const auto& rules = due.camera->rules;
   if (std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return rule.explain; }))

@@ -55,6 +55,7 @@ void prefill_state::compute() {
     for (const window::Answer& each : window->answers) prompt_tokens += each.prompt_tokens;
     const std::chrono::duration<double> latency = end - window->captured.steady;
     deps->metrics.window_latency(latency.count());
+    if (deps->observer) deps->observer(*window, {start, end});
     --credits;
     self->send(alerts, window);
   }

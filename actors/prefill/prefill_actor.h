@@ -25,6 +25,8 @@ struct PrefillDeps {
   spdlog::logger& logger;
   /// Windows of one batch at most.
   std::size_t batch = 8;
+  /// May be empty.
+  WindowObserver observer = {};
 };
 
 struct prefill_state {

@@ -57,8 +57,12 @@ void supervisor_state::start_pipeline() {
                             deps->board, deps->logger},
                  target, evidence, supervisor_actor(self));
   prefill = spawn(self, own, actors::prefill,
-                  PrefillDeps{deps->prefiller, deps->encoder.frames_per_patch(), deps->clock, deps->metrics,
-                              deps->logger},
+                  PrefillDeps{.prefiller = deps->prefiller,
+                              .frames_per_patch = deps->encoder.frames_per_patch(),
+                              .clock = deps->clock,
+                              .metrics = deps->metrics,
+                              .logger = deps->logger,
+                              .observer = deps->observer},
                   alerts, cache);
   vision = spawn(self, own, actors::vision,
                  VisionDeps{deps->encoder, deps->clock, deps->metrics, deps->logger}, prefill);

@@ -62,6 +62,8 @@ struct PipelineDeps {
   Threads threads = Threads::own;
   /// Nothing: alerts have none.
   std::optional<EvidenceParts> evidence = {};
+  /// Of the windows that are answered; may be empty.
+  WindowObserver observer = {};
 };
 
 struct supervisor_state {

@@ -17,12 +17,13 @@ window::PatchFrames view_of(const FramePatch& patch) {
   return view;
 }
 
-VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens) {
+VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens, const WorkSpan& encoded) {
   auto visual = std::make_shared<VisualPatch>();
   visual->camera = patch.camera;
   visual->tokens = std::move(tokens);
   visual->frames = static_cast<int>(patch.frames.size());
   visual->captured = patch.captured;
+  visual->encoded = encoded;
   return visual;
 }
 
@@ -35,15 +36,18 @@ std::vector<model::VisualTokensPtr> encode_all(window::VisionEncoder& encoder,
 
 }  // namespace
 
-Encoded encode(window::VisionEncoder& encoder, const std::vector<FramePatchPtr>& patches) {
+Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
+               const std::vector<FramePatchPtr>& patches) {
   std::vector<window::PatchFrames> views;
   views.reserve(patches.size());
   for (const FramePatchPtr& patch : patches) views.push_back(view_of(*patch));
   Encoded result;
+  WorkSpan span{clock.now(), {}};
   try {
     auto tokens = encode_all(encoder, views);
+    span.end = clock.now();
     for (std::size_t i = 0; i < patches.size(); ++i) {
-      result.patches.push_back(joined(*patches[i], std::move(tokens[i])));
+      result.patches.push_back(joined(*patches[i], std::move(tokens[i]), span));
     }
     return result;
   } catch (const std::exception& error) {
@@ -53,9 +57,11 @@ Encoded encode(window::VisionEncoder& encoder, const std::vector<FramePatchPtr>&
     }
   }
   for (std::size_t i = 0; i < patches.size(); ++i) {
+    span.begin = clock.now();
     try {
       auto tokens = encode_all(encoder, std::span(views).subspan(i, 1));
-      result.patches.push_back(joined(*patches[i], std::move(tokens.front())));
+      span.end = clock.now();
+      result.patches.push_back(joined(*patches[i], std::move(tokens.front()), span));
     } catch (const std::exception& error) {
       result.failures.push_back({patches[i], error.what()});
     }

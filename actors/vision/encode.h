@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/messages/data.h"
+#include "config/clock.h"
 #include "engine/window/answerer.h"
 
 namespace vigil::actors {
@@ -20,6 +21,8 @@ struct Encoded {
 };
 
 /// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.
-Encoded encode(window::VisionEncoder& encoder, const std::vector<FramePatchPtr>& patches);
+/// The clock tells when they were encoded.
+Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
+               const std::vector<FramePatchPtr>& patches);
 
 }  // namespace vigil::actors

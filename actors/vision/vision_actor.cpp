@@ -29,7 +29,7 @@ void vision_state::work() {
   deps->metrics.queue_depth("vision", queue->size());
   if (!batch.patches.empty()) {
     const auto start = deps->clock.now();
-    const Encoded encoded = encode(deps->encoder, batch.patches);
+    const Encoded encoded = encode(deps->encoder, deps->clock, batch.patches);
     std::int64_t tokens = 0;
     for (const VisualPatchPtr& patch : encoded.patches) {
       tokens += patch->tokens->count();

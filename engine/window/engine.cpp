@@ -4,7 +4,6 @@
 #include "engine/window/full_prefiller.h"
 #include "engine/window/tower_encoder.h"
 #include "engine/window/turn_generator.h"
-#include "kernels/device/product_time.h"
 
 namespace vigil::window {
 
@@ -23,18 +22,6 @@ Engine make_engine(const std::filesystem::path& model_folder, const EngineOption
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())
     engine.warnings.push_back(warning);
   return engine;
-}
-
-void ProductMeter::start() {
-  kernels::measure_products(true);
-}
-
-double ProductMeter::seconds() {
-  return kernels::product_seconds();
-}
-
-double ProductMeter::flops() {
-  return kernels::product_flops();
 }
 
 }  // namespace vigil::window

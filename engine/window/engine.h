@@ -40,13 +40,4 @@ struct Engine {
 /// Throws model::ModelError for a folder that cannot be used.
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
 
-/// How much of the engine's time goes into matrix products, process-wide: for benches.
-struct ProductMeter {
-  /// From zero. Costs two clock reads a product from here on.
-  static void start();
-  /// Wall time in products since `start`.
-  static double seconds();
-  static double flops();
-};
-
 }  // namespace vigil::window

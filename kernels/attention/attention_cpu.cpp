@@ -19,10 +19,16 @@ constexpr std::int64_t kTileKeys = 512;
 // Gathered tiles are padded to multiples of these, so that a growing window does not ask oneDNN for a new
 // shape at every step.
 constexpr std::int64_t kRowPadding = 8;
+constexpr std::int64_t kManyRowPadding = 64;
 constexpr std::int64_t kKeyPadding = 64;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
+}
+
+constexpr std::int64_t padded(std::int64_t rows) {
+  if (rows <= kRowPadding) return rows;
+  return round_up(rows, rows <= kManyRowPadding ? kRowPadding : kManyRowPadding);
 }
 
 /// The working memory of one thread; grows to the largest tile and stays.
@@ -165,7 +171,7 @@ void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t 
   // All heads that share these keys ask together: row r is query begin + r / group, head r % group of the
   // group.
   const std::int64_t rows = (task.end - task.begin) * group;
-  const std::int64_t padded_rows = rows <= kRowPadding ? rows : round_up(rows, kRowPadding);
+  const std::int64_t padded_rows = padded(rows);
   scratch.queries.resize(static_cast<std::size_t>(padded_rows) * head_bytes);
   for (std::int64_t i = task.begin; i < task.end; ++i) {
     const std::byte* from =

@@ -17,6 +17,8 @@ struct ProductKey {
   /// w is [n, k] (rows are output features) rather than [k, n].
   bool w_transposed;
   bool bias, accumulate, multiply;
+  /// That share the product; `product` sets it, since oneDNN divides the work when the primitive is made.
+  int threads = 1;
   friend bool operator==(const ProductKey&, const ProductKey&) = default;
 };
 

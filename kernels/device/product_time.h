@@ -11,6 +11,10 @@ void measure_products(bool on);
 /// product: wall time for products that own the machine, a thread's share for those inside of attention.
 double product_seconds();
 
+/// Processor time of those products over all threads: the calling thread's own, times the threads that share
+/// the product, which get equal parts; inside of a parallel region each thread counts for itself.
+double product_cpu_seconds();
+
 /// Floating-point operations of those products.
 double product_flops();
 

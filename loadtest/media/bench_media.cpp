@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +20,7 @@
 
 #include "media/ffmpeg.h"
 #include "media/media.h"
+#include "media/null_decode.h"
 
 namespace {
 
@@ -43,41 +43,9 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// What `ffmpeg -i FILE -an -f null -` does, without the program around it: the limit to compare with.
-Cost null_decode(const std::string& file, int threads, bool vectors) {
+Cost decode_only(const std::string& file, int threads, bool vectors) {
   Cost cost;
-  AVFormatContext* raw = nullptr;
-  if (avformat_open_input(&raw, file.c_str(), nullptr, nullptr) < 0)
-    throw std::runtime_error(file + ": cannot open");
-  const InputContext input(raw);
-  avformat_find_stream_info(raw, nullptr);
-  const AVCodec* codec = nullptr;
-  const int index = av_find_best_stream(raw, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-  if (index < 0) throw std::runtime_error(file + ": no video");
-  for (unsigned i = 0; i < raw->nb_streams; ++i) {
-    if (static_cast<int>(i) != index) raw->streams[i]->discard = AVDISCARD_ALL;
-  }
-  const CodecContext context = allocated(CodecContext(avcodec_alloc_context3(codec)));
-  avcodec_parameters_to_context(context.get(), raw->streams[index]->codecpar);
-  context->thread_count = threads;
-  if (vectors) context->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
-  avcodec_open2(context.get(), codec, nullptr);
-  const Packet packet = make_packet();
-  const Frame frame = make_frame();
-  while (true) {
-    const int code = avcodec_receive_frame(context.get(), frame.get());
-    if (code == AVERROR_EOF) break;
-    if (code >= 0) {
-      ++cost.frames;
-      continue;
-    }
-    if (av_read_frame(raw, packet.get()) < 0) {
-      avcodec_send_packet(context.get(), nullptr);
-    } else {
-      if (packet->stream_index == index) avcodec_send_packet(context.get(), packet.get());
-      av_packet_unref(packet.get());
-    }
-  }
+  cost.frames = null_decode(file, threads, vectors);
   return cost;
 }
 
@@ -166,8 +134,8 @@ int main(int argc, char** argv) {
   for (const std::string& file : files) {
     const Size size{edge, edge};
     std::vector<Variant> variants = {
-        {"null", [&] { return null_decode(file, threads, false); }, {}, {}, {}},
-        {"null+vectors", [&] { return null_decode(file, threads, true); }, {}, {}, {}},
+        {"null", [&] { return decode_only(file, threads, false); }, {}, {}, {}},
+        {"null+vectors", [&] { return decode_only(file, threads, true); }, {}, {}, {}},
         {"vigil", [&] { return sample(file, threads, fps, size, true); }, {}, {}, {}},
         {"vigil-no-motion", [&] { return sample(file, threads, fps, size, false); }, {}, {}, {}},
     };

@@ -128,6 +128,10 @@ TEST_F(CameraTest, PacedByItsOwnTimestamps) {
   EXPECT_EQ(step.until - start, 1000ms);
   EXPECT_EQ(patches_.size(), 1U);
   EXPECT_EQ(patches_[0]->captured.steady - start, 500ms);
+  clock_.advance(1200ms);
+  run(gate);
+  EXPECT_EQ(patches_[1]->captured.steady - start, 1500ms)
+      << "when its last frame was due, not when it was heard";
 }
 
 TEST_F(CameraTest, AfterADelayAPacedFileCatchesUp) {

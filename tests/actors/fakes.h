@@ -184,6 +184,7 @@ class FakePrefiller final : public window::WindowPrefiller {
   std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest> requests) override {
     std::vector<window::AskedWindowPtr> result;
     batches.push_back(requests.size());
+    if (on_ask) on_ask(requests.size());
     for (const window::WindowRequest& request : requests) {
       auto window = std::make_unique<FakeWindow>();
       window->value = request.patches.back()->embeddings.front();
@@ -202,6 +203,8 @@ class FakePrefiller final : public window::WindowPrefiller {
   }
   std::vector<std::size_t> batches;
   std::int64_t capacity = 10'000;
+  /// What happens while it computes so many windows.
+  std::function<void(std::size_t windows)> on_ask;
 };
 
 /// "Yes, a 90." for a window whose last patch has the value 90; fails for 99.

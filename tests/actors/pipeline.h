@@ -63,7 +63,8 @@ class PipelineTest : public ::testing::Test {
                                                          .logger = logger_,
                                                          .seed = 1,
                                                          .threads = Threads::scheduled,
-                                                         .evidence = evidence});
+                                                         .evidence = evidence,
+                                                         .observer = observer_});
     settle();
   }
 
@@ -128,6 +129,7 @@ class PipelineTest : public ::testing::Test {
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
+  WindowObserver observer_;
   TestConfig config_;
   caf::actor_system system_{config_};
   supervisor_actor supervisor_;

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/bench/window_log.h"
+
 namespace vigil::actors {
 namespace {
 
@@ -146,6 +148,69 @@ TEST_F(PipelineTest, UnderOverloadEveryFrameIsEitherSeenOrCountedAsDropped) {
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("queue_full")));
   EXPECT_THAT(told("alert/"),
               AllOf(Contains("a/person new"), Contains("b/person new"), Contains("c/person new")));
+}
+
+/// Eleven cameras of which the machine can serve about half, for five minutes.
+class OverloadTest : public PipelineTest {
+ protected:
+  /// Of the windows of the camera that was served least, over the median, within any minute.
+  std::optional<double> fairness() {
+    observer_ = [this](const WindowAnswers& window, const WorkSpan& asked) {
+      log_windows_.add(window, asked);
+    };
+    std::vector<CameraPtr> cameras;
+    std::vector<std::string> names;
+    for (char name = 'a'; name <= 'k'; ++name) {
+      names.emplace_back(1, name);
+      sources_.add(names.back(), frames(std::vector<int>(100'000, 10)));
+      cameras.push_back(camera(names.back(), config::Pace::realtime, names.back()));
+    }
+    start(cameras, /*once=*/false);
+    const auto begin = clock_.now();
+    while (clock_.now() - begin < 300s) pass(1s);
+    const auto windows = log_windows_.between(begin, clock_.now());
+    // A window every 2 s each, and not much less than half of them are answered.
+    EXPECT_LT(windows.size(), 11U * 150 * 3 / 4) << "no overload";
+    EXPECT_GT(windows.size(), 11U * 150 / 4);
+    for (const AnsweredWindow& window : windows) worst_ = std::max(worst_, window.latency);
+    return least_share(windows, names, begin, clock_.now(), 60s);
+  }
+
+  WindowLog log_windows_;
+  double worst_ = 0;
+};
+
+TEST_F(OverloadTest, NoCameraStarvesWhereVisionIsTooSlow) {
+  encoder_.on_encode = [this] { clock_.advance(std::chrono::milliseconds(160 * encoder_.batches.back())); };
+  EXPECT_GE(fairness().value(), 0.5);
+  // Two strides of each camera wait for vision at most, 44 patches that take 7 s, beside what is under way.
+  EXPECT_LT(worst_, 12) << "latency stays bounded";
+}
+
+TEST_F(OverloadTest, NoCameraStarvesWherePrefillIsTooSlow) {
+  prefiller_.on_ask = [this](std::size_t windows) {
+    clock_.advance(std::chrono::milliseconds(360 * windows));
+  };
+  EXPECT_GE(fairness().value(), 0.5);
+  EXPECT_LT(worst_, 8) << "latency stays bounded";
+}
+
+TEST_F(PipelineTest, EveryAnsweredWindowIsObservedWithItsTimes) {
+  sources_.add("/clips/gate.mp4", frames(kEmptyRoom));
+  encoder_.on_encode = [this] { clock_.advance(20ms); };
+  prefiller_.on_ask = [this](std::size_t) { clock_.advance(30ms); };
+  int seen = 0;
+  observer_ = [&](const WindowAnswers& window, const WorkSpan& asked) {
+    ++seen;
+    EXPECT_EQ(window.camera->name, "gate");
+    EXPECT_EQ(window.encoded.end - window.encoded.begin, 20ms);
+    EXPECT_EQ(asked.end - asked.begin, 30ms);
+    EXPECT_LE(window.captured.steady, window.encoded.begin);
+    EXPECT_LE(window.encoded.end, asked.begin);
+  };
+  start({camera()});
+  EXPECT_EQ(seen, 4);
+  EXPECT_TRUE(outcome().has_value());
 }
 
 TEST_F(PipelineTest, StoppingDrainsWhatIsUnderWayAndEndsEpisodes) {

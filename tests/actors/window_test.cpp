@@ -116,7 +116,15 @@ TEST(PatchQueue, PatchesOfAFailedIncarnationEarnNoCredit) {
 TEST(Encode, OnePassForAll) {
   FakeEncoder encoder;
   const CameraPtr a = camera("a");
-  const Encoded encoded = encode(encoder, {frame_patch(a, 0, 10), frame_patch(camera("b"), 3, 20)});
+  ManualClock clock;
+  encoder.on_encode = [&] { clock.advance(30ms); };
+  const auto begin = clock.now();
+  const Encoded encoded = encode(encoder, clock, {frame_patch(a, 0, 10), frame_patch(camera("b"), 3, 20)});
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  for (const VisualPatchPtr& patch : encoded.patches) {
+    EXPECT_EQ(patch->encoded.begin, begin);
+    EXPECT_EQ(patch->encoded.end - begin, 30ms);
+  }
   ASSERT_EQ(encoded.patches.size(), 2U);
   EXPECT_THAT(encoder.batches, ElementsAre(2U));
   EXPECT_EQ(encoded.patches[1]->camera->name, "b");
@@ -129,7 +137,7 @@ TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   FakeEncoder encoder;
   const CameraPtr a = camera("a");
   const Encoded encoded =
-      encode(encoder, {frame_patch(a, 0, 10), frame_patch(a, 1, 255), frame_patch(a, 2, 30)});
+      encode(encoder, ManualClock(), {frame_patch(a, 0, 10), frame_patch(a, 1, 255), frame_patch(a, 2, 30)});
   ASSERT_EQ(encoded.patches.size(), 2U);
   EXPECT_EQ(encoded.patches[1]->tokens->embeddings[0], 30);
   ASSERT_EQ(encoded.failures.size(), 1U);

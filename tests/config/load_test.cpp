@@ -503,7 +503,7 @@ TEST(Load, WhatStandsWhereAKeyShouldIsNotShown) {
 
 TEST(Load, TheDemoNamesFilesThatAreThere) {
   const Settings settings = load(VIGIL_SOURCE_DIR "/config/demo.yaml", kNothing);
-  EXPECT_EQ(settings.cameras.size(), 3U);
+  EXPECT_EQ(settings.cameras.size(), 7U);
   for (const CameraSettings& camera : settings.cameras) {
     EXPECT_TRUE(std::filesystem::exists(camera.url().value)) << camera.url().value;
   }

@@ -1,12 +1,14 @@
 #include "kernels/linear/linear.h"
 
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "kernels/device/product_time.h"
 #include "kernels/linear/linear_reference.h"
@@ -196,6 +198,27 @@ TEST(LinearArgumentsTest, WhatDoesNotFitIsRefused) {
   refused(bytes, byte_weights, out.view());
 }
 
+#if !defined(VIGIL_SANITIZED)  // whose own books grow
+TEST(LinearTest, ShapesThatAreNotUsedAnyMoreCostNoMemory) {
+  Random random(1);
+  TestMatrix x = TestMatrix::random(DType::f32, 1500, 24, random);
+  const TestMatrix w = TestMatrix::random(DType::f32, 32, 24, random);
+  TestMatrix out(DType::f32, 1500, 32);
+  Stream stream = Stream::cpu(1);
+  const auto run = [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t rows = from; rows < to; ++rows)
+      linear(stream, x.view().rows_from(0, rows), w.view(), out.view().rows_from(0, rows));
+  };
+  run(1, 500);
+  const std::size_t before = mallinfo2().uordblks;
+  run(500, 1500);
+  // Each is some 80 KB.
+  EXPECT_LT(mallinfo2().uordblks, before + (8U << 20U));
+  // One that was dropped is made again, and right.
+  expect_reference({DType::f32, DType::f32}, {7, 24, 32}, 1, false, Activation::none, false, false, 1);
+}
+#endif
+
 TEST(ProductTimeTest, CountsTheOperationsOfProducts) {
   Random random(1);
   const TestMatrix x = TestMatrix::random(DType::f32, 10, 20, random);
@@ -211,6 +234,26 @@ TEST(ProductTimeTest, CountsTheOperationsOfProducts) {
   const double seconds = product_seconds();
   linear(stream, x.view(), w.view(), out.view());
   EXPECT_EQ(product_seconds(), seconds);
+}
+
+TEST(ProductTimeTest, ProcessorTimeIsThatOfAllThreadsThatShareAProduct) {
+  Random random(1);
+  const TestMatrix x = TestMatrix::random(DType::f32, 700, 700, random);
+  TestMatrix out(DType::f32, 700, 700);
+  const auto cpu_of = [&](int threads) {
+    Stream stream = Stream::cpu(threads);
+    linear(stream, x.view(), x.view(), out.view());  // makes the primitive and wakes the threads
+    const std::clock_t begin = std::clock();         // of the whole process
+    measure_products(true);
+    for (int i = 0; i < 20; ++i) linear(stream, x.view(), x.view(), out.view());
+    measure_products(false);
+    return product_cpu_seconds() * CLOCKS_PER_SEC / static_cast<double>(std::clock() - begin);
+  };
+  for (const int threads : {1, 2}) {
+    const double share = cpu_of(threads);
+    EXPECT_GT(share, 0.6) << threads << " threads: nothing else ran";
+    EXPECT_LT(share, 1.3) << threads << " threads: no more than there is";
+  }
 }
 
 }  // namespace

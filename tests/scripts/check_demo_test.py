@@ -21,10 +21,14 @@ No
 P(yes) 0.012, 8 frames, 210 prompt tokens, 1 answer tokens
 
 == Watch cameras
-$ vigil watch --count 4 --timeout 45
-2026-08-01 10:00:12  meeting-room    person        new     0.98  Is there a person in the room?
-2026-08-01 10:00:12  parking-lot     car           new     0.91  Is there a car?
-2026-08-01 10:00:20  parking-lot     car           end     0.04  Is there a car?
+[terminal 1] $ vigil run --config config/demo.yaml
+[terminal 2] $ vigil watch --timeout 20
+[terminal 1] vigil: watching 7 cameras; events on tcp://127.0.0.1:5556
+[terminal 2] 2026-08-01 10:00:12  meeting-room    person        new     0.98  Is there a person in the room?
+[terminal 2] 2026-08-01 10:00:12  parking-lot     car           new     0.91  Is there a car?
+[terminal 2] 2026-08-01 10:00:14  road            stop          new     0.99  Does a car stop on the road? Explain.  Yes. A grey car stops.
+[terminal 2] 2026-08-01 10:00:15  station         bag           new     0.97  Is a bag left behind?
+[terminal 2] 2026-08-01 10:00:20  parking-lot     car           end     0.04  Is there a car?
 
 == Metrics of the running service
 vigil_frames_captured_total{camera="table"} 12
@@ -64,6 +68,13 @@ class CheckDemo(unittest.TestCase):
     def test_rejects_missing_alerts(self):
         self.rejects("meeting-room    person        new", "meeting-room    person        end", "'person' from the camera 'meeting-room'")
         self.rejects("parking-lot     car           new", "parking-lot     car           end", "'car' from the camera 'parking-lot'")
+
+    def test_rejects_less_than_two_scenes(self):
+        self.rejects("road            stop          new", "road            stop          end", "drawn scenes")
+        self.rejects("[terminal 2] 2026-08-01 10:00:15", "[terminal 1] 2026-08-01 10:00:15", "drawn scenes")
+        # Another scene makes up for one.
+        done = self.check(GOOD.replace("road            stop ", "corridor        fall "))
+        self.assertEqual(done, (0, ""))
 
     def test_rejects_false_alerts(self):
         alert = "2026-08-01 10:00:20  parking-lot     car           end"

@@ -1,0 +1,52 @@
+// What the kernel tells of this process: processor time by thread, and memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace vigil::cluster {
+
+/// Processor time of this process's threads since the object was made, added up by the threads' names. A
+/// thread that ends between two samples is known up to the last one. Not thread-safe.
+class ThreadTimes {
+ public:
+  /// `tasks`: the folder of threads in the layout of /proc/PID/task.
+  explicit ThreadTimes(std::filesystem::path tasks = "/proc/self/task");
+
+  void sample();
+
+  /// Seconds until the last sample.
+  const std::map<std::string, double>& by_name() const { return by_name_; }
+
+ private:
+  struct Thread {
+    std::string name;
+    std::uint64_t nanoseconds = 0;
+  };
+  std::map<std::string, Thread> read() const;
+
+  std::filesystem::path tasks_;
+  std::map<std::string, Thread> last_;
+  std::map<std::string, double> by_name_;
+};
+
+/// Of all threads, those that have ended included.
+double process_cpu_seconds();
+
+struct ProcessMemory {
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t most_resident_bytes = 0;
+};
+/// `status`: in the layout of /proc/PID/status. What is not there is 0.
+ProcessMemory process_memory(const std::filesystem::path& status = "/proc/self/status");
+
+/// As /proc/cpuinfo names it, or "unknown processor".
+std::string processor_name();
+
+/// Processes that ran or wanted to over the last minute, on average.
+double load_average();
+
+}  // namespace vigil::cluster

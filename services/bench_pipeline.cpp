@@ -1,0 +1,339 @@
+#include "services/bench_pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
+
+#include "actors/bench/metric_sum.h"
+#include "actors/bench/statistics.h"
+#include "cluster/process.h"
+#include "engine/window/product_meter.h"
+#include "services/command.h"
+
+namespace vigil::services {
+
+using actors::StageLog;
+using actors::StageTimer;
+using TimePoint = config::Clock::TimePoint;
+
+class BenchPipeline::Encoder final : public window::VisionEncoder {
+ public:
+  Encoder(window::VisionEncoder& tower, std::optional<media::Size> size, StageLog& log,
+          const config::Clock& clock)
+      : tower_(tower), size_(size), log_(log), clock_(clock) {}
+  int frames_per_patch() const override { return tower_.frames_per_patch(); }
+  model::PictureSize frame_size(model::PictureSize source) const override {
+    return size_ ? model::PictureSize{size_->width, size_->height} : tower_.frame_size(source);
+  }
+  std::vector<model::VisualTokensPtr> encode(std::span<const window::PatchFrames> patches) override {
+    const StageTimer timer(log_, clock_);
+    return tower_.encode(patches);
+  }
+
+ private:
+  window::VisionEncoder& tower_;
+  std::optional<media::Size> size_;
+  StageLog& log_;
+  const config::Clock& clock_;
+};
+
+class BenchPipeline::Prefiller final : public window::WindowPrefiller {
+ public:
+  Prefiller(window::WindowPrefiller& prefiller, StageLog& log, const config::Clock& clock)
+      : prefiller_(prefiller), log_(log), clock_(clock) {}
+  std::int64_t max_visual_tokens() const override { return prefiller_.max_visual_tokens(); }
+  std::int64_t room() const override { return prefiller_.room(); }
+  std::int64_t room_for(const window::WindowRequest& request) const override {
+    return prefiller_.room_for(request);
+  }
+  std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest> requests) override {
+    const StageTimer timer(log_, clock_);
+    return prefiller_.ask(requests);
+  }
+
+ private:
+  window::WindowPrefiller& prefiller_;
+  StageLog& log_;
+  const config::Clock& clock_;
+};
+
+class BenchPipeline::Generator final : public window::AnswerGenerator {
+ public:
+  Generator(window::AnswerGenerator& generator, StageLog& log, const config::Clock& clock)
+      : generator_(generator), log_(log), clock_(clock) {}
+  std::vector<window::Answer> generate(std::span<const window::Continuation> continuations) override {
+    const StageTimer timer(log_, clock_);
+    return generator_.generate(continuations);
+  }
+
+ private:
+  window::AnswerGenerator& generator_;
+  StageLog& log_;
+  const config::Clock& clock_;
+};
+
+class BenchPipeline::Reader final : public media::VideoReader {
+ public:
+  Reader(std::unique_ptr<media::VideoReader> reader, StageLog& log, const config::Clock& clock)
+      : reader_(std::move(reader)), log_(log), clock_(clock) {}
+  const media::SourceInfo& info() const override { return reader_->info(); }
+  const media::ReadStats& stats() const override { return reader_->stats(); }
+  const std::vector<media::FrameMotion>& rest() const override { return reader_->rest(); }
+  std::optional<media::SampledFrame> next() override {
+    const StageTimer timer(log_, clock_);
+    return reader_->next();
+  }
+
+ private:
+  std::unique_ptr<media::VideoReader> reader_;
+  StageLog& log_;
+  const config::Clock& clock_;
+};
+
+/// Takes every event, as a socket without subscribers would.
+class BenchPipeline::Publisher final : public actors::Publisher {
+ public:
+  Publisher(StageLog& log, const config::Clock& clock) : log_(log), clock_(clock) {}
+  bool publish(const actors::OutboxEvent& event) override {
+    if (!event.topic.starts_with("alert/")) return true;
+    // An alert has the time of its window's last frame.
+    const auto age = clock_.wall() - event.time;
+    const TimePoint now = clock_.now();
+    log_.add(now - std::chrono::duration_cast<TimePoint::duration>(age), now);
+    return true;
+  }
+  void remember(const actors::OutboxEvent&) override {}
+  void serve() override {}
+  std::uint64_t take_dropped() override { return 0; }
+
+ private:
+  StageLog& log_;
+  const config::Clock& clock_;
+};
+
+class BenchPipeline::Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("vigil-bench-" + std::to_string(::getpid()))) {}
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+namespace {
+
+/// The stage that a thread works for, by its name.
+std::string stage_of(const std::string& thread) {
+  static const std::map<std::string, std::string> stages = {{"camera", "decode"},
+                                                            {"vision", "vision"},
+                                                            {"prefill", "prefill"},
+                                                            {"target", "tokens"},
+                                                            {"alerts", "alerts"}};
+  const auto found = stages.find(thread);
+  return found == stages.end() ? "other" : found->second;
+}
+
+void wait(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+double sum(const std::map<std::string, double>& values) {
+  double total = 0;
+  for (const auto& [name, value] : values) total += value;
+  return total;
+}
+
+void subtract(std::map<std::string, double>& from, const std::map<std::string, double>& what) {
+  for (const auto& [name, value] : what) from[name] -= value;
+  std::erase_if(from, [](const auto& entry) { return entry.second == 0; });
+}
+
+}  // namespace
+
+bool PipelineFigures::held(double stride) const {
+  std::vector<double> latencies;
+  for (const auto& window : windows) latencies.push_back(window.latency);
+  // Some are still under way when one stops to look.
+  const bool all = overtaken == 0 && failed == 0 && dropped_frames.empty() &&
+                   static_cast<double>(windows.size()) >= 0.8 * due;
+  return all && actors::percentile(latencies, 0.95) <= stride;
+}
+
+BenchPipeline::BenchPipeline(BenchPipelineOptions options)
+    : options_(std::move(options)),
+      engine_(window::make_engine(options_.model, {.compute = {}, .threads = options_.threads})),
+      encoder_(std::make_unique<Encoder>(*engine_.encoder, options_.size, stages_["vision"], clock_)),
+      prefiller_(std::make_unique<Prefiller>(*engine_.prefiller, stages_["prefill"], clock_)),
+      generator_(std::make_unique<Generator>(*engine_.generator, stages_["tokens"], clock_)),
+      folder_(std::make_unique<Folder>()),
+      outbox_(actors::open_rocksdb_outbox(folder_->path())),
+      publisher_(std::make_unique<Publisher>(stages_["alerts"], clock_)),
+      board_(clock_),
+      logger_("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
+  if (options_.size) try_size(*options_.size);
+  logger_.set_level(spdlog::level::warn);
+  system_config_.add_message_types<caf::id_block::vigil>();
+  system_ = std::make_unique<caf::actor_system>(system_config_);
+  StageLog& decode = stages_["decode"];
+  supervisor_ = system_->spawn(
+      actors::supervisor,
+      actors::PipelineDeps{.cameras = {},
+                           .model_id = engine_.model_id,
+                           .open =
+                               [this, &decode](const std::string& url, const media::ReadOptions& read) {
+                                 return std::make_unique<Reader>(media::VideoReader::open(url, read), decode,
+                                                                 clock_);
+                               },
+                           .encoder = *encoder_,
+                           .prefiller = *prefiller_,
+                           .generator = *generator_,
+                           .outbox = *outbox_,
+                           .publisher = *publisher_,
+                           .metrics = metrics_,
+                           .board = board_,
+                           .clock = clock_,
+                           .logger = logger_,
+                           .seed = 1,
+                           .threads = actors::Threads::own,
+                           .observer = [this](const actors::WindowAnswers& window,
+                                              const actors::WorkSpan& asked) { log_.add(window, asked); }});
+  product_limit_ = window::ProductMeter::limit(engine_.compute, options_.threads);
+  begin_ = clock_.now();
+  window::ProductMeter::start();
+}
+
+BenchPipeline::~BenchPipeline() {
+  caf::anon_send(supervisor_, actors::stop_atom_v);
+  caf::scoped_actor self{*system_};
+  // The supervisor bounds the drain itself.
+  self->request(supervisor_, caf::infinite, actors::wait_atom_v)
+      .receive([](const actors::DrainReport&) {}, [](const caf::error&) {});
+}
+
+void BenchPipeline::try_size(media::Size size) {
+  const std::vector<std::uint8_t> black(3 * static_cast<std::size_t>(size.width) *
+                                        static_cast<std::size_t>(size.height));
+  const window::PatchFrames patch{{{black.data(), size.width, size.height}}, 0, 1};
+  try {
+    engine_.encoder->encode(std::span(&patch, 1));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError("--size: " + std::string(error.what()));
+  }
+}
+
+double BenchPipeline::stride() const {
+  return config::seconds(options_.cameras.front().stream.window.stride);
+}
+
+double BenchPipeline::length() const {
+  return config::seconds(options_.cameras.front().stream.window.length);
+}
+
+void BenchPipeline::list(int count) {
+  cameras_.resize(std::min(cameras_.size(), static_cast<std::size_t>(count)));
+  while (std::cmp_less(cameras_.size(), count)) {
+    auto camera =
+        std::make_shared<config::CameraSettings>(options_.cameras[cameras_.size() % options_.cameras.size()]);
+    std::ostringstream name;
+    name << "camera-" << std::setw(4) << std::setfill('0') << cameras_.size();
+    camera->name = name.str();
+    cameras_.push_back(std::move(camera));
+  }
+}
+
+void BenchPipeline::set_cameras(int count) {
+  const auto before = static_cast<int>(cameras_.size());
+  list(count);
+  // Multiples of the golden section, so that any number of cameras from the first on is spread evenly.
+  constexpr double kGoldenSection = 0.6180339887498949;
+  const double now = std::chrono::duration<double>(clock_.now() - begin_).count() / stride();
+  std::vector<std::pair<double, std::size_t>> starts;
+  for (auto i = static_cast<std::size_t>(before); i < cameras_.size(); ++i) {
+    const double turn = static_cast<double>(i) * kGoldenSection - now;
+    starts.emplace_back((turn - std::floor(turn)) * stride(), i);
+  }
+  std::sort(starts.begin(), starts.end());
+  std::vector<actors::CameraPtr> running(cameras_.begin(), cameras_.begin() + std::min(before, count));
+  if (starts.empty()) caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{running});
+  double waited = 0;
+  for (const auto& [at, index] : starts) {
+    wait(at - waited);
+    waited = at;
+    running.push_back(cameras_[index]);
+    caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{running});
+  }
+  wait(starts.empty() ? 2 * stride() : length() + stride());
+}
+
+PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
+  constexpr double kTick = 0.25;
+  PipelineFigures figures;
+  figures.cameras = static_cast<int>(cameras_.size());
+  const auto lost = [&] {
+    std::map<std::string, double> windows = actors::metric_by(page(), "vigil_windows_total", "outcome");
+    windows.erase("answered");
+    return windows;
+  };
+  const auto dropped = [&] { return actors::metric_by(page(), "vigil_frames_dropped_total", "reason"); };
+  std::map<std::string, double> windows_before = lost();
+  std::map<std::string, double> dropped_before = dropped();
+  const double tokens_before = sum(actors::metric_by(page(), "vigil_generation_tokens_total", ""));
+  const double alerts_before = sum(actors::metric_by(page(), "vigil_alerts_total", ""));
+  const double cpu_before = cluster::process_cpu_seconds();
+  const double products_before = window::ProductMeter::cpu_seconds();
+  const double flops_before = window::ProductMeter::flops();
+  cluster::ThreadTimes threads;
+  const TimePoint from = clock_.now();
+  while (true) {
+    wait(kTick);
+    threads.sample();
+    figures.seconds = std::chrono::duration<double>(clock_.now() - from).count();
+    if (figures.seconds >= seconds) break;
+    if (!may_stop || figures.seconds < stride()) continue;
+    if (sum(lost()) > sum(windows_before) || sum(dropped()) > sum(dropped_before)) break;
+  }
+  const TimePoint to = clock_.now();
+  figures.cpu_total = cluster::process_cpu_seconds() - cpu_before;
+  figures.cpu_products = window::ProductMeter::cpu_seconds() - products_before;
+  figures.flops = window::ProductMeter::flops() - flops_before;
+  for (const auto& [thread, spent] : threads.by_name()) figures.cpu[stage_of(thread)] += spent;
+  const double known = sum(figures.cpu);
+  figures.cpu["other"] += std::max(0.0, figures.cpu_total - known);
+  figures.windows = log_.between(from, to);
+  log_.forget_before(to);
+  figures.due = figures.cameras * figures.seconds / stride();
+  std::map<std::string, double> windows = lost();
+  subtract(windows, windows_before);
+  figures.overtaken = windows["overtaken"];
+  figures.failed = windows["failed"];
+  figures.dropped_frames = dropped();
+  subtract(figures.dropped_frames, dropped_before);
+  std::vector<std::string> names;
+  for (const auto& camera : cameras_) names.push_back(camera->name);
+  figures.least_share = actors::least_share(figures.windows, names, from, to, std::chrono::minutes(1));
+  for (auto& [stage, stage_log] : stages_) figures.stages[stage] = stage_log.take(from, to);
+  figures.tokens = sum(actors::metric_by(page(), "vigil_generation_tokens_total", "")) - tokens_before;
+  figures.alerts = sum(actors::metric_by(page(), "vigil_alerts_total", "")) - alerts_before;
+  const cluster::ProcessMemory memory = cluster::process_memory();
+  figures.resident_bytes = memory.resident_bytes;
+  figures.most_resident_bytes = memory.most_resident_bytes;
+  figures.load = cluster::load_average();
+  return figures;
+}
+
+}  // namespace vigil::services

@@ -1,0 +1,113 @@
+// Twice the work that can be done, for five minutes of simulated time: what the two queues of the pipeline,
+// of which each is the bottleneck once, give to whom.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "actors/bench/window_log.h"
+#include "actors/prefill/window_desk.h"
+#include "actors/vision/patch_queue.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick(20);
+constexpr milliseconds kEnd = 5min;
+
+/// Cameras that started one after the other: a patch each second, a window each two.
+struct Scene {
+  Scene() {
+    for (char name = 'a'; name <= 'k'; ++name) {
+      names.emplace_back(1, name);
+      cameras.push_back(camera(names.back(), config::Pace::realtime));
+    }
+  }
+
+  /// The patches that are complete at this time: camera and second.
+  std::vector<std::pair<std::size_t, int>> captured(milliseconds now) const {
+    std::vector<std::pair<std::size_t, int>> patches;
+    for (std::size_t i = 0; i < cameras.size(); ++i) {
+      const milliseconds since = now - milliseconds(i * 180);
+      if (since >= 1s && since % 1000ms == 0ms) patches.emplace_back(i, static_cast<int>(since / 1s) - 1);
+    }
+    return patches;
+  }
+
+  void serve(const CameraPtr& who, milliseconds now) {
+    served.push_back({who->name, begin + now, 0, 0, 0, 0});
+  }
+
+  double fairness() const { return least_share(served, names, begin, begin + kEnd, 60s).value_or(0); }
+
+  config::Clock::TimePoint begin{1h};
+  std::vector<std::string> names;
+  std::vector<CameraPtr> cameras;
+  std::vector<AnsweredWindow> served;
+};
+
+TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
+  Scene scene;
+  WindowDesk desk(2);
+  for (const CameraPtr& each : scene.cameras) desk.join(each);
+  milliseconds busy_until(0);
+  for (milliseconds now(0); now < kEnd; now += kTick) {
+    for (const auto& [index, second] : scene.captured(now)) {
+      auto tokens = std::make_shared<model::VisualTokens>();
+      tokens->embeddings = {1};
+      tokens->grid_height = tokens->grid_width = 1;
+      tokens->seconds = second;
+      tokens->duration = 1;
+      auto patch = std::make_shared<VisualPatch>();
+      patch->camera = scene.cameras[index];
+      patch->tokens = std::move(tokens);
+      desk.push(std::move(patch));
+    }
+    if (now < busy_until) continue;
+    const WindowDesk::Batch batch = desk.pop(8);
+    busy_until = now + batch.windows.size() * 360ms;
+    for (const DueWindow& window : batch.windows) scene.serve(window.camera, busy_until);
+  }
+  EXPECT_LT(scene.served.size(), 11 * 150 * 6 / 10) << "no overload";
+  EXPECT_GE(scene.fairness(), 0.5);
+}
+
+TEST(Overload, EveryCameraGetsItsPatchesEncoded) {
+  Scene scene;
+  PatchQueue queue(2);
+  std::map<std::string, std::uint32_t> credits;
+  std::map<std::string, bool> dropping;
+  for (const CameraPtr& each : scene.cameras) {
+    credits[each->name] = queue.join(each, 0).credits;
+    queue.grant(each->name, 1'000'000);
+  }
+  milliseconds busy_until(0);
+  std::vector<FramePatchPtr> under_way;
+  for (milliseconds now(0); now < kEnd; now += kTick) {
+    for (const auto& [index, second] : scene.captured(now)) {
+      const CameraPtr& each = scene.cameras[index];
+      std::uint32_t& credit = credits[each->name];
+      // Without credit for a whole stride, a camera drops it.
+      if (second % 2 == 0) dropping[each->name] = credit < 2;
+      if (dropping[each->name]) continue;
+      --credit;
+      auto patch = std::make_shared<FramePatch>();
+      patch->camera = each;
+      patch->seconds = second;
+      ASSERT_TRUE(queue.push(std::move(patch)));
+    }
+    if (now < busy_until) continue;
+    for (const auto& [name, freed] : queue.freed(under_way)) credits[name] += freed;
+    under_way = queue.pop(8).patches;
+    busy_until = now + under_way.size() * 180ms;
+    for (const FramePatchPtr& patch : under_way) scene.serve(patch->camera, busy_until);
+  }
+  EXPECT_LT(scene.served.size(), 11 * 300 * 6 / 10) << "no overload";
+  EXPECT_GE(scene.fairness(), 0.5);
+}
+
+}  // namespace
+}  // namespace vigil::actors
