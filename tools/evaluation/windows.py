@@ -64,6 +64,13 @@ def real_windows(folder, lengths, fps):
                 start += 1
 
 
+def long_windows(path):
+    """Windows of 10 s, one after the other, of a long scene (tools/scenes/long.py); all rules that have an answer are asked."""
+    record = json.loads(Path(path).with_suffix(".json").read_text())
+    for window in record["windows"]:
+        yield dict(clip=Clip(path), path=Path(path), name=Path(path).stem, start=window["start"], count=round(window["seconds"] * 2), fps=2.0, truth=window["rules"], tags=[record["light"]])
+
+
 def scene_windows(folder, limit=None):
     """Windows of generated videos; their JSON (see tools/scenes/write.py) says what is seen, what is true and what is asked."""
     for path in sorted(Path(folder).glob("*.json"))[:limit]:
