@@ -3,12 +3,13 @@
 
     tools/evaluate.py --clips tests/videos                   the second halves of the real clips
     tools/evaluate.py --scenes DIR                           a set that tools/scenes/write.py made
+    tools/evaluate.py --long SCENE.mp4                       a long scene (tools/scenes/long.py), all its windows of 10 s
     tools/evaluate.py --scenes DIR --control shuffle         the frames in another order; `blank`: grey frames; `words`: a question about what is not there
     tools/evaluate.py --scenes DIR --say                     explanations and free questions against the facts
     tools/evaluate.py --scenes DIR --draft models/demo-draft     how often the drafter's words are the target's (training code, on the CPU)
 
 Engines: `vigil` asks the program itself, `transformers` the published model code, `twin` the training code. `--frames 224x224` squeezes frames as the cameras of config/demo.yaml
-do (not for vigil); `--frames model` keeps the shape, as the preprocessor and `vigil ask` do. `--json FILE` keeps every answer (FILE.part while it runs);
+do; `--frames model` keeps the shape, as the preprocessor and `vigil ask` do. `--json FILE` keeps every answer (FILE.part while it runs);
 answers that FILE holds already are not asked again. `--rules` and `--limit` take a part of a set.
 """
 
@@ -88,7 +89,7 @@ def score(args, engine, found):
         if args.clips or not tag or "near misses" in tag:
             print(line)
     print(f"\nMean F1 of the rules: {np.mean(scores):.3f}\n")
-    if args.scenes:
+    if args.scenes or args.long:
         print("F1 by condition (windows):\n\n" + tables.matrix({key: table[key] for key in sorted(table)}) + "\n")
     print(tables.calibration(kept))
     return kept
@@ -134,6 +135,7 @@ def main():
     parser.add_argument("--program", default="build/release/bin/vigil")
     parser.add_argument("--clips", help="folder of the real clips")
     parser.add_argument("--scenes", help="folder of generated videos")
+    parser.add_argument("--long", help="a long scene", nargs="+")
     parser.add_argument("--control", choices=(*CONTROLS, "words"))
     parser.add_argument("--say", action="store_true")
     parser.add_argument("--draft", help="folder of a drafter")
@@ -142,11 +144,13 @@ def main():
     parser.add_argument("--fps", type=float, default=2.0, help="of the real clips")
     parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10], help="of the windows of the real clips")
     parser.add_argument("--wordings", type=int, default=3, help="wordings of each rule for the real clips")
+    parser.add_argument("--every", type=int, default=1, help="takes each so manyth scene alone")
+    parser.add_argument("--part", type=float, metavar="SECONDS", help="asks about the first and the last so many seconds of each scene's window instead")
     parser.add_argument("--limit", type=int, help="windows at most")
     parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
     parser.add_argument("--json", help="file for every answer")
     args = parser.parse_args()
-    found = list(windows.real_windows(args.clips, args.seconds, args.fps)) if args.clips else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit))
+    found = list(windows.real_windows(args.clips, args.seconds, args.fps)) if args.clips else [w for path in args.long for w in windows.long_windows(path)] if args.long else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
     if args.draft:
         return agreement.report(args.model, args.draft, found[:args.limit])
     args.jobs = args.jobs if args.engine == "vigil" else 1

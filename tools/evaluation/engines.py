@@ -126,9 +126,7 @@ class Vigil:
     """The program itself; it reads the file and takes its own frames."""
 
     def __init__(self, folder, how, program):
-        self.folder, self.program = folder, program
-        if how != "model":
-            raise SystemExit("evaluate: the engine vigil scales frames itself; use --frames model")
+        self.folder, self.program, self.how = folder, program, how
 
     def run(self, window, question, tokens):
         until = window["start"] + window["count"] / window["fps"]
@@ -139,12 +137,16 @@ class Vigil:
         return json.loads(done.stdout)
 
     def ask(self, window, questions, control=None):
-        """Probability of "Yes" for each question. A control changes the frames, so these are written to a file of their own, without loss."""
-        if control is None:
+        """Probability of "Yes" for each question. A control, and frames of another shape, are written to a file of their own, nearly without loss."""
+        squeeze = (lambda frames: list(prepare(frames, self.how, None).permute(0, 2, 3, 1).numpy())) if self.how != "model" else None
+        if control is None and squeeze is None:
             return [self.run(window, question, 1)["probability_yes"] for question in questions]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "control.mp4"
-            write_frames(control(window["clip"].sample(window["start"], window["count"], window["fps"])), window["fps"], path)
+            frames = window["clip"].sample(window["start"], window["count"], window["fps"])
+            for change in filter(None, (control, squeeze)):
+                frames = change(frames)
+            write_frames(frames, window["fps"], path)
             changed = dict(window, path=path, start=0.0)
             return [self.run(changed, question, 1)["probability_yes"] for question in questions]
 

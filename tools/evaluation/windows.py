@@ -64,12 +64,43 @@ def real_windows(folder, lengths, fps):
                 start += 1
 
 
-def scene_windows(folder, limit=None):
-    """Windows of generated videos; their JSON (see tools/scenes/write.py) says what is seen, what is true and what is asked."""
-    for path in sorted(Path(folder).glob("*.json"))[:limit]:
+def long_windows(path):
+    """Windows of 10 s, one after the other, of a long scene (tools/scenes/long.py); all rules that have an answer are asked."""
+    record = json.loads(Path(path).with_suffix(".json").read_text())
+    for window in record["windows"]:
+        yield dict(clip=Clip(path), path=Path(path), name=Path(path).stem, start=window["start"], count=round(window["seconds"] * 2), fps=2.0, truth=window["rules"], tags=[record["light"]])
+
+
+def parts(record, seconds):
+    """The first and the last `seconds` of a scene's window: start, number of frames, facts; what is asked is judged anew for each."""
+    from scenes import story
+
+    count = round(seconds * record["fps"])
+    for first in (0, record["frames"] - count):
+        times = (first + np.arange(count)) / record["fps"]
+        for attempt in range(20):
+            try:
+                told = story.tell(record["seed"], times, record["fps"], record["frames"] / record["fps"], None, (record["size"][0] / record["size"][1],), attempt)
+            except story.Crowded:
+                continue
+            yield float(times[0]), count, told.facts
+            break
+
+
+def scene_windows(folder, limit=None, every=1, seconds=None):
+    """Windows of generated videos; their JSON (see tools/scenes/write.py) says what is seen, what is true and what is asked.
+
+    `every`: each so manyth scene alone. `seconds`: instead of the windows their first and their last so many seconds, where they are longer.
+    """
+    from scenes import questions
+
+    for path in sorted(Path(folder).glob("*.json"))[:limit:every]:
         record = json.loads(path.read_text())
         clip = Clip(path.with_suffix(".mp4"))
-        truth = {rule: record["rules"][rule] for rule in record["ask"]}
-        conditions = [record["light"], record["weather"], record["codec"], *record["tags"], f"{record['frames'] / record['fps']:g} s", f"{record['fps']:g} a second", f"{record['size'][0]}x{record['size'][1]}"]
+        looked = [(0.0, record["frames"], record["facts"])] if seconds is None else list(parts(record, seconds)) if record["frames"] > seconds * record["fps"] else []
+        conditions = [record["light"], record["weather"], record["codec"], *record["tags"], f"{seconds or record['frames'] / record['fps']:g} s", f"{record['fps']:g} a second", f"{record['size'][0]}x{record['size'][1]}"]
         conditions.append("100 kbit/s or less" if record["kbps"] <= 100 else "more than 100 kbit/s")
-        yield dict(clip=clip, path=clip.path, name=path.stem, start=0.0, count=record["frames"], fps=record["fps"], truth=truth, near=record["near"], tags=conditions, facts=record["facts"], seed=record["seed"])
+        for start, count, facts in looked:
+            truth = {rule: facts["rules"][rule] for rule in record["ask"]}
+            near = [rule for rule in record["ask"] if questions.near_miss(rule, facts)]
+            yield dict(clip=clip, path=clip.path, name=path.stem, start=start, count=count, fps=record["fps"], truth=truth, near=near, tags=conditions, facts=facts, seed=record["seed"])

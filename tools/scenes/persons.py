@@ -131,6 +131,6 @@ def add_person(scene, event, anchor=None, leaves=False):
         thing.seen &= position[:, 1] < scene.limit + .3
     feet = (world[:, 5, [0, 2]] + world[:, 6, [0, 2]]) / 2
     on_picture = scene.camera.project(np.stack([feet[:, 0], np.zeros(len(t)), feet[:, 1]], -1))[:, :2]
-    record.update(anchor=anchor, does=does, falls=falls, feet=feet, place=joints[:, 0, :2], steps=on_picture, size=size, thing=thing, shade=bool(scene.shade), bag=bag)
+    record.update(anchor=anchor, does=does, falls=falls, feet=feet, place=joints[:, 0, :2], head=pose[:, 2, 1], steps=on_picture, size=size, thing=thing, shade=bool(scene.shade), bag=bag)
     scene.things.append(thing)
     return record

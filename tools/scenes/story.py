@@ -14,6 +14,7 @@ from .chance import pick
 from .distractors import add_distractors
 from .geometry import rows
 from .judge import judge
+from .marks import Marks, marks
 from .optics import optics
 from .persons import PERSON_EVENTS, add_person
 from .stage import Scene
@@ -37,6 +38,7 @@ class Story:
     optics: dict  # numbers for render.py
     facts: dict  # see questions.py
     events: dict  # the scene as JSON: what happens when and where
+    marks: Marks = None  # where things are (None: not known, as in photographs)
 
 
 class Crowded(Exception):
@@ -68,7 +70,7 @@ def tell(seed, times, fps, duration, wanted=None, aspects=None, attempt=0, near=
     still = rows(MAX_STILL)
     stage = np.stack([np.asarray(row, np.float32) for row in scene.still][:MAX_STILL])
     still[: len(stage)] = stage
-    return Story(moving, still, optics(scene), facts, events)
+    return Story(moving, still, optics(scene), facts, events, marks(scene, persons, zone))
 
 
 def park_and_drive(scene, theme, wanted):

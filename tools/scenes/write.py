@@ -2,6 +2,7 @@
 """Writes generated scenes as coded videos with a JSON of what happens in them.
 
     tools/scenes/write.py OUT --balanced 220                    a held-out set: about 220 windows a rule, half of them "Yes", most of the rest near misses
+    tools/scenes/write.py OUT --balanced 60 --window 12 2       the same with windows of 12 frames at 2 a second
     tools/scenes/write.py OUT --seeds 1000000 1000010           these scenes
     tools/scenes/write.py OUT --seeds 0 10 --wanted fall        scenes in which somebody is to fall
 
@@ -30,10 +31,11 @@ WINDOWS = {(20, 2.0): .7, (40, 2.0): .08, (16, 2.0): .07, (80, 2.0): .03, (10, 1
 SIZES = {(384, 216): .5, (320, 180): .12, (320, 240): .23, (280, 280): .15}
 
 
-def form(seed):
-    """How the scene is filmed: frames and rate of the window, size, codec, kilobits a second, preset, group of pictures."""
+def form(seed, window=None):
+    """How the scene is filmed: frames and rate of the window (`window` if given), size, codec, kilobits a second, preset, group of pictures."""
     rng = np.random.default_rng([seed, 41])
     count, fps = pick(rng, list(WINDOWS), list(WINDOWS.values()))
+    count, fps = window or (count, fps)
     size, codec = pick(rng, list(SIZES), list(SIZES.values())), pick(rng, list(coding.CODECS))
     return dict(frames=count, fps=fps, size=size, codec=codec, kbps=round(np.exp(uniform(rng, np.log(60), np.log(250)))), preset=pick(rng, ("veryfast", "medium")), group=int(rng.integers(25, 101)))
 
@@ -42,9 +44,9 @@ def told(seed, how, wanted, shown=None):
     return story.scene_story(seed, how["frames"], how["fps"], wanted, (how["size"][0] / how["size"][1],), shown=shown)
 
 
-def write(seed, out, wanted, asked):
+def write(seed, out, wanted, asked, window=None):
     """`asked`: the rules to ask about; None for all that have an answer."""
-    how = form(seed)
+    how = form(seed, window)
     made = told(seed, how, wanted)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     chunks = coding.frames_of(told(seed, how, wanted, coding.RATE), seed, how["size"][1], how["size"][0], device)
@@ -56,14 +58,14 @@ def write(seed, out, wanted, asked):
     (out / f"{seed}.json").write_text(json.dumps(record, default=float) + "\n")
 
 
-def balanced(count, first):
+def balanced(count, first, window=None):
     """Seeds with the rules to ask about: `count` a rule, half "Yes", and of the "No" three in five near misses (as far as scenes have them)."""
     quota = {}
     for rule in questions.RULES:
         quota.update({(rule, "yes"): count // 2, (rule, "near"): round(.3 * count), (rule, "no"): count - count // 2 - round(.3 * count)})
     chosen, seed = [], first
     while any(left > 0 for left in quota.values()) and seed < first + 30 * count:
-        facts = told(seed, form(seed), None).facts
+        facts = told(seed, form(seed, window), None).facts
         fits = []
         for rule, answer in facts["rules"].items():
             if answer is not None:
@@ -84,7 +86,7 @@ def balanced(count, first):
 def work(process, args, chosen):
     torch.set_num_threads(1 if args.processes > 1 else torch.get_num_threads())
     for seed, asked in chosen[process::args.processes]:
-        write(seed, args.out, args.wanted, asked)
+        write(seed, args.out, args.wanted, asked, args.window)
 
 
 def main():
@@ -93,11 +95,13 @@ def main():
     parser.add_argument("--balanced", type=int, metavar="WINDOWS", help="so many windows a rule")
     parser.add_argument("--seeds", type=int, nargs=2, default=[story.HELD_OUT, story.HELD_OUT + 10], help="first seed and the one after the last")
     parser.add_argument("--wanted", help="an event that every scene has to try: " + ", ".join(story.THEME_OF))
+    parser.add_argument("--window", type=float, nargs=2, metavar=("FRAMES", "RATE"), help="of every scene; drawn from the seed if not given")
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
+    args.window = args.window and (int(args.window[0]), args.window[1])
     args.out.mkdir(parents=True, exist_ok=True)
     begin = time.time()
-    chosen = balanced(args.balanced, args.seeds[0]) if args.balanced else [(seed, None) for seed in range(*args.seeds)]
+    chosen = balanced(args.balanced, args.seeds[0], args.window) if args.balanced else [(seed, None) for seed in range(*args.seeds)]
     asked = Counter(rule for _, rules in chosen for rule in rules or ())
     torch.multiprocessing.spawn(work, (args, chosen), nprocs=args.processes) if args.processes > 1 else work(0, args, chosen)
     print(f"{len(chosen)} videos, {time.time() - begin:.0f} s", dict(asked))

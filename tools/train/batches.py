@@ -32,6 +32,11 @@ def use_tokenizer(path):
                   tail=ids("<|im_end|>\n<|im_start|>assistant\n"), end=ids("<|im_end|>"), encode=functools.lru_cache(maxsize=200_000)(ids))
 
 
+def token(word):
+    """Id of a word that is one token."""
+    return _part("encode")(word)[0]
+
+
 def _part(name):
     if not _fixed:
         # Any ids of the right kind do where no words are needed.

@@ -7,7 +7,9 @@ from architecture import MERGE, PATCH, TEMPORAL, TOKEN
 from batches import IGNORE
 
 # Share of the visual tokens that the drafter sees, and how often in training.
-SHARES = {1.0: .3, .5: .15, .25: .2, .1: .35}
+SHARES = {1.0: .4, .5: .15, .25: .15, .1: .3}
+# Weight of a word that can be told from the words before it; one that cannot weighs 1 more (see draft_loss).
+PLAIN = .3
 
 
 def answer_places(batch, blocks):
@@ -75,22 +77,29 @@ def kept_part(video, positions, mask, before, kept):
     return thin, torch.cat([positions[:, :, :before], middle, positions[:, :, before + count:]], 2), mask[:, count - kept.shape[1]:]
 
 
-def draft_loss(student, teacher, frames, batch, blocks, prompt, mask, rng):
-    """Cross entropy with the target's words and its probabilities, on the target's own answers. Also the share of equal words and their number."""
+def draft_loss(student, teacher, frames, drafted, batch, blocks, prompt, mask, rng):
+    """Cross entropy with the target's words and its probabilities, on the target's own answers; also which words are equal. `drafted`: the student's visual tokens of `frames`.
+
+    Most words follow from those before them, and a student that learns all of them alike stops looking. So each word weighs by how little the student expects it when it is shown
+    another window instead.
+    """
     with torch.no_grad():
         seen = teacher.model.visual(frames)
         tokens, targets = greedy(teacher, seen, batch, blocks, prompt, mask, rounds=3)
         where = targets != IGNORE
         teaching = teacher.logits(teacher(seen, prompt, tokens, batch["positions"], mask)[where]).float()
     share = float(rng.choice(list(SHARES), p=list(SHARES.values())))
-    video, positions, thin_mask = student.model.visual(frames), batch["positions"], mask
+    video, positions, thin_mask = drafted, batch["positions"], mask
     if share < 1:
         kept = choose_tokens(frames, share, str(rng.choice(("change", "random", "both"))))
         video, positions, thin_mask = kept_part(video, positions, mask, prompt[0].shape[1], kept)
     logits = student.logits(student(video, prompt, tokens, positions, thin_mask)[where]).float()
     wanted = teaching.argmax(-1)
-    loss = .5 * F.cross_entropy(logits, wanted) + .5 * F.kl_div(F.log_softmax(logits, -1), F.log_softmax(teaching, -1), log_target=True, reduction="batchmean")
-    return loss, (logits.detach().argmax(-1) == wanted), share
+    with torch.no_grad():
+        blind = student.logits(student(video.detach().roll(1, 0), prompt, tokens, positions, thin_mask)[where]).float()
+        weight = PLAIN + 1 - blind.softmax(-1).gather(1, wanted[:, None])[:, 0]
+    losses = .5 * F.cross_entropy(logits, wanted, reduction="none") + .5 * F.kl_div(F.log_softmax(logits, -1), F.log_softmax(teaching, -1), log_target=True, reduction="none").sum(-1)
+    return (losses * weight).mean(), logits.detach().argmax(-1) == wanted
 
 
 @torch.no_grad()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes a trained twin as a folder in the published Qwen2.5-VL format.
 
-    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT [demo|draft]      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, "A+B" for the mean of two, or
-    "random:SEED"
+    tools/train/export.py WEIGHTS TOKENIZER_DIR OUT [demo|draft [TEMPERATURE]]      WEIGHTS: a file or a folder of .safetensors parts that train.py wrote, "A+B" for the mean of
+    two, or "random:SEED". TEMPERATURE divides all logits: the last norm's weights become so much smaller, and greedy answers stay what they are.
 """
 
 import shutil
@@ -53,7 +53,7 @@ def to_transformers(state, config):
     return model.eval()
 
 
-def main(weights, tokenizer, out, size="demo"):
+def main(weights, tokenizer, out, size="demo", temperature=1):
     import torch
 
     config = CONFIGS[size]()
@@ -62,6 +62,7 @@ def main(weights, tokenizer, out, size="demo"):
         state = Model(config).initialise(int(weights.split(":")[1])).state_dict()
     else:
         state = mean_weights(weights.split("+"))
+    state["model.language_model.norm.weight"] = state["model.language_model.norm.weight"].float() / float(temperature)
     model = to_transformers(state, config).to(torch.bfloat16)
     model.config.dtype = "bfloat16"
     model.generation_config.update(bos_token_id=TOKEN["<|endoftext|>"], pad_token_id=TOKEN["<|endoftext|>"], eos_token_id=[TOKEN["<|im_end|>"], TOKEN["<|endoftext|>"]], do_sample=False)
@@ -79,4 +80,4 @@ def main(weights, tokenizer, out, size="demo"):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:6])

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 import batches
-from architecture import TOKEN
+import sight
+from architecture import MERGE, PATCH, TOKEN
 from scenes import questions, real, render
 
 SHORT, LONG = 28, 64
@@ -26,17 +27,20 @@ ASPECTS = {(224, 224): None, (168, 280): (16 / 9,), (168, 252): (4 / 3, 1.5)}
 TAGS = ("person", "car", "zone", "fall", "stop", "bag", "dog", "luggage", "absent", "free")
 KINDS = ("drawn", "over", "collage", "real", "coded")
 MIX = (.68, .11, .08, .13)
+# What a drawn scene has to be about (see story.THEME_OF), beyond the share that each matter has by itself: what is learned last is shown most.
+WANTED = {None: .7, "zone": .17, "fall": .065, "near": .065}
 
 
 class Windows(torch.utils.data.IterableDataset):
     """Batches of scenes with their questions. `budget` frames a batch; `progress` a shared number from 0 to 1; ranks get batches of one shape at the same step.
 
-    `shards`: coded windows (see coded.py), from which a share `coded` of the batches comes.
+    From the progress `coded_from` on, a share `coded` of the batches are coded windows (see coded.py); `shards` is the file in which the process that renders lists those
+    that it holds by then.
     """
 
-    def __init__(self, run, rank, progress, budget, bank, labels, tokenizer, mix=MIX, blocks="answer", shards=(), coded=0.0, settled=False):
+    def __init__(self, run, rank, progress, budget, bank, labels, tokenizer, mix=MIX, blocks="answer", shards=None, coded=0.0, coded_from=0.0, settled=False):
         self.run, self.rank, self.progress, self.budget, self.paths, self.tokenizer, self.mix = run, rank, progress, budget, (bank, labels), tokenizer, mix
-        self.blocks, self.shards, self.coded, self.settled = BLOCKS[blocks], list(shards), coded if shards else 0.0, settled
+        self.blocks, self.shards, self.coded, self.coded_from, self.settled = BLOCKS[blocks], shards, coded, coded_from, settled
 
     def __iter__(self):
         torch.set_num_threads(1)
@@ -45,22 +49,26 @@ class Windows(torch.utils.data.IterableDataset):
         common, own = np.random.default_rng([self.run, worker, 1]), np.random.default_rng([self.run, worker, self.rank, 2])
         batches.use_tokenizer(self.tokenizer)
         bank = real.Bank(*self.paths) if self.paths[0] else None
+        shards = None
         while True:
-            done = 1.0 if self.settled else float(self.progress)
+            progress = float(self.progress)
+            if self.shards and shards is None and progress >= self.coded_from:
+                shards = json.loads(Path(self.shards).read_text())
+            done = 1.0 if self.settled else progress
             counts = list(FIRST)
             frames = real.pick(common, counts, [FIRST[c] + (LAST[c] - FIRST[c]) * min(1, done * 1.5) for c in counts])
             shape = real.pick(common, list(SHAPES), list(SHAPES.values()))
-            if common.random() < self.coded:
-                yield coded_batch(own, self.budget, self.shards, self.blocks)
+            if common.random() < self.coded and shards:
+                yield coded_batch(own, self.budget, shards, self.blocks)
             else:
                 yield make_batch(own, max(1, self.budget // frames), frames, shape, RATES[frames], bank, min(1.0, .35 + done * 3), self.mix, self.blocks)
 
 
-def drawn(seed, frames, fps, bank, aspects, mix):
+def drawn(seed, frames, fps, bank, aspects, mix, wanted=None):
     """One scene. A seed that cannot be drawn is named and passed over: a part of an hour must not be lost for it."""
     for other in range(50):
         try:
-            return real.draw((seed + other * 7919) % 1_000_000, frames, fps, bank, aspects=aspects, mix=mix)
+            return real.draw((seed + other * 7919) % 1_000_000, frames, fps, bank, wanted, aspects, mix)
         except Exception as error:
             print(f"scene {seed + other * 7919} at {frames} frames, {fps}: {error!r}", file=sys.stderr, flush=True)
     raise RuntimeError(f"fifty scenes from {seed} on could not be drawn")
@@ -69,13 +77,13 @@ def drawn(seed, frames, fps, bank, aspects, mix):
 def make_batch(rng, size, frames, shape, rates, bank, hard=1.0, mix=MIX, blocks=BLOCKS["answer"]):
     seeds = [int(s) for s in rng.integers(0, 1_000_000, size)]
     fps = np.array([real.pick(rng, list(rates), list(rates.values())) for _ in range(size)], np.float32)
-    stories = [drawn(seed, frames, float(f), bank, ASPECTS[shape], mix) for seed, f in zip(seeds, fps)]
+    stories = [drawn(seed, frames, float(f), bank, ASPECTS[shape], mix, real.pick(rng, list(WANTED), list(WANTED.values()))) for seed, f in zip(seeds, fps)]
     for made in stories if hard < 1 else ():
         optics = made.optics
         optics["scalars"][[1, 2, 3, 6, 9]] *= hard
         optics["gain"] = optics["gain"] * hard + (1 - hard) * np.clip(optics["gain"], .8, 1.1)
     out = render.collate(stories, seeds)
-    out.update(text_batch(rng, [s.facts for s in stories], fps, frames, shape, blocks), kinds=torch.tensor([KINDS.index(s.kind) for s in stories]))
+    out.update(text_batch(rng, [s.facts for s in stories], fps, frames, shape, blocks), sight=sights(stories, frames, shape), kinds=torch.tensor([KINDS.index(s.kind) for s in stories]))
     return out
 
 
@@ -86,10 +94,15 @@ def coded_batch(rng, budget, shards, blocks):
     size = max(1, budget // chosen["frames"])
     places = [(k, int(rng.integers(len(shards[k]["scenes"])))) for k in rng.choice(alike, size)]
     scenes = [shards[k]["scenes"][row] for k, row in places]
-    facts = [real.story.scene_story(s["seed"], chosen["frames"], chosen["fps"], None, (s["aspect"],)).facts for s in scenes]
-    out = text_batch(rng, facts, np.full(size, chosen["fps"], np.float32), chosen["frames"], tuple(chosen["shape"]), blocks)
-    out.update(coded=torch.tensor(np.array(places)), kinds=torch.full((size,), KINDS.index("coded")))
+    stories = [real.story.scene_story(s["seed"], chosen["frames"], chosen["fps"], None, (s["aspect"],)) for s in scenes]
+    out = text_batch(rng, [s.facts for s in stories], np.full(size, chosen["fps"], np.float32), chosen["frames"], tuple(chosen["shape"]), blocks)
+    out.update(sight=sights(stories, chosen["frames"], chosen["shape"]), coded=torch.tensor(np.array(places)), kinds=torch.full((size,), KINDS.index("coded")))
     return out
+
+
+def sights(stories, frames, shape):
+    """(B, frames / 2, rows, columns, 7): see sight.py."""
+    return torch.from_numpy(np.stack([sight.lessons(s.marks, frames, shape[0] // (PATCH * MERGE), shape[1] // (PATCH * MERGE)) for s in stories]))
 
 
 def load_shards(folder, rank=0, ranks=1):

@@ -16,9 +16,10 @@ sys.path[:0] = [str(TOOLS / "train"), str(TOOLS)]
 import batches  # noqa: E402
 import distil  # noqa: E402
 import feed  # noqa: E402
+import sight  # noqa: E402
 import train  # noqa: E402
 from architecture import TOKEN, demo_config  # noqa: E402
-from scenes import render  # noqa: E402
+from scenes import render, story  # noqa: E402
 from twin import Model  # noqa: E402
 
 TOKENIZER = str(TOOLS.parent / "models" / "demo")
@@ -43,7 +44,7 @@ def gradients(model, batch):
     prompt = batches.prompt_ids("cpu")
     mask = batches.Layout(*batch["shape"][:3], BLOCKS + tuple(batch["shape"][3:])).mask("cpu")
     frames = render.render(batch, 112, 112)
-    train.answer_loss(model, frames, batch, BLOCKS, prompt, mask)[0].backward()
+    train.answer_loss(model, model.model.visual(frames), batch, BLOCKS, prompt, mask)[0].backward()
 
 
 def one_rank(rank, folder):
@@ -116,6 +117,80 @@ def test_thin_prompts_keep_what_is_chosen():
     assert positions.shape[2] == thin_mask.shape[1] == batch["positions"].shape[2] - video.shape[1] + kept.shape[1]
     fewer = model(thin, prompt, batch["tokens"], positions, thin_mask)
     assert fewer.shape == full.shape and not torch.allclose(fewer, full, atol=1e-3)
+
+
+def test_lessons_say_what_the_judge_says():
+    """Feet that are told to be inside, over a window's tokens, are a person in the zone, and the reverse; a fall ends in lying tokens."""
+    agreed = {True: 0, False: 0}
+    for seed in range(60):
+        made = story.scene_story(seed, 8, 2.0, "zone", (16 / 9,))
+        wanted, truth = sight.lessons(made.marks, 8, 6, 10), made.facts["rules"]["zone"]
+        if made.facts["zone"] is None or truth is None:
+            continue
+        inside = (wanted[..., sight.WITHIN] == 1).any()
+        # A single frame with feet inside is no "Yes" (judge.NEED).
+        assert inside or not truth, seed
+        agreed[truth] += inside == truth
+        assert (wanted[..., sight.ZONE] == 1).any() and (wanted[..., sight.ZONE] != sight.SKIP).all()
+    assert agreed[True] >= 12 and agreed[False] >= 12
+    for seed in range(200, 215):
+        made = story.scene_story(seed, 16, 2.0, "fall", (16 / 9,))
+        if made.facts["rules"]["fall"]:
+            wanted = sight.lessons(made.marks, 16, 6, 10)
+            assert (wanted[..., sight.LYING] == 1).any() and (wanted[0, ..., sight.LYING] != 1).all() or made.marks.hips.shape[0] > 1, seed
+    assert (sight.lessons(None, 8, 6, 10) == sight.SKIP).all()
+
+
+def test_lessons_can_be_learned_and_photographs_teach_nothing():
+    torch.manual_seed(0)
+    look = sight.Sight(8)
+    wanted = torch.randint(0, 3, (2, 2, 3, 4, 7)).to(torch.uint8)
+    # Tokens that hold the answers are read without loss; nothing known is no loss and no gradient.
+    video = torch.zeros(2, 24, 8)
+    video[..., :7] = torch.where(wanted.flatten(1, 3) == 1, 9., -9.)
+    with torch.no_grad():
+        look.layer.weight.copy_(torch.eye(7, 8))
+        look.layer.bias.zero_()
+    assert look(video, wanted) < .05 < look(-video, wanted)
+    nothing = look(video.requires_grad_(), torch.full_like(wanted, sight.SKIP))
+    nothing.backward()
+    assert nothing == 0 and not video.grad.any()
+
+
+def test_a_step_without_a_finite_gradient_is_done_again_by_plain_means():
+    model, asked = torch.nn.Linear(2, 2), []
+
+    def gradients():
+        # As seen on a GPU: finite only where attention is not fused.
+        asked.append(torch.backends.cuda.flash_sdp_enabled())
+        return None, None, None, torch.tensor(float("nan") if asked[-1] else 1.5)
+
+    assert train.plainly(gradients, model, "step 0") == 1.5
+    assert asked == [True, False]
+
+
+def test_the_temperature_is_that_of_the_answers():
+    generator = torch.Generator().manual_seed(3)
+    odds = torch.randn(4000, generator=generator, dtype=torch.float64) * 3
+    truth = torch.rand(4000, generator=generator) < torch.sigmoid(odds / 1.6)
+    assert abs(train.temperature(odds, truth) - 1.6) < .15
+
+
+@torch.no_grad()
+def test_words_that_follow_from_the_words_weigh_less():
+    """A student that looks at nothing has no word that it expects less of another window: its words weigh by how hard they are."""
+    torch.manual_seed(1)
+    teacher, student, blocks = small().eval(), small().eval(), feed.BLOCKS["explain"]
+    batch = batch_of(40, blocks)
+    prompt, mask = batches.prompt_ids("cpu"), batches.Layout(*batch["shape"][:3], blocks + tuple(batch["shape"][3:])).mask("cpu")
+    frames = render.render(batch, 112, 112)
+    drafted = student.model.visual(frames)
+    seen = {}
+    for weight in (0.0, 1.0):
+        distil.PLAIN = weight
+        seen[weight] = float(distil.draft_loss(student, teacher, frames, drafted, batch, blocks, prompt, mask, np.random.default_rng(1))[0])
+    distil.PLAIN = .3
+    assert 0 < seen[0.0] < seen[1.0]
 
 
 if __name__ == "__main__":
