@@ -17,6 +17,8 @@ namespace {
 
 /// When the source tells no rate.
 constexpr double kUsualFrameDuration = 1.0 / 25;
+/// What is more is no rate of frames.
+constexpr double kHighestRate = 500;
 /// Timestamps that step further than this ahead or back are another clock's: time goes on by one frame.
 constexpr double kLargestStep = 10;
 constexpr double kLargestStepBack = 1;
@@ -89,7 +91,7 @@ struct PacketHistory::Section {
 
   Section(Parameters codec, AVRational base, double rate, std::uint64_t number)
       : parameters(std::move(codec)), time_base(base), source(number) {
-    const double duration = rate > 0 ? 1 / rate : kUsualFrameDuration;
+    const double duration = rate > 0 && rate < kHighestRate ? 1 / rate : kUsualFrameDuration;
     usual_duration = std::max<std::int64_t>(1, std::llround(duration / av_q2d(time_base)));
   }
 
@@ -122,8 +124,10 @@ void PacketHistory::Section::settle(AVPacket& packet) {
   std::int64_t dts = believed(packet.dts);
   const std::int64_t reference = dts != AV_NOPTS_VALUE ? dts : pts;
   const std::int64_t expected = last ? *last + last_duration : 0;
-  last_duration =
-      packet.duration > 0 && in_seconds(packet.duration) < kLargestStep ? packet.duration : usual_duration;
+  // Of a source whose frames were not counted FFmpeg says the rate of its clock.
+  const double duration = in_seconds(packet.duration);
+  if (duration < 1 / kHighestRate || duration > kLargestStep) packet.duration = 0;
+  last_duration = packet.duration > 0 ? packet.duration : usual_duration;
   if (reference == AV_NOPTS_VALUE) {
     packet.pts = packet.dts = expected;
     last = expected;
@@ -292,7 +296,7 @@ Cut PacketHistory::cut(const Span& span) const {
   content->time_base = section->time_base;
   content->usual_duration = section->usual_duration;
   content->from = first->seconds;
-  content->to = first->seconds;
+  double last = first->seconds;
   content->offset = first->seconds - section->in_seconds(first->packet->pts);
   for (auto each = first; each != entries.end(); ++each) {
     if (each != first && section->decoded_at(*each) >= span.to - kTolerance && each->seconds > span.moment) {
@@ -301,14 +305,21 @@ Cut PacketHistory::cut(const Span& span) const {
     // Frames that are shown before the key frame refer to what is not there.
     if (each->packet->pts < first->packet->pts) continue;
     content->packets.push_back(allocated(Packet(av_packet_clone(each->packet.get()))));
-    const std::int64_t duration =
-        each->packet->duration > 0 ? each->packet->duration : section->usual_duration;
-    content->to = std::max(content->to, each->seconds + section->in_seconds(duration));
+    last = std::max(last, each->seconds);
     if (each->seconds <= span.moment + kTolerance)
       content->offset = each->seconds - section->in_seconds(each->packet->pts);
     content->bytes += static_cast<std::size_t>(each->packet->size);
   }
   settle_timestamps(content->packets);
+  const std::vector<Packet>& packets = content->packets;
+  const std::int64_t told = packets.back()->duration;
+  if (packets.size() > 1) {
+    // As they come, whatever the source says.
+    const std::int64_t between =
+        (packets.back()->dts - packets.front()->dts) / static_cast<std::int64_t>(packets.size() - 1);
+    content->usual_duration = std::max<std::int64_t>(1, between);
+  }
+  content->to = last + section->in_seconds(told > 0 ? told : content->usual_duration);
   return Cut(std::move(content));
 }
 
