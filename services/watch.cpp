@@ -69,9 +69,8 @@ int watch(const WatchArguments& arguments) {
   const cluster::SystemClock clock;
   cluster::Follower follower(options_of(arguments, clock), clock);
   const bool bounded = arguments.timeout > 0 && arguments.timeout < kForEver;
-  const auto until =
-      clock.now() + std::chrono::duration_cast<config::Clock::TimePoint::duration>(
-                        std::chrono::duration<double>(bounded ? arguments.timeout : 0));
+  const auto until = clock.now() + std::chrono::duration_cast<config::Clock::TimePoint::duration>(
+                                       std::chrono::duration<double>(bounded ? arguments.timeout : 0));
   std::uint64_t shown = 0;
   while (arguments.count == 0 || shown < arguments.count) {
     // An hour stands for ever: it only wakes up for nothing.

@@ -28,8 +28,7 @@ void alerts_state::finish() {
   desk->give_up_evidence();
   desk->finish();
   log_failure();
-  if (desk->backlog() > 0)
-    logger->error("alerts: {} events are lost: {}", desk->backlog(), desk->failure());
+  if (desk->backlog() > 0) logger->error("alerts: {} events are lost: {}", desk->backlog(), desk->failure());
 }
 
 void alerts_state::ask_for_evidence() {

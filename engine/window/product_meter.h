@@ -16,8 +16,8 @@ struct ProductMeter {
   static double flops();
 
   /// FLOP/s of a product that is large enough to hide everything else (2048 x 2048 x 2048), if `threads`
-  /// threads (0: all processors) had their processors for themselves: by processor time, so that it holds on a
-  /// busy machine too. The median of some rounds. Stops and clears what `start` began.
+  /// threads (0: all processors) had their processors for themselves: by processor time, so that it holds on
+  /// a busy machine too. The median of some rounds. Stops and clears what `start` began.
   static double limit(kernels::DType compute, int threads = 0);
 };
 

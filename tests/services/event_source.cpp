@@ -75,7 +75,8 @@ void write_down(const actors::Outbox& outbox, const std::filesystem::path& file)
   query.topics = {""};
   for (bool more = true; more;) {
     const actors::Replay page = outbox.replay(query);
-    for (const actors::OutboxEvent& event : page.events) lines << event.topic << ' ' << event.sequence << '\n';
+    for (const actors::OutboxEvent& event : page.events)
+      lines << event.topic << ' ' << event.sequence << '\n';
     query.after = page.cursor;
     more = page.more;
   }
