@@ -206,7 +206,7 @@ class CamerasBench {
       }
       held = search.held();
     }
-    if (best) print_step(pipeline, "cameras_held", *best, held);
+    if (best) print_step(pipeline, arguments_.exactly ? "step" : "cameras_held", *best, held);
     if (arguments_.overload > 0 && held > 0) {
       const int many = std::max(held + 1, static_cast<int>(arguments_.overload * held));
       print_step(pipeline, "overload", step(many, std::max(seconds_, 75.0), false), held);
@@ -297,10 +297,6 @@ class CamerasBench {
     const double processors = std::thread::hardware_concurrency();
     line["cpu_seconds"] = figures.cpu;
     line["cpu_share_of_machine"] = figures.cpu_total / (processors * figures.seconds);
-    // What is held if all processors did nothing else: on a busy machine the better figure.
-    const double cpu_per_camera = figures.cpu_total / figures.seconds / figures.cameras;
-    line["processors_per_camera"] = cpu_per_camera;
-    line["cameras_by_processor_time"] = processors / cpu_per_camera;
     line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
     const double computing =
         figures.cpu.contains("vision") ? figures.cpu.at("vision") + figures.cpu.at("prefill") : 0;
@@ -309,11 +305,18 @@ class CamerasBench {
     line["product_rate_per_processor"] = figures.flops / figures.cpu_products;
     const double limit = pipeline.product_limit();
     line["product_limit"] = limit;
-    const double per_camera = figures.flops / figures.seconds / figures.cameras;
-    line["flops_per_camera_second"] = per_camera;
-    line["limit_cameras"] = limit / per_camera;
+    // Where windows were lost, less was done than the cameras asked for.
+    if (figures.held(stride)) {
+      const double per_camera = figures.flops / figures.seconds / figures.cameras;
+      line["flops_per_camera_second"] = per_camera;
+      line["limit_cameras"] = limit / per_camera;
+      if (held) line["held_over_limit"] = *held / (limit / per_camera);
+      // What is held if all processors did nothing else: on a busy machine the better figure.
+      const double cpu_per_camera = figures.cpu_total / figures.seconds / figures.cameras;
+      line["processors_per_camera"] = cpu_per_camera;
+      line["cameras_by_processor_time"] = processors / cpu_per_camera;
+    }
     if (held) line["cameras_held"] = *held;
-    if (held) line["held_over_limit"] = *held / (limit / per_camera);
 
     double null_decode = 0;
     for (int i = 0; i < figures.cameras; ++i)
@@ -335,8 +338,9 @@ class CamerasBench {
   static void print_text(const json& line) {
     const auto number = [](const json& value) { return rounded(value.get<double>()); };
     std::cout << "\n"
-              << line.at("figure").get<std::string>() << ": " << line.at("cameras") << " cameras for "
-              << number(line.at("seconds")) << " s\n";
+              << line.at("figure").get<std::string>() << ": " << line.at("cameras") << " cameras, "
+              << (line.at("held").get<bool>() ? "held" : "not held") << ", for " << number(line.at("seconds"))
+              << " s\n";
     std::cout << "  windows            " << line.at("windows").at("answered") << " answered of "
               << number(line.at("windows").at("due")) << " due, "
               << number(line.at("windows").at("overtaken")) << " overtaken; frames dropped "
@@ -356,13 +360,13 @@ class CamerasBench {
     for (const auto& [stage, seconds] : line.at("cpu_seconds").items())
       std::cout << stage << ' ' << number(seconds) << " s, ";
     std::cout << "together " << number(line.at("cpu_share_of_machine")) << " of the machine\n";
-    std::cout << "  by that            " << number(line.at("cameras_by_processor_time"))
-              << " cameras would fill the machine\n";
     std::cout << "  matrix products    " << number(line.at("product_share_of_cpu"))
               << " of all processor time (aim 0.7), "
               << number(line.at("product_share_of_vision_and_prefill")) << " of that of vision and prefill\n";
-    std::cout << "  limit              " << number(line.at("limit_cameras"))
-              << " cameras, if there were nothing but products at the rate of large ones\n";
+    if (line.contains("limit_cameras"))
+      std::cout << "  limits             " << number(line.at("cameras_by_processor_time"))
+                << " cameras would fill the processors, " << number(line.at("limit_cameras"))
+                << " if they did nothing but products, at the rate of large ones\n";
     std::cout << "  decoding           " << number(line.at("decode_over_null_decode"))
               << " times FFmpeg's null decode, in processor time (limit 1.15)\n";
     std::cout << "  memory             " << number(line.at("resident_mib")) << " MiB resident, "

@@ -17,8 +17,8 @@ namespace {
 
 using dnnl::memory;
 
-// A camera's windows need some 200 at a time.
-constexpr int kMostShapes = 256;
+// Of each thread.
+constexpr int kMostShapes = 64;
 
 // Counters of a bench; relaxed, since only their sums matter.
 std::atomic<bool> measuring{false};
