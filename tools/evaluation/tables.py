@@ -45,13 +45,21 @@ def matrix(results):
 
 
 def calibration(records):
-    """Five bins of the probability of "Yes", with the share of windows in which "Yes" was right."""
-    bins = defaultdict(list)
+    """Five bins of equal width of the probability of "Yes", with the share of windows in which "Yes" was right; then five of equally many."""
+    by_width = defaultdict(list)
     for record in records:
-        bins[min(4, int(record["probability_yes"] * 5))].append((record["probability_yes"], record["truth"]))
+        by_width[min(4, int(record["probability_yes"] * 5))].append((record["probability_yes"], record["truth"]))
+    ordered = sorted((record["probability_yes"], record["truth"]) for record in records)
+    cuts = [len(ordered) * k // 5 for k in range(6)]
+    by_count = [ordered[first:last] for first, last in zip(cuts, cuts[1:]) if last > first]
+    return "\n\n".join((bin_table([(f"{k / 5:.1f} to {k / 5 + .2:.1f}", by_width[k]) for k in sorted(by_width)]),
+                        bin_table([(f"{each[0][0]:.4f} to {each[-1][0]:.4f}", each) for each in by_count])))
+
+
+def bin_table(bins):
     lines = ["| probability of yes | answers | mean probability | share of yes (95 %) | difference |", "|---|---|---|---|---|"]
-    for index in sorted(bins):
-        p, t = zip(*bins[index])
+    for name, answers in bins:
+        p, t = zip(*answers)
         low, high = wilson(sum(t), len(t))
-        lines.append(f"| {index / 5:.1f} to {index / 5 + .2:.1f} | {len(p)} | {np.mean(p):.3f} | {np.mean(t):.3f} ({low:.3f} to {high:.3f}) | {np.mean(t) - np.mean(p):+.3f} |")
+        lines.append(f"| {name} | {len(p)} | {np.mean(p):.3f} | {np.mean(t):.3f} ({low:.3f} to {high:.3f}) | {np.mean(t) - np.mean(p):+.3f} |")
     return "\n".join(lines)
