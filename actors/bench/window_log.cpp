@@ -54,6 +54,7 @@ std::optional<double> least_share(const std::vector<AnsweredWindow>& windows,
         ++entry->second;
     }
     std::vector<double> counts;
+    counts.reserve(answered.size());
     for (const auto& [camera, count] : answered) counts.push_back(count);
     const double median = percentile(counts, 0.5);
     if (median == 0) continue;

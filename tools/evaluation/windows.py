@@ -1,5 +1,6 @@
 """Windows of video with what is true about them: the second halves of the real clips, and generated scenes."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -9,20 +10,25 @@ import numpy as np
 LABELS = Path(__file__).resolve().parent.parent / "labels"
 
 
+# Windows come clip by clip, and a set of scenes does not fit into the memory as pictures.
+@functools.lru_cache(maxsize=4)
+def decoded(path):
+    """A video's frames, RGB, with their times."""
+    import av
+
+    times, frames = [], []
+    with av.open(path) as container:
+        for frame in container.decode(video=0):
+            times.append(float(frame.pts * frame.time_base))
+            frames.append(frame.to_ndarray(format="rgb24"))
+    return times, frames
+
+
 class Clip:
-    """A video's frames with their times, RGB; decoded when first asked for."""
+    """A video; decoded when it is asked for frames."""
 
     def __init__(self, path):
-        self.path, self._times, self._frames = Path(path), [], []
-
-    def _read(self):
-        import av
-
-        if not self._times:
-            with av.open(str(self.path)) as container:
-                for frame in container.decode(video=0):
-                    self._times.append(float(frame.pts * frame.time_base))
-                    self._frames.append(frame.to_ndarray(format="rgb24"))
+        self.path = Path(path)
 
     @property
     def end(self):
@@ -34,10 +40,10 @@ class Clip:
 
     def sample(self, start, count, fps):
         """The frame shown at each of `count` moments from `start` on."""
-        self._read()
+        times, frames = decoded(str(self.path))
         moments = start + np.arange(count) / fps
-        index = np.clip(np.searchsorted(self._times, moments + 1e-6, side="right") - 1, 0, len(self._frames) - 1)
-        return [self._frames[i] for i in index]
+        index = np.clip(np.searchsorted(times, moments + 1e-6, side="right") - 1, 0, len(frames) - 1)
+        return [frames[i] for i in index]
 
 
 def real_windows(folder, lengths, fps):
