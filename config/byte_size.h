@@ -1,7 +1,6 @@
 // Amounts of memory and disk as people write them: "64MiB", "10GiB", "500GB".
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +10,7 @@ namespace vigil::config {
 
 struct ByteSize {
   std::uint64_t bytes = 0;
-  friend auto operator<=>(const ByteSize&, const ByteSize&) = default;
+  friend bool operator==(const ByteSize&, const ByteSize&) = default;
 };
 
 constexpr ByteSize mebibytes(std::uint64_t count) {

@@ -170,7 +170,7 @@ class SectionReader {
   void field(const char* key, ByteSize& value, const Limits<ByteSize>& limits, const char*) {
     scalar(key, [&](const YAML::Node& node) {
       const auto size = parse_byte_size(node.Scalar());
-      if (!size || *size < limits.min || *size > limits.max) {
+      if (!size || size->bytes < limits.min.bytes || size->bytes > limits.max.bytes) {
         return expected(node, key,
                         "an amount of bytes from " + format_byte_size(limits.min) + " to " +
                             format_byte_size(limits.max) + ", such as 64MiB or 10GiB");
