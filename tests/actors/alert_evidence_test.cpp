@@ -109,7 +109,7 @@ TEST_F(AlertEvidence, IsPromisedAtOnceAndToldWhenItIsReady) {
   EXPECT_THAT(alerts.take_evidence_requests(), IsEmpty());
   EXPECT_EQ(requests[0].camera->name, "gate");
   EXPECT_EQ(requests[0].rule, "person");
-  EXPECT_EQ(requests[0].episode, last().at("episode"));
+  EXPECT_EQ(requests[0].episode, last().at("episode").get<std::string>());
   EXPECT_DOUBLE_EQ(requests[0].span.from, -5) << "the window from 0 to 4 s, and 5 s before";
   EXPECT_DOUBLE_EQ(requests[0].span.to, 7);
   EXPECT_DOUBLE_EQ(requests[0].span.moment, 3.5) << "its last frame";
