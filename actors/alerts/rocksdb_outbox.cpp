@@ -191,18 +191,22 @@ class RocksdbOutbox final : public Outbox {
     if (!status.ok()) throw OutboxError("outbox " + folder_.string() + ": " + status.ToString());
   }
 
-  void open() {
-    rocksdb::Options options;
-    options.create_if_missing = true;
+  static rocksdb::Options options() {
+    rocksdb::Options result;
+    result.create_if_missing = true;
     // Alerts are few and small: no more memory or threads than they need.
-    options.write_buffer_size = 4 << 20;
-    options.max_background_jobs = 1;
+    result.write_buffer_size = 4 << 20;
+    result.max_background_jobs = 1;
     // Its own log would be on the same disk. When that is full, RocksDB as Debian builds it ends the process
     // at the log's second line (an assertion of WritableFileWriter), of all things while it reports the
     // error.
-    options.info_log = std::make_shared<NoLog>();
+    result.info_log = std::make_shared<NoLog>();
+    return result;
+  }
+
+  void open() {
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(options, folder_.string(), &db);
+    const rocksdb::Status status = rocksdb::DB::Open(options(), folder_.string(), &db);
     if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
       throw OutboxError("outbox " + folder_.string() + ": is locked: another process has it open");
     }
@@ -227,7 +231,15 @@ class RocksdbOutbox final : public Outbox {
   void reopen_after_failure() {
     if (!failed_) return;
     db_.reset();
-    open();
+    try {
+      open();
+    } catch (const OutboxError&) {
+      // Newer versions write when they are opened, which a full disk refuses: what is kept can be read
+      // meanwhile.
+      rocksdb::DB* db = nullptr;
+      if (rocksdb::DB::OpenForReadOnly(options(), folder_.string(), &db).ok()) db_.reset(db);
+      throw;
+    }
   }
 
   /// Keeps RocksDB from writing to a full disk: all that is kept can be read meanwhile, and it goes on at
