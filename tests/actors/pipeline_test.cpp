@@ -253,24 +253,7 @@ ReaderFactory broken(FakeSources& sources, int& failures) {
 TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
   sources_.add("/clips/gate.mp4", frames(kPersonPassing));
   int failures = 3;
-  supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
-                                                       .once = true,
-                                                       .grace = 10s,
-                                                       .retention = 24h,
-                                                       .model_id = "fake",
-                                                       .open = broken(sources_, failures),
-                                                       .encoder = encoder_,
-                                                       .prefiller = prefiller_,
-                                                       .generator = generator_,
-                                                       .outbox = *outbox_,
-                                                       .publisher = publisher_,
-                                                       .metrics = metrics_,
-                                                       .board = board_,
-                                                       .clock = clock_,
-                                                       .logger = logger_,
-                                                       .seed = 1,
-                                                       .threads = Threads::scheduled});
-  settle();
+  start({camera()}, /*once=*/true, broken(sources_, failures));
   EXPECT_EQ(metric("vigil_camera_up{camera=\"gate\"}"), 0);
   EXPECT_THAT(log_.str(), HasSubstr("camera: failed: std::bad_alloc"));
   pass(20s);

@@ -391,7 +391,7 @@ TEST(History, IsReadWhileItIsWritten) {
   const History kept = history(2);
   std::size_t cuts = 0;
   std::atomic<bool> done{false};
-  const std::jthread reader([&] {
+  std::jthread reader([&] {
     for (bool last = false; !last;) {
       last = done.load();
       if (const auto newest = kept->newest()) {
@@ -406,6 +406,11 @@ TEST(History, IsReadWhileItIsWritten) {
   });
   watch(scratch / "a.mp4", kept);
   done = true;
+  reader.join();
+  EXPECT_GT(cuts, 0U);
+  const Cut last = kept->cut({8, 10, 9.5});
+  EXPECT_LE(last.from(), 8.005);
+  EXPECT_NEAR(last.to(), 10.0, 0.04);
 }
 
 }  // namespace
