@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the bank of photographs for training from the FIRST halves of the real clips: frames, and cut-outs of persons and cars.
+"""Makes the bank of photographs for training from the FIRST halves of the real clips: frames, and cut-outs of persons and cars, whole or cut off by the border.
 
     tools/scenes/bank.py VIDEOS LABELS OUT.npz
 
@@ -37,7 +37,7 @@ def occupied(label, kinds, margin):
 
 
 def cut_out(frame, background, least):
-    """RGBA of the one thing that differs from the background, or None when it touches the border or is small."""
+    """The greatest thing that differs from the background, or None when it is small: its picture (RGBA), its box (middle and size, shares of the frame), and the borders that it touches."""
     f, b = frame.astype(np.float32), background.astype(np.float32)
     # The exposure drifts: match the background's brightness first.
     b = b * np.median((f.mean(2) + 1) / (b.mean(2) + 1))
@@ -51,13 +51,17 @@ def cut_out(frame, background, least):
     contour = max(contours, key=cv2.contourArea)
     x, y, w, h = cv2.boundingRect(contour)
     height, width = mask.shape
-    if cv2.contourArea(contour) < least or x < 3 or y < 3 or x + w > width - 3 or y + h > height - 3:
+    touches = [name for name, there in (("left", x < 3), ("top", y < 3), ("right", x + w > width - 3), ("bottom", y + h > height - 3)) if there]
+    # What is cut off by the border may be small; two borders at once are mostly a shadow or a change of light.
+    if cv2.contourArea(contour) < (least / 2 if touches else least) or len(touches) > 1:
         return None
     alpha = np.zeros_like(mask)
     cv2.drawContours(alpha, [contour], -1, 255, -1)
-    alpha = cv2.GaussianBlur(cv2.erode(alpha, np.ones((3, 3), np.uint8)), (5, 5), 0)
+    # Softened at its own outline, not where the border cuts it off.
+    alpha = cv2.copyMakeBorder(alpha, 8, 8, 8, 8, cv2.BORDER_REPLICATE)
+    alpha = cv2.GaussianBlur(cv2.erode(alpha, np.ones((3, 3), np.uint8)), (5, 5), 0)[8:-8, 8:-8]
     piece = np.dstack([frame, alpha])[y:y + h, x:x + w]
-    return cv2.resize(piece, (SPRITE_WIDTH, SPRITE_HEIGHT), interpolation=cv2.INTER_AREA), w / width, h / height
+    return cv2.resize(piece, (SPRITE_WIDTH, SPRITE_HEIGHT), interpolation=cv2.INTER_AREA), ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height), touches
 
 
 def main(videos, labels, out):
@@ -88,10 +92,12 @@ def main(videos, labels, out):
                     if standing and k % 12:
                         continue
                     found = cut_out(full[k], background, 4000)
-                    if found is None:
+                    # A border that it does not come in at is touched by what is behind it, or its shadow is all that is left.
+                    if found is None or found[2] not in ([], [entry["enters"]]):
                         continue
                     sprites.append(cv2.imencode(".png", found[0][..., [2, 1, 0, 3]])[1].tobytes())
-                    sprite_table.append({"kind": kind, "who": number, "colour": entry["colour"], "standing": bool(standing), "time": float(t), "width": found[1], "height": found[2]})
+                    x, y, width, height = found[1]
+                    sprite_table.append({"kind": kind, "who": number, "colour": entry["colour"], "standing": bool(standing), "time": float(t), "x": x, "y": y, "width": width, "height": height, "touches": found[2]})
     np.savez(out, frames=np.frombuffer(b"".join(blobs), np.uint8), frame_sizes=np.array([len(b) for b in blobs]), sprites=np.frombuffer(b"".join(sprites), np.uint8),
              sprite_sizes=np.array([len(b) for b in sprites]), meta=np.array(json.dumps({"frames": table, "sprites": sprite_table, "rates": RATES})))
     print(len(blobs), "frames,", len(sprites), "cut-outs,", sum(map(len, blobs)) >> 10, "+", sum(map(len, sprites)) >> 10, "KiB")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import people, story
+from . import cutouts, people, story
 from .geometry import rows
 from .chance import pick, shade_word, uniform
 from .judge import spans
@@ -31,7 +31,9 @@ class Bank:
         self.empty = {clip: [n for n, f in enumerate(self.frames) if f["clip"] == clip and not self._occupied(clip, f["time"], 0.8)] for clip in self.rates}
         self.cuts = {}
         for number, sprite in enumerate(self.sprites):
-            self.cuts.setdefault((sprite["kind"], sprite["who"]), []).append(number)
+            if not sprite["touches"]:
+                self.cuts.setdefault((sprite["kind"], sprite["who"]), []).append(number)
+        self.entries = cutouts.entries(self.sprites)
 
     def _occupied(self, clip, time, margin):
         return any(e["from"] - margin <= time < e["to"] + margin for kind in ("person", "car", "partial_person") for e in self.labels[clip][kind])
@@ -70,7 +72,7 @@ def blank(times):
 
 def photo(count, plate=-1):
     """The part of a batch that concerns photographs, for a scene without any."""
-    return dict(plate=np.full(count, plate, np.int64), crop=np.array([0, 0, 1, 1], np.float32), sprite=np.full((SPRITES, count, 7), -1, np.float32), tint=np.ones((SPRITES, 3), np.float32))
+    return dict(plate=np.full(count, plate, np.int64), crop=np.array([0, 0, 1, 1], np.float32), sprite=np.full((SPRITES, count, 8), -1, np.float32), tint=np.repeat(np.array([[1, 1, 1, 0, 0, 0]], np.float32), SPRITES, 0))
 
 
 def choose_crop(rng, least):
@@ -198,68 +200,33 @@ def collage(seed, bank, frames, fps):
     optics = mild_optics(rng, times, 16 / 9, True)
     grey = optics["grey"][0] > 0
     wanted = [kind for kind, chance in (("person", .45 if clip != "car-detection" else .3), ("car", .3 if clip != "car-detection" else .5)) for _ in range(1) if rng.random() < chance]
+    if not wanted and rng.random() < .5:
+        wanted = [pick(rng, ("person", "car"), (.6, .4))]
     if wanted and rng.random() < .2:
         wanted.append(pick(rng, wanted))
     facts_of, seen_of, touch_of, unclear = {"person": [], "car": []}, {}, {}, {"person": False, "car": False}
     for kind in ("person", "car"):
         seen_of[kind], touch_of[kind] = np.zeros(frames, bool), np.zeros(frames, bool)
     for slot, kind in enumerate(wanted[:SPRITES]):
-        key = pick(rng, [k for k in bank.cuts if k[0] == kind])
-        numbers = bank.cuts[key]
-        standing = [n for n in numbers if bank.sprites[n]["standing"]]
-        walking = [n for n in numbers if not bank.sprites[n]["standing"]]
-        stays = kind == "person" and standing and (rng.random() < .5 or not walking)
-        chosen = standing if stays else (walking or standing)
-        chosen = chosen if kind == "person" else [pick(rng, chosen)]
-        first = int(rng.integers(len(chosen)))
-        step = 0 if stays and rng.random() < .5 else 1
-        index = np.array([chosen[(first + step * k) % len(chosen)] for k in range(frames)])
-        widths, heights = (np.array([bank.sprites[n][what] for n in index]) for what in ("width", "height"))
-        scale = uniform(rng, .35, 1.2) if kind == "person" else uniform(rng, .5, 1.5)
-        stretch = uniform(rng, .85, 1.2)
-        turned = kind == "car" and rng.random() < .5
-        flip = (-1 if rng.random() < .5 else 1, -1 if turned else 1)
-        widths, heights = widths * scale * stretch, heights * scale
-        if stays:
-            where = np.repeat(np.array([[uniform(rng, .05, .95), uniform(rng, .3, .8)]]), frames, 0)
-            shown = np.ones(frames, bool)
+        if bank.entries.get(kind) and rng.random() < .5:
+            track = cutouts.coming_in(rng, bank.sprites, pick(rng, bank.entries[kind]), times)
         else:
-            middle = np.array([uniform(rng, .15, .85), uniform(rng, .3, .75)])
-            when = total * uniform(rng, -.05, 1.05)
-            angle = uniform(rng, -3.14, 3.14) if kind == "car" else pick(rng, (0, np.pi, -np.pi / 2)) + rng.normal(0, .3)
-            pace = uniform(rng, .08, .5) if kind == "person" else uniform(rng, .1, .8)
-            if kind == "car":
-                angle = pick(rng, (np.pi / 2, -np.pi / 2)) + rng.normal(0, .3)
-            if kind == "car" and rng.random() < .25:
-                pace = 0
-            where = middle + np.stack([np.cos(angle), np.sin(angle)]) * (pace * (times - when))[:, None]
-        extra["sprite"][slot] = np.stack([index, where[:, 0], where[:, 1], widths / 2 * flip[0], heights / 2 * flip[1], np.ones(frames), np.full(frames, uniform(rng, .6, 1.4))], -1)
-        recolour = rng.random() < (.6 if kind == "car" else .4)
-        tint = rng.uniform(.25, 1.0, 3) if recolour else np.ones(3)
-        extra["tint"][slot] = tint
-        if kind == "person" and rng.random() < .4:
-            # Dark clothes become light ones and the reverse (see render.photographs).
-            extra["sprite"][slot, :, 6] *= -1
-            recolour = True
-        left, right = where[:, 0] - widths / 2, where[:, 0] + widths / 2
-        top, bottom = where[:, 1] - heights / 2, where[:, 1] + heights / 2
-        share = np.clip(np.minimum(right, 1) - np.maximum(left, 0), 0, None) * np.clip(np.minimum(bottom, 1) - np.maximum(top, 0), 0, None) / (widths * heights)
-        seen, touch = share > .25, (share > 0)
-        # The pixels on the border belong to the cut-out only in part.
-        seen_of[kind] |= seen
-        touch_of[kind] |= touch
-        if seen.sum() < 2:
-            unclear[kind] |= bool(touch.any())
+            track = cutouts.across(rng, bank.sprites, bank.cuts[pick(rng, [k for k in bank.cuts if k[0] == kind])], kind, times)
+        brightness, extra["tint"][slot], below, recoloured = cutouts.colours(rng, kind, track)
+        extra["sprite"][slot] = np.stack([track.index, *track.where.T, *(track.size / 2 * track.flip).T, np.ones(frames), brightness, below], -1)
+        seen_of[kind] |= track.seen
+        touch_of[kind] |= track.touch
+        if track.seen.sum() < 2:
+            unclear[kind] |= bool(track.touch.any())
             continue
-        begin, end = spans(seen, times, 1 / fps)
-        colour = bank.sprites[int(index[0])]["colour"]
-        facts_of[kind].append({"colour": None if recolour else (shade_word(colour) if grey else colour), "from": begin, "to": end,
-                               "does": ("stands still" if kind == "person" else "is parked") if stays or not np.any(where != where[0]) else ("walks" if kind == "person" else "drives")})
+        begin, end = spans(track.seen, times, 1 / fps)
+        colour = bank.sprites[int(track.index.max())]["colour"]
+        facts_of[kind].append({"colour": None if recoloured else (shade_word(colour) if grey else colour), "from": begin, "to": end, "does": track.does})
     answer = {kind: True if seen_of[kind].sum() >= 2 else (None if touch_of[kind].any() else False) for kind in facts_of}
 
     def clear(kind):
         found = facts_of[kind]
-        if unclear[kind] or answer[kind] is None or any(f["colour"] is None or f["does"] in ("walks", "drives") for f in found):
+        if unclear[kind] or answer[kind] is None or any(f["colour"] is None or f["does"] in (None, "walks", "drives") for f in found):
             return None
         return sorted(found, key=lambda f: f["from"])
 

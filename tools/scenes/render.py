@@ -210,7 +210,8 @@ def render(batch, height, width, plates=None, sprites=None, dtype=torch.float32,
 
     batch: moving (B, T, P, 20), still (B, Q, 20), gain (B, T, 3), grey (B, T), jitter (B, T, 2), lamps (B, K, 7), scalars (B, 10), seed (B,) int32, and for photographs
     plate (B, T) int64 index into `plates` (M, 3, h, w) or -1, crop (B, 4) (centre u, v and half sizes in [-1, 1]; negative width flips),
-    sprite (B, S, T, 7): index or -1, centre u, v (0 to 1), half width, half height (negative width flips), opacity, brightness, over the plate only.
+    sprite (B, S, T, 8): index or -1, centre u, v (0 to 1), half width, half height (negative ones flip), opacity, brightness, height below which brightness and tint hold; over the
+    plate only. tint (B, S, 6): gain and lift of its three channels.
     """
     moving, device = batch["moving"], batch["moving"].device
     b, t = moving.shape[:2]
@@ -275,7 +276,7 @@ def photographs(batch, where, plates, sprites, height, width):
     out = F.grid_sample(picture, torch.stack([grid_x, grid_y], -1), mode="bilinear", padding_mode="reflection", align_corners=False)
     if sprites is not None:
         for s in range(batch["sprite"].shape[1]):
-            row = batch["sprite"][where, s].reshape(-1, 7)
+            row = batch["sprite"][where, s].reshape(-1, 8)
             used = torch.nonzero(row[:, 0] >= 0).flatten()
             if len(used) == 0:
                 continue
@@ -287,10 +288,13 @@ def photographs(batch, where, plates, sprites, height, width):
             laid = F.grid_sample(cut, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
             alpha = laid[:, 3:] * r[:, 5].view(-1, 1, 1, 1)
             tint = batch["tint"][where, s].repeat_interleave(t, 0)[used]
-            colour = laid[:, :3] / laid[:, 3:].clamp_min(1e-3)
-            # A negative brightness turns light and dark round.
-            colour = torch.where(r[:, 6].view(-1, 1, 1, 1) < 0, 1 - colour.clamp(0, 1), laid[:, :3])
-            out[used] = out[used] * (1 - alpha) + (colour * r[:, 6].abs().view(-1, 1, 1, 1) * tint[:, :, None, None]).clamp(0, 1) * alpha
+            colour, brightness = laid[:, :3], r[:, 6].view(-1, 1, 1, 1)
+            # A negative brightness turns light and dark round; then gain and lift of the channels.
+            changed = torch.where(brightness < 0, 1 - (colour / laid[:, 3:].clamp_min(1e-3)).clamp(0, 1), colour)
+            changed = changed * brightness.abs() * tint[:, :3, None, None] + tint[:, 3:, None, None]
+            # Above a given height (a head's) the colours stay.
+            low = torch.sigmoid(((y.unsqueeze(1) + 1) / 2 - r[:, 7].view(-1, 1, 1, 1)) / .008)
+            out[used] = out[used] * (1 - alpha) + (changed * low + colour * (1 - low)).clamp(0, 1) * alpha
     return out.view(len(where), t, 3, height, width)
 
 

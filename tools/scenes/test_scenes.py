@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Scenes are functions of their seed, whatever the moments at which they are looked at.    tools/scenes/test_scenes.py   (also runs under pytest)"""
 
+import io
+import json
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scenes import coding, questions, render, story, write  # noqa: E402
+from scenes import coding, cutouts, questions, real, render, story, write  # noqa: E402
 from scenes.long import LongScene  # noqa: E402
 from scenes.zones import inside  # noqa: E402
 
@@ -88,12 +92,95 @@ def test_video_coding_keeps_the_moments():
     # Brightness tells the moment: a sampled frame is the one that a player shows then.
     frames = (np.arange(100)[:, None, None, None] * 2 + np.zeros((1, 64, 96, 3))).astype(np.uint8)
     for codec in coding.CODECS:
-        import io
         buffer = io.BytesIO()
         coding.encode([frames[:37], frames[37:]], buffer, codec, 400, (96, 64), "veryfast" if codec == "h264" else "ultrafast")
         buffer.seek(0)
         found = [frame.mean() for frame in coding.sampled(buffer, 2.0, 8)]
         assert np.allclose(found, [25 * k // 2 * 2 for k in range(8)], atol=4), (codec, found)
+
+
+def small_bank(folder):
+    """A bank of grey plates and one-coloured cut-outs: a dark person who comes in from below, a light car that comes in from above, and both whole."""
+    from PIL import Image
+
+    def png(colour):
+        data = io.BytesIO()
+        Image.fromarray(np.full((12, 8, len(colour)), colour, np.uint8)).save(data, "PNG")
+        return np.frombuffer(data.getvalue(), np.uint8)
+
+    def sprite(kind, time, y, height, touches, standing=False):
+        return dict(kind=kind, who=0, colour="black" if kind == "person" else "white", standing=standing, time=time, x=.4 + time / 50, y=y, width=.2, height=height, touches=touches)
+
+    sprites = [sprite("person", 1 + k / 10, 1 - h / 2, h, ["bottom"]) for k, h in enumerate((.08, .2, .35, .5, .65, .8))] + [sprite("person", 1.6, .55, .85, []), sprite("person", 8.0, .5, .85, [], True)]
+    sprites += [sprite("car", 3 + k / 10, h / 2, h, ["top"]) for k, h in enumerate((.06, .15, .3, .45))] + [sprite("car", 3.4, .3, .5, [])]
+    frames = [png((128, 128, 128))] * 3
+    cuts = [png((20, 20, 20, 255) if s["kind"] == "person" else (230, 230, 230, 255)) for s in sprites]
+    clips = ("one-by-one-person-detection", "car-detection", "bottle-detection")
+    meta = dict(frames=[dict(clip=clip, version="", time=0.0) for clip in clips], sprites=sprites, rates=dict.fromkeys(clips, 5.0))
+    path = Path(folder) / "bank.npz"
+    np.savez(path, frames=np.concatenate(frames), frame_sizes=[len(f) for f in frames], sprites=np.concatenate(cuts), sprite_sizes=[len(c) for c in cuts], meta=np.array(json.dumps(meta)))
+    return real.Bank(path, Path(__file__).resolve().parent.parent / "labels")
+
+
+def test_what_the_border_cut_off_stays_at_the_border():
+    """Things that come in are cut off by the picture's edge alone, and each answer is that of what is in the picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        bank = small_bank(folder)
+        assert {kind: [(len(run[0]), run[2]) for run in runs] for kind, runs in bank.entries.items()} == {"person": [(7, "bottom")], "car": [(5, "top")]}
+        rng, times, edges, late = np.random.default_rng(3), np.arange(20) / 2, {"top": 0, "bottom": 0}, 0
+        for turn in range(400):
+            kind = ("person", "car")[turn % 2]
+            track = cutouts.coming_in(rng, bank.sprites, bank.entries[kind][0], times)
+            low, high = track.where[:, 1] - track.size[:, 1] / 2, track.where[:, 1] + track.size[:, 1] / 2
+            for frame in np.flatnonzero(track.index >= 0):
+                border = bank.sprites[track.index[frame]]["touches"]
+                if border:
+                    below = (border == ["bottom"]) == (track.flip[1] > 0)
+                    assert (high[frame] > 1 - 1e-6) if below else (low[frame] < 1e-6), (turn, frame)
+                    edges["bottom" if below else "top"] += 1
+            assert not (track.seen & ~track.touch).any() and not (track.touch & (track.index < 0)).any()
+            late += bool(track.touch[-3:].any() and not track.touch[:-3].any())
+        assert min(edges.values()) > 100 and late > 40, (edges, late)
+
+        # Rendered answers: where something of a kind is drawn, "No" is not the answer to it; where both halves of the kinds are known, both answers come up.
+        plates, sprites = bank.pictures()
+        said = set()
+        for seed in range(120):
+            made = real.collage(seed, bank, 8, 2.0)
+            made.photo["sprite"][..., 6:] = np.where(made.photo["sprite"][..., 6:] < 0, -1, 1)
+            made.photo["tint"][:] = [1, 1, 1, 0, 0, 0]
+            shown = render.photographs(render.collate([made], [seed]), torch.tensor([0]), plates, sprites, 36, 64)[0]
+            rules = made.facts["rules"]
+            drawn = ((shown - 128 / 255).abs() > .2).any()
+            assert drawn or (not rules["person"] and not rules["car"]), seed
+            assert not drawn or rules["person"] is not False or rules["car"] is not False, seed
+            said.add((rules["person"], rules["car"]))
+        assert said >= {(True, False), (False, True), (False, False), (None, False)}, said
+
+
+def test_clothes_change_colour_and_hair_does_not():
+    with tempfile.TemporaryDirectory() as folder:
+        bank = small_bank(folder)
+        plates, sprites = bank.pictures()
+        rng, kinds = np.random.default_rng(5), set()
+        for _ in range(60):
+            track = cutouts.coming_in(rng, bank.sprites, bank.entries["person"][0], np.arange(4) / 2)
+            track.index[:], track.where[:], track.size[:] = 7, (.5, .5), (.4, .8)
+            track.flip, track.head = (1, 1), .2
+            brightness, tint, below, recoloured = cutouts.colours(rng, "person", track)
+            photo = real.photo(4, 0)
+            photo["sprite"][0] = np.stack([track.index, *track.where.T, *(track.size / 2).T, np.ones(4), brightness, below], -1)
+            photo["tint"][0] = tint
+            batch = dict({key: torch.from_numpy(value)[None] for key, value in photo.items()}, jitter=torch.zeros(1, 4, 2))
+            shown = render.photographs(batch, torch.tensor([0]), plates, sprites, 80, 80)[0, 0]
+            hair, clothes, beside = shown[:, 15, 40].mean(), shown[:, 60, 40].mean(), shown[:, 60, 5].mean()
+            assert abs(beside - 128 / 255) < .01
+            if not recoloured:
+                assert clothes < .15
+            elif below[0] > 0:
+                assert abs(hair - 20 / 255) < .02, hair
+            kinds.add((recoloured, bool(below[0] > 0), bool(clothes > .3)))
+        assert kinds >= {(True, True, True), (True, False, True), (False, True, False)}, kinds
 
 
 def test_margin_of_a_zone():
