@@ -28,7 +28,7 @@ from sizes import smart_resize  # noqa: E402
 WINDOWS = {(20, 2.0): .62, (40, 2.0): .12, (16, 2.0): .08, (8, 2.0): .06, (10, 1.0): .06, (40, 4.0): .06}
 SIZES = {(384, 216): .4, (320, 180): .12, (512, 288): .13, (320, 240): .2, (280, 280): .15}
 SQUEEZED = .25  # share of the wide videos that are squeezed to 224x224, as the cameras of config/demo.yaml do
-SHARD = 24
+SHARD = 8  # windows in a file; a process keeps those of a size back until they are so many
 
 
 def window(seed, device):

@@ -34,7 +34,7 @@ import distil  # noqa: E402
 import feed  # noqa: E402
 import sight  # noqa: E402
 from architecture import CONFIGS, MEAN, DEVIATION, demo_config  # noqa: E402
-from export import load_weights  # noqa: E402
+from export import load_weights, mean_weights  # noqa: E402
 from scenes import questions, real, render  # noqa: E402
 from twin import Model  # noqa: E402
 
@@ -225,6 +225,9 @@ def validate(model, folder, pictures, blocks, prompt, yes):
         score.add(batch, first, logits.argmax(-1) == wanted, where, yes)
         chosen = first & ((wanted == yes) | (wanted == no))
         said += zip((logits[chosen, yes] - logits[chosen, no]).tolist(), (wanted[chosen] == yes).tolist())
+    if not said:
+        print(f"no windows to validate in {folder}", flush=True)
+        return
     table, f1 = score.report(), {}
     for rule in questions.RULES:
         (hits, yeses), (kept, noes) = (table.get(f"coded {rule} {said}", [0, 0]) for said in ("yes", "no"))
@@ -243,7 +246,7 @@ def options():
     parser.add_argument("--model", choices=CONFIGS, default="demo")
     parser.add_argument("--teacher", help="weights of the target from which a drafter learns")
     parser.add_argument("--minutes", type=float, default=8.5)
-    parser.add_argument("--weights", help="weights to go on from")
+    parser.add_argument("--weights", help="weights to go on from, as train.py or export.py wrote them; \"A+B\": the mean of two")
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--warmup", type=int, default=200)
     parser.add_argument("--floor", type=float, default=0.02, help="the last rate as a share of the first")
@@ -280,7 +283,7 @@ def main():
     if args.resume and table.exists():
         args.weights, before = str(out), json.loads(table.read_text())["done"]
     if args.weights:
-        model.load_state_dict({k: v.float() for k, v in load_weights(args.weights).items()})
+        model.load_state_dict({k: v.float() for k, v in mean_weights(args.weights.split("+")).items()})
         print("goes on from", args.weights, "at", before, flush=True)
         if ranks.rank == 0:
             save(model, out, before)  # a drafter's run may wait for it
