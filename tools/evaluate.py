@@ -143,6 +143,7 @@ def main():
     parser.add_argument("--frames", default="model")
     parser.add_argument("--fps", type=float, default=2.0, help="of the real clips")
     parser.add_argument("--seconds", type=float, nargs="+", default=[4, 10], help="of the windows of the real clips")
+    parser.add_argument("--half", choices=("first", "second"), default="second", help="of the real clips; the first is trained on")
     parser.add_argument("--wordings", type=int, default=3, help="wordings of each rule for the real clips")
     parser.add_argument("--every", type=int, default=1, help="takes each so manyth scene alone")
     parser.add_argument("--part", type=float, metavar="SECONDS", help="asks about the first and the last so many seconds of each scene's window instead")
@@ -150,7 +151,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
     parser.add_argument("--json", help="file for every answer")
     args = parser.parse_args()
-    found = list(windows.real_windows(args.clips, args.seconds, args.fps)) if args.clips else [w for path in args.long for w in windows.long_windows(path)] if args.long else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
+    found = list(windows.real_windows(args.clips, args.seconds, args.fps, args.half)) if args.clips else [w for path in args.long for w in windows.long_windows(path)] if args.long else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
     if args.draft:
         return agreement.report(args.model, args.draft, found[:args.limit])
     args.jobs = args.jobs if args.engine == "vigil" else 1

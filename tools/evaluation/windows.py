@@ -46,18 +46,18 @@ class Clip:
         return [frames[i] for i in index]
 
 
-def real_windows(folder, lengths, fps):
-    """Windows of the second halves, one a second, with the labels of what they show.
+def real_windows(folder, lengths, fps, half="second"):
+    """Windows of the second halves (or the first, which are trained on), one a second, with the labels of what they show.
 
     True: seen for a second or more and on two sampled frames or more; False: not seen at all; None (left out, and counted): seen for less, or a hand alone.
     """
     for path in sorted(LABELS.glob("*.json")):
         label = json.loads(path.read_text())
         clip = Clip(Path(folder) / label["clip"])
-        clip_end = clip.end
+        begin, end = (math.ceil(label["half"]), clip.end) if half == "second" else (0, label["half"])
         for length in lengths:
-            start = math.ceil(label["half"])
-            while start + length <= clip_end + 1e-6:
+            start = begin
+            while start + length <= end + 1e-6:
                 moments = start + np.arange(round(length * fps)) / fps
                 truth = {}
                 for kind in ("person", "car"):
