@@ -69,7 +69,8 @@ def car_fact(scene, c, name):
     fact, stop = {"colour": name(c["colour"]), "does": c["does"], "from": first, "to": last}, False
     if c["event"] == "stop":
         still, moves = seen & (c["pace"] < .05), seen & (c["pace"] > .8)
-        stop = True if still.sum() * step >= 1.4 and moves.any() and scene.place == "street" else None
+        # A window that begins after the car has come to a stand shows how it stands, and may show how it drives on.
+        stop = True if still.sum() * step >= 1.4 and moves.any() and scene.place == "street" and c["stops"] >= t[0] else None
         if stop:
             fact["stops"] = float(c["stops"] - t[0])
     return fact, stop

@@ -33,6 +33,7 @@ from scenes.zones import add_zone  # noqa: E402
 
 LASTS = 24.0  # seconds in which an event takes place
 MARGIN = 40.0  # seconds before and after it in which whoever takes part may still be in view
+PIECE = 2.0  # seconds that are drawn at once; nobody appears or is gone but between two pieces
 MOST_BAGS = 2
 
 
@@ -59,18 +60,26 @@ class LongScene:
         scene.times, scene.fps, scene.duration, scene.things = np.asarray(times, np.float64), fps, len(times) / fps, []
         persons, cars = [], []
         for at, kind, number in self.episodes:
-            over = scene.times[0] > at + LASTS + MARGIN
-            if scene.times[-1] < at - MARGIN or (over and kind != "bag"):
+            # The same for any moments that are asked for, so that what is told of a window is what the video shows.
+            begun = scene.times >= (at - MARGIN) // PIECE * PIECE
+            there = begun & (scene.times < (at + LASTS + MARGIN) // PIECE * PIECE + PIECE)
+            if not begun.any() or not (there.any() or kind == "bag"):
                 continue
+            before = len(scene.things)
             stage = copy.copy(scene)  # its list of things is the scene's
             stage.rng, stage.start, stage.duration = np.random.default_rng([self.seed, 52, number]), at, LASTS
             if kind in ("car", "stop"):
                 cars.append(add_car(stage, "pass" if kind == "car" else "stop", leaves=True))
-                continue
-            persons.append(add_person(stage, kind, leaves=True))
+            else:
+                persons.append(add_person(stage, kind, leaves=True))
             if kind == "bag":
                 finish_bag(stage, persons[-1])
-            if over:
+            for thing in scene.things[before:]:
+                shown = begun if thing.kind == "bag" else there
+                thing.seen, thing.touch = thing.seen & shown, thing.touch & shown
+                thing.rows = thing.rows.copy()
+                thing.rows[~shown, :, 16] = 0
+            if not there.any():
                 scene.things.remove(persons[-1]["thing"])
         facts, events = judge(scene, persons, cars, self.zone, False)
         look = copy.copy(scene)
@@ -83,9 +92,9 @@ class LongScene:
         still[: len(stage)] = stage
         return Story(assemble(scene), still, seen, facts, events)
 
-    def pieces(self, height, width, device, frames=50):
-        """RGB frames (n, H, W, 3), `frames` at a time."""
-        count = round(self.seconds * coding.RATE)
+    def pieces(self, height, width, device):
+        """RGB frames (n, H, W, 3), PIECE seconds at a time."""
+        count, frames = round(self.seconds * coding.RATE), round(PIECE * coding.RATE)
         for first in range(0, count, frames):
             times = np.arange(first, min(count, first + frames)) / coding.RATE
             batch = render.collate([self.told(times, coding.RATE)], [self.seed], device)
@@ -107,12 +116,14 @@ def main():
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--every", type=float, default=90, help="seconds between two events, about")
     parser.add_argument("--size", default="384x216")
+    parser.add_argument("--told", action="store_true", help="write the JSON alone, for a video that is there")
     parser.add_argument("--codec", choices=coding.CODECS, default="h264")
     parser.add_argument("--kbps", type=int, default=150)
     args = parser.parse_args()
     width, height = (int(v) for v in args.size.split("x"))
     scene = LongScene(args.seed, args.minutes * 60, args.every, width / height)
-    coding.encode(scene.pieces(height, width, "cuda" if torch.cuda.is_available() else "cpu"), str(args.out), args.codec, args.kbps, (width, height), "veryfast")
+    if not args.told:
+        coding.encode(scene.pieces(height, width, "cuda" if torch.cuda.is_available() else "cpu"), str(args.out), args.codec, args.kbps, (width, height), "veryfast")
     args.out.with_suffix(".json").write_text(json.dumps(scene.record(), indent=1) + "\n")
 
 

@@ -13,7 +13,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scenes import coding, cutouts, questions, real, render, story, write  # noqa: E402
-from scenes.long import LongScene  # noqa: E402
+from scenes.long import LASTS, MARGIN, PIECE, LongScene  # noqa: E402
 from scenes.zones import inside  # noqa: E402
 
 
@@ -66,6 +66,36 @@ def test_a_long_scene_is_the_same_in_any_pieces():
             assert np.allclose(piece.optics["gain"], whole.optics["gain"][part])
     answers = [window["rules"] for window in scene.record()["windows"]]
     assert len(answers) == 60 and {a["person"] for a in answers} >= {True, False}
+
+
+def test_who_is_told_of_a_long_scene_is_who_its_frames_show():
+    # Of this scene somebody with a bag is in view already when the margin of the event begins.
+    scene = LongScene(1_000_000, 700, 90, 16 / 9)
+    at = next(at for at, kind, _ in scene.episodes if kind == "bag")
+    begin = (at - MARGIN) // PIECE * PIECE
+    window = begin - 4 + np.arange(20) / 2
+    shown = [scene.told(np.arange(round(PIECE * coding.RATE)) / coding.RATE + piece, coding.RATE) for piece in window[0] + PIECE * np.arange(5)]
+    drawn = [bool((told.moving[..., 16] != 0).sum(1)[k * 25 // 2] > (scene.told([0.0], 2.0).moving[..., 16] != 0).sum()) for told in shown for k in range(4)]
+    whole = scene.told(window, 2.0)
+    told = (whole.moving[..., 16] != 0).sum(1) > (scene.told([0.0], 2.0).moving[..., 16] != 0).sum()
+    assert drawn == told.tolist() and drawn[:8] == [False] * 8 and all(drawn[8:])
+    assert whole.facts["rules"]["person"] is True and whole.facts["persons"] != []
+    # Windows that end within the piece in which the margin begins: as much is told as is there.
+    for first in (-10, -9.5, -9, -8.5, -8):
+        part = scene.told(begin + first + np.arange(20) / 2, 2.0)
+        seen = sum(begin + first + k / 2 >= begin for k in range(20))
+        assert part.facts["rules"]["person"] is (True if seen >= 2 else None if seen else False), (first, seen, part.facts["rules"]["person"])
+
+
+def test_a_car_that_stood_before_the_window_is_no_stop_for_sure():
+    scene = LongScene(1_000_000, 1800, 90, 16 / 9)
+    found = []
+    for at, kind, _ in scene.episodes:
+        for start in np.arange(at, at + LASTS, .5) if kind == "stop" else ():
+            told = scene.told(start + np.arange(20) / 2, 2.0)
+            stops = [car["stops"] for car in told.events["cars"] if car.get("stops") is not None]
+            found.append((told.facts["rules"]["stop"], bool(stops and stops[0] >= start)))
+    assert (True, True) in found and (None, False) in found and (True, False) not in found, set(found)
 
 
 def test_a_balanced_set_holds_what_it_says():
