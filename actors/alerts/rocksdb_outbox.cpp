@@ -8,8 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
 #include "actors/alerts/outbox_parts.h"
@@ -194,9 +196,14 @@ class RocksdbOutbox final : public Outbox {
   static rocksdb::Options options() {
     rocksdb::Options result;
     result.create_if_missing = true;
-    // Alerts are few and small: no more memory or threads than they need.
-    result.write_buffer_size = 4 << 20;
+    // Alerts are few and small: no more memory or threads than they need. What was written last stays in
+    // memory up to this size, which at a kilobyte an event is reached after minutes rather than hours.
+    result.write_buffer_size = 512 << 10;
     result.max_background_jobs = 1;
+    result.max_open_files = 64;
+    rocksdb::BlockBasedTableOptions table;
+    table.block_cache = rocksdb::NewLRUCache(1 << 20);
+    result.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     // Its own log would be on the same disk. When that is full, RocksDB as Debian builds it ends the process
     // at the log's second line (an assertion of WritableFileWriter), of all things while it reports the
     // error.
