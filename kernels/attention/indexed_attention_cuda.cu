@@ -1,5 +1,7 @@
 #include "kernels/attention/indexed_attention_cuda.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -20,6 +22,8 @@ constexpr int kGroupRows = 64;                  // rows of a warpgroup
 constexpr int kRows = 2 * kGroupRows;           // (query, head) rows of a block
 constexpr int kKeys = 2 * kPageTokens;          // keys of a step
 constexpr int kThreads = 3 * 128;               // loaders, two warpgroups that compute
+constexpr int kLeastSteps = 4;                  // of a block that shares a tile with others
+constexpr int kMostSplits = 16;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 // Named barriers: 1 and 2 give the warpgroups turns on the matrix units, 3 and 4 are each one's own.
@@ -32,6 +36,7 @@ constexpr int kTurns = 4;
 constexpr int kBeside = 8;
 constexpr int kLazy = 16;
 constexpr int kQueryRegisters = 32;
+constexpr int kSplit = 64;  // blocks share a tile's keys
 
 template <int kHeadDim, int kStages>
 struct Layout {
@@ -74,6 +79,19 @@ struct Arguments {
   std::int32_t page_rows;   // rows of the map from page to page
   std::int32_t value_rows;  // and from key to value
   float scale;              // of the scores, times log2(e)
+  int splits;               // blocks that share a tile and KV head, at most
+  float* parts;             // of each block: [128][head_dim], then the largest scores and totals of its rows
+  std::int32_t* arrived;    // [tiles * kv_heads][warpgroup], zero between calls
+};
+
+/// A block's work: one KV head of a tile, or a share of its keys.
+struct Work {
+  QueryTile tile;
+  int kv_head;
+  int pair;      // of tile and KV head
+  int splits;    // blocks that have a share
+  int split;     // this one's place among them
+  int shift;     // positions before the share
 };
 
 /// The keys of a page (its first one at position `first`) that a query at `position` sees.
@@ -132,30 +150,35 @@ __device__ __forceinline__ void copy_pages(const Layout<kHeadDim, kStages>& at, 
   }
 }
 
-/// Zeroes the values of dead keys, whose weight is zero but whose memory may hold NaN. One warp.
+/// Zeroes the values of dead keys, whose weight is zero but whose memory may hold NaN. One warp for the first pages of
+/// the steps, one for the second.
 template <int kHeadDim, int kStages>
 __device__ __forceinline__ void clean_values(const Layout<kHeadDim, kStages>& at, const Arguments& arguments,
-                                             const QueryTile& tile) {
+                                             const QueryTile& tile, int second) {
   using Shape = Layout<kHeadDim, kStages>;
-  constexpr int kChunks = kHeadDim / 8;  // of 16 bytes in a row
   const int lane = threadIdx.x % 32;
   const std::uint64_t* words = arguments.call.live + tile.first_page;
+  const auto load_word = [&](int page) { return page < tile.pages ? words[page] : ~std::uint64_t{0}; };
+  std::uint64_t next_live = load_word(second);
   Ring<kStages> value;
-  for (int first = 0; first < tile.pages; first += 2) {
-    std::uint64_t dead[2] = {~words[first], first + 1 < tile.pages ? ~words[first + 1] : 0};
+  for (int page = second; page - second < tile.pages; page += 2) {
+    const std::uint64_t live = next_live;
+    next_live = load_word(page + 2);
     barrier_wait(at.value_full(value.stage), value.parity);
-    if ((dead[0] | dead[1]) != 0) {
+    if (live != ~std::uint64_t{0}) {
+      // A lane has two rows of 128 bytes in each half; lanes begin at different banks.
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
-        while (dead[i] != 0) {
-          const int token = __ffsll(static_cast<long long>(dead[i])) - 1;
-          dead[i] &= dead[i] - 1;
-          if (lane < kChunks) {
-            const std::uint32_t to = at.value(value.stage) + lane / 8 * Shape::kHalfBytes + i * Shape::kBoxBytes +
-                                     token * 128 + lane % 8 * 16;
+      for (int token = lane; token < kPageTokens; token += 32) {
+        if ((live >> token & 1) != 0) continue;
+        const std::uint32_t row = at.value(value.stage) + second * Shape::kBoxBytes + token * 128;
+#pragma unroll
+        for (int half = 0; half < Shape::kHalves; ++half)
+#pragma unroll
+          for (int i = 0; i < 8; ++i) {
+            const std::uint32_t to = row + half * Shape::kHalfBytes + (i + lane) % 8 * 16;
             asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};\n" ::"r"(to), "r"(0) : "memory");
           }
-        }
+      }
       fence_async();
       __syncwarp();
     }
@@ -225,9 +248,65 @@ __device__ __forceinline__ void hide(float (&s)[64], const std::uint64_t (&seen)
       }
 }
 
+/// Where a row's answer goes.
+template <int kHeadDim>
+__device__ __forceinline__ __nv_bfloat16* output_at(const IndexedAttention& call, const Work& work, int row) {
+  const int heads = call.heads / call.kv_heads;
+  return static_cast<__nv_bfloat16*>(call.out) + (work.tile.first_row + row / heads) * call.out_stride +
+         std::int64_t{work.kv_head * heads + row % heads} * kHeadDim;
+}
+
+/// The last warpgroup to have left its part of these rows puts all of them together. `flag`: 4 bytes of shared memory
+/// of this warpgroup.
+template <int kHeadDim>
+__device__ __forceinline__ void combine(const Arguments& arguments, const Work& work, int group, int rows,
+                                        std::uint32_t flag) {
+  constexpr int kPart = kRows * (kHeadDim + 2);
+  const int thread = threadIdx.x % 128;
+  __threadfence();
+  named_sync(kOwnBarrier + group, 128);
+  if (thread == 0) {
+    std::int32_t* arrived = arguments.arrived + 2 * work.pair + group;
+    const bool last = atomicAdd(arrived, 1) == work.splits - 1;
+    if (last) *arrived = 0;  // for the next call
+    asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(flag), "r"(static_cast<int>(last)) : "memory");
+    __threadfence();
+  }
+  named_sync(kOwnBarrier + group, 128);
+  int last = 0;
+  asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(last) : "r"(flag) : "memory");
+  if (last == 0) return;
+
+  const float* parts = arguments.parts + static_cast<std::int64_t>(work.pair) * arguments.splits * kPart;
+  constexpr int kFours = kHeadDim / 4;  // threads of a row
+  const int column = thread % kFours * 4;
+  for (int row = group * kGroupRows + thread / kFours; row < min(rows, (group + 1) * kGroupRows);
+       row += 128 / kFours) {
+    const float* ends = parts + kRows * kHeadDim + row;
+    float among = kNone;
+#pragma unroll 4
+    for (int p = 0; p < work.splits; ++p) among = fmaxf(among, __ldcg(ends + p * kPart));
+    const float shift = among == kNone ? 0.0F : among * arguments.scale;
+    float total = 0;
+    float4 sum{};
+#pragma unroll 4
+    for (int p = 0; p < work.splits; ++p) {
+      const float weight = exp2_fast(__ldcg(ends + p * kPart) * arguments.scale - shift);
+      const float4 one = __ldcg(reinterpret_cast<const float4*>(parts + p * kPart + row * kHeadDim + column));
+      total += weight * __ldcg(ends + p * kPart + kRows);
+      sum.x += weight * one.x, sum.y += weight * one.y, sum.z += weight * one.z, sum.w += weight * one.w;
+    }
+    const float factor = total > 0 ? 1 / total : 0.0F;
+    *reinterpret_cast<uint2*>(output_at<kHeadDim>(arguments.call, work, row) + column) =
+        make_uint2(pack_bf16(sum.x * factor, sum.y * factor), pack_bf16(sum.z * factor, sum.w * factor));
+  }
+}
+
 template <int kHeadDim, int kOptions>
 __device__ __forceinline__ void attend(const Layout<kHeadDim, (kOptions & kStagesMask)>& at, const Arguments& arguments,
-                                       const QueryTile& tile, int kv_head, int group) {
+                                       const Work& work, int group) {
+  const QueryTile& tile = work.tile;
+  const int kv_head = work.kv_head;
   constexpr int kStages = (kOptions & kStagesMask);
   using Shape = Layout<kHeadDim, kStages>;
   const IndexedAttention& call = arguments.call;
@@ -263,8 +342,9 @@ __device__ __forceinline__ void attend(const Layout<kHeadDim, (kOptions & kStage
   // Rows without a query follow the last one.
   const int my_row = group * kGroupRows + thread / 32 * 16 + lane / 4;
   const std::int32_t* positions = call.position + tile.first_row;
-  const int position[2] = {positions[min(my_row, rows - 1) / heads], positions[min(my_row + 8, rows - 1) / heads]};
-  const int first_position = positions[group * kGroupRows / heads];  // the least of the warpgroup
+  const int position[2] = {positions[min(my_row, rows - 1) / heads] - work.shift,
+                           positions[min(my_row + 8, rows - 1) / heads] - work.shift};
+  const int first_position = positions[group * kGroupRows / heads] - work.shift;  // the least of the warpgroup
   const std::uint64_t* words = call.live + tile.first_page;
   const auto load_words = [&](int step, std::uint64_t(&to)[2]) {
     to[0] = 2 * step < tile.pages ? words[2 * step] : 0;
@@ -398,23 +478,45 @@ __device__ __forceinline__ void attend(const Layout<kHeadDim, (kOptions & kStage
     }
   }
 
-  // Through the queries' memory, so that whole rows leave.
-  float factor[2];
+  float total[2];
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
-    float total = softmax.total[row];
-    total += __shfl_xor_sync(0xFFFFFFFF, total, 1);
-    total += __shfl_xor_sync(0xFFFFFFFF, total, 2);
-    factor[row] = total > 0 ? 1 / total : 0.0F;
+    total[row] = softmax.total[row];
+    total[row] += __shfl_xor_sync(0xFFFFFFFF, total[row], 1);
+    total[row] += __shfl_xor_sync(0xFFFFFFFF, total[row], 2);
   }
   const int own = thread / 32 * 16 + lane / 4;
+  if constexpr ((kOptions & kSplit) != 0) {
+    if (work.splits > 1) {
+      constexpr int kPart = kRows * (kHeadDim + 2);
+      float* part = arguments.parts + static_cast<std::int64_t>(blockIdx.x) * kPart;
 #pragma unroll
-  for (int j = 0; j < kChunks; ++j)
+      for (int row = 0; row < 2; ++row) {
+        const int of = group * kGroupRows + own + 8 * row;
 #pragma unroll
-    for (int row = 0; row < 2; ++row)
+        for (int j = 0; j < kChunks; ++j)
+          *reinterpret_cast<float2*>(part + of * kHeadDim + 8 * j + lane % 4 * 2) =
+              make_float2(sum[4 * j + 2 * row], sum[4 * j + 2 * row + 1]);
+        if (lane % 4 == 0) {
+          part[kRows * kHeadDim + of] = softmax.largest[row];
+          part[kRows * kHeadDim + kRows + of] = total[row];
+        }
+      }
+      combine<kHeadDim>(arguments, work, group, rows, query);
+      return;
+    }
+  }
+
+  // Through the queries' memory, so that whole rows leave.
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    const float factor = total[row] > 0 ? 1 / total[row] : 0.0F;
+#pragma unroll
+    for (int j = 0; j < kChunks; ++j)
       asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(chunk_at(own + 8 * row, j) + lane % 4 * 4),
-                   "r"(pack_bf16(sum[4 * j + 2 * row] * factor[row], sum[4 * j + 2 * row + 1] * factor[row]))
+                   "r"(pack_bf16(sum[4 * j + 2 * row] * factor, sum[4 * j + 2 * row + 1] * factor))
                    : "memory");
+  }
   __syncwarp();
   for (int i = lane; i < 16 * kChunks; i += 32) {
     const int in_group = thread / 32 * 16 + i / kChunks;
@@ -425,9 +527,7 @@ __device__ __forceinline__ void attend(const Layout<kHeadDim, (kOptions & kStage
                  : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)
                  : "r"(chunk_at(in_group, i % kChunks))
                  : "memory");
-    const std::int64_t to = (tile.first_row + row / heads) * call.out_stride +
-                            std::int64_t{kv_head * heads + row % heads} * kHeadDim + i % kChunks * 8;
-    *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(call.out) + to) = chunk;
+    *reinterpret_cast<uint4*>(output_at<kHeadDim>(call, work, row) + i % kChunks * 8) = chunk;
   }
 }
 
@@ -437,14 +537,30 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr int kStages = (kOptions & kStagesMask);
   extern __shared__ std::uint8_t memory[];
   const Layout<kHeadDim, kStages> at{(shared_address(memory) + 1023) / 1024 * 1024};
-  const QueryTile tile = arguments.call.tiles[blockIdx.x / arguments.call.kv_heads];
-  const int kv_head = static_cast<int>(blockIdx.x) % arguments.call.kv_heads;
+  Work work{};
+  work.pair = static_cast<int>(blockIdx.x);
+  if constexpr ((kOptions & kSplit) != 0) {
+    work.split = work.pair % arguments.splits;
+    work.pair /= arguments.splits;
+  }
+  work.tile = arguments.call.tiles[work.pair / arguments.call.kv_heads];
+  work.kv_head = work.pair % arguments.call.kv_heads;
+  if constexpr ((kOptions & kSplit) != 0) {
+    const int steps = (work.tile.pages + 1) / 2;
+    work.splits = min(arguments.splits, max(1, steps / kLeastSteps));
+    if (work.split >= work.splits) return;
+    const int first = steps * work.split / work.splits;
+    const int end = steps * (work.split + 1) / work.splits;
+    work.shift = first * kKeys;
+    work.tile.first_page += 2 * first;
+    work.tile.pages = min(work.tile.pages - 2 * first, 2 * (end - first));
+  }
   if (threadIdx.x == 0) {
     prefetch_map(map);
     for (int stage = 0; stage < kStages; ++stage) {
       barrier_init(at.key_full(stage), 1);
       barrier_init(at.value_full(stage), 1);
-      barrier_init(at.value_clean(stage), 1);
+      barrier_init(at.value_clean(stage), 2);  // the warps that clean
       barrier_init(at.key_empty(stage), 8);  // one lane of each computing warp
       barrier_init(at.value_empty(stage), 8);
     }
@@ -457,11 +573,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (group == 0) {
     give_registers<24>();
     const int warp = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 32, 0);
-    if (warp == 0) copy_pages(at, map, arguments, tile, kv_head);
-    if (warp == 1) clean_values(at, arguments, tile);
+    if (warp == 0) copy_pages(at, map, arguments, work.tile, work.kv_head);
+    if (warp == 1 || warp == 2) clean_values(at, arguments, work.tile, warp - 1);
   } else {
     take_registers<240>();
-    attend<kHeadDim, kOptions>(at, arguments, tile, kv_head, group - 1);
+    attend<kHeadDim, kOptions>(at, arguments, work, group - 1);
   }
 }
 
@@ -470,23 +586,43 @@ void check(cudaError_t error, const char* what) {
     throw std::runtime_error(std::string("indexed attention: ") + what + ": " + cudaGetErrorString(error));
 }
 
+int multiprocessors() {
+  int device = 0;
+  int count = 0;
+  check(cudaGetDevice(&device), "device");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+  return count;
+}
+
+/// Bytes of the counters before the parts.
+std::size_t counter_bytes(int blocks) { return (static_cast<std::size_t>(blocks) * 2 * 4 + 255) / 256 * 256; }
+
 template <int kHeadDim, int kOptions>
-void launch(cudaStream_t stream, const IndexedAttention& call) {
+void launch(cudaStream_t stream, const IndexedAttention& call, int splits = 1) {
   constexpr float kLog2e = 1.44269504F;
   const CUtensorMap map =
       kv_map({call.base, call.page_stride, call.value_offset, call.pool_pages, call.kv_heads, call.head_dim});
+  auto* workspace = static_cast<std::uint8_t*>(call.workspace);
   const Arguments arguments{call, static_cast<std::int32_t>(call.page_stride / kHeadDim),
-                            static_cast<std::int32_t>(call.value_offset / kHeadDim), call.scale * kLog2e};
+                            static_cast<std::int32_t>(call.value_offset / kHeadDim), call.scale * kLog2e,
+                            splits, reinterpret_cast<float*>(workspace + counter_bytes(multiprocessors())),
+                            reinterpret_cast<std::int32_t*>(workspace)};
   const auto kernel = indexed_attention_kernel<kHeadDim, kOptions>;
   constexpr int kBytes = Layout<kHeadDim, (kOptions & kStagesMask)>::kBytes;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
-  kernel<<<static_cast<unsigned>(call.tile_count * call.kv_heads), kThreads, kBytes, stream>>>(map, arguments);
+  kernel<<<static_cast<unsigned>(call.tile_count * call.kv_heads * splits), kThreads, kBytes, stream>>>(map, arguments);
   check(cudaGetLastError(), "launch");
 }
 
 }  // namespace
 
 int tile_rows(int heads, int kv_heads) { return kRows / (heads / kv_heads); }
+
+std::size_t indexed_workspace_bytes(int head_dim) {
+  const int blocks = multiprocessors();
+  return counter_bytes(blocks) +
+         static_cast<std::size_t>(blocks) * kRows * static_cast<std::size_t>(head_dim + 2) * sizeof(float);
+}
 
 void indexed_attention(cudaStream_t stream, const IndexedAttention& call) {
   const auto require = [](bool fits, const char* what) {
@@ -505,9 +641,18 @@ void indexed_attention(cudaStream_t stream, const IndexedAttention& call) {
   require(call.scale > 0, "the scale is not positive");
   require(call.tile_count >= 0 && call.tile_count <= std::numeric_limits<std::int32_t>::max() / call.kv_heads,
           "too many tiles");
+  require(aligned(call.workspace), "the workspace is not aligned to 16 bytes");
   if (call.tile_count == 0) return;
-  if (call.head_dim == 64) return launch<64, 2 | kTurns | kBeside>(stream, call);
-  launch<128, 2 | kTurns | kBeside>(stream, call);
+  // Too few tiles for all multiprocessors share each among several.
+  const int pairs = call.tile_count * call.kv_heads;
+  const int splits = call.workspace == nullptr ? 1 : std::min(kMostSplits, multiprocessors() / pairs);
+  constexpr int kWhole = 2 | kTurns | kBeside;
+  if (splits > 1) {
+    if (call.head_dim == 64) return launch<64, kWhole | kSplit>(stream, call, splits);
+    return launch<128, kWhole | kSplit>(stream, call, splits);
+  }
+  if (call.head_dim == 64) return launch<64, kWhole>(stream, call);
+  launch<128, kWhole>(stream, call);
 }
 
 }  // namespace vigil::kernels::cuda

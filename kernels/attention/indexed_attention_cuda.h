@@ -6,6 +6,7 @@
 // (online softmax; FlashAttention-3, Shah et al. 2024, sections 3.1 and 3.2).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <cuda_runtime_api.h>
@@ -42,10 +43,17 @@ struct IndexedAttention {
   const QueryTile* tiles = nullptr;         // longest first, or blocks wait for the last one
   std::int32_t tile_count = 0;
   float scale = 1;  // of the scores; positive
+
+  /// May be none. With it, a few tiles with long lists are spread over the whole device: indexed_workspace_bytes(),
+  /// aligned to 16; zero before the first call that uses it, left ready for the next by each; of one stream at a time.
+  void* workspace = nullptr;
 };
 
 /// The most rows of a tile: 128 / (heads / kv_heads).
 int tile_rows(int heads, int kv_heads);
+
+/// Bytes of workspace for any call on the current device. Throws std::runtime_error where CUDA fails.
+std::size_t indexed_workspace_bytes(int head_dim);
 
 /// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the live keys j at or before the
 /// position of row i; zero for a row that sees none. Whatever lies at dead keys, NaN too, leaves no trace. Writes the

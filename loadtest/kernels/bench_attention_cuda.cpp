@@ -16,7 +16,8 @@ void run() {
       {"the last 2048 of 10240 keys", kTokens, 0, last_queries(kTokens, 2048)},
       {"all 10240 of 10240 keys", kTokens, 0, last_queries(kTokens, kTokens)},
       {"2048 queries spread over 20480 tokens, half of them dead", 2 * kTokens, 0.5, spread_queries(2 * kTokens, 2048)},
-      {"64 queries spread over 10240 keys", kTokens, 0, spread_queries(kTokens, 64)},
+      {"the last 128 of 10240 keys", kTokens, 0, last_queries(kTokens, 128)},
+      {"the last 8 of 10240 keys", kTokens, 0, last_queries(kTokens, 8)},
       {"2048 queries spread over 10240 keys, 16 heads of 64 on 4", kTokens, 0, spread_queries(kTokens, 2048), 16, 4, 64},
   };
   cudaStream_t stream = nullptr;
@@ -29,6 +30,23 @@ void run() {
                 prepared.flops / 1e9, ms, prepared.flops / ms / 1e9);
     std::fflush(stdout);
   }
+
+  const double rate = copy_rate(stream);
+  const std::vector<DecodeCase> decodes = {
+      {"decode, 1 sequence of 10240 keys", 1, 10'240, 28},
+      {"decode, 8 sequences of 10240 keys", 8, 10'240, 8},
+      {"decode, 64 sequences of 2048 keys", 64, 2'048, 4},
+      {"decode, 1 sequence of 262144 keys", 1, 262'144, 2},
+  };
+  for (const DecodeCase& of : decodes) {
+    const PreparedDecode prepared = prepare(of);
+    const double ms = decode_ms(stream, prepared, 20);
+    std::printf("{\"case\": \"%s\", \"mb\": %.1f, \"us\": %.2f, \"tb_s\": %.3f, \"of_copy\": %.3f}\n",
+                of.name.c_str(), prepared.bytes / 1e6, ms * 1e3, prepared.bytes / ms / 1e9,
+                prepared.bytes / ms / 1e9 / rate);
+    std::fflush(stdout);
+  }
+  std::printf("{\"case\": \"a copy on the device\", \"tb_s\": %.3f}\n", rate);
 }
 
 }  // namespace

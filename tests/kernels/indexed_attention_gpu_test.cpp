@@ -44,7 +44,8 @@ std::vector<cuda::QueryTile> tiles_of(const PagedCase& of, int rows) {
   return tiles;
 }
 
-std::vector<std::uint16_t> run(const PagedCase& of, int rows) {
+/// With a workspace twice, so that the second call finds it as the first left it.
+std::vector<std::uint16_t> run(const PagedCase& of, int rows, bool with_workspace) {
   const test::OnDevice<std::uint16_t> q(of.q);
   const test::OnDevice<std::uint16_t> pool(of.pool);
   const test::OnDevice<std::int32_t> page_ids(of.page_ids);
@@ -71,15 +72,23 @@ std::vector<std::uint16_t> run(const PagedCase& of, int rows) {
   call.tiles = tiles.data();
   call.tile_count = static_cast<std::int32_t>(list.size());
   call.scale = of.scale();
+  const test::OnDevice<std::uint8_t> workspace(with_workspace ? cuda::indexed_workspace_bytes(call.head_dim) : 0);
+  if (with_workspace) {
+    workspace.zero();
+    call.workspace = workspace.data();
+    cuda::indexed_attention(nullptr, call);
+    test::require_cuda(cudaDeviceSynchronize());
+    out.poison();
+  }
   cuda::indexed_attention(nullptr, call);
   test::require_cuda(cudaDeviceSynchronize());
   return out.host();
 }
 
-void expect_right(const PagedShape& shape, int rows, std::size_t sample = 4000) {
+void expect_right(const PagedShape& shape, int rows, std::size_t sample = 4000, bool with_workspace = false) {
   const unsigned seed = fresh_seed();
   const PagedCase paged(shape, seed);
-  const PagedCase::Errors errors = paged.compare(run(paged, rows), sample);
+  const PagedCase::Errors errors = paged.compare(run(paged, rows, with_workspace), sample);
   EXPECT_EQ(errors.strays, "") << "seed " << seed;
   EXPECT_LT(errors.whole, 6e-3) << "seed " << seed;
   EXPECT_LT(errors.worst, 3e-2) << "seed " << seed;
@@ -146,6 +155,17 @@ TEST_P(IndexedAttention, TilesOfOneQueryAndOddTiles) {
   expect_right(shape, std::max(1, rows() / 2 + 1));
 }
 
+TEST_P(IndexedAttention, FewTilesShareTheDevice) {
+  SKIP_WITHOUT_GPU();
+  PagedShape shape = this->shape();
+  shape.skipped_rows = 1;
+  shape.streams = {{4000, last(4000, 30)}, {2111, every(2111, 300), 9}, {100, {99}}};
+  expect_right(shape, rows(), 4000, true);
+  shape.dead = 0.5;
+  shape.dead_page = 2;
+  expect_right(shape, rows(), 4000, true);
+}
+
 TEST_P(IndexedAttention, LargeScores) {
   SKIP_WITHOUT_GPU();
   PagedShape shape = this->shape();
@@ -208,6 +228,7 @@ TEST(IndexedAttentionArguments, WhatDoesNotFitIsSaid) {
   refuse([](auto& bad) { bad.page_stride += 64; });
   refuse([](auto& bad) { bad.scale = 0; });
   refuse([](auto& bad) { bad.tile_count = -1; });
+  refuse([](auto& bad) { bad.workspace = static_cast<char*>(bad.out) + 4; });
 }
 
 }  // namespace
