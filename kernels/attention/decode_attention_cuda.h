@@ -1,9 +1,11 @@
-// Attention of one new token per sequence over its paged keys, on Hopper (sm_90a), bf16: bound by reading the pages.
+// Attention of one new token per sequence over its paged keys, on Hopper (sm_90a), bf16: bound by reading the
+// pages.
 //
-// The (sequence, KV head, page) triples of all sequences are one row of work that the grid's blocks divide evenly, so
-// that a long sequence is split over many blocks and short ones share them, whatever the lengths are when the grid
-// runs. All query heads of a KV head are answered while its page is at hand. Where blocks share a KV head of a
-// sequence, each leaves its part in the workspace and the last one to come combines them.
+// The (sequence, KV head, page) triples of all sequences are one row of work that the grid's blocks divide
+// evenly, so that a long sequence is split over many blocks and short ones share them, whatever the lengths
+// are when the grid runs. All query heads of a KV head are answered while its page is at hand. Where blocks
+// share a KV head of a sequence, each leaves its part in the workspace and the last one to come combines
+// them.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +36,13 @@ struct DecodeAttention {
 
   int sequences = 0;
   const std::int32_t* page_ids = nullptr;
-  const std::uint64_t* live = nullptr;        // beside each page id: bit i tells that its token i is a live key
-  const std::int32_t* first_page = nullptr;   // of each sequence: where its list begins in page_ids and live
-  const std::int32_t* position = nullptr;     // of each sequence's query: its page's place in the list * 64 + its place
-                                              // there; negative: the sequence rests, its row is not written
-  void* workspace = nullptr;  // decode_workspace_bytes(), aligned to 16; zero before the first call that uses it, left
-                              // ready for the next by each; of one stream at a time
+  const std::uint64_t* live = nullptr;  // beside each page id: bit i tells that its token i is a live key
+  const std::int32_t* first_page = nullptr;  // of each sequence: where its list begins in page_ids and live
+  const std::int32_t* position =
+      nullptr;                // of each sequence's query: its page's place in the list * 64 + its place
+                              // there; negative: the sequence rests, its row is not written
+  void* workspace = nullptr;  // decode_workspace_bytes(), aligned to 16; zero before the first call that uses
+                              // it, left ready for the next by each; of one stream at a time
   float scale = 1;            // of the scores; positive
 };
 
@@ -47,11 +50,13 @@ struct DecodeAttention {
 /// Throws std::runtime_error where CUDA fails.
 std::size_t decode_workspace_bytes(int sequences, int heads, int kv_heads, int head_dim);
 
-/// out[s, h] = Σ_j softmax_j(scale q[s, h] · k[j, h / group]) v[j, h / group] over the live keys j of sequence s at or
-/// before its position; zero if there is none. Whatever lies at dead keys, NaN too, leaves no trace. The grid depends
-/// on the device alone: a graph that captured the call follows lengths and page lists as they change in device memory.
+/// out[s, h] = Σ_j softmax_j(scale q[s, h] · k[j, h / group]) v[j, h / group] over the live keys j of
+/// sequence s at or before its position; zero if there is none. Whatever lies at dead keys, NaN too, leaves
+/// no trace. The grid depends on the device alone: a graph that captured the call follows lengths and page
+/// lists as they change in device memory.
 ///
-/// Throws std::invalid_argument for shapes and alignments that do not fit, std::runtime_error where CUDA fails.
+/// Throws std::invalid_argument for shapes and alignments that do not fit, std::runtime_error where CUDA
+/// fails.
 void decode_attention(cudaStream_t stream, const DecodeAttention& call);
 
 }  // namespace vigil::kernels::cuda

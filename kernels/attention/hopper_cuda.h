@@ -1,5 +1,5 @@
-// What attention needs of Hopper beside matrix products: barriers in shared memory, bulk tensor copies, register
-// budgets (sm_90a). PTX ISA, "Parallel Synchronization and Communication Instructions".
+// What attention needs of Hopper beside matrix products: barriers in shared memory, bulk tensor copies,
+// register budgets (sm_90a). PTX ISA, "Parallel Synchronization and Communication Instructions".
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Barriers whose phase ends when `arrivals` threads arrived and all announced bytes were written. They are named by
-/// their address in shared memory (8 bytes each).
+/// Barriers whose phase ends when `arrivals` threads arrived and all announced bytes were written. They are
+/// named by their address in shared memory (8 bytes each).
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals) : "memory");
 }
@@ -25,7 +25,8 @@ __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
 __device__ __forceinline__ void barrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
+               "r"(bytes)
                : "memory");
 }
 /// Waits for the end of the phase of this parity; of the phase "before the first", parity 1, returns at once.
@@ -42,11 +43,11 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
 }
 
 /// A box of a tensor to shared memory; its bytes count for `barrier`.
-__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& map, std::int32_t column, std::int32_t row,
-                                         std::uint32_t barrier) {
+__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& map, std::int32_t column,
+                                         std::int32_t row, std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];\n" ::
-          "r"(to),
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4}], [%2];\n" ::"r"(to),
       "l"(&map), "r"(barrier), "r"(column), "r"(row)
       : "memory");
 }
@@ -54,14 +55,13 @@ __device__ __forceinline__ void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
 }
 /// Orders this thread's ordinary accesses of shared memory before the matrix units' and the copy engine's.
-__device__ __forceinline__ void fence_async() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
+__device__ __forceinline__ void fence_async() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
 
 /// A named barrier of `threads` threads (id 0 is __syncthreads').
 __device__ __forceinline__ void named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
-}
-__device__ __forceinline__ void named_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
 /// Registers of each thread of a warpgroup from here on.

@@ -1,9 +1,9 @@
 // Attention of any ascending subset of a stream's tokens over its paged keys, on Hopper (sm_90a), bf16.
 //
-// One block of the grid takes a tile of consecutive queries with all query heads of one KV head as its 128 rows, so
-// that few queries fill it and the keys behind the tile's last query are few. One warp copies pages to shared memory, a
-// second zeroes the values of dead keys there, and two warpgroups of 64 rows each keep scores and the sum in registers
-// (online softmax; FlashAttention-3, Shah et al. 2024, sections 3.1 and 3.2).
+// One block of the grid takes a tile of consecutive queries with all query heads of one KV head as its 128
+// rows, so that few queries fill it and the keys behind the tile's last query are few. One warp copies pages
+// to shared memory, a second zeroes the values of dead keys there, and two warpgroups of 64 rows each keep
+// scores and the sum in registers (online softmax; FlashAttention-3, Shah et al. 2024, sections 3.1 and 3.2).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 namespace vigil::kernels::cuda {
 
 /// `rows` consecutive rows of q and out, from `first_row`, all of one segment. Its keys lie in the pages
-/// page_ids[first_page .. first_page + pages): all pages of the segment up to the one of its last query's own key.
+/// page_ids[first_page .. first_page + pages): all pages of the segment up to the one of its last query's own
+/// key.
 struct QueryTile {
   std::int32_t first_row;
   std::int32_t rows;  // 1 to tile_rows()
@@ -38,14 +39,15 @@ struct IndexedAttention {
   int head_dim = 0;  // 64 or 128
 
   const std::int32_t* page_ids = nullptr;
-  const std::uint64_t* live = nullptr;      // beside each page id: bit i tells that its token i is a live key
-  const std::int32_t* position = nullptr;   // of each row: its page's place in its segment's list * 64 + its place there
-  const QueryTile* tiles = nullptr;         // longest first, or blocks wait for the last one
+  const std::uint64_t* live = nullptr;  // beside each page id: bit i tells that its token i is a live key
+  const std::int32_t* position =
+      nullptr;  // of each row: its page's place in its segment's list * 64 + its place there
+  const QueryTile* tiles = nullptr;  // longest first, or blocks wait for the last one
   std::int32_t tile_count = 0;
   float scale = 1;  // of the scores; positive
 
-  /// May be none. With it, a few tiles with long lists are spread over the whole device: indexed_workspace_bytes(),
-  /// aligned to 16; zero before the first call that uses it, left ready for the next by each; of one stream at a time.
+  /// May be none. With it, a few tiles with long lists are spread over the whole device:
+  /// indexed_workspace_bytes(), aligned to 16, of one stream at a time.
   void* workspace = nullptr;
 };
 
@@ -55,11 +57,13 @@ int tile_rows(int heads, int kv_heads);
 /// Bytes of workspace for any call on the current device. Throws std::runtime_error where CUDA fails.
 std::size_t indexed_workspace_bytes(int head_dim);
 
-/// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the live keys j at or before the
-/// position of row i; zero for a row that sees none. Whatever lies at dead keys, NaN too, leaves no trace. Writes the
-/// rows of its tiles only. Positions ascend within a tile. Takes no memory and may be captured in a graph.
+/// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the live keys j at or
+/// before the position of row i; zero for a row that sees none. Whatever lies at dead keys, NaN too, leaves
+/// no trace. Writes the rows of its tiles only. Positions ascend within a tile. Takes no memory and may be
+/// captured in a graph.
 ///
-/// Throws std::invalid_argument for shapes and alignments that do not fit, std::runtime_error where CUDA fails.
+/// Throws std::invalid_argument for shapes and alignments that do not fit, std::runtime_error where CUDA
+/// fails.
 void indexed_attention(cudaStream_t stream, const IndexedAttention& call);
 
 }  // namespace vigil::kernels::cuda

@@ -21,9 +21,9 @@ struct KvPages {
   int head_dim = 0;
 };
 
-/// A map of these pages with boxes of 64 rows and 64 columns in the 128-byte swizzle. Throws std::invalid_argument
-/// for a head_dim other than 64 and 128, for strides that are no multiple of it and an unaligned base,
-/// std::runtime_error where the driver refuses.
+/// A map of these pages with boxes of 64 rows and 64 columns in the 128-byte swizzle. Throws
+/// std::invalid_argument for a head_dim other than 64 and 128, for strides that are no multiple of it and an
+/// unaligned base, std::runtime_error where the driver refuses.
 CUtensorMap kv_map(const KvPages& pages);
 
 }  // namespace vigil::kernels::cuda

@@ -1,9 +1,9 @@
 // Times of indexed attention on the GPU, one JSON object a line. attention_peers.py runs it beside cuDNN.
+#include "loadtest/kernels/bench_attention_cuda.h"
+
 #include <cstdio>
 #include <exception>
 #include <vector>
-
-#include "loadtest/kernels/bench_attention_cuda.h"
 
 namespace {
 
@@ -15,10 +15,12 @@ void run() {
       {"2048 queries spread over 10240 keys", kTokens, 0, spread_queries(kTokens, 2048)},
       {"the last 2048 of 10240 keys", kTokens, 0, last_queries(kTokens, 2048)},
       {"all 10240 of 10240 keys", kTokens, 0, last_queries(kTokens, kTokens)},
-      {"2048 queries spread over 20480 tokens, half of them dead", 2 * kTokens, 0.5, spread_queries(2 * kTokens, 2048)},
+      {"2048 queries spread over 20480 tokens, half of them dead", 2 * kTokens, 0.5,
+       spread_queries(2 * kTokens, 2048)},
       {"the last 128 of 10240 keys", kTokens, 0, last_queries(kTokens, 128)},
       {"the last 8 of 10240 keys", kTokens, 0, last_queries(kTokens, 8)},
-      {"2048 queries spread over 10240 keys, 16 heads of 64 on 4", kTokens, 0, spread_queries(kTokens, 2048), 16, 4, 64},
+      {"2048 queries spread over 10240 keys, 16 heads of 64 on 4", kTokens, 0, spread_queries(kTokens, 2048),
+       16, 4, 64},
   };
   cudaStream_t stream = nullptr;
   require_cuda(cudaStreamCreate(&stream));

