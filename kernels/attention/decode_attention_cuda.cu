@@ -36,6 +36,7 @@ __device__ __forceinline__ void copy_pages(const CUtensorMap& map, const Argumen
               place.head * kPageTokens;
     }
     const int row = __shfl_sync(0xFFFFFFFF, known, lookup);
+    if (unit == first) await_previous();
     barrier_wait(empty + 8 * stage, parity ^ 1);
     if (lane == 0) {
       const std::uint32_t to = stages + stage * 2 * Shape::kPageBytes;
@@ -60,11 +61,104 @@ __device__ __forceinline__ float weight_of(float of, float among, float scale) {
   return of == kNone ? 0.0F : exp2_fast((of - among) * scale);
 }
 
+__device__ __forceinline__ void add_weighted(float4& sum, float weight, const float4& one) {
+  sum.x += weight * one.x;
+  sum.y += weight * one.y;
+  sum.z += weight * one.z;
+  sum.w += weight * one.w;
+}
+
+__device__ __forceinline__ void store_bf16(__nv_bfloat16* to, const float4& sum, float factor) {
+  *reinterpret_cast<uint2*>(to) =
+      make_uint2(pack_bf16(sum.x * factor, sum.y * factor), pack_bf16(sum.z * factor, sum.w * factor));
+}
+
+/// Combines the parts of all blocks of a (sequence, KV head) into its answer. The computing warps.
+template <int kHeadDim>
+__device__ __forceinline__ void combine_parts(const float* parts, int count, int group, float scale,
+                                              Found<kHeadDim>& found, __nv_bfloat16* out) {
+  const int thread = threadIdx.x;
+  const int lane = thread % 32;
+  const int warp = thread / 32;
+  const int part_floats = floats_of_part(group, kHeadDim);
+
+  // Weights: a warp has every fourth head, a lane every 32nd part.
+  constexpr int kPerLane = (kMostBlocks + 31) / 32;
+  for (int head = warp; head < group; head += kWarps) {
+    float largest[kPerLane];
+    float total[kPerLane];
+    float among = kNone;
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) {
+      const float* ends = parts + (lane + 32 * i) * part_floats + group * kHeadDim + head;
+      largest[i] = lane + 32 * i < count ? __ldcg(ends) : kNone;
+      total[i] = lane + 32 * i < count ? __ldcg(ends + group) : 0.0F;
+    }
+#pragma unroll
+    for (const float each : largest) among = fmaxf(among, each);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) among = fmaxf(among, __shfl_xor_sync(0xFFFFFFFF, among, step));
+    float all = 0;
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) {
+      const float weight = weight_of(largest[i], among, scale);
+      if (lane + 32 * i < count) found.weight[lane + 32 * i][head] = weight;
+      all += weight * total[i];
+    }
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) all += __shfl_xor_sync(0xFFFFFFFF, all, step);
+    if (lane == 0) found.factor[head] = all > 0 ? 1 / all : 0.0F;
+  }
+  named_sync(kBarrier, kComputing);
+
+  // Sums: a warp has every fourth part, a lane 4 columns of every 128, four parts at once.
+  constexpr int kItems = 8;
+  constexpr int kAtOnce = 4;
+  for (int columns = 4 * lane; columns < group * kHeadDim; columns += kItems * 128) {
+    float4 sum[kItems] = {};
+    for (int from = warp; from < count; from += kAtOnce * kWarps) {
+      float4 part[kAtOnce][kItems];
+#pragma unroll
+      for (int p = 0; p < kAtOnce; ++p)
+#pragma unroll
+        for (int item = 0; item < kItems; ++item) {
+          const int at = from + p * kWarps;
+          const bool is = at < count && columns + 128 * item < group * kHeadDim;
+          part[p][item] =
+              is ? __ldcg(reinterpret_cast<const float4*>(parts + at * part_floats + columns + 128 * item))
+                 : float4{};
+        }
+#pragma unroll
+      for (int p = 0; p < kAtOnce; ++p)
+#pragma unroll
+        for (int item = 0; item < kItems; ++item) {
+          const int at = from + p * kWarps;
+          if (at < count && columns + 128 * item < group * kHeadDim)
+            add_weighted(sum[item], found.weight[at][(columns + 128 * item) / kHeadDim], part[p][item]);
+        }
+    }
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      const int column = columns + 128 * item;
+      if (column < group * kHeadDim)
+        *reinterpret_cast<float4*>(&found.sum[warp][column / kHeadDim][column % kHeadDim]) = sum[item];
+    }
+  }
+  named_sync(kBarrier, kComputing);
+  for (int i = 4 * thread; i < group * kHeadDim; i += 4 * kComputing) {
+    float4 sum{};
+#pragma unroll
+    for (int of = 0; of < kWarps; ++of)
+      add_weighted(sum, 1, *reinterpret_cast<const float4*>(&found.sum[of][i / kHeadDim][i % kHeadDim]));
+    store_bf16(out + i, sum, found.factor[i / kHeadDim]);
+  }
+}
+
 /// Combines what the warps left, and, if other blocks have parts of this (sequence, KV head), leaves it to
 /// the last of them to combine all. The computing warps.
 template <int kHeadDim>
 __device__ __forceinline__ void finish(const Arguments& arguments, const Work& work, const Work::Place& place,
-                                       float* found, std::int32_t* flag) {
+                                       Found<kHeadDim>& found) {
   const DecodeAttention& call = arguments.call;
   const int thread = threadIdx.x;
   const int group = call.heads / call.kv_heads;
@@ -72,32 +166,28 @@ __device__ __forceinline__ void finish(const Arguments& arguments, const Work& w
   const int begin = work.start[place.sequence] + place.head * place.pages;
   const int first_block = work.block_of(begin);
   const int last_block = work.block_of(begin + place.pages - 1);
-  const int part_floats = floats_of_part(group, kHeadDim);
+  const bool alone = first_block == last_block;
+  const std::int64_t part_floats = floats_of_part(group, kHeadDim);
+  float* part = arguments.parts + (std::int64_t{blockIdx.x} + pair) * part_floats;
   auto* out = static_cast<__nv_bfloat16*>(call.out) + place.sequence * call.out_stride +
               std::int64_t{place.head} * group * kHeadDim;
-  float* part = arguments.parts + (static_cast<std::int64_t>(blockIdx.x) + pair) * part_floats;
-  const float* ends = found + kWarps * kDecodeGroup * kHeadDim;
-  const bool alone = first_block == last_block;
 
   named_sync(kBarrier, kComputing);
   for (int i = 4 * thread; i < group * kHeadDim; i += 4 * kComputing) {
     const int head = i / kHeadDim;
     float among = kNone;
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) among = fmaxf(among, ends[warp * kDecodeGroup + head]);
+    for (int warp = 0; warp < kWarps; ++warp) among = fmaxf(among, found.largest[warp][head]);
     float total = 0;
     float4 sum{};
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) {
-      const float weight = weight_of(ends[warp * kDecodeGroup + head], among, arguments.scale);
-      total += weight * ends[(kWarps + warp) * kDecodeGroup + head];
-      const float4 one = *reinterpret_cast<const float4*>(found + warp * kDecodeGroup * kHeadDim + i);
-      sum.x += weight * one.x, sum.y += weight * one.y, sum.z += weight * one.z, sum.w += weight * one.w;
+      const float weight = weight_of(found.largest[warp][head], among, arguments.scale);
+      total += weight * found.total[warp][head];
+      add_weighted(sum, weight, *reinterpret_cast<const float4*>(&found.sum[warp][head][i % kHeadDim]));
     }
     if (alone) {
-      const float factor = total > 0 ? 1 / total : 0.0F;
-      *reinterpret_cast<uint2*>(out + i) =
-          make_uint2(pack_bf16(sum.x * factor, sum.y * factor), pack_bf16(sum.z * factor, sum.w * factor));
+      store_bf16(out + i, sum, total > 0 ? 1 / total : 0.0F);
     } else {
       *reinterpret_cast<float4*>(part + i) = sum;
       if (i % kHeadDim == 0) {
@@ -106,10 +196,10 @@ __device__ __forceinline__ void finish(const Arguments& arguments, const Work& w
       }
     }
   }
-  if (alone) return named_sync(kBarrier, kComputing);  // what the warps left has been read
+  named_sync(kBarrier, kComputing);
+  if (alone) return;
 
   const int count = last_block - first_block + 1;
-  named_sync(kBarrier, kComputing);
   if (thread == 0) {
     // Releases what the block has written, and takes what the others have.
     std::int32_t before = 0;
@@ -118,75 +208,19 @@ __device__ __forceinline__ void finish(const Arguments& arguments, const Work& w
                  : "l"(arguments.arrived + pair)
                  : "memory");
     if (before == count - 1) arguments.arrived[pair] = 0;  // for the next call
-    *flag = static_cast<std::int32_t>(before == count - 1);
+    found.last = static_cast<std::int32_t>(before == count - 1);
   }
   named_sync(kBarrier, kComputing);
-  if (*flag == 0) return;
-
-  // The weight of each part for each head, then all parts, as many at once as registers hold.
-  const float* parts = arguments.parts + (std::int64_t{first_block} + pair) * part_floats;
-  float* weights = found;
-  float* totals = found + count * group;
-  for (int i = thread; i < count * group; i += kComputing) {
-    const float* end = parts + i / group * part_floats + group * kHeadDim + i % group;
-    weights[i] = __ldcg(end);
-    totals[i] = __ldcg(end + group);
-  }
-  named_sync(kBarrier, kComputing);
-  constexpr int kAtOnce = 12;
-  constexpr int kItems = 2;  // of 4 columns a thread
-  for (int first = 4 * thread; first < group * kHeadDim; first += kItems * 4 * kComputing) {
-    float among[kItems];
-    float total[kItems] = {};
-    float4 sum[kItems] = {};
-    int head[kItems];
-#pragma unroll
-    for (int item = 0; item < kItems; ++item) {
-      head[item] = min(group - 1, (first + item * 4 * kComputing) / kHeadDim);
-      among[item] = kNone;
-      for (int p = 0; p < count; ++p) among[item] = fmaxf(among[item], weights[p * group + head[item]]);
-    }
-    for (int from = 0; from < count; from += kAtOnce) {
-      float4 part[kItems][kAtOnce];
-#pragma unroll
-      for (int item = 0; item < kItems; ++item)
-#pragma unroll
-        for (int p = 0; p < kAtOnce; ++p) {
-          const int i = first + item * 4 * kComputing;
-          if (from + p < count && i < group * kHeadDim)
-            part[item][p] = __ldcg(reinterpret_cast<const float4*>(parts + (from + p) * part_floats + i));
-          else
-            part[item][p] = float4{};
-        }
-#pragma unroll
-      for (int item = 0; item < kItems; ++item)
-#pragma unroll
-        for (int p = 0; p < kAtOnce; ++p) {
-          if (from + p >= count) break;
-          const int at = (from + p) * group + head[item];
-          const float weight = weight_of(weights[at], among[item], arguments.scale);
-          const float4 one = part[item][p];
-          total[item] += weight * totals[at];
-          sum[item].x += weight * one.x, sum[item].y += weight * one.y;
-          sum[item].z += weight * one.z, sum[item].w += weight * one.w;
-        }
-    }
-#pragma unroll
-    for (int item = 0; item < kItems; ++item) {
-      const int i = first + item * 4 * kComputing;
-      if (i >= group * kHeadDim) break;
-      const float factor = total[item] > 0 ? 1 / total[item] : 0.0F;
-      *reinterpret_cast<uint2*>(out + i) = make_uint2(pack_bf16(sum[item].x * factor, sum[item].y * factor),
-                                                      pack_bf16(sum[item].z * factor, sum[item].w * factor));
-    }
-  }
+  if (found.last == 0) return;
+  combine_parts<kHeadDim>(arguments.parts + (std::int64_t{first_block} + pair) * part_floats, count, group,
+                          arguments.scale, found, out);
   named_sync(kBarrier, kComputing);
 }
 
 template <int kHeadDim>
 __device__ __forceinline__ void attend(const Arguments& arguments, const Work& work, int first, int end,
                                        std::uint32_t stages, std::uint32_t full, std::uint32_t empty,
-                                       float* found, std::int32_t* flag) {
+                                       Found<kHeadDim>& found) {
   using Shape = Layout<kHeadDim>;
   const DecodeAttention& call = arguments.call;
   const int lane = threadIdx.x % 32;
@@ -209,6 +243,7 @@ __device__ __forceinline__ void attend(const Arguments& arguments, const Work& w
               static_cast<std::uint32_t>(~live >> warp_key & 0xFFFF) << 16;
     }
     const std::uint32_t keys = __shfl_sync(0xFFFFFFFF, known, lookup);
+    if (unit == first) await_previous();
     if (fresh)
       share.begin(static_cast<const __nv_bfloat16*>(call.q) + place.sequence * call.q_stride +
                       std::int64_t{place.head} * group * kHeadDim,
@@ -226,7 +261,7 @@ __device__ __forceinline__ void attend(const Arguments& arguments, const Work& w
     if (++place.page == place.pages || unit + 1 == end) {
       share.leave(found, group);
       --place.page;
-      finish<kHeadDim>(arguments, work, place, found, flag);
+      finish<kHeadDim>(arguments, work, place, found);
       if (unit + 1 < end) place = work.find(unit + 1);
       fresh = true;
     }
@@ -242,7 +277,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   std::uint8_t* aligned = memory + (1024 - shared_address(memory) % 1024) % 1024;
   const std::uint32_t stages = shared_address(aligned);
   auto* sequences = reinterpret_cast<std::int32_t*>(aligned + Shape::kSequencesAt);
-  auto* flag = sequences + 3 * kDecodeSequences + 1;
   const std::uint32_t full = stages + Shape::kBarriersAt;
   const std::uint32_t empty = full + 8 * kStages;
   if (threadIdx.x == 0) {
@@ -253,16 +287,17 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     barrier_init_fence();
   }
+  let_next_begin();
   const Work work = plan(arguments.call, sequences);
   const int block = static_cast<int>(blockIdx.x);
-  if (block >= work.blocks) return;
+  if (block >= work.blocks) return await_previous();
   const int first = work.first_unit(block);
   const int end = work.first_unit(block + 1);
   if (__shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 32, 0) == kWarps)
     copy_pages<kHeadDim>(map, arguments, work, first, end, stages, full, empty);
   else
     attend<kHeadDim>(arguments, work, first, end, stages, full, empty,
-                     reinterpret_cast<float*>(aligned + Shape::kFoundAt), flag);
+                     *reinterpret_cast<Found<kHeadDim>*>(aligned + Shape::kFoundAt));
 }
 
 void check(cudaError_t error, const char* what) {
@@ -286,7 +321,6 @@ std::size_t counter_bytes(int sequences, int kv_heads) {
 template <int kHeadDim>
 void launch(cudaStream_t stream, const DecodeAttention& call) {
   constexpr float kLog2e = 1.44269504F;
-  static_assert(Layout<kHeadDim>::kBytes <= 232448);
   const CUtensorMap map =
       kv_map({call.base, call.page_stride, call.value_offset, call.pool_pages, call.kv_heads, call.head_dim});
   auto* workspace = static_cast<std::uint8_t*>(call.workspace);
@@ -300,8 +334,17 @@ void launch(cudaStream_t stream, const DecodeAttention& call) {
   const auto kernel = decode_attention_kernel<kHeadDim>;
   constexpr int kBytes = Layout<kHeadDim>::kBytes;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
-  kernel<<<static_cast<unsigned>(grid()), kThreads, kBytes, stream>>>(map, arguments);
-  check(cudaGetLastError(), "launch");
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(grid()));
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = call.lists_in_place ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, map, arguments), "launch");
 }
 
 }  // namespace

@@ -44,6 +44,9 @@ struct DecodeAttention {
   void* workspace = nullptr;  // decode_workspace_bytes(), aligned to 16; zero before the first call that uses
                               // it, left ready for the next by each; of one stream at a time
   float scale = 1;            // of the scores; positive
+  /// Promises that page_ids, live, first_page and position were in place before the stream's previous kernel
+  /// began. The call then reads them while that kernel ends (programmatic dependent launch).
+  bool lists_in_place = false;
 };
 
 /// Bytes of workspace that a call with up to so many sequences takes on the current device.

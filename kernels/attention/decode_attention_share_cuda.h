@@ -150,9 +150,8 @@ struct Share {
     }
   }
 
-  /// Leaves the rows of heads that exist in shared memory: sums [warp][16][head_dim], largest and totals
-  /// behind.
-  __device__ __forceinline__ void leave(float* found, int group) const {
+  /// Leaves what belongs to heads that exist.
+  __device__ __forceinline__ void leave(Found<kHeadDim>& found, int group) const {
     const int lane = threadIdx.x % 32;
     const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -162,15 +161,14 @@ struct Share {
       all += __shfl_xor_sync(0xFFFFFFFF, all, 2);
       const int head = lane / 4 + 8 * row;
       if (head >= group) continue;
-      float* at = found + (warp * kDecodeGroup + head) * kHeadDim;
+      float* at = found.sum[warp][head];
 #pragma unroll
       for (int n = 0; n < kHeadDim / 8; ++n)
         *reinterpret_cast<float2*>(at + n * 8 + lane % 4 * 2) =
             make_float2(sum[n][2 * row], sum[n][2 * row + 1]);
       if (lane % 4 == 0) {
-        float* ends = found + kWarps * kDecodeGroup * kHeadDim;
-        ends[warp * kDecodeGroup + head] = largest[row];
-        ends[(kWarps + warp) * kDecodeGroup + head] = all;
+        found.largest[warp][head] = largest[row];
+        found.total[warp][head] = all;
       }
     }
   }

@@ -13,22 +13,34 @@ inline constexpr int kComputing = kWarps * 32;
 inline constexpr int kThreads = kComputing + 32;
 inline constexpr int kWarpKeys = kPageTokens / kWarps;
 inline constexpr int kStages = 5;
-inline constexpr int kBarrier = 1;  // of the computing warps
-inline constexpr int kMostBlocks =
-    132;  // a Hopper's multiprocessors; so many parts' weights fit where the warps leave theirs
+inline constexpr int kBarrier = 1;       // of the computing warps
+inline constexpr int kMostBlocks = 132;  // of the grid: a Hopper's multiprocessors
+
+/// What the computing warps leave for each other in shared memory.
+template <int kHeadDim>
+struct Found {
+  // Of each warp and head: the sum (8 columns more keep rows on different banks), the largest score, the
+  // total.
+  float sum[kWarps][kDecodeGroup][kHeadDim + 8];
+  float largest[kWarps][kDecodeGroup];
+  float total[kWarps][kDecodeGroup];
+  // Of the parts that blocks left: weights, and what the sum is to be multiplied by in the end.
+  float weight[kMostBlocks][kDecodeGroup];
+  float factor[kDecodeGroup];
+  std::int32_t last;  // whether this block is the last to come
+};
 
 template <int kHeadDim>
 struct Layout {
   static constexpr int kHalves = kHeadDim / kBoxColumns;
   static constexpr int kBoxBytes = kPageTokens * kBoxColumns * 2;
   static constexpr int kPageBytes = kHalves * kBoxBytes;  // keys, or values
-  // What the warps found: sums, then largest scores and totals. Later the weights of the parts to combine.
-  static constexpr int kFoundAt = kStages * 2 * kPageBytes;
-  static constexpr int kFoundFloats = kWarps * kDecodeGroup * (kHeadDim + 2);
-  static_assert(kFoundFloats >= 2 * kMostBlocks * kDecodeGroup);
-  static constexpr int kSequencesAt = kFoundAt + kFoundFloats * 4;
-  static constexpr int kBarriersAt = kSequencesAt + (3 * kDecodeSequences + 1 + 1) * 4;
-  static constexpr int kBytes = kBarriersAt + 2 * kStages * 8 + 1024;  // 1,024: to align the start
+  static constexpr int kBarriersAt = kStages * 2 * kPageBytes;
+  static constexpr int kFoundAt = kBarriersAt + 2 * kStages * 8;
+  static constexpr int kSequencesAt = kFoundAt + static_cast<int>(sizeof(Found<kHeadDim>));
+  static constexpr int kBytes =
+      kSequencesAt + (3 * kDecodeSequences + 1) * 4 + 1024;  // 1,024: to align the start
+  static_assert(kFoundAt % 16 == 0 && kBytes <= 232448);
 };
 
 struct Arguments {

@@ -169,10 +169,12 @@ struct DecodeCase {
   int heads = 28;
   int kv_heads = 4;
   int head_dim = 128;
+  bool overlap = false;  // each layer's call begins while the last one ends
 };
 
 struct PreparedDecode {
   std::vector<vigil::kernels::cuda::DecodeAttention> layers;
+  void* pool = nullptr;
   double bytes = 0;  // of keys and values, of one layer
 };
 
@@ -207,6 +209,7 @@ inline PreparedDecode prepare(const DecodeCase& of) {
   call.first_page = to_device(first_page);
   call.position = to_device(position);
   call.scale = 0.088388F;
+  call.lists_in_place = of.overlap;
   const std::size_t bytes =
       vigil::kernels::cuda::decode_workspace_bytes(of.sequences, of.heads, of.kv_heads, of.head_dim);
   require_cuda(cudaMalloc(&call.workspace, bytes));
@@ -226,6 +229,7 @@ inline PreparedDecode prepare(const DecodeCase& of) {
     call.base = static_cast<const std::uint16_t*>(pool) + layer * 2 * call.value_offset;
     prepared.layers.push_back(call);
   }
+  prepared.pool = pool;
   prepared.bytes = 2.0 * 2 * of.sequences * of.tokens * of.kv_heads * of.head_dim;
   return prepared;
 }

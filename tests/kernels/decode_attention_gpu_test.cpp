@@ -89,6 +89,10 @@ void expect_right(const PagedShape& shape) {
   Ready ready(paged);
   expect_right(paged, ready.run(), "seed " + std::to_string(seed));
   expect_right(paged, ready.run(), "the second call, seed " + std::to_string(seed));
+  // Calls that overlap with each other.
+  ready.call.lists_in_place = true;
+  for (int i = 0; i < 3; ++i) cuda::decode_attention(nullptr, ready.call);
+  expect_right(paged, ready.run(), "overlapping, seed " + std::to_string(seed));
 }
 
 struct Heads {
