@@ -146,6 +146,7 @@ __device__ __forceinline__ void attend(const Layout<kHeadDim>& at, const Argumen
     score(key.stage);
     wgmma_commit();
     barrier_wait(at.value_clean(value.stage), value.parity);
+    wgmma_fence();
     mix(wgmma_descriptor(at.value(value.stage), Shape::kHalfBytes), std::integral_constant<int, 0>{},
         std::integral_constant<int, 8>{});
     wgmma_commit();

@@ -39,6 +39,7 @@ class Ready {
         out(of.q.size()),
         workspace(cuda::decode_workspace_bytes(static_cast<int>(of.position.size()), of.shape().heads,
                                                of.shape().kv_heads, of.shape().head_dim)) {
+    test::require_cuda(cudaStreamCreate(&stream));
     workspace.zero();
     call.q = q.data();
     call.out = out.data();
@@ -58,10 +59,15 @@ class Ready {
     call.workspace = workspace.data();
     call.scale = of.scale();
   }
+  ~Ready() { cudaStreamDestroy(stream); }
+  Ready(const Ready&) = delete;
+  Ready& operator=(const Ready&) = delete;
+
   std::vector<std::uint16_t> run() {
     out.poison();
-    cuda::decode_attention(nullptr, call);
-    test::require_cuda(cudaDeviceSynchronize());
+    test::require_cuda(cudaDeviceSynchronize());  // the poison is the default stream's
+    cuda::decode_attention(stream, call);
+    test::require_cuda(cudaStreamSynchronize(stream));
     return out.host();
   }
 
@@ -71,6 +77,7 @@ class Ready {
   test::OnDevice<std::int32_t> first_page, position;
   test::OnDevice<std::uint16_t> out;
   test::OnDevice<std::uint8_t> workspace;
+  cudaStream_t stream = nullptr;
   cuda::DecodeAttention call;
 };
 
@@ -91,7 +98,7 @@ void expect_right(const PagedShape& shape) {
   expect_right(paged, ready.run(), "the second call, seed " + std::to_string(seed));
   // Calls that overlap with each other.
   ready.call.lists_in_place = true;
-  for (int i = 0; i < 3; ++i) cuda::decode_attention(nullptr, ready.call);
+  for (int i = 0; i < 3; ++i) cuda::decode_attention(ready.stream, ready.call);
   expect_right(paged, ready.run(), "overlapping, seed " + std::to_string(seed));
 }
 
@@ -159,8 +166,7 @@ TEST(DecodeAttentionGraph, FollowsLengthsThatChangeAndRestingSequences) {
   const unsigned seed = fresh_seed();
   PagedCase paged(shape, seed);
   Ready ready(paged);
-  cudaStream_t stream = nullptr;
-  test::require_cuda(cudaStreamCreate(&stream));
+  cudaStream_t stream = ready.stream;
   cudaGraph_t graph = nullptr;
   test::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   cuda::decode_attention(stream, ready.call);
@@ -195,7 +201,6 @@ TEST(DecodeAttentionGraph, FollowsLengthsThatChangeAndRestingSequences) {
   }
   test::require_cuda(cudaGraphExecDestroy(replay));
   test::require_cuda(cudaGraphDestroy(graph));
-  test::require_cuda(cudaStreamDestroy(stream));
 }
 
 TEST(DecodeAttentionArguments, WhatDoesNotFitIsSaid) {
