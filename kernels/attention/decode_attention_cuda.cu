@@ -73,6 +73,16 @@ __device__ __forceinline__ void store_bf16(__nv_bfloat16* to, const float4& sum,
       make_uint2(pack_bf16(sum.x * factor, sum.y * factor), pack_bf16(sum.z * factor, sum.w * factor));
 }
 
+/// Four floats that another block has written. Such loads keep their order, ahead of what follows.
+__device__ __forceinline__ float4 load_fresh(const float* from) {
+  float4 value;
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "l"(from)
+               : "memory");
+  return value;
+}
+
 /// Combines the parts of all blocks of a (sequence, KV head) into its answer. The computing warps.
 template <int kHeadDim>
 __device__ __forceinline__ void combine_parts(const float* parts, int count, int group, float scale,
@@ -111,38 +121,36 @@ __device__ __forceinline__ void combine_parts(const float* parts, int count, int
   }
   named_sync(kBarrier, kComputing);
 
-  // Sums: a warp has every fourth part, a lane 4 columns of every 128, four parts at once.
+  // Sums: a warp has every fourth part, a lane 4 columns of every 128, three parts at once. Loads beyond the
+  // last part or column repeat it and count nothing: with conditions they would wait for each other.
   constexpr int kItems = 8;
-  constexpr int kAtOnce = 4;
-  for (int columns = 4 * lane; columns < group * kHeadDim; columns += kItems * 128) {
+  constexpr int kAtOnce = 3;
+  for (int first = 0; first < group * kHeadDim; first += kItems * 128) {
+    int column[kItems];
+#pragma unroll
+    for (int item = 0; item < kItems; ++item)
+      column[item] = min(first + 128 * item + 4 * lane, group * kHeadDim - 4);
     float4 sum[kItems] = {};
     for (int from = warp; from < count; from += kAtOnce * kWarps) {
       float4 part[kAtOnce][kItems];
 #pragma unroll
       for (int p = 0; p < kAtOnce; ++p)
 #pragma unroll
-        for (int item = 0; item < kItems; ++item) {
-          const int at = from + p * kWarps;
-          const bool is = at < count && columns + 128 * item < group * kHeadDim;
-          part[p][item] =
-              is ? __ldcg(reinterpret_cast<const float4*>(parts + at * part_floats + columns + 128 * item))
-                 : float4{};
-        }
+        for (int item = 0; item < kItems; ++item)
+          part[p][item] = load_fresh(parts + min(from + p * kWarps, count - 1) * part_floats + column[item]);
 #pragma unroll
-      for (int p = 0; p < kAtOnce; ++p)
+      for (int p = 0; p < kAtOnce; ++p) {
+        const int at = from + p * kWarps;
 #pragma unroll
-        for (int item = 0; item < kItems; ++item) {
-          const int at = from + p * kWarps;
-          if (at < count && columns + 128 * item < group * kHeadDim)
-            add_weighted(sum[item], found.weight[at][(columns + 128 * item) / kHeadDim], part[p][item]);
-        }
+        for (int item = 0; item < kItems; ++item)
+          add_weighted(sum[item], at < count ? found.weight[at][column[item] / kHeadDim] : 0.0F,
+                       part[p][item]);
+      }
     }
 #pragma unroll
-    for (int item = 0; item < kItems; ++item) {
-      const int column = columns + 128 * item;
-      if (column < group * kHeadDim)
-        *reinterpret_cast<float4*>(&found.sum[warp][column / kHeadDim][column % kHeadDim]) = sum[item];
-    }
+    for (int item = 0; item < kItems; ++item)
+      *reinterpret_cast<float4*>(&found.sum[warp][column[item] / kHeadDim][column[item] % kHeadDim]) =
+          sum[item];
   }
   named_sync(kBarrier, kComputing);
   for (int i = 4 * thread; i < group * kHeadDim; i += 4 * kComputing) {
@@ -228,27 +236,30 @@ __device__ __forceinline__ void attend(const Arguments& arguments, const Work& w
   const int group = call.heads / call.kv_heads;
   int stage = 0;
   std::uint32_t parity = 0;
-  std::uint32_t known = 0;  // of this warp's keys: seen in the low half, dead in the high one
   Work::Place place = work.find(first);
+  // Of 32 units from `unit` on, one a lane: which of this warp's keys are seen, and in the high half, which
+  // are dead.
+  const auto look_up = [&](int unit) {
+    if (unit + lane >= end) return 0U;
+    const Work::Place ahead = work.find(unit + lane);
+    const std::uint64_t live = call.live[work.first_page[ahead.sequence] + ahead.page];
+    const int last = work.position[ahead.sequence] - ahead.page * kPageTokens;
+    const std::uint64_t seen = last >= 63 ? live : live & ((std::uint64_t{2} << last) - 1);
+    return static_cast<std::uint32_t>(seen >> warp_key & 0xFFFF) |
+           static_cast<std::uint32_t>(~live >> warp_key & 0xFFFF) << 16;
+  };
+  const auto queries = [&] {
+    return static_cast<const __nv_bfloat16*>(call.q) + place.sequence * call.q_stride +
+           std::int64_t{place.head} * group * kHeadDim;
+  };
+  std::uint32_t known = look_up(first);
+  await_previous();
   Share<kHeadDim> share;
-  bool fresh = true;
+  share.begin(queries(), group);
   for (int unit = first; unit < end; ++unit) {
     const int lookup = (unit - first) % 32;
-    if (lookup == 0 && unit + lane < end) {
-      const Work::Place ahead = work.find(unit + lane);
-      const std::uint64_t live = call.live[work.first_page[ahead.sequence] + ahead.page];
-      const int last = work.position[ahead.sequence] - ahead.page * kPageTokens;
-      const std::uint64_t seen = last >= 63 ? live : live & ((std::uint64_t{2} << last) - 1);
-      known = static_cast<std::uint32_t>(seen >> warp_key & 0xFFFF) |
-              static_cast<std::uint32_t>(~live >> warp_key & 0xFFFF) << 16;
-    }
+    if (lookup == 0 && unit != first) known = look_up(unit);
     const std::uint32_t keys = __shfl_sync(0xFFFFFFFF, known, lookup);
-    if (unit == first) await_previous();
-    if (fresh)
-      share.begin(static_cast<const __nv_bfloat16*>(call.q) + place.sequence * call.q_stride +
-                      std::int64_t{place.head} * group * kHeadDim,
-                  group);
-    fresh = false;
     barrier_wait(full + 8 * stage, parity);
     const std::uint32_t at = stages + stage * 2 * Shape::kPageBytes;
     share.add(at, at + Shape::kPageBytes, keys & 0xFFFF, keys >> 16, arguments.scale);
@@ -258,13 +269,13 @@ __device__ __forceinline__ void attend(const Arguments& arguments, const Work& w
       stage = 0;
       parity ^= 1;
     }
-    if (++place.page == place.pages || unit + 1 == end) {
-      share.leave(found, group);
-      --place.page;
-      finish<kHeadDim>(arguments, work, place, found);
-      if (unit + 1 < end) place = work.find(unit + 1);
-      fresh = true;
-    }
+    if (++place.page < place.pages && unit + 1 < end) continue;
+    share.leave(found, group);
+    --place.page;
+    finish<kHeadDim>(arguments, work, place, found);
+    if (unit + 1 == end) break;
+    place = work.find(unit + 1);
+    share.begin(queries(), group);
   }
 }
 
