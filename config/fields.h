@@ -41,6 +41,7 @@ bool is_local_endpoint(std::string_view text);
 bool is_endpoint(std::string_view text);
 bool is_replay_endpoint(std::string_view text);
 bool is_listen_address(std::string_view text);
+bool is_device(std::string_view text);
 
 inline constexpr Check kName = {is_name,
                                 "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
@@ -53,6 +54,7 @@ inline constexpr Check kLocalEndpoint = {is_local_endpoint,
 inline constexpr Check kEndpoint = {is_endpoint, "tcp://HOST:PORT or ipc:///PATH"};
 inline constexpr Check kReplayEndpoint = {is_replay_endpoint, "tcp://HOST:PORT or ipc:///PATH, or nothing"};
 inline constexpr Check kCurveKey = {is_curve_key, "a public CURVE key, 40 characters of Z85 (vigil keygen)"};
+inline constexpr Check kDevice = {is_device, "cpu, cuda or cuda:NUMBER"};
 inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for no metrics"};
 
 template <class E>
@@ -211,8 +213,16 @@ void describe(V& v, LogSettings& s) {
 }
 
 template <class V>
+void describe(V& v, EngineSettings& s) {
+  v.field("device", s.device, kDevice, "what computes");
+  v.field("kv_tokens", s.kv_tokens, Limits<int>{1024, 1'000'000'000},
+          "tokens that the KV cache has room for, over all windows that are answered at once");
+}
+
+template <class V>
 void describe(V& v, Settings& s) {
   v.field("model", s.model, "folder of the model");
+  v.section("engine", s.engine, "what computes, and with how much memory");
   v.section("defaults", s.defaults, "what cameras have unless they say otherwise");
   CameraSettings prototype;
   prototype.stream = s.defaults;

@@ -80,6 +80,15 @@ std::string AlertSettings::replay_endpoint() const {
   return replay.empty() ? endpoint_next_to(bind) : replay;
 }
 
+bool is_device(std::string_view text) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (text == "cpu" || text == "cuda") return true;
+  if (!text.starts_with(kPrefix)) return false;
+  const std::string_view digits = text.substr(kPrefix.size());
+  return !digits.empty() && digits.size() <= 4 &&
+         digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_listen_address(std::string_view text) {
   if (text.empty()) return true;
   const std::size_t colon = text.rfind(':');

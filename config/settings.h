@@ -219,9 +219,19 @@ struct LogSettings {
   friend bool operator==(const LogSettings&, const LogSettings&) = default;
 };
 
+/// What computes, and with how much memory.
+struct EngineSettings {
+  /// cpu, cuda (the first GPU) or cuda:NUMBER.
+  std::string device = "cpu";
+  /// Tokens that the KV cache has room for, over all windows that are answered at once.
+  int kv_tokens = 16384;
+  friend bool operator==(const EngineSettings&, const EngineSettings&) = default;
+};
+
 struct Settings {
   /// The folder of the model, as Hugging Face publishes it.
   std::filesystem::path model;
+  EngineSettings engine;
   StreamSettings defaults;
   /// In the order of the file; names are unique.
   std::vector<CameraSettings> cameras;

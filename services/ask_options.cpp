@@ -1,6 +1,7 @@
 #include "services/ask_options.h"
 
 #include "services/command.h"
+#include "services/device_option.h"
 
 namespace vigil::services {
 
@@ -35,6 +36,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
   command.add_option("--seed", options.sampling.seed, "Equal seeds give equal answers")
       ->capture_default_str();
   command.add_option("--stop", options.sampling.stop, "End the answer before this text; may be repeated");
+  add_device(command, options.device);
   command.add_option("--dtype", options.dtype, "Compute in this type; auto: bf16 where the processor has it")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
@@ -52,7 +54,8 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 window::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from)
     throw UsageError("--to has to lie after --from");
-  window::EngineOptions engine{.compute = {}, .threads = options.threads, .kv_tokens = options.kv_tokens};
+  window::EngineOptions engine{
+      .device = options.device, .compute = {}, .threads = options.threads, .kv_tokens = options.kv_tokens};
   if (options.dtype == "f32") engine.compute = kernels::DType::f32;
   if (options.dtype == "bf16") engine.compute = kernels::DType::bf16;
   return window::make_engine(options.model, engine);

@@ -14,6 +14,7 @@ struct AskOptions {
   ClipOptions clip;
   std::string question;
   std::string model = "models/demo";
+  window::Device device;
   std::string dtype = "auto";
   int max_tokens = 64;
   std::int64_t kv_tokens = 16384;

@@ -1,15 +1,8 @@
 // vigil bench: what this machine does, as JSON lines that can be compared.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <iostream>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "cluster/process.h"
 #include "engine/window/product_meter.h"
@@ -17,6 +10,7 @@
 #include "services/build_info.h"
 #include "services/clip.h"
 #include "services/command.h"
+#include "services/figures.h"
 
 namespace vigil::services {
 namespace {
@@ -25,32 +19,6 @@ struct BenchArguments {
   AskOptions ask;
   int runs = 5;
   int warmups = 1;
-};
-
-/// One figure, measured once a run.
-struct Figure {
-  std::string name;
-  std::string unit;
-  std::vector<double> values;
-
-  double mean() const {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  }
-
-  /// Of the sample; 0 for a single run.
-  double deviation() const {
-    if (values.size() < 2) return 0;
-    double squares = 0;
-    for (const double value : values) squares += (value - mean()) * (value - mean());
-    return std::sqrt(squares / static_cast<double>(values.size() - 1));
-  }
-
-  double median() const {
-    std::vector<double> sorted = values;
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t middle = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-  }
 };
 
 class AskBench {
@@ -64,26 +32,18 @@ class AskBench {
   }
 
   void print() const {
-    for (const Figure& figure : figures_) {
-      const nlohmann::json line{
-          {"bench", "ask"},
-          {"figure", figure.name},
-          {"unit", figure.unit},
-          {"mean", figure.mean()},
-          {"deviation", figure.deviation()},
-          {"median", figure.median()},
-          {"runs", figure.values.size()},
-          {"model", engine_.model_id},
-          {"dtype", kernels::name_of(engine_.compute)},
-          {"video", arguments_.ask.clip.video},
-          {"frames", frames_},
-          {"prompt_tokens", prompt_tokens_},
-          {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
-                                                  : arguments_.ask.threads},
-          {"machine", cluster::processor_name()},
-          {"commit", kCommit}};
-      std::cout << line.dump() << '\n';
-    }
+    figures_.print(
+        {{"bench", "ask"},
+         {"model", engine_.model_id},
+         {"device", window::name_of(engine_.device)},
+         {"dtype", kernels::name_of(engine_.compute)},
+         {"video", arguments_.ask.clip.video},
+         {"frames", frames_},
+         {"prompt_tokens", prompt_tokens_},
+         {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
+                                                 : arguments_.ask.threads},
+         {"machine", cluster::processor_name()},
+         {"commit", kCommit}});
   }
 
  private:
@@ -108,28 +68,21 @@ class AskBench {
     const auto tokens = static_cast<double>(answer.tokens.size());
     frames_ = clip.frames;
     prompt_tokens_ = answer.prompt_tokens;
-    add("decode_video", "s", clip.decode_seconds);
-    add("vision", "s", clip.encode_seconds);
-    add("prefill", "s", prefill);
-    add("decode", "s", decode);
-    add("video_to_first_token", "s", clip.decode_seconds + clip.encode_seconds + prefill);
-    add("prefill_tokens_per_second", "1/s", static_cast<double>(answer.prompt_tokens) / prefill);
-    if (tokens > 1) add("decode_tokens_per_second", "1/s", (tokens - 1) / decode);
-    add("vision_share_in_products", "1", vision_products / clip.encode_seconds);
-    if (!first) add("prefill_share_in_products", "1", prefill_products / prefill);
-    add("product_rate", "FLOP/s", window::ProductMeter::flops() / window::ProductMeter::seconds());
-  }
-
-  void add(const std::string& name, const std::string& unit, double value) {
-    auto found = std::find_if(figures_.begin(), figures_.end(),
-                              [&](const Figure& figure) { return figure.name == name; });
-    if (found == figures_.end()) found = figures_.insert(figures_.end(), Figure{name, unit, {}});
-    found->values.push_back(value);
+    figures_.add("decode_video", "s", clip.decode_seconds);
+    figures_.add("vision", "s", clip.encode_seconds);
+    figures_.add("prefill", "s", prefill);
+    figures_.add("decode", "s", decode);
+    figures_.add("video_to_first_token", "s", clip.decode_seconds + clip.encode_seconds + prefill);
+    figures_.add("prefill_tokens_per_second", "1/s", static_cast<double>(answer.prompt_tokens) / prefill);
+    if (tokens > 1) figures_.add("decode_tokens_per_second", "1/s", (tokens - 1) / decode);
+    figures_.add("vision_share_in_products", "1", vision_products / clip.encode_seconds);
+    if (!first) figures_.add("prefill_share_in_products", "1", prefill_products / prefill);
+    figures_.add("product_rate", "FLOP/s", window::ProductMeter::flops() / window::ProductMeter::seconds());
   }
 
   const BenchArguments& arguments_;
   window::Engine engine_;
-  std::vector<Figure> figures_;
+  Figures figures_;
   std::uint64_t frames_ = 0;
   std::int64_t prompt_tokens_ = 0;
 };
@@ -160,6 +113,7 @@ void add_bench(CLI::App& root, Invocation& chosen) {
       return kDone;
     };
   });
+  add_bench_engine(*bench, chosen);
   add_bench_cameras(*bench, chosen);
 }
 

@@ -176,7 +176,8 @@ bool PipelineFigures::held(double stride) const {
 
 BenchPipeline::BenchPipeline(BenchPipelineOptions options)
     : options_(std::move(options)),
-      engine_(window::make_engine(options_.model, {.compute = {}, .threads = options_.threads})),
+      engine_(
+          window::make_engine(options_.model, {.device = {}, .compute = {}, .threads = options_.threads})),
       encoder_(std::make_unique<Encoder>(*engine_.encoder, options_.size, stages_["vision"], clock_)),
       prefiller_(std::make_unique<Prefiller>(*engine_.prefiller, stages_["prefill"], clock_)),
       generator_(std::make_unique<Generator>(*engine_.generator, stages_["tokens"], clock_)),

@@ -37,7 +37,8 @@ void add_model(CLI::App& root, Invocation& chosen);
 /// A part of `vigil model`.
 void add_model_check(CLI::App& model, Invocation& chosen);
 void add_bench(CLI::App& root, Invocation& chosen);
-/// A part of `vigil bench`.
+/// Parts of `vigil bench`.
+void add_bench_engine(CLI::App& bench, Invocation& chosen);
 void add_bench_cameras(CLI::App& bench, Invocation& chosen);
 void add_run(CLI::App& root, Invocation& chosen);
 void add_keygen(CLI::App& root, Invocation& chosen);

@@ -9,7 +9,9 @@
 #include "engine/model/golden.h"
 #include "engine/model/model_folder.h"
 #include "engine/model/verify.h"
+#include "engine/window/device.h"
 #include "services/command.h"
+#include "services/device_option.h"
 
 namespace vigil::services {
 namespace {
@@ -19,6 +21,7 @@ struct VerifyArguments {
   std::string golden;
   std::string dtype = "both";
   std::string output = "text";
+  window::Device device;
   int threads = 0;
 };
 
@@ -54,7 +57,7 @@ nlohmann::json to_json(kernels::DType compute, const model::VerifiedPart& part) 
 int verify(const VerifyArguments& arguments) {
   const auto folder = model::ModelFolder::open(arguments.folder);
   const model::GoldenFile golden = model::read_golden(arguments.golden);
-  kernels::Stream stream = kernels::Stream::cpu(arguments.threads);
+  kernels::Stream stream = window::make_stream(arguments.device, arguments.threads);
   std::vector<kernels::DType> types;
   if (arguments.dtype != "bf16") types.push_back(kernels::DType::f32);
   if (arguments.dtype != "f32") types.push_back(kernels::DType::bf16);
@@ -107,6 +110,7 @@ void add_model(CLI::App& root, Invocation& chosen) {
                    "Compute in this type: limits are 1e-3 in f32 and 2e-2 in bf16")
       ->check(CLI::IsMember({"f32", "bf16", "both"}))
       ->capture_default_str();
+  add_device(*command, arguments->device);
   command->add_option("--threads", arguments->threads, "Threads; 0: all processors")
       ->check(zero_or_more())
       ->capture_default_str();

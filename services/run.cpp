@@ -165,7 +165,10 @@ int run(const RunArguments& arguments) {
     evidence_parts.emplace(actors::EvidenceParts{
         *evidence, settings.evidence.pre_roll, settings.evidence.post_roll, settings.evidence.memory.bytes});
   }
-  const window::Engine engine = window::make_engine(settings.model);
+  const window::Engine engine =
+      window::make_engine(settings.model, {.device = window::parse_device(settings.engine.device),
+                                           .compute = {},
+                                           .kv_tokens = settings.engine.kv_tokens});
   for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
 
   cluster::SystemConfig system_config;

@@ -60,6 +60,7 @@ kernels::KvLayer PagePool::layer(int layer) const {
   return {
       .base = memory_.data() + static_cast<std::size_t>(2 * half * layer) * kernels::size_of(layout_.dtype),
       .dtype = layout_.dtype,
+      .pages = pages(),
       .page_stride = layout_.page_elements(),
       .value_offset = half,
       .page_tokens = layout_.page_tokens,

@@ -180,8 +180,11 @@ ModelConfig parse_config(std::string_view json, const std::string& name) {
 }
 
 ModelConfig read_config(const std::filesystem::path& folder) {
-  const auto path = folder / "config.json";
-  return parse_config(read_text_file(path, std::size_t{16} << 20U), path.string());
+  return read_config_file(folder / "config.json");
+}
+
+ModelConfig read_config_file(const std::filesystem::path& file) {
+  return parse_config(read_text_file(file, std::size_t{16} << 20U), file.string());
 }
 
 }  // namespace vigil::model

@@ -72,6 +72,9 @@ struct ModelConfig {
 /// width, say).
 ModelConfig read_config(const std::filesystem::path& folder);
 
+/// The same of a file of any name.
+ModelConfig read_config_file(const std::filesystem::path& file);
+
 /// The same from text; `name` stands in messages. Keys that transformers fills with defaults may be absent;
 /// the decoder's sizes may not.
 ModelConfig parse_config(std::string_view json, const std::string& name);

@@ -1,13 +1,12 @@
 #include "engine/model/decoder.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "engine/model/gated.h"
+#include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
@@ -41,22 +40,17 @@ struct Narrowed {
   }
 };
 
-/// Moves row `rows[i]` to row i, in place; `rows` ascend, so nothing is overwritten before it was moved.
-void compact_rows(std::byte* data, std::size_t row_bytes, std::span<const std::int32_t> rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::memmove(data + i * row_bytes, data + static_cast<std::size_t>(rows[i]) * row_bytes, row_bytes);
-}
-
 }  // namespace
 
 Decoder::Decoder(const TextConfig& config, Parameters parameters)
-    : config_(config), parameters_(std::move(parameters)), rope_(config) {
+    : config_(config), parameters_(std::move(parameters)) {
   const std::int64_t hidden = config.hidden_size;
   const std::int64_t q_width = std::int64_t{config.num_attention_heads} * config.head_dim;
   const std::int64_t kv_width = std::int64_t{config.num_key_value_heads} * config.head_dim;
+  const std::int64_t inner = config.intermediate_size;
   const std::string prefix = kPrefix;
 
-  embeddings_ = &parameters_.tensor(prefix + "embed_tokens.weight", {config.vocab_size, hidden});
+  embeddings_ = parameters_.table(prefix + "embed_tokens.weight", config.vocab_size, hidden);
   for (int i = 0; i < config.num_hidden_layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
     const std::string attention = layer + "self_attn.";
@@ -64,118 +58,143 @@ Decoder::Decoder(const TextConfig& config, Parameters parameters)
     layers_.push_back({
         .input_norm = parameters_.vector(layer + "input_layernorm.weight", hidden),
         .attention_norm = parameters_.vector(layer + "post_attention_layernorm.weight", hidden),
-        .q = parameters_.matrix(attention + "q_proj.weight", q_width, hidden),
-        .k = parameters_.matrix(attention + "k_proj.weight", kv_width, hidden),
-        .v = parameters_.matrix(attention + "v_proj.weight", kv_width, hidden),
+        .attention = parameters_.projections(
+            {{attention + "q_proj.weight", attention + "q_proj.bias", q_width, q_width},
+             {attention + "k_proj.weight", attention + "k_proj.bias", kv_width, kv_width},
+             {attention + "v_proj.weight", attention + "v_proj.bias", kv_width, kv_width}},
+            hidden),
+        .mlp = parameters_.projections(
+            {{mlp + "gate_proj.weight", "", inner, inner}, {mlp + "up_proj.weight", "", inner, inner}},
+            hidden),
         .o = parameters_.matrix(attention + "o_proj.weight", hidden, q_width),
-        .gate = parameters_.matrix(mlp + "gate_proj.weight", config.intermediate_size, hidden),
-        .up = parameters_.matrix(mlp + "up_proj.weight", config.intermediate_size, hidden),
-        .down = parameters_.matrix(mlp + "down_proj.weight", hidden, config.intermediate_size),
-        .q_bias = parameters_.vector(attention + "q_proj.bias", q_width),
-        .k_bias = parameters_.vector(attention + "k_proj.bias", kv_width),
-        .v_bias = parameters_.vector(attention + "v_proj.bias", kv_width),
+        .down = parameters_.matrix(mlp + "down_proj.weight", hidden, inner),
     });
   }
   norm_ = parameters_.vector(prefix + "norm.weight", hidden);
   head_ = parameters_.matrix(config.tie_word_embeddings ? prefix + "embed_tokens.weight" : "lm_head.weight",
                              config.vocab_size, hidden);
+  frequencies_ = parameters_.keep<kernels::RopeFrequency>(multimodal_rope(config));
+  parameters_.ready();
 }
 
-void Decoder::embed(std::span<const std::int32_t> tokens, float* to) const {
-  for (const std::int32_t token : tokens) {
+void Decoder::embed(kernels::Stream& stream, Workspace& workspace, std::span<const std::int32_t> tokens,
+                    Matrix to) const {
+  for (const std::int32_t token : tokens)
     if (token < 0 || token >= config_.vocab_size)
       throw std::invalid_argument("token " + std::to_string(token) + " is outside of the vocabulary of " +
                                   std::to_string(config_.vocab_size));
-    for (std::int64_t j = 0; j < config_.hidden_size; ++j)
-      *to++ = element(*embeddings_, std::int64_t{token} * config_.hidden_size + j);
-  }
+  workspace.tokens.reserve(stream, tokens.size_bytes());
+  kernels::upload(stream, workspace.tokens.data(), tokens.data(), tokens.size_bytes());
+  kernels::gather_rows(stream, embeddings_, workspace.tokens.as<std::int32_t>(),
+                       to.rows_from(0, static_cast<std::int64_t>(tokens.size())));
 }
 
-void Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
-                      kv::PagePool& pages) const {
+Matrix Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                        kv::PagePool& pages) const {
   const auto rows = static_cast<std::int64_t>(pass.positions.size());
+  const auto wanted = static_cast<std::int64_t>(pass.outputs.size());
   const std::int64_t hidden_size = config_.hidden_size;
   const std::int64_t head_dim = config_.head_dim;
+  const std::int64_t pairs = head_dim / 2;
   const std::int64_t q_width = config_.num_attention_heads * head_dim;
   const std::int64_t kv_width = config_.num_key_value_heads * head_dim;
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-  if (rows == 0) return;
 
-  std::vector<std::int32_t> slots;
-  slots.reserve(static_cast<std::size_t>(rows));
-  for (const AttentionSegment& segment : pass.segments) {
-    if (segment.first_row != static_cast<std::int64_t>(slots.size()))
-      throw std::invalid_argument("decoder: segments do not follow each other");
-    for (const std::int32_t own : segment.own) slots.push_back(segment.keys[static_cast<std::size_t>(own)]);
-  }
-  if (static_cast<std::int64_t>(slots.size()) != rows)
-    throw std::invalid_argument("decoder: segments do not cover the rows");
-
-  workspace.cos.resize(static_cast<std::size_t>(rows * head_dim / 2));
-  workspace.sin.resize(workspace.cos.size());
-  rope_.angles(pass.positions, workspace.cos.data(), workspace.sin.data());
-
-  const auto room = [&](kernels::Buffer& buffer, std::int64_t cols) {
-    buffer.reserve(stream, static_cast<std::size_t>(rows * cols) * kernels::size_of(compute()));
-    return dense(buffer.data(), compute(), rows, cols);
+  const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
+    buffer.reserve(stream, static_cast<std::size_t>(count * cols) * kernels::size_of(dtype));
+    return dense(buffer.data(), dtype, count, cols);
   };
-  Matrix normed = room(workspace.normed, hidden_size);
-  Matrix query = room(workspace.query, q_width);
-  const Matrix key = room(workspace.key, kv_width);
-  const Matrix value = room(workspace.value, kv_width);
-  Matrix attended = room(workspace.attended, q_width);
-  Matrix gate = room(workspace.gate, config_.intermediate_size);
-  Matrix up = room(workspace.up, config_.intermediate_size);
-  Matrix hidden = dense(pass.hidden, DType::f32, rows, hidden_size);
-  std::span<const AttentionSegment> segments = pass.segments;
+  const Matrix states = room(workspace.states, DType::f32, wanted, hidden_size);
+  if (rows == 0) return states;
+
+  std::int64_t covered = 0;
+  for (const AttentionSegment& segment : pass.segments) {
+    if (segment.first_row != covered)
+      throw std::invalid_argument("decoder: segments do not follow each other");
+    covered += static_cast<std::int64_t>(segment.own.size());
+  }
+  if (covered != rows) throw std::invalid_argument("decoder: segments do not cover the rows");
+  const kernels::PagedPlan plan(stream, pass.segments, pages.layer(0), config_.num_attention_heads);
   const Narrowed narrowed(pass.segments, pass.outputs);
+
+  Matrix cos = room(workspace.cos, DType::f32, rows, pairs);
+  Matrix sin = room(workspace.sin, DType::f32, rows, pairs);
+  turn(stream, workspace, pass.positions, cos, sin);
+
+  Matrix normed = room(workspace.normed, compute(), rows, hidden_size);
+  Matrix projected = room(workspace.projected, compute(), rows, q_width + 2 * kv_width);
+  Matrix attended = room(workspace.attended, compute(), rows, q_width);
+  Matrix inner = room(workspace.inner, compute(), rows, std::int64_t{2} * config_.intermediate_size);
+  Matrix hidden = dense(pass.hidden, DType::f32, rows, hidden_size);
 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const kernels::KvLayer kv = pages.layer(static_cast<int>(i));
-    kernels::rms_norm(stream, hidden, layer.input_norm.data(), config_.rms_norm_eps, normed);
-    kernels::linear(stream, normed, layer.k, key, {.bias = layer.k_bias.data()});
-    kernels::linear(stream, normed, layer.v, value, {.bias = layer.v_bias.data()});
-    kernels::rope(stream, key, head_dim, workspace.cos.data(), workspace.sin.data());
-    kernels::store_kv(stream, key, value, slots, kv);
+    const bool last = i + 1 == layers_.size();
+    kernels::rms_norm(stream, hidden, layer.input_norm, config_.rms_norm_eps, normed);
+    const Matrix key = projected.columns(q_width, kv_width);
+    // All three at once, but where the queries of most rows are not wanted.
+    layer.attention.apply(stream, normed, projected, last ? 1 : 0, last ? 2 : 3);
+    kernels::rope(stream, last ? key : projected.columns(0, q_width + kv_width), head_dim, cos.row<float>(0),
+                  sin.row<float>(0));
+    kernels::store_kv(stream, key, projected.columns(q_width + kv_width, kv_width), plan, kv);
 
-    if (i + 1 == layers_.size()) {
+    if (last) {
       // From here on only the wanted rows matter.
-      const auto wanted = static_cast<std::int64_t>(pass.outputs.size());
-      if (wanted == 0) return;
-      compact_rows(reinterpret_cast<std::byte*>(pass.hidden), static_cast<std::size_t>(hidden_size) * 4,
-                   pass.outputs);
-      compact_rows(workspace.normed.data(),
-                   static_cast<std::size_t>(hidden_size) * kernels::size_of(compute()), pass.outputs);
-      compact_rows(reinterpret_cast<std::byte*>(workspace.cos.data()),
-                   static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
-      compact_rows(reinterpret_cast<std::byte*>(workspace.sin.data()),
-                   static_cast<std::size_t>(head_dim / 2) * 4, pass.outputs);
-      for (Matrix* matrix : {&normed, &query, &attended, &gate, &up, &hidden}) matrix->rows = wanted;
-      segments = narrowed.segments;
+      if (wanted == 0) return states;
+      workspace.wanted.reserve(stream, pass.outputs.size_bytes());
+      kernels::upload(stream, workspace.wanted.data(), pass.outputs.data(), pass.outputs.size_bytes());
+      const auto keep = [&](Matrix& matrix, Matrix to) {
+        kernels::gather_rows(stream, matrix, workspace.wanted.as<std::int32_t>(), to);
+        matrix = to;
+      };
+      keep(hidden, states);
+      keep(normed, room(workspace.wanted_normed, compute(), wanted, hidden_size));
+      keep(cos, room(workspace.wanted_cos, DType::f32, wanted, pairs));
+      keep(sin, room(workspace.wanted_sin, DType::f32, wanted, pairs));
+      for (Matrix* matrix : {&projected, &attended, &inner}) matrix->rows = wanted;
+      layer.attention.apply(stream, normed, projected, 0, 1);
+      kernels::rope(stream, projected.columns(0, q_width), head_dim, cos.row<float>(0), sin.row<float>(0));
     }
 
-    kernels::linear(stream, normed, layer.q, query, {.bias = layer.q_bias.data()});
-    kernels::rope(stream, query, head_dim, workspace.cos.data(), workspace.sin.data());
-    kernels::paged_attention(stream, query, kv, segments, scale, attended);
+    const Matrix query = projected.columns(0, q_width);
+    if (last && wanted < rows) {
+      const kernels::PagedPlan narrow(stream, narrowed.segments, kv, config_.num_attention_heads);
+      kernels::paged_attention(stream, query, kv, narrow, scale, attended);
+    } else {
+      kernels::paged_attention(stream, query, kv, plan, scale, attended);
+    }
     kernels::linear(stream, attended, layer.o, hidden, {.accumulate = true});
 
-    kernels::rms_norm(stream, hidden, layer.attention_norm.data(), config_.rms_norm_eps, normed);
-    kernels::linear(stream, normed, layer.up, up);
-    kernels::linear(stream, normed, layer.gate, gate,
-                    {.activation = kernels::Activation::silu, .multiply = up});
-    kernels::linear(stream, gate, layer.down, hidden, {.accumulate = true});
+    kernels::rms_norm(stream, hidden, layer.attention_norm, config_.rms_norm_eps, normed);
+    kernels::linear(stream, gated(stream, layer.mlp, normed, inner), layer.down, hidden,
+                    {.accumulate = true});
   }
+  return states;
 }
 
-void Decoder::logits(kernels::Stream& stream, Workspace& workspace, const float* hidden, std::int64_t rows,
-                     float* logits) const {
+void Decoder::turn(kernels::Stream& stream, Workspace& workspace, std::span<const Position> positions,
+                   Matrix cos, Matrix sin) const {
+  std::vector<kernels::RopePosition> axes;
+  axes.reserve(positions.size());
+  for (const Position& position : positions) axes.push_back({position.t, position.h, position.w});
+  const std::size_t bytes = axes.size() * sizeof(kernels::RopePosition);
+  workspace.positions.reserve(stream, bytes);
+  kernels::upload(stream, workspace.positions.data(), axes.data(), bytes);
+  kernels::rope_angles(stream, workspace.positions.as<kernels::RopePosition>(), cos.rows, frequencies_,
+                       cos.cols, cos.row<float>(0), sin.row<float>(0));
+}
+
+Matrix Decoder::logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const {
   workspace.normed.reserve(
-      stream, static_cast<std::size_t>(rows * config_.hidden_size) * kernels::size_of(compute()));
-  const Matrix normed = dense(workspace.normed.data(), compute(), rows, config_.hidden_size);
-  kernels::rms_norm(stream, dense(hidden, DType::f32, rows, config_.hidden_size), norm_.data(),
-                    config_.rms_norm_eps, normed);
-  kernels::linear(stream, normed, head_, dense(logits, DType::f32, rows, config_.vocab_size));
+      stream, static_cast<std::size_t>(states.rows * config_.hidden_size) * kernels::size_of(compute()));
+  const Matrix normed = dense(workspace.normed.data(), compute(), states.rows, config_.hidden_size);
+  kernels::rms_norm(stream, states, norm_, config_.rms_norm_eps, normed);
+  workspace.logits.reserve(stream,
+                           static_cast<std::size_t>(states.rows * config_.vocab_size) * sizeof(float));
+  const Matrix logits = dense(workspace.logits.data(), DType::f32, states.rows, config_.vocab_size);
+  kernels::linear(stream, normed, head_, logits);
+  return logits;
 }
 
 }  // namespace vigil::model

@@ -10,6 +10,7 @@
 #include "engine/model/config.h"
 #include "engine/model/parameters.h"
 #include "engine/model/positions.h"
+#include "engine/model/projections.h"
 #include "kernels/attention/attention.h"
 #include "kernels/device/buffer.h"
 
@@ -20,10 +21,13 @@ namespace vigil::model {
 /// and a workspace of its own, over pages of its own.
 class Decoder {
  public:
-  /// The activations of one owner's passes: reused from pass to pass, as large as the largest.
+  /// The activations of one owner's passes, on its stream's device: reused from pass to pass, as large as the
+  /// largest.
   struct Workspace {
-    kernels::Buffer normed, query, key, value, attended, gate, up;
-    std::vector<float> cos, sin;
+    kernels::Buffer positions, cos, sin, normed, projected, attended, inner;
+    /// Of the rows whose results are wanted.
+    kernels::Buffer wanted, wanted_cos, wanted_sin, states, wanted_normed;
+    kernels::Buffer tokens, logits;
   };
 
   /// Throws ModelError for a missing tensor or a wrong shape.
@@ -33,12 +37,14 @@ class Decoder {
   /// The type of keys, values and activations.
   kernels::DType compute() const { return parameters_.compute(); }
 
-  /// The embeddings of tokens, f32 [tokens, hidden_size], dense. Throws std::invalid_argument for an id
-  /// outside of the vocabulary.
-  void embed(std::span<const std::int32_t> tokens, float* to) const;
+  /// The embeddings of tokens, as the first rows of `to`, f32 [at least tokens, hidden_size] on the stream's
+  /// device. Throws std::invalid_argument for an id outside of the vocabulary.
+  void embed(kernels::Stream& stream, Workspace& workspace, std::span<const std::int32_t> tokens,
+             kernels::Matrix to) const;
 
   struct Pass {
-    /// f32 [rows, hidden_size], dense: what enters the first layer for each query token. Overwritten.
+    /// f32 [rows, hidden_size], dense, on the stream's device: what enters the first layer for each query
+    /// token. Overwritten.
     float* hidden = nullptr;
     /// One a row.
     std::span<const Position> positions;
@@ -51,29 +57,36 @@ class Decoder {
 
   /// The one operation (prefill, chunked prefill, refresh and decode are uses of it): every layer computes
   /// fresh keys and values of the query tokens, writes them into the slots `keys[own[i]]`, and lets each
-  /// query attend to every live key up to its own. On return row i of `hidden` holds the state of row
-  /// `outputs[i]` after the last layer, before the final norm, for i < outputs.size(); the rest is undefined.
-  void forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass, kv::PagePool& pages) const;
+  /// query attend to every live key up to its own. Returns the states of the rows `outputs` after the last
+  /// layer, before the final norm: f32 [outputs.size(), hidden_size] in the workspace, until its next pass.
+  kernels::Matrix forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                          kv::PagePool& pages) const;
 
-  /// The logits of states that `forward` left: final norm and head. hidden: f32 [rows, hidden_size]; logits:
-  /// f32 [rows, vocab_size].
-  void logits(kernels::Stream& stream, Workspace& workspace, const float* hidden, std::int64_t rows,
-              float* logits) const;
+  /// The logits of states that `forward` returned (final norm and head): f32 [states.rows, vocab_size] in the
+  /// workspace, until the next call.
+  kernels::Matrix logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const;
 
  private:
+  /// The rotary angles of the rows, [rows, head_dim / 2] each.
+  void turn(kernels::Stream& stream, Workspace& workspace, std::span<const Position> positions,
+            kernels::Matrix cos, kernels::Matrix sin) const;
+
   struct Layer {
-    std::vector<float> input_norm, attention_norm;
-    kernels::ConstMatrix q, k, v, o, gate, up, down;
-    std::vector<float> q_bias, k_bias, v_bias;
+    const float* input_norm;
+    const float* attention_norm;
+    /// Query, key and value; gate and value of the MLP.
+    Projections attention, mlp;
+    kernels::ConstMatrix o, down;
   };
 
   TextConfig config_;
   Parameters parameters_;
   kernels::ConstMatrix head_;
-  const TensorView* embeddings_;
+  /// In the file's own type.
+  kernels::ConstMatrix embeddings_;
   std::vector<Layer> layers_;
-  std::vector<float> norm_;
-  MultimodalRope rope_;
+  const float* norm_ = nullptr;
+  const kernels::RopeFrequency* frequencies_ = nullptr;
 };
 
 }  // namespace vigil::model

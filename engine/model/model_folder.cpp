@@ -6,6 +6,7 @@
 namespace vigil::model {
 
 std::string ModelFolder::name() const {
+  if (!label.empty()) return label;
   const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
   return whole.filename().empty() ? whole.parent_path().filename().string() : whole.filename().string();
 }
@@ -13,6 +14,30 @@ std::string ModelFolder::name() const {
 const Tokenizer& ModelFolder::text() const {
   if (!tokenizer) throw ModelError(path.string() + ": no tokenizer.json");
   return *tokenizer;
+}
+
+Parameters ModelFolder::parameters(const kernels::Stream& stream, kernels::DType compute) const {
+  return weights ? Parameters(*weights, stream, compute) : Parameters(seed, stream, compute);
+}
+
+std::shared_ptr<const ModelFolder> ModelFolder::made_up(const std::filesystem::path& shape,
+                                                        const std::filesystem::path& text,
+                                                        std::uint64_t seed) {
+  const std::shared_ptr<const ModelFolder> words = open(text);
+  auto folder = std::make_shared<ModelFolder>();
+  folder->path = text;
+  folder->label = shape.stem().string();
+  folder->seed = seed;
+  folder->config = read_config_file(shape);
+  // The ids of the placeholders belong to the tokenizer.
+  folder->config.image_token_id = words->config.image_token_id;
+  folder->config.video_token_id = words->config.video_token_id;
+  folder->config.vision_start_token_id = words->config.vision_start_token_id;
+  folder->config.vision_end_token_id = words->config.vision_end_token_id;
+  folder->tokenizer = Tokenizer::open(text);
+  folder->tokenizer->require_ids_below(folder->config.text.vocab_size);
+  folder->chat_template = words->chat_template;
+  return folder;
 }
 
 std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path& path) {
@@ -30,10 +55,12 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
   return folder;
 }
 
-kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted) {
+kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted,
+                              kernels::DeviceKind device) {
   if (wanted) return *wanted;
+  const bool products = device == kernels::DeviceKind::cuda || kernels::cpu_has_bf16();
   const bool stored_as_bf16 = folder.config.torch_dtype == "bfloat16";
-  return stored_as_bf16 && kernels::cpu_has_bf16() ? kernels::DType::bf16 : kernels::DType::f32;
+  return stored_as_bf16 && products ? kernels::DType::bf16 : kernels::DType::f32;
 }
 
 }  // namespace vigil::model

@@ -1,6 +1,7 @@
 // A model folder as Hugging Face publishes it, read and checked.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,15 +13,23 @@
 #include "engine/model/parameters.h"
 #include "engine/model/tokenizer.h"
 #include "engine/model/weights.h"
+#include "kernels/device/dtype.h"
+#include "kernels/device/stream.h"
 
 namespace vigil::model {
 
 /// Everything that a folder says. Immutable, shared between threads; the weights stay mapped as long as it
 /// lives.
 struct ModelFolder {
+  /// Of a made-up model, the folder of its text.
   std::filesystem::path path;
+  /// If set, what `name` says.
+  std::string label;
   ModelConfig config;
-  Weights weights;
+  /// Absent for a shape whose parameters are made up.
+  std::optional<Weights> weights;
+  /// What they are made up from.
+  std::uint64_t seed = 0;
   /// Absent if the folder has no `tokenizer.json`.
   std::optional<Tokenizer> tokenizer;
   GenerationConfig generation;
@@ -32,12 +41,22 @@ struct ModelFolder {
   /// The tokenizer. Throws ModelError if there is none.
   const Tokenizer& text() const;
 
+  /// The parameters on a stream's device.
+  Parameters parameters(const kernels::Stream& stream, kernels::DType compute) const;
+
   /// Throws ModelError, which names the file and what is wrong with it.
   static std::shared_ptr<const ModelFolder> open(const std::filesystem::path& path);
+
+  /// A model of the shape that the file `shape` (a published `config.json`) tells, with made-up parameters,
+  /// and tokenizer, chat format and preprocessing of the folder `text`: what is measured where the checkpoint
+  /// cannot be had. Its answers mean nothing and never end by themselves. Throws ModelError.
+  static std::shared_ptr<const ModelFolder> made_up(const std::filesystem::path& shape,
+                                                    const std::filesystem::path& text, std::uint64_t seed);
 };
 
-/// The type to compute in: the wanted one if given; else bf16 where the processor has products of bf16 and
-/// the weights are bf16, else f32.
-kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted);
+/// The type to compute in: the wanted one if given; else bf16 where the device has products of bf16 (every
+/// GPU that is supported does) and the weights are bf16, else f32.
+kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted,
+                              kernels::DeviceKind device);
 
 }  // namespace vigil::model

@@ -1,11 +1,25 @@
 #include "engine/model/parameters.h"
 
+#include <algorithm>
 #include <array>
-#include <span>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <numeric>
 #include <stdexcept>
+#include <vector>
+
+#include "kernels/random/random.h"
 
 namespace vigil::model {
 namespace {
+
+constexpr float kMadeUpBias = 0.02F;
+
+/// Uniform numbers in [-1, 1) have variance 1/3.
+float made_up_scale(std::int64_t cols) {
+  return std::sqrt(3.0F / static_cast<float>(cols));
+}
 
 template <typename T>
 const T* elements_of(const TensorView& tensor) {
@@ -32,60 +46,170 @@ void for_each_element(const TensorView& tensor, const Write& write) {
   throw std::logic_error("parameters are floating-point numbers");
 }
 
+/// A tensor's elements as rows of `stride` elements of the type of computation; what lies between stays as it
+/// is.
+void write_rows(const TensorView& tensor, std::int64_t cols, std::int64_t stride, kernels::DType compute,
+                std::byte* to) {
+  const auto each = [&](auto* elements, const auto& narrow) {
+    for_each_element(
+        tensor, [&](std::int64_t i, float value) { elements[i / cols * stride + i % cols] = narrow(value); });
+  };
+  if (compute == kernels::DType::f32) {
+    each(reinterpret_cast<float*>(to), [](float value) { return value; });
+  } else {
+    each(reinterpret_cast<kernels::bf16*>(to), kernels::to_bf16);
+  }
+}
+
 }  // namespace
 
 kernels::ConstMatrix Parameters::matrix(std::string_view name, std::int64_t rows, std::int64_t cols) {
+  return padded(name, rows, cols, rows, cols);
+}
+
+kernels::ConstMatrix Parameters::padded(std::string_view name, std::int64_t rows, std::int64_t cols,
+                                        std::int64_t to_rows, std::int64_t to_cols) {
+  if (weights_ == nullptr) return made_up(name, rows, cols, to_rows, to_cols, compute_);
   const std::array<std::int64_t, 2> shape{rows, cols};
-  return converted(weights_->get(name, shape), rows, cols);
+  return placed(weights_->get(name, shape), rows, cols, to_rows, to_cols);
 }
 
 kernels::ConstMatrix Parameters::folded(std::string_view name, std::initializer_list<std::int64_t> shape) {
-  const TensorView& whole = tensor(name, shape);
   const std::int64_t rows = *shape.begin();
-  return converted(whole, rows, whole.elements() / rows);
+  const std::int64_t cols =
+      std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+  if (weights_ == nullptr) return made_up(name, rows, cols, rows, cols, compute_);
+  const TensorView& whole = weights_->get(name, std::span(shape.begin(), shape.size()));
+  return placed(whole, rows, cols, rows, cols);
 }
 
-const TensorView& Parameters::tensor(std::string_view name, std::initializer_list<std::int64_t> shape) const {
-  return weights_->get(name, std::span(shape.begin(), shape.size()));
+kernels::ConstMatrix Parameters::table(std::string_view name, std::int64_t rows, std::int64_t cols) {
+  if (weights_ == nullptr) return made_up(name, rows, cols, rows, cols, compute_);
+  const std::array<std::int64_t, 2> shape{rows, cols};
+  const TensorView& tensor = weights_->get(name, shape);
+  const std::byte* data = tensor.data;
+  if (stream_.kind() != kernels::DeviceKind::cpu)
+    data = keep_bytes({data, static_cast<std::size_t>(tensor.elements()) * kernels::size_of(tensor.dtype)});
+  return kernels::dense(static_cast<const void*>(data), tensor.dtype, rows, cols);
 }
 
-std::vector<float> Parameters::vector(std::string_view name, std::int64_t size) const {
+const float* Parameters::vector(std::string_view name, std::int64_t size, std::int64_t padded) {
+  return keep<float>(numbers(name, size, padded));
+}
+
+kernels::Bias Parameters::bias(std::string_view name, std::int64_t size, std::int64_t padded) {
+  return keep_bias(numbers(name, size, padded));
+}
+
+kernels::Bias Parameters::keep_bias(std::span<const float> values) {
+  kernels::Bias bias(keep<float>(values));
+  if (stream_.kind() == kernels::DeviceKind::cpu) return bias;
+  std::vector<kernels::bf16> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), kernels::to_bf16);
+  bias.rounded = keep<kernels::bf16>(rounded);
+  return bias;
+}
+
+std::vector<float> Parameters::numbers(std::string_view name, std::int64_t size, std::int64_t padded) const {
   const std::array<std::int64_t, 1> shape{size};
-  std::vector<float> values(static_cast<std::size_t>(size));
+  std::vector<float> values(static_cast<std::size_t>(std::max(size, padded)));
+  if (weights_ == nullptr) {
+    const bool bias = name.ends_with("bias");
+    for (std::int64_t i = 0; i < size; ++i)
+      values[static_cast<std::size_t>(i)] =
+          bias ? kMadeUpBias * kernels::random_number(seed_of(name), static_cast<std::uint64_t>(i)) : 1.0F;
+    return values;
+  }
   for_each_element(weights_->get(name, shape),
                    [&](std::int64_t i, float value) { values[static_cast<std::size_t>(i)] = value; });
   return values;
 }
 
-kernels::ConstMatrix Parameters::converted(const TensorView& tensor, std::int64_t rows, std::int64_t cols) {
-  if (tensor.dtype == compute_)
-    return kernels::dense(static_cast<const void*>(tensor.data), compute_, rows, cols);
-  const auto bytes = static_cast<std::size_t>(tensor.elements()) * kernels::size_of(compute_);
-  kernels::Buffer& buffer = owned_.emplace_back(*stream_, bytes);
-  converted_bytes_ += bytes;
-  if (compute_ == kernels::DType::f32) {
-    for_each_element(tensor, [to = buffer.as<float>()](std::int64_t i, float value) { to[i] = value; });
-  } else {
-    for_each_element(tensor, [to = buffer.as<kernels::bf16>()](std::int64_t i, float value) {
-      to[i] = kernels::to_bf16(value);
-    });
+kernels::ConstMatrix Parameters::placed(const TensorView& tensor, std::int64_t rows, std::int64_t cols,
+                                        std::int64_t to_rows, std::int64_t to_cols) {
+  const bool as_it_is = tensor.dtype == compute_ && rows == to_rows && cols == to_cols;
+  const std::size_t bytes = static_cast<std::size_t>(to_rows * to_cols) * kernels::size_of(compute_);
+  const std::byte* data = tensor.data;
+  if (!as_it_is) {
+    std::vector<std::byte> converted(bytes);
+    write_rows(tensor, cols, to_cols, compute_, converted.data());
+    data = keep_bytes(converted);
+  } else if (stream_.kind() != kernels::DeviceKind::cpu) {
+    data = keep_bytes({data, bytes});
   }
-  return kernels::dense(static_cast<const void*>(buffer.data()), compute_, rows, cols);
+  return kernels::dense(static_cast<const void*>(data), compute_, to_rows, to_cols);
 }
 
-float element(const TensorView& tensor, std::int64_t i) {
-  switch (tensor.dtype) {
-    case kernels::DType::f32:
-      return elements_of<float>(tensor)[i];
-    case kernels::DType::bf16:
-      return kernels::to_float(elements_of<kernels::bf16>(tensor)[i]);
-    case kernels::DType::f16:
-      return kernels::to_float(elements_of<kernels::f16>(tensor)[i]);
-    case kernels::DType::i32:
-    case kernels::DType::u8:
-      break;
+Projections Parameters::projections(const std::vector<Projection>& wanted, std::int64_t cols) {
+  std::vector<Projections::Part> parts;
+  if (stream_.kind() == kernels::DeviceKind::cpu) {
+    for (const Projection& one : wanted) {
+      parts.push_back({padded(one.weight, one.rows, cols, one.padded_rows, cols), {}});
+      if (!one.bias.empty()) parts.back().bias = bias(one.bias, one.rows, one.padded_rows);
+    }
+    return {std::move(parts), false};
   }
-  throw std::logic_error("parameters are floating-point numbers");
+  std::int64_t rows = 0;
+  std::vector<float> biases;
+  for (const Projection& one : wanted) {
+    rows += one.padded_rows;
+    if (one.bias.empty()) continue;
+    const std::vector<float> values = numbers(one.bias, one.rows, one.padded_rows);
+    biases.insert(biases.end(), values.begin(), values.end());
+  }
+  const auto bytes = static_cast<std::size_t>(rows * cols) * kernels::size_of(compute_);
+  const kernels::Buffer& buffer = owned_.emplace_back(stream_, bytes);
+  owned_bytes_ += bytes;
+  const kernels::Matrix all = kernels::dense(buffer.data(), compute_, rows, cols);
+  const kernels::Bias bias = biases.empty() ? kernels::Bias{} : keep_bias(biases);
+  std::int64_t row = 0;
+  for (const Projection& one : wanted) {
+    const kernels::Matrix part = all.rows_from(row, one.padded_rows);
+    place(one.weight, one.rows, part);
+    parts.push_back({part, {}});
+    if (!one.bias.empty()) parts.back().bias = {bias.values + row, bias.rounded + row};
+    row += one.padded_rows;
+  }
+  return {std::move(parts), true};
+}
+
+void Parameters::place(std::string_view name, std::int64_t rows, kernels::Matrix to) {
+  if (weights_ == nullptr) {
+    kernels::fill_random(stream_, to, 0, 0);
+    kernels::fill_random(stream_, to.rows_from(0, rows), seed_of(name), made_up_scale(to.cols));
+    return;
+  }
+  const std::array<std::int64_t, 2> shape{rows, to.cols};
+  std::vector<std::byte> values(static_cast<std::size_t>(to.rows * to.cols) * kernels::size_of(compute_));
+  write_rows(weights_->get(name, shape), to.cols, to.cols, compute_, values.data());
+  kernels::upload(stream_, to.data, values.data(), values.size());
+}
+
+kernels::ConstMatrix Parameters::made_up(std::string_view name, std::int64_t rows, std::int64_t cols,
+                                         std::int64_t to_rows, std::int64_t to_cols, kernels::DType dtype) {
+  const auto bytes = static_cast<std::size_t>(to_rows * to_cols) * kernels::size_of(dtype);
+  const kernels::Buffer& buffer = owned_.emplace_back(stream_, bytes);
+  owned_bytes_ += bytes;
+  const kernels::Matrix whole = kernels::dense(buffer.data(), dtype, to_rows, to_cols);
+  if (to_rows != rows || to_cols != cols) kernels::fill_random(stream_, whole, 0, 0);
+  kernels::Matrix part = whole.columns(0, cols);
+  part.rows = rows;
+  kernels::fill_random(stream_, part, seed_of(name), made_up_scale(cols));
+  return whole;
+}
+
+std::uint64_t Parameters::seed_of(std::string_view name) const {
+  // FNV-1a: every tensor has numbers of its own, on every machine the same.
+  std::uint64_t hash = 0xcbf29ce484222325ULL ^ seed_;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
+  return hash;
+}
+
+const std::byte* Parameters::keep_bytes(std::span<const std::byte> bytes) {
+  const kernels::Buffer& buffer = owned_.emplace_back(stream_, bytes.size());
+  kernels::upload(stream_, buffer.data(), bytes.data(), bytes.size());
+  owned_bytes_ += bytes.size();
+  return buffer.data();
 }
 
 }  // namespace vigil::model

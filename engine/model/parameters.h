@@ -1,57 +1,107 @@
 // From weights in files to what kernels take: matrices in the type of computation, small vectors in f32.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/model/projections.h"
 #include "engine/model/weights.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/matrix.h"
 #include "kernels/device/stream.h"
+#include "kernels/linear/linear.h"
 
 namespace vigil::model {
 
-/// Hands out a model's parameters. A matrix whose file has the type of computation is used where it is
-/// mapped; others are converted once and kept here. Views are valid as long as this object and the weights
-/// live.
+/// Hands out a model's parameters on a stream's device. On the CPU a matrix whose file has the type of
+/// computation is used where it is mapped; others are converted once and kept here, as is everything on a
+/// GPU. Views are valid as long as this object and the weights live. Movable.
 class Parameters {
  public:
   /// `compute` is f32 or bf16.
   Parameters(const Weights& weights, const kernels::Stream& stream, kernels::DType compute)
-      : weights_(&weights), stream_(&stream), compute_(compute) {}
+      : weights_(&weights), stream_(stream), compute_(compute) {}
+
+  /// Parameters that a seed makes up on the device, for measuring shapes without their checkpoints: matrices
+  /// with variance 1 / cols, so that activations stay of size one, norm weights of one, small biases. The
+  /// same on every device, up to the rounding of `compute`.
+  Parameters(std::uint64_t seed, const kernels::Stream& stream, kernels::DType compute)
+      : seed_(seed), stream_(stream), compute_(compute) {}
 
   kernels::DType compute() const { return compute_; }
+  kernels::DeviceKind device() const { return stream_.kind(); }
 
   /// A matrix [rows, cols] in the type of computation. Throws ModelError as `Weights::get` does.
   kernels::ConstMatrix matrix(std::string_view name, std::int64_t rows, std::int64_t cols);
 
+  /// The same, larger: rows and columns of zeros follow those of the file.
+  kernels::ConstMatrix padded(std::string_view name, std::int64_t rows, std::int64_t cols,
+                              std::int64_t to_rows, std::int64_t to_cols);
+
   /// The same for a tensor of more dimensions, seen as [rows, product of the others].
   kernels::ConstMatrix folded(std::string_view name, std::initializer_list<std::int64_t> shape);
 
-  /// The tensor itself, in the file's own type.
-  const TensorView& tensor(std::string_view name, std::initializer_list<std::int64_t> shape) const;
+  /// A matrix in the file's own type.
+  kernels::ConstMatrix table(std::string_view name, std::int64_t rows, std::int64_t cols);
 
-  /// A vector as f32 (norm weights, biases).
-  std::vector<float> vector(std::string_view name, std::int64_t size) const;
+  /// A vector as f32 (norm weights, biases); zeros follow up to `padded` values.
+  const float* vector(std::string_view name, std::int64_t size, std::int64_t padded = 0);
 
-  /// Bytes of the matrices that had to be converted.
-  std::uint64_t converted_bytes() const { return converted_bytes_; }
+  /// The same in each type that products of this device take.
+  kernels::Bias bias(std::string_view name, std::int64_t size, std::int64_t padded = 0);
+
+  /// One of several weights of one input.
+  struct Projection {
+    std::string weight;
+    /// Empty: none.
+    std::string bias;
+    /// Of the file, and with the zeros that follow them.
+    std::int64_t rows = 0;
+    std::int64_t padded_rows = 0;
+  };
+
+  /// Weights [rows, cols] of one input. On a GPU they lie one after the other.
+  Projections projections(const std::vector<Projection>& wanted, std::int64_t cols);
+
+  /// Values that are computed rather than read.
+  template <typename T>
+  const T* keep(std::span<const T> values) {
+    return reinterpret_cast<const T*>(keep_bytes(std::as_bytes(values)));
+  }
+
+  /// Waits until all that was handed out lies where it belongs, for use on other streams.
+  void ready() const { stream_.synchronize(); }
+
+  /// Bytes of the matrices that had to be converted or moved to a GPU.
+  std::uint64_t owned_bytes() const { return owned_bytes_; }
 
  private:
-  kernels::ConstMatrix converted(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
+  kernels::ConstMatrix placed(const TensorView& tensor, std::int64_t rows, std::int64_t cols,
+                              std::int64_t to_rows, std::int64_t to_cols);
+  /// A matrix into memory that is there: its rows, then zeros.
+  void place(std::string_view name, std::int64_t rows, kernels::Matrix to);
+  kernels::Bias keep_bias(std::span<const float> values);
+  std::vector<float> numbers(std::string_view name, std::int64_t size, std::int64_t padded) const;
+  const std::byte* keep_bytes(std::span<const std::byte> bytes);
 
-  const Weights* weights_;
-  const kernels::Stream* stream_;
+  /// Zeros, and made-up numbers in their first rows and columns.
+  kernels::ConstMatrix made_up(std::string_view name, std::int64_t rows, std::int64_t cols,
+                               std::int64_t to_rows, std::int64_t to_cols, kernels::DType dtype);
+  std::uint64_t seed_of(std::string_view name) const;
+
+  /// Null: made up.
+  const Weights* weights_ = nullptr;
+  std::uint64_t seed_ = 0;
+  kernels::Stream stream_;
   kernels::DType compute_;
   std::deque<kernels::Buffer> owned_;
-  std::uint64_t converted_bytes_ = 0;
+  std::uint64_t owned_bytes_ = 0;
 };
-
-/// Element `i` of a tensor of floating-point numbers.
-float element(const TensorView& tensor, std::int64_t i);
 
 }  // namespace vigil::model

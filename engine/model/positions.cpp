@@ -46,28 +46,17 @@ std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid) 
   return static_cast<std::int32_t>(interval);
 }
 
-MultimodalRope::MultimodalRope(const TextConfig& config) {
+std::vector<kernels::RopeFrequency> multimodal_rope(const TextConfig& config) {
   // In single precision, as transformers computes them: the difference would show at large positions.
   const auto theta = static_cast<float>(config.rope_theta);
-  for (int j = 0; j < config.head_dim / 2; ++j) {
-    const float exponent = static_cast<float>(2 * j) / static_cast<float>(config.head_dim);
-    inverse_frequencies_.push_back(1.0F / std::pow(theta, exponent));
-  }
+  std::vector<kernels::RopeFrequency> frequencies;
   for (std::size_t axis = 0; axis < config.mrope_section.size(); ++axis)
-    axes_.insert(axes_.end(), static_cast<std::size_t>(config.mrope_section[axis]),
-                 static_cast<std::uint8_t>(axis));
-}
-
-void MultimodalRope::angles(std::span<const Position> positions, float* cos, float* sin) const {
-  for (const Position& position : positions) {
-    const std::array<float, 3> axis{static_cast<float>(position.t), static_cast<float>(position.h),
-                                    static_cast<float>(position.w)};
-    for (std::size_t j = 0; j < axes_.size(); ++j) {
-      const float angle = axis[axes_[j]] * inverse_frequencies_[j];
-      *cos++ = std::cos(angle);
-      *sin++ = std::sin(angle);
+    for (int i = 0; i < config.mrope_section[axis]; ++i) {
+      const auto pair = static_cast<float>(2 * frequencies.size());
+      frequencies.push_back({1.0F / std::pow(theta, pair / static_cast<float>(config.head_dim)),
+                             static_cast<std::int32_t>(axis)});
     }
-  }
+  return frequencies;
 }
 
 }  // namespace vigil::model

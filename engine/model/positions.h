@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/model/config.h"
+#include "kernels/rope/rope.h"
 
 namespace vigil::model {
 
@@ -48,16 +49,8 @@ class PositionBuilder {
 /// covers. Throws std::invalid_argument if that is no position.
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid);
 
-/// The rotary angles of the decoder: pair j turns by position[axis(j)] * theta^(-2 j / head_dim), the axes
-/// taking the pairs in runs of `mrope_section`. cos and sin: dense [positions, head_dim / 2].
-class MultimodalRope {
- public:
-  explicit MultimodalRope(const TextConfig& config);
-  void angles(std::span<const Position> positions, float* cos, float* sin) const;
-
- private:
-  std::vector<float> inverse_frequencies_;
-  std::vector<std::uint8_t> axes_;
-};
+/// How the decoder's rotary pairs turn: pair j by position[axis(j)] * theta^(-2 j / head_dim), the axes
+/// taking the pairs in runs of `mrope_section`. One entry a pair.
+std::vector<kernels::RopeFrequency> multimodal_rope(const TextConfig& config);
 
 }  // namespace vigil::model

@@ -77,11 +77,12 @@ class Preprocessor {
   /// One temporal patch of frames that already have their final size: 8-bit levels to normalised patches in
   /// one pass. A shorter list is completed by repeating its last frame. `out` is [patch_rows, patch_values],
   /// f32 or bf16. Throws std::invalid_argument for frames of unequal size or of one that is not a multiple of
-  /// the patch group, and for more than `frames_per_patch` frames.
+  /// the patch group, and for more than `frames_per_patch` frames. Frames and result lie on the stream's
+  /// device.
   void cut(kernels::Stream& stream, std::span<const PictureView> frames, kernels::Matrix out) const;
 
-  /// The whole published preprocessing of one image, or of the frames of one video (of equal size): resize,
-  /// pad in time, cut.
+  /// The whole published preprocessing of one image, or of the frames of one video (of equal size), on a CPU
+  /// stream: resize, pad in time, cut.
   PixelValues process(kernels::Stream& stream, std::span<const PictureView> frames) const;
 
  private:

@@ -140,6 +140,13 @@ std::int32_t Sampler::next(std::span<const float> logits) {
   return id;
 }
 
+std::int32_t Sampler::take(std::int32_t likeliest) {
+  if (likeliest < 0) throw std::invalid_argument("no token has a logit above minus infinity");
+  ++step_;
+  remember(likeliest);
+  return likeliest;
+}
+
 StopStrings::StopStrings(std::vector<std::string> stop) : stop_(std::move(stop)) {
   for (const std::string& text : stop_) {
     if (text.empty()) throw std::invalid_argument("a stop string must not be empty");

@@ -48,6 +48,13 @@ class Sampler {
   /// std::invalid_argument if no logit is above -infinity.
   std::int32_t next(std::span<const float> logits);
 
+  /// Whether `next` is the likeliest token as it stands, so that only its id is needed.
+  bool takes_likeliest() const { return sampling_.temperature == 0 && sampling_.repetition_penalty == 1; }
+
+  /// `next` where `takes_likeliest`: `likeliest` is the id of the largest logit, -1 if none is above
+  /// -infinity (then std::invalid_argument).
+  std::int32_t take(std::int32_t likeliest);
+
   /// The distribution that `next` draws from: the likeliest first, equal ones by id; probabilities add up
   /// to 1.
   std::vector<Likelihood> distribution(std::span<const float> logits) const;

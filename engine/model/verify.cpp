@@ -36,15 +36,24 @@ double root_mean_square(std::span<const float> values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-/// Values in the type of computation.
+/// Values in the type of computation, on the stream's device.
 kernels::Buffer to_compute(const kernels::Stream& stream, std::span<const float> values, DType compute) {
   kernels::Buffer buffer(stream, values.size() * kernels::size_of(compute));
   if (compute == DType::f32) {
-    std::memcpy(buffer.data(), values.data(), values.size_bytes());
+    kernels::upload(stream, buffer.data(), values.data(), values.size_bytes());
   } else {
-    std::transform(values.begin(), values.end(), buffer.as<kernels::bf16>(), kernels::to_bf16);
+    std::vector<kernels::bf16> rounded(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(), kernels::to_bf16);
+    kernels::upload(stream, buffer.data(), rounded.data(), rounded.size() * sizeof(kernels::bf16));
   }
   return buffer;
+}
+
+/// An f32 matrix without gaps, on the host.
+std::vector<float> to_host(const kernels::Stream& stream, const kernels::Matrix& matrix) {
+  std::vector<float> values(static_cast<std::size_t>(matrix.rows * matrix.cols));
+  kernels::download(stream, values.data(), matrix.data, values.size() * sizeof(float));
+  return values;
 }
 
 class CaseRun {
@@ -62,9 +71,7 @@ class CaseRun {
 
   std::vector<VerifiedPart> run(const PreprocessConfig& preprocessing, VisionTower& vision,
                                 Decoder& decoder) {
-    const auto hidden_size = static_cast<std::size_t>(config_.text.hidden_size);
-    std::vector<float> embeddings(golden_.input_ids.size() * hidden_size);
-    decoder.embed(golden_.input_ids, embeddings.data());
+    std::vector<float> embeddings = embed(decoder, golden_.input_ids);
     if (golden_.kind != GoldenCase::Kind::text) {
       preprocess(preprocessing);
       const std::vector<float> tokens = encode(vision);
@@ -92,7 +99,8 @@ class CaseRun {
                                     config_.vision);
     std::vector<PictureView> frames;
     for (std::int64_t i = 0; i < golden_.frames; ++i) frames.push_back(golden_.frame(i));
-    const PixelValues made = preprocessor.process(stream_, frames);
+    kernels::Stream cpu = kernels::Stream::cpu();
+    const PixelValues made = preprocessor.process(cpu, frames);
     const std::vector<float>& wanted = golden_.pixel_values.values;
     double largest = made.values.size() == wanted.size() &&
                              std::array{made.grid_time, made.grid_height, made.grid_width} == golden_.grid
@@ -107,14 +115,12 @@ class CaseRun {
   std::vector<float> encode(VisionTower& vision) {
     const PatchGrid grid{golden_.grid[0], golden_.grid[1], golden_.grid[2]};
     const auto width = static_cast<std::size_t>(config_.vision.out_hidden_size);
-    const std::int64_t square =
-        std::int64_t{config_.vision.spatial_merge_size} * config_.vision.spatial_merge_size;
-    std::vector<float> tokens(static_cast<std::size_t>(grid.patches() / square) * width);
     const kernels::Buffer patches = to_compute(stream_, golden_.pixel_values.values, options_.compute);
-    vision.encode(stream_,
-                  kernels::dense(static_cast<const void*>(patches.data()), options_.compute,
-                                 golden_.pixel_values.rows, golden_.pixel_values.cols),
-                  std::span(&grid, 1), tokens.data());
+    std::vector<float> tokens = to_host(
+        stream_, vision.encode(stream_,
+                               kernels::dense(static_cast<const void*>(patches.data()), options_.compute,
+                                              golden_.pixel_values.rows, golden_.pixel_values.cols),
+                               std::span(&grid, 1)));
     std::vector<float> compared;
     for (const std::int32_t row : golden_.vision_rows) {
       const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * width);
@@ -123,6 +129,15 @@ class CaseRun {
     add("vision", relative_error(compared, golden_.vision_embeddings.values), limit(),
         golden_.vision_bf16_error);
     return tokens;
+  }
+
+  std::vector<float> embed(Decoder& decoder, std::span<const std::int32_t> tokens) {
+    const auto count = static_cast<std::int64_t>(tokens.size());
+    const kernels::Buffer rows(stream_,
+                               static_cast<std::size_t>(count * config_.text.hidden_size) * sizeof(float));
+    const kernels::Matrix to = kernels::dense(rows.data(), DType::f32, count, config_.text.hidden_size);
+    decoder.embed(stream_, workspace_, tokens, to);
+    return to_host(stream_, to);
   }
 
   void place_visual_tokens(const std::vector<float>& tokens, std::vector<float>& embeddings) const {
@@ -164,9 +179,10 @@ class CaseRun {
     add("positions", different, 0, -1);
   }
 
-  void decode(Decoder& decoder, std::vector<float>& embeddings) {
+  void decode(Decoder& decoder, std::span<const float> embeddings) {
     const auto hidden_size = static_cast<std::size_t>(config_.text.hidden_size);
     const auto vocabulary = static_cast<std::size_t>(config_.text.vocab_size);
+    const kernels::Buffer rows = to_compute(stream_, embeddings, DType::f32);
     const auto prompt = static_cast<std::int64_t>(golden_.input_ids.size());
     const auto steps = static_cast<std::int64_t>(golden_.greedy_tokens.size());
     const kv::PageLayout layout{config_.text.num_hidden_layers, config_.text.num_key_value_heads,
@@ -177,9 +193,7 @@ class CaseRun {
 
     std::vector<std::int32_t> own(static_cast<std::size_t>(prompt));
     std::iota(own.begin(), own.end(), 0);
-    Decoder::Workspace workspace;
-    std::vector<float> logits(golden_.rows.size() * vocabulary);
-    std::size_t found = 0;
+    std::vector<float> logits;
     for (std::int64_t begin = 0; begin < prompt; begin += options_.chunk) {
       const std::int64_t end = std::min(begin + options_.chunk, prompt);
       std::vector<std::int32_t> outputs;
@@ -189,19 +203,18 @@ class CaseRun {
       const auto count = static_cast<std::size_t>(end - begin);
       const kernels::AttentionSegment segment{view.slots().first(static_cast<std::size_t>(end)),
                                               std::span(own).subspan(first, count), 0};
-      float* hidden = embeddings.data() + first * hidden_size;
-      decoder.forward(stream_, workspace,
-                      {hidden, std::span(positions_).subspan(first, count), std::span(&segment, 1), outputs},
-                      pages);
-      decoder.logits(stream_, workspace, hidden, static_cast<std::int64_t>(outputs.size()),
-                     logits.data() + found * vocabulary);
-      found += outputs.size();
+      const kernels::Matrix states =
+          decoder.forward(stream_, workspace_,
+                          {rows.as<float>() + first * hidden_size,
+                           std::span(positions_).subspan(first, count), std::span(&segment, 1), outputs},
+                          pages);
+      const std::vector<float> found = to_host(stream_, decoder.logits(stream_, workspace_, states));
+      logits.insert(logits.end(), found.begin(), found.end());
     }
     add("logits", relative_error(logits, golden_.logits.values), limit(), golden_.logits_bf16_error);
 
     // Along the file's tokens, so that one near tie does not send all later steps another way.
     std::vector<float> step(logits.end() - static_cast<std::ptrdiff_t>(vocabulary), logits.end());
-    std::vector<float> hidden(hidden_size);
     double shortfall = 0;
     int equal = 0;
     for (std::int64_t i = 0; i < steps; ++i) {
@@ -211,16 +224,16 @@ class CaseRun {
       shortfall =
           std::max(shortfall, (*best - step[static_cast<std::size_t>(token)]) / root_mean_square(step));
       view.append(1);
-      decoder.embed({&token, 1}, hidden.data());
+      const kernels::Buffer hidden = to_compute(stream_, embed(decoder, {&token, 1}), DType::f32);
       const auto at = static_cast<std::int32_t>(prompt + i);
       const std::int32_t moved = next_position_ + static_cast<std::int32_t>(i);
       const Position position{moved, moved, moved};
       const kernels::AttentionSegment segment{view.slots(), std::span(&at, 1), 0};
       const std::int32_t only = 0;
-      decoder.forward(stream_, workspace,
-                      {hidden.data(), std::span(&position, 1), std::span(&segment, 1), std::span(&only, 1)},
-                      pages);
-      decoder.logits(stream_, workspace, hidden.data(), 1, step.data());
+      const kernels::Matrix states = decoder.forward(
+          stream_, workspace_,
+          {hidden.as<float>(), std::span(&position, 1), std::span(&segment, 1), std::span(&only, 1)}, pages);
+      step = to_host(stream_, decoder.logits(stream_, workspace_, states));
     }
     // Two logits that are each off by the limit may change places if they are as close as that.
     add("greedy", shortfall, options_.compute == DType::f32 ? 1e-3 : 5 * limit(), -1, equal);
@@ -230,6 +243,7 @@ class CaseRun {
   const GoldenCase& golden_;
   kernels::Stream& stream_;
   const VerifyOptions& options_;
+  Decoder::Workspace workspace_;
   std::vector<Position> positions_;
   std::int32_t next_position_ = 0;
   std::vector<VerifiedPart> parts_;
@@ -239,8 +253,8 @@ class CaseRun {
 
 std::vector<VerifiedPart> verify(const ModelFolder& folder, const GoldenFile& golden, kernels::Stream& stream,
                                  const VerifyOptions& options) {
-  VisionTower vision(folder.config.vision, Parameters(folder.weights, stream, options.compute));
-  Decoder decoder(folder.config.text, Parameters(folder.weights, stream, options.compute));
+  VisionTower vision(folder.config.vision, folder.parameters(stream, options.compute));
+  Decoder decoder(folder.config.text, folder.parameters(stream, options.compute));
   const PreprocessConfig preprocessing = read_preprocess_config(folder.path);
   std::vector<VerifiedPart> parts;
   for (const GoldenCase& golden_case : golden.cases) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "engine/model/error.h"
-#include "kernels/attention/attention.h"
+#include "engine/model/gated.h"
+#include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
@@ -74,6 +74,8 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
   const std::string prefix = "model.visual.";
   const std::int64_t width = config.hidden_size;
   const std::int64_t inner = config.intermediate_size;
+  const std::int64_t multiple = kernels::linear_multiple(parameters_.device());
+  inner_ = (inner + multiple - 1) / multiple * multiple;
   if (config.hidden_act != "silu")
     throw ModelError("config.json: the vision tower's activation \"" + config.hidden_act +
                      "\" is not supported");
@@ -92,13 +94,13 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
         .norm2 = parameters_.vector(block + "norm2.weight", width),
         .qkv = parameters_.matrix(block + "attn.qkv.weight", 3 * width, width),
         .proj = parameters_.matrix(block + "attn.proj.weight", width, width),
-        .gate = parameters_.matrix(block + "mlp.gate_proj.weight", inner, width),
-        .up = parameters_.matrix(block + "mlp.up_proj.weight", inner, width),
-        .down = parameters_.matrix(block + "mlp.down_proj.weight", width, inner),
-        .qkv_bias = parameters_.vector(block + "attn.qkv.bias", 3 * width),
+        .down = parameters_.padded(block + "mlp.down_proj.weight", width, inner, width, inner_),
+        .mlp = parameters_.projections(
+            {{block + "mlp.gate_proj.weight", block + "mlp.gate_proj.bias", inner, inner_},
+             {block + "mlp.up_proj.weight", block + "mlp.up_proj.bias", inner, inner_}},
+            width),
+        .qkv_bias = parameters_.bias(block + "attn.qkv.bias", 3 * width),
         .proj_bias = parameters_.vector(block + "attn.proj.bias", width),
-        .gate_bias = parameters_.vector(block + "mlp.gate_proj.bias", inner),
-        .up_bias = parameters_.vector(block + "mlp.up_proj.bias", inner),
         .down_bias = parameters_.vector(block + "mlp.down_proj.bias", width),
         .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
     });
@@ -109,73 +111,85 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
   merger_bias_ = parameters_.vector(prefix + "merger.mlp.0.bias", merged);
   out_ = parameters_.matrix(prefix + "merger.mlp.2.weight", config.out_hidden_size, merged);
   out_bias_ = parameters_.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
+  parameters_.ready();
 }
 
-void VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                         std::span<const PatchGrid> grids, float* tokens) {
+const VisionTower::Way& VisionTower::way_of(const kernels::Stream& stream, std::span<const PatchGrid> grids) {
+  if (std::equal(grids.begin(), grids.end(), way_.grids.begin(), way_.grids.end()) && !grids.empty())
+    return way_;
   const VisionPlan plan(config_, grids);
-  const std::int64_t rows = plan.frame_bounds.back();
+  std::vector<std::int32_t> places(plan.squares.size());
+  for (std::size_t i = 0; i < plan.squares.size(); ++i)
+    places[static_cast<std::size_t>(plan.squares[i])] = static_cast<std::int32_t>(i);
+  way_.grids.clear();  // a plan that is half made is none
+  way_.rows = plan.frame_bounds.back();
+  way_.squares.assign(stream, plan.squares);
+  way_.places.assign(stream, places);
+  way_.cos.assign(stream, plan.cos);
+  way_.sin.assign(stream, plan.sin);
+  way_.windows = kernels::SegmentPlan(stream, plan.window_bounds);
+  way_.frames = kernels::SegmentPlan(stream, plan.frame_bounds);
+  way_.grids.assign(grids.begin(), grids.end());
+  return way_;
+}
+
+Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
+                           std::span<const PatchGrid> grids) {
+  const Way& way = way_of(stream, grids);
+  const std::int64_t rows = way.rows;
   const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
   const std::int64_t width = config_.hidden_size;
+  const std::int64_t square_values = square * width;
+  const std::int64_t merged_rows = rows / square;
   const std::int64_t head_dim = config_.head_dim();
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   if (patches.rows != rows || patches.cols != patch_values())
     throw std::invalid_argument("vision tower: " + std::to_string(patches.rows) + " patches of " +
                                 std::to_string(patches.cols) + " values do not fill grids of " +
                                 std::to_string(rows) + " patches of " + std::to_string(patch_values()));
-  if (rows == 0) return;
 
   const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
     buffer.reserve(stream, static_cast<std::size_t>(count * cols) * kernels::size_of(dtype));
     return dense(buffer.data(), dtype, count, cols);
   };
+  const Matrix tokens = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
+  if (rows == 0) return tokens;
   const Matrix hidden = room(hidden_, DType::f32, rows, width);
   const Matrix normed = room(normed_, compute(), rows, width);
   const Matrix qkv = room(qkv_, compute(), rows, 3 * width);
   const Matrix attended = room(attended_, compute(), rows, width);
-  const Matrix gate = room(gate_, compute(), rows, config_.intermediate_size);
-  const Matrix up = room(up_, compute(), rows, config_.intermediate_size);
+  const Matrix gate_up = room(gate_up_, compute(), rows, 2 * inner_);
 
   const Matrix embedded = room(embedded_, DType::f32, rows, width);
   kernels::linear(stream, patches, patch_embed_, embedded);
-  const std::int64_t square_values = square * width;
-  for (std::size_t i = 0; i < plan.squares.size(); ++i)
-    std::memcpy(hidden.row<float>(static_cast<std::int64_t>(i) * square),
-                embedded.row<float>(plan.squares[i] * square),
-                static_cast<std::size_t>(square_values) * sizeof(float));
+  const auto squares_of = [&](const Matrix& matrix) {
+    return dense(matrix.data, DType::f32, merged_rows, square_values);
+  };
+  kernels::gather_rows(stream, squares_of(embedded), way.squares.data(), squares_of(hidden));
 
   for (const Block& block : blocks_) {
-    kernels::rms_norm(stream, hidden, block.norm1.data(), kNormEpsilon, normed);
-    kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias.data()});
-    const Matrix query = qkv.columns(0, width);
-    const Matrix key = qkv.columns(width, width);
-    kernels::rope(stream, query, head_dim, plan.cos.data(), plan.sin.data());
-    kernels::rope(stream, key, head_dim, plan.cos.data(), plan.sin.data());
-    kernels::segment_attention(stream, query, key, qkv.columns(2 * width, width),
-                               block.whole_frame ? plan.frame_bounds : plan.window_bounds, head_dim, scale,
-                               attended);
-    kernels::linear(stream, attended, block.proj, hidden,
-                    {.bias = block.proj_bias.data(), .accumulate = true});
+    kernels::rms_norm(stream, hidden, block.norm1, kNormEpsilon, normed);
+    kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias});
+    // Queries and keys turn alike: heads beside heads.
+    kernels::rope(stream, qkv.columns(0, 2 * width), head_dim, way.cos.data(), way.sin.data());
+    kernels::segment_attention(stream, qkv.columns(0, width), qkv.columns(width, width),
+                               qkv.columns(2 * width, width), block.whole_frame ? way.frames : way.windows,
+                               head_dim, scale, attended);
+    kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias, .accumulate = true});
 
-    kernels::rms_norm(stream, hidden, block.norm2.data(), kNormEpsilon, normed);
-    kernels::linear(stream, normed, block.up, up, {.bias = block.up_bias.data()});
-    kernels::linear(
-        stream, normed, block.gate, gate,
-        {.bias = block.gate_bias.data(), .activation = kernels::Activation::silu, .multiply = up});
-    kernels::linear(stream, gate, block.down, hidden, {.bias = block.down_bias.data(), .accumulate = true});
+    kernels::rms_norm(stream, hidden, block.norm2, kNormEpsilon, normed);
+    kernels::linear(stream, gated(stream, block.mlp, normed, gate_up), block.down, hidden,
+                    {.bias = block.down_bias, .accumulate = true});
   }
 
-  kernels::rms_norm(stream, hidden, merger_norm_.data(), kNormEpsilon, normed);
-  const std::int64_t merged_rows = rows / square;
+  kernels::rms_norm(stream, hidden, merger_norm_, kNormEpsilon, normed);
   const Matrix merged = room(merged_, compute(), merged_rows, square_values);
   kernels::linear(stream, dense(normed_.data(), compute(), merged_rows, square_values), merger_, merged,
-                  {.bias = merger_bias_.data(), .activation = kernels::Activation::gelu});
-  const Matrix made = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
-  kernels::linear(stream, merged, out_, made, {.bias = out_bias_.data()});
-  for (std::size_t i = 0; i < plan.squares.size(); ++i)
-    std::memcpy(tokens + plan.squares[i] * std::int64_t{config_.out_hidden_size},
-                made.row<float>(static_cast<std::int64_t>(i)),
-                static_cast<std::size_t>(config_.out_hidden_size) * sizeof(float));
+                  {.bias = merger_bias_, .activation = kernels::Activation::gelu});
+  const Matrix made = room(made_, DType::f32, merged_rows, config_.out_hidden_size);
+  kernels::linear(stream, merged, out_, made, {.bias = out_bias_});
+  kernels::gather_rows(stream, made, way.places.data(), tokens);
+  return tokens;
 }
 
 }  // namespace vigil::model

@@ -7,6 +7,8 @@
 
 #include "engine/model/config.h"
 #include "engine/model/parameters.h"
+#include "engine/model/projections.h"
+#include "kernels/attention/attention.h"
 #include "kernels/device/buffer.h"
 
 namespace vigil::model {
@@ -19,6 +21,7 @@ struct PatchGrid {
   std::int64_t w = 0;
 
   std::int64_t patches() const { return t * h * w; }
+  friend bool operator==(const PatchGrid&, const PatchGrid&) = default;
 };
 
 /// How the tower walks over patches: in which order, in which windows, at which angles.
@@ -53,28 +56,50 @@ class VisionTower {
   kernels::DType compute() const { return parameters_.compute(); }
 
   /// Encodes pictures of any number and size in one pass; frames do not see each other.
-  /// patches: the type of computation, [sum of patches(), patch_values()]; tokens: f32 [sum of patches() /
-  /// spatial_merge_size², out_hidden_size], dense, in the order of the squares. Throws std::invalid_argument
-  /// if the patches do not fit the grids.
-  void encode(kernels::Stream& stream, kernels::ConstMatrix patches, std::span<const PatchGrid> grids,
-              float* tokens);
+  /// patches: the type of computation, [sum of patches(), patch_values()]. Returns f32 [sum of patches() /
+  /// spatial_merge_size², out_hidden_size], dense, in the order of the squares, in working memory until the
+  /// next call; both on the stream's device. Throws std::invalid_argument if the patches do not fit the
+  /// grids.
+  kernels::Matrix encode(kernels::Stream& stream, kernels::ConstMatrix patches,
+                         std::span<const PatchGrid> grids);
 
  private:
   struct Block {
-    std::vector<float> norm1, norm2;
-    kernels::ConstMatrix qkv, proj, gate, up, down;
-    std::vector<float> qkv_bias, proj_bias, gate_bias, up_bias, down_bias;
+    const float* norm1;
+    const float* norm2;
+    kernels::ConstMatrix qkv, proj, down;
+    /// Gate and value.
+    Projections mlp;
+    kernels::Bias qkv_bias;
+    const float* proj_bias;
+    const float* down_bias;
     bool whole_frame;
   };
+
+  /// A VisionPlan on the stream's device; cameras have one size for days.
+  struct Way {
+    std::vector<PatchGrid> grids;
+    std::int64_t rows = 0;
+    /// Where the i-th square in window order comes from, and where the i-th of the input went.
+    kernels::DeviceArray<std::int32_t> squares, places;
+    kernels::DeviceArray<float> cos, sin;
+    kernels::SegmentPlan windows, frames;
+  };
+  const Way& way_of(const kernels::Stream& stream, std::span<const PatchGrid> grids);
 
   VisionConfig config_;
   Parameters parameters_;
   kernels::ConstMatrix patch_embed_;
   std::vector<Block> blocks_;
-  std::vector<float> merger_norm_, merger_bias_, out_bias_;
+  const float* merger_norm_ = nullptr;
+  const float* merger_bias_ = nullptr;
+  const float* out_bias_ = nullptr;
   kernels::ConstMatrix merger_, out_;
+  /// Values between the two products of a block: intermediate_size, and zeros up to what products like.
+  std::int64_t inner_ = 0;
+  Way way_;
   /// Activations, reused from pass to pass; grows to the largest.
-  kernels::Buffer embedded_, hidden_, normed_, qkv_, attended_, gate_, up_, merged_, tokens_;
+  kernels::Buffer embedded_, hidden_, normed_, qkv_, attended_, gate_up_, merged_, made_, tokens_;
 };
 
 }  // namespace vigil::model

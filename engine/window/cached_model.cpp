@@ -20,8 +20,8 @@ std::int64_t pages_of(const CachedModelOptions& options) {
 CachedModel::CachedModel(std::shared_ptr<const model::ModelFolder> model_folder,
                          const CachedModelOptions& options)
     : folder(std::move(model_folder)),
-      memory(kernels::Stream::cpu()),
-      decoder(folder->config.text, model::Parameters(folder->weights, memory, options.compute)),
+      memory(options.memory),
+      decoder(folder->config.text, folder->parameters(memory, options.compute)),
       pages(memory, layout_of(folder->config.text, options), pages_of(options)),
       prompts(*folder) {}
 

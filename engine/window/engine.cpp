@@ -1,22 +1,39 @@
 #include "engine/window/engine.h"
 
-#include "engine/model/model_folder.h"
 #include "engine/window/full_prefiller.h"
 #include "engine/window/tower_encoder.h"
 #include "engine/window/turn_generator.h"
 
 namespace vigil::window {
 
+namespace {
+
+// Rows of a pass. On a CPU their results stay in its caches; a GPU wants a whole window at once.
+constexpr std::int64_t kRowsOnCpu = 1024;
+constexpr std::int64_t kRowsOnGpu = 16384;
+
+}  // namespace
+
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options) {
-  const auto folder = model::ModelFolder::open(model_folder);
+  return make_engine(model::ModelFolder::open(model_folder), options);
+}
+
+Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, const EngineOptions& options) {
+  // Each part has a queue of its own, so that they run beside each other.
   Engine engine;
-  engine.compute = model::choose_compute(*folder, options.compute);
-  engine.encoder = std::make_unique<TowerEncoder>(folder, engine.compute, options.threads);
+  engine.device = options.device;
+  engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
+  engine.encoder =
+      std::make_unique<TowerEncoder>(folder, engine.compute, make_stream(options.device, options.threads));
   const auto model = std::make_shared<CachedModel>(
-      folder, CachedModelOptions{.compute = engine.compute, .kv_tokens = options.kv_tokens});
+      folder, CachedModelOptions{.memory = make_stream(options.device, options.threads),
+                                 .compute = engine.compute,
+                                 .kv_tokens = options.kv_tokens});
+  const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
   engine.prefiller =
-      std::make_unique<FullPrefiller>(model, FullPrefiller::Options{.threads = options.threads});
-  engine.generator = std::make_unique<TurnGenerator>(model, options.threads);
+      std::make_unique<FullPrefiller>(model, make_stream(options.device, options.threads),
+                                      FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu});
+  engine.generator = std::make_unique<TurnGenerator>(model, make_stream(options.device, options.threads));
   engine.answerer = std::make_unique<WindowAnswerer>(*engine.prefiller, *engine.generator);
   engine.model_id = folder->name();
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())

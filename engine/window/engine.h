@@ -8,15 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/model_folder.h"
 #include "engine/window/answerer.h"
+#include "engine/window/device.h"
 #include "kernels/device/dtype.h"
 
 namespace vigil::window {
 
 struct EngineOptions {
+  Device device;
   /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
   std::optional<kernels::DType> compute;
-  /// Threads of each part; 0: all processors.
+  /// Threads of each part on the CPU; 0: all processors.
   int threads = 0;
   /// Tokens that the KV cache has room for, over all windows that are answered at once.
   std::int64_t kv_tokens = 16384;
@@ -33,11 +36,17 @@ struct Engine {
   /// What the model is called in messages and events: the folder's name.
   std::string model_id;
   kernels::DType compute = kernels::DType::f32;
+  Device device;
   /// Lines for the user about what is unusual in the folder; mostly empty.
   std::vector<std::string> warnings;
 };
 
-/// Throws model::ModelError for a folder that cannot be used.
+/// Throws model::ModelError for a folder that cannot be used, kernels::DeviceError for a GPU that is not
+/// there or has no room for the model.
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
+
+/// The same from a folder that was opened, or of a shape that was made up.
+Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder,
+                   const EngineOptions& options = {});
 
 }  // namespace vigil::window

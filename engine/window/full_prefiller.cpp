@@ -60,14 +60,12 @@ float probability_yes(std::span<const float> logits, std::span<const std::int32_
 
 /// The rows of one pass, gathered from parts of windows.
 struct Rows {
-  std::vector<float> hidden;
   std::vector<model::Position> positions;
   std::vector<std::int32_t> own;
   std::vector<kernels::AttentionSegment> segments;
 
   explicit Rows(std::int64_t most) { own.reserve(static_cast<std::size_t>(most)); }
   void clear() {
-    hidden.clear();
     positions.clear();
     own.clear();
     segments.clear();
@@ -76,12 +74,13 @@ struct Rows {
 
 }  // namespace
 
-FullPrefiller::FullPrefiller(std::shared_ptr<CachedModel> model, const Options& options)
+FullPrefiller::FullPrefiller(std::shared_ptr<CachedModel> model, kernels::Stream stream,
+                             const Options& options)
     : model_(std::move(model)),
       options_(options),
       yes_(spellings(model_->folder->text(), {"Yes", "yes", "YES", " Yes", " yes"})),
       no_(spellings(model_->folder->text(), {"No", "no", "NO", " No", " no"})),
-      runner_(*model_, options.threads) {}
+      runner_(*model_, std::move(stream)) {}
 
 std::int64_t FullPrefiller::room() const {
   return model_->pages.pages() * model_->pages.layout().page_tokens;
@@ -137,7 +136,7 @@ std::vector<AskedWindowPtr> FullPrefiller::ask(std::span<const WindowRequest> re
   return asked;
 }
 
-FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) const {
+FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) {
   const model::ModelConfig& config = model_->folder->config;
   const auto width = static_cast<std::size_t>(config.text.hidden_size);
   const PromptBuilder& prompts = model_->prompts;
@@ -150,20 +149,27 @@ FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) const {
                         first.grid_width, model::time_interval(config.vision, first.duration));
   if (!window.view.append(rows)) throw std::logic_error("the KV cache has less room than was counted");
 
-  window.hidden.resize(static_cast<std::size_t>(rows) * width);
-  model_->decoder.embed(prompts.before_tokens(), window.hidden.data());
-  float* next = window.hidden.data() + static_cast<std::size_t>(prompts.before()) * width;
-  for (const model::VisualTokensPtr& patch : request.patches)
-    next = std::copy(patch->embeddings.begin(), patch->embeddings.end(), next);
+  const kernels::Stream& stream = runner_.stream();
+  window.hidden = kernels::Buffer(stream, static_cast<std::size_t>(rows) * width * sizeof(float));
+  auto* next = window.hidden.as<float>();
+  runner_.embed(prompts.before_tokens(), next);
+  next += static_cast<std::size_t>(prompts.before()) * width;
+  for (const model::VisualTokensPtr& patch : request.patches) {
+    const auto values = static_cast<std::size_t>(patch->count()) * width;
+    kernels::copy(stream, next, patch->embeddings.data(), values * sizeof(float));
+    next += values;
+  }
   return window;
 }
 
 void FullPrefiller::fill(std::span<Placed> windows) {
   const auto width = static_cast<std::size_t>(model_->folder->config.text.hidden_size);
+  const kernels::Stream& stream = runner_.stream();
+  pass_.reserve(stream, static_cast<std::size_t>(options_.chunk_rows) * width * sizeof(float));
   Rows rows(options_.chunk_rows);
   const auto run = [&] {
     if (rows.own.empty()) return;
-    runner_.fill(rows.hidden.data(), rows.positions, rows.segments);
+    runner_.fill(pass_.as<float>(), rows.positions, rows.segments);
     rows.clear();
   };
   for (Placed& window : windows) {
@@ -172,12 +178,10 @@ void FullPrefiller::fill(std::span<Placed> windows) {
     for (std::size_t begin = 0; begin < count;) {
       const std::size_t first = rows.own.size();
       const std::size_t end = std::min(count, begin + static_cast<std::size_t>(options_.chunk_rows) - first);
-      const auto part = [&](const auto& from, auto& to, std::size_t each) {
-        to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin * each),
-                  from.begin() + static_cast<std::ptrdiff_t>(end * each));
-      };
-      part(window.hidden, rows.hidden, width);
-      part(positions, rows.positions, 1);
+      kernels::copy(stream, pass_.as<float>() + first * width, window.hidden.as<float>() + begin * width,
+                    (end - begin) * width * sizeof(float));
+      rows.positions.insert(rows.positions.end(), positions.begin() + static_cast<std::ptrdiff_t>(begin),
+                            positions.begin() + static_cast<std::ptrdiff_t>(end));
       rows.own.resize(first + end - begin);
       std::iota(rows.own.begin() + static_cast<std::ptrdiff_t>(first), rows.own.end(),
                 static_cast<std::int32_t>(begin));
@@ -201,9 +205,8 @@ void FullPrefiller::ask_questions(std::span<Turn* const> turns) {
     const auto batch = turns.subspan(begin, end - begin);
     runner_.advance(batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const auto logits = runner_.logits(i);
-      batch[i]->answer.probability_yes = probability_yes(logits, yes_, no_);
-      runner_.choose(*batch[i], logits);
+      batch[i]->answer.probability_yes = probability_yes(runner_.logits(i), yes_, no_);
+      runner_.choose(*batch[i], i);
     }
     begin = end;
   }

@@ -17,11 +17,10 @@ class FullPrefiller final : public WindowPrefiller {
     /// Rows of one forward pass: enough to keep the matrix products busy, few enough for their results to
     /// stay in a cache.
     std::int64_t chunk_rows = 1024;
-    int threads = 0;
   };
 
-  /// Throws ModelError for a tokenizer that has no token for "Yes" or "No".
-  FullPrefiller(std::shared_ptr<CachedModel> model, const Options& options);
+  /// Works on `stream`. Throws ModelError for a tokenizer that has no token for "Yes" or "No".
+  FullPrefiller(std::shared_ptr<CachedModel> model, kernels::Stream stream, const Options& options);
 
   std::int64_t max_visual_tokens() const override;
   std::int64_t room() const override;
@@ -33,11 +32,11 @@ class FullPrefiller final : public WindowPrefiller {
   struct Placed {
     kv::View view;
     model::PositionBuilder positions;
-    /// f32 [rows, hidden_size]: what enters the first layer.
-    std::vector<float> hidden;
+    /// f32 [rows, hidden_size] on the stream's device: what enters the first layer.
+    kernels::Buffer hidden;
   };
 
-  Placed place(const WindowRequest& request) const;
+  Placed place(const WindowRequest& request);
   /// Computes all rows of all windows, in passes of `chunk_rows` rows of one or several windows.
   void fill(std::span<Placed> windows);
   void ask_questions(std::span<Turn* const> turns);
@@ -46,6 +45,8 @@ class FullPrefiller final : public WindowPrefiller {
   Options options_;
   std::vector<std::int32_t> yes_, no_;
   TurnRunner runner_;
+  /// The rows of one pass.
+  kernels::Buffer pass_;
 };
 
 }  // namespace vigil::window

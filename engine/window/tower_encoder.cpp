@@ -4,13 +4,20 @@
 #include <utility>
 
 namespace vigil::window {
+namespace {
+
+std::size_t bytes_of(const model::PictureView& frame) {
+  return std::size_t{3} * static_cast<std::size_t>(frame.width) * static_cast<std::size_t>(frame.height);
+}
+
+}  // namespace
 
 TowerEncoder::TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute,
-                           int threads)
+                           kernels::Stream stream)
     : folder_(std::move(folder)),
-      stream_(kernels::Stream::cpu(threads)),
+      stream_(std::move(stream)),
       preprocessor_(model::read_preprocess_config(folder_->path).video, folder_->config.vision),
-      tower_(folder_->config.vision, model::Parameters(folder_->weights, stream_, compute)) {}
+      tower_(folder_->config.vision, folder_->parameters(stream_, compute)) {}
 
 int TowerEncoder::frames_per_patch() const {
   return folder_->config.vision.temporal_patch_size;
@@ -18,6 +25,25 @@ int TowerEncoder::frames_per_patch() const {
 
 model::PictureSize TowerEncoder::frame_size(model::PictureSize source) const {
   return preprocessor_.frame_size(source);
+}
+
+std::vector<std::vector<model::PictureView>> TowerEncoder::place(std::span<const PatchFrames> patches) {
+  std::vector<std::vector<model::PictureView>> placed;
+  std::size_t bytes = 0;
+  for (const PatchFrames& patch : patches) {
+    placed.push_back(patch.frames);
+    for (const model::PictureView& frame : patch.frames) bytes += bytes_of(frame);
+  }
+  if (stream_.kind() == kernels::DeviceKind::cpu) return placed;
+  frames_.reserve(stream_, bytes);
+  std::byte* next = frames_.data();
+  for (auto& frames : placed)
+    for (model::PictureView& frame : frames) {
+      kernels::upload(stream_, next, frame.rgb, bytes_of(frame));
+      frame.rgb = reinterpret_cast<const std::uint8_t*>(next);
+      next += bytes_of(frame);
+    }
+  return placed;
 }
 
 std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFrames> patches) {
@@ -32,33 +58,34 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
     rows += preprocessor_.patch_rows({first.width, first.height});
   }
 
+  const std::vector<std::vector<model::PictureView>> placed = place(patches);
   const std::int64_t values = tower_.patch_values();
   rows_.reserve(stream_, static_cast<std::size_t>(rows * values) * kernels::size_of(tower_.compute()));
   const kernels::Matrix all = kernels::dense(rows_.data(), tower_.compute(), rows, values);
   std::int64_t row = 0;
   for (std::size_t i = 0; i < patches.size(); ++i) {
     const std::int64_t count = grids[i].patches();
-    preprocessor_.cut(stream_, patches[i].frames, all.rows_from(row, count));
+    preprocessor_.cut(stream_, placed[i], all.rows_from(row, count));
     row += count;
   }
 
-  const std::int64_t square = std::int64_t{vision.spatial_merge_size} * vision.spatial_merge_size;
-  tokens_.resize(static_cast<std::size_t>(rows / square * vision.out_hidden_size));
-  tower_.encode(stream_, all, grids, tokens_.data());
+  const kernels::Matrix made = tower_.encode(stream_, all, grids);
 
   std::vector<model::VisualTokensPtr> encoded;
-  const float* next = tokens_.data();
+  std::int64_t next = 0;
   for (std::size_t i = 0; i < patches.size(); ++i) {
     auto tokens = std::make_shared<model::VisualTokens>();
     tokens->grid_height = static_cast<int>(grids[i].h / vision.spatial_merge_size);
     tokens->grid_width = static_cast<int>(grids[i].w / vision.spatial_merge_size);
     tokens->seconds = patches[i].seconds;
     tokens->duration = patches[i].duration;
-    const float* end = next + tokens->count() * vision.out_hidden_size;
-    tokens->embeddings.assign(next, end);
-    next = end;
+    const auto bytes = static_cast<std::size_t>(tokens->count() * made.cols) * sizeof(float);
+    tokens->embeddings = kernels::Buffer(stream_, bytes);
+    kernels::copy(stream_, tokens->embeddings.data(), made.row<float>(next), bytes);
+    next += tokens->count();
     encoded.push_back(std::move(tokens));
   }
+  stream_.synchronize();  // they are read on other streams
   return encoded;
 }
 

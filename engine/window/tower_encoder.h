@@ -14,21 +14,23 @@ namespace vigil::window {
 
 class TowerEncoder final : public VisionEncoder {
  public:
-  /// Throws ModelError for a folder without a usable vision tower or preprocessing. `threads` 0: all
-  /// processors.
-  TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute, int threads);
+  /// Works on `stream`. Throws ModelError for a folder without a usable vision tower or preprocessing.
+  TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute,
+               kernels::Stream stream);
 
   int frames_per_patch() const override;
   model::PictureSize frame_size(model::PictureSize source) const override;
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
 
  private:
+  /// The frames on the stream's device: 8-bit levels travel, not numbers.
+  std::vector<std::vector<model::PictureView>> place(std::span<const PatchFrames> patches);
+
   std::shared_ptr<const model::ModelFolder> folder_;
   kernels::Stream stream_;
   model::Preprocessor preprocessor_;
   model::VisionTower tower_;
-  kernels::Buffer rows_;
-  std::vector<float> tokens_;
+  kernels::Buffer frames_, rows_;
 };
 
 }  // namespace vigil::window

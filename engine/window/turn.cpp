@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "kernels/argmax/argmax.h"
+
 namespace vigil::window {
 namespace {
 
@@ -31,8 +33,15 @@ Turn::Turn(const CachedModel& model, Question asked, kv::View fork, model::Posit
   answer.prompt_tokens = view.size() + count;
 }
 
-TurnRunner::TurnRunner(CachedModel& model, int threads)
-    : model_(model), stream_(kernels::Stream::cpu(threads)) {}
+TurnRunner::TurnRunner(CachedModel& model, kernels::Stream stream)
+    : model_(model), stream_(std::move(stream)) {}
+
+void TurnRunner::embed(std::span<const std::int32_t> tokens, float* to) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  model_.decoder.embed(
+      stream_, workspace_, tokens,
+      kernels::dense(to, kernels::DType::f32, count, model_.folder->config.text.hidden_size));
+}
 
 void TurnRunner::fill(float* hidden, std::span<const model::Position> positions,
                       std::span<const kernels::AttentionSegment> segments) {
@@ -41,11 +50,11 @@ void TurnRunner::fill(float* hidden, std::span<const model::Position> positions,
 
 void TurnRunner::advance(std::span<Turn* const> turns) {
   const auto width = static_cast<std::size_t>(model_.folder->config.text.hidden_size);
-  const auto vocabulary = static_cast<std::size_t>(model_.folder->config.text.vocab_size);
   std::size_t rows = 0;
   for (const Turn* turn : turns) rows += turn->pending.size();
 
-  hidden_.resize(rows * width);
+  hidden_.reserve(stream_, rows * width * sizeof(float));
+  std::vector<std::int32_t> tokens;
   std::vector<model::Position> positions;
   std::vector<std::int32_t> own;
   std::vector<std::int32_t> outputs;
@@ -54,7 +63,7 @@ void TurnRunner::advance(std::span<Turn* const> turns) {
   for (Turn* turn : turns) {
     const std::size_t count = turn->pending.size();
     const std::size_t first = own.size();
-    model_.decoder.embed(turn->pending, hidden_.data() + first * width);
+    tokens.insert(tokens.end(), turn->pending.begin(), turn->pending.end());
     const std::int64_t before = turn->view.size();
     if (!turn->view.append(static_cast<std::int64_t>(count)))
       throw std::logic_error("the KV cache has less room than was counted");
@@ -67,18 +76,27 @@ void TurnRunner::advance(std::span<Turn* const> turns) {
     outputs.push_back(static_cast<std::int32_t>(own.size() - 1));
     turn->pending.clear();
   }
-  model_.decoder.forward(stream_, workspace_, {hidden_.data(), positions, segments, outputs}, model_.pages);
-  logits_.resize(outputs.size() * vocabulary);
-  model_.decoder.logits(stream_, workspace_, hidden_.data(), static_cast<std::int64_t>(outputs.size()),
-                        logits_.data());
+  embed(tokens, hidden_.as<float>());
+  const kernels::Matrix states = model_.decoder.forward(
+      stream_, workspace_, {hidden_.as<float>(), positions, segments, outputs}, model_.pages);
+  logits_there_ = model_.decoder.logits(stream_, workspace_, states);
+  logits_.clear();
+  largest_.reserve(stream_, outputs.size() * sizeof(std::int32_t));
+  kernels::largest_columns(stream_, logits_there_, largest_.as<std::int32_t>());
+  likeliest_.resize(outputs.size());
+  kernels::download(stream_, likeliest_.data(), largest_.data(), outputs.size() * sizeof(std::int32_t));
 }
 
-std::span<const float> TurnRunner::logits(std::size_t turn) const {
-  const auto vocabulary = static_cast<std::size_t>(model_.folder->config.text.vocab_size);
-  return std::span(logits_).subspan(turn * vocabulary, vocabulary);
+std::span<const float> TurnRunner::logits(std::size_t i) {
+  const auto vocabulary = static_cast<std::size_t>(logits_there_.cols);
+  if (logits_.empty()) {
+    logits_.resize(static_cast<std::size_t>(logits_there_.rows) * vocabulary);
+    kernels::download(stream_, logits_.data(), logits_there_.data, logits_.size() * sizeof(float));
+  }
+  return std::span(logits_).subspan(i * vocabulary, vocabulary);
 }
 
-void TurnRunner::choose(Turn& turn, std::span<const float> logits) const {
+void TurnRunner::choose(Turn& turn, std::size_t i) {
   Answer& answer = turn.answer;
   const auto finish = [&](FinishReason reason, std::string rest) {
     rest = turn.stops.push(rest) + turn.stops.finish();
@@ -87,7 +105,8 @@ void TurnRunner::choose(Turn& turn, std::span<const float> logits) const {
     answer.finish = reason;
     turn.done = true;
   };
-  const std::int32_t token = turn.sampler.next(logits);
+  const std::int32_t token =
+      turn.sampler.takes_likeliest() ? turn.sampler.take(likeliest_[i]) : turn.sampler.next(logits(i));
   if (model_.folder->generation.ends(token)) return finish(FinishReason::end_of_turn, turn.text.finish());
 
   answer.tokens.push_back(token);

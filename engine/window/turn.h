@@ -15,6 +15,7 @@
 #include "engine/model/tokenizer.h"
 #include "engine/window/answerer.h"
 #include "engine/window/cached_model.h"
+#include "kernels/device/matrix.h"
 
 namespace vigil::window {
 
@@ -52,28 +53,39 @@ struct CachedWindow final : AskedWindow {
   std::vector<Answer> begun;
 };
 
-/// Runs passes with working memory of its own. Not thread-safe.
+/// Runs passes on a stream and with working memory of its own. Not thread-safe.
 class TurnRunner {
  public:
-  TurnRunner(CachedModel& model, int threads);
+  TurnRunner(CachedModel& model, kernels::Stream stream);
 
-  /// Rows without results: keys and values of a part of a prompt. `hidden`: f32 [rows, hidden_size].
+  const kernels::Stream& stream() const { return stream_; }
+
+  /// The embeddings of tokens: f32 [tokens, hidden_size] at `to`, on the stream's device.
+  void embed(std::span<const std::int32_t> tokens, float* to);
+
+  /// Rows without results: keys and values of a part of a prompt. `hidden`: f32 [rows, hidden_size] on the
+  /// stream's device.
   void fill(float* hidden, std::span<const model::Position> positions,
             std::span<const kernels::AttentionSegment> segments);
 
   /// Computes the pending tokens of all turns in one pass. Afterwards `logits(i)` are those that choose the
   /// next token of turns[i], until the next pass.
   void advance(std::span<Turn* const> turns);
-  std::span<const float> logits(std::size_t turn) const;
+  /// On the host; the first call after a pass brings all of them there.
+  std::span<const float> logits(std::size_t i);
 
-  /// Takes the next token of a turn: it is done, or the token is pending.
-  void choose(Turn& turn, std::span<const float> logits) const;
+  /// Takes the next token of turns[i] of the last pass: it is done, or the token is pending.
+  void choose(Turn& turn, std::size_t i);
 
  private:
   CachedModel& model_;
   kernels::Stream stream_;
   model::Decoder::Workspace workspace_;
-  std::vector<float> hidden_, logits_;
+  kernels::Buffer hidden_, largest_;
+  /// Of the last pass: on the device, on the host once somebody asked, and where the largest of each are.
+  kernels::Matrix logits_there_;
+  std::vector<float> logits_;
+  std::vector<std::int32_t> likeliest_;
 };
 
 }  // namespace vigil::window

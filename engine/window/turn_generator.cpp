@@ -19,8 +19,8 @@ Turn& turn_of(const Continuation& continuation, const CachedModel& model) {
 
 }  // namespace
 
-TurnGenerator::TurnGenerator(std::shared_ptr<CachedModel> model, int threads)
-    : model_(std::move(model)), runner_(*model_, threads) {}
+TurnGenerator::TurnGenerator(std::shared_ptr<CachedModel> model, kernels::Stream stream)
+    : model_(std::move(model)), runner_(*model_, std::move(stream)) {}
 
 std::vector<Answer> TurnGenerator::generate(std::span<const Continuation> continuations) {
   std::vector<Turn*> turns;
@@ -37,7 +37,7 @@ std::vector<Answer> TurnGenerator::generate(std::span<const Continuation> contin
       if (!turn->done) going_on.push_back(turn);
     if (going_on.empty()) break;
     runner_.advance(going_on);
-    for (std::size_t i = 0; i < going_on.size(); ++i) runner_.choose(*going_on[i], runner_.logits(i));
+    for (std::size_t i = 0; i < going_on.size(); ++i) runner_.choose(*going_on[i], i);
   }
   std::vector<Answer> answers;
   answers.reserve(turns.size());

@@ -12,7 +12,7 @@ namespace vigil::window {
 
 class TurnGenerator final : public AnswerGenerator {
  public:
-  TurnGenerator(std::shared_ptr<CachedModel> model, int threads);
+  TurnGenerator(std::shared_ptr<CachedModel> model, kernels::Stream stream);
 
   std::vector<Answer> generate(std::span<const Continuation> continuations) override;
 

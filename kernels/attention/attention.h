@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/device/matrix.h"
 #include "kernels/device/stream.h"
@@ -20,6 +22,7 @@ namespace vigil::kernels {
 struct KvLayer {
   void* base = nullptr;
   DType dtype = DType::f32;
+  std::int64_t pages = 0;
   std::int64_t page_stride = 0;
   std::int64_t value_offset = 0;
   std::int64_t page_tokens = 0;
@@ -42,24 +45,71 @@ struct AttentionSegment {
   std::int64_t first_row = 0;
 };
 
+/// The GPU's form of a plan; known to CUDA implementations only (attention/plans_cuda.h).
+struct CudaPagedPlan;
+struct CudaSegmentPlan;
+
+/// Which keys each query of a pass sees, checked once and laid out for the stream's device, for all layers of
+/// the pass. Immutable.
+class PagedPlan {
+ public:
+  /// For layers of the shape and type of `layer` (whose memory is not looked at) and queries of `heads`
+  /// heads. The spans of the segments have to live as long as the plan. Throws std::invalid_argument for
+  /// queries that are no ascending subset of their keys, and for segments that overlap.
+  PagedPlan(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
+            std::int64_t heads);
+
+  std::span<const AttentionSegment> segments() const { return segments_; }
+  /// Rows of q and out that the segments reach to.
+  std::int64_t rows() const { return rows_; }
+  const KvLayer& shape() const { return shape_; }
+  std::int64_t heads() const { return heads_; }
+  /// The slot of each query's own key and value, on the host; -1 for a row of no segment.
+  std::span<const std::int32_t> slots() const { return slots_; }
+  /// Only for a CUDA stream.
+  const CudaPagedPlan& cuda() const { return *cuda_; }
+
+ private:
+  std::vector<AttentionSegment> segments_;
+  std::int64_t rows_ = 0;
+  KvLayer shape_;
+  std::int64_t heads_;
+  std::vector<std::int32_t> slots_;
+  std::shared_ptr<const CudaPagedPlan> cuda_;
+};
+
 /// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the keys that query i
 /// sees.
 ///
 /// q and out: [rows, heads * head_dim] of the layer's type; heads is a multiple of kv_heads. Rows outside of
 /// every segment are not written. Accumulates in f32. Throws std::invalid_argument for shapes or types that
 /// do not fit.
-void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer,
-                     std::span<const AttentionSegment> segments, float scale, Matrix out);
+void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
+                     Matrix out);
 
-/// Writes key and value rows ([rows, kv_heads * head_dim], the layer's type) into their slots; one slot a
-/// row.
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots,
-              const KvLayer& layer);
+/// Writes key and value rows ([rows, kv_heads * head_dim], the layer's type) into the slots of the plan's
+/// queries, row by row.
+void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan, const KvLayer& layer);
 
-/// Attention in both directions within consecutive rows: segment s is rows [bounds[s], bounds[s + 1]); bounds
-/// ascend from 0 to q.rows. q, k, v, out: [rows, heads * head_dim], one type, f32 or bf16; they may be
-/// columns of one matrix (out apart).
-void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
-                       std::span<const std::int32_t> bounds, std::int64_t head_dim, float scale, Matrix out);
+/// Rows that attend to each other: segment s is rows [bounds[s], bounds[s + 1]). Immutable.
+class SegmentPlan {
+ public:
+  SegmentPlan() = default;
+  /// Throws std::invalid_argument unless `bounds` ascend from 0.
+  SegmentPlan(const Stream& stream, std::span<const std::int32_t> bounds);
+
+  std::span<const std::int32_t> bounds() const { return bounds_; }
+  std::int64_t rows() const { return bounds_.empty() ? 0 : bounds_.back(); }
+  const CudaSegmentPlan& cuda() const { return *cuda_; }
+
+ private:
+  std::vector<std::int32_t> bounds_;
+  std::shared_ptr<const CudaSegmentPlan> cuda_;
+};
+
+/// Attention in both directions within the segments of a plan over all of q's rows. q, k, v, out: [rows,
+/// heads * head_dim], one type, f32 or bf16; they may be columns of one matrix (out apart).
+void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
+                       std::int64_t head_dim, float scale, Matrix out);
 
 }  // namespace vigil::kernels

@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
-#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_backends.h"
 #include "kernels/attention/softmax_cpu.h"
 #include "kernels/device/cpu.h"
 #include "kernels/device/onednn.h"
@@ -203,31 +201,15 @@ void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t 
   }
 }
 
-void fail(const std::string& what) {
-  throw std::invalid_argument("attention: " + what);
-}
-
 }  // namespace
 
-void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer,
-                     std::span<const AttentionSegment> segments, float scale, Matrix out) {
-  if (layer.dtype != DType::f32 && layer.dtype != DType::bf16) fail("keys are neither f32 nor bf16");
-  if (q.dtype != layer.dtype || out.dtype != layer.dtype) fail("queries, keys and output differ in type");
-  if (q.rows != out.rows || q.cols != out.cols) fail("queries and output differ in shape");
-  if (layer.kv_heads <= 0 || layer.head_dim <= 0 || q.cols % (layer.kv_heads * layer.head_dim) != 0)
-    fail("query heads are no multiple of key heads");
+void cpu::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                          float scale, Matrix out) {
   const std::int64_t group = q.cols / (layer.kv_heads * layer.head_dim);
   const std::int64_t block = std::max<std::int64_t>(1, kTileRows / group);
-
   std::vector<Task> tasks;
-  for (const AttentionSegment& segment : segments) {
+  for (const AttentionSegment& segment : plan.segments()) {
     const auto queries = static_cast<std::int64_t>(segment.own.size());
-    if (segment.first_row < 0 || segment.first_row + queries > q.rows)
-      fail("a segment lies outside of the queries");
-    for (std::size_t i = 0; i < segment.own.size(); ++i)
-      if (segment.own[i] < 0 || static_cast<std::size_t>(segment.own[i]) >= segment.keys.size() ||
-          (i > 0 && segment.own[i] <= segment.own[i - 1]))
-        fail("queries are no ascending subset of the keys");
     // The last queries see the most keys: started first, they do not end alone.
     for (std::int64_t begin = (queries - 1) / block * block; begin >= 0 && queries > 0; begin -= block)
       for (std::int64_t head = 0; head < layer.kv_heads; ++head)
@@ -238,37 +220,28 @@ void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer,
   });
 }
 
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, std::span<const std::int32_t> slots,
-              const KvLayer& layer) {
-  if (k.dtype != layer.dtype || v.dtype != layer.dtype)
-    fail("new keys and values differ in type from their layer");
-  if (k.rows != v.rows || static_cast<std::size_t>(k.rows) != slots.size() ||
-      k.cols != layer.kv_heads * layer.head_dim || v.cols != k.cols)
-    fail("new keys and values do not fit their layer");
+void cpu::store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan,
+                   const KvLayer& layer) {
+  const std::span<const std::int32_t> slots = plan.slots();
   const std::size_t head_bytes = static_cast<std::size_t>(layer.head_dim) * size_of(layer.dtype);
   parallel_blocks(stream, k.rows, 256, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int32_t slot = slots[static_cast<std::size_t>(i)];
+      if (slot < 0) continue;
       for (std::int64_t head = 0; head < layer.kv_heads; ++head) {
-        const std::int64_t to = layer.offset(slots[static_cast<std::size_t>(i)], head);
+        const std::int64_t to = layer.offset(slot, head);
         const std::int64_t column = head * layer.head_dim;
         std::memcpy(at(layer.base, to, layer.dtype), at(k.data, i * k.stride + column, k.dtype), head_bytes);
         std::memcpy(at(layer.base, to + layer.value_offset, layer.dtype),
                     at(v.data, i * v.stride + column, v.dtype), head_bytes);
       }
+    }
   });
 }
 
-void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
-                       std::span<const std::int32_t> bounds, std::int64_t head_dim, float scale, Matrix out) {
-  if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
-  if (k.dtype != q.dtype || v.dtype != q.dtype || out.dtype != q.dtype)
-    fail("queries, keys, values and output differ in type");
-  if (k.rows != q.rows || v.rows != q.rows || out.rows != q.rows || k.cols != q.cols || v.cols != q.cols ||
-      out.cols != q.cols || head_dim <= 0 || q.cols % head_dim != 0)
-    fail("queries, keys, values and output differ in shape");
-  if (bounds.empty() || bounds.front() != 0 || bounds.back() != q.rows ||
-      !std::is_sorted(bounds.begin(), bounds.end()))
-    fail("segments do not cover the rows");
+void cpu::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
+                            const SegmentPlan& plan, std::int64_t head_dim, float scale, Matrix out) {
+  const std::span<const std::int32_t> bounds = plan.bounds();
   const std::int64_t heads = q.cols / head_dim;
 
   struct SegmentTask {

@@ -1,19 +1,86 @@
 #include "kernels/device/buffer.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <cstring>
+#include <new>
+
+#include "kernels/device/dispatch.h"
+
+#if VIGIL_CUDA
+#include "kernels/device/cuda_queue.h"
+#endif
 
 namespace vigil::kernels {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+namespace cpu {
+
+void* allocate(const Stream& /*stream*/, std::size_t bytes) {
+  return ::operator new(bytes, kAlignment);
+}
+
+void move(const Stream& /*stream*/, void* to, const void* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+void move_in(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  move(stream, to, from, bytes);
+}
+
+}  // namespace cpu
+
+#if VIGIL_CUDA
+namespace cuda {
+
+void* allocate(const Stream& stream, std::size_t bytes) {
+  return stream.cuda_queue().allocate(bytes);
+}
+
+void move(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  stream.cuda_queue().copy(to, from, bytes);
+}
+
+void move_in(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  stream.cuda_queue().upload(to, from, bytes);
+}
+
+}  // namespace cuda
+#endif
+
+}  // namespace
 
 Buffer::Buffer(const Stream& stream, std::size_t bytes) : bytes_(bytes) {
-  if (stream.kind() != DeviceKind::cpu)
-    throw std::invalid_argument("buffers exist on the CPU only in this build");
-  data_.reset(
-      static_cast<std::byte*>(::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{64})));
+  const std::size_t size = std::max<std::size_t>(bytes, 1);
+  data_ = {static_cast<std::byte*>(VIGIL_ON_DEVICE(stream, allocate(stream, size))),
+           Free{stream.shared_queue()}};
+}
+
+void Buffer::Free::operator()(std::byte* memory) const {
+#if VIGIL_CUDA
+  if (queue) return queue->free(memory);
+#endif
+  ::operator delete(memory, kAlignment);
 }
 
 void Buffer::reserve(const Stream& stream, std::size_t bytes) {
-  if (bytes > bytes_) *this = Buffer(stream, bytes);
+  if (bytes <= bytes_) return;
+  *this = {};  // first, so that the device need not hold both
+  *this = Buffer(stream, bytes);
+}
+
+void upload(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) VIGIL_ON_DEVICE(stream, move_in(stream, to, from, bytes));
+}
+
+void download(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) VIGIL_ON_DEVICE(stream, move(stream, to, from, bytes));
+  stream.synchronize();
+}
+
+void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) VIGIL_ON_DEVICE(stream, move(stream, to, from, bytes));
 }
 
 }  // namespace vigil::kernels

@@ -1,17 +1,18 @@
-// Owned memory of a device.
+// Owned memory of a device, and what moves bytes into it and out of it.
 #pragma once
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <span>
 
 #include "kernels/device/stream.h"
 
 namespace vigil::kernels {
 
-/// Uninitialised bytes on a stream's device, aligned to 64 bytes. Move-only; freed with the object. Throws
-/// std::bad_alloc.
+/// Uninitialised bytes on a stream's device, aligned to 64 bytes at least. Move-only; freed with the object.
+/// On a GPU, memory comes and goes in the order of its stream: whoever uses it on another stream synchronises
+/// with this one before, and with the other one before the buffer is freed. Throws std::bad_alloc
+/// (OutOfDeviceMemory on a GPU).
 class Buffer {
  public:
   Buffer() = default;
@@ -30,10 +31,38 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
+    /// Null on the CPU.
+    std::shared_ptr<CudaQueue> queue;
+    void operator()(std::byte* memory) const;
   };
   std::unique_ptr<std::byte, Free> data_;
   std::size_t bytes_ = 0;
+};
+
+/// Copies bytes from the host to the stream's device, in the stream's order. `from` may change afterwards.
+void upload(const Stream& stream, void* to, const void* from, std::size_t bytes);
+
+/// Copies bytes from the stream's device to the host and waits for them, hence for all that was submitted.
+void download(const Stream& stream, void* to, const void* from, std::size_t bytes);
+
+/// Copies bytes within the stream's device; the ranges do not overlap.
+void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
+
+/// Host values where an operation on the stream's device can read them.
+template <typename T>
+class DeviceArray {
+ public:
+  DeviceArray() = default;
+  DeviceArray(const Stream& stream, std::span<const T> values) { assign(stream, values); }
+
+  void assign(const Stream& stream, std::span<const T> values) {
+    memory_.reserve(stream, values.size_bytes());
+    upload(stream, memory_.data(), values.data(), values.size_bytes());
+  }
+  const T* data() const { return memory_.as<T>(); }
+
+ private:
+  Buffer memory_;
 };
 
 }  // namespace vigil::kernels

@@ -5,7 +5,12 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "kernels/device/error.h"
 #include "kernels/device/stream.h"
+
+#if VIGIL_CUDA
+#include "kernels/device/cuda_queue.h"
+#endif
 
 namespace vigil::kernels {
 namespace {
@@ -23,6 +28,34 @@ Stream Stream::cpu(int threads) {
                                 std::to_string(kMostThreads));
   return {DeviceKind::cpu, threads == 0 ? std::min(omp_get_num_procs(), kMostThreads) : threads};
 }
+
+#if VIGIL_CUDA
+
+Stream Stream::cuda(int index) {
+  return {DeviceKind::cuda, 1, std::make_shared<CudaQueue>(index)};
+}
+
+void Stream::synchronize() const {
+  if (queue_) queue_->synchronize();
+}
+
+int cuda_devices() {
+  return CudaQueue::devices();
+}
+
+#else
+
+Stream Stream::cuda(int /*index*/) {
+  throw DeviceError("this program was built without the CUDA backend");
+}
+
+void Stream::synchronize() const {}
+
+int cuda_devices() {
+  return 0;
+}
+
+#endif
 
 bool cpu_has_bf16() {
   const auto isa = dnnl::get_effective_cpu_isa();

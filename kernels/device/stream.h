@@ -2,13 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace vigil::kernels {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
+/// What a GPU keeps for one stream; known to CUDA implementations only (device/cuda_queue.h).
+class CudaQueue;
+
 /// An ordered queue of operations on one device. Every operation of this room takes the stream that it runs
-/// on and picks its implementation by `kind`. On the CPU operations are complete when they return. Not
+/// on and picks its implementation by `kind`. On the CPU operations are complete when they return; on a GPU
+/// they have been submitted, and `synchronize` waits for them. A copy is a second name of the same queue. Not
 /// thread-safe: one owner at a time.
 class Stream {
  public:
@@ -16,14 +22,32 @@ class Stream {
   /// use. Throws std::invalid_argument for a negative number, and for more than 1024.
   static Stream cpu(int threads = 0);
 
+  /// A queue of its own on GPU `index`. Throws DeviceError where there is no such GPU, or where this program
+  /// was built without the CUDA backend.
+  static Stream cuda(int index = 0);
+
   DeviceKind kind() const { return kind_; }
+  /// Of operations on the CPU; 1 on a GPU.
   int threads() const { return threads_; }
 
+  /// Waits until all that was submitted is done. Throws DeviceError for what went wrong on the GPU since.
+  void synchronize() const;
+
+  /// Only of a CUDA stream.
+  CudaQueue& cuda_queue() const { return *queue_; }
+  /// Null on the CPU.
+  const std::shared_ptr<CudaQueue>& shared_queue() const { return queue_; }
+
  private:
-  Stream(DeviceKind kind, int threads) : kind_(kind), threads_(threads) {}
+  Stream(DeviceKind kind, int threads, std::shared_ptr<CudaQueue> queue = nullptr)
+      : kind_(kind), threads_(threads), queue_(std::move(queue)) {}
   DeviceKind kind_;
   int threads_;
+  std::shared_ptr<CudaQueue> queue_;
 };
+
+/// GPUs that this process may use; 0 without a driver or without the CUDA backend.
+int cuda_devices();
 
 /// True where products of bf16 matrices run on hardware made for them (AVX-512 BF16 or AMX); elsewhere f32 is
 /// faster.

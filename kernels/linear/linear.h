@@ -11,9 +11,19 @@ namespace vigil::kernels {
 /// What follows the product and the bias, element by element.
 enum class Activation : std::uint8_t { none, gelu, silu };
 
+/// A vector [n] that is added to every row; none if `values` is null.
+struct Bias {
+  const float* values = nullptr;
+  /// The same rounded to bf16, or null: spares a GPU a pass over results in bf16.
+  const bf16* rounded = nullptr;
+
+  Bias() = default;
+  Bias(const float* in_f32, const bf16* in_bf16 = nullptr)  // NOLINT(google-explicit-constructor)
+      : values(in_f32), rounded(in_bf16) {}
+};
+
 struct LinearOptions {
-  /// [n] in f32, or null.
-  const float* bias = nullptr;
+  Bias bias = {};
   Activation activation = Activation::none;
   /// Multiplied into the activated result element by element: the gate of a gated MLP. Shape and type of
   /// `out`; null data: none.
@@ -28,7 +38,15 @@ struct LinearOptions {
 /// x and w have the same type, f32 or bf16; out is f32 or x's type. `w` lies as Hugging Face stores it, one
 /// row an output feature, and is read in place. GELU is the exact one (erf). An empty x is allowed. Throws
 /// std::invalid_argument for shapes or types that do not fit. CPU: oneDNN; on processors without bf16
-/// products pass f32.
+/// products pass f32. CUDA: cuBLASLt, in f32 without
+/// TF32; the product may be rounded to out's type before a bias, an activation
+/// or a gate.
 void linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options = {});
+
+/// Rows of x and w whose length is a multiple of this are as fast as they can be: zeros at their ends cost
+/// less than odd lengths. 16 bytes of bf16 on a GPU, 1 on the CPU.
+constexpr std::int64_t linear_multiple(DeviceKind device) {
+  return device == DeviceKind::cuda ? 8 : 1;
+}
 
 }  // namespace vigil::kernels

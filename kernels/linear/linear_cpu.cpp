@@ -1,33 +1,10 @@
-#include <stdexcept>
-#include <string>
-
 #include <omp.h>
 
 #include "kernels/device/onednn.h"
-#include "kernels/linear/linear.h"
+#include "kernels/linear/linear_backends.h"
 
 namespace vigil::kernels {
 namespace {
-
-void check(ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options) {
-  const auto fail = [](const std::string& what) { throw std::invalid_argument("linear: " + what); };
-  if (x.dtype != w.dtype) fail(std::string("x is ") + name_of(x.dtype) + ", w is " + name_of(w.dtype));
-  if (x.dtype != DType::f32 && x.dtype != DType::bf16)
-    fail(std::string("no products of ") + name_of(x.dtype));
-  if (out.dtype != DType::f32 && out.dtype != x.dtype)
-    fail(std::string("no output in ") + name_of(out.dtype));
-  if (x.cols != w.cols || x.rows != out.rows || w.rows != out.cols)
-    fail("[" + std::to_string(x.rows) + ", " + std::to_string(x.cols) + "] times [" + std::to_string(w.rows) +
-         ", " + std::to_string(w.cols) + "] transposed does not give [" + std::to_string(out.rows) + ", " +
-         std::to_string(out.cols) + "]");
-  if (options.accumulate &&
-      (out.dtype != DType::f32 || options.activation != Activation::none || options.multiply.data != nullptr))
-    fail("only plain f32 results can be added up");
-  if (options.multiply.data != nullptr &&
-      (options.multiply.rows != out.rows || options.multiply.cols != out.cols ||
-       options.multiply.dtype != out.dtype))
-    fail("the gate has another shape or type than the output");
-}
 
 /// Threads for a product: one where waking the others costs more than they save, as in decoding with a small
 /// model.
@@ -38,9 +15,7 @@ int threads_for(const Stream& stream, ConstMatrix x, ConstMatrix w) {
 
 }  // namespace
 
-void linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options) {
-  check(x, w, out, options);
-  if (x.rows == 0 || w.rows == 0) return;
+void cpu::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options) {
   omp_set_num_threads(threads_for(stream, x, w));  // of the calling thread only
   const bool multiply = options.multiply.data != nullptr;
   const onednn::ProductKey key{.m = x.rows,
@@ -54,10 +29,10 @@ void linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, const Line
                                .out = out.dtype,
                                .activation = options.activation,
                                .w_transposed = true,
-                               .bias = options.bias != nullptr,
+                               .bias = options.bias.values != nullptr,
                                .accumulate = options.accumulate,
                                .multiply = multiply};
-  onednn::product(key, x.data, w.data, options.bias, options.multiply.data, out.data);
+  onednn::product(key, x.data, w.data, options.bias.values, options.multiply.data, out.data);
 }
 
 }  // namespace vigil::kernels

@@ -38,7 +38,7 @@ inline Sum linear(ConstMatrix x, ConstMatrix w, std::int64_t i, std::int64_t j, 
     sum.magnitude += std::abs(term);
   };
   for (std::int64_t k = 0; k < x.cols; ++k) add(double{element(x, i, k)} * double{element(w, j, k)});
-  if (options.bias != nullptr) add(options.bias[j]);
+  if (options.bias.values != nullptr) add(options.bias.values[j]);
   sum.value = activate(sum.value, options.activation);
   if (options.multiply.data != nullptr) {
     const double gate = element(options.multiply, i, j);

@@ -1,8 +1,5 @@
-#include <stdexcept>
-#include <string>
-
 #include "kernels/device/cpu.h"
-#include "kernels/patches/patches.h"
+#include "kernels/patches/patches_backends.h"
 
 namespace vigil::kernels {
 namespace {
@@ -57,18 +54,9 @@ void cut(const Stream& stream, std::span<const std::uint8_t* const> frames, cons
 
 }  // namespace
 
-void cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, int height, int width,
-                 int patch_size, int merge_size, const LevelTable& table, Matrix out) {
+void cpu::cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, int height, int width,
+                      int patch_size, int merge_size, const LevelTable& table, Matrix out) {
   const int square = patch_size * merge_size;
-  if (patch_size <= 0 || merge_size <= 0 || height <= 0 || width <= 0 || height % square != 0 ||
-      width % square != 0)
-    throw std::invalid_argument("cut_patches: " + std::to_string(width) + "x" + std::to_string(height) +
-                                " is no whole number of squares of " + std::to_string(square) + " pixels");
-  const auto values = static_cast<std::int64_t>(frames.size()) * 3 * patch_size * patch_size;
-  if (frames.empty() || out.cols != values ||
-      out.rows != std::int64_t{height / patch_size} * (width / patch_size) ||
-      (out.dtype != DType::f32 && out.dtype != DType::bf16))
-    throw std::invalid_argument("cut_patches: the result has another shape or type");
   const Layout layout{std::int64_t{width} * 3, patch_size, merge_size, width / square};
   if (out.dtype == DType::f32) {
     cut<float>(stream, frames, layout, height / square, table, out);

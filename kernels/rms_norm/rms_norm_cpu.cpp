@@ -1,8 +1,7 @@
 #include <cmath>
-#include <stdexcept>
 
 #include "kernels/device/cpu.h"
-#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rms_norm/rms_norm_backends.h"
 
 namespace vigil::kernels {
 namespace {
@@ -44,10 +43,7 @@ VIGIL_SIMD void norm_to_bf16(ConstMatrix x, const float* weight, float epsilon, 
 
 }  // namespace
 
-void rms_norm(Stream& stream, ConstMatrix x, const float* weight, float epsilon, Matrix out) {
-  if (x.dtype != DType::f32 || (out.dtype != DType::f32 && out.dtype != DType::bf16) || x.rows != out.rows ||
-      x.cols != out.cols)
-    throw std::invalid_argument("rms_norm: the output does not fit the input");
+void cpu::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float epsilon, Matrix out) {
   parallel_blocks(stream, x.rows, 64, [&](std::int64_t begin, std::int64_t end) {
     if (out.dtype == DType::f32) {
       norm_to_f32(x, weight, epsilon, out, begin, end);

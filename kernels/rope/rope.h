@@ -1,7 +1,7 @@
-// Rotary position embedding, with the angles worked out by the caller: 1-D, axial 2-D and M-RoPE differ in
-// their angles only.
+// Rotary position embedding. 1-D, axial 2-D and M-RoPE differ only in the axis that turns a pair.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/device/matrix.h"
@@ -18,5 +18,19 @@ namespace vigil::kernels {
 /// x is f32 or bf16 [rows, heads * head_dim]; cos and sin are f32 [rows, head_dim / 2], dense. Computed in
 /// f32. Throws std::invalid_argument for shapes or types that do not fit.
 void rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, const float* sin);
+
+/// A token's place on each axis; 1-D uses the first, axial 2-D the first two.
+using RopePosition = std::array<std::int32_t, 3>;
+
+/// How fast one pair of elements turns, and with which axis.
+struct RopeFrequency {
+  float inverse = 0;
+  std::int32_t axis = 0;
+};
+
+/// cos and sin[i, j] of positions[i][frequencies[j].axis] * frequencies[j].inverse, in f32: dense [rows,
+/// pairs]. All of it lies on the stream's device.
+void rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
+                 const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin);
 
 }  // namespace vigil::kernels

@@ -1,7 +1,7 @@
-#include <stdexcept>
+#include <cmath>
 
 #include "kernels/device/cpu.h"
-#include "kernels/rope/rope.h"
+#include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
 namespace {
@@ -47,16 +47,26 @@ VIGIL_SIMD void rotate_bf16(Matrix x, std::int64_t head_dim, const float* cos, c
 
 }  // namespace
 
-void rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, const float* sin) {
-  if ((x.dtype != DType::f32 && x.dtype != DType::bf16) || head_dim <= 0 || head_dim % 2 != 0 ||
-      x.cols % head_dim != 0)
-    throw std::invalid_argument("rope: rows are no whole number of heads of an even width");
+void cpu::rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, const float* sin) {
   parallel_blocks(stream, x.rows, 64, [&](std::int64_t begin, std::int64_t end) {
     if (x.dtype == DType::f32) {
       rotate_f32(x, head_dim, cos, sin, begin, end);
     } else {
       rotate_bf16(x, head_dim, cos, sin, begin, end);
     }
+  });
+}
+
+void cpu::rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
+                      const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin) {
+  parallel_blocks(stream, rows, 256, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t j = 0; j < pairs; ++j) {
+        const auto position = static_cast<float>(positions[i][static_cast<std::size_t>(frequencies[j].axis)]);
+        const float angle = position * frequencies[j].inverse;
+        cos[i * pairs + j] = std::cos(angle);
+        sin[i * pairs + j] = std::sin(angle);
+      }
   });
 }
 

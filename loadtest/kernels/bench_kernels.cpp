@@ -80,7 +80,7 @@ void attention(benchmark::State& state, std::int64_t queries, std::int64_t keys,
   const std::int64_t pages = (keys + kPageTokens - 1) / kPageTokens;
   const std::int64_t half = kv_heads * kPageTokens * head_dim;
   const Buffer memory = random_values(stream, pages * 2 * half, compute());
-  const KvLayer layer{memory.data(), compute(), 2 * half, half, kPageTokens, kv_heads, head_dim};
+  const KvLayer layer{memory.data(), compute(), pages, 2 * half, half, kPageTokens, kv_heads, head_dim};
   const Buffer q = random_values(stream, queries * heads * head_dim, compute());
   const Buffer out(stream, static_cast<std::size_t>(queries * heads * head_dim) * size_of(compute()));
   std::vector<std::int32_t> slots(static_cast<std::size_t>(keys));
@@ -88,10 +88,10 @@ void attention(benchmark::State& state, std::int64_t queries, std::int64_t keys,
   std::vector<std::int32_t> own(static_cast<std::size_t>(queries));
   std::iota(own.begin(), own.end(), static_cast<std::int32_t>(keys - queries));
   const AttentionSegment segment{slots, own, 0};
+  const PagedPlan plan(stream, std::span(&segment, 1), layer, heads);
   for (auto _ : state)
     paged_attention(stream, dense(static_cast<const void*>(q.data()), compute(), queries, heads * head_dim),
-                    layer, std::span(&segment, 1), 0.1F,
-                    dense(out.data(), compute(), queries, heads * head_dim));
+                    layer, plan, 0.1F, dense(out.data(), compute(), queries, heads * head_dim));
   const double seen =
       static_cast<double>(queries) * (static_cast<double>(keys) - static_cast<double>(queries - 1) / 2);
   report(state, 4.0 * seen * static_cast<double>(heads * head_dim),

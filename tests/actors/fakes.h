@@ -137,6 +137,13 @@ class FakeSources {
   std::atomic<int> opened_{0};
 };
 
+/// The embedding of a token in a model of width 1.
+inline kernels::Buffer one_number(float value) {
+  kernels::Buffer buffer(kernels::Stream::cpu(1), sizeof(float));
+  *buffer.as<float>() = value;
+  return buffer;
+}
+
 /// One token a patch, which holds the value of the patch's first pixel. A patch of value 255 cannot be
 /// encoded.
 class FakeEncoder final : public window::VisionEncoder {
@@ -152,7 +159,7 @@ class FakeEncoder final : public window::VisionEncoder {
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
       auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = {static_cast<float>(value)};
+      tokens->embeddings = one_number(value);
       tokens->grid_height = tokens->grid_width = 1;
       tokens->seconds = patch.seconds;
       tokens->duration = patch.duration;
@@ -187,7 +194,7 @@ class FakePrefiller final : public window::WindowPrefiller {
     if (on_ask) on_ask(requests.size());
     for (const window::WindowRequest& request : requests) {
       auto window = std::make_unique<FakeWindow>();
-      window->value = request.patches.back()->embeddings.front();
+      window->value = *request.patches.back()->embeddings.as<float>();
       if (window->value == 254) throw std::invalid_argument("a window without room");
       for (std::size_t i = 0; i < request.questions.size(); ++i) {
         window::Answer answer;

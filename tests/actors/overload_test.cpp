@@ -57,7 +57,7 @@ TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
   for (milliseconds now(0); now < kEnd; now += kTick) {
     for (const auto& [index, second] : scene.captured(now)) {
       auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = {1};
+      tokens->embeddings = one_number(1);
       tokens->grid_height = tokens->grid_width = 1;
       tokens->seconds = second;
       tokens->duration = 1;

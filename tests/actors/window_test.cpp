@@ -34,7 +34,7 @@ FramePatchPtr frame_patch(const CameraPtr& camera, double seconds, std::uint8_t 
 
 VisualPatchPtr visual_patch(const CameraPtr& camera, double seconds, float value = 1, double duration = 1) {
   auto tokens = std::make_shared<model::VisualTokens>();
-  tokens->embeddings = {value};
+  tokens->embeddings = one_number(value);
   tokens->grid_height = tokens->grid_width = 1;
   tokens->seconds = seconds;
   tokens->duration = duration;
@@ -128,7 +128,7 @@ TEST(Encode, OnePassForAll) {
   ASSERT_EQ(encoded.patches.size(), 2U);
   EXPECT_THAT(encoder.batches, ElementsAre(2U));
   EXPECT_EQ(encoded.patches[1]->camera->name, "b");
-  EXPECT_EQ(encoded.patches[1]->tokens->embeddings[0], 20);
+  EXPECT_EQ(encoded.patches[1]->tokens->embeddings.as<float>()[0], 20);
   EXPECT_EQ(encoded.patches[1]->tokens->seconds, 3);
   EXPECT_EQ(encoded.patches[1]->frames, 2);
 }
@@ -139,7 +139,7 @@ TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   const Encoded encoded =
       encode(encoder, ManualClock(), {frame_patch(a, 0, 10), frame_patch(a, 1, 255), frame_patch(a, 2, 30)});
   ASSERT_EQ(encoded.patches.size(), 2U);
-  EXPECT_EQ(encoded.patches[1]->tokens->embeddings[0], 30);
+  EXPECT_EQ(encoded.patches[1]->tokens->embeddings.as<float>()[0], 30);
   ASSERT_EQ(encoded.failures.size(), 1U);
   EXPECT_EQ(encoded.failures[0].patch->seconds, 1);
   EXPECT_EQ(encoded.failures[0].reason, "a frame of 4 by 2 pixels");
@@ -210,8 +210,11 @@ TEST(WindowAssembler, AWindowShowsPicturesOfOneSize) {
   WindowAssembler assembler(a);
   all_windows(assembler, a, {0, 1, 2});
   auto wider = std::make_shared<VisualPatch>(*visual_patch(a, 3));
-  auto tokens = std::make_shared<model::VisualTokens>(*wider->tokens);
+  auto tokens = std::make_shared<model::VisualTokens>();
+  tokens->grid_height = 1;
   tokens->grid_width = 2;
+  tokens->seconds = wider->tokens->seconds;
+  tokens->duration = wider->tokens->duration;
   wider->tokens = tokens;
   EXPECT_THAT(shown(assembler.push(wider).due), ElementsAre("0-4:1"));
 }

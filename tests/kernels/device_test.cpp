@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -11,8 +12,10 @@
 #include "kernels/device/buffer.h"
 #include "kernels/device/cpu.h"
 #include "kernels/device/dtype.h"
+#include "kernels/device/error.h"
 #include "kernels/device/matrix.h"
 #include "kernels/device/stream.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
 namespace {
@@ -153,6 +156,51 @@ TEST(ParallelTest, AnExceptionComesOutAndTheOthersAreDone) {
     EXPECT_THROW(parallel_for(Stream::cpu(threads), 10, body), std::runtime_error);
     EXPECT_EQ(done, 9);
   }
+}
+
+// Around the sizes at which copies take another way.
+TEST(TransferTest, BytesComeBackAsTheyWent) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  const Stream stream = test_stream();
+  constexpr std::size_t kMebi = std::size_t{1} << 20U;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kMebi / 16 - 1, kMebi / 16, 4 * kMebi - 1,
+                                 4 * kMebi + 1, 19 * kMebi + 3}) {
+    std::vector<std::uint8_t> sent(size);
+    for (std::size_t i = 0; i < size; ++i) sent[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+    const std::vector<std::uint8_t> expected = sent;
+    const Buffer first(stream, size), second(stream, size);
+    upload(stream, first.data(), sent.data(), size);
+    std::fill(sent.begin(), sent.end(), std::uint8_t{0});  // it may change as soon as `upload` returns
+    copy(stream, second.data(), first.data(), size);
+    std::vector<std::uint8_t> back(size, 1);
+    download(stream, back.data(), second.data(), size);
+    ASSERT_TRUE(back == expected) << size;
+  }
+}
+
+TEST(BufferTest, GrowsOnlyWhenItHasTo) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  const Stream stream = test_stream();
+  Buffer buffer(stream, 100);
+  const std::byte* before = buffer.data();
+  buffer.reserve(stream, 100);
+  buffer.reserve(stream, 7);
+  EXPECT_EQ(buffer.data(), before);
+  EXPECT_EQ(buffer.bytes(), 100U);
+  buffer.reserve(stream, 5000);
+  EXPECT_EQ(buffer.bytes(), 5000U);
+}
+
+TEST(DeviceMemoryTest, WhatDoesNotFitIsToldAndLeavesTheGpuUsable) {
+  if (!tests_on_gpu() || cuda_devices() == 0) GTEST_SKIP() << "skipped, no GPU";
+  const Stream stream = Stream::cuda();
+  EXPECT_THROW(Buffer(stream, std::size_t{1} << 50U), OutOfDeviceMemory);
+  const std::vector<std::uint8_t> sent{1, 2, 3};
+  const Buffer small(stream, 3);
+  upload(stream, small.data(), sent.data(), 3);
+  std::vector<std::uint8_t> back(3);
+  download(stream, back.data(), small.data(), 3);
+  EXPECT_EQ(back, sent);
 }
 
 }  // namespace

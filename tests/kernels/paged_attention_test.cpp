@@ -10,7 +10,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_reference.h"
-#include "tests/kernels/test_matrix.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
 namespace {
@@ -25,11 +25,23 @@ class Pages {
         stride_(2 * elements_ + 2 * kGap),
         memory_(dtype, 1, pages * stride_),
         tokens_(pages * page_tokens) {
-    layer_ = {
-        memory_.view().columns(kGap, 1).data, dtype, stride_, elements_, page_tokens, kv_heads, head_dim};
+    layer_ = {memory_.view().columns(kGap, 1).data,
+              dtype,
+              pages,
+              stride_,
+              elements_,
+              page_tokens,
+              kv_heads,
+              head_dim};
   }
 
   const KvLayer& layer() const { return layer_; }
+  /// The layer in a mirror of `bytes()`.
+  KvLayer layer_in(const Mirror& mirror) const {
+    KvLayer layer = layer_;
+    layer.base = mirror.data() + static_cast<std::size_t>(kGap) * size_of(layer.dtype);
+    return layer;
+  }
   std::int64_t tokens() const { return tokens_; }
   const std::vector<std::byte>& bytes() const { return memory_.bytes(); }
 
@@ -91,6 +103,17 @@ struct Heads {
   std::int64_t kv, group, dim;
 };
 
+/// Runs `paged_attention` on the device under test.
+void attend(Stream& stream, const TestMatrix& q, const Pages& pages,
+            std::span<const AttentionSegment> segments, float scale, TestMatrix& out) {
+  const Mirror memory(stream, pages.bytes());
+  OnDevice there(stream, out);
+  paged_attention(stream, OnDevice(stream, q), pages.layer_in(memory),
+                  PagedPlan(stream, segments, pages.layer(), q.cols() / pages.layer().head_dim), scale,
+                  there);
+  there.fetch();
+}
+
 /// |error| <= this times Σ p |v|: in f32 sums of products and the exponential of scores of a few units; in
 /// bf16 the rounding of weights, of their total's counterpart, and of the result, half a unit in the last
 /// place each.
@@ -136,8 +159,8 @@ class PagedAttentionTest : public ::testing::TestWithParam<DType> {
     TestMatrix out(GetParam(), rows, cols, 6);
     const float scale = 1.0F / std::sqrt(static_cast<float>(heads.dim));
     const std::vector<AttentionSegment> segments = {{slots, own, 0}};
-    Stream stream = Stream::cpu(2);
-    paged_attention(stream, q.view(), pages.layer(), segments, scale, out.view());
+    Stream stream = test_stream(2);
+    attend(stream, q, pages, segments, scale, out);
     expect_reference(q, pages, segments, scale, out);
     EXPECT_TRUE(out.gaps_untouched());
   }
@@ -185,9 +208,8 @@ TEST_P(PagedAttentionTest, OneKeyIsItsValue) {
   const TestMatrix q = TestMatrix::random(GetParam(), 1, 80, random, 100);
   TestMatrix out(GetParam(), 1, 80);
   const std::vector<std::int32_t> keys = {3}, own = {0};
-  Stream stream = Stream::cpu(1);
-  paged_attention(stream, q.view(), pages.layer(), std::vector<AttentionSegment>{{keys, own, 0}}, 1.0F,
-                  out.view());
+  Stream stream = test_stream();
+  attend(stream, q, pages, std::vector<AttentionSegment>{{keys, own, 0}}, 1.0F, out);
   for (std::int64_t head = 0; head < 4; ++head)
     for (std::int64_t d = 0; d < 20; ++d)
       EXPECT_EQ(out.get(0, head * 20 + d), pages.get(3, head / 2, d, true));
@@ -214,8 +236,8 @@ TEST_P(PagedAttentionTest, TheLargestOfHugeScoresWins) {
     TestMatrix out(GetParam(), 1, 20);
     const std::vector<std::int32_t> own = {kCount - 1};
     const std::vector<AttentionSegment> segments = {{keys, own, 0}};
-    Stream stream = Stream::cpu(1);
-    paged_attention(stream, q.view(), pages.layer(), segments, 1.0F, out.view());
+    Stream stream = test_stream(1);
+    attend(stream, q, pages, segments, 1.0F, out);
     expect_reference(q, pages, segments, 1.0F, out);
   }
 }
@@ -245,8 +267,8 @@ TEST_P(PagedAttentionTest, SegmentsKeepToThemselves) {
   const std::int64_t rows = rows_first + 2 + 117 + 1 + 1;
   const TestMatrix q = TestMatrix::random(GetParam(), rows, cols, random, 3);
   TestMatrix out(GetParam(), rows, cols, 1);
-  Stream stream = Stream::cpu(3);
-  paged_attention(stream, q.view(), pages.layer(), segments, 0.25F, out.view());
+  Stream stream = test_stream(3);
+  attend(stream, q, pages, segments, 0.25F, out);
   expect_reference(q, pages, segments, 0.25F, out);
   EXPECT_TRUE(out.row_untouched(0));
   EXPECT_TRUE(out.row_untouched(rows_first + 1));
@@ -259,8 +281,8 @@ TEST_P(PagedAttentionTest, NoSegmentsWriteNothing) {
   Pages pages(GetParam(), 1, 16, 1, 20);
   const TestMatrix q = TestMatrix::random(GetParam(), 2, 20, random);
   TestMatrix out(GetParam(), 2, 20);
-  Stream stream = Stream::cpu(2);
-  paged_attention(stream, q.view(), pages.layer(), {}, 1.0F, out.view());
+  Stream stream = test_stream(2);
+  attend(stream, q, pages, {}, 1.0F, out);
   EXPECT_TRUE(out.row_untouched(0));
   EXPECT_TRUE(out.row_untouched(1));
 }
@@ -276,9 +298,9 @@ TEST_P(PagedAttentionTest, ThreadsDoNotChangeTheResult) {
   const TestMatrix q = TestMatrix::random(GetParam(), rows, 280, random);
   TestMatrix one(GetParam(), rows, 280), three(GetParam(), rows, 280);
   const std::vector<AttentionSegment> segments = {{slots, own, 0}};
-  Stream single = Stream::cpu(1), several = Stream::cpu(3);
-  paged_attention(single, q.view(), pages.layer(), segments, 0.2F, one.view());
-  paged_attention(several, q.view(), pages.layer(), segments, 0.2F, three.view());
+  Stream single = test_stream(1), several = test_stream(3);
+  attend(single, q, pages, segments, 0.2F, one);
+  attend(several, q, pages, segments, 0.2F, three);
   EXPECT_EQ(one.bytes(), three.bytes());
 }
 
@@ -294,7 +316,8 @@ TEST_P(PagedAttentionTest, WhatDoesNotFitIsRefused) {
   const auto refused = [&](ConstMatrix queries, Matrix result, const std::vector<std::int32_t>& own,
                            std::int64_t first_row = 0) {
     const std::vector<AttentionSegment> segments = {{keys, own, first_row}};
-    EXPECT_THROW(paged_attention(stream, queries, pages.layer(), segments, 1.0F, result),
+    EXPECT_THROW(paged_attention(stream, queries, pages.layer(),
+                                 PagedPlan(stream, segments, pages.layer(), 4), 1.0F, result),
                  std::invalid_argument);
   };
   refused(q_other.view(), out.view(), {2});
@@ -308,10 +331,37 @@ TEST_P(PagedAttentionTest, WhatDoesNotFitIsRefused) {
   refused(q.view(), out.view(), {0, 1, 2});
   refused(q.view(), out.view(), {1, 2}, 1);
   refused(q.view(), out.view(), {2}, -1);
+  const std::vector<std::int32_t> own = {2};
+  const std::vector<AttentionSegment> twice = {{keys, own, 0}, {keys, own, 0}};
+  EXPECT_THROW(PagedPlan(stream, twice, pages.layer(), 4), std::invalid_argument)
+      << "two segments want to write one row";
+  EXPECT_THROW(PagedPlan(stream, {}, pages.layer(), 3), std::invalid_argument);
+  KvLayer small_pages = pages.layer();
+  small_pages.page_tokens = 8;
+  EXPECT_THROW(paged_attention(stream, q.view(), pages.layer(),
+                               PagedPlan(stream, {twice.data(), 1}, small_pages, 4), 1.0F, out.view()),
+               std::invalid_argument)
+      << "pages of another size";
   EXPECT_TRUE(out.row_untouched(0));
 }
 
-class StoreKvTest : public ::testing::TestWithParam<DType> {};
+/// A plan whose queries are the tokens in these slots, and so are their keys.
+struct Writers {
+  std::vector<std::int32_t> keys, own;
+  AttentionSegment segment;
+  explicit Writers(const std::vector<std::int32_t>& slots) : keys(slots), own(slots.size()) {
+    std::iota(own.begin(), own.end(), 0);
+    segment = {keys, own, 0};
+  }
+  PagedPlan plan(const Stream& stream, const KvLayer& layer) const {
+    return {stream, std::span(&segment, 1), layer, layer.kv_heads};
+  }
+};
+
+class StoreKvTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
+};
 INSTANTIATE_TEST_SUITE_P(Types, StoreKvTest, ::testing::Values(DType::f32, DType::bf16),
                          [](const auto& type) { return name_of(type.param); });
 
@@ -323,8 +373,11 @@ TEST_P(StoreKvTest, WritesItsSlotsAndNothingElse) {
     slots.resize(static_cast<std::size_t>(count));
     const TestMatrix k = TestMatrix::random(GetParam(), count, 40, random, 1, 7);
     const TestMatrix v = TestMatrix::random(GetParam(), count, 40, random, 1, 2);
-    Stream stream = Stream::cpu(2);
-    store_kv(stream, k.view(), v.view(), slots, pages.layer());
+    Stream stream = test_stream(2);
+    Mirror memory(stream, pages.bytes());
+    store_kv(stream, OnDevice(stream, k), OnDevice(stream, v), Writers(slots).plan(stream, pages.layer()),
+             pages.layer_in(memory));
+    memory.fetch();
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t head = 0; head < 2; ++head)
         for (std::int64_t d = 0; d < 20; ++d) {
@@ -353,7 +406,8 @@ TEST_P(StoreKvTest, WhatDoesNotFitIsRefused) {
   const std::vector<std::int32_t> slots = {0, 1};
   Stream stream = Stream::cpu(1);
   const auto refused = [&](ConstMatrix k, ConstMatrix v, const std::vector<std::int32_t>& to) {
-    EXPECT_THROW(store_kv(stream, k, v, to, pages.layer()), std::invalid_argument);
+    EXPECT_THROW(store_kv(stream, k, v, Writers(to).plan(stream, pages.layer()), pages.layer()),
+                 std::invalid_argument);
   };
   refused(other_type.view(), rows.view(), slots);
   refused(rows.view(), other_type.view(), slots);
@@ -362,7 +416,12 @@ TEST_P(StoreKvTest, WhatDoesNotFitIsRefused) {
   refused(rows.view(), longer.view(), slots);
   refused(rows.view(), rows.view(), {0});
   EXPECT_NO_THROW(store_kv(stream, TestMatrix(GetParam(), 0, 40).view(), TestMatrix(GetParam(), 0, 40).view(),
-                           {}, pages.layer()));
+                           Writers({}).plan(stream, pages.layer()), pages.layer()));
+  KvLayer small_pages = pages.layer();
+  small_pages.page_tokens = 8;
+  EXPECT_THROW(
+      store_kv(stream, rows.view(), rows.view(), Writers(slots).plan(stream, small_pages), pages.layer()),
+      std::invalid_argument);
 }
 
 }  // namespace

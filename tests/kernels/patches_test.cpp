@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kernels/on_device.h"
+
 namespace vigil::kernels {
 namespace {
 
@@ -25,7 +27,10 @@ LevelTable table() {
   return levels;
 }
 
-class PatchesTest : public ::testing::TestWithParam<DType> {};
+class PatchesTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
+};
 INSTANTIATE_TEST_SUITE_P(Types, PatchesTest, ::testing::Values(DType::f32, DType::bf16),
                          [](const auto& type) { return name_of(type.param); });
 
@@ -44,15 +49,21 @@ TEST_P(PatchesTest, PutsEveryPixelInItsPlace) {
         level = static_cast<std::uint8_t>(seed >> 24U);
       }
     }
-    for (const auto& picture : pictures) frames.push_back(picture.data());
+    Stream stream = test_stream(2);
+    std::vector<DeviceArray<std::uint8_t>> there;
+    for (const auto& picture : pictures) {
+      there.emplace_back(stream, picture);
+      frames.push_back(there.back().data());
+    }
 
     const std::int64_t rows = std::int64_t{height / p} * (width / p);
     const std::int64_t columns = std::int64_t{3} * count * p * p;
     const std::int64_t stride = columns + 5;
     std::vector<std::uint8_t> memory(static_cast<std::size_t>(rows * stride) * size_of(GetParam()), 0xAB);
-    Stream stream = Stream::cpu(2);
+    Mirror mirror(stream, std::as_writable_bytes(std::span(memory)));
     cut_patches(stream, frames, height, width, p, m, levels,
-                Matrix{memory.data(), GetParam(), rows, columns, stride});
+                Matrix{mirror.data(), GetParam(), rows, columns, stride});
+    mirror.fetch();
     const ConstMatrix out{memory.data(), GetParam(), rows, columns, stride};
     for (int t = 0; t < count; ++t)
       for (int y = 0; y < height; ++y)

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/rms_norm/rms_norm_reference.h"
-#include "tests/kernels/test_matrix.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
 namespace {
@@ -16,7 +16,23 @@ namespace {
 // products.
 constexpr double kTolerance = 2e-6;
 
-class RmsNormTest : public ::testing::TestWithParam<DType> {};
+/// Runs `rms_norm` on the device under test.
+void norm(Stream& stream, const TestMatrix& x, const TestMatrix& weight, float epsilon, TestMatrix& out) {
+  OnDevice there(stream, out);
+  rms_norm(stream, OnDevice(stream, x), OnDevice(stream, weight).numbers(), epsilon, there);
+  there.fetch();
+}
+
+TestMatrix vector_of(std::int64_t cols, float value) {
+  TestMatrix vector(DType::f32, 1, cols);
+  for (std::int64_t j = 0; j < cols; ++j) vector.set(0, j, value);
+  return vector;
+}
+
+class RmsNormTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
+};
 INSTANTIATE_TEST_SUITE_P(Types, RmsNormTest, ::testing::Values(DType::f32, DType::bf16),
                          [](const auto& type) { return name_of(type.param); });
 
@@ -28,8 +44,8 @@ TEST_P(RmsNormTest, AgreesWithTheReferenceAtAwkwardSizes) {
       const TestMatrix x = TestMatrix::random(DType::f32, rows, cols, random, 3, 3);
       const TestMatrix weight = TestMatrix::random(DType::f32, 1, cols, random, 2);
       TestMatrix out(GetParam(), rows, cols, 5);
-      Stream stream = Stream::cpu(2);
-      rms_norm(stream, x.view(), weight.view().row<float>(0), 1e-5F, out.view());
+      Stream stream = test_stream(2);
+      norm(stream, x, weight, 1e-5F, out);
       for (std::int64_t i = 0; i < rows; ++i) {
         const auto expected = reference::rms_norm(x.view(), weight.view().row<float>(0), 1e-5F, i);
         for (std::int64_t j = 0; j < cols; ++j) {
@@ -45,14 +61,14 @@ TEST_P(RmsNormTest, AgreesWithTheReferenceAtAwkwardSizes) {
 // The mean of tiny squares vanishes beside epsilon; that of zeros is nothing but epsilon.
 TEST_P(RmsNormTest, EpsilonHoldsUpZeroAndTinyRows) {
   TestMatrix x(DType::f32, 2, 5);
-  const std::vector<float> weight(5, 2.0F);
+  const TestMatrix weight = vector_of(5, 2.0F);
   for (std::int64_t j = 0; j < 5; ++j) {
     x.set(0, j, 0.0F);
     x.set(1, j, 1e-12F);
   }
   TestMatrix out(GetParam(), 2, 5);
-  Stream stream = Stream::cpu(1);
-  rms_norm(stream, x.view(), weight.data(), 1e-6F, out.view());
+  Stream stream = test_stream(1);
+  norm(stream, x, weight, 1e-6F, out);
   for (std::int64_t j = 0; j < 5; ++j) {
     EXPECT_EQ(out.get(0, j), 0.0F);
     EXPECT_NEAR(out.get(1, j), 2e-9, 2e-9 * (1e-5 + rounding_of(GetParam())));
@@ -60,13 +76,16 @@ TEST_P(RmsNormTest, EpsilonHoldsUpZeroAndTinyRows) {
 }
 
 TEST(RmsNormInPlaceTest, TheInputMayBeTheOutput) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
   Random random(7);
   TestMatrix x = TestMatrix::random(DType::f32, 70, 33, random, 1, 2);
   const TestMatrix weight = TestMatrix::random(DType::f32, 1, 33, random);
   TestMatrix apart(DType::f32, 70, 33);
-  Stream stream = Stream::cpu(2);
-  rms_norm(stream, x.view(), weight.view().row<float>(0), 1e-6F, apart.view());
-  rms_norm(stream, x.view(), weight.view().row<float>(0), 1e-6F, x.view());
+  Stream stream = test_stream(2);
+  norm(stream, x, weight, 1e-6F, apart);
+  OnDevice there(stream, x);
+  rms_norm(stream, there, OnDevice(stream, weight).numbers(), 1e-6F, there);
+  there.fetch();
   for (std::int64_t i = 0; i < 70; ++i)
     for (std::int64_t j = 0; j < 33; ++j) ASSERT_EQ(x.get(i, j), apart.get(i, j));
 }
@@ -74,11 +93,11 @@ TEST(RmsNormInPlaceTest, TheInputMayBeTheOutput) {
 TEST_P(RmsNormTest, NotANumberStaysInItsRow) {
   Random random(3);
   TestMatrix x = TestMatrix::random(DType::f32, 3, 21, random);
-  const std::vector<float> weight(21, 1.0F);
+  const TestMatrix weight = vector_of(21, 1.0F);
   x.set(1, 20, std::nanf(""));
   TestMatrix out(GetParam(), 3, 21);
-  Stream stream = Stream::cpu(1);
-  rms_norm(stream, x.view(), weight.data(), 1e-6F, out.view());
+  Stream stream = test_stream(1);
+  norm(stream, x, weight, 1e-6F, out);
   for (std::int64_t i = 0; i < 3; ++i)
     for (std::int64_t j = 0; j < 21; ++j) EXPECT_EQ(std::isnan(out.get(i, j)), i == 1);
 }
@@ -87,7 +106,7 @@ TEST_P(RmsNormTest, NoRowsWriteNothing) {
   const TestMatrix x(DType::f32, 0, 8);
   TestMatrix out(GetParam(), 0, 8);
   const std::vector<float> weight(8, 1.0F);
-  Stream stream = Stream::cpu(1);
+  Stream stream = test_stream(1);
   EXPECT_NO_THROW(rms_norm(stream, x.view(), weight.data(), 1e-6F, out.view()));
 }
 

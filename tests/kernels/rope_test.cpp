@@ -1,20 +1,33 @@
 #include "kernels/rope/rope.h"
 
 #include <cmath>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "kernels/rope/rope_reference.h"
-#include "tests/kernels/test_matrix.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
 namespace {
 
-class RopeTest : public ::testing::TestWithParam<DType> {};
+class RopeTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
+};
 INSTANTIATE_TEST_SUITE_P(Types, RopeTest, ::testing::Values(DType::f32, DType::bf16),
                          [](const auto& type) { return name_of(type.param); });
+
+/// Runs `rope` on the device under test.
+void rotate(Stream& stream, TestMatrix& x, std::int64_t head_dim, std::span<const float> cos,
+            std::span<const float> sin) {
+  OnDevice there(stream, x);
+  rope(stream, there, head_dim, DeviceArray<float>(stream, cos).data(),
+       DeviceArray<float>(stream, sin).data());
+  there.fetch();
+}
 
 struct Angles {
   std::vector<float> cos, sin;
@@ -39,8 +52,8 @@ TEST_P(RopeTest, AgreesWithTheReferenceAtAwkwardSizes) {
         for (std::int64_t i = 0; i < rows; ++i)
           for (std::int64_t j = 0; j < x.cols(); ++j) x.set(i, j, before.get(i, j));
         const Angles angles(rows * head_dim / 2, random, 100);
-        Stream stream = Stream::cpu(2);
-        rope(stream, x.view(), head_dim, angles.cos.data(), angles.sin.data());
+        Stream stream = test_stream(2);
+        rotate(stream, x, head_dim, angles.cos, angles.sin);
         for (std::int64_t i = 0; i < rows; ++i) {
           const auto expected =
               reference::rope(before.view(), head_dim, angles.cos.data(), angles.sin.data(), i);
@@ -60,19 +73,20 @@ TEST_P(RopeTest, TheAngleZeroChangesNothing) {
   TestMatrix x = TestMatrix::random(GetParam(), 3, 60, random);
   const auto before = x.bytes();
   const std::vector<float> ones(30, 1.0F), zeros(30, 0.0F);
-  Stream stream = Stream::cpu(1);
-  rope(stream, x.view(), 20, ones.data(), zeros.data());
+  Stream stream = test_stream(1);
+  rotate(stream, x, 20, ones, zeros);
   EXPECT_EQ(x.bytes(), before);
 }
 
 // What makes a stream's keys reusable: products of rotated vectors depend on the difference of their angles
 // only.
 TEST(RopeRelativeTest, ProductsDependOnDifferencesOnly) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
   constexpr std::int64_t kHead = 20;
   Random random(6);
   const TestMatrix q = TestMatrix::random(DType::f32, 1, kHead, random);
   const TestMatrix k = TestMatrix::random(DType::f32, 1, kHead, random);
-  Stream stream = Stream::cpu(1);
+  Stream stream = test_stream(1);
   const auto product_at = [&](float q_position, float k_position) {
     TestMatrix a = q, b = k;
     for (auto [matrix, position] : {std::pair{&a, q_position}, std::pair{&b, k_position}}) {
@@ -82,7 +96,7 @@ TEST(RopeRelativeTest, ProductsDependOnDifferencesOnly) {
         cos.push_back(static_cast<float>(std::cos(angle)));
         sin.push_back(static_cast<float>(std::sin(angle)));
       }
-      rope(stream, matrix->view(), kHead, cos.data(), sin.data());
+      rotate(stream, *matrix, kHead, cos, sin);
     }
     double sum = 0;
     for (std::int64_t j = 0; j < kHead; ++j) sum += double{a.get(0, j)} * double{b.get(0, j)};
@@ -94,8 +108,32 @@ TEST(RopeRelativeTest, ProductsDependOnDifferencesOnly) {
 
 TEST_P(RopeTest, NoRowsChangeNothing) {
   TestMatrix x(GetParam(), 0, 40);
-  Stream stream = Stream::cpu(1);
+  Stream stream = test_stream(1);
   EXPECT_NO_THROW(rope(stream, x.view(), 20, nullptr, nullptr));
+}
+
+TEST(RopeAnglesTest, ArePositionsTimesFrequencies) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  // Far positions, where the angle has lost digits: the device has to reduce it as the host does.
+  const std::vector<RopePosition> positions{{0, 0, 0}, {3, 5, 7}, {123456, 9, 1}, {1 << 20, 4, 2}};
+  const std::vector<RopeFrequency> frequencies{{1.0F, 0}, {0.5F, 1}, {0.25F, 1}, {0.125F, 2}, {1e-4F, 0}};
+  Stream stream = test_stream(2);
+  TestMatrix cos(DType::f32, 4, 5), sin(DType::f32, 4, 5);
+  OnDevice there_cos(stream, cos), there_sin(stream, sin);
+  rope_angles(stream, DeviceArray<RopePosition>(stream, positions).data(), 4,
+              DeviceArray<RopeFrequency>(stream, frequencies).data(), 5, there_cos.view().row<float>(0),
+              there_sin.view().row<float>(0));
+  there_cos.fetch();
+  there_sin.fetch();
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (std::int64_t j = 0; j < 5; ++j) {
+      const RopeFrequency& frequency = frequencies[static_cast<std::size_t>(j)];
+      const auto axis = static_cast<std::size_t>(frequency.axis);
+      const float angle =
+          static_cast<float>(positions[static_cast<std::size_t>(i)][axis]) * frequency.inverse;
+      EXPECT_NEAR(cos.get(i, j), std::cos(double{angle}), 1e-6) << i << ", " << j;
+      EXPECT_NEAR(sin.get(i, j), std::sin(double{angle}), 1e-6) << i << ", " << j;
+    }
 }
 
 TEST(RopeArgumentsTest, WhatDoesNotFitIsRefused) {
@@ -108,6 +146,7 @@ TEST(RopeArgumentsTest, WhatDoesNotFitIsRefused) {
   Matrix integers = x.view();
   integers.dtype = DType::i32;
   EXPECT_THROW(rope(stream, integers, 4, angles.data(), angles.data()), std::invalid_argument);
+  EXPECT_THROW(rope_angles(stream, nullptr, -1, nullptr, 4, nullptr, nullptr), std::invalid_argument);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_reference.h"
-#include "tests/kernels/test_matrix.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
 namespace {
@@ -29,8 +29,13 @@ class SegmentAttentionTest : public ::testing::TestWithParam<DType> {
     const Matrix q = qkv.view().columns(0, cols), k = qkv.view().columns(cols, cols),
                  v = qkv.view().columns(2 * cols, cols);
     const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-    Stream stream = Stream::cpu(threads);
-    segment_attention(stream, q, k, v, bounds, head_dim, scale, out.view());
+    Stream stream = test_stream(threads);
+    const OnDevice all(stream, qkv);
+    OnDevice result(stream, out);
+    segment_attention(stream, all.view().columns(0, cols), all.view().columns(cols, cols),
+                      all.view().columns(2 * cols, cols), SegmentPlan(stream, bounds), head_dim, scale,
+                      result);
+    result.fetch();
     for (std::size_t s = 0; s + 1 < bounds.size(); ++s)
       for (std::int64_t i = bounds[s]; i < bounds[s + 1]; ++i)
         for (std::int64_t head = 0; head < heads; ++head) {
@@ -81,8 +86,11 @@ TEST_P(SegmentAttentionTest, NotANumberStaysInItsSegmentAndHead) {
   v.set(12, 25, std::nanf(""));
   TestMatrix out(GetParam(), 30, 40);
   const std::vector<std::int32_t> bounds = {0, 10, 20, 30};
-  Stream stream = Stream::cpu(2);
-  segment_attention(stream, q.view(), k.view(), v.view(), bounds, 20, 0.2F, out.view());
+  Stream stream = test_stream(2);
+  OnDevice result(stream, out);
+  segment_attention(stream, OnDevice(stream, q), OnDevice(stream, k), OnDevice(stream, v),
+                    SegmentPlan(stream, bounds), 20, 0.2F, result);
+  result.fetch();
   for (std::int64_t i = 0; i < 30; ++i)
     for (std::int64_t j = 0; j < 40; ++j)
       EXPECT_EQ(std::isnan(out.get(i, j)), i / 10 == 1 && j == 25) << i << ", " << j;
@@ -92,7 +100,7 @@ TEST_P(SegmentAttentionTest, NoRowsWriteNothing) {
   TestMatrix none(GetParam(), 0, 40), out(GetParam(), 0, 40);
   Stream stream = Stream::cpu(1);
   EXPECT_NO_THROW(segment_attention(stream, none.view(), none.view(), none.view(),
-                                    std::vector<std::int32_t>{0}, 20, 1.0F, out.view()));
+                                    SegmentPlan(stream, std::vector<std::int32_t>{0}), 20, 1.0F, out.view()));
 }
 
 TEST_P(SegmentAttentionTest, WhatDoesNotFitIsRefused) {
@@ -102,7 +110,8 @@ TEST_P(SegmentAttentionTest, WhatDoesNotFitIsRefused) {
   Stream stream = Stream::cpu(1);
   const auto refused = [&](ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix result,
                            const std::vector<std::int32_t>& bounds, std::int64_t head_dim) {
-    EXPECT_THROW(segment_attention(stream, q, k, v, bounds, head_dim, 1.0F, result), std::invalid_argument);
+    EXPECT_THROW(segment_attention(stream, q, k, v, SegmentPlan(stream, bounds), head_dim, 1.0F, result),
+                 std::invalid_argument);
   };
   const std::vector<std::int32_t> all = {0, 4};
   refused(foreign.view(), x.view(), x.view(), out.view(), all, 20);

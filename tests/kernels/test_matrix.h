@@ -104,8 +104,4 @@ inline double rounding_of(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-8 : 0x1p-24;
 }
 
-/// Products of bf16 matrices exist only where the processor has them.
-#define VIGIL_SKIP_WITHOUT(dtype) \
-  if ((dtype) == DType::bf16 && !cpu_has_bf16()) GTEST_SKIP() << "no bf16 products on this processor"
-
 }  // namespace vigil::kernels

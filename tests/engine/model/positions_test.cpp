@@ -67,15 +67,12 @@ TEST(MultimodalRopeTest, AxesTakeThePairsInRuns) {
   config.head_dim = 8;
   config.rope_theta = 16;
   config.mrope_section = {1, 2, 1};
-  const MultimodalRope rope(config);
-  const std::vector<Position> positions{{3, 5, 7}};
-  std::vector<float> cos(4);
-  std::vector<float> sin(4);
-  rope.angles(positions, cos.data(), sin.data());
-  const float angles[] = {3.0F * 1.0F, 5.0F * 0.5F, 5.0F * 0.25F, 7.0F * 0.125F};
-  for (std::size_t j = 0; j < 4; ++j) {
-    EXPECT_NEAR(cos[j], std::cos(angles[j]), 1e-6) << j;
-    EXPECT_NEAR(sin[j], std::sin(angles[j]), 1e-6) << j;
+  const std::vector<kernels::RopeFrequency> pairs = multimodal_rope(config);
+  const std::vector<kernels::RopeFrequency> expected{{1.0F, 0}, {0.5F, 1}, {0.25F, 1}, {0.125F, 2}};
+  ASSERT_EQ(pairs.size(), expected.size());
+  for (std::size_t j = 0; j < expected.size(); ++j) {
+    EXPECT_NEAR(pairs[j].inverse, expected[j].inverse, 1e-7) << j;
+    EXPECT_EQ(pairs[j].axis, expected[j].axis) << j;
   }
 }
 

@@ -25,11 +25,12 @@ struct Parts {
   WindowAnswerer answerer{prefiller, generator};
 
   explicit Parts(std::int64_t kv_tokens = 2048, std::int64_t chunk_rows = 1024, int page_tokens = 64)
-      : model(std::make_shared<CachedModel>(demo_model(), CachedModelOptions{.compute = kernels::DType::f32,
+      : model(std::make_shared<CachedModel>(demo_model(), CachedModelOptions{.memory = kernels::Stream::cpu(),
+                                                                             .compute = kernels::DType::f32,
                                                                              .kv_tokens = kv_tokens,
                                                                              .page_tokens = page_tokens})),
-        prefiller(model, {.chunk_rows = chunk_rows, .threads = 2}),
-        generator(model, 2) {}
+        prefiller(model, kernels::Stream::cpu(2), {.chunk_rows = chunk_rows}),
+        generator(model, kernels::Stream::cpu(2)) {}
 
   auto answer(std::span<const WindowRequest> requests) { return answerer.answer(requests); }
   std::int64_t free_pages() const { return model->pages.free_pages(); }

@@ -36,7 +36,7 @@ struct Picture {
 /// The visual tokens of `count` temporal patches of noise, one a second.
 inline std::vector<model::VisualTokensPtr> noise_window(int count, std::uint32_t seed, int width = 112,
                                                         int height = 84) {
-  TowerEncoder encoder(demo_model(), kernels::DType::f32, 1);
+  TowerEncoder encoder(demo_model(), kernels::DType::f32, kernels::Stream::cpu(1));
   std::vector<Picture> pictures;
   for (int i = 0; i < 2 * count; ++i)
     pictures.emplace_back(width, height, seed * 1000 + static_cast<std::uint32_t>(i));

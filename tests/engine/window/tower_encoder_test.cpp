@@ -15,15 +15,16 @@ using testing::demo_model;
 using testing::Picture;
 
 double largest_difference(const model::VisualTokens& a, const model::VisualTokens& b) {
-  double largest = a.embeddings.size() == b.embeddings.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < std::min(a.embeddings.size(), b.embeddings.size()); ++i)
-    largest = std::max(largest, std::abs(double{a.embeddings[i]} - b.embeddings[i]));
+  const std::size_t values = a.embeddings.bytes() / sizeof(float);
+  double largest = a.embeddings.bytes() == b.embeddings.bytes() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(values, b.embeddings.bytes() / sizeof(float)); ++i)
+    largest = std::max(largest, std::abs(double{a.embeddings.as<float>()[i]} - b.embeddings.as<float>()[i]));
   return largest;
 }
 
 class TowerEncoderTest : public ::testing::Test {
  protected:
-  TowerEncoder encoder_{demo_model(), kernels::DType::f32, 2};
+  TowerEncoder encoder_{demo_model(), kernels::DType::f32, kernels::Stream::cpu(2)};
   Picture a_{112, 56, 1}, b_{112, 56, 2}, c_{84, 140, 3}, d_{84, 140, 4};
 };
 

@@ -1,0 +1,15 @@
+// The inner half of a gated MLP (SwiGLU), for both kinds of product.
+#pragma once
+
+#include "engine/model/projections.h"
+#include "kernels/device/matrix.h"
+#include "kernels/device/stream.h"
+
+namespace vigil::model {
+
+/// silu(x gateᵀ) ⊙ (x upᵀ), `mlp` being gate and up. `inner`: [x.rows, mlp.width()], working memory, in whose
+/// first half the result lies.
+kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::ConstMatrix x,
+                      kernels::Matrix inner);
+
+}  // namespace vigil::model

@@ -1,0 +1,229 @@
+// Attention for any type, page and head: one warp a query and head. What has a faster kernel takes that.
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/attention/attention_backends.h"
+#include "kernels/attention/decode_attention_cuda.h"
+#include "kernels/attention/indexed_attention_cuda.h"
+#include "kernels/attention/plans_cuda.h"
+#include "kernels/attention/segment_attention_cuda.h"
+#include "kernels/device/cuda.cuh"
+
+namespace vigil::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+/// Elements of a head that one lane holds, at most.
+constexpr int kMostOfLane = 8;
+constexpr std::int64_t kMostHeadDim = 32 * kMostOfLane;
+
+void check_head(std::int64_t head_dim) {
+  if (head_dim > kMostHeadDim)
+    throw std::invalid_argument("attention: heads of " + std::to_string(head_dim) + " elements, at most " +
+                                std::to_string(kMostHeadDim) + " on a GPU");
+}
+
+/// The online softmax of one query over `count` keys, by one warp: element d of the head is in lane d % 32.
+template <typename T, typename Key, typename Value>
+__device__ void attend(const T* query, std::int64_t count, int head_dim, float scale, const Key& key,
+                       const Value& value, T* out) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  float q[kMostOfLane];
+  float sums[kMostOfLane];
+#pragma unroll
+  for (int i = 0; i < kMostOfLane; ++i) {
+    const int d = lane + 32 * i;
+    q[i] = d < head_dim ? cuda::number(query[d]) * scale : 0.0F;
+    sums[i] = 0;
+  }
+  float largest = -INFINITY;
+  float total = 0;
+  for (std::int64_t j = 0; j < count; ++j) {
+    const T* k = key(j);
+    const T* v = value(j);
+    float score = 0;
+#pragma unroll
+    for (int i = 0; i < kMostOfLane; ++i)
+      if (const int d = lane + 32 * i; d < head_dim) score += q[i] * cuda::number(k[d]);
+    score = cuda::warp_sum(score);
+    const float now = fmaxf(largest, score);
+    const float kept = __expf(largest - now);
+    const float weight = __expf(score - now);
+    total = total * kept + weight;
+#pragma unroll
+    for (int i = 0; i < kMostOfLane; ++i)
+      if (const int d = lane + 32 * i; d < head_dim) sums[i] = sums[i] * kept + weight * cuda::number(v[d]);
+    largest = now;
+  }
+#pragma unroll
+  for (int i = 0; i < kMostOfLane; ++i)
+    if (const int d = lane + 32 * i; d < head_dim) out[d] = cuda::rounded<T>(sums[i] / total);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    attend_pages(const T* q, std::int64_t q_stride, KvLayer layer, const std::int32_t* keys,
+                 const RowKeys* row_keys, std::int64_t rows, int heads, float scale, T* out,
+                 std::int64_t out_stride) {
+  const std::int64_t task = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const std::int64_t row = task / heads;
+  if (row >= rows) return;
+  const RowKeys mine = row_keys[row];
+  if (mine.count == 0) return;
+  const auto head = static_cast<int>(task % heads);
+  const std::int64_t kv_head = head / (heads / layer.kv_heads);
+  const auto* base = static_cast<const T*>(layer.base);
+  const auto at = [&](std::int64_t j) {
+    const std::int64_t slot = keys[mine.first + j];
+    return base + slot / layer.page_tokens * layer.page_stride +
+           (kv_head * layer.page_tokens + slot % layer.page_tokens) * layer.head_dim;
+  };
+  const auto head_dim = static_cast<int>(layer.head_dim);
+  attend(
+      q + row * q_stride + head * head_dim, mine.count, head_dim, scale, at,
+      [&](std::int64_t j) { return at(j) + layer.value_offset; }, out + row * out_stride + head * head_dim);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    attend_segments(const T* q, std::int64_t q_stride, const T* k, std::int64_t k_stride, const T* v,
+                    std::int64_t v_stride, const SegmentTile* tiles, int heads, int head_dim, float scale,
+                    T* out, std::int64_t out_stride) {
+  const SegmentTile tile = tiles[blockIdx.x];
+  const std::int64_t column = std::int64_t{blockIdx.y} * head_dim;
+  for (int i = static_cast<int>(threadIdx.x / 32); i < kSegmentTileRows; i += kWarps) {
+    const std::int64_t row = tile.row + i;
+    if (row >= tile.end) return;
+    attend(
+        q + row * q_stride + column, tile.end - tile.begin, head_dim, scale,
+        [&](std::int64_t j) { return k + (tile.begin + j) * k_stride + column; },
+        [&](std::int64_t j) { return v + (tile.begin + j) * v_stride + column; },
+        out + row * out_stride + column);
+  }
+}
+
+/// One thread an element of a row.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    store(const T* k, std::int64_t k_stride, const T* v, std::int64_t v_stride, const std::int32_t* slots,
+          std::int64_t rows, KvLayer layer) {
+  const std::int64_t cols = layer.kv_heads * layer.head_dim;
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t row = at / cols;
+  if (row >= rows) return;
+  const std::int64_t slot = slots[row];
+  if (slot < 0) return;
+  const std::int64_t col = at % cols;
+  T* to = static_cast<T*>(layer.base) + slot / layer.page_tokens * layer.page_stride +
+          (col / layer.head_dim * layer.page_tokens + slot % layer.page_tokens) * layer.head_dim +
+          col % layer.head_dim;
+  to[0] = k[row * k_stride + col];
+  to[layer.value_offset] = v[row * v_stride + col];
+}
+
+/// On matrix units, for the shapes that have such a plan.
+void attend_by_pages(Stream& stream, ConstMatrix q, const KvLayer& layer, const CudaPagedPlan& plan,
+                     float scale, Matrix out) {
+  CudaQueue& queue = stream.cuda_queue();
+  const auto heads = static_cast<int>(q.cols / layer.head_dim);
+  const auto kv_heads = static_cast<int>(layer.kv_heads);
+  const auto head_dim = static_cast<int>(layer.head_dim);
+  if (plan.decode) {
+    cuda::DecodeAttention call;
+    call.q = q.data;
+    call.q_stride = q.stride;
+    call.out = out.data;
+    call.out_stride = out.stride;
+    call.base = layer.base;
+    call.page_stride = layer.page_stride;
+    call.value_offset = layer.value_offset;
+    call.pool_pages = layer.pages;
+    call.kv_heads = kv_heads;
+    call.heads = heads;
+    call.head_dim = head_dim;
+    call.sequences = plan.segments;
+    call.page_ids = plan.page_ids.data();
+    call.live = plan.live.data();
+    call.first_page = plan.first_page.data();
+    call.position = plan.position.data();
+    call.workspace = queue.workspace(CudaQueue::Workspace::decode_attention,
+                                     cuda::decode_workspace_bytes(plan.segments, heads, kv_heads, head_dim));
+    call.scale = scale;
+    cuda::decode_attention(queue.stream(), call);
+    return;
+  }
+  cuda::IndexedAttention call;
+  call.q = q.data;
+  call.q_stride = q.stride;
+  call.out = out.data;
+  call.out_stride = out.stride;
+  call.base = layer.base;
+  call.page_stride = layer.page_stride;
+  call.value_offset = layer.value_offset;
+  call.pool_pages = layer.pages;
+  call.kv_heads = kv_heads;
+  call.heads = heads;
+  call.head_dim = head_dim;
+  call.page_ids = plan.page_ids.data();
+  call.live = plan.live.data();
+  call.position = plan.position.data();
+  call.tiles = plan.tiles.data();
+  call.tile_count = plan.tile_count;
+  call.scale = scale;
+  call.workspace =
+      queue.workspace(CudaQueue::Workspace::indexed_attention, cuda::indexed_workspace_bytes(head_dim));
+  cuda::indexed_attention(queue.stream(), call);
+}
+
+}  // namespace
+
+void cuda::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                           float scale, Matrix out) {
+  const cudaStream_t queue = queue_of(stream);
+  const CudaPagedPlan& there = plan.cuda();
+  if (there.by_pages) return attend_by_pages(stream, q, layer, there, scale, out);
+  check_head(layer.head_dim);
+  const auto heads = static_cast<int>(q.cols / layer.head_dim);
+  with_type(q.dtype, [&](auto type) {
+    using T = decltype(type);
+    attend_pages<T><<<blocks_for(there.rows * heads, kWarps), kThreads, 0, queue>>>(
+        q.row<T>(0), q.stride, layer, there.keys.data(), there.row_keys.data(), there.rows, heads, scale,
+        out.row<T>(0), out.stride);
+  });
+  check_launch("paged_attention");
+}
+
+void cuda::store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan,
+                    const KvLayer& layer) {
+  const cudaStream_t queue = queue_of(stream);
+  with_type(k.dtype, [&](auto type) {
+    using T = decltype(type);
+    store<T><<<blocks_for(k.rows * k.cols, kThreads), kThreads, 0, queue>>>(
+        k.row<T>(0), k.stride, v.row<T>(0), v.stride, plan.cuda().slots.data(), k.rows, layer);
+  });
+  check_launch("store_kv");
+}
+
+void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
+                             const SegmentPlan& plan, std::int64_t head_dim, float scale, Matrix out) {
+  check_head(head_dim);
+  const cudaStream_t queue = queue_of(stream);
+  const CudaSegmentPlan& there = plan.cuda();
+  const SegmentCall call{q, k, v, out, there.tile.data(), there.tiles, head_dim, scale};
+  if (fits_segment_tiles(call)) {
+    attend_segment_tiles(queue, call);
+    return;
+  }
+  const auto heads = static_cast<unsigned>(q.cols / head_dim);
+  with_type(q.dtype, [&](auto type) {
+    using T = decltype(type);
+    attend_segments<T><<<dim3(static_cast<unsigned>(there.tiles), heads), kThreads, 0, queue>>>(
+        q.row<T>(0), q.stride, k.row<T>(0), k.stride, v.row<T>(0), v.stride, there.tile.data(),
+        static_cast<int>(heads), static_cast<int>(head_dim), scale, out.row<T>(0), out.stride);
+  });
+  check_launch("segment_attention");
+}
+
+}  // namespace vigil::kernels

@@ -1,0 +1,54 @@
+// What the GPU needs to know of a pass: PagedPlan and SegmentPlan as arrays in its memory.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/attention.h"
+#include "kernels/attention/indexed_attention_cuda.h"
+#include "kernels/device/buffer.h"
+
+namespace vigil::kernels {
+
+/// Where one query's keys are: `keys[first .. first + count)`; none for a row of no segment.
+struct RowKeys {
+  std::int64_t first;
+  std::int64_t count;
+};
+
+/// Either `by_pages` (bf16 on matrix units) or `keys` and `row_keys` (anything).
+struct CudaPagedPlan {
+  std::int64_t rows = 0;
+  bool by_pages = false;
+  /// Every segment asks with one token: `decode_attention` takes it.
+  bool decode = false;
+  std::int32_t segments = 0;
+  /// The pages of all segments' lists, one segment after the other, and each page's live keys.
+  DeviceArray<std::int32_t> page_ids;
+  DeviceArray<std::uint64_t> live;
+  /// Of each row of the plan: the place of its key in its segment's list, 64 a page.
+  DeviceArray<std::int32_t> position;
+  /// decode: where each row's list begins.
+  DeviceArray<std::int32_t> first_page;
+  /// not decode: longest first.
+  DeviceArray<cuda::QueryTile> tiles;
+  std::int32_t tile_count = 0;
+  /// Each row's own slot, -1 for a row of no segment.
+  DeviceArray<std::int32_t> slots;
+  /// The slots of all segments' keys, one segment after the other.
+  DeviceArray<std::int32_t> keys;
+  DeviceArray<RowKeys> row_keys;
+};
+
+/// Rows [row, row + kSegmentTileRows) as far as they belong to the segment [begin, end).
+struct SegmentTile {
+  std::int32_t begin, end, row;
+};
+
+constexpr std::int32_t kSegmentTileRows = 64;
+
+struct CudaSegmentPlan {
+  std::int64_t tiles = 0;
+  DeviceArray<SegmentTile> tile;
+};
+
+}  // namespace vigil::kernels

@@ -1,0 +1,29 @@
+// Segment attention in bf16 on matrix units: the vision tower's windows and frames.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+#include "kernels/attention/plans_cuda.h"
+#include "kernels/device/matrix.h"
+
+namespace vigil::kernels::cuda {
+
+struct SegmentCall {
+  ConstMatrix q, k, v;
+  Matrix out;
+  /// On the device.
+  const SegmentTile* tile;
+  std::int64_t tiles;
+  std::int64_t head_dim;
+  float scale;
+};
+
+/// Whether `attend_segment_tiles` can take the call: bf16, heads of 16 to 128 in steps of 16, rows that begin
+/// at multiples of 16 bytes.
+bool fits_segment_tiles(const SegmentCall& call);
+
+void attend_segment_tiles(cudaStream_t stream, const SegmentCall& call);
+
+}  // namespace vigil::kernels::cuda

@@ -1,0 +1,172 @@
+#include "kernels/device/cuda_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/device/error.h"
+#include "kernels/linear/product_cache.h"
+
+namespace vigil::kernels {
+namespace {
+
+/// Errors after which a context works on; all others of running kernels are sticky.
+bool recoverable(cudaError_t status) {
+  switch (status) {
+    case cudaErrorInvalidValue:
+    case cudaErrorMemoryAllocation:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNotSupported:
+    case cudaErrorLaunchOutOfResources:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// One thread copies at a tenth of what the bus takes.
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr int kThreads = 4;
+  const std::size_t each = (bytes + kThreads - 1) / kThreads;
+#pragma omp parallel for num_threads(kThreads) schedule(static)
+  for (int i = 0; i < kThreads; ++i) {
+    const std::size_t begin = std::min(bytes, each * static_cast<std::size_t>(i));
+    std::memcpy(to + begin, from + begin, std::min(each, bytes - begin));
+  }
+}
+
+}  // namespace
+
+void check_cuda(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // an error that is told is not told again by the next call
+  const std::string text = std::string(what) + ": " + cudaGetErrorString(status);
+  if (status == cudaErrorMemoryAllocation) throw OutOfDeviceMemory(text);
+  throw DeviceError(text, !recoverable(status));
+}
+
+void check_cublas(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw DeviceError(std::string(what) + ": " + cublasLtGetStatusString(status),
+                    status == CUBLAS_STATUS_EXECUTION_FAILED);
+}
+
+int CudaQueue::devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  static_cast<void>(cudaGetLastError());
+  return 0;
+}
+
+CudaQueue::CudaQueue(int device) : device_(device), products_(std::make_unique<ProductCache>()) {
+  const int count = devices();
+  if (count == 0) throw DeviceError("no GPU: there is none, or its driver is missing or too old");
+  if (device < 0 || device >= count)
+    throw DeviceError("no GPU " + std::to_string(device) + ": this process sees " + std::to_string(count));
+  bind();
+  check_cuda(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device),
+             "multiprocessors");
+  int major = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "compute capability");
+  if (major != 9)
+    throw DeviceError("GPU " + std::to_string(device) + " has compute capability " + std::to_string(major) +
+                      ".x, this program has code for 9.0 (Hopper)");
+  // Freed memory stays with the process: windows come and go several times a second.
+  cudaMemPool_t pool = nullptr;
+  check_cuda(cudaDeviceGetDefaultMemPool(&pool, device), "memory pool");
+  std::uint64_t everything = UINT64_MAX;
+  check_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything), "memory pool");
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream");
+  check_cublas(cublasLtCreate(&blas_), "cuBLASLt");
+}
+
+CudaQueue::~CudaQueue() {
+  // Nobody is left to be told of an error.
+  cudaSetDevice(device_);
+  for (const Kept& kept : kept_)
+    if (kept.memory != nullptr) cudaFreeAsync(kept.memory, stream_);
+  if (blas_ != nullptr) cublasLtDestroy(blas_);
+  if (stream_ != nullptr) {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+  for (const Stage& stage : stages_) {
+    if (stage.free != nullptr) cudaEventDestroy(stage.free);
+    if (stage.memory != nullptr) cudaFreeHost(stage.memory);
+  }
+}
+
+void* CudaQueue::workspace(Workspace kind, std::size_t bytes) {
+  Kept& kept = kept_[static_cast<std::size_t>(kind)];
+  if (bytes > kept.bytes) {
+    if (kept.memory != nullptr) free(kept.memory);
+    kept = {};
+    kept = {allocate(bytes), bytes};
+    check_cuda(cudaMemsetAsync(kept.memory, 0, bytes, stream_), "workspace");
+  }
+  return kept.memory;
+}
+
+void CudaQueue::bind() const {
+  check_cuda(cudaSetDevice(device_), "GPU");
+}
+
+void* CudaQueue::allocate(std::size_t bytes) {
+  bind();
+  void* memory = nullptr;
+  const cudaError_t status = cudaMallocAsync(&memory, bytes, stream_);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    std::size_t free_bytes = 0;
+    std::size_t total = 0;
+    cudaMemGetInfo(&free_bytes, &total);
+    throw OutOfDeviceMemory("GPU " + std::to_string(device_) + " has no room for " +
+                            std::to_string(bytes >> 20U) + " MiB (" + std::to_string(free_bytes >> 20U) +
+                            " of " + std::to_string(total >> 20U) + " MiB are free)");
+  }
+  check_cuda(status, "device memory");
+  return memory;
+}
+
+void CudaQueue::free(void* memory) noexcept {
+  cudaFreeAsync(memory, stream_);
+}
+
+void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {
+  bind();
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "copy");
+}
+
+void CudaQueue::upload(void* to, const void* from, std::size_t bytes) {
+  // Small copies travel with their command. For large ones the driver's own way through pinned memory is a
+  // fifth of what the bus gives.
+  constexpr std::size_t kWorthStaging = std::size_t{64} << 10U;
+  constexpr std::size_t kStageBytes = std::size_t{4} << 20U;
+  if (bytes < kWorthStaging) return copy(to, from, bytes);
+  bind();
+  for (std::size_t done = 0; done < bytes; done += kStageBytes) {
+    Stage& stage = stages_[next_stage_++ % stages_.size()];
+    if (stage.memory == nullptr) {
+      check_cuda(cudaMallocHost(&stage.memory, kStageBytes), "pinned memory");
+      check_cuda(cudaEventCreateWithFlags(&stage.free, cudaEventDisableTiming), "event");
+    } else {
+      check_cuda(cudaEventSynchronize(stage.free), "upload");
+    }
+    const std::size_t part = std::min(kStageBytes, bytes - done);
+    copy_on_host(static_cast<std::byte*>(stage.memory), static_cast<const std::byte*>(from) + done, part);
+    check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(to) + done, stage.memory, part, cudaMemcpyHostToDevice,
+                               stream_),
+               "upload");
+    check_cuda(cudaEventRecord(stage.free, stream_), "upload");
+  }
+}
+
+void CudaQueue::synchronize() {
+  bind();
+  check_cuda(cudaStreamSynchronize(stream_), "GPU");
+}
+
+}  // namespace vigil::kernels

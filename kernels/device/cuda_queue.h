@@ -1,0 +1,83 @@
+// A stream of one GPU with what its operations need: memory, a cuBLASLt handle, a workspace. For CUDA
+// implementations only.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+namespace vigil::kernels {
+
+/// Throws DeviceError (OutOfDeviceMemory) that names `what` if `status` is an error.
+void check_cuda(cudaError_t status, const char* what);
+/// The same for cuBLASLt.
+void check_cublas(cublasStatus_t status, const char* what);
+/// After a launch: what the driver refused of it.
+inline void check_launch(const char* what) {
+  check_cuda(cudaGetLastError(), what);
+}
+
+/// The chosen algorithms of products, by shape (linear/linear_cuda.cpp).
+class ProductCache;
+
+/// Not thread-safe, except `free`.
+class CudaQueue {
+ public:
+  /// Bytes of device memory that matrix products may use besides their operands.
+  static constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20U;
+
+  explicit CudaQueue(int device);
+  ~CudaQueue();
+  CudaQueue(const CudaQueue&) = delete;
+  CudaQueue& operator=(const CudaQueue&) = delete;
+
+  static int devices();
+
+  int device() const { return device_; }
+  int multiprocessors() const { return multiprocessors_; }
+  cudaStream_t stream() const { return stream_; }
+  cublasLtHandle_t blas() const { return blas_; }
+  /// Memory that operations of one kind use one after the other, at least `bytes`; zeros at first, and
+  /// whenever it had to grow.
+  enum class Workspace : std::uint8_t { products, indexed_attention, decode_attention };
+  void* workspace(Workspace kind, std::size_t bytes);
+  ProductCache& products() { return *products_; }
+
+  /// Makes this thread's CUDA calls go to this queue's GPU.
+  void bind() const;
+
+  void* allocate(std::size_t bytes);
+  void free(void* memory) noexcept;
+  /// Between host and device or within the device, by the addresses. Pageable host memory may be used again
+  /// when it returns.
+  void copy(void* to, const void* from, std::size_t bytes);
+  /// From the host, by way of pinned memory where that is faster.
+  void upload(void* to, const void* from, std::size_t bytes);
+  void synchronize();
+
+ private:
+  int device_;
+  int multiprocessors_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cublasLtHandle_t blas_ = nullptr;
+  /// Pinned memory that is filled while the other is on its way.
+  struct Stage {
+    void* memory = nullptr;
+    cudaEvent_t free = nullptr;
+  };
+  std::array<Stage, 2> stages_;
+  std::size_t next_stage_ = 0;
+  struct Kept {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::array<Kept, 3> kept_;
+  std::unique_ptr<ProductCache> products_;
+};
+
+}  // namespace vigil::kernels

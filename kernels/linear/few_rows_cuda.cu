@@ -1,0 +1,119 @@
+#include "kernels/device/cuda.cuh"
+#include "kernels/linear/few_rows_cuda.h"
+
+namespace vigil::kernels {
+namespace {
+
+using bfloat = __nv_bfloat16;
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+/// Rows of weights of a warp: its loads in flight are this times what is unrolled.
+constexpr int kWeights = 2;
+constexpr int kMostRows = 4;
+/// Two blocks a multiprocessor at least.
+constexpr std::size_t kMostShared = 100U << 10U;
+
+/// 16 bytes that nobody reads again.
+__device__ __forceinline__ uint4 stream_in(const uint4* from) {
+  uint4 value;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(from));
+  return value;
+}
+
+/// The sum of eight products of bf16 numbers, two in a word.
+__device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
+  float sum = 0;
+  const std::uint32_t x[4] = {a.x, a.y, a.z, a.w};
+  const std::uint32_t y[4] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    sum = fmaf(__uint_as_float(x[i] << 16U), __uint_as_float(y[i] << 16U), sum);
+    sum = fmaf(__uint_as_float(x[i] & 0xffff0000U), __uint_as_float(y[i] & 0xffff0000U), sum);
+  }
+  return sum;
+}
+
+/// Each warp takes kWeights rows of w whole; x lies in shared memory.
+template <int kRows, typename Out>
+__global__ void __launch_bounds__(kThreads)
+    multiply(const bfloat* x, std::int64_t x_stride, const bfloat* w, std::int64_t w_stride,
+             const float* bias, Out* out, std::int64_t out_stride, std::int64_t cols, int packs,
+             bool accumulate) {
+  extern __shared__ uint4 rows[];
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * packs; i += kThreads)
+    rows[i] = reinterpret_cast<const uint4*>(x + i / packs * x_stride)[i % packs];
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kWeights;
+  if (first >= cols) return;
+  const uint4* weights[kWeights];
+#pragma unroll
+  for (int i = 0; i < kWeights; ++i)
+    weights[i] = reinterpret_cast<const uint4*>(w + min(first + i, cols - 1) * w_stride);
+
+  float sums[kRows][kWeights] = {};
+#pragma unroll 7
+  for (int at = lane; at < packs; at += 32) {
+    uint4 weight[kWeights];
+#pragma unroll
+    for (int i = 0; i < kWeights; ++i) weight[i] = stream_in(weights[i] + at);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const uint4 values = rows[row * packs + at];
+#pragma unroll
+      for (int i = 0; i < kWeights; ++i) sums[row][i] += dot(weight[i], values);
+    }
+  }
+#pragma unroll
+  for (int row = 0; row < kRows; ++row)
+#pragma unroll
+    for (int i = 0; i < kWeights; ++i) {
+      float sum = cuda::warp_sum(sums[row][i]);
+      const std::int64_t col = first + i;
+      if (lane != 0 || col >= cols) continue;
+      if (bias != nullptr) sum += bias[col];
+      Out* to = out + row * out_stride + col;
+      *to = cuda::rounded<Out>(accumulate ? cuda::number(*to) + sum : sum);
+    }
+}
+
+}  // namespace
+
+bool cuda::fits_few_rows(ConstMatrix x, ConstMatrix w) {
+  return x.dtype == DType::bf16 && x.rows <= kMostRows && x.cols > 0 &&
+         packs(x.data, x.stride, x.cols, sizeof(bfloat), 8) &&
+         packs(w.data, w.stride, w.cols, sizeof(bfloat), 8) &&
+         static_cast<std::size_t>(x.rows * x.cols) * sizeof(bfloat) <= kMostShared;
+}
+
+void cuda::few_rows(cudaStream_t stream, ConstMatrix x, ConstMatrix w, Matrix out, const float* bias,
+                    bool accumulate) {
+  const std::size_t shared = static_cast<std::size_t>(x.rows * x.cols) * sizeof(bfloat);
+  with_type(out.dtype, [&](auto type) {
+    using Out = decltype(type);
+    const auto launch = [&]<int rows>() {
+      check_cuda(cudaFuncSetAttribute(multiply<rows, Out>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(kMostShared)),
+                 "linear: few rows");
+      multiply<rows, Out><<<blocks_for(w.rows, kWarps * kWeights), kThreads, shared, stream>>>(
+          x.row<bfloat>(0), x.stride, w.row<bfloat>(0), w.stride, bias, out.row<Out>(0), out.stride, w.rows,
+          static_cast<int>(x.cols / 8), accumulate);
+    };
+    switch (x.rows) {
+      case 1:
+        return launch.template operator()<1>();
+      case 2:
+        return launch.template operator()<2>();
+      case 3:
+        return launch.template operator()<3>();
+      default:
+        return launch.template operator()<4>();
+    }
+  });
+  check_launch("linear: few rows");
+}
+
+}  // namespace vigil::kernels

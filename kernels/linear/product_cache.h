@@ -1,0 +1,63 @@
+// cuBLASLt's choice of an algorithm for each shape of a product, made once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <cublasLt.h>
+
+#include "kernels/device/dtype.h"
+
+namespace vigil::kernels {
+
+/// out[m, n] (+)= x[m, k] w[n, k]ᵀ (+ bias[n]), all row-major, with what cuBLASLt's choice depends on.
+struct ProductShape {
+  std::int64_t m, n, k;
+  std::int64_t x_stride, w_stride, out_stride;
+  DType in, out;
+  bool bias, accumulate;
+  /// Bytes that the addresses are multiples of, at most 16.
+  std::uint32_t x_alignment, w_alignment, out_alignment;
+  friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
+};
+
+/// What cuBLASLt needs to run a product of one shape. Immutable but for the bias' address.
+class Product {
+ public:
+  Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
+  ~Product();
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  /// False if cuBLASLt has no algorithm for the shape.
+  bool possible() const { return possible_; }
+
+  /// bias: the type of out.
+  void run(cublasLtHandle_t blas, cudaStream_t stream, const void* x, const void* w, const void* bias,
+           void* out, void* workspace, std::size_t workspace_bytes) const;
+
+ private:
+  bool accumulate_;
+  bool possible_ = false;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t w_ = nullptr, x_ = nullptr, out_ = nullptr;
+  cublasLtMatmulAlgo_t algorithm_{};
+};
+
+/// The products that were used last. Not thread-safe.
+class ProductCache {
+ public:
+  const Product& of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
+
+ private:
+  using Entry = std::pair<ProductShape, std::unique_ptr<Product>>;
+  /// Last used first.
+  std::list<Entry> entries_;
+  std::map<ProductShape, std::list<Entry>::iterator> by_shape_;
+};
+
+}  // namespace vigil::kernels

@@ -1,0 +1,67 @@
+#include "kernels/device/cuda.cuh"
+#include "kernels/rms_norm/rms_norm_backends.h"
+
+namespace vigil::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+
+/// One block a row. The row is read twice, the second time from the first-level cache.
+template <typename Out, int count>
+__global__ void __launch_bounds__(kThreads)
+    norm_row(const float* x, std::int64_t x_stride, const float* weight, float epsilon, Out* out,
+             std::int64_t out_stride, int packs) {
+  using In = cuda::Pack<float, count>;
+  using To = cuda::Pack<Out, count>;
+  const auto* row = reinterpret_cast<const In*>(x + blockIdx.x * x_stride);
+  const auto* scales = reinterpret_cast<const In*>(weight);
+  auto* to = reinterpret_cast<To*>(out + blockIdx.x * out_stride);
+
+  float squares = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < packs; i += kThreads) {
+    const In pack = row[i];
+#pragma unroll
+    for (int j = 0; j < count; ++j) squares += pack.values[j] * pack.values[j];
+  }
+  __shared__ float of_warp[kThreads / 32];
+  squares = cuda::warp_sum(squares);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = squares;
+  __syncthreads();
+  squares = 0;
+#pragma unroll
+  for (int warp = 0; warp < kThreads / 32; ++warp) squares += of_warp[warp];
+  const float scale = rsqrtf(squares / static_cast<float>(packs * count) + epsilon);
+
+  for (int i = static_cast<int>(threadIdx.x); i < packs; i += kThreads) {
+    const In pack = row[i];
+    const In by = scales[i];
+    To result;
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      result.values[j] = cuda::rounded<Out>(pack.values[j] * scale * by.values[j]);
+    to[i] = result;
+  }
+}
+
+}  // namespace
+
+void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float epsilon, Matrix out) {
+  const cudaStream_t queue = queue_of(stream);
+  with_type(out.dtype, [&](auto type) {
+    using Out = decltype(type);
+    const auto launch = [&]<int count>() {
+      norm_row<Out, count><<<static_cast<unsigned>(x.rows), kThreads, 0, queue>>>(
+          x.row<float>(0), x.stride, weight, epsilon, out.row<Out>(0), out.stride,
+          static_cast<int>(x.cols / count));
+    };
+    if (packs(x.data, x.stride, x.cols, sizeof(float), 4) && packs(weight, 0, x.cols, sizeof(float), 4) &&
+        packs(out.data, out.stride, x.cols, sizeof(Out), 4)) {
+      launch.template operator()<4>();
+    } else {
+      launch.template operator()<1>();
+    }
+  });
+  check_launch("rms_norm");
+}
+
+}  // namespace vigil::kernels

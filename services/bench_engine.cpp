@@ -1,0 +1,248 @@
+// vigil bench engine: the engine alone, at the shape of any published model.
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cluster/process.h"
+#include "engine/window/engine.h"
+#include "services/build_info.h"
+#include "services/command.h"
+#include "services/device_option.h"
+#include "services/figures.h"
+
+namespace vigil::services {
+namespace {
+
+struct EngineBenchArguments {
+  std::string shape;
+  std::string text = "models/demo";
+  bool random_weights = false;
+  std::uint64_t seed = 1;
+  window::Device device;
+  std::string dtype = "auto";
+  int threads = 0;
+  int frames = 80;
+  int width = 448;
+  int height = 448;
+  int tokens = 65;
+  int sequences = 64;
+  int sequence_frames = 16;
+  int runs = 10;
+  int warmups = 2;
+};
+
+/// Levels of a picture that no model has seen.
+std::vector<std::uint8_t> noise(std::size_t bytes, std::uint64_t seed) {
+  std::vector<std::uint8_t> levels(bytes);
+  for (std::uint8_t& level : levels) {
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    level = static_cast<std::uint8_t>(seed >> 56U);
+  }
+  return levels;
+}
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+class EngineBench {
+ public:
+  explicit EngineBench(const EngineBenchArguments& arguments) : arguments_(arguments) {
+    const Stopwatch watch;
+    window::EngineOptions options{.device = arguments.device, .compute = {}, .threads = arguments.threads};
+    if (arguments.dtype == "f32") options.compute = kernels::DType::f32;
+    if (arguments.dtype == "bf16") options.compute = kernels::DType::bf16;
+    const auto folder = arguments.random_weights
+                            ? model::ModelFolder::made_up(arguments.shape, arguments.text, arguments.seed)
+                            : model::ModelFolder::open(arguments.shape);
+    const std::int64_t most = std::max<std::int64_t>(
+        visual_tokens(folder->config.vision, arguments.frames),
+        std::int64_t{arguments.sequences} * visual_tokens(folder->config.vision, arguments.sequence_frames));
+    constexpr std::int64_t kText = 512;
+    options.kv_tokens = most + (arguments.sequences + 1) * (kText + arguments.tokens);
+    engine_ = window::make_engine(folder, options);
+    figures_.add("load", "s", watch.seconds());
+    pictures_ = noise(static_cast<std::size_t>(arguments.frames) * picture_bytes(), arguments.seed);
+  }
+
+  void run() {
+    for (int i = 0; i < arguments_.warmups + arguments_.runs; ++i) {
+      counted_ = i >= arguments_.warmups;
+      window_once();
+      if (arguments_.sequences > 1) sequences_once();
+    }
+  }
+
+  void print() const {
+    figures_.print({{"bench", "engine"},
+                    {"model", engine_.model_id},
+                    {"device", window::name_of(engine_.device)},
+                    {"dtype", kernels::name_of(engine_.compute)},
+                    {"frames", arguments_.frames},
+                    {"width", arguments_.width},
+                    {"height", arguments_.height},
+                    {"prompt_tokens", prompt_tokens_},
+                    {"sequences", arguments_.sequences},
+                    {"sequence_tokens", sequence_tokens_},
+                    {"machine", cluster::processor_name()},
+                    {"commit", kCommit}});
+  }
+
+ private:
+  std::size_t picture_bytes() const {
+    return std::size_t{3} * static_cast<std::size_t>(arguments_.width) *
+           static_cast<std::size_t>(arguments_.height);
+  }
+
+  std::int64_t visual_tokens(const model::VisionConfig& vision, int frames) const {
+    const std::int64_t side = std::int64_t{vision.patch_size} * vision.spatial_merge_size;
+    return (arguments_.width / side) * (arguments_.height / side) *
+           ((frames + vision.temporal_patch_size - 1) / vision.temporal_patch_size);
+  }
+
+  std::vector<window::PatchFrames> patches(int frames) const {
+    const int each = engine_.encoder->frames_per_patch();
+    std::vector<window::PatchFrames> patches;
+    for (int i = 0; i < frames; ++i) {
+      if (i % each == 0) patches.push_back({{}, i / 2.0, each / 2.0});
+      patches.back().frames.push_back({pictures_.data() + static_cast<std::size_t>(i) * picture_bytes(),
+                                       arguments_.width, arguments_.height});
+    }
+    return patches;
+  }
+
+  window::Question question() const {
+    return {.text = "Is there a person in the room?",
+            .max_tokens = arguments_.tokens,
+            .sampling = {},
+            .on_text = {}};
+  }
+
+  /// One window, from frames to its first token, then its whole answer.
+  void window_once() {
+    const std::vector<window::PatchFrames> frames = patches(arguments_.frames);
+    const Stopwatch from_frames;
+    window::WindowRequest request{engine_.encoder->encode(frames), {question()}};
+    const double vision = from_frames.seconds();
+    const Stopwatch from_tokens;
+    const auto asked = engine_.prefiller->ask(std::span(&request, 1));
+    add("prefill", from_tokens.seconds());
+    add("first_token", from_frames.seconds());
+    add("vision", vision);
+    prompt_tokens_ = asked.front()->answers().front().prompt_tokens;
+    const window::Continuation continuation{asked.front().get(), 0};
+    const Stopwatch watch;
+    const auto answers = engine_.generator->generate(std::span(&continuation, 1));
+    add_steps("decode_token", watch.seconds(), answers.front());
+  }
+
+  /// Answers of many windows, decoded together.
+  void sequences_once() {
+    const auto tokens = engine_.encoder->encode(patches(arguments_.sequence_frames));
+    const std::vector<window::WindowRequest> requests(static_cast<std::size_t>(arguments_.sequences),
+                                                      {tokens, {question()}});
+    const Stopwatch from_tokens;
+    const auto asked = engine_.prefiller->ask(requests);
+    add("prefill_sequences", from_tokens.seconds());
+    sequence_tokens_ = asked.front()->answers().front().prompt_tokens;
+    std::vector<window::Continuation> continuations;
+    for (const auto& window : asked) continuations.push_back({window.get(), 0});
+    const Stopwatch watch;
+    const auto answers = engine_.generator->generate(continuations);
+    add_steps("decode_step_sequences", watch.seconds(), answers.front());
+  }
+
+  /// The first token came with the prefill.
+  void add_steps(const char* name, double seconds, const window::Answer& answer) {
+    if (answer.tokens.size() > 1) add(name, seconds / static_cast<double>(answer.tokens.size() - 1));
+  }
+
+  void add(const char* name, double seconds) {
+    if (counted_) figures_.add(name, "s", seconds);
+  }
+
+  const EngineBenchArguments& arguments_;
+  window::Engine engine_;
+  std::vector<std::uint8_t> pictures_;
+  Figures figures_;
+  bool counted_ = false;
+  std::int64_t prompt_tokens_ = 0;
+  std::int64_t sequence_tokens_ = 0;
+};
+
+}  // namespace
+
+void add_bench_engine(CLI::App& bench, Invocation& chosen) {
+  CLI::App* command =
+      bench.add_subcommand("engine", "Measure vision, prefill and decoding of a model's shape");
+  command->footer(
+      "Prints a JSON line a figure, in seconds: vision tower and prefill of a window, its first token, a "
+      "decoded token, and a "
+      "step of many answers that are decoded together.\n"
+      "Example: vigil bench engine --shape loadtest/shapes/qwen2.5-vl-7b.json --random-weights --device "
+      "cuda");
+  auto arguments = std::make_shared<EngineBenchArguments>();
+  command
+      ->add_option("--shape", arguments->shape,
+                   "A published config.json (with --random-weights), or a model folder")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_flag("--random-weights", arguments->random_weights, "Make the weights up on the device");
+  command
+      ->add_option("--text", arguments->text,
+                   "Tokenizer and preprocessing for made-up weights: a model folder")
+      ->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Of the weights and the pictures")->capture_default_str();
+  add_device(*command, arguments->device);
+  command->add_option("--dtype", arguments->dtype, "Compute in this type")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Threads on the CPU; 0: all processors")
+      ->check(zero_or_more())
+      ->capture_default_str();
+  command->add_option("--frames", arguments->frames, "Frames of the window")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--width", arguments->width, "Of its frames")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--height", arguments->height, "Of its frames")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--tokens", arguments->tokens, "Of each answer")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--sequences", arguments->sequences, "Answers that are decoded together; 1: none")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--sequence-frames", arguments->sequence_frames, "Frames of each of their windows")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--runs", arguments->runs, "Runs that count")
+      ->check(above_zero())
+      ->capture_default_str();
+  command->add_option("--warmups", arguments->warmups, "Runs before them that do not")
+      ->check(zero_or_more())
+      ->capture_default_str();
+  command->callback([&chosen, arguments] {
+    chosen = [arguments] {
+      EngineBench engine(*arguments);
+      engine.run();
+      engine.print();
+      return kDone;
+    };
+  });
+}
+
+}  // namespace vigil::services
