@@ -11,8 +11,9 @@ constexpr int kWarps = kThreads / 32;
 /// Rows of weights of a warp: its loads in flight are this times what is unrolled.
 constexpr int kWeights = 2;
 constexpr int kMostRows = 4;
-/// Two blocks a multiprocessor at least.
-constexpr std::size_t kMostShared = 100U << 10U;
+/// Up to so many rows of weights, four warps share each: fewer would not keep all multiprocessors reading to
+/// the end.
+constexpr std::int64_t kFewWeights = 8192;
 
 /// 16 bytes that nobody reads again.
 __device__ __forceinline__ uint4 stream_in(const uint4* from) {
@@ -36,19 +37,16 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Each warp takes kWeights rows of w whole; x lies in shared memory.
-template <int kRows, typename Out>
+/// `kShare` neighbouring warps take the same kWeights rows of w, each a part of their length. x is small and
+/// stays in the first-level cache.
+template <int kRows, int kShare, typename Out>
 __global__ void __launch_bounds__(kThreads)
     multiply(const bfloat* x, std::int64_t x_stride, const bfloat* w, std::int64_t w_stride,
              const float* bias, Out* out, std::int64_t out_stride, std::int64_t cols, int packs,
              bool accumulate) {
-  extern __shared__ uint4 rows[];
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * packs; i += kThreads)
-    rows[i] = reinterpret_cast<const uint4*>(x + i / packs * x_stride)[i % packs];
-  __syncthreads();
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t first = (std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kWeights;
-  if (first >= cols) return;
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const std::int64_t first = (std::int64_t{blockIdx.x} * (kWarps / kShare) + warp / kShare) * kWeights;
   const uint4* weights[kWeights];
 #pragma unroll
   for (int i = 0; i < kWeights; ++i)
@@ -56,28 +54,37 @@ __global__ void __launch_bounds__(kThreads)
 
   float sums[kRows][kWeights] = {};
 #pragma unroll 7
-  for (int at = lane; at < packs; at += 32) {
+  for (int at = warp % kShare * 32 + lane; at < packs; at += 32 * kShare) {
     uint4 weight[kWeights];
 #pragma unroll
     for (int i = 0; i < kWeights; ++i) weight[i] = stream_in(weights[i] + at);
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
-      const uint4 values = rows[row * packs + at];
+      const uint4 values = __ldg(reinterpret_cast<const uint4*>(x + row * x_stride) + at);
 #pragma unroll
       for (int i = 0; i < kWeights; ++i) sums[row][i] += dot(weight[i], values);
     }
   }
+
+  __shared__ float shares[kWarps][kRows][kWeights];
 #pragma unroll
   for (int row = 0; row < kRows; ++row)
 #pragma unroll
     for (int i = 0; i < kWeights; ++i) {
-      float sum = cuda::warp_sum(sums[row][i]);
-      const std::int64_t col = first + i;
-      if (lane != 0 || col >= cols) continue;
-      if (bias != nullptr) sum += bias[col];
-      Out* to = out + row * out_stride + col;
-      *to = cuda::rounded<Out>(accumulate ? cuda::number(*to) + sum : sum);
+      const float sum = cuda::warp_sum(sums[row][i]);
+      if (lane == 0) shares[warp][row][i] = sum;
     }
+  __syncthreads();
+  // One thread an element; the first warp of those that share one writes it.
+  if (warp % kShare != 0 || lane >= kRows * kWeights) return;
+  const int row = lane / kWeights;
+  const std::int64_t col = first + lane % kWeights;
+  if (col >= cols) return;
+  float sum = bias != nullptr ? bias[col] : 0.0F;
+#pragma unroll
+  for (int share = 0; share < kShare; ++share) sum += shares[warp + share][row][lane % kWeights];
+  Out* to = out + row * out_stride + col;
+  *to = cuda::rounded<Out>(accumulate ? cuda::number(*to) + sum : sum);
 }
 
 }  // namespace
@@ -85,22 +92,24 @@ __global__ void __launch_bounds__(kThreads)
 bool cuda::fits_few_rows(ConstMatrix x, ConstMatrix w) {
   return x.dtype == DType::bf16 && x.rows <= kMostRows && x.cols > 0 &&
          packs(x.data, x.stride, x.cols, sizeof(bfloat), 8) &&
-         packs(w.data, w.stride, w.cols, sizeof(bfloat), 8) &&
-         static_cast<std::size_t>(x.rows * x.cols) * sizeof(bfloat) <= kMostShared;
+         packs(w.data, w.stride, w.cols, sizeof(bfloat), 8);
 }
 
 void cuda::few_rows(cudaStream_t stream, ConstMatrix x, ConstMatrix w, Matrix out, const float* bias,
                     bool accumulate) {
-  const std::size_t shared = static_cast<std::size_t>(x.rows * x.cols) * sizeof(bfloat);
   with_type(out.dtype, [&](auto type) {
     using Out = decltype(type);
-    const auto launch = [&]<int rows>() {
-      check_cuda(cudaFuncSetAttribute(multiply<rows, Out>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(kMostShared)),
-                 "linear: few rows");
-      multiply<rows, Out><<<blocks_for(w.rows, kWarps * kWeights), kThreads, shared, stream>>>(
+    const auto shared_by = [&]<int rows, int share>() {
+      multiply<rows, share, Out><<<blocks_for(w.rows, kWarps / share * kWeights), kThreads, 0, stream>>>(
           x.row<bfloat>(0), x.stride, w.row<bfloat>(0), w.stride, bias, out.row<Out>(0), out.stride, w.rows,
           static_cast<int>(x.cols / 8), accumulate);
+    };
+    const auto launch = [&]<int rows>() {
+      if (w.rows <= kFewWeights) {
+        shared_by.template operator()<rows, 4>();
+      } else {
+        shared_by.template operator()<rows, 1>();
+      }
     };
     switch (x.rows) {
       case 1:

@@ -4,11 +4,14 @@
 namespace vigil::kernels {
 namespace {
 
+/// Of a block; with few rows it is latency that counts, and more threads each read less.
 constexpr int kThreads = 256;
+constexpr int kThreadsOfFew = 1024;
+constexpr std::int64_t kFewRows = 132;
 
 /// One block a row. The row is read twice, the second time from the first-level cache.
-template <typename Out, int count>
-__global__ void __launch_bounds__(kThreads)
+template <typename Out, int count, int threads>
+__global__ void __launch_bounds__(threads)
     norm_row(const float* x, std::int64_t x_stride, const float* weight, float epsilon, Out* out,
              std::int64_t out_stride, int packs) {
   using In = cuda::Pack<float, count>;
@@ -18,21 +21,21 @@ __global__ void __launch_bounds__(kThreads)
   auto* to = reinterpret_cast<To*>(out + blockIdx.x * out_stride);
 
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < packs; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
     const In pack = row[i];
 #pragma unroll
     for (int j = 0; j < count; ++j) squares += pack.values[j] * pack.values[j];
   }
-  __shared__ float of_warp[kThreads / 32];
+  __shared__ float of_warp[threads / 32];
   squares = cuda::warp_sum(squares);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = squares;
   __syncthreads();
   squares = 0;
 #pragma unroll
-  for (int warp = 0; warp < kThreads / 32; ++warp) squares += of_warp[warp];
+  for (int warp = 0; warp < threads / 32; ++warp) squares += of_warp[warp];
   const float scale = rsqrtf(squares / static_cast<float>(packs * count) + epsilon);
 
-  for (int i = static_cast<int>(threadIdx.x); i < packs; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
     const In pack = row[i];
     const In by = scales[i];
     To result;
@@ -49,10 +52,17 @@ void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float ep
   const cudaStream_t queue = queue_of(stream);
   with_type(out.dtype, [&](auto type) {
     using Out = decltype(type);
-    const auto launch = [&]<int count>() {
-      norm_row<Out, count><<<static_cast<unsigned>(x.rows), kThreads, 0, queue>>>(
+    const auto with = [&]<int count, int threads>() {
+      norm_row<Out, count, threads><<<static_cast<unsigned>(x.rows), threads, 0, queue>>>(
           x.row<float>(0), x.stride, weight, epsilon, out.row<Out>(0), out.stride,
           static_cast<int>(x.cols / count));
+    };
+    const auto launch = [&]<int count>() {
+      if (x.rows <= kFewRows) {
+        with.template operator()<count, kThreadsOfFew>();
+      } else {
+        with.template operator()<count, kThreads>();
+      }
     };
     if (packs(x.data, x.stride, x.cols, sizeof(float), 4) && packs(weight, 0, x.cols, sizeof(float), 4) &&
         packs(out.data, out.stride, x.cols, sizeof(Out), 4)) {
