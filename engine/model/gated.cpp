@@ -7,15 +7,18 @@ namespace vigil::model {
 kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::ConstMatrix x,
                       kernels::Matrix inner) {
   const std::int64_t width = mlp.width() / 2;
-  const kernels::Matrix gate = inner.columns(0, width);
-  const kernels::Matrix up = inner.columns(width, width);
   if (mlp.joined()) {
+    const kernels::Matrix gate = inner.columns(0, width);
     mlp.apply(stream, x, inner);
-    kernels::apply_gate(stream, gate, kernels::Activation::silu, up);
+    kernels::apply_gate(stream, gate, kernels::Activation::silu, inner.columns(width, width));
     return gate;
   }
-  // Two products anyway: the second takes the gate along.
-  mlp.apply(stream, x, inner, 1, 1);
+  // Two products anyway: each into rows without gaps, and the second takes the gate along.
+  const kernels::Matrix gate = kernels::dense(inner.data, inner.dtype, x.rows, width);
+  const kernels::Matrix up = kernels::dense(
+      inner.row<std::byte>(0) + static_cast<std::size_t>(x.rows * width) * kernels::size_of(inner.dtype),
+      inner.dtype, x.rows, width);
+  kernels::linear(stream, x, mlp.part(1).weight, up, {.bias = mlp.part(1).bias});
   kernels::linear(stream, x, mlp.part(0).weight, gate,
                   {.bias = mlp.part(0).bias, .activation = kernels::Activation::silu, .multiply = up});
   return gate;

@@ -7,8 +7,8 @@
 
 namespace vigil::model {
 
-/// silu(x gateᵀ) ⊙ (x upᵀ), `mlp` being gate and up. `inner`: [x.rows, mlp.width()], working memory, in whose
-/// first half the result lies.
+/// silu(x gateᵀ) ⊙ (x upᵀ), `mlp` being gate and up, with their biases. `inner`: working memory of [x.rows,
+/// mlp.width()] without gaps, in which the result lies.
 kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::ConstMatrix x,
                       kernels::Matrix inner);
 
