@@ -18,4 +18,12 @@ find_package(benchmark REQUIRED)
 pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libavdevice libswscale)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+# The "-isystem DIR" of its Kerberos is a folder to CMake 3.25 at the first configuration and an option from the second on: all that knows ZeroMQ was
+# compiled twice. None of our sources needs it.
+set_property(TARGET PkgConfig::ZMQ PROPERTY INTERFACE_COMPILE_OPTIONS "")
+get_target_property(zmq_folders PkgConfig::ZMQ INTERFACE_INCLUDE_DIRECTORIES)
+if(zmq_folders)
+  list(FILTER zmq_folders EXCLUDE REGEX "mit-krb5")
+  set_property(TARGET PkgConfig::ZMQ PROPERTY INTERFACE_INCLUDE_DIRECTORIES "${zmq_folders}")
+endif()
 pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
