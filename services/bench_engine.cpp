@@ -157,6 +157,7 @@ class EngineBench {
     add("prefill_sequences", from_tokens.seconds());
     sequence_tokens_ = asked.front()->answers().front().prompt_tokens;
     std::vector<window::Continuation> continuations;
+    continuations.reserve(asked.size());
     for (const auto& window : asked) continuations.push_back({window.get(), 0});
     const Stopwatch watch;
     const auto answers = engine_.generator->generate(continuations);
