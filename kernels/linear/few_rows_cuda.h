@@ -1,4 +1,4 @@
-// Products of one or a few rows: bound by reading the weights, which cuBLASLt does at two thirds of the rate.
+// Products of one or a few rows: bound by reading the weights.
 #pragma once
 
 #include <cuda_runtime.h>
