@@ -142,7 +142,7 @@ void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {
 
 void CudaQueue::upload(void* to, const void* from, std::size_t bytes) {
   // Small copies travel with their command. For large ones the driver's own way through pinned memory is a
-  // fifth of what the bus gives.
+  // sixth of what the bus gives.
   constexpr std::size_t kWorthStaging = std::size_t{64} << 10U;
   constexpr std::size_t kStageBytes = std::size_t{4} << 20U;
   if (bytes < kWorthStaging) return copy(to, from, bytes);
