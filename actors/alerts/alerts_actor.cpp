@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kWindowsUnderWay = 64;
 // How long a new subscriber waits for the last event of its topics at most.
-constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kOutboxTick = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -93,7 +93,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->state.desk->tick();
         self->state.log_failure();
         self->state.tell_ended();
-        self->delayed_send(self, kTick, tick_atom_v);
+        self->delayed_send(self, kOutboxTick, tick_atom_v);
       },
       [self](stop_atom) {
         self->state.finish();

@@ -7,7 +7,7 @@
 namespace vigil::actors {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(200);
+constexpr auto kStoreTick = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -45,7 +45,7 @@ evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence
       [self](tick_atom) {
         self->state.desk->tick();
         self->state.look();
-        self->delayed_send(self, kTick, tick_atom_v);
+        self->delayed_send(self, kStoreTick, tick_atom_v);
       },
       [self](work_atom) {
         self->state.working = false;

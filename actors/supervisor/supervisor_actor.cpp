@@ -16,7 +16,7 @@
 namespace vigil::actors {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(250);
+constexpr auto kWatchTick = std::chrono::milliseconds(250);
 /// Evidence that is asked for later than this finds the beginning of its clip gone.
 constexpr std::chrono::seconds kLatestAnswer{10};
 
@@ -159,7 +159,7 @@ void supervisor_state::tick() {
   const auto now = deps->clock.now();
   for (const Fleet::Change& change : fleet->watch(now)) tell(change);
   for (const std::string& camera : fleet->due(now)) start_camera(camera);
-  self->delayed_send(self, kTick, tick_atom_v);
+  self->delayed_send(self, kWatchTick, tick_atom_v);
 }
 
 void supervisor_state::reload(const CameraList& list) {

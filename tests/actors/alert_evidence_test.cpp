@@ -13,6 +13,7 @@
 #include "actors/alerts/alert_desk.h"
 #include "actors/alerts/event_text.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/times.h"
 
 namespace vigil::actors {
 namespace {
@@ -23,8 +24,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
 
 class AlertEvidence : public ::testing::Test {
  protected:

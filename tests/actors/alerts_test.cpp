@@ -19,6 +19,7 @@
 #include "actors/alerts/event_text.h"
 #include "config/timestamp.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/times.h"
 
 namespace vigil::actors {
 namespace {
@@ -28,8 +29,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
 
 class AlertPolicyTest : public ::testing::Test {
  protected:

@@ -12,6 +12,7 @@
 #include "actors/evidence/evidence_store.h"
 #include "config/timestamp.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/times.h"
 #include "tests/media/clip.h"
 
 namespace vigil::actors {
@@ -23,8 +24,6 @@ using media::Scratch;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
 
 /// All files below a folder, as paths within it. Sorted.
 std::vector<std::string> files_below(const fs::path& folder) {

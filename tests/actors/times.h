@@ -1,0 +1,13 @@
+// The wall-clock time at which the streams of these tests begin.
+
+#pragma once
+
+#include <chrono>
+
+#include "config/clock.h"
+
+namespace vigil::actors {
+
+inline constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+
+}  // namespace vigil::actors
