@@ -21,24 +21,23 @@ using kernels::Matrix;
 
 constexpr const char* kPrefix = "model.language_model.";
 
-/// The part of a pass whose results are wanted, for the last layer: the same segments with fewer queries.
-struct Narrowed {
-  std::vector<std::int32_t> own;
-  std::vector<AttentionSegment> segments;
-
-  Narrowed(std::span<const AttentionSegment> all, std::span<const std::int32_t> outputs) {
-    own.reserve(outputs.size());  // segments hold spans into it
-    std::size_t next = 0;
-    for (const AttentionSegment& segment : all) {
-      const std::size_t first = own.size();
-      const std::int64_t end = segment.first_row + static_cast<std::int64_t>(segment.own.size());
-      for (; next < outputs.size() && outputs[next] < end; ++next)
-        own.push_back(segment.own[static_cast<std::size_t>(outputs[next] - segment.first_row)]);
-      if (own.size() > first)
-        segments.push_back({segment.keys, std::span(own).subspan(first), static_cast<std::int64_t>(first)});
-    }
+/// The part of a pass whose results are wanted: the same segments with fewer queries.
+void narrow(std::span<const AttentionSegment> all, std::span<const std::int32_t> outputs,
+            Decoder::Workspace::Narrow& to) {
+  to.own.clear();
+  to.own.reserve(outputs.size());  // segments hold spans into it
+  to.segments.clear();
+  std::size_t next = 0;
+  for (const AttentionSegment& segment : all) {
+    const std::size_t first = to.own.size();
+    const std::int64_t end = segment.first_row + static_cast<std::int64_t>(segment.own.size());
+    for (; next < outputs.size() && outputs[next] < end; ++next)
+      to.own.push_back(segment.own[static_cast<std::size_t>(outputs[next] - segment.first_row)]);
+    if (to.own.size() > first)
+      to.segments.push_back(
+          {segment.keys, std::span(to.own).subspan(first), static_cast<std::int64_t>(first)});
   }
-};
+}
 
 }  // namespace
 
@@ -77,22 +76,59 @@ Decoder::Decoder(const TextConfig& config, Parameters parameters)
   parameters_.ready();
 }
 
-void Decoder::embed(kernels::Stream& stream, Workspace& workspace, std::span<const std::int32_t> tokens,
-                    Matrix to) const {
+void Decoder::check(std::span<const std::int32_t> tokens) const {
   for (const std::int32_t token : tokens)
     if (token < 0 || token >= config_.vocab_size)
       throw std::invalid_argument("token " + std::to_string(token) + " is outside of the vocabulary of " +
                                   std::to_string(config_.vocab_size));
+}
+
+void Decoder::embed(kernels::Stream& stream, Workspace& workspace, std::span<const std::int32_t> tokens,
+                    Matrix to) const {
+  check(tokens);
   workspace.tokens.reserve(stream, tokens.size_bytes());
   kernels::upload(stream, workspace.tokens.data(), tokens.data(), tokens.size_bytes());
   kernels::gather_rows(stream, embeddings_, workspace.tokens.as<std::int32_t>(),
                        to.rows_from(0, static_cast<std::int64_t>(tokens.size())));
 }
 
-Matrix Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
-                        kv::PagePool& pages) const {
-  const auto rows = static_cast<std::int64_t>(pass.positions.size());
-  const auto wanted = static_cast<std::int64_t>(pass.outputs.size());
+Decoder::Prepared Decoder::prepare(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                                   kv::PagePool& pages) const {
+  const std::size_t rows = pass.positions.size();
+  if (!pass.tokens.empty() && pass.tokens.size() != rows)
+    throw std::invalid_argument("decoder: tokens and positions differ in number");
+  check(pass.tokens);
+  std::size_t covered = 0;
+  for (const AttentionSegment& segment : pass.segments) {
+    if (segment.first_row != static_cast<std::int64_t>(covered))
+      throw std::invalid_argument("decoder: segments do not follow each other");
+    covered += segment.own.size();
+  }
+  if (covered != rows) throw std::invalid_argument("decoder: segments do not cover the rows");
+
+  std::vector<kernels::RopePosition> axes;
+  axes.reserve(rows);
+  for (const Position& position : pass.positions) axes.push_back({position.t, position.h, position.w});
+  workspace.table.clear();
+  workspace.table.add(pass.tokens);
+  workspace.table.add(std::span<const kernels::RopePosition>(axes));
+  workspace.table.add(pass.outputs);
+  workspace.table.send(stream);
+  workspace.plan.assign(stream, pass.segments, pages.layer(0), config_.num_attention_heads);
+  const std::size_t wanted = pass.outputs.size();
+  if (wanted > 0 && wanted < rows) {
+    narrow(pass.segments, pass.outputs, workspace.narrow);
+    workspace.narrow.plan.assign(stream, workspace.narrow.segments, pages.layer(0),
+                                 config_.num_attention_heads);
+  }
+  return {pass.hidden, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(wanted),
+          !pass.tokens.empty()};
+}
+
+Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
+                    kv::PagePool& pages) const {
+  const std::int64_t rows = pass.rows;
+  const std::int64_t wanted = pass.wanted;
   const std::int64_t hidden_size = config_.hidden_size;
   const std::int64_t head_dim = config_.head_dim;
   const std::int64_t pairs = head_dim / 2;
@@ -104,48 +140,39 @@ Matrix Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pas
     buffer.reserve(stream, static_cast<std::size_t>(count * cols) * kernels::size_of(dtype));
     return dense(buffer.data(), dtype, count, cols);
   };
-  const Matrix states = room(workspace.states, DType::f32, wanted, hidden_size);
+  Matrix hidden = dense(pass.hidden, DType::f32, rows, hidden_size);
+  // Where all results are wanted, the states are what is left in `hidden`.
+  const Matrix states = wanted == rows ? hidden : room(workspace.states, DType::f32, wanted, hidden_size);
   if (rows == 0) return states;
-
-  std::int64_t covered = 0;
-  for (const AttentionSegment& segment : pass.segments) {
-    if (segment.first_row != covered)
-      throw std::invalid_argument("decoder: segments do not follow each other");
-    covered += static_cast<std::int64_t>(segment.own.size());
-  }
-  if (covered != rows) throw std::invalid_argument("decoder: segments do not cover the rows");
-  const kernels::PagedPlan plan(stream, pass.segments, pages.layer(0), config_.num_attention_heads);
-  const Narrowed narrowed(pass.segments, pass.outputs);
+  if (pass.embeds) kernels::gather_rows(stream, embeddings_, workspace.table.at<std::int32_t>(0), hidden);
 
   Matrix cos = room(workspace.cos, DType::f32, rows, pairs);
   Matrix sin = room(workspace.sin, DType::f32, rows, pairs);
-  turn(stream, workspace, pass.positions, cos, sin);
+  kernels::rope_angles(stream, workspace.table.at<kernels::RopePosition>(1), rows, frequencies_, pairs,
+                       cos.row<float>(0), sin.row<float>(0));
 
   Matrix normed = room(workspace.normed, compute(), rows, hidden_size);
   Matrix projected = room(workspace.projected, compute(), rows, q_width + 2 * kv_width);
   Matrix attended = room(workspace.attended, compute(), rows, q_width);
   Matrix inner = room(workspace.inner, compute(), rows, std::int64_t{2} * config_.intermediate_size);
-  Matrix hidden = dense(pass.hidden, DType::f32, rows, hidden_size);
 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const kernels::KvLayer kv = pages.layer(static_cast<int>(i));
-    const bool last = i + 1 == layers_.size();
+    const bool narrows = i + 1 == layers_.size() && wanted < rows;
     kernels::rms_norm(stream, hidden, layer.input_norm, config_.rms_norm_eps, normed);
-    const Matrix key = projected.columns(q_width, kv_width);
     // All three at once, but where the queries of most rows are not wanted.
-    layer.attention.apply(stream, normed, projected, last ? 1 : 0, last ? 2 : 3);
-    kernels::rope(stream, last ? key : projected.columns(0, q_width + kv_width), head_dim, cos.row<float>(0),
-                  sin.row<float>(0));
-    kernels::store_kv(stream, key, projected.columns(q_width + kv_width, kv_width), plan, kv);
+    layer.attention.apply(stream, normed, projected, narrows ? 1 : 0, narrows ? 2 : 3);
+    kernels::store_rotated(stream, projected.columns(0, narrows ? 0 : q_width),
+                           projected.columns(q_width, kv_width),
+                           projected.columns(q_width + kv_width, kv_width), cos.row<float>(0),
+                           sin.row<float>(0), workspace.plan, kv);
 
-    if (last) {
+    if (narrows) {
       // From here on only the wanted rows matter.
       if (wanted == 0) return states;
-      workspace.wanted.reserve(stream, pass.outputs.size_bytes());
-      kernels::upload(stream, workspace.wanted.data(), pass.outputs.data(), pass.outputs.size_bytes());
       const auto keep = [&](Matrix& matrix, Matrix to) {
-        kernels::gather_rows(stream, matrix, workspace.wanted.as<std::int32_t>(), to);
+        kernels::gather_rows(stream, matrix, workspace.table.at<std::int32_t>(2), to);
         matrix = to;
       };
       keep(hidden, states);
@@ -157,13 +184,8 @@ Matrix Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pas
       kernels::rope(stream, projected.columns(0, q_width), head_dim, cos.row<float>(0), sin.row<float>(0));
     }
 
-    const Matrix query = projected.columns(0, q_width);
-    if (last && wanted < rows) {
-      const kernels::PagedPlan narrow(stream, narrowed.segments, kv, config_.num_attention_heads);
-      kernels::paged_attention(stream, query, kv, narrow, scale, attended);
-    } else {
-      kernels::paged_attention(stream, query, kv, plan, scale, attended);
-    }
+    kernels::paged_attention(stream, projected.columns(0, q_width), kv,
+                             narrows ? workspace.narrow.plan : workspace.plan, scale, attended);
     kernels::linear(stream, attended, layer.o, hidden, {.accumulate = true});
 
     kernels::rms_norm(stream, hidden, layer.attention_norm, config_.rms_norm_eps, normed);
@@ -171,18 +193,6 @@ Matrix Decoder::forward(kernels::Stream& stream, Workspace& workspace, const Pas
                     {.accumulate = true});
   }
   return states;
-}
-
-void Decoder::turn(kernels::Stream& stream, Workspace& workspace, std::span<const Position> positions,
-                   Matrix cos, Matrix sin) const {
-  std::vector<kernels::RopePosition> axes;
-  axes.reserve(positions.size());
-  for (const Position& position : positions) axes.push_back({position.t, position.h, position.w});
-  const std::size_t bytes = axes.size() * sizeof(kernels::RopePosition);
-  workspace.positions.reserve(stream, bytes);
-  kernels::upload(stream, workspace.positions.data(), axes.data(), bytes);
-  kernels::rope_angles(stream, workspace.positions.as<kernels::RopePosition>(), cos.rows, frequencies_,
-                       cos.cols, cos.row<float>(0), sin.row<float>(0));
 }
 
 Matrix Decoder::logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const {

@@ -13,6 +13,7 @@
 #include "engine/model/projections.h"
 #include "kernels/attention/attention.h"
 #include "kernels/device/buffer.h"
+#include "kernels/device/device_table.h"
 
 namespace vigil::model {
 
@@ -24,9 +25,18 @@ class Decoder {
   /// The activations of one owner's passes, on its stream's device: reused from pass to pass, as large as the
   /// largest.
   struct Workspace {
-    kernels::Buffer positions, cos, sin, normed, projected, attended, inner;
+    /// What the host says of a pass: tokens, positions, and the rows whose results are wanted.
+    kernels::DeviceTable table;
+    kernels::PagedPlan plan;
+    /// The same for the wanted rows alone, where those are not all.
+    struct Narrow {
+      std::vector<std::int32_t> own;
+      std::vector<kernels::AttentionSegment> segments;
+      kernels::PagedPlan plan;
+    } narrow;
+    kernels::Buffer cos, sin, normed, projected, attended, inner;
     /// Of the rows whose results are wanted.
-    kernels::Buffer wanted, wanted_cos, wanted_sin, states, wanted_normed;
+    kernels::Buffer wanted_cos, wanted_sin, states, wanted_normed;
     kernels::Buffer tokens, logits;
   };
 
@@ -53,23 +63,45 @@ class Decoder {
     /// Ascending rows whose results are wanted. The last layer computes nothing but keys and values for the
     /// others.
     std::span<const std::int32_t> outputs;
+    /// One a row: their embeddings are what enters. Empty: `hidden` holds it already.
+    std::span<const std::int32_t> tokens = {};
   };
 
   /// The one operation (prefill, chunked prefill, refresh and decode are uses of it): every layer computes
   /// fresh keys and values of the query tokens, writes them into the slots `keys[own[i]]`, and lets each
   /// query attend to every live key up to its own. Returns the states of the rows `outputs` after the last
-  /// layer, before the final norm: f32 [outputs.size(), hidden_size] in the workspace, until its next pass.
+  /// layer, before the final norm: f32 [outputs.size(), hidden_size], in the workspace until its next pass,
+  /// or in `hidden` where all rows are wanted.
   kernels::Matrix forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
-                          kv::PagePool& pages) const;
+                          kv::PagePool& pages) const {
+    return run(stream, workspace, prepare(stream, workspace, pass, pages), pages);
+  }
+
+  /// The shape of a pass that was prepared.
+  struct Prepared {
+    float* hidden = nullptr;
+    std::int64_t rows = 0;
+    std::int64_t wanted = 0;
+    /// The tokens' embeddings enter.
+    bool embeds = false;
+  };
+  /// The first half of `forward`: checks a pass and sends to the device what it has to know of it. Throws
+  /// std::invalid_argument for segments that do not cover the rows, and for a token outside of the
+  /// vocabulary.
+  Prepared prepare(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                   kv::PagePool& pages) const;
+  /// The second half: submits operations, and neither waits nor reads what the host says. Where every row is
+  /// a sequence of its own and wanted, they depend on the number of rows alone, and may be replayed for other
+  /// tokens, positions and keys (kernels/device/replay.h).
+  kernels::Matrix run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
+                      kv::PagePool& pages) const;
 
   /// The logits of states that `forward` returned (final norm and head): f32 [states.rows, vocab_size] in the
   /// workspace, until the next call.
   kernels::Matrix logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const;
 
  private:
-  /// The rotary angles of the rows, [rows, head_dim / 2] each.
-  void turn(kernels::Stream& stream, Workspace& workspace, std::span<const Position> positions,
-            kernels::Matrix cos, kernels::Matrix sin) const;
+  void check(std::span<const std::int32_t> tokens) const;
 
   struct Layer {
     const float* input_norm;

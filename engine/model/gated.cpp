@@ -8,10 +8,10 @@ kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::
                       kernels::Matrix inner) {
   const std::int64_t width = mlp.width() / 2;
   if (mlp.joined()) {
-    const kernels::Matrix gate = inner.columns(0, width);
-    mlp.apply(stream, x, inner);
-    kernels::apply_gate(stream, gate, kernels::Activation::silu, inner.columns(width, width));
-    return gate;
+    const kernels::ConstMatrix gate = mlp.part(0).weight;
+    kernels::gated_linear(stream, x, {gate.data, gate.dtype, 2 * width, gate.cols, gate.stride},
+                          mlp.part(0).bias, kernels::Activation::silu, inner);
+    return inner.columns(0, width);
   }
   // Two products anyway: each into rows without gaps, and the second takes the gate along.
   const kernels::Matrix gate = kernels::dense(inner.data, inner.dtype, x.rows, width);

@@ -76,13 +76,23 @@ void TurnRunner::advance(std::span<Turn* const> turns) {
     outputs.push_back(static_cast<std::int32_t>(own.size() - 1));
     turn->pending.clear();
   }
-  embed(tokens, hidden_.as<float>());
-  const kernels::Matrix states = model_.decoder.forward(
-      stream_, workspace_, {hidden_.as<float>(), positions, segments, outputs}, model_.pages);
-  logits_there_ = model_.decoder.logits(stream_, workspace_, states);
-  logits_.clear();
   largest_.reserve(stream_, outputs.size() * sizeof(std::int32_t));
-  kernels::largest_columns(stream_, logits_there_, largest_.as<std::int32_t>());
+  const model::Decoder& decoder = model_.decoder;
+  const model::Decoder::Prepared prepared = decoder.prepare(
+      stream_, workspace_, {hidden_.as<float>(), positions, segments, outputs, tokens}, model_.pages);
+  const auto submit = [&] {
+    const kernels::Matrix states = decoder.run(stream_, workspace_, prepared, model_.pages);
+    kernels::largest_columns(stream_, decoder.logits(stream_, workspace_, states),
+                             largest_.as<std::int32_t>());
+  };
+  if (rows == turns.size()) {
+    steps_.run(stream_, rows, submit);
+  } else {
+    submit();
+  }
+  logits_there_ = kernels::dense(workspace_.logits.as<float>(), kernels::DType::f32,
+                                 static_cast<std::int64_t>(outputs.size()), decoder.config().vocab_size);
+  logits_.clear();
   likeliest_.resize(outputs.size());
   kernels::download(stream_, likeliest_.data(), largest_.data(), outputs.size() * sizeof(std::int32_t));
 }

@@ -16,6 +16,7 @@
 #include "engine/window/answerer.h"
 #include "engine/window/cached_model.h"
 #include "kernels/device/matrix.h"
+#include "kernels/device/replay.h"
 
 namespace vigil::window {
 
@@ -82,6 +83,8 @@ class TurnRunner {
   kernels::Stream stream_;
   model::Decoder::Workspace workspace_;
   kernels::Buffer hidden_, largest_;
+  /// Of passes with one token of each turn, by how many there are.
+  kernels::Replay steps_;
   /// Of the last pass: on the device, on the host once somebody asked, and where the largest of each are.
   kernels::Matrix logits_there_;
   std::vector<float> logits_;

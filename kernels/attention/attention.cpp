@@ -22,9 +22,12 @@ bool fits(const PagedPlan& plan, const KvLayer& layer) {
 
 }  // namespace
 
-PagedPlan::PagedPlan(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
-                     std::int64_t heads)
-    : segments_(segments.begin(), segments.end()), shape_(layer), heads_(heads) {
+void PagedPlan::assign(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
+                       std::int64_t heads) {
+  segments_.assign(segments.begin(), segments.end());
+  shape_ = layer;
+  heads_ = heads;
+  rows_ = 0;
   if (layer.kv_heads <= 0 || layer.head_dim <= 0 || layer.page_tokens <= 0 || heads % layer.kv_heads != 0)
     fail("query heads are no multiple of key heads");
   for (const AttentionSegment& segment : segments_) {
@@ -42,7 +45,10 @@ PagedPlan::PagedPlan(const Stream& stream, std::span<const AttentionSegment> seg
       slot = segment.keys[static_cast<std::size_t>(segment.own[i])];
     }
 #if VIGIL_CUDA
-  if (stream.kind() == DeviceKind::cuda) cuda_ = cuda::paged_plan(stream, *this);
+  if (stream.kind() == DeviceKind::cuda) {
+    if (!cuda_) cuda_ = cuda::paged_plan();
+    cuda::lay_out(stream, *this, *cuda_);
+  }
 #else
   static_cast<void>(stream);
 #endif
@@ -61,7 +67,10 @@ void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const 
   VIGIL_ON_DEVICE(stream, paged_attention(stream, q, layer, plan, scale, out));
 }
 
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan, const KvLayer& layer) {
+void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
+                   const PagedPlan& plan, const KvLayer& layer) {
+  if (q.dtype != layer.dtype || q.rows != k.rows || layer.head_dim % 2 != 0 || q.cols % layer.head_dim != 0)
+    fail("queries do not fit the new keys");
   if (k.dtype != layer.dtype || v.dtype != layer.dtype)
     fail("new keys and values differ in type from their layer");
   if (k.rows != v.rows || k.rows != plan.rows() || k.cols != layer.kv_heads * layer.head_dim ||
@@ -69,7 +78,7 @@ void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& pla
     fail("new keys and values do not fit their layer");
   if (!fits(plan, layer)) fail("the plan is for another shape");
   if (k.rows == 0) return;
-  VIGIL_ON_DEVICE(stream, store_kv(stream, k, v, plan, layer));
+  VIGIL_ON_DEVICE(stream, store_rotated(stream, q, k, v, cos, sin, plan, layer));
 }
 
 SegmentPlan::SegmentPlan(const Stream& stream, std::span<const std::int32_t> bounds)

@@ -50,14 +50,24 @@ struct CudaPagedPlan;
 struct CudaSegmentPlan;
 
 /// Which keys each query of a pass sees, checked once and laid out for the stream's device, for all layers of
-/// the pass. Immutable.
+/// the pass. Move-only.
 class PagedPlan {
  public:
-  /// For layers of the shape and type of `layer` (whose memory is not looked at) and queries of `heads`
-  /// heads. The spans of the segments have to live as long as the plan. Throws std::invalid_argument for
-  /// queries that are no ascending subset of their keys, and for segments that overlap.
+  /// Nobody asks.
+  PagedPlan() = default;
   PagedPlan(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
-            std::int64_t heads);
+            std::int64_t heads) {
+    assign(stream, segments, layer, heads);
+  }
+  PagedPlan(PagedPlan&&) = default;
+  PagedPlan& operator=(PagedPlan&&) = default;
+
+  /// Plans anew, where possible in the same device memory: operations that were recorded with the plan then
+  /// follow it. For layers of the shape and type of `layer` (whose memory is not looked at) and queries of
+  /// `heads` heads. The spans of the segments have to live as long as the plan. Throws std::invalid_argument
+  /// for queries that are no ascending subset of their keys, and for segments that overlap.
+  void assign(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
+              std::int64_t heads);
 
   std::span<const AttentionSegment> segments() const { return segments_; }
   /// Rows of q and out that the segments reach to.
@@ -73,9 +83,9 @@ class PagedPlan {
   std::vector<AttentionSegment> segments_;
   std::int64_t rows_ = 0;
   KvLayer shape_;
-  std::int64_t heads_;
+  std::int64_t heads_ = 0;
   std::vector<std::int32_t> slots_;
-  std::shared_ptr<const CudaPagedPlan> cuda_;
+  std::shared_ptr<CudaPagedPlan> cuda_;
 };
 
 /// out[i, h] = Σ_j softmax_j(scale q[i, h] · k[j, h / group]) v[j, h / group] over the keys that query i
@@ -87,9 +97,14 @@ class PagedPlan {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
                      Matrix out);
 
-/// Writes key and value rows ([rows, kv_heads * head_dim], the layer's type) into the slots of the plan's
-/// queries, row by row.
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan, const KvLayer& layer);
+/// What follows the projections of a layer: rotates the heads of q in place, as `rope` does (rope/rope.h),
+/// and writes keys, rotated, and values into the slots of the plan's queries, row by row.
+///
+/// k and v: [rows, kv_heads * head_dim] of the layer's type; q: [rows, heads * head_dim], any number of
+/// heads, none too. cos and sin: f32 [rows, head_dim / 2], dense. What is left in k is unspecified. Throws
+/// std::invalid_argument for shapes or types that do not fit.
+void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
+                   const PagedPlan& plan, const KvLayer& layer);
 
 /// Rows that attend to each other: segment s is rows [bounds[s], bounds[s + 1]). Immutable.
 class SegmentPlan {

@@ -7,17 +7,20 @@ namespace vigil::kernels {
 namespace cpu {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
                      Matrix out);
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan, const KvLayer& layer);
+void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
+                   const PagedPlan& plan, const KvLayer& layer);
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out);
 }  // namespace cpu
 namespace cuda {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
                      Matrix out);
-void store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan, const KvLayer& layer);
+void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
+                   const PagedPlan& plan, const KvLayer& layer);
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out);
-std::shared_ptr<const CudaPagedPlan> paged_plan(const Stream& stream, const PagedPlan& plan);
+std::shared_ptr<CudaPagedPlan> paged_plan();
+void lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to);
 std::shared_ptr<const CudaSegmentPlan> segment_plan(const Stream& stream, const SegmentPlan& plan);
 }  // namespace cuda
 }  // namespace vigil::kernels

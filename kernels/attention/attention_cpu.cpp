@@ -7,6 +7,7 @@
 #include "kernels/attention/softmax_cpu.h"
 #include "kernels/device/cpu.h"
 #include "kernels/device/onednn.h"
+#include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
 namespace {
@@ -220,8 +221,10 @@ void cpu::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, c
   });
 }
 
-void cpu::store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan,
-                   const KvLayer& layer) {
+void cpu::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
+                        const PagedPlan& plan, const KvLayer& layer) {
+  cpu::rope(stream, q, layer.head_dim, cos, sin);
+  cpu::rope(stream, k, layer.head_dim, cos, sin);
   const std::span<const std::int32_t> slots = plan.slots();
   const std::size_t head_bytes = static_cast<std::size_t>(layer.head_dim) * size_of(layer.dtype);
   parallel_blocks(stream, k.rows, 256, [&](std::int64_t begin, std::int64_t end) {

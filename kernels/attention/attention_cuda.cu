@@ -104,25 +104,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// One thread an element of a row.
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    store(const T* k, std::int64_t k_stride, const T* v, std::int64_t v_stride, const std::int32_t* slots,
-          std::int64_t rows, KvLayer layer) {
-  const std::int64_t cols = layer.kv_heads * layer.head_dim;
-  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t row = at / cols;
-  if (row >= rows) return;
-  const std::int64_t slot = slots[row];
-  if (slot < 0) return;
-  const std::int64_t col = at % cols;
-  T* to = static_cast<T*>(layer.base) + slot / layer.page_tokens * layer.page_stride +
-          (col / layer.head_dim * layer.page_tokens + slot % layer.page_tokens) * layer.head_dim +
-          col % layer.head_dim;
-  to[0] = k[row * k_stride + col];
-  to[layer.value_offset] = v[row * v_stride + col];
-}
-
 /// On matrix units, for the shapes that have such a plan.
 void attend_by_pages(Stream& stream, ConstMatrix q, const KvLayer& layer, const CudaPagedPlan& plan,
                      float scale, Matrix out) {
@@ -144,13 +125,15 @@ void attend_by_pages(Stream& stream, ConstMatrix q, const KvLayer& layer, const 
     call.heads = heads;
     call.head_dim = head_dim;
     call.sequences = plan.segments;
-    call.page_ids = plan.page_ids.data();
-    call.live = plan.live.data();
-    call.first_page = plan.first_page.data();
-    call.position = plan.position.data();
+    call.page_ids = plan.page_ids;
+    call.live = plan.live;
+    call.first_page = plan.first_page;
+    call.position = plan.position;
     call.workspace = queue.workspace(CudaQueue::Workspace::decode_attention,
                                      cuda::decode_workspace_bytes(plan.segments, heads, kv_heads, head_dim));
     call.scale = scale;
+    // They came by a copy, which no kernel overlaps with.
+    call.lists_in_place = true;
     cuda::decode_attention(queue.stream(), call);
     return;
   }
@@ -166,10 +149,10 @@ void attend_by_pages(Stream& stream, ConstMatrix q, const KvLayer& layer, const 
   call.kv_heads = kv_heads;
   call.heads = heads;
   call.head_dim = head_dim;
-  call.page_ids = plan.page_ids.data();
-  call.live = plan.live.data();
-  call.position = plan.position.data();
-  call.tiles = plan.tiles.data();
+  call.page_ids = plan.page_ids;
+  call.live = plan.live;
+  call.position = plan.position;
+  call.tiles = plan.tiles;
   call.tile_count = plan.tile_count;
   call.scale = scale;
   call.workspace =
@@ -189,21 +172,10 @@ void cuda::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, 
   with_type(q.dtype, [&](auto type) {
     using T = decltype(type);
     attend_pages<T><<<blocks_for(there.rows * heads, kWarps), kThreads, 0, queue>>>(
-        q.row<T>(0), q.stride, layer, there.keys.data(), there.row_keys.data(), there.rows, heads, scale,
-        out.row<T>(0), out.stride);
+        q.row<T>(0), q.stride, layer, there.keys, there.row_keys, there.rows, heads, scale, out.row<T>(0),
+        out.stride);
   });
   check_launch("paged_attention");
-}
-
-void cuda::store_kv(Stream& stream, ConstMatrix k, ConstMatrix v, const PagedPlan& plan,
-                    const KvLayer& layer) {
-  const cudaStream_t queue = queue_of(stream);
-  with_type(k.dtype, [&](auto type) {
-    using T = decltype(type);
-    store<T><<<blocks_for(k.rows * k.cols, kThreads), kThreads, 0, queue>>>(
-        k.row<T>(0), k.stride, v.row<T>(0), v.stride, plan.cuda().slots.data(), k.rows, layer);
-  });
-  check_launch("store_kv");
 }
 
 void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,

@@ -19,31 +19,56 @@ bool fits_pages(const PagedPlan& plan) {
          (shape.head_dim == 64 || shape.head_dim == 128) && plan.heads() / shape.kv_heads <= kMostGroup;
 }
 
+/// Whether values count up by one.
+bool consecutive(std::span<const std::int32_t> values) {
+  int differences = 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    differences |= values[i] - values[0] - static_cast<std::int32_t>(i);
+  return differences == 0;
+}
+
 /// The keys of segments as pages: a page again for every run of ascending slots in it.
 struct PageLists {
   std::vector<std::int32_t> ids;
   std::vector<std::uint64_t> live;
 
-  /// Adds a segment's keys; `place[j]` becomes the place of key j in its list.
-  void add(std::span<const std::int32_t> keys, std::vector<std::int32_t>& place) {
-    place.resize(keys.size());
+  /// Adds a segment's keys; `position[i]` becomes the place of key `own[i]` in its list.
+  void add(std::span<const std::int32_t> keys, std::span<const std::int32_t> own,
+           std::span<std::int32_t> position) {
     const auto first = static_cast<std::int32_t>(ids.size());
     std::int32_t before = -1;
-    for (std::size_t j = 0; j < keys.size(); ++j) {
+    std::size_t asked = 0;
+    for (std::size_t j = 0; j < keys.size();) {
       const std::int32_t page = keys[j] / kPageTokens;
       const std::int32_t within = keys[j] % kPageTokens;
       if (before < 0 || page != ids.back() || keys[j] <= before) {
         ids.push_back(page);
         live.push_back(0);
       }
-      live.back() |= std::uint64_t{1} << static_cast<unsigned>(within);
-      place[j] = (static_cast<std::int32_t>(ids.size()) - 1 - first) * kPageTokens + within;
-      before = keys[j];
+      // To the end of the page at once, where nothing is missing.
+      std::size_t run = std::min(keys.size() - j, static_cast<std::size_t>(kPageTokens - within));
+      if (!consecutive(keys.subspan(j, run))) run = 1;
+      live.back() |= (~std::uint64_t{0} >> (64U - run)) << static_cast<unsigned>(within);
+      const std::int32_t place = (static_cast<std::int32_t>(ids.size()) - 1 - first) * kPageTokens + within -
+                                 static_cast<std::int32_t>(j);
+      for (; asked < own.size() && static_cast<std::size_t>(own[asked]) < j + run; ++asked)
+        position[asked] = place + own[asked];
+      j += run;
+      before = keys[j - 1];
     }
   }
 };
 
-void by_pages(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to) {
+/// What a plan's arrays hold, on the host.
+struct Lists {
+  PageLists pages;
+  std::vector<std::int32_t> position, first_page;
+  std::vector<cuda::QueryTile> tiles;
+  std::vector<std::int32_t> keys;
+  std::vector<RowKeys> row_keys;
+};
+
+void by_pages(const PagedPlan& plan, CudaPagedPlan& to, Lists& lists) {
   const auto segments = plan.segments();
   const std::int64_t group = plan.heads() / plan.shape().kv_heads;
   // One query a segment, each in a row of its own from the first on.
@@ -54,65 +79,76 @@ void by_pages(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to) {
   const auto most_rows = static_cast<std::size_t>(
       cuda::tile_rows(static_cast<int>(plan.heads()), static_cast<int>(plan.shape().kv_heads)));
 
-  PageLists lists;
-  std::vector<std::int32_t> place;
-  std::vector<std::int32_t> position(static_cast<std::size_t>(plan.rows()), -1);
-  std::vector<std::int32_t> first_page(static_cast<std::size_t>(plan.rows()), 0);
-  std::vector<cuda::QueryTile> tiles;
+  lists.position.assign(static_cast<std::size_t>(plan.rows()), -1);
+  lists.first_page.assign(static_cast<std::size_t>(plan.rows()), 0);
   for (const AttentionSegment& segment : segments) {
-    const auto first = static_cast<std::int32_t>(lists.ids.size());
-    lists.add(segment.keys, place);
+    const auto first = static_cast<std::int32_t>(lists.pages.ids.size());
     const auto row = static_cast<std::size_t>(segment.first_row);
-    for (std::size_t i = 0; i < segment.own.size(); ++i) {
-      position[row + i] = place[static_cast<std::size_t>(segment.own[i])];
-      first_page[row + i] = first;
-    }
-    for (std::size_t begin = 0; begin < segment.own.size(); begin += most_rows) {
-      const std::size_t rows = std::min(most_rows, segment.own.size() - begin);
-      tiles.push_back({static_cast<std::int32_t>(row + begin), static_cast<std::int32_t>(rows), first,
-                       position[row + begin + rows - 1] / kPageTokens + 1});
+    const std::size_t count = segment.own.size();
+    lists.pages.add(segment.keys, segment.own, std::span(lists.position).subspan(row, count));
+    std::fill_n(lists.first_page.begin() + segment.first_row, count, first);
+    for (std::size_t begin = 0; begin < count && !to.decode; begin += most_rows) {
+      const std::size_t rows = std::min(most_rows, count - begin);
+      lists.tiles.push_back({static_cast<std::int32_t>(row + begin), static_cast<std::int32_t>(rows), first,
+                             lists.position[row + begin + rows - 1] / kPageTokens + 1});
     }
   }
-  std::stable_sort(tiles.begin(), tiles.end(),
+  std::stable_sort(lists.tiles.begin(), lists.tiles.end(),
                    [](const cuda::QueryTile& a, const cuda::QueryTile& b) { return a.pages > b.pages; });
   to.segments = static_cast<std::int32_t>(segments.size());
-  to.page_ids.assign(stream, lists.ids);
-  to.live.assign(stream, lists.live);
-  to.position.assign(stream, position);
-  if (to.decode) {
-    to.first_page.assign(stream, first_page);
-  } else {
-    to.tiles.assign(stream, tiles);
-    to.tile_count = static_cast<std::int32_t>(tiles.size());
+  to.tile_count = static_cast<std::int32_t>(lists.tiles.size());
+}
+
+void by_keys(const PagedPlan& plan, Lists& lists) {
+  lists.row_keys.assign(static_cast<std::size_t>(plan.rows()), RowKeys{0, 0});
+  for (const AttentionSegment& segment : plan.segments()) {
+    const auto first = static_cast<std::int64_t>(lists.keys.size());
+    lists.keys.insert(lists.keys.end(), segment.keys.begin(), segment.keys.end());
+    for (std::size_t i = 0; i < segment.own.size(); ++i)
+      lists.row_keys[static_cast<std::size_t>(segment.first_row) + i] = {first, segment.own[i] + 1};
   }
 }
 
-void by_keys(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to) {
-  std::vector<std::int32_t> keys;
-  std::vector<RowKeys> row_keys(static_cast<std::size_t>(plan.rows()), RowKeys{0, 0});
-  for (const AttentionSegment& segment : plan.segments()) {
-    const auto first = static_cast<std::int64_t>(keys.size());
-    keys.insert(keys.end(), segment.keys.begin(), segment.keys.end());
-    for (std::size_t i = 0; i < segment.own.size(); ++i)
-      row_keys[static_cast<std::size_t>(segment.first_row) + i] = {first, segment.own[i] + 1};
-  }
-  to.keys.assign(stream, keys);
-  to.row_keys.assign(stream, row_keys);
+template <typename T>
+std::span<const T> all(const std::vector<T>& values) {
+  return values;
 }
 
 }  // namespace
 
-std::shared_ptr<const CudaPagedPlan> cuda::paged_plan(const Stream& stream, const PagedPlan& plan) {
-  auto made = std::make_shared<CudaPagedPlan>();
-  made->rows = plan.rows();
-  made->slots.assign(stream, plan.slots());
-  made->by_pages = fits_pages(plan);
-  if (made->by_pages) {
-    by_pages(stream, plan, *made);
+void cuda::lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to) {
+  to.rows = plan.rows();
+  to.by_pages = fits_pages(plan);
+  to.decode = false;
+  Lists lists;
+  if (to.by_pages) {
+    by_pages(plan, to, lists);
   } else {
-    by_keys(stream, plan, *made);
+    by_keys(plan, lists);
   }
-  return made;
+  DeviceTable& table = to.table;
+  table.clear();
+  table.add(plan.slots());
+  table.add(all(lists.position));
+  table.add(all(lists.first_page));
+  table.add(all(lists.pages.ids));
+  table.add(all(lists.pages.live));
+  table.add(all(lists.tiles));
+  table.add(all(lists.keys));
+  table.add(all(lists.row_keys));
+  table.send(stream);
+  to.slots = table.at<std::int32_t>(0);
+  to.position = table.at<std::int32_t>(1);
+  to.first_page = table.at<std::int32_t>(2);
+  to.page_ids = table.at<std::int32_t>(3);
+  to.live = table.at<std::uint64_t>(4);
+  to.tiles = table.at<QueryTile>(5);
+  to.keys = table.at<std::int32_t>(6);
+  to.row_keys = table.at<RowKeys>(7);
+}
+
+std::shared_ptr<CudaPagedPlan> cuda::paged_plan() {
+  return std::make_shared<CudaPagedPlan>();
 }
 
 std::shared_ptr<const CudaSegmentPlan> cuda::segment_plan(const Stream& stream, const SegmentPlan& plan) {

@@ -6,6 +6,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/indexed_attention_cuda.h"
 #include "kernels/device/buffer.h"
+#include "kernels/device/device_table.h"
 
 namespace vigil::kernels {
 
@@ -15,28 +16,29 @@ struct RowKeys {
   std::int64_t count;
 };
 
-/// Either `by_pages` (bf16 on matrix units) or `keys` and `row_keys` (anything).
+/// Either `by_pages` (bf16 on matrix units) or `keys` and `row_keys` (anything). Its arrays lie in `table`.
 struct CudaPagedPlan {
+  DeviceTable table;
   std::int64_t rows = 0;
   bool by_pages = false;
   /// Every segment asks with one token: `decode_attention` takes it.
   bool decode = false;
   std::int32_t segments = 0;
   /// The pages of all segments' lists, one segment after the other, and each page's live keys.
-  DeviceArray<std::int32_t> page_ids;
-  DeviceArray<std::uint64_t> live;
+  const std::int32_t* page_ids = nullptr;
+  const std::uint64_t* live = nullptr;
   /// Of each row of the plan: the place of its key in its segment's list, 64 a page.
-  DeviceArray<std::int32_t> position;
+  const std::int32_t* position = nullptr;
   /// decode: where each row's list begins.
-  DeviceArray<std::int32_t> first_page;
+  const std::int32_t* first_page = nullptr;
   /// not decode: longest first.
-  DeviceArray<cuda::QueryTile> tiles;
+  const cuda::QueryTile* tiles = nullptr;
   std::int32_t tile_count = 0;
   /// Each row's own slot, -1 for a row of no segment.
-  DeviceArray<std::int32_t> slots;
+  const std::int32_t* slots = nullptr;
   /// The slots of all segments' keys, one segment after the other.
-  DeviceArray<std::int32_t> keys;
-  DeviceArray<RowKeys> row_keys;
+  const std::int32_t* keys = nullptr;
+  const RowKeys* row_keys = nullptr;
 };
 
 /// Rows [row, row + kSegmentTileRows) as far as they belong to the segment [begin, end).

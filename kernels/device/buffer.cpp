@@ -29,6 +29,10 @@ void move_in(const Stream& stream, void* to, const void* from, std::size_t bytes
   move(stream, to, from, bytes);
 }
 
+void move_out(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  move(stream, to, from, bytes);
+}
+
 }  // namespace cpu
 
 #if VIGIL_CUDA
@@ -44,6 +48,10 @@ void move(const Stream& stream, void* to, const void* from, std::size_t bytes) {
 
 void move_in(const Stream& stream, void* to, const void* from, std::size_t bytes) {
   stream.cuda_queue().upload(to, from, bytes);
+}
+
+void move_out(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  stream.cuda_queue().download(to, from, bytes);
 }
 
 }  // namespace cuda
@@ -75,8 +83,8 @@ void upload(const Stream& stream, void* to, const void* from, std::size_t bytes)
 }
 
 void download(const Stream& stream, void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) VIGIL_ON_DEVICE(stream, move(stream, to, from, bytes));
-  stream.synchronize();
+  if (bytes == 0) return stream.synchronize();
+  VIGIL_ON_DEVICE(stream, move_out(stream, to, from, bytes));
 }
 
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "kernels/device/error.h"
@@ -93,6 +94,7 @@ CudaQueue::~CudaQueue() {
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
   }
+  if (result_ != nullptr) cudaFreeHost(result_);
   for (const Stage& stage : stages_) {
     if (stage.free != nullptr) cudaEventDestroy(stage.free);
     if (stage.memory != nullptr) cudaFreeHost(stage.memory);
@@ -116,6 +118,12 @@ void CudaQueue::bind() const {
 
 void* CudaQueue::allocate(std::size_t bytes) {
   bind();
+  cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream_, &recording), "device memory");
+  // A graph would own it, and free it with itself.
+  if (recording != cudaStreamCaptureStatusNone)
+    throw std::logic_error("device memory is allocated while work is being recorded");
+  ++allocations_;
   void* memory = nullptr;
   const cudaError_t status = cudaMallocAsync(&memory, bytes, stream_);
   if (status == cudaErrorMemoryAllocation) {
@@ -162,6 +170,20 @@ void CudaQueue::upload(void* to, const void* from, std::size_t bytes) {
                "upload");
     check_cuda(cudaEventRecord(stage.free, stream_), "upload");
   }
+}
+
+void CudaQueue::download(void* to, const void* from, std::size_t bytes) {
+  // From pageable memory the driver would wait twice.
+  constexpr std::size_t kResultBytes = std::size_t{16} << 10U;
+  if (bytes > kResultBytes) {
+    copy(to, from, bytes);
+    return synchronize();
+  }
+  bind();
+  if (result_ == nullptr) check_cuda(cudaMallocHost(&result_, kResultBytes), "pinned memory");
+  check_cuda(cudaMemcpyAsync(result_, from, bytes, cudaMemcpyDeviceToHost, stream_), "download");
+  synchronize();
+  std::memcpy(to, result_, bytes);
 }
 
 void CudaQueue::synchronize() {

@@ -51,13 +51,18 @@ class CudaQueue {
   /// Makes this thread's CUDA calls go to this queue's GPU.
   void bind() const;
 
+  /// Throws OutOfDeviceMemory; std::logic_error while the stream is being recorded.
   void* allocate(std::size_t bytes);
+  /// How often memory was allocated so far.
+  std::uint64_t allocations() const { return allocations_; }
   void free(void* memory) noexcept;
   /// Between host and device or within the device, by the addresses. Pageable host memory may be used again
   /// when it returns.
   void copy(void* to, const void* from, std::size_t bytes);
   /// From the host, by way of pinned memory where that is faster.
   void upload(void* to, const void* from, std::size_t bytes);
+  /// To the host, and waits for it.
+  void download(void* to, const void* from, std::size_t bytes);
   void synchronize();
 
  private:
@@ -72,11 +77,14 @@ class CudaQueue {
   };
   std::array<Stage, 2> stages_;
   std::size_t next_stage_ = 0;
+  /// Pinned, for results of a few bytes.
+  void* result_ = nullptr;
   struct Kept {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
   std::array<Kept, 3> kept_;
+  std::uint64_t allocations_ = 0;
   std::unique_ptr<ProductCache> products_;
 };
 

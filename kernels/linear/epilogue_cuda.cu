@@ -1,22 +1,11 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/epilogue_cuda.h"
 
 namespace vigil::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-
-__device__ __forceinline__ float activate(float value, Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return 0.5F * value * (1.0F + erff(value * 0.70710678118654752F));
-    case Activation::silu:
-      return value / (1.0F + __expf(-value));
-    case Activation::none:
-      break;
-  }
-  return value;
-}
 
 /// One thread a pack; `multiply` null: no gate.
 template <typename T, int count, Activation activation>
@@ -36,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int j = 0; j < count; ++j) {
     float value = cuda::number(values.values[j]);
     if (bias != nullptr) value += bias[pack * count + j];
-    value = activate(value, activation);
+    value = cuda::activate(value, activation);
     if (multiply != nullptr) value *= cuda::number(gate.values[j]);
     values.values[j] = cuda::rounded<T>(value);
   }

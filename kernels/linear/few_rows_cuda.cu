@@ -1,4 +1,5 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
 
 namespace vigil::kernels {
@@ -37,30 +38,46 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// `kShare` neighbouring warps take the same kWeights rows of w, each a part of their length. x is small and
-/// stays in the first-level cache.
-template <int kRows, int kShare, typename Out>
-__global__ void __launch_bounds__(kThreads)
-    multiply(const bfloat* x, std::int64_t x_stride, const bfloat* w, std::int64_t w_stride,
-             const float* bias, Out* out, std::int64_t out_stride, std::int64_t cols, int packs,
-             bool accumulate) {
+template <typename Out>
+struct Call {
+  const bfloat* x;
+  std::int64_t x_stride;
+  const bfloat* w;
+  std::int64_t w_stride;
+  const float* bias;
+  Out* out;
+  std::int64_t out_stride;
+  std::int64_t cols;
+  int packs;
+  bool accumulate;
+  Activation activation;
+};
+
+/// `kShare` neighbouring warps take the same kWeights rows of w, each a part of their length: neighbours, or
+/// with `kGated` a column's gate and its value. x is small and stays in the first-level cache.
+template <int kRows, int kShare, bool kGated, typename Out>
+__global__ void __launch_bounds__(kThreads) multiply(const Call<Out> call) {
+  constexpr int kColumns = kGated ? 1 : kWeights;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::int64_t first = (std::int64_t{blockIdx.x} * (kWarps / kShare) + warp / kShare) * kWeights;
+  const std::int64_t first = (std::int64_t{blockIdx.x} * (kWarps / kShare) + warp / kShare) * kColumns;
   const uint4* weights[kWeights];
 #pragma unroll
-  for (int i = 0; i < kWeights; ++i)
-    weights[i] = reinterpret_cast<const uint4*>(w + min(first + i, cols - 1) * w_stride);
+  for (int i = 0; i < kWeights; ++i) {
+    const std::int64_t row =
+        kGated ? min(first, call.cols - 1) + i * call.cols : min(first + i, call.cols - 1);
+    weights[i] = reinterpret_cast<const uint4*>(call.w + row * call.w_stride);
+  }
 
   float sums[kRows][kWeights] = {};
 #pragma unroll 7
-  for (int at = warp % kShare * 32 + lane; at < packs; at += 32 * kShare) {
+  for (int at = warp % kShare * 32 + lane; at < call.packs; at += 32 * kShare) {
     uint4 weight[kWeights];
 #pragma unroll
     for (int i = 0; i < kWeights; ++i) weight[i] = stream_in(weights[i] + at);
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
-      const uint4 values = __ldg(reinterpret_cast<const uint4*>(x + row * x_stride) + at);
+      const uint4 values = __ldg(reinterpret_cast<const uint4*>(call.x + row * call.x_stride) + at);
 #pragma unroll
       for (int i = 0; i < kWeights; ++i) sums[row][i] += dot(weight[i], values);
     }
@@ -76,15 +93,50 @@ __global__ void __launch_bounds__(kThreads)
     }
   __syncthreads();
   // One thread an element; the first warp of those that share one writes it.
-  if (warp % kShare != 0 || lane >= kRows * kWeights) return;
-  const int row = lane / kWeights;
-  const std::int64_t col = first + lane % kWeights;
-  if (col >= cols) return;
-  float sum = bias != nullptr ? bias[col] : 0.0F;
+  if (warp % kShare != 0 || lane >= kRows * kColumns) return;
+  const int row = lane / kColumns;
+  const std::int64_t col = first + lane % kColumns;
+  if (col >= call.cols) return;
+  const auto total = [&](int of, std::int64_t bias_at) {
+    float sum = call.bias != nullptr ? call.bias[bias_at] : 0.0F;
 #pragma unroll
-  for (int share = 0; share < kShare; ++share) sum += shares[warp + share][row][lane % kWeights];
-  Out* to = out + row * out_stride + col;
-  *to = cuda::rounded<Out>(accumulate ? cuda::number(*to) + sum : sum);
+    for (int share = 0; share < kShare; ++share) sum += shares[warp + share][row][of];
+    return sum;
+  };
+  Out* to = call.out + row * call.out_stride + col;
+  if constexpr (kGated) {
+    *to = cuda::rounded<Out>(cuda::activate(total(0, col), call.activation) * total(1, call.cols + col));
+  } else {
+    const float sum = total(lane % kColumns, col);
+    *to = cuda::rounded<Out>(call.accumulate ? cuda::number(*to) + sum : sum);
+  }
+}
+
+template <bool kGated, typename Out>
+void run(cudaStream_t stream, std::int64_t rows, const Call<Out>& call) {
+  const auto shared_by = [&]<int kRows, int kShare>() {
+    constexpr int kColumns = kWarps / kShare * (kGated ? 1 : kWeights);
+    multiply<kRows, kShare, kGated, Out>
+        <<<cuda::blocks_for(call.cols, kColumns), kThreads, 0, stream>>>(call);
+    check_launch("linear: few rows");
+  };
+  const auto launch = [&]<int kRows>() {
+    if (call.cols <= kFewWeights) {
+      shared_by.template operator()<kRows, 4>();
+    } else {
+      shared_by.template operator()<kRows, 1>();
+    }
+  };
+  switch (rows) {
+    case 1:
+      return launch.template operator()<1>();
+    case 2:
+      return launch.template operator()<2>();
+    case 3:
+      return launch.template operator()<3>();
+    default:
+      return launch.template operator()<4>();
+  }
 }
 
 }  // namespace
@@ -99,30 +151,20 @@ void cuda::few_rows(cudaStream_t stream, ConstMatrix x, ConstMatrix w, Matrix ou
                     bool accumulate) {
   with_type(out.dtype, [&](auto type) {
     using Out = decltype(type);
-    const auto shared_by = [&]<int rows, int share>() {
-      multiply<rows, share, Out><<<blocks_for(w.rows, kWarps / share * kWeights), kThreads, 0, stream>>>(
-          x.row<bfloat>(0), x.stride, w.row<bfloat>(0), w.stride, bias, out.row<Out>(0), out.stride, w.rows,
-          static_cast<int>(x.cols / 8), accumulate);
-    };
-    const auto launch = [&]<int rows>() {
-      if (w.rows <= kFewWeights) {
-        shared_by.template operator()<rows, 4>();
-      } else {
-        shared_by.template operator()<rows, 1>();
-      }
-    };
-    switch (x.rows) {
-      case 1:
-        return launch.template operator()<1>();
-      case 2:
-        return launch.template operator()<2>();
-      case 3:
-        return launch.template operator()<3>();
-      default:
-        return launch.template operator()<4>();
-    }
+    run<false, Out>(stream, x.rows,
+                    {x.row<bfloat>(0), x.stride, w.row<bfloat>(0), w.stride, bias, out.row<Out>(0),
+                     out.stride, w.rows, static_cast<int>(x.cols / 8), accumulate, Activation::none});
   });
-  check_launch("linear: few rows");
+}
+
+void cuda::few_rows_gated(cudaStream_t stream, ConstMatrix x, ConstMatrix w, Matrix out, const float* bias,
+                          Activation activation) {
+  with_type(out.dtype, [&](auto type) {
+    using Out = decltype(type);
+    run<true, Out>(stream, x.rows,
+                   {x.row<bfloat>(0), x.stride, w.row<bfloat>(0), w.stride, bias, out.row<Out>(0), out.stride,
+                    w.rows / 2, static_cast<int>(x.cols / 8), false, activation});
+  });
 }
 
 }  // namespace vigil::kernels

@@ -15,4 +15,14 @@ void apply_gate(Stream& stream, Matrix gate, Activation activation, ConstMatrix 
   VIGIL_ON_DEVICE(stream, apply_gate(stream, gate, activation, multiply));
 }
 
+void gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias, Activation activation,
+                  Matrix inner) {
+  if ((x.dtype != DType::f32 && x.dtype != DType::bf16) || w.dtype != x.dtype || inner.dtype != x.dtype)
+    throw std::invalid_argument("gated_linear: types differ");
+  if (w.rows % 2 != 0 || w.cols != x.cols || inner.rows != x.rows || inner.cols != w.rows)
+    throw std::invalid_argument("gated_linear: shapes do not fit each other");
+  if (x.rows == 0 || w.rows == 0) return;
+  VIGIL_ON_DEVICE(stream, gated_linear(stream, x, w, bias, activation, inner));
+}
+
 }  // namespace vigil::kernels

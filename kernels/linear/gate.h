@@ -9,4 +9,10 @@ namespace vigil::kernels {
 /// may be columns of one matrix. Throws std::invalid_argument for shapes or types that do not fit.
 void apply_gate(Stream& stream, Matrix gate, Activation activation, ConstMatrix multiply);
 
+/// inner[m, : n] = activation(x[m, k] g[n, k]ᵀ + bias of g) ⊙ (x v[n, k]ᵀ + bias of v), where w holds the
+/// rows of g and then those of v, and `bias` likewise. inner is [m, 2 n], of x's type; its other half is
+/// working space. Throws as `linear` does.
+void gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias, Activation activation,
+                  Matrix inner);
+
 }  // namespace vigil::kernels

@@ -35,4 +35,11 @@ void cpu::apply_gate(Stream& stream, Matrix gate, Activation activation, ConstMa
   });
 }
 
+void cpu::gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias, Activation activation,
+                       Matrix inner) {
+  cpu::linear(stream, x, w, inner, {.bias = bias});
+  const std::int64_t width = inner.cols / 2;
+  cpu::apply_gate(stream, inner.columns(0, width), activation, inner.columns(width, width));
+}
+
 }  // namespace vigil::kernels

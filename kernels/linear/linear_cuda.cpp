@@ -1,4 +1,10 @@
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "kernels/device/buffer.h"
 #include "kernels/device/cuda_queue.h"
+#include "kernels/device/cuda_timer.h"
 #include "kernels/linear/epilogue_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
 #include "kernels/linear/linear_backends.h"
@@ -14,6 +20,35 @@ std::uint32_t alignment_of(const void* data, std::int64_t stride, DType type) {
   std::uint32_t alignment = 16;
   while (bytes % alignment != 0) alignment /= 2;
   return alignment;
+}
+
+/// Measures a product's algorithms, with nothing of its weights in the caches, and keeps the fastest.
+void choose_fastest(const Stream& stream, Product& product, ConstMatrix x, ConstMatrix w, const void* bias,
+                    Matrix out) {
+  constexpr int kRuns = 5;
+  // Less is noise: then the choice stays cuBLASLt's, the same in every process.
+  constexpr float kWorthwhile = 0.97F;
+  CudaQueue& queue = stream.cuda_queue();
+  // Not the output, which may be added to.
+  const Buffer unused(stream, static_cast<std::size_t>(out.rows * out.stride) * size_of(out.dtype));
+  void* workspace = queue.workspace(CudaQueue::Workspace::products, CudaQueue::kWorkspaceBytes);
+  const CudaTimer timer;
+  std::vector<float> medians;
+  for (std::size_t i = 0; i < product.candidates(); ++i) {
+    std::array<float, kRuns> seconds{};
+    for (float& each : seconds) {
+      check_cuda(cudaMemsetAsync(workspace, 0, CudaQueue::kWorkspaceBytes, queue.stream()), "products");
+      each = timer.seconds(queue, [&] {
+        product.run(queue.blas(), queue.stream(), x.data, w.data, bias, unused.data(), workspace,
+                    CudaQueue::kWorkspaceBytes, i);
+      });
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
+    medians.push_back(seconds[kRuns / 2]);
+  }
+  const auto fastest = std::min_element(medians.begin(), medians.end());
+  product.choose(
+      *fastest < kWorthwhile * medians.front() ? static_cast<std::size_t>(fastest - medians.begin()) : 0);
 }
 
 }  // namespace
@@ -46,7 +81,8 @@ void cuda::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, cons
                              .x_alignment = alignment_of(x.data, x.stride, x.dtype),
                              .w_alignment = alignment_of(w.data, w.stride, w.dtype),
                              .out_alignment = alignment_of(out.data, out.stride, out.dtype)};
-    const Product& product = queue.products().of(queue.blas(), shape, CudaQueue::kWorkspaceBytes);
+    Product& product = queue.products().of(queue.blas(), shape, CudaQueue::kWorkspaceBytes);
+    if (product.candidates() > 1) choose_fastest(stream, product, x, w, bias, out);
     done = product.possible();
     if (done)
       product.run(queue.blas(), queue.stream(), x.data, w.data, bias, out.data,
@@ -59,6 +95,18 @@ void cuda::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, cons
   }
   if (finish || (options.bias.values != nullptr && bias == nullptr))
     apply_epilogue(queue.stream(), out, options.bias.values, options.activation, options.multiply);
+}
+
+void cuda::gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias, Activation activation,
+                        Matrix inner) {
+  const std::int64_t width = inner.cols / 2;
+  const Matrix gate = inner.columns(0, width);
+  if (fits_few_rows(x, w)) {
+    stream.cuda_queue().bind();
+    return few_rows_gated(stream.cuda_queue().stream(), x, w, gate, bias.values, activation);
+  }
+  cuda::linear(stream, x, w, inner, {.bias = bias});
+  cuda::apply_gate(stream, gate, activation, inner.columns(width, width));
 }
 
 void cuda::apply_gate(Stream& stream, Matrix gate, Activation activation, ConstMatrix multiply) {

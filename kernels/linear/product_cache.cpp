@@ -1,5 +1,8 @@
 #include "kernels/linear/product_cache.h"
 
+#include <array>
+#include <span>
+
 #include "kernels/device/cuda_queue.h"
 
 namespace vigil::kernels {
@@ -7,6 +10,11 @@ namespace {
 
 // A window's length changes its shapes; a model has some ten products.
 constexpr std::size_t kMostShapes = 512;
+
+// Products of so few rows read their weights once. cuBLASLt's own choice is then up to a tenth slower than
+// another of these.
+constexpr std::int64_t kMostRowsChosen = 128;
+constexpr int kMostCandidates = 8;
 
 cudaDataType_t type_of(DType type) {
   return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -44,17 +52,21 @@ Product::Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t w
                  "product preference");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  // Where blocks share a sum, not in bf16: that costs more than the rounding of the result.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shape.w_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.x_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shape.out_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.out_alignment);
-  cublasLtMatmulHeuristicResult_t found{};
+  std::array<cublasLtMatmulHeuristicResult_t, kMostCandidates> found{};
   int count = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(blas, operation_, w_, x_, out_, out_, preference, 1, &found, &count);
+      cublasLtMatmulAlgoGetHeuristic(blas, operation_, w_, x_, out_, out_, preference,
+                                     shape.m <= kMostRowsChosen ? kMostCandidates : 1, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
-  possible_ = status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
-  if (possible_) algorithm_ = found.algo;
+  if (status != CUBLAS_STATUS_SUCCESS) return;
+  for (const auto& each : std::span(found).first(static_cast<std::size_t>(count)))
+    if (each.state == CUBLAS_STATUS_SUCCESS) candidates_.push_back(each.algo);
 }
 
 Product::~Product() {
@@ -65,20 +77,19 @@ Product::~Product() {
 }
 
 void Product::run(cublasLtHandle_t blas, cudaStream_t stream, const void* x, const void* w, const void* bias,
-                  void* out, void* workspace, std::size_t workspace_bytes) const {
+                  void* out, void* workspace, std::size_t workspace_bytes, std::size_t candidate) const {
   if (bias != nullptr)
     check_cublas(
         cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
         "product");
   const float one = 1;
   const float kept = accumulate_ ? 1 : 0;
-  check_cublas(cublasLtMatmul(blas, operation_, &one, w, w_, x, x_, &kept, out, out_, out, out_, &algorithm_,
-                              workspace, workspace_bytes, stream),
+  check_cublas(cublasLtMatmul(blas, operation_, &one, w, w_, x, x_, &kept, out, out_, out, out_,
+                              &candidates_[candidate], workspace, workspace_bytes, stream),
                "product");
 }
 
-const Product& ProductCache::of(cublasLtHandle_t blas, const ProductShape& shape,
-                                std::size_t workspace_bytes) {
+Product& ProductCache::of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes) {
   if (const auto found = by_shape_.find(shape); found != by_shape_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
     return *entries_.front().second;

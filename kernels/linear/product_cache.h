@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <cublasLt.h>
 
@@ -25,7 +26,7 @@ struct ProductShape {
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
 
-/// What cuBLASLt needs to run a product of one shape. Immutable but for the bias' address.
+/// What cuBLASLt needs to run a product of one shape.
 class Product {
  public:
   Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
@@ -34,24 +35,27 @@ class Product {
   Product& operator=(const Product&) = delete;
 
   /// False if cuBLASLt has no algorithm for the shape.
-  bool possible() const { return possible_; }
+  bool possible() const { return !candidates_.empty(); }
+  /// Algorithms that are left to choose from, cuBLASLt's own choice first.
+  std::size_t candidates() const { return candidates_.size(); }
+  /// Keeps candidate `i` alone.
+  void choose(std::size_t i) { candidates_ = {candidates_[i]}; }
 
   /// bias: the type of out.
   void run(cublasLtHandle_t blas, cudaStream_t stream, const void* x, const void* w, const void* bias,
-           void* out, void* workspace, std::size_t workspace_bytes) const;
+           void* out, void* workspace, std::size_t workspace_bytes, std::size_t candidate = 0) const;
 
  private:
   bool accumulate_;
-  bool possible_ = false;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t w_ = nullptr, x_ = nullptr, out_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_{};
+  std::vector<cublasLtMatmulAlgo_t> candidates_;
 };
 
 /// The products that were used last. Not thread-safe.
 class ProductCache {
  public:
-  const Product& of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
+  Product& of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
 
  private:
   using Entry = std::pair<ProductShape, std::unique_ptr<Product>>;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -58,6 +59,67 @@ TEST(GateArgumentsTest, WhatDoesNotFitIsRefused) {
     EXPECT_THROW(apply_gate(stream, x.view(), Activation::silu, other->view()), std::invalid_argument);
   EXPECT_NO_THROW(apply_gate(stream, TestMatrix(DType::f32, 0, 4).view(), Activation::silu,
                              TestMatrix(DType::f32, 0, 4).view()));
+}
+
+// Beside the same product without a gate, in double precision; up to four rows of bf16 have a kernel of their
+// own on a GPU.
+TEST_P(GateTest, AGatedProductIsBothProductsGated) {
+  std::uint64_t seed = 100;
+  for (const std::int64_t rows : {1, 2, 3, 4, 5, 67})
+    for (const std::int64_t width : {1, 33, 96})
+      for (const std::int64_t inner_size : {1, 8, 100, 1032})
+        for (const bool biased : {false, true}) {
+          Random random(seed++);
+          const TestMatrix x = TestMatrix::random(GetParam(), rows, inner_size, random, 1);
+          const TestMatrix w = TestMatrix::random(GetParam(), 2 * width, inner_size, random, 1);
+          std::vector<float> bias;
+          for (std::int64_t j = 0; j < 2 * width; ++j) bias.push_back(random.number());
+          TestMatrix inner(GetParam(), rows, 2 * width, 8);
+          Stream stream = test_stream(2);
+          OnDevice there(stream, inner);
+          const DeviceArray<float> bias_there(stream, bias);
+          gated_linear(stream, OnDevice(stream, x), OnDevice(stream, w),
+                       biased ? Bias(bias_there.data()) : Bias(), Activation::silu, there);
+          there.fetch();
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < width; ++j) {
+              double sums[2] = {biased ? bias[static_cast<std::size_t>(j)] : 0.0,
+                                biased ? bias[static_cast<std::size_t>(width + j)] : 0.0};
+              double size = 1;
+              for (std::int64_t d = 0; d < inner_size; ++d)
+                for (const int half : {0, 1}) {
+                  const double term = double{x.get(i, d)} * double{w.get(half * width + j, d)};
+                  sums[half] += term;
+                  size += std::abs(term);
+                }
+              const double expected = activated(sums[0], Activation::silu) * sums[1];
+              // Either factor may be rounded to the type, and the result is.
+              const double tolerance =
+                  (1e-5 + 4 * rounding_of(GetParam())) *
+                      (std::abs(expected) + (1 + std::abs(sums[0])) * (1 + std::abs(sums[1]))) +
+                  1e-6 * size * (1 + std::abs(sums[0]) + std::abs(sums[1]));
+              ASSERT_NEAR(inner.get(i, j), expected, tolerance)
+                  << rows << " rows of " << inner_size << ", " << i << ", " << j
+                  << (biased ? ", biased: " : ": ") << sums[0] << " and " << sums[1];
+            }
+          EXPECT_TRUE(inner.gaps_untouched());
+        }
+}
+
+TEST_P(GateTest, AGatedProductThatDoesNotFitIsRefused) {
+  Stream stream = Stream::cpu(1);
+  const DType other = GetParam() == DType::f32 ? DType::bf16 : DType::f32;
+  const auto refused = [&](const TestMatrix& x, const TestMatrix& w, TestMatrix inner) {
+    EXPECT_THROW(gated_linear(stream, x.view(), w.view(), {}, Activation::silu, inner.view()),
+                 std::invalid_argument);
+  };
+  const DType type = GetParam();
+  refused(TestMatrix(other, 2, 8), TestMatrix(type, 6, 8), TestMatrix(type, 2, 6));
+  refused(TestMatrix(type, 2, 8), TestMatrix(type, 6, 8), TestMatrix(other, 2, 6));
+  refused(TestMatrix(type, 2, 8), TestMatrix(type, 5, 8), TestMatrix(type, 2, 5));
+  refused(TestMatrix(type, 2, 8), TestMatrix(type, 6, 7), TestMatrix(type, 2, 6));
+  refused(TestMatrix(type, 2, 8), TestMatrix(type, 6, 8), TestMatrix(type, 3, 6));
+  refused(TestMatrix(type, 2, 8), TestMatrix(type, 6, 8), TestMatrix(type, 2, 3));
 }
 
 }  // namespace

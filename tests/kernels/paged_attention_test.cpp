@@ -11,87 +11,10 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_reference.h"
 #include "tests/kernels/on_device.h"
+#include "tests/kernels/pages.h"
 
 namespace vigil::kernels {
 namespace {
-
-/// The keys and values of one layer, not a number wherever nothing was stored. Pages have room for another
-/// layer on either side.
-class Pages {
- public:
-  Pages(DType dtype, std::int64_t pages, std::int64_t page_tokens, std::int64_t kv_heads,
-        std::int64_t head_dim)
-      : elements_(kv_heads * page_tokens * head_dim),
-        stride_(2 * elements_ + 2 * kGap),
-        memory_(dtype, 1, pages * stride_),
-        tokens_(pages * page_tokens) {
-    layer_ = {memory_.view().columns(kGap, 1).data,
-              dtype,
-              pages,
-              stride_,
-              elements_,
-              page_tokens,
-              kv_heads,
-              head_dim};
-  }
-
-  const KvLayer& layer() const { return layer_; }
-  /// The layer in a mirror of `bytes()`.
-  KvLayer layer_in(const Mirror& mirror) const {
-    KvLayer layer = layer_;
-    layer.base = mirror.data() + static_cast<std::size_t>(kGap) * size_of(layer.dtype);
-    return layer;
-  }
-  std::int64_t tokens() const { return tokens_; }
-  const std::vector<std::byte>& bytes() const { return memory_.bytes(); }
-
-  /// Element d of the key (or value) of a slot, by the layout that attention.h writes down.
-  float get(std::int64_t slot, std::int64_t head, std::int64_t d, bool value) const {
-    return memory_.get(0, place(slot, head, d, value));
-  }
-  void set(std::int64_t slot, std::int64_t head, std::int64_t d, bool value, float number) {
-    memory_.set(0, place(slot, head, d, value), number);
-  }
-
-  void fill(std::int64_t slot, Random& random, float scale = 1) {
-    for (std::int64_t head = 0; head < layer_.kv_heads; ++head)
-      for (std::int64_t d = 0; d < layer_.head_dim; ++d)
-        for (const bool value : {false, true}) set(slot, head, d, value, scale * random.number());
-  }
-  void poison(std::int64_t slot) {
-    for (std::int64_t head = 0; head < layer_.kv_heads; ++head)
-      for (std::int64_t d = 0; d < layer_.head_dim; ++d)
-        for (const bool value : {false, true}) set(slot, head, d, value, std::nanf(""));
-  }
-
- private:
-  static constexpr std::int64_t kGap = 8;
-
-  std::int64_t place(std::int64_t slot, std::int64_t head, std::int64_t d, bool value) const {
-    const std::int64_t page = slot / layer_.page_tokens, token = slot % layer_.page_tokens;
-    return kGap + page * stride_ + (value ? elements_ : 0) +
-           (head * layer_.page_tokens + token) * layer_.head_dim + d;
-  }
-
-  std::int64_t elements_, stride_;
-  TestMatrix memory_;
-  std::int64_t tokens_;
-  KvLayer layer_;
-};
-
-/// The slots of `count` tokens that start in the middle of a page and whose pages lie in no order.
-std::vector<std::int32_t> scattered_slots(std::int64_t count, std::int64_t start, std::int64_t page_tokens,
-                                          std::int64_t pages, Random& random) {
-  std::vector<std::int32_t> order(static_cast<std::size_t>(pages));
-  std::iota(order.begin(), order.end(), 0);
-  for (std::size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
-  std::vector<std::int32_t> slots;
-  for (std::int64_t i = start; i < start + count; ++i)
-    slots.push_back(static_cast<std::int32_t>(order[static_cast<std::size_t>(i / page_tokens)] * page_tokens +
-                                              i % page_tokens));
-  return slots;
-}
 
 std::vector<std::int32_t> every(std::int64_t count, std::int64_t step) {
   std::vector<std::int32_t> own;
@@ -343,85 +266,6 @@ TEST_P(PagedAttentionTest, WhatDoesNotFitIsRefused) {
                std::invalid_argument)
       << "pages of another size";
   EXPECT_TRUE(out.row_untouched(0));
-}
-
-/// A plan whose queries are the tokens in these slots, and so are their keys.
-struct Writers {
-  std::vector<std::int32_t> keys, own;
-  AttentionSegment segment;
-  explicit Writers(const std::vector<std::int32_t>& slots) : keys(slots), own(slots.size()) {
-    std::iota(own.begin(), own.end(), 0);
-    segment = {keys, own, 0};
-  }
-  PagedPlan plan(const Stream& stream, const KvLayer& layer) const {
-    return {stream, std::span(&segment, 1), layer, layer.kv_heads};
-  }
-};
-
-class StoreKvTest : public ::testing::TestWithParam<DType> {
- protected:
-  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
-};
-INSTANTIATE_TEST_SUITE_P(Types, StoreKvTest, ::testing::Values(DType::f32, DType::bf16),
-                         [](const auto& type) { return name_of(type.param); });
-
-TEST_P(StoreKvTest, WritesItsSlotsAndNothingElse) {
-  Random random(1);
-  for (const std::int64_t count : {1, 16, 17, 300}) {
-    Pages pages(GetParam(), 25, 16, 2, 20);
-    auto slots = scattered_slots(400, 0, 16, 25, random);
-    slots.resize(static_cast<std::size_t>(count));
-    const TestMatrix k = TestMatrix::random(GetParam(), count, 40, random, 1, 7);
-    const TestMatrix v = TestMatrix::random(GetParam(), count, 40, random, 1, 2);
-    Stream stream = test_stream(2);
-    Mirror memory(stream, pages.bytes());
-    store_kv(stream, OnDevice(stream, k), OnDevice(stream, v), Writers(slots).plan(stream, pages.layer()),
-             pages.layer_in(memory));
-    memory.fetch();
-    for (std::int64_t i = 0; i < count; ++i)
-      for (std::int64_t head = 0; head < 2; ++head)
-        for (std::int64_t d = 0; d < 20; ++d) {
-          const std::int64_t slot = slots[static_cast<std::size_t>(i)];
-          ASSERT_EQ(pages.get(slot, head, d, false), k.get(i, head * 20 + d)) << "slot " << slot;
-          ASSERT_EQ(pages.get(slot, head, d, true), v.get(i, head * 20 + d)) << "slot " << slot;
-        }
-    // With these slots poisoned again nothing must be left that differs from fresh pages.
-    const Pages fresh(GetParam(), 25, 16, 2, 20);
-    std::size_t written = 0;
-    for (std::size_t at = 0; at < fresh.bytes().size(); at += size_of(GetParam()))
-      written += std::equal(fresh.bytes().begin() + static_cast<std::ptrdiff_t>(at),
-                            fresh.bytes().begin() + static_cast<std::ptrdiff_t>(at + size_of(GetParam())),
-                            pages.bytes().begin() + static_cast<std::ptrdiff_t>(at))
-                     ? 0U
-                     : 1U;
-    EXPECT_EQ(written, static_cast<std::size_t>(count) * 2 * 40);
-  }
-}
-
-TEST_P(StoreKvTest, WhatDoesNotFitIsRefused) {
-  Pages pages(GetParam(), 1, 16, 2, 20);
-  const DType other = GetParam() == DType::f32 ? DType::bf16 : DType::f32;
-  const TestMatrix rows(GetParam(), 2, 40), other_type(other, 2, 40), narrow(GetParam(), 2, 20),
-      longer(GetParam(), 3, 40);
-  const std::vector<std::int32_t> slots = {0, 1};
-  Stream stream = Stream::cpu(1);
-  const auto refused = [&](ConstMatrix k, ConstMatrix v, const std::vector<std::int32_t>& to) {
-    EXPECT_THROW(store_kv(stream, k, v, Writers(to).plan(stream, pages.layer()), pages.layer()),
-                 std::invalid_argument);
-  };
-  refused(other_type.view(), rows.view(), slots);
-  refused(rows.view(), other_type.view(), slots);
-  refused(narrow.view(), narrow.view(), slots);
-  refused(rows.view(), narrow.view(), slots);
-  refused(rows.view(), longer.view(), slots);
-  refused(rows.view(), rows.view(), {0});
-  EXPECT_NO_THROW(store_kv(stream, TestMatrix(GetParam(), 0, 40).view(), TestMatrix(GetParam(), 0, 40).view(),
-                           Writers({}).plan(stream, pages.layer()), pages.layer()));
-  KvLayer small_pages = pages.layer();
-  small_pages.page_tokens = 8;
-  EXPECT_THROW(
-      store_kv(stream, rows.view(), rows.view(), Writers(slots).plan(stream, small_pages), pages.layer()),
-      std::invalid_argument);
 }
 
 }  // namespace
