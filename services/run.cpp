@@ -22,6 +22,7 @@
 #include "cluster/clock.h"
 #include "cluster/file_watch.h"
 #include "cluster/http.h"
+#include "cluster/process.h"
 #include "cluster/system.h"
 #include "config/fields.h"
 #include "config/load.h"
@@ -122,6 +123,7 @@ config::Settings load_settings(const RunArguments& arguments) {
 }
 
 int run(const RunArguments& arguments) {
+  cluster::return_freed_memory();
   // Before it is read, so that no change is missed while the model loads.
   cluster::FileWatch watch(arguments.config);
   config::Settings settings;
