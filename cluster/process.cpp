@@ -68,9 +68,11 @@ void return_freed_memory() {
   constexpr int kHeaps = 2;
   constexpr int kOwnMapping = 256 << 10;
   constexpr int kKept = 1 << 20;
+  // NOLINTBEGIN(concurrency-mt-unsafe): before other threads allocate.
   mallopt(M_ARENA_MAX, kHeaps);
   mallopt(M_MMAP_THRESHOLD, kOwnMapping);
   mallopt(M_TRIM_THRESHOLD, kKept);
+  // NOLINTEND(concurrency-mt-unsafe)
 #endif
 }
 
