@@ -118,7 +118,9 @@ void add_ask(CLI::App& root, Invocation& chosen) {
   command->footer(
       "Examples:\n"
       "  vigil ask clip.mp4 \"Is there a person in the room?\"\n"
-      "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats");
+      "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats\n\n"
+      "The words are the model's own; the probability of \"Yes\" is calibrated if the model's folder has a "
+      "calibration.json, so a doubtful \"Yes\" may have less than one half.");
   auto arguments = std::make_shared<AskArguments>();
   add_ask_options(*command, arguments->ask);
   command->add_option("--output", arguments->output, "How to print the answer")

@@ -82,6 +82,14 @@ void print_weights(const model::FolderReport& report) {
                             (report.files.size() == 1 ? " file" : " files"));
 }
 
+void print_calibration(const model::Calibration& calibration) {
+  char text[80];
+  std::snprintf(text, sizeof text, "log odds of \"Yes\" times %.4g %s %.4g", calibration.slope,
+                calibration.bias < 0 ? "less" : "plus", std::abs(calibration.bias));
+  print_line("calibration",
+             text + (calibration.fitted_on.empty() ? "" : ", fitted on " + calibration.fitted_on));
+}
+
 void print_text(const model::FolderReport& report) {
   print_line("folder", report.folder);
   if (report.config) print_config(report);
@@ -92,6 +100,7 @@ void print_text(const model::FolderReport& report) {
     print_line("tokenizer", std::to_string(report.tokenizer_ids) + " tokens, end tokens" +
                                 (ends.empty() ? " none" : ends));
   }
+  if (report.calibration) print_calibration(*report.calibration);
   if (report.config) {
     const std::uint64_t parameters = report.vision_parameters + report.text_parameters;
     print_line("needs", bytes_text(2 * parameters) + " for weights in bf16, " + bytes_text(4 * parameters) +
@@ -143,6 +152,10 @@ nlohmann::json to_json(const model::FolderReport& report) {
   json["weights_bytes"] = report.weights_bytes;
   json["tokenizer_ids"] = report.tokenizer_ids;
   json["end_token_ids"] = report.end_token_ids;
+  if (report.calibration)
+    json["calibration"] = {{"slope", report.calibration->slope},
+                           {"bias", report.calibration->bias},
+                           {"fitted_on", report.calibration->fitted_on}};
   json["window"] = {{"seconds", report.window_seconds},
                     {"fps", report.frames_per_second},
                     {"sizes", nlohmann::json::array()}};
@@ -182,7 +195,7 @@ void add_model_check(CLI::App& model, Invocation& chosen) {
       "keys and values, tokens of a 40 s window at 2 FPS), and whether it loads.\n"
       "Every part is looked at: configuration, every tensor's name, shape and type, tokenizer, chat "
       "template, "
-      "preprocessing, generation settings. Exit code 1 if something keeps it from being used.");
+      "preprocessing, generation settings, calibration. Exit code 1 if something keeps it from being used.");
   auto arguments = std::make_shared<CheckArguments>();
   command
       ->add_option("DIR", arguments->folder,

@@ -33,6 +33,7 @@ class Check {
     part([this] { look_at_weights(); });
     part([this] { look_at_text(); });
     part([this] { look_at_generation(); });
+    part([this] { report_.calibration = read_calibration(folder_); });
     part([this] { look_at_preprocessing(); });
     return std::move(report_);
   }

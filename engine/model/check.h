@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/calibration.h"
 #include "engine/model/config.h"
 #include "engine/model/picture.h"
 
@@ -46,6 +47,8 @@ struct FolderReport {
   /// Ids of the tokenizer: one more than the largest. 0 without one.
   std::int32_t tokenizer_ids = 0;
   std::vector<std::int32_t> end_token_ids;
+  /// Absent if the folder has none, or one that cannot be read.
+  std::optional<Calibration> calibration;
 
   /// Keys and values of one token over all layers, at two bytes an element (bf16).
   std::uint64_t kv_bytes_per_token = 0;

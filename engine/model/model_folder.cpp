@@ -51,6 +51,7 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
     folder->tokenizer->require_ids_below(folder->config.text.vocab_size);
   }
   folder->generation = read_generation_config(path);
+  folder->calibration = read_calibration(path);
   folder->chat_template = read_chat_template(path);
   return folder;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/model/calibration.h"
 #include "engine/model/chat.h"
 #include "engine/model/config.h"
 #include "engine/model/generation.h"
@@ -33,6 +34,8 @@ struct ModelFolder {
   /// Absent if the folder has no `tokenizer.json`.
   std::optional<Tokenizer> tokenizer;
   GenerationConfig generation;
+  /// Absent if the folder has no `calibration.json`: probabilities are the model's own.
+  std::optional<Calibration> calibration;
   ChatTemplate chat_template;
 
   /// The folder's last path component: what the model is called in messages and events.

@@ -57,7 +57,9 @@ enum class FinishReason : std::uint8_t { end_of_turn, length, stop };
 
 struct Answer {
   std::string text;
-  /// P("Yes") / (P("Yes") + P("No")) at the first token, over the spellings of both that the vocabulary has.
+  /// P("Yes") / (P("Yes") + P("No")) at the first token, over the spellings of both that the vocabulary has,
+  /// calibrated if the model's folder says how. The text is the model's own: near one half, it may say "Yes"
+  /// where this is below.
   float probability_yes = 0;
   std::vector<std::int32_t> tokens;
   FinishReason finish = FinishReason::end_of_turn;

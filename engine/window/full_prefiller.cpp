@@ -43,19 +43,18 @@ std::vector<std::int32_t> spellings(const model::Tokenizer& tokenizer,
   return ids;
 }
 
-/// P(one of yes) / (P(one of yes) + P(one of no))
-float probability_yes(std::span<const float> logits, std::span<const std::int32_t> yes,
-                      std::span<const std::int32_t> no) {
-  float largest = -std::numeric_limits<float>::infinity();
-  for (const auto ids : {yes, no})
-    for (const std::int32_t id : ids) largest = std::max(largest, logits[static_cast<std::size_t>(id)]);
-  const auto mass = [&](std::span<const std::int32_t> ids) {
-    float sum = 0;
+/// log(P(one of yes) / P(one of no))
+double log_odds(std::span<const float> logits, std::span<const std::int32_t> yes,
+                std::span<const std::int32_t> no) {
+  const auto log_mass = [&](std::span<const std::int32_t> ids) {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (const std::int32_t id : ids)
+      largest = std::max<double>(largest, logits[static_cast<std::size_t>(id)]);
+    double sum = 0;
     for (const std::int32_t id : ids) sum += std::exp(logits[static_cast<std::size_t>(id)] - largest);
-    return sum;
+    return largest + std::log(sum);
   };
-  const float of_yes = mass(yes);
-  return of_yes / (of_yes + mass(no));
+  return log_mass(yes) - log_mass(no);
 }
 
 /// The rows of one pass, gathered from parts of windows.
@@ -80,6 +79,7 @@ FullPrefiller::FullPrefiller(std::shared_ptr<CachedModel> model, kernels::Stream
       options_(options),
       yes_(spellings(model_->folder->text(), {"Yes", "yes", "YES", " Yes", " yes"})),
       no_(spellings(model_->folder->text(), {"No", "no", "NO", " No", " no"})),
+      calibration_(model_->folder->calibration.value_or(model::Calibration{})),
       runner_(*model_, std::move(stream)) {}
 
 std::int64_t FullPrefiller::room() const {
@@ -205,7 +205,8 @@ void FullPrefiller::ask_questions(std::span<Turn* const> turns) {
     const auto batch = turns.subspan(begin, end - begin);
     runner_.advance(batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      batch[i]->answer.probability_yes = probability_yes(runner_.logits(i), yes_, no_);
+      batch[i]->answer.probability_yes =
+          static_cast<float>(calibration_.probability(log_odds(runner_.logits(i), yes_, no_)));
       runner_.choose(*batch[i], i);
     }
     begin = end;

@@ -44,6 +44,7 @@ class FullPrefiller final : public WindowPrefiller {
   std::shared_ptr<CachedModel> model_;
   Options options_;
   std::vector<std::int32_t> yes_, no_;
+  model::Calibration calibration_;
   TurnRunner runner_;
   /// The rows of one pass.
   kernels::Buffer pass_;

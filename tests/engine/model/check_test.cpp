@@ -146,6 +146,18 @@ TEST_F(CheckFolder, WarnsOfAnUnknownChatTemplate) {
                                            HasSubstr("the end token 99999 is beyond vocab_size")));
 }
 
+TEST_F(CheckFolder, TellsOfTheCalibration) {
+  write_tokenizer();
+  EXPECT_FALSE(check().calibration.has_value());
+  folder_.write("calibration.json", R"({"yes": {"slope": 1.5, "bias": -0.5}, "fitted_on": "few"})");
+  const FolderReport report = check();
+  EXPECT_THAT(report.problems, IsEmpty());
+  ASSERT_TRUE(report.calibration);
+  EXPECT_EQ(report.calibration->slope, 1.5);
+  folder_.write("calibration.json", R"({"yes": {"slope": 0, "bias": -0.5}})");
+  EXPECT_THAT(check().problems, ElementsAre(HasSubstr("calibration.json: yes.slope: 0 is not between")));
+}
+
 TEST(CheckNoFolder, SaysSo) {
   EXPECT_THAT(check_folder("/none/such").problems, ElementsAre("/none/such: no such folder"));
   const testing::ScratchFolder empty;

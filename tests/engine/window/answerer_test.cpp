@@ -1,14 +1,17 @@
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "engine/window/full_prefiller.h"
 #include "engine/window/turn_generator.h"
+#include "tests/engine/model/support.h"
 #include "tests/engine/window/demo_model.h"
 
 namespace vigil::window {
@@ -24,11 +27,13 @@ struct Parts {
   TurnGenerator generator;
   WindowAnswerer answerer{prefiller, generator};
 
-  explicit Parts(std::int64_t kv_tokens = 2048, std::int64_t chunk_rows = 1024, int page_tokens = 64)
-      : model(std::make_shared<CachedModel>(demo_model(), CachedModelOptions{.memory = kernels::Stream::cpu(),
-                                                                             .compute = kernels::DType::f32,
-                                                                             .kv_tokens = kv_tokens,
-                                                                             .page_tokens = page_tokens})),
+  explicit Parts(std::int64_t kv_tokens = 2048, std::int64_t chunk_rows = 1024, int page_tokens = 64,
+                 std::shared_ptr<const model::ModelFolder> folder = demo_model())
+      : model(std::make_shared<CachedModel>(std::move(folder),
+                                            CachedModelOptions{.memory = kernels::Stream::cpu(),
+                                                               .compute = kernels::DType::f32,
+                                                               .kv_tokens = kv_tokens,
+                                                               .page_tokens = page_tokens})),
         prefiller(model, kernels::Stream::cpu(2), {.chunk_rows = chunk_rows}),
         generator(model, kernels::Stream::cpu(2)) {}
 
@@ -116,13 +121,39 @@ TEST(AnswererTest, TheWindowMatters) {
             answerer.answer(std::span(&b, 1))[0][0].probability_yes);
 }
 
+/// The demo model with this text as its calibration; without one where there is no text.
+std::shared_ptr<const model::ModelFolder> calibrated(const std::string& text) {
+  const model::testing::ScratchFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(demo_model()->path))
+    if (entry.path().filename() != "calibration.json")
+      std::filesystem::create_symlink(entry.path(), folder.path() / entry.path().filename());
+  if (!text.empty()) folder.write("calibration.json", text);
+  return model::ModelFolder::open(folder.path());
+}
+
 TEST(AnswererTest, TheFirstTokenIsTheLikelierOfYesAndNo) {
-  Parts answerer;
+  Parts answerer(2048, 1024, 64, calibrated(""));
   const WindowRequest request{noise_window(2, 8), {question("Is there a person in the room?", 1)}};
   const Answer answer = answerer.answer(std::span(&request, 1))[0][0];
   ASSERT_EQ(answer.tokens.size(), 1U);
   EXPECT_EQ(answer.finish, FinishReason::length);
   EXPECT_EQ(answer.text, answer.probability_yes > 0.5F ? "Yes" : "No");
+}
+
+TEST(AnswererTest, TheCalibrationMovesProbabilitiesAndNoWords) {
+  const WindowRequest request{noise_window(2, 8), rules()};
+  const auto plain = Parts(2048, 1024, 64, calibrated("")).answer(std::span(&request, 1))[0];
+  const auto identity = R"({"yes": {"slope": 1, "bias": 0}})";
+  const auto moved = R"({"yes": {"slope": 0.5, "bias": 1.5}})";
+  const auto same = Parts(2048, 1024, 64, calibrated(identity)).answer(std::span(&request, 1))[0];
+  const auto other = Parts(2048, 1024, 64, calibrated(moved)).answer(std::span(&request, 1))[0];
+  for (std::size_t i = 0; i < rules().size(); ++i) {
+    const double p = plain[i].probability_yes;
+    ASSERT_TRUE(p > 1e-6 && p < 1 - 1e-6) << "nothing to see in " << p;
+    EXPECT_FLOAT_EQ(same[i].probability_yes, plain[i].probability_yes);
+    EXPECT_NEAR(other[i].probability_yes, 1 / (1 + std::exp(-(0.5 * std::log(p / (1 - p)) + 1.5))), 1e-4);
+    EXPECT_EQ(other[i].text, plain[i].text);
+  }
 }
 
 TEST(AnswererTest, TextComesInPiecesThatMakeTheAnswer) {
