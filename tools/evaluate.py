@@ -25,7 +25,7 @@ import numpy as np
 TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
 
-from evaluation import agreement, answers, engines, tables, windows  # noqa: E402
+from evaluation import agreement, answers, calibration, engines, tables, windows  # noqa: E402
 
 QUESTIONS = {
     "person": "Is a person present?", "car": "Is a car present?", "zone": "Is a person inside the marked zone?", "fall": "Does a person fall?", "stop": "Does a car stop on the road?", "bag": "Is a bag left behind?",
@@ -48,9 +48,12 @@ CONTROLS = {"shuffle": shuffled, "blank": blank}
 def score(args, engine, found):
     """The table of the rules, by condition; returns every answer."""
     control, known = CONTROLS.get(args.control), {}
+    # Only the program knows of it: the other engines tell what the model itself says.
+    moved = calibration.of_model(args.model) if args.engine == "vigil" else (1.0, 0.0)
     if args.json and Path(args.json).exists():
         for record in map(json.loads, Path(args.json).read_text().splitlines()):
-            known[(record["window"], record["start"], record["seconds"], record["question"])] = record["probability_yes"]
+            if tuple(record.get("calibration", (1.0, 0.0))) == moved:
+                known[(record["window"], record["start"], record["seconds"], record["question"])] = record["probability_yes"]
 
     def answer(window):
         asked = [(rule, question) for rule, truth in window["truth"].items() if truth is not None and rule in args.rules for question in (WORDINGS[rule][:args.wordings] if args.clips else (QUESTIONS[rule],))]
@@ -74,7 +77,7 @@ def score(args, engine, found):
                         table[("all rules", tag)].append((truth, p))
                 if rule in window.get("near", ()) or truth:
                     table[(rule, "yes against near misses alone")].append((truth, p))
-                kept.append(dict(window=window["name"], start=window["start"], seconds=window["count"] / window["fps"], rule=rule, question=question, truth=truth, near=rule in window.get("near", ()), probability_yes=round(p, 5)))
+                kept.append(dict(window=window["name"], start=window["start"], seconds=window["count"] / window["fps"], rule=rule, question=question, truth=truth, near=rule in window.get("near", ()), probability_yes=round(p, 7), calibration=moved))
                 if kept_in:
                     kept_in.write(json.dumps(kept[-1]) + "\n")
                     kept_in.flush()
