@@ -5,6 +5,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include "kernels/device/cuda_queue.h"
@@ -31,6 +32,10 @@ __device__ __forceinline__ float number(__nv_bfloat16 value) {
 }
 __device__ __forceinline__ float number(__half value) {
   return __half2float(value);
+}
+
+__device__ __forceinline__ float number(__nv_fp8_e4m3 value) {
+  return static_cast<float>(value);
 }
 
 template <typename T>

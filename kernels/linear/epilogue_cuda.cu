@@ -50,9 +50,9 @@ void launch(cudaStream_t stream, Matrix out, const float* bias, ConstMatrix mult
 
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads)
-    multiply_elements(const In* x, std::int64_t x_stride, const In* w, std::int64_t w_stride, Out* out,
-                      std::int64_t out_stride, std::int64_t rows, std::int64_t cols, std::int64_t inner,
-                      bool accumulate) {
+    multiply_elements(const In* x, std::int64_t x_stride, const float* x_scales, const In* w,
+                      std::int64_t w_stride, const float* w_scales, Out* out, std::int64_t out_stride,
+                      std::int64_t rows, std::int64_t cols, std::int64_t inner, bool accumulate) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::int64_t row = at / cols;
   if (row >= rows) return;
@@ -60,6 +60,7 @@ __global__ void __launch_bounds__(kThreads)
   float sum = 0;
   for (std::int64_t j = 0; j < inner; ++j)
     sum += cuda::number(x[row * x_stride + j]) * cuda::number(w[col * w_stride + j]);
+  if (x_scales != nullptr) sum = sum * x_scales[row] * w_scales[col];
   Out* to = out + row * out_stride + col;
   *to = cuda::rounded<Out>(accumulate ? cuda::number(*to) + sum : sum);
 }
@@ -83,14 +84,19 @@ void cuda::apply_epilogue(cudaStream_t stream, Matrix out, const float* bias, Ac
 }
 
 void cuda::plain_product(cudaStream_t stream, ConstMatrix x, ConstMatrix w, Matrix out, bool accumulate) {
-  with_type(x.dtype, [&](auto in) {
-    with_type(out.dtype, [&](auto to) {
+  with_type(out.dtype, [&](auto to) {
+    const auto of = [&](auto in) {
       using In = decltype(in);
       using Out = decltype(to);
       multiply_elements<In, Out><<<blocks_for(out.rows * out.cols, kThreads), kThreads, 0, stream>>>(
-          x.row<In>(0), x.stride, w.row<In>(0), w.stride, out.row<Out>(0), out.stride, out.rows, out.cols,
-          x.cols, accumulate);
-    });
+          x.row<In>(0), x.stride, x.scales, w.row<In>(0), w.stride, w.scales, out.row<Out>(0), out.stride,
+          out.rows, out.cols, x.cols, accumulate);
+    };
+    if (x.dtype == DType::e4m3) {
+      of(__nv_fp8_e4m3{});
+    } else {
+      with_type(x.dtype, of);
+    }
   });
   check_launch("linear: plain product");
 }

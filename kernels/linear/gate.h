@@ -15,4 +15,9 @@ void apply_gate(Stream& stream, Matrix gate, Activation activation, ConstMatrix 
 void gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias, Activation activation,
                   Matrix inner);
 
+/// The same, rounded to the gate's type and from there to e4m3 as `quantize_rows` does, into `out` of the
+/// same shape; gate and values stay.
+void quantized_gate(Stream& stream, ConstMatrix gate, Activation activation, ConstMatrix multiply,
+                    Matrix out);
+
 }  // namespace vigil::kernels

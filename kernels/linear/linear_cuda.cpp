@@ -7,6 +7,7 @@
 #include "kernels/device/cuda_timer.h"
 #include "kernels/linear/epilogue_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
+#include "kernels/linear/gate_e4m3_cuda.h"
 #include "kernels/linear/linear_backends.h"
 #include "kernels/linear/product_cache.h"
 
@@ -78,6 +79,7 @@ void cuda::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, cons
                              .out = out.dtype,
                              .bias = bias != nullptr,
                              .accumulate = options.accumulate,
+                             .fast = false,
                              .x_alignment = alignment_of(x.data, x.stride, x.dtype),
                              .w_alignment = alignment_of(w.data, w.stride, w.dtype),
                              .out_alignment = alignment_of(out.data, out.stride, out.dtype)};
@@ -112,6 +114,12 @@ void cuda::gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias,
 void cuda::apply_gate(Stream& stream, Matrix gate, Activation activation, ConstMatrix multiply) {
   stream.cuda_queue().bind();
   apply_epilogue(stream.cuda_queue().stream(), gate, nullptr, activation, multiply);
+}
+
+void cuda::quantized_gate(Stream& stream, ConstMatrix gate, Activation activation, ConstMatrix multiply,
+                          Matrix out) {
+  stream.cuda_queue().bind();
+  gate_e4m3(stream.cuda_queue().stream(), gate, activation, multiply, out);
 }
 
 }  // namespace vigil::kernels

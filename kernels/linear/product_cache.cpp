@@ -17,7 +17,14 @@ constexpr std::int64_t kMostRowsChosen = 128;
 constexpr int kMostCandidates = 8;
 
 cudaDataType_t type_of(DType type) {
-  return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  switch (type) {
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    default:
+      return CUDA_R_32F;
+  }
 }
 
 /// A row-major matrix is a column-major one with rows and columns exchanged.
@@ -31,7 +38,8 @@ cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t cols, 
 
 }  // namespace
 
-Product::Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes)
+Product::Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes,
+                 const ProductScales& scales)
     : accumulate_(shape.accumulate) {
   // outᵀ = w xᵀ in cuBLASLt's order of elements.
   check_cublas(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
@@ -41,6 +49,13 @@ Product::Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t w
   set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
   set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
   if (shape.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (shape.in == DType::e4m3) {
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(shape.fast ? 1 : 0));
+    if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF);
+    set_scales(scales);
+  }
   w_ = layout(shape.in, shape.n, shape.k, shape.w_stride);
   x_ = layout(shape.in, shape.m, shape.k, shape.x_stride);
   out_ = layout(shape.out, shape.m, shape.n, shape.out_stride);
@@ -62,7 +77,7 @@ Product::Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t w
   int count = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(blas, operation_, w_, x_, out_, out_, preference,
-                                     shape.m <= kMostRowsChosen ? kMostCandidates : 1, found.data(), &count);
+                                     shape.m <= kMostRowsChosen && shape.in != DType::e4m3 ? kMostCandidates : 1, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) return;
   for (const auto& each : std::span(found).first(static_cast<std::size_t>(count)))
@@ -76,8 +91,19 @@ Product::~Product() {
   if (operation_ != nullptr) cublasLtMatmulDescDestroy(operation_);
 }
 
+void Product::set_scales(const ProductScales& scales) const {
+  check_cublas(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scales.w,
+                                              sizeof(scales.w)),
+               "product");
+  check_cublas(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scales.x,
+                                              sizeof(scales.x)),
+               "product");
+}
+
 void Product::run(cublasLtHandle_t blas, cudaStream_t stream, const void* x, const void* w, const void* bias,
-                  void* out, void* workspace, std::size_t workspace_bytes, std::size_t candidate) const {
+                  void* out, void* workspace, std::size_t workspace_bytes, std::size_t candidate,
+                  const ProductScales& scales) const {
+  if (scales.x != nullptr) set_scales(scales);
   if (bias != nullptr)
     check_cublas(
         cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
@@ -89,12 +115,13 @@ void Product::run(cublasLtHandle_t blas, cudaStream_t stream, const void* x, con
                "product");
 }
 
-Product& ProductCache::of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes) {
+Product& ProductCache::of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes,
+                          const ProductScales& scales) {
   if (const auto found = by_shape_.find(shape); found != by_shape_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
     return *entries_.front().second;
   }
-  entries_.emplace_front(shape, std::make_unique<Product>(blas, shape, workspace_bytes));
+  entries_.emplace_front(shape, std::make_unique<Product>(blas, shape, workspace_bytes, scales));
   by_shape_[shape] = entries_.begin();
   if (entries_.size() > kMostShapes) {
     by_shape_.erase(entries_.back().first);

@@ -21,15 +21,24 @@ struct ProductShape {
   std::int64_t x_stride, w_stride, out_stride;
   DType in, out;
   bool bias, accumulate;
+  /// Of e4m3: whether sums may stay in the matrix units (linear_e4m3_cuda.cpp).
+  bool fast;
   /// Bytes that the addresses are multiples of, at most 16.
   std::uint32_t x_alignment, w_alignment, out_alignment;
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
 
+/// Of x's rows and w's rows, on the GPU, if they are e4m3; else null.
+struct ProductScales {
+  const float* x = nullptr;
+  const float* w = nullptr;
+};
+
 /// What cuBLASLt needs to run a product of one shape.
 class Product {
  public:
-  Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
+  Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes,
+          const ProductScales& scales);
   ~Product();
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
@@ -41,11 +50,14 @@ class Product {
   /// Keeps candidate `i` alone.
   void choose(std::size_t i) { candidates_ = {candidates_[i]}; }
 
-  /// bias: the type of out.
+  /// bias: the type of out; bf16 for products of e4m3.
   void run(cublasLtHandle_t blas, cudaStream_t stream, const void* x, const void* w, const void* bias,
-           void* out, void* workspace, std::size_t workspace_bytes, std::size_t candidate = 0) const;
+           void* out, void* workspace, std::size_t workspace_bytes, std::size_t candidate = 0,
+           const ProductScales& scales = {}) const;
 
  private:
+  void set_scales(const ProductScales& scales) const;
+
   bool accumulate_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t w_ = nullptr, x_ = nullptr, out_ = nullptr;
@@ -55,7 +67,8 @@ class Product {
 /// The products that were used last. Not thread-safe.
 class ProductCache {
  public:
-  Product& of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes);
+  Product& of(cublasLtHandle_t blas, const ProductShape& shape, std::size_t workspace_bytes,
+              const ProductScales& scales = {});
 
  private:
   using Entry = std::pair<ProductShape, std::unique_ptr<Product>>;

@@ -1,6 +1,8 @@
 #include <cmath>
+#include <vector>
 
 #include "kernels/device/cpu.h"
+#include "kernels/quantize/quantize_cpu.h"
 #include "kernels/rms_norm/rms_norm_backends.h"
 
 namespace vigil::kernels {
@@ -47,6 +49,14 @@ void cpu::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float eps
   parallel_blocks(stream, x.rows, 64, [&](std::int64_t begin, std::int64_t end) {
     if (out.dtype == DType::f32) {
       norm_to_f32(x, weight, epsilon, out, begin, end);
+    } else if (out.dtype == DType::e4m3) {
+      std::vector<float> normed(static_cast<std::size_t>(x.cols));
+      for (std::int64_t i = begin; i < end; ++i) {
+        ConstMatrix row = x;
+        row.data = x.row<float>(i);
+        norm_to_f32(row, weight, epsilon, dense(normed.data(), DType::f32, 1, x.cols), 0, 1);
+        quantize_row(normed.data(), out, i);
+      }
     } else {
       norm_to_bf16(x, weight, epsilon, out, begin, end);
     }

@@ -1,5 +1,6 @@
 #include "kernels/device/cuda.cuh"
 #include "kernels/rms_norm/rms_norm_backends.h"
+#include "kernels/rms_norm/rms_norm_e4m3_cuda.h"
 
 namespace vigil::kernels {
 namespace {
@@ -50,6 +51,7 @@ __global__ void __launch_bounds__(threads)
 
 void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float epsilon, Matrix out) {
   const cudaStream_t queue = queue_of(stream);
+  if (out.dtype == DType::e4m3) return rms_norm_e4m3(queue, x, weight, epsilon, out);
   with_type(out.dtype, [&](auto type) {
     using Out = decltype(type);
     const auto with = [&]<int count, int threads>() {

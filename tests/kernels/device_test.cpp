@@ -25,8 +25,10 @@ TEST(DTypeTest, SizesAndNames) {
   EXPECT_EQ(size_of(DType::bf16), 2U);
   EXPECT_EQ(size_of(DType::f16), 2U);
   EXPECT_EQ(size_of(DType::i32), 4U);
+  EXPECT_EQ(size_of(DType::e4m3), 1U);
   EXPECT_EQ(size_of(DType::u8), 1U);
   EXPECT_STREQ(name_of(DType::bf16), "bf16");
+  EXPECT_STREQ(name_of(DType::e4m3), "e4m3");
 }
 
 TEST(DTypeTest, EveryBf16SurvivesTheWayThroughFloat) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kernels/e4m3_matrix.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
@@ -51,12 +52,69 @@ TEST_P(GateTest, MultipliesTheActivatedHalfByTheOther) {
       }
 }
 
+// For products of E4M3: as if it were multiplied, stored, and rounded afterwards.
+TEST_P(GateTest, RoundsToE4m3) {
+  std::uint64_t seed = 50;
+  for (const std::int64_t cols : {1, 7, 8, 64, 3424, 18944, 40000})
+    for (const std::int64_t rows : {1, 140}) {
+      if (cols > 4000 && rows > 1 && !tests_on_gpu()) continue;  // the same code there, and slow
+      Random random(seed++);
+      const TestMatrix before = TestMatrix::random(GetParam(), rows, 2 * cols, random, 6);
+      TestMatrix product(GetParam(), rows, cols);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < cols; ++j)
+          product.set(
+              i, j,
+              static_cast<float>(activated(before.get(i, j), Activation::silu) * before.get(i, cols + j)));
+      E4m3Matrix out(rows, cols);
+      Stream stream = test_stream(2);
+      {
+        const OnDevice x(stream, before);
+        E4m3OnDevice there(stream, out);
+        quantized_gate(stream, x.view().columns(0, cols), Activation::silu, x.view().columns(cols, cols),
+                       there);
+        there.fetch();
+      }
+      for (std::int64_t i = 0; i < rows; ++i) {
+        float most = 0;
+        for (std::int64_t j = 0; j < cols; ++j) most = std::max(most, std::abs(product.get(i, j)));
+        ASSERT_NEAR(out.scale(i), most / kMostE4m3,
+                    2.1 * rounding_of(GetParam()) * out.scale(i) + 1e-5 * most);
+        for (std::int64_t j = 0; j < cols; ++j)
+          ASSERT_NEAR(out.get(i, j), product.get(i, j),
+                      (0.0626 + 2.1 * rounding_of(GetParam())) * std::abs(product.get(i, j)) +
+                          0x1.01p-10 * out.scale(i) + 1e-5)
+              << i << ", " << j << " of [" << rows << ", " << cols << "]";
+        for (std::int64_t j = cols; j < e4m3_stride(cols); ++j) ASSERT_EQ(out.code(i, j), 0);
+      }
+    }
+}
+
+TEST_P(GateTest, NotANumberTakesItsRowsScale) {
+  Random random(2);
+  TestMatrix x = TestMatrix::random(GetParam(), 3, 40, random);
+  x.set(1, 39, std::nanf(""));
+  E4m3Matrix out(3, 20);
+  Stream stream = test_stream(2);
+  const OnDevice x_there(stream, x);
+  E4m3OnDevice there(stream, out);
+  quantized_gate(stream, x_there.view().columns(0, 20), Activation::silu, x_there.view().columns(20, 20),
+                 there);
+  there.fetch();
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t j = 0; j < 20; ++j) EXPECT_EQ(std::isnan(out.get(i, j)), i == 1);
+}
+
 TEST(GateArgumentsTest, WhatDoesNotFitIsRefused) {
   Stream stream = Stream::cpu(1);
   TestMatrix x(DType::f32, 2, 4), narrow(DType::f32, 2, 3), longer(DType::f32, 3, 4),
       rounded(DType::bf16, 2, 4);
   for (TestMatrix* other : {&narrow, &longer, &rounded})
     EXPECT_THROW(apply_gate(stream, x.view(), Activation::silu, other->view()), std::invalid_argument);
+  EXPECT_THROW(quantized_gate(stream, x.view(), Activation::silu, x.view(), x.view()), std::invalid_argument);
+  E4m3Matrix other(2, 5);
+  EXPECT_THROW(quantized_gate(stream, x.view(), Activation::silu, x.view(), other.at(other.bytes().data())),
+               std::invalid_argument);
   EXPECT_NO_THROW(apply_gate(stream, TestMatrix(DType::f32, 0, 4).view(), Activation::silu,
                              TestMatrix(DType::f32, 0, 4).view()));
 }

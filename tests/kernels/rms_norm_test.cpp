@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/rms_norm/rms_norm_reference.h"
+#include "tests/kernels/e4m3_matrix.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
@@ -73,6 +74,53 @@ TEST_P(RmsNormTest, EpsilonHoldsUpZeroAndTinyRows) {
     EXPECT_EQ(out.get(0, j), 0.0F);
     EXPECT_NEAR(out.get(1, j), 2e-9, 2e-9 * (1e-5 + rounding_of(GetParam())));
   }
+}
+
+// For products of E4M3: the same as rounding afterwards, but in one go.
+TEST(RmsNormE4m3Test, RoundsTheNormedRow) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  std::uint64_t seed = 1;
+  for (const std::int64_t rows : {1, 3, 140})
+    for (const std::int64_t cols : {1, 7, 20, 140, 3584, 5120, 8192}) {
+      Random random(seed++);
+      const TestMatrix x = TestMatrix::random(DType::f32, rows, cols, random, 3, cols % 4 == 0 ? 4 : 3);
+      const TestMatrix weight = TestMatrix::random(DType::f32, 1, cols, random, 2);
+      TestMatrix normed(DType::f32, rows, cols);
+      E4m3Matrix out(rows, cols);
+      Stream stream = test_stream(2);
+      norm(stream, x, weight, 1e-5F, normed);
+      {
+        E4m3OnDevice there(stream, out);
+        rms_norm(stream, OnDevice(stream, x), OnDevice(stream, weight).numbers(), 1e-5F, there);
+        there.fetch();
+      }
+      const E4m3Matrix expected = E4m3Matrix::rounded(normed);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        ASSERT_NEAR(out.scale(i), expected.scale(i), 2e-6 * expected.scale(i));
+        for (std::int64_t j = 0; j < cols; ++j) {
+          // Sums in another order may move a number over the middle between two codes.
+          ASSERT_NEAR(out.get(i, j), normed.get(i, j),
+                      0.0626 * std::abs(normed.get(i, j)) + 0x1.01p-10 * expected.scale(i))
+              << i << ", " << j << " of [" << rows << ", " << cols << "]";
+        }
+        for (std::int64_t j = cols; j < e4m3_stride(cols); ++j) ASSERT_EQ(out.code(i, j), 0);
+      }
+    }
+}
+
+TEST(RmsNormE4m3Test, NotANumberStaysInItsRow) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  Random random(3);
+  TestMatrix x = TestMatrix::random(DType::f32, 3, 21, random);
+  const TestMatrix weight = vector_of(21, 1.0F);
+  x.set(1, 20, std::nanf(""));
+  E4m3Matrix out(3, 21);
+  Stream stream = test_stream(1);
+  E4m3OnDevice there(stream, out);
+  rms_norm(stream, OnDevice(stream, x), OnDevice(stream, weight).numbers(), 1e-6F, there);
+  there.fetch();
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t j = 0; j < 21; ++j) EXPECT_EQ(std::isnan(out.get(i, j)), i == 1);
 }
 
 TEST(RmsNormInPlaceTest, TheInputMayBeTheOutput) {
