@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Makes a golden file: what Hugging Face transformers computes with a Qwen2.5-VL folder, for `vigil model verify DIR --golden OUT`.
 
-    tools/golden.py DIR OUT.safetensors [--threads N] [--cases text,image,video,long] [--rows N]
+    tools/golden.py DIR OUT.safetensors [--threads N] [--cases text,image,video,long] [--rows N] [--quantization fp8]
 
 The oracle runs in float32 on upcast weights, with eager attention; a second run in bfloat16 records how far transformers' own bfloat16
 is from that. Needs torch, transformers (5.17 or later), safetensors and Pillow; memory for the weights in float32.
 
-Metadata of the file: `format` = "vigil-golden-1", `model`, `transformers`, `torch`, `attention`, `processor` (what made the pixel values),
+With --quantization the large linear layers (fp8: the decoder's; fp8-all: the vision tower's too) round their weights and inputs to torch's
+float8_e4m3fn first, with a scale a row, and multiply in float32: what `--quantization` of the program means, by other code.
+
+Metadata of the file: `format` = "vigil-golden-1", `model`, `quantization`, `transformers`, `torch`, `attention`, `processor` (what made the pixel values),
 `cases` = JSON list of {name, kind, frames, height, width, fps, seconds_per_grid, prompt}. `prompt` is the text with one placeholder a
 picture, empty where the folder has no tokenizer. Tensors of a case `c`:
 
@@ -233,6 +236,33 @@ def load_model(folder, dtype):
     return model.eval()
 
 
+def rounded_to_e4m3(rows):
+    """(numbers of E4M3 in float32, a scale a row): kernels/quantize/quantize.h."""
+    import torch
+    scales = (rows.abs().amax(-1, keepdim=True) / 448.0).clamp(min=2.0**-126)
+    return (rows * (1.0 / scales)).to(torch.float8_e4m3fn).to(torch.float32), scales
+
+
+def quantize(model, quantization):
+    """Makes the large linear layers of a float32 model multiply what `rounded_to_e4m3` leaves."""
+    import torch
+
+    def quantized(layer):
+        weight, weight_scales = rounded_to_e4m3(layer.weight.detach())
+
+        def forward(x):
+            values, scales = rounded_to_e4m3(x)
+            out = (values @ weight.T) * scales * weight_scales[:, 0]
+            return out if layer.bias is None else out + layer.bias
+        return forward
+
+    parts = [model.model.language_model.layers] + ([model.model.visual.blocks] if quantization == "fp8-all" else [])
+    for part in parts if quantization != "none" else []:
+        for layer in part.modules():
+            if isinstance(layer, torch.nn.Linear):
+                layer.forward = quantized(layer)
+
+
 def load_tokenizer(folder):
     if not (Path(folder) / "tokenizer.json").is_file() and not (Path(folder) / "vocab.json").is_file():
         return None
@@ -363,7 +393,7 @@ def summary(case):
     return text + f" logits {case['logits_error']:.1e}  smallest greedy gap {min(case['gaps']):.1e}"
 
 
-def make_golden(folder, out, names, rows, threads):
+def make_golden(folder, out, names, rows, threads, quantization):
     import torch
     import transformers
     from safetensors.numpy import save_file
@@ -378,11 +408,13 @@ def make_golden(folder, out, names, rows, threads):
     with torch.no_grad():
         for dtype, run in ((torch.float32, lambda model, case: reference_run(model, config, case)), (torch.bfloat16, bfloat16_run)):
             model = load_model(folder, dtype)
+            if dtype == torch.float32:
+                quantize(model, quantization)
             for case in cases:
                 run(model, case)
             del model
     described = ("name", "kind", "frames", "height", "width", "fps", "seconds_per_grid", "prompt")
-    metadata = {"format": "vigil-golden-1", "model": folder.resolve().name, "transformers": transformers.__version__,
+    metadata = {"format": "vigil-golden-1", "model": folder.resolve().name, "quantization": quantization, "transformers": transformers.__version__,
                 "torch": torch.__version__, "attention": "eager", "processor": preprocess.description,
                 "cases": json.dumps([{key: case[key] for key in described} for case in cases], ensure_ascii=False)}
     tensors = {}
@@ -400,6 +432,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="threads that torch may use (default 2)")
     parser.add_argument("--cases", default=",".join(row[0] for row in CASES), help="which cases (default %(default)s)")
     parser.add_argument("--rows", type=int, default=8, help="positions a case whose logits are stored (default 8)")
+    parser.add_argument("--quantization", choices=("none", "fp8", "fp8-all"), default="none",
+                        help="layers that multiply in E4M3 (default %(default)s)")
     arguments = parser.parse_args()
     names = [name for name in arguments.cases.split(",") if name]
     unknown = [name for name in names if name not in [row[0] for row in CASES]]
@@ -415,7 +449,7 @@ def main():
         return 1
     warnings.filterwarnings("ignore")
     try:
-        make_golden(arguments.folder, arguments.out, names, arguments.rows, arguments.threads)
+        make_golden(arguments.folder, arguments.out, names, arguments.rows, arguments.threads, arguments.quantization)
     except Unusable as error:
         print(f"golden: {arguments.folder}: {error}", file=sys.stderr)
         return 1

@@ -8,6 +8,7 @@
 #include "engine/model/gated.h"
 #include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
+#include "kernels/quantize/quantize.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 
@@ -65,8 +66,8 @@ Decoder::Decoder(const TextConfig& config, Parameters parameters)
         .mlp = parameters_.projections(
             {{mlp + "gate_proj.weight", "", inner, inner}, {mlp + "up_proj.weight", "", inner, inner}},
             hidden),
-        .o = parameters_.matrix(attention + "o_proj.weight", hidden, q_width),
-        .down = parameters_.matrix(mlp + "down_proj.weight", hidden, inner),
+        .o = parameters_.large(attention + "o_proj.weight", hidden, q_width),
+        .down = parameters_.large(mlp + "down_proj.weight", hidden, inner),
     });
   }
   norm_ = parameters_.vector(prefix + "norm.weight", hidden);
@@ -151,7 +152,14 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
   kernels::rope_angles(stream, workspace.table.at<kernels::RopePosition>(1), rows, frequencies_, pairs,
                        cos.row<float>(0), sin.row<float>(0));
 
-  Matrix normed = room(workspace.normed, compute(), rows, hidden_size);
+  // What only large products read is rounded as it is made, if they want it so.
+  const bool quantized = parameters_.quantization() != Quantization::none;
+  const auto operand = [&](kernels::Buffer& buffer, std::int64_t count, std::int64_t cols) {
+    if (!quantized) return room(buffer, compute(), count, cols);
+    buffer.reserve(stream, kernels::e4m3_bytes(count, cols));
+    return kernels::e4m3_matrix(buffer.data(), count, cols);
+  };
+  Matrix normed = operand(workspace.normed, rows, hidden_size);
   Matrix projected = room(workspace.projected, compute(), rows, q_width + 2 * kv_width);
   Matrix attended = room(workspace.attended, compute(), rows, q_width);
   Matrix inner = room(workspace.inner, compute(), rows, std::int64_t{2} * config_.intermediate_size);
@@ -176,7 +184,8 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
         matrix = to;
       };
       keep(hidden, states);
-      keep(normed, room(workspace.wanted_normed, compute(), wanted, hidden_size));
+      normed = operand(workspace.wanted_normed, wanted, hidden_size);
+      kernels::rms_norm(stream, hidden, layer.input_norm, config_.rms_norm_eps, normed);
       keep(cos, room(workspace.wanted_cos, DType::f32, wanted, pairs));
       keep(sin, room(workspace.wanted_sin, DType::f32, wanted, pairs));
       for (Matrix* matrix : {&projected, &attended, &inner}) matrix->rows = wanted;
@@ -189,7 +198,9 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
     kernels::linear(stream, attended, layer.o, hidden, {.accumulate = true});
 
     kernels::rms_norm(stream, hidden, layer.attention_norm, config_.rms_norm_eps, normed);
-    kernels::linear(stream, gated(stream, layer.mlp, normed, inner), layer.down, hidden,
+    const Matrix rounded =
+        quantized ? operand(workspace.rounded, normed.rows, config_.intermediate_size) : Matrix{};
+    kernels::linear(stream, gated(stream, layer.mlp, normed, inner, rounded), layer.down, hidden,
                     {.accumulate = true});
   }
   return states;

@@ -34,7 +34,7 @@ class Decoder {
       std::vector<kernels::AttentionSegment> segments;
       kernels::PagedPlan plan;
     } narrow;
-    kernels::Buffer cos, sin, normed, projected, attended, inner;
+    kernels::Buffer cos, sin, normed, projected, attended, inner, rounded;
     /// Of the rows whose results are wanted.
     kernels::Buffer wanted_cos, wanted_sin, states, wanted_normed;
     kernels::Buffer tokens, logits;

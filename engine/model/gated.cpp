@@ -1,13 +1,20 @@
 #include "engine/model/gated.h"
 
 #include "kernels/linear/gate.h"
+#include "kernels/quantize/quantize.h"
 
 namespace vigil::model {
 
 kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::ConstMatrix x,
-                      kernels::Matrix inner) {
+                      kernels::Matrix inner, kernels::Matrix rounded) {
   const std::int64_t width = mlp.width() / 2;
   if (mlp.joined()) {
+    if (rounded.data != nullptr) {
+      mlp.apply(stream, x, inner);
+      kernels::quantized_gate(stream, inner.columns(0, width), kernels::Activation::silu,
+                              inner.columns(width, width), rounded);
+      return rounded;
+    }
     const kernels::ConstMatrix gate = mlp.part(0).weight;
     kernels::gated_linear(stream, x, {gate.data, gate.dtype, 2 * width, gate.cols, gate.stride},
                           mlp.part(0).bias, kernels::Activation::silu, inner);
@@ -21,7 +28,9 @@ kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::
   kernels::linear(stream, x, mlp.part(1).weight, up, {.bias = mlp.part(1).bias});
   kernels::linear(stream, x, mlp.part(0).weight, gate,
                   {.bias = mlp.part(0).bias, .activation = kernels::Activation::silu, .multiply = up});
-  return gate;
+  if (rounded.data == nullptr) return gate;
+  kernels::quantize_rows(stream, gate, rounded);
+  return rounded;
 }
 
 }  // namespace vigil::model

@@ -8,8 +8,9 @@
 namespace vigil::model {
 
 /// silu(x gateᵀ) ⊙ (x upᵀ), `mlp` being gate and up, with their biases. `inner`: working memory of [x.rows,
-/// mlp.width()] without gaps, in which the result lies.
+/// mlp.width()] without gaps, in which the result lies, unless there is a place for it in e4m3: `rounded`,
+/// [x.rows, mlp.width() / 2], or nothing.
 kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::ConstMatrix x,
-                      kernels::Matrix inner);
+                      kernels::Matrix inner, kernels::Matrix rounded = {});
 
 }  // namespace vigil::model

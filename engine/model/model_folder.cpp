@@ -16,8 +16,10 @@ const Tokenizer& ModelFolder::text() const {
   return *tokenizer;
 }
 
-Parameters ModelFolder::parameters(const kernels::Stream& stream, kernels::DType compute) const {
-  return weights ? Parameters(*weights, stream, compute) : Parameters(seed, stream, compute);
+Parameters ModelFolder::parameters(const kernels::Stream& stream, kernels::DType compute,
+                                   Quantization quantization) const {
+  return weights ? Parameters(*weights, stream, compute, quantization)
+                 : Parameters(seed, stream, compute, quantization);
 }
 
 std::shared_ptr<const ModelFolder> ModelFolder::made_up(const std::filesystem::path& shape,

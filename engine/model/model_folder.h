@@ -45,7 +45,8 @@ struct ModelFolder {
   const Tokenizer& text() const;
 
   /// The parameters on a stream's device.
-  Parameters parameters(const kernels::Stream& stream, kernels::DType compute) const;
+  Parameters parameters(const kernels::Stream& stream, kernels::DType compute,
+                        Quantization quantization = Quantization::none) const;
 
   /// Throws ModelError, which names the file and what is wrong with it.
   static std::shared_ptr<const ModelFolder> open(const std::filesystem::path& path);

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/device/error.h"
+#include "kernels/quantize/quantize.h"
 #include "kernels/random/random.h"
 
 namespace vigil::model {
@@ -39,6 +41,7 @@ void for_each_element(const TensorView& tensor, const Write& write) {
       return all(elements_of<kernels::bf16>(tensor));
     case kernels::DType::f16:
       return all(elements_of<kernels::f16>(tensor));
+    case kernels::DType::e4m3:
     case kernels::DType::i32:
     case kernels::DType::u8:
       break;
@@ -65,6 +68,26 @@ void write_rows(const TensorView& tensor, std::int64_t cols, std::int64_t stride
 
 kernels::ConstMatrix Parameters::matrix(std::string_view name, std::int64_t rows, std::int64_t cols) {
   return padded(name, rows, cols, rows, cols);
+}
+
+kernels::ConstMatrix Parameters::large(std::string_view name, std::int64_t rows, std::int64_t cols,
+                                       std::int64_t to_rows, std::int64_t to_cols) {
+  const std::size_t before = owned_.size();
+  const kernels::ConstMatrix wide = padded(name, rows, cols, to_rows, to_cols);
+  return quantization_ == Quantization::none ? wide : quantized(wide, before);
+}
+
+kernels::ConstMatrix Parameters::quantized(kernels::ConstMatrix wide, std::size_t before) {
+  if (!kernels::has_e4m3_products(stream_))
+    throw kernels::DeviceError(
+        "FP8 needs cuBLASLt 12.9 or later and a Hopper GPU: there are no products with a scale a row here");
+  kernels::Buffer rounded(stream_, kernels::e4m3_bytes(wide.rows, wide.cols));
+  const kernels::Matrix result = kernels::e4m3_matrix(rounded.data(), wide.rows, wide.cols);
+  kernels::quantize_rows(stream_, wide, result);
+  for (; owned_.size() > before; owned_.pop_back()) owned_bytes_ -= owned_.back().bytes();
+  owned_bytes_ += rounded.bytes();
+  owned_.push_back(std::move(rounded));
+  return result;
 }
 
 kernels::ConstMatrix Parameters::padded(std::string_view name, std::int64_t rows, std::int64_t cols,
@@ -144,7 +167,9 @@ Projections Parameters::projections(const std::vector<Projection>& wanted, std::
   std::vector<Projections::Part> parts;
   if (stream_.kind() == kernels::DeviceKind::cpu) {
     for (const Projection& one : wanted) {
-      parts.push_back({padded(one.weight, one.rows, cols, one.padded_rows, cols), {}});
+      const std::size_t before = owned_.size();
+      const kernels::ConstMatrix wide = padded(one.weight, one.rows, cols, one.padded_rows, cols);
+      parts.push_back({quantization_ == Quantization::none ? wide : quantized(wide, before), {}});
       if (!one.bias.empty()) parts.back().bias = bias(one.bias, one.rows, one.padded_rows);
     }
     return {std::move(parts), false};
@@ -157,16 +182,21 @@ Projections Parameters::projections(const std::vector<Projection>& wanted, std::
     const std::vector<float> values = numbers(one.bias, one.rows, one.padded_rows);
     biases.insert(biases.end(), values.begin(), values.end());
   }
+  const kernels::Bias bias = biases.empty() ? kernels::Bias{} : keep_bias(biases);
+  const std::size_t before = owned_.size();
   const auto bytes = static_cast<std::size_t>(rows * cols) * kernels::size_of(compute_);
   const kernels::Buffer& buffer = owned_.emplace_back(stream_, bytes);
   owned_bytes_ += bytes;
-  const kernels::Matrix all = kernels::dense(buffer.data(), compute_, rows, cols);
-  const kernels::Bias bias = biases.empty() ? kernels::Bias{} : keep_bias(biases);
+  const kernels::Matrix wide = kernels::dense(buffer.data(), compute_, rows, cols);
   std::int64_t row = 0;
   for (const Projection& one : wanted) {
-    const kernels::Matrix part = all.rows_from(row, one.padded_rows);
-    place(one.weight, one.rows, part);
-    parts.push_back({part, {}});
+    place(one.weight, one.rows, wide.rows_from(row, one.padded_rows));
+    row += one.padded_rows;
+  }
+  const kernels::ConstMatrix all = quantization_ == Quantization::none ? wide : quantized(wide, before);
+  row = 0;
+  for (const Projection& one : wanted) {
+    parts.push_back({all.rows_from(row, one.padded_rows), {}});
     if (!one.bias.empty()) parts.back().bias = {bias.values + row, bias.rounded + row};
     row += one.padded_rows;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/model/projections.h"
+#include "engine/model/quantization.h"
 #include "engine/model/weights.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/matrix.h"
@@ -25,22 +26,34 @@ namespace vigil::model {
 class Parameters {
  public:
   /// `compute` is f32 or bf16.
-  Parameters(const Weights& weights, const kernels::Stream& stream, kernels::DType compute)
-      : weights_(&weights), stream_(stream), compute_(compute) {}
+  Parameters(const Weights& weights, const kernels::Stream& stream, kernels::DType compute,
+             Quantization quantization = Quantization::none)
+      : weights_(&weights), stream_(stream), compute_(compute), quantization_(quantization) {}
 
   /// Parameters that a seed makes up on the device, for measuring shapes without their checkpoints: matrices
   /// with variance 1 / cols, so that activations stay of size one, norm weights of one, small biases. The
   /// same on every device, up to the rounding of `compute`.
-  Parameters(std::uint64_t seed, const kernels::Stream& stream, kernels::DType compute)
-      : seed_(seed), stream_(stream), compute_(compute) {}
+  Parameters(std::uint64_t seed, const kernels::Stream& stream, kernels::DType compute,
+             Quantization quantization = Quantization::none)
+      : seed_(seed), stream_(stream), compute_(compute), quantization_(quantization) {}
 
   kernels::DType compute() const { return compute_; }
+  Quantization quantization() const { return quantization_; }
   kernels::DeviceKind device() const { return stream_.kind(); }
 
   /// A matrix [rows, cols] in the type of computation. Throws ModelError as `Weights::get` does.
   kernels::ConstMatrix matrix(std::string_view name, std::int64_t rows, std::int64_t cols);
 
+  /// The weights of a large product: a matrix, or what `quantization` makes of it. Throws DeviceError where
+  /// the device has no such products.
+  kernels::ConstMatrix large(std::string_view name, std::int64_t rows, std::int64_t cols) {
+    return large(name, rows, cols, rows, cols);
+  }
   /// The same, larger: rows and columns of zeros follow those of the file.
+  kernels::ConstMatrix large(std::string_view name, std::int64_t rows, std::int64_t cols,
+                             std::int64_t to_rows, std::int64_t to_cols);
+
+  /// A matrix, larger: rows and columns of zeros follow those of the file.
   kernels::ConstMatrix padded(std::string_view name, std::int64_t rows, std::int64_t cols,
                               std::int64_t to_rows, std::int64_t to_cols);
 
@@ -66,7 +79,7 @@ class Parameters {
     std::int64_t padded_rows = 0;
   };
 
-  /// Weights [rows, cols] of one input. On a GPU they lie one after the other.
+  /// Weights [rows, cols] of one input, each as `large` gives it. On a GPU they lie one after the other.
   Projections projections(const std::vector<Projection>& wanted, std::int64_t cols);
 
   /// Values that are computed rather than read.
@@ -78,12 +91,14 @@ class Parameters {
   /// Waits until all that was handed out lies where it belongs, for use on other streams.
   void ready() const { stream_.synchronize(); }
 
-  /// Bytes of the matrices that had to be converted or moved to a GPU.
+  /// Bytes of the matrices that had to be converted, rounded or moved to a GPU.
   std::uint64_t owned_bytes() const { return owned_bytes_; }
 
  private:
   kernels::ConstMatrix placed(const TensorView& tensor, std::int64_t rows, std::int64_t cols,
                               std::int64_t to_rows, std::int64_t to_cols);
+  /// Rounds a matrix, of which `owned_` holds what came after the first `before` buffers: that is dropped.
+  kernels::ConstMatrix quantized(kernels::ConstMatrix wide, std::size_t before);
   /// A matrix into memory that is there: its rows, then zeros.
   void place(std::string_view name, std::int64_t rows, kernels::Matrix to);
   kernels::Bias keep_bias(std::span<const float> values);
@@ -100,6 +115,7 @@ class Parameters {
   std::uint64_t seed_ = 0;
   kernels::Stream stream_;
   kernels::DType compute_;
+  Quantization quantization_ = Quantization::none;
   std::deque<kernels::Buffer> owned_;
   std::uint64_t owned_bytes_ = 0;
 };

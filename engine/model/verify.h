@@ -33,6 +33,7 @@ struct VerifiedPart {
 struct VerifyOptions {
   /// f32 or bf16.
   kernels::DType compute = kernels::DType::f32;
+  Quantization quantization = Quantization::none;
   /// Rows of one forward pass of a prompt; small values exercise chunked prefill.
   std::int64_t chunk = 512;
   /// Tokens of a KV page.

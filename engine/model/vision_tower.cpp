@@ -10,6 +10,7 @@
 #include "engine/model/gated.h"
 #include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
+#include "kernels/quantize/quantize.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 
@@ -92,16 +93,16 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
     blocks_.push_back({
         .norm1 = parameters_.vector(block + "norm1.weight", width),
         .norm2 = parameters_.vector(block + "norm2.weight", width),
-        .qkv = parameters_.matrix(block + "attn.qkv.weight", 3 * width, width),
-        .proj = parameters_.matrix(block + "attn.proj.weight", width, width),
-        .down = parameters_.padded(block + "mlp.down_proj.weight", width, inner, width, inner_),
+        .qkv = parameters_.large(block + "attn.qkv.weight", 3 * width, width),
+        .proj = parameters_.large(block + "attn.proj.weight", width, width),
+        .down = parameters_.large(block + "mlp.down_proj.weight", width, inner, width, inner_),
         .mlp = parameters_.projections(
             {{block + "mlp.gate_proj.weight", block + "mlp.gate_proj.bias", inner, inner_},
              {block + "mlp.up_proj.weight", block + "mlp.up_proj.bias", inner, inner_}},
             width),
         .qkv_bias = parameters_.bias(block + "attn.qkv.bias", 3 * width),
-        .proj_bias = parameters_.vector(block + "attn.proj.bias", width),
-        .down_bias = parameters_.vector(block + "mlp.down_proj.bias", width),
+        .proj_bias = parameters_.bias(block + "attn.proj.bias", width),
+        .down_bias = parameters_.bias(block + "mlp.down_proj.bias", width),
         .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
     });
   }
@@ -155,7 +156,15 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   const Matrix tokens = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
   if (rows == 0) return tokens;
   const Matrix hidden = room(hidden_, DType::f32, rows, width);
-  const Matrix normed = room(normed_, compute(), rows, width);
+  // What only large products read is rounded as it is made, if they want it so; what the merger reads is not.
+  const bool quantized = parameters_.quantization() != Quantization::none;
+  const auto room_e4m3 = [&](kernels::Buffer& buffer, std::int64_t cols) {
+    buffer.reserve(stream, kernels::e4m3_bytes(rows, cols));
+    return kernels::e4m3_matrix(buffer.data(), rows, cols);
+  };
+  const Matrix plain = room(normed_, compute(), rows, width);
+  const Matrix normed = quantized ? room_e4m3(rounded_, width) : plain;
+  const Matrix rounded = quantized ? room_e4m3(rounded_inner_, inner_) : Matrix{};
   const Matrix qkv = room(qkv_, compute(), rows, 3 * width);
   const Matrix attended = room(attended_, compute(), rows, width);
   const Matrix gate_up = room(gate_up_, compute(), rows, 2 * inner_);
@@ -178,11 +187,11 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
     kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias, .accumulate = true});
 
     kernels::rms_norm(stream, hidden, block.norm2, kNormEpsilon, normed);
-    kernels::linear(stream, gated(stream, block.mlp, normed, gate_up), block.down, hidden,
+    kernels::linear(stream, gated(stream, block.mlp, normed, gate_up, rounded), block.down, hidden,
                     {.bias = block.down_bias, .accumulate = true});
   }
 
-  kernels::rms_norm(stream, hidden, merger_norm_, kNormEpsilon, normed);
+  kernels::rms_norm(stream, hidden, merger_norm_, kNormEpsilon, plain);
   const Matrix merged = room(merged_, compute(), merged_rows, square_values);
   kernels::linear(stream, dense(normed_.data(), compute(), merged_rows, square_values), merger_, merged,
                   {.bias = merger_bias_, .activation = kernels::Activation::gelu});

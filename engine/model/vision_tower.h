@@ -70,9 +70,7 @@ class VisionTower {
     kernels::ConstMatrix qkv, proj, down;
     /// Gate and value.
     Projections mlp;
-    kernels::Bias qkv_bias;
-    const float* proj_bias;
-    const float* down_bias;
+    kernels::Bias qkv_bias, proj_bias, down_bias;
     bool whole_frame;
   };
 
@@ -99,7 +97,8 @@ class VisionTower {
   std::int64_t inner_ = 0;
   Way way_;
   /// Activations, reused from pass to pass; grows to the largest.
-  kernels::Buffer embedded_, hidden_, normed_, qkv_, attended_, gate_up_, merged_, made_, tokens_;
+  kernels::Buffer embedded_, hidden_, normed_, qkv_, attended_, gate_up_, rounded_, rounded_inner_, merged_,
+      made_, tokens_;
 };
 
 }  // namespace vigil::model

@@ -21,7 +21,7 @@ CachedModel::CachedModel(std::shared_ptr<const model::ModelFolder> model_folder,
                          const CachedModelOptions& options)
     : folder(std::move(model_folder)),
       memory(options.memory),
-      decoder(folder->config.text, folder->parameters(memory, options.compute)),
+      decoder(folder->config.text, folder->parameters(memory, options.compute, options.quantization)),
       pages(memory, layout_of(folder->config.text, options), pages_of(options)),
       prompts(*folder) {}
 

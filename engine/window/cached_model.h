@@ -15,6 +15,7 @@ struct CachedModelOptions {
   /// Where the weights and the pages lie.
   kernels::Stream memory = kernels::Stream::cpu();
   kernels::DType compute = kernels::DType::f32;
+  model::Quantization quantization = model::Quantization::none;
   /// Tokens that the cache has room for, over all windows and questions that are in it at once.
   std::int64_t kv_tokens = 16384;
   int page_tokens = 64;

@@ -22,12 +22,15 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
   // Each part has a queue of its own, so that they run beside each other.
   Engine engine;
   engine.device = options.device;
+  engine.quantization = options.quantization;
   engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
   engine.encoder =
-      std::make_unique<TowerEncoder>(folder, engine.compute, make_stream(options.device, options.threads));
+      std::make_unique<TowerEncoder>(folder, engine.compute, make_stream(options.device, options.threads),
+                                     model::of_vision(options.quantization));
   const auto model = std::make_shared<CachedModel>(
       folder, CachedModelOptions{.memory = make_stream(options.device, options.threads),
                                  .compute = engine.compute,
+                                 .quantization = model::of_decoder(options.quantization),
                                  .kv_tokens = options.kv_tokens});
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
   engine.prefiller =
@@ -38,6 +41,9 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
   engine.model_id = folder->name();
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())
     engine.warnings.push_back(warning);
+  if (!gpu && options.quantization != model::Quantization::none)
+    engine.warnings.emplace_back(
+        "quantization fp8 is emulated on the CPU: the numbers of a GPU, slower than without");
   return engine;
 }
 

@@ -19,6 +19,8 @@ struct EngineOptions {
   Device device;
   /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
   std::optional<kernels::DType> compute;
+  /// Of large products.
+  model::Quantization quantization = model::Quantization::none;
   /// Threads of each part on the CPU; 0: all processors.
   int threads = 0;
   /// Tokens that the KV cache has room for, over all windows that are answered at once.
@@ -36,13 +38,14 @@ struct Engine {
   /// What the model is called in messages and events: the folder's name.
   std::string model_id;
   kernels::DType compute = kernels::DType::f32;
+  model::Quantization quantization = model::Quantization::none;
   Device device;
   /// Lines for the user about what is unusual in the folder; mostly empty.
   std::vector<std::string> warnings;
 };
 
 /// Throws model::ModelError for a folder that cannot be used, kernels::DeviceError for a GPU that is not
-/// there or has no room for the model.
+/// there, has no room for the model, or no products in FP8 where they are wanted.
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
 
 /// The same from a folder that was opened, or of a shape that was made up.

@@ -13,11 +13,11 @@ std::size_t bytes_of(const model::PictureView& frame) {
 }  // namespace
 
 TowerEncoder::TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute,
-                           kernels::Stream stream)
+                           kernels::Stream stream, model::Quantization quantization)
     : folder_(std::move(folder)),
       stream_(std::move(stream)),
       preprocessor_(model::read_preprocess_config(folder_->path).video, folder_->config.vision),
-      tower_(folder_->config.vision, folder_->parameters(stream_, compute)) {}
+      tower_(folder_->config.vision, folder_->parameters(stream_, compute, quantization)) {}
 
 int TowerEncoder::frames_per_patch() const {
   return folder_->config.vision.temporal_patch_size;

@@ -16,7 +16,7 @@ class TowerEncoder final : public VisionEncoder {
  public:
   /// Works on `stream`. Throws ModelError for a folder without a usable vision tower or preprocessing.
   TowerEncoder(std::shared_ptr<const model::ModelFolder> folder, kernels::DType compute,
-               kernels::Stream stream);
+               kernels::Stream stream, model::Quantization quantization = model::Quantization::none);
 
   int frames_per_patch() const override;
   model::PictureSize frame_size(model::PictureSize source) const override;

@@ -2,6 +2,7 @@
 // against tests/golden/models.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -70,6 +71,47 @@ TEST_P(ParityTest, ChunkedPrefillOverOddPagesAgreesToo) {
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ParityTest, testing::Values("demo", "tiny", "odd", "half", "wide"),
                          [](const auto& param_info) { return param_info.param; });
+
+/// Beside transformers with linear layers that round to torch's E4M3 (tools/golden.py --quantization): either
+/// every number is rounded as there, and only sums differ, or one that lies in the middle between two codes
+/// goes the other way, which moves a small random network by hundredths.
+TEST(QuantizedParityTest, RoundsWhereTransformersDoes) {
+  kernels::Stream stream = kernels::Stream::cpu();
+  const auto folder = ModelFolder::open(kFolders + "tiny");
+  const GoldenFile golden = read_golden(kGolden + "tiny-fp8.safetensors");
+  VerifyOptions options{.quantization = Quantization::fp8_all};
+  for (const auto& [chunk, page_tokens] : {std::pair{512, 64}, {13, 7}, {1, 1}}) {
+    options.chunk = chunk;
+    options.page_tokens = page_tokens;
+    int exact = 0, compared = 0;
+    for (const VerifiedPart& part : verify(*folder, golden, stream, options)) {
+      EXPECT_TRUE(part.passed()) << part.case_name << ", " << part.part << ": " << part.error;
+      if (part.part != "vision" && part.part != "logits") continue;
+      EXPECT_LE(part.error, 6e-2) << part.case_name << ", " << part.part;
+      ++compared;
+      if (part.error < 1e-5) ++exact;
+    }
+    EXPECT_EQ(compared, 3);
+    EXPECT_GE(exact, 1) << "in chunks of " << chunk;
+  }
+}
+
+// Of what a golden file without quantisation says it is off by hundredths: it is on.
+TEST(QuantizedParityTest, CostsHundredths) {
+  kernels::Stream stream = kernels::Stream::cpu();
+  const auto folder = ModelFolder::open(kFolders + "tiny");
+  const GoldenFile golden = read_golden(kGolden + "tiny.safetensors");
+  for (const Quantization quantization : {Quantization::fp8, Quantization::fp8_all})
+    for (const VerifiedPart& part : verify(*folder, golden, stream, {.quantization = quantization})) {
+      EXPECT_TRUE(part.passed()) << part.case_name << ", " << part.part << ": " << part.error;
+      if (part.part == "logits") {
+        EXPECT_GT(part.error, 2e-2) << part.case_name;
+      }
+      if (part.part == "vision") {
+        EXPECT_EQ(part.error > 1e-2, quantization == Quantization::fp8_all) << part.case_name;
+      }
+    }
+}
 
 TEST(VerifyTest, AGoldenFileOfAnotherModelIsRefused) {
   kernels::Stream stream = kernels::Stream::cpu();

@@ -10,6 +10,8 @@
 
 #include "engine/model/gated.h"
 #include "engine/model/parameters.h"
+#include "kernels/device/element.h"
+#include "kernels/quantize/quantize.h"
 #include "kernels/random/random.h"
 
 namespace vigil::model {
@@ -104,6 +106,51 @@ TEST(GatedTest, IsTheSameJoinedAndApart) {
       ASSERT_NEAR(a[at], gate / (1 + std::exp(-gate)) * up, 1e-5);
       ASSERT_NEAR(b[at], a[at], 1e-5);
     }
+}
+
+TEST(GatedTest, GoesIntoE4m3WhereThereIsAPlaceForIt) {
+  Stacked stacked;
+  for (const bool join : {false, true}) {
+    std::vector<float> inner(kRows * 2 * kFirst);
+    const kernels::Buffer memory(stacked.stream, kernels::e4m3_bytes(kRows, kFirst));
+    const Projections mlp({stacked.part(0, kFirst), stacked.part(kFirst, kSecond)}, join);
+    const Matrix to = dense(inner.data(), DType::f32, kRows, 2 * kFirst);
+    const Matrix plain = gated(stacked.stream, mlp, stacked.input(), to);
+    std::vector<float> expected;
+    for (std::int64_t i = 0; i < kRows; ++i)
+      expected.insert(expected.end(), plain.row<float>(i), plain.row<float>(i) + kFirst);
+    const Matrix rounded = kernels::e4m3_matrix(memory.data(), kRows, kFirst);
+    const Matrix result = gated(stacked.stream, mlp, stacked.input(), to, rounded);
+    EXPECT_EQ(result.data, rounded.data);
+    EXPECT_EQ(result.dtype, DType::e4m3);
+    for (std::int64_t i = 0; i < kRows; ++i)
+      for (std::int64_t j = 0; j < kFirst; ++j) {
+        const double value = expected[static_cast<std::size_t>(i * kFirst + j)];
+        ASSERT_NEAR(kernels::element(result, i, j), value,
+                    0.0626 * std::abs(value) + 1e-3 * rounded.scales[i]);
+      }
+  }
+}
+
+TEST(QuantizedParametersTest, RoundLargeWeightsAndKeepNothingElseOfThem) {
+  kernels::Stream stream = kernels::Stream::cpu(1);
+  Parameters plain(7, stream, DType::f32), quantized(7, stream, DType::f32, Quantization::fp8);
+  constexpr std::int64_t kLarge = 64, kCols = 100;
+  const kernels::ConstMatrix wide = plain.large("a.weight", kLarge, kCols);
+  EXPECT_EQ(wide.dtype, DType::f32);
+  const kernels::ConstMatrix matrix = quantized.large("a.weight", kLarge, kCols);
+  EXPECT_EQ(quantized.owned_bytes(), kernels::e4m3_bytes(kLarge, kCols));
+  ASSERT_EQ(matrix.dtype, DType::e4m3);
+  for (std::int64_t i = 0; i < kLarge; ++i)
+    for (std::int64_t j = 0; j < kCols; ++j)
+      ASSERT_NEAR(kernels::element(matrix, i, j), wide.row<float>(i)[j],
+                  0.0626F * std::abs(wide.row<float>(i)[j]) + 1e-3F * matrix.scales[i]);
+  const Projections projections =
+      quantized.projections({{"b.weight", "", 16, 16}, {"c.weight", "", 8, 8}}, kCols);
+  EXPECT_EQ(projections.part(0).weight.dtype, DType::e4m3);
+  EXPECT_EQ(projections.part(1).weight.dtype, DType::e4m3);
+  EXPECT_EQ(quantized.matrix("head.weight", kLarge, kCols).dtype, DType::f32)
+      << "only large products are rounded";
 }
 
 TEST(MadeUpParametersTest, DependOnSeedAndNameAlone) {
