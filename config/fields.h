@@ -96,6 +96,10 @@ constexpr EnumNames<LogFormat> names_of(LogFormat) {
   return kLogFormatNames;
 }
 
+constexpr EnumNames<Quantization> names_of(Quantization) {
+  return kQuantizationNames;
+}
+
 template <class E>
 constexpr std::string_view name_of(E value) {
   for (const auto& [name, each] : names_of(value)) {
@@ -217,6 +221,7 @@ void describe(V& v, EngineSettings& s) {
   v.field("device", s.device, kDevice, "what computes");
   v.field("kv_tokens", s.kv_tokens, Limits<int>{1024, 1'000'000'000},
           "tokens that the KV cache has room for, over all windows that are answered at once");
+  v.field("quantization", s.quantization, "large products in 8 bits, on a GPU");
 }
 
 template <class V>

@@ -13,6 +13,7 @@
 #include "config/byte_size.h"
 #include "config/clock.h"
 #include "config/duration.h"
+#include "config/quantization.h"
 
 namespace vigil::config {
 
@@ -225,6 +226,8 @@ struct EngineSettings {
   std::string device = "cpu";
   /// Tokens that the KV cache has room for, over all windows that are answered at once.
   int kv_tokens = 16384;
+  /// What large products are computed in.
+  Quantization quantization = Quantization::none;
   friend bool operator==(const EngineSettings&, const EngineSettings&) = default;
 };
 

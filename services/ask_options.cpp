@@ -40,6 +40,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
   command.add_option("--dtype", options.dtype, "Compute in this type; auto: bf16 where the processor has it")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
+  add_quantization(command, options.quantization);
   command.add_option("--threads", options.threads, "Threads of the engine; 0: all processors")
       ->check(zero_or_more())
       ->capture_default_str();
@@ -54,8 +55,11 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 window::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from)
     throw UsageError("--to has to lie after --from");
-  window::EngineOptions engine{
-      .device = options.device, .compute = {}, .threads = options.threads, .kv_tokens = options.kv_tokens};
+  window::EngineOptions engine{.device = options.device,
+                               .compute = {},
+                               .quantization = options.quantization,
+                               .threads = options.threads,
+                               .kv_tokens = options.kv_tokens};
   if (options.dtype == "f32") engine.compute = kernels::DType::f32;
   if (options.dtype == "bf16") engine.compute = kernels::DType::bf16;
   return window::make_engine(options.model, engine);

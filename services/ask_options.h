@@ -16,6 +16,7 @@ struct AskOptions {
   std::string model = "models/demo";
   window::Device device;
   std::string dtype = "auto";
+  model::Quantization quantization = model::Quantization::none;
   int max_tokens = 64;
   std::int64_t kv_tokens = 16384;
   int threads = 0;

@@ -37,6 +37,7 @@ class AskBench {
          {"model", engine_.model_id},
          {"device", window::name_of(engine_.device)},
          {"dtype", kernels::name_of(engine_.compute)},
+         {"quantization", model::name_of(engine_.quantization)},
          {"video", arguments_.ask.clip.video},
          {"frames", frames_},
          {"prompt_tokens", prompt_tokens_},

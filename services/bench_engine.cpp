@@ -25,6 +25,7 @@ struct EngineBenchArguments {
   std::uint64_t seed = 1;
   window::Device device;
   std::string dtype = "auto";
+  model::Quantization quantization = model::Quantization::none;
   int threads = 0;
   int frames = 80;
   int width = 448;
@@ -60,7 +61,10 @@ class EngineBench {
  public:
   explicit EngineBench(const EngineBenchArguments& arguments) : arguments_(arguments) {
     const Stopwatch watch;
-    window::EngineOptions options{.device = arguments.device, .compute = {}, .threads = arguments.threads};
+    window::EngineOptions options{.device = arguments.device,
+                                  .compute = {},
+                                  .quantization = arguments.quantization,
+                                  .threads = arguments.threads};
     if (arguments.dtype == "f32") options.compute = kernels::DType::f32;
     if (arguments.dtype == "bf16") options.compute = kernels::DType::bf16;
     const auto folder = arguments.random_weights
@@ -89,6 +93,7 @@ class EngineBench {
                     {"model", engine_.model_id},
                     {"device", window::name_of(engine_.device)},
                     {"dtype", kernels::name_of(engine_.compute)},
+                    {"quantization", model::name_of(engine_.quantization)},
                     {"frames", arguments_.frames},
                     {"width", arguments_.width},
                     {"height", arguments_.height},
@@ -209,6 +214,7 @@ void add_bench_engine(CLI::App& bench, Invocation& chosen) {
   command->add_option("--dtype", arguments->dtype, "Compute in this type")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
+  add_quantization(*command, arguments->quantization);
   command->add_option("--threads", arguments->threads, "Threads on the CPU; 0: all processors")
       ->check(zero_or_more())
       ->capture_default_str();

@@ -1,13 +1,17 @@
-// --device, for every command that computes.
+// --device and --quantization, for every command that computes.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include "engine/model/quantization.h"
 #include "engine/window/device.h"
 
 namespace vigil::services {
 
 /// Adds `--device` to a command; `device` holds the default and receives the choice.
 void add_device(CLI::App& command, window::Device& device);
+
+/// Adds `--quantization` to a command; `quantization` holds the default and receives the choice.
+void add_quantization(CLI::App& command, model::Quantization& quantization);
 
 }  // namespace vigil::services

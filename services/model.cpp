@@ -20,18 +20,27 @@ struct VerifyArguments {
   std::string folder;
   std::string golden;
   std::string dtype = "both";
+  model::Quantization quantization = model::Quantization::none;
   std::string output = "text";
   window::Device device;
   int threads = 0;
 };
 
-void print_table(kernels::DType compute, const std::vector<model::VerifiedPart>& parts) {
-  std::printf("%-5s %-10s %-14s %10s %10s %18s  %s\n", "type", "case", "part", "error", "limit",
+/// "bf16", or "bf16 fp8".
+std::string type_of(const model::VerifyOptions& options) {
+  std::string type = kernels::name_of(options.compute);
+  if (options.quantization != model::Quantization::none)
+    type.append(" ").append(model::name_of(options.quantization));
+  return type;
+}
+
+void print_table(const model::VerifyOptions& options, const std::vector<model::VerifiedPart>& parts) {
+  std::printf("%-12s %-10s %-14s %10s %10s %18s  %s\n", "type", "case", "part", "error", "limit",
               "transformers bf16", "");
   for (const model::VerifiedPart& part : parts) {
     std::string note = part.passed() ? "ok" : "FAILED";
     if (part.equal_tokens >= 0) note += ", " + std::to_string(part.equal_tokens) + " of 64 tokens equal";
-    std::printf("%-5s %-10s %-14s %10.2e %10.2e ", kernels::name_of(compute), part.case_name.c_str(),
+    std::printf("%-12s %-10s %-14s %10.2e %10.2e ", type_of(options).c_str(), part.case_name.c_str(),
                 part.part.c_str(), part.error, part.limit);
     if (part.transformers_bf16 >= 0) {
       std::printf("%18.2e", part.transformers_bf16);
@@ -42,8 +51,9 @@ void print_table(kernels::DType compute, const std::vector<model::VerifiedPart>&
   }
 }
 
-nlohmann::json to_json(kernels::DType compute, const model::VerifiedPart& part) {
-  nlohmann::json json{{"dtype", kernels::name_of(compute)},
+nlohmann::json to_json(const model::VerifyOptions& options, const model::VerifiedPart& part) {
+  nlohmann::json json{{"dtype", kernels::name_of(options.compute)},
+                      {"quantization", model::name_of(options.quantization)},
                       {"case", part.case_name},
                       {"part", part.part},
                       {"error", part.error},
@@ -65,12 +75,13 @@ int verify(const VerifyArguments& arguments) {
   bool passed = true;
   nlohmann::json rows = nlohmann::json::array();
   for (const kernels::DType compute : types) {
-    const auto parts = model::verify(*folder, golden, stream, {.compute = compute});
+    const model::VerifyOptions options{.compute = compute, .quantization = arguments.quantization};
+    const auto parts = model::verify(*folder, golden, stream, options);
     for (const model::VerifiedPart& part : parts) {
       passed = passed && part.passed();
-      rows.push_back(to_json(compute, part));
+      rows.push_back(to_json(options, part));
     }
-    if (arguments.output == "text") print_table(compute, parts);
+    if (arguments.output == "text") print_table(options, parts);
   }
   if (arguments.output == "json") {
     std::printf("%s\n", nlohmann::json{{"model", folder->name()},
@@ -111,6 +122,7 @@ void add_model(CLI::App& root, Invocation& chosen) {
       ->check(CLI::IsMember({"f32", "bf16", "both"}))
       ->capture_default_str();
   add_device(*command, arguments->device);
+  add_quantization(*command, arguments->quantization);
   command->add_option("--threads", arguments->threads, "Threads; 0: all processors")
       ->check(zero_or_more())
       ->capture_default_str();

@@ -170,6 +170,7 @@ int run(const RunArguments& arguments) {
   const window::Engine engine =
       window::make_engine(settings.model, {.device = window::parse_device(settings.engine.device),
                                            .compute = {},
+                                           .quantization = settings.engine.quantization,
                                            .kv_tokens = settings.engine.kv_tokens});
   for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
 

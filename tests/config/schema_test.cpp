@@ -80,6 +80,7 @@ TEST(Schema, ListsTheLegalValuesOfTheCode) {
   EXPECT_EQ(names("/$defs/input/properties/roles/items/enum"), legal<Role>());
   EXPECT_EQ(names("/properties/log/properties/level/enum"), legal<LogLevel>());
   EXPECT_EQ(names("/properties/log/properties/format/enum"), legal<LogFormat>());
+  EXPECT_EQ(names("/properties/engine/properties/quantization/enum"), legal<Quantization>());
 }
 
 TEST(Schema, StatesTheDefaultsOfTheCode) {
@@ -114,6 +115,8 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(parse_duration(text("/properties/evidence/properties/max_age/default")), evidence.max_age);
   EXPECT_EQ(parse_duration(text("/properties/evidence/properties/pre_roll/default")), evidence.pre_roll);
   EXPECT_EQ(parse_duration(text("/properties/evidence/properties/post_roll/default")), evidence.post_roll);
+  EXPECT_EQ(text("/properties/engine/properties/quantization/default"),
+            name_of(settings.engine.quantization));
   EXPECT_EQ(text("/properties/metrics/properties/listen/default"), settings.metrics.listen);
   EXPECT_EQ(parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
 }
