@@ -9,6 +9,40 @@ namespace {
 /// longer row it computes again.
 constexpr int kKept = 8;
 
+/// Numbers that were rounded to a type, in words that stay in registers.
+template <typename T, int count>
+struct Rounded {
+  float words[count];
+  __device__ void set(const float (&values)[count]) {
+#pragma unroll
+    for (int j = 0; j < count; ++j) words[j] = values[j];
+  }
+  __device__ void get(float (&values)[count]) const {
+#pragma unroll
+    for (int j = 0; j < count; ++j) values[j] = words[j];
+  }
+};
+template <int count>
+struct Rounded<__nv_bfloat16, count> {
+  std::uint32_t words[(count + 1) / 2];
+  __device__ void set(const float (&values)[count]) {
+#pragma unroll
+    for (int j = 0; j < count; j += 2) {
+      const auto low =
+          static_cast<std::uint32_t>(__bfloat16_as_ushort(cuda::rounded<__nv_bfloat16>(values[j])));
+      const auto high = j + 1 < count ? static_cast<std::uint32_t>(__bfloat16_as_ushort(
+                                            cuda::rounded<__nv_bfloat16>(values[j + 1 < count ? j + 1 : j])))
+                                      : 0U;
+      words[j / 2] = low | high << 16U;
+    }
+  }
+  __device__ void get(float (&values)[count]) const {
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      values[j] = __uint_as_float(j % 2 == 0 ? words[j / 2] << 16U : words[j / 2] & 0xffff0000U);
+  }
+};
+
 /// One block a row.
 template <typename T, int count, int threads, Activation activation>
 __global__ void __launch_bounds__(threads, 1024 / threads)
@@ -23,18 +57,22 @@ __global__ void __launch_bounds__(threads, 1024 / threads)
 
   const auto product = [&](int i) {
     const In by = factors[i];
-    In pack = gates[i];
+    const In pack = gates[i];
+    float values[count];
 #pragma unroll
     for (int j = 0; j < count; ++j)
-      pack.values[j] = cuda::rounded<T>(cuda::activate(cuda::number(pack.values[j]), activation) *
-                                        cuda::number(by.values[j]));
-    return pack;
+      values[j] = cuda::activate(cuda::number(pack.values[j]), activation) * cuda::number(by.values[j]);
+    Rounded<T, count> result;
+    result.set(values);
+    return result;
   };
-  In mine[kKept];
+  Rounded<T, count> mine[kKept];
   std::uint32_t most = 0;
-  const auto look = [&](const In& pack) {
+  const auto look = [&](const Rounded<T, count>& pack) {
+    float values[count];
+    pack.get(values);
 #pragma unroll
-    for (int j = 0; j < count; ++j) most = max(most, cuda::magnitude(cuda::number(pack.values[j])));
+    for (int j = 0; j < count; ++j) most = max(most, cuda::magnitude(values[j]));
   };
 #pragma unroll
   for (int h = 0; h < kKept; ++h)
@@ -46,10 +84,9 @@ __global__ void __launch_bounds__(threads, 1024 / threads)
   const cuda::RowScale scale = cuda::row_scale<threads>(most);
   if (threadIdx.x == 0) scales[blockIdx.x] = scale.scale;
 
-  const auto store = [&](int i, const In& pack) {
+  const auto store = [&](int i, const Rounded<T, count>& pack) {
     float values[count];
-#pragma unroll
-    for (int j = 0; j < count; ++j) values[j] = cuda::number(pack.values[j]);
+    pack.get(values);
     reinterpret_cast<cuda::Pack<std::uint8_t, count>*>(to)[i] = cuda::rounded_e4m3(values, scale.inverse);
   };
 #pragma unroll

@@ -22,7 +22,7 @@ struct Shape {
 /// What sums may be off by, of the size of what is added up: f32 on the CPU, what Hopper's matrix units keep
 /// on a GPU.
 double summing() {
-  return tests_on_gpu() ? 0x1p-12 : 4e-6;
+  return tests_on_gpu() ? 0x1p-11 : 4e-6;
 }
 constexpr double kActivating = 4e-6;
 
