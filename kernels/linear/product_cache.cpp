@@ -75,9 +75,9 @@ Product::Product(cublasLtHandle_t blas, const ProductShape& shape, std::size_t w
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.out_alignment);
   std::array<cublasLtMatmulHeuristicResult_t, kMostCandidates> found{};
   int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(blas, operation_, w_, x_, out_, out_, preference,
-                                     shape.m <= kMostRowsChosen && shape.in != DType::e4m3 ? kMostCandidates : 1, found.data(), &count);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      blas, operation_, w_, x_, out_, out_, preference,
+      shape.m <= kMostRowsChosen && shape.in != DType::e4m3 ? kMostCandidates : 1, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) return;
   for (const auto& each : std::span(found).first(static_cast<std::size_t>(count)))
