@@ -54,7 +54,8 @@ inline constexpr Check kLocalEndpoint = {is_local_endpoint,
 inline constexpr Check kEndpoint = {is_endpoint, "tcp://HOST:PORT or ipc:///PATH"};
 inline constexpr Check kReplayEndpoint = {is_replay_endpoint, "tcp://HOST:PORT or ipc:///PATH, or nothing"};
 inline constexpr Check kCurveKey = {is_curve_key, "a public CURVE key, 40 characters of Z85 (vigil keygen)"};
-inline constexpr Check kDevice = {is_device, "cpu, cuda or cuda:NUMBER"};
+inline constexpr Check kDevice = {is_device,
+                                  "cpu, cuda or cuda:NUMBER, or several of them, each once, with commas"};
 inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for no metrics"};
 
 template <class E>

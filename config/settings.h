@@ -222,9 +222,10 @@ struct LogSettings {
 
 /// What computes, and with how much memory.
 struct EngineSettings {
-  /// cpu, cuda (the first GPU) or cuda:NUMBER.
+  /// cpu, cuda (the first GPU) or cuda:NUMBER; or several, with commas: each has an engine of its own, and
+  /// the cameras are spread over them.
   std::string device = "cpu";
-  /// Tokens that the KV cache has room for, over all windows that are answered at once.
+  /// Tokens that each engine's KV cache has room for, over all windows that are answered at once.
   int kv_tokens = 16384;
   /// What large products are computed in.
   Quantization quantization = Quantization::none;

@@ -12,21 +12,14 @@
 #include "engine/window/engine.h"
 #include "services/build_info.h"
 #include "services/command.h"
-#include "services/device_option.h"
+#include "services/engine_options.h"
 #include "services/figures.h"
 
 namespace vigil::services {
 namespace {
 
 struct EngineBenchArguments {
-  std::string shape;
-  std::string text = "models/demo";
-  bool random_weights = false;
-  std::uint64_t seed = 1;
-  window::Device device;
-  std::string dtype = "auto";
-  model::Quantization quantization = model::Quantization::none;
-  int threads = 0;
+  EngineArguments engine;
   int frames = 80;
   int width = 448;
   int height = 448;
@@ -61,15 +54,8 @@ class EngineBench {
  public:
   explicit EngineBench(const EngineBenchArguments& arguments) : arguments_(arguments) {
     const Stopwatch watch;
-    window::EngineOptions options{.device = arguments.device,
-                                  .compute = {},
-                                  .quantization = arguments.quantization,
-                                  .threads = arguments.threads};
-    if (arguments.dtype == "f32") options.compute = kernels::DType::f32;
-    if (arguments.dtype == "bf16") options.compute = kernels::DType::bf16;
-    const auto folder = arguments.random_weights
-                            ? model::ModelFolder::made_up(arguments.shape, arguments.text, arguments.seed)
-                            : model::ModelFolder::open(arguments.shape);
+    window::EngineOptions options = engine_options(arguments.engine);
+    const auto folder = open_folder(arguments.engine);
     const std::int64_t most = std::max<std::int64_t>(
         visual_tokens(folder->config.vision, arguments.frames),
         std::int64_t{arguments.sequences} * visual_tokens(folder->config.vision, arguments.sequence_frames));
@@ -77,7 +63,7 @@ class EngineBench {
     options.kv_tokens = most + (arguments.sequences + 1) * (kText + arguments.tokens);
     engine_ = window::make_engine(folder, options);
     figures_.add("load", "s", watch.seconds());
-    pictures_ = noise(static_cast<std::size_t>(arguments.frames) * picture_bytes(), arguments.seed);
+    pictures_ = noise(static_cast<std::size_t>(arguments.frames) * picture_bytes(), arguments.engine.seed);
   }
 
   void run() {
@@ -199,25 +185,7 @@ void add_bench_engine(CLI::App& bench, Invocation& chosen) {
       "Example: vigil bench engine --shape loadtest/shapes/qwen2.5-vl-7b.json --random-weights --device "
       "cuda");
   auto arguments = std::make_shared<EngineBenchArguments>();
-  command
-      ->add_option("--shape", arguments->shape,
-                   "A published config.json (with --random-weights), or a model folder")
-      ->required()
-      ->check(CLI::ExistingPath);
-  command->add_flag("--random-weights", arguments->random_weights, "Make the weights up on the device");
-  command
-      ->add_option("--text", arguments->text,
-                   "Tokenizer and preprocessing for made-up weights: a model folder")
-      ->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Of the weights and the pictures")->capture_default_str();
-  add_device(*command, arguments->device);
-  command->add_option("--dtype", arguments->dtype, "Compute in this type")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
-      ->capture_default_str();
-  add_quantization(*command, arguments->quantization);
-  command->add_option("--threads", arguments->threads, "Threads on the CPU; 0: all processors")
-      ->check(zero_or_more())
-      ->capture_default_str();
+  add_engine_options(*command, arguments->engine)->required();
   command->add_option("--frames", arguments->frames, "Frames of the window")
       ->check(above_zero())
       ->capture_default_str();

@@ -16,8 +16,10 @@
 #include "actors/bench/metric_sum.h"
 #include "actors/bench/statistics.h"
 #include "cluster/process.h"
+#include "engine/model/preprocess.h"
 #include "engine/window/product_meter.h"
 #include "services/command.h"
+#include "services/frame_shape.h"
 
 namespace vigil::services {
 
@@ -27,12 +29,11 @@ using TimePoint = config::Clock::TimePoint;
 
 class BenchPipeline::Encoder final : public window::VisionEncoder {
  public:
-  Encoder(window::VisionEncoder& tower, std::optional<media::Size> size, StageLog& log,
-          const config::Clock& clock)
-      : tower_(tower), size_(size), log_(log), clock_(clock) {}
+  Encoder(window::VisionEncoder& tower, StageLog& log, const config::Clock& clock)
+      : tower_(tower), log_(log), clock_(clock) {}
   int frames_per_patch() const override { return tower_.frames_per_patch(); }
   model::PictureSize frame_size(model::PictureSize source) const override {
-    return size_ ? model::PictureSize{size_->width, size_->height} : tower_.frame_size(source);
+    return tower_.frame_size(source);
   }
   std::vector<model::VisualTokensPtr> encode(std::span<const window::PatchFrames> patches) override {
     const StageTimer timer(log_, clock_);
@@ -41,7 +42,6 @@ class BenchPipeline::Encoder final : public window::VisionEncoder {
 
  private:
   window::VisionEncoder& tower_;
-  std::optional<media::Size> size_;
   StageLog& log_;
   const config::Clock& clock_;
 };
@@ -171,16 +171,40 @@ bool PipelineFigures::held(double stride) const {
   // Some are still under way when one stops to look.
   const bool all = overtaken == 0 && failed == 0 && dropped_frames.empty() &&
                    static_cast<double>(windows.size()) >= 0.8 * due;
-  return all && actors::percentile(latencies, 0.95) <= stride;
+  if (!all || actors::percentile(latencies, 0.95) > stride) return false;
+  if (!alerts_due) return true;
+  const std::vector<double>& told = stages.at("alerts");
+  return static_cast<double>(told.size()) >= 0.8 * *alerts_due && actors::percentile(told, 0.95) <= stride;
+}
+
+std::int64_t cache_for(const BenchPipelineOptions& options, int windows) {
+  // What stands around frames and questions, and the pages that are begun and not filled.
+  constexpr std::int64_t kAround = 512;
+  constexpr std::int64_t kQuestion = 128;
+  const model::Preprocessor preprocessor(model::read_preprocess_config(options.folder->path).video,
+                                         options.folder->config.vision);
+  std::int64_t most = 0;
+  for (const config::CameraSettings& camera : options.cameras) {
+    model::PictureSize frame;
+    if (options.size) {
+      frame = {options.size->width, options.size->height};
+    } else {
+      const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
+      frame = preprocessor.frame_size({source.width, source.height});
+    }
+    const int patches =
+        actors::patches_in(camera, camera.stream.window.length, preprocessor.frames_per_patch());
+    std::int64_t tokens = kAround + patches * preprocessor.tokens(frame);
+    for (const config::RuleSettings& rule : camera.rules)
+      tokens += kQuestion + (rule.explain ? rule.max_tokens : 1);
+    most = std::max(most, tokens);
+  }
+  return windows * most;
 }
 
 BenchPipeline::BenchPipeline(BenchPipelineOptions options)
     : options_(std::move(options)),
-      engine_(
-          window::make_engine(options_.model, {.device = {}, .compute = {}, .threads = options_.threads})),
-      encoder_(std::make_unique<Encoder>(*engine_.encoder, options_.size, stages_["vision"], clock_)),
-      prefiller_(std::make_unique<Prefiller>(*engine_.prefiller, stages_["prefill"], clock_)),
-      generator_(std::make_unique<Generator>(*engine_.generator, stages_["tokens"], clock_)),
+      engine_(window::make_engine(options_.folder, options_.engine)),
       folder_(std::make_unique<Folder>()),
       outbox_(actors::open_rocksdb_outbox(folder_->path())),
       publisher_(std::make_unique<Publisher>(stages_["alerts"], clock_)),
@@ -200,9 +224,8 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                                  return std::make_unique<Reader>(media::VideoReader::open(url, read), decode,
                                                                  clock_);
                                },
-                           .encoder = *encoder_,
-                           .prefiller = *prefiller_,
-                           .generator = *generator_,
+                           .shape = shape(),
+                           .devices = {{window::name_of(engine_.device), timed_parts(), {}}},
                            .outbox = *outbox_,
                            .publisher = *publisher_,
                            .metrics = metrics_,
@@ -213,9 +236,22 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                            .threads = actors::Threads::own,
                            .observer = [this](const actors::WindowAnswers& window,
                                               const actors::WorkSpan& asked) { log_.add(window, asked); }});
-  product_limit_ = window::ProductMeter::limit(engine_.compute, options_.threads);
+  if (engine_.device.kind == kernels::DeviceKind::cpu)
+    product_limit_ = window::ProductMeter::limit(engine_.compute, options_.engine.threads);
   begin_ = clock_.now();
   window::ProductMeter::start();
+}
+
+actors::FrameShape BenchPipeline::shape() const {
+  actors::FrameShape shape = frame_shape(*options_.folder);
+  if (options_.size) shape.size = [size = *options_.size](media::Size) { return size; };
+  return shape;
+}
+
+actors::EngineParts BenchPipeline::timed_parts() {
+  return {std::make_shared<Encoder>(*engine_.encoder, stages_["vision"], clock_),
+          std::make_shared<Prefiller>(*engine_.prefiller, stages_["prefill"], clock_),
+          std::make_shared<Generator>(*engine_.generator, stages_["tokens"], clock_)};
 }
 
 BenchPipeline::~BenchPipeline() {
@@ -318,6 +354,11 @@ PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
   figures.windows = log_.between(from, to);
   log_.forget_before(to);
   figures.due = figures.cameras * figures.seconds / stride();
+  if (options_.tell_all) {
+    std::size_t rules = 0;
+    for (const auto& camera : cameras_) rules += camera->rules.size();
+    figures.alerts_due = static_cast<double>(rules) * figures.seconds / stride();
+  }
   std::map<std::string, double> windows = lost();
   subtract(windows, windows_before);
   figures.overtaken = windows["overtaken"];

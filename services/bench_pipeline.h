@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,14 +24,19 @@
 namespace vigil::services {
 
 struct BenchPipelineOptions {
-  std::filesystem::path model;
-  /// Threads of each part of the engine; 0: all processors.
-  int threads = 0;
+  std::shared_ptr<const model::ModelFolder> folder;
+  window::EngineOptions engine;
   /// Of all frames; the model's own choice if left out.
   std::optional<media::Size> size;
   /// What the cameras are copies of, in turns: files that are looped at their own pace.
   std::vector<config::CameraSettings> cameras;
+  /// Their rules tell in every window.
+  bool tell_all = false;
 };
+
+/// Tokens of a KV cache for so many of the longest windows, with full answers to all their rules. Opens the
+/// cameras' files where the frames' size is the model's choice; throws as that does.
+std::int64_t cache_for(const BenchPipelineOptions& options, int windows);
 
 /// What was seen while so many cameras ran for some time.
 struct PipelineFigures {
@@ -59,8 +63,10 @@ struct PipelineFigures {
   std::uint64_t resident_bytes = 0;
   std::uint64_t most_resident_bytes = 0;
   double load = 0;
+  /// Alerts that became due, if every window tells all its rules.
+  std::optional<double> alerts_due;
 
-  /// Whether every window was answered, 95 of 100 within their stride.
+  /// Whether every window was answered, 95 of 100 within their stride; and told, if all are.
   bool held(double stride) const;
 };
 
@@ -96,6 +102,9 @@ class BenchPipeline {
   class Folder;
 
   void try_size(media::Size size);
+  actors::FrameShape shape() const;
+  /// The engine's parts, whose times are taken.
+  actors::EngineParts timed_parts();
   void list(int count);
   std::string page() const { return metrics_.text(); }
 
@@ -103,9 +112,6 @@ class BenchPipeline {
   cluster::SystemClock clock_;
   window::Engine engine_;
   std::map<std::string, actors::StageLog> stages_;
-  std::unique_ptr<Encoder> encoder_;
-  std::unique_ptr<Prefiller> prefiller_;
-  std::unique_ptr<Generator> generator_;
   std::unique_ptr<Folder> folder_;
   std::unique_ptr<actors::Outbox> outbox_;
   std::unique_ptr<Publisher> publisher_;

@@ -29,6 +29,7 @@
 #include "config/reload.h"
 #include "engine/window/engine.h"
 #include "services/command.h"
+#include "services/frame_shape.h"
 #include "services/reload_loop.h"
 #include "services/signals.h"
 #include "services/topic_publisher.h"
@@ -111,6 +112,24 @@ std::unique_ptr<cluster::HttpServer> serve_state(const std::string& listen, cons
                   {"/startupz", [&board, probe] { return probe(board.started()); }}});
 }
 
+/// An engine on each device.
+std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
+                                           const std::shared_ptr<const model::ModelFolder>& folder) {
+  std::vector<actors::DeviceSlot> slots;
+  for (const window::Device device : window::parse_devices(settings.device)) {
+    const window::EngineOptions options{.device = device,
+                                        .compute = {},
+                                        .quantization = settings.quantization,
+                                        .kv_tokens = settings.kv_tokens};
+    window::Engine engine = window::make_engine(folder, options);
+    if (slots.empty())
+      for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
+    slots.push_back({window::name_of(device), actors::parts_of(std::move(engine)),
+                     [folder, options] { return actors::parts_of(window::make_engine(folder, options)); }});
+  }
+  return slots;
+}
+
 /// The configuration with what the command line says otherwise. Throws ConfigError.
 config::Settings load_settings(const RunArguments& arguments) {
   config::Settings settings = config::load(arguments.config);
@@ -167,12 +186,8 @@ int run(const RunArguments& arguments) {
     evidence_parts.emplace(actors::EvidenceParts{
         *evidence, settings.evidence.pre_roll, settings.evidence.post_roll, settings.evidence.memory.bytes});
   }
-  const window::Engine engine =
-      window::make_engine(settings.model, {.device = window::parse_device(settings.engine.device),
-                                           .compute = {},
-                                           .quantization = settings.engine.quantization,
-                                           .kv_tokens = settings.engine.kv_tokens});
-  for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
+  const auto folder = model::ModelFolder::open(settings.model);
+  std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder);
 
   cluster::SystemConfig system_config;
   system_config.add_message_types<caf::id_block::vigil>();
@@ -183,11 +198,10 @@ int run(const RunArguments& arguments) {
                                                             .once = arguments.once,
                                                             .grace = settings.shutdown_grace,
                                                             .retention = settings.alerts.retention,
-                                                            .model_id = engine.model_id,
+                                                            .model_id = folder->name(),
                                                             .open = media::VideoReader::open,
-                                                            .encoder = *engine.encoder,
-                                                            .prefiller = *engine.prefiller,
-                                                            .generator = *engine.generator,
+                                                            .shape = frame_shape(*folder),
+                                                            .devices = std::move(devices),
                                                             .outbox = *outbox,
                                                             .publisher = publisher,
                                                             .metrics = metrics,

@@ -136,6 +136,7 @@ def main():
     parser.add_argument("--model", default="models/demo")
     parser.add_argument("--engine", choices=("twin", "transformers", "vigil"), default="vigil")
     parser.add_argument("--program", default="build/release/bin/vigil")
+    parser.add_argument("--device", default="cpu", help="of the program: cpu, cuda, cuda:NUMBER")
     parser.add_argument("--clips", help="folder of the real clips")
     parser.add_argument("--scenes", help="folder of generated videos")
     parser.add_argument("--long", help="a long scene", nargs="+")
@@ -158,7 +159,7 @@ def main():
     if args.draft:
         return agreement.report(args.model, args.draft, found[:args.limit])
     args.jobs = args.jobs if args.engine == "vigil" else 1
-    engine = {"twin": engines.Twin, "transformers": engines.Transformers}[args.engine](args.model, args.frames) if args.engine != "vigil" else engines.Vigil(args.model, args.frames, args.program)
+    engine = {"twin": engines.Twin, "transformers": engines.Transformers}[args.engine](args.model, args.frames) if args.engine != "vigil" else engines.Vigil(args.model, args.frames, args.program, args.device)
     kept = say(args, engine, found) if args.say else exchange(args, engine, found) if args.control == "words" else score(args, engine, found)
     if args.json:
         Path(args.json).write_text("\n".join(json.dumps(record) for record in kept) + "\n")

@@ -24,6 +24,15 @@ void alerts_state::log_failure() {
   }
 }
 
+void alerts_state::observe(const WindowAnswersPtr& window, const prefill_actor& source) {
+  desk->observe(window);
+  for (ExplainRequest& request : desk->take_requests())
+    self->send(targets.at(source.address()), std::move(request));
+  ask_for_evidence();
+  log_failure();
+  self->send(source, grant_atom_v, std::uint32_t{1});
+}
+
 void alerts_state::finish() {
   desk->give_up_evidence();
   desk->finish();
@@ -45,28 +54,22 @@ void alerts_state::tell_ended() {
 }
 
 alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
-                                   target_actor target, evidence_actor evidence,
-                                   supervisor_actor supervisor) {
+                                   evidence_actor evidence, supervisor_actor supervisor) {
   set_handlers(self, deps.logger);
   alerts_state& state = self->state;
   state.logger = &deps.logger;
   state.board = &deps.board;
-  state.target = std::move(target);
   state.evidence = std::move(evidence);
   state.supervisor = std::move(supervisor);
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
-      [self](join_atom) {
+      [self](const AnswerSource& source) {
+        self->state.targets[caf::actor_cast<caf::actor_addr>(self->current_sender())] = source.target;
         self->send(caf::actor_cast<prefill_actor>(self->current_sender()), grant_atom_v, kWindowsUnderWay);
       },
       [self](const WindowAnswersPtr& window) {
-        self->state.desk->observe(window);
-        for (ExplainRequest& request : self->state.desk->take_requests())
-          self->send(self->state.target, std::move(request));
-        self->state.ask_for_evidence();
-        self->state.log_failure();
-        self->send(caf::actor_cast<prefill_actor>(self->current_sender()), grant_atom_v, std::uint32_t{1});
+        self->state.observe(window, caf::actor_cast<prefill_actor>(self->current_sender()));
       },
       [self](const Explanation& explanation) {
         self->state.desk->explained(
@@ -86,7 +89,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       [self](end_atom, const CameraPtr& camera) {
         self->state.desk->end(camera);
         if (self->state.evidence) self->send(self->state.evidence, end_atom_v, camera->name);
-        self->state.ending.push_back(camera->name);
+        self->state.ending.insert(camera->name);
         self->state.tell_ended();
       },
       [self](tick_atom) {

@@ -1,9 +1,10 @@
 // The shell around `AlertDesk`. Waits for disks, so it wants a thread of its own.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -28,6 +29,7 @@ struct AlertsDeps {
 struct alerts_state {
   explicit alerts_state(alerts_actor::pointer self_pointer) : self(self_pointer) {}
 
+  void observe(const WindowAnswersPtr& window, const prefill_actor& source);
   void tell_ended();
   void ask_for_evidence();
   /// Says once that the outbox fails, and once that it works again.
@@ -39,17 +41,18 @@ struct alerts_state {
   std::optional<AlertDesk> desk;
   spdlog::logger* logger = nullptr;
   StatusBoard* board = nullptr;
-  target_actor target;
+  /// Who explains what a prefill actor answers.
+  std::map<caf::actor_addr, target_actor> targets;
   /// Null if there is to be none.
   evidence_actor evidence;
   supervisor_actor supervisor;
   /// Cameras that have ended, of which something may still wait for the target or for evidence.
-  std::vector<std::string> ending;
+  std::set<std::string> ending;
   std::string logged;
   static inline const char* name = "alerts";
 };
 
 alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> self, AlertsDeps deps,
-                                   target_actor target, evidence_actor evidence, supervisor_actor supervisor);
+                                   evidence_actor evidence, supervisor_actor supervisor);
 
 }  // namespace vigil::actors

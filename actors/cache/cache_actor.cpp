@@ -1,5 +1,7 @@
 #include "actors/cache/cache_actor.h"
 
+#include <utility>
+
 #include "actors/messages/shell.h"
 
 namespace vigil::actors {
@@ -9,13 +11,13 @@ void cache_state::serve() {
     const auto asker = askers.extract(request);
     self->send(asker.mapped(), room_atom_v);
   }
-  metrics->kv_usage("host", book->usage());
+  deps->metrics.kv_usage(deps->tier, deps->device, book->usage());
 }
 
 cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_state> self, CacheDeps deps) {
   set_handlers(self, deps.logger);
-  self->state.metrics = &deps.metrics;
   self->state.book.emplace(deps.room);
+  self->state.deps.emplace(std::move(deps));
   self->state.serve();
   return {
       [self](reserve_atom, std::int64_t tokens) {

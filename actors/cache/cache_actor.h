@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -16,6 +17,9 @@
 namespace vigil::actors {
 
 struct CacheDeps {
+  std::string device;
+  /// "host" or "gpu".
+  std::string tier;
   /// Tokens that the KV cache has room for.
   std::int64_t room = 0;
   Metrics& metrics;
@@ -28,7 +32,7 @@ struct cache_state {
   void serve();
 
   cache_actor::pointer self;
-  Metrics* metrics = nullptr;
+  std::optional<CacheDeps> deps;
   std::optional<RoomBook> book;
   std::uint64_t requests = 0;
   std::map<std::uint64_t, prefill_actor> askers;

@@ -178,7 +178,8 @@ struct Recording {
   std::shared_ptr<media::PacketHistory> history;
 };
 
-/// connecting: being opened; up: delivers; stalled: open, but silent; down: cannot be reached, or has ended.
+/// connecting: being opened; up: delivers; stalled: open, but silent; down: cannot be reached, has ended, or
+/// is not watched since its device failed.
 enum class CameraState : std::uint8_t { connecting, up, stalled, down };
 
 constexpr std::string_view name_of(CameraState state) {
@@ -191,6 +192,22 @@ constexpr std::string_view name_of(CameraState state) {
       return "stalled";
     case CameraState::down:
       return "down";
+  }
+  return "?";
+}
+
+/// up: its engine computes; restarting: its engine failed, and is made again; lost: nothing computes there
+/// any more as long as this process lives.
+enum class DeviceState : std::uint8_t { up, restarting, lost };
+
+constexpr std::string_view name_of(DeviceState state) {
+  switch (state) {
+    case DeviceState::up:
+      return "up";
+    case DeviceState::restarting:
+      return "restarting";
+    case DeviceState::lost:
+      return "lost";
   }
   return "?";
 }

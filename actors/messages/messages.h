@@ -8,6 +8,8 @@
 //                                                                  evidence <--EvidenceRequest-- alerts
 //                                                                           ---EvidenceReport-->
 //
+// vision, prefill, cache and target are there once for each device.
+//
 // Credits flow against the data: who receives grants so many messages more, and who has no credit sends
 // nothing. `end` follows the last message of a camera through the whole pipeline, so that a drain is one
 // message that comes out at the other side.
@@ -50,6 +52,15 @@ struct Explanation {
   /// Why there is none; empty if there is.
   std::string failure;
 };
+
+/// A device's actor tells that its device entered a state, and who takes patches there while it is up.
+struct DeviceReport;
+
+/// A prefill actor tells who explains what it answers.
+struct AnswerSource;
+
+/// The supervisor tells where the patches of a camera go.
+struct Route;
 
 /// All cameras that are to be watched from now on.
 struct CameraList {
@@ -102,6 +113,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, force_atom, "force")
 CAF_ADD_ATOM(vigil, vigil::actors, giveup_atom, "giveup")
 CAF_ADD_ATOM(vigil, vigil::actors, wait_atom, "wait")
 CAF_ADD_ATOM(vigil, vigil::actors, reload_atom, "reload")
+CAF_ADD_ATOM(vigil, vigil::actors, forget_atom, "forget")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -118,6 +130,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::StatusChange)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceRequest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::AnswerSource)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Route)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::DeviceReport)
 
 namespace vigil::actors {
 
@@ -132,7 +147,8 @@ using camera_actor = caf::typed_actor<
     // Close the source, send what was begun, then `end`, and quit.
     caf::reacts_to<stop_atom>>;
 
-/// The PRUNER decides what of a patch is worth encoding; so far everything.
+/// The PRUNER decides what of a patch is worth encoding, so far everything, and sends it to the camera's
+/// device.
 using pruner_actor = caf::typed_actor<
     // The sending camera starts, in its n-th incarnation; it is granted credit in return.
     caf::reacts_to<join_atom, CameraPtr, std::uint32_t>,
@@ -142,6 +158,10 @@ using pruner_actor = caf::typed_actor<
     caf::reacts_to<end_atom, CameraPtr>,
     // Vision can take so many more patches of this camera.
     caf::reacts_to<grant_atom, std::string, std::uint32_t>,
+    // A camera's patches go to this vision actor from now on, or nowhere.
+    caf::reacts_to<Route>,
+    // This camera is gone for good.
+    caf::reacts_to<forget_atom, std::string>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
@@ -216,7 +236,7 @@ using evidence_actor = caf::typed_actor<
 /// The ALERTS actor owns the outbox and the topics.
 using alerts_actor = caf::typed_actor<
     // The sending prefill actor starts; it is granted credit in return.
-    caf::reacts_to<join_atom>,
+    caf::reacts_to<AnswerSource>,
     // A window's answers; costs a credit, which is given back at once.
     caf::reacts_to<WindowAnswersPtr>,
     // The text of an answer that it had asked to be explained.
@@ -232,11 +252,24 @@ using alerts_actor = caf::typed_actor<
     // Publish what there is, and quit.
     caf::reacts_to<stop_atom>>;
 
+/// The DEVICE actor owns one device: its engine and the four actors that compute with it (vision, prefill,
+/// target, cache). When one of them fails it takes down the others, and the engine with them, and makes them
+/// again, or gives the device up.
+using device_actor = caf::typed_actor<
+    // Make the engine again (to itself).
+    caf::reacts_to<work_atom>,
+    // What is left of the n-th engine had its time to end (to itself).
+    caf::reacts_to<giveup_atom, std::uint32_t>,
+    // Let its actors end, and quit.
+    caf::reacts_to<stop_atom>>;
+
 /// The SUPERVISOR spawns the pipeline, keeps cameras running, and shuts all down in the order of the
 /// pipeline.
 using supervisor_actor = caf::typed_actor<
     // A camera entered a state.
     caf::reacts_to<CameraReport>,
+    // A device entered a state.
+    caf::reacts_to<DeviceReport>,
     // All that this camera sent has gone through the pipeline.
     caf::reacts_to<end_atom, std::string>,
     // Look for cameras that stalled, and restart those that failed (to itself).
@@ -251,5 +284,24 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<giveup_atom>,
     // Answered when all has ended, of itself, by `stop`, or by failing; then the supervisor quits.
     caf::replies_to<wait_atom>::with<DrainReport>>;
+
+struct DeviceReport {
+  std::string device;
+  DeviceState state = DeviceState::up;
+  /// Why it is not up.
+  std::string reason;
+  /// Only of a device that is up.
+  vision_actor vision;
+};
+
+struct AnswerSource {
+  target_actor target;
+};
+
+struct Route {
+  std::string camera;
+  /// Null: nowhere.
+  vision_actor vision;
+};
 
 }  // namespace vigil::actors

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <spdlog/logger.h>
 
+#include "actors/messages/fault.h"
+
 namespace vigil::actors {
 
 /// Gives the thread of an actor that has one of its own the actor's name, for `top -H`, debuggers and
@@ -21,7 +23,7 @@ void name_thread(Self* self) {
 
 /// Sets the handlers of an actor, and its thread's name: a message or an error that nobody expects is logged
 /// and ignored; an exit message ends the actor whatever its reason; an exception ends it with its text in the
-/// log, and its monitors see `sec::runtime_error`.
+/// log and in the reason that its monitors see (fault.h).
 template <class Self>
 void set_handlers(Self* self, spdlog::logger& logger) {
   name_thread(self);
@@ -38,15 +40,10 @@ void set_handlers(Self* self, spdlog::logger& logger) {
   self->set_exit_handler(
       [](caf::scheduled_actor* actor, caf::exit_msg& message) { actor->quit(message.reason); });
   self->set_exception_handler(
-      [&logger, name](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
-        try {
-          std::rethrow_exception(thrown);
-        } catch (const std::exception& error) {
-          logger.error("{}: failed: {}", name, error.what());
-        } catch (...) {
-          logger.error("{}: failed", name);
-        }
-        return caf::sec::runtime_error;
+      [&logger, name](caf::scheduled_actor* actor, std::exception_ptr& thrown) -> caf::error {
+        const caf::error fault = fault_of(thrown);
+        logger.error("{}: failed: {}", name, reason_of(fault, actor->system()));
+        return fault;
       });
 }
 

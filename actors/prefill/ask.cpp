@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -76,8 +77,8 @@ AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow
     return [release, tokens = room_for(prefiller, window)] { release(tokens); };
   };
   AskedWindows result;
-  const auto failed = [&](const DueWindow& window, const std::exception& error) {
-    result.failures.push_back({window.camera, error.what()});
+  const auto failed = [&](const DueWindow& window, const std::exception& error, bool out_of_memory = false) {
+    result.failures.push_back({window.camera, error.what(), out_of_memory});
     released(window)();
   };
   try {
@@ -85,16 +86,23 @@ AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow
     for (std::size_t i = 0; i < windows.size(); ++i)
       result.windows.push_back(joined(windows[i], std::move(asked[i]), released(windows[i])));
     return result;
+  } catch (const window::DeviceLost&) {
+    throw;
+  } catch (const std::bad_alloc& error) {
+    result.too_many = error.what();
+    if (windows.size() == 1) failed(windows.front(), error, true);
   } catch (const std::exception& error) {
-    if (windows.size() == 1) {
-      failed(windows.front(), error);
-      return result;
-    }
+    if (windows.size() == 1) failed(windows.front(), error);
   }
+  if (windows.size() == 1) return result;
   for (std::size_t i = 0; i < windows.size(); ++i) {
     try {
       auto asked = ask_all(prefiller, std::span(requests).subspan(i, 1));
       result.windows.push_back(joined(windows[i], std::move(asked.front()), released(windows[i])));
+    } catch (const window::DeviceLost&) {
+      throw;
+    } catch (const std::bad_alloc& error) {
+      failed(windows[i], error, true);
     } catch (const std::exception& error) {
       failed(windows[i], error);
     }

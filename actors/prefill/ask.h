@@ -21,8 +21,11 @@ struct AskedWindows {
   struct Failure {
     CameraPtr camera;
     std::string reason;
+    bool out_of_memory = false;
   };
   std::vector<Failure> failures;
+  /// Why the windows did not fit into one batch; empty if they did.
+  std::string too_many;
 };
 
 /// Tokens of the KV cache that a window takes with all its answers; 0 for one that cannot be asked, which
@@ -31,7 +34,8 @@ std::int64_t room_for(const window::WindowPrefiller& prefiller, const DueWindow&
 
 /// Asks all rules of all windows, for which the caller has reserved room. If that fails, each window is tried
 /// alone, so that one that cannot be asked takes no other with it. `release` is told of each window's room
-/// when its last owner lets go of it; of a window that failed, at once.
+/// when its last owner lets go of it; of a window that failed, at once. Throws window::DeviceLost alone,
+/// after which no room is of any use.
 AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow>& windows,
                  const Release& release);
 

@@ -7,7 +7,6 @@
 #include <caf/send.hpp>
 
 #include "actors/messages/shell.h"
-#include "actors/prefill/ask.h"
 
 namespace vigil::actors {
 
@@ -30,21 +29,30 @@ void prefill_state::work() {
   scheduled = false;
   if (credits == 0 || waiting) return;
   std::int64_t tokens = 0;
-  WindowDesk::Batch batch = desk->pop(std::min(deps->batch, credits), [&](const DueWindow& window) {
+  WindowDesk::Batch batch = desk->pop(std::min(limit->now(), credits), [&](const DueWindow& window) {
     const std::int64_t more = room_for(deps->prefiller, window);
     if (tokens > 0 && tokens + more > deps->prefiller.room()) return false;
     tokens += more;
     return true;
   });
-  deps->metrics.queue_depth("prefill", desk->size());
+  deps->metrics.queue_depth("prefill", desk->size(), deps->device);
   if (batch.windows.empty()) return tell_ended(batch);
   waiting = std::move(batch);
   self->send(cache, reserve_atom_v, tokens);
 }
 
+void prefill_state::answer() {
+  try {
+    compute();
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
 void prefill_state::compute() {
-  const WindowDesk::Batch batch = std::move(*waiting);
-  waiting.reset();
+  // Until they are answered they wait, so that they are counted if the device fails.
+  const WindowDesk::Batch& batch = *waiting;
   const auto start = deps->clock.now();
   const AskedWindows asked = ask(deps->prefiller, batch.windows, [to = cache](std::int64_t tokens) {
     caf::anon_send(to, release_atom_v, tokens);
@@ -62,15 +70,37 @@ void prefill_state::compute() {
   const std::chrono::duration<double> spent = end - start;
   deps->metrics.prefilled(spent.count(), prompt_tokens);
   deps->metrics.windows("answered", asked.windows.size());
-  for (const auto& [camera, reason] : asked.failures) {
-    deps->metrics.windows("failed", 1);
-    deps->logger.error("prefill: camera {}: no answer about a window: {}", camera->name, reason);
-  }
+  tell_failures(asked);
   for (const DueWindow& window : batch.windows) {
     if (window.held_credits > 0) self->send(vision, grant_atom_v, window.camera->name, window.held_credits);
   }
   tell_ended(batch);
+  waiting.reset();
   schedule();
+}
+
+void prefill_state::tell_failures(const AskedWindows& asked) {
+  std::size_t without_room = 0;
+  for (const auto& [camera, reason, out_of_memory] : asked.failures) {
+    deps->metrics.windows(out_of_memory ? "out_of_memory" : "failed", 1);
+    if (out_of_memory) {
+      ++without_room;
+    } else {
+      deps->logger.error("prefill: camera {}: no answer about a window: {}", camera->name, reason);
+    }
+  }
+  const std::size_t tried = asked.windows.size() + asked.failures.size();
+  if (asked.too_many.empty()) return limit->fitted(tried);
+  limit->too_many(tried);
+  deps->logger.log(without_room > 0 ? spdlog::level::err : spdlog::level::warn,
+                   "prefill: {} of {} windows lost, batches of at most {} from now on: {}", without_room,
+                   tried, limit->now(), asked.too_many);
+}
+
+void prefill_state::give_up() {
+  const std::size_t windows = desk->size() + (waiting ? waiting->windows.size() : 0);
+  if (windows > 0) deps->metrics.windows("device_lost", windows);
+  waiting.reset();
 }
 
 void prefill_state::tell_ended(const WindowDesk::Batch& batch) {
@@ -84,14 +114,19 @@ void prefill_state::schedule() {
 }
 
 prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_state> self, PrefillDeps deps,
-                                     alerts_actor alerts, cache_actor cache) {
+                                     alerts_actor alerts, target_actor target, cache_actor cache) {
   set_handlers(self, deps.logger);
+  self->set_exit_handler([self](caf::exit_msg& message) {
+    self->state.give_up();
+    self->quit(message.reason);
+  });
   prefill_state& state = self->state;
   state.alerts = std::move(alerts);
   state.cache = std::move(cache);
   state.desk.emplace(deps.frames_per_patch);
+  state.limit.emplace(deps.batch);
   state.deps.emplace(deps);
-  self->send(state.alerts, join_atom_v);
+  self->send(state.alerts, AnswerSource{std::move(target)});
   return {
       [self](join_atom, const CameraPtr& camera) {
         self->state.join(camera, caf::actor_cast<vision_actor>(self->current_sender()));
@@ -105,7 +140,7 @@ prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_sta
         self->state.credits += credits;
         self->state.schedule();
       },
-      [self](room_atom) { self->state.compute(); },
+      [self](room_atom) { self->state.answer(); },
       [self](work_atom) { self->state.work(); },
       [self](stop_atom) { self->quit(); },
   };

@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/messages/batch_limit.h"
 #include "actors/messages/messages.h"
+#include "actors/prefill/ask.h"
 #include "actors/prefill/window_desk.h"
 #include "actors/status/metrics.h"
 #include "config/clock.h"
@@ -25,6 +28,8 @@ struct PrefillDeps {
   spdlog::logger& logger;
   /// Windows of one batch at most.
   std::size_t batch = 8;
+  /// What it runs on, for the metrics.
+  std::string device = {};
   /// May be empty.
   WindowObserver observer = {};
 };
@@ -37,7 +42,12 @@ struct prefill_state {
   /// Makes the next batch and asks for room for it.
   void work();
   /// There is room for the batch.
+  void answer();
   void compute();
+  /// Counts and tells the windows that were not answered.
+  void tell_failures(const AskedWindows& asked);
+  /// There will be no answers any more: counts the windows that wait for them.
+  void give_up();
   void tell_ended(const WindowDesk::Batch& batch);
   void schedule();
 
@@ -47,6 +57,7 @@ struct prefill_state {
   alerts_actor alerts;
   cache_actor cache;
   std::optional<WindowDesk> desk;
+  std::optional<BatchLimit> limit;
   /// Waits for room in the cache.
   std::optional<WindowDesk::Batch> waiting;
   /// Windows that alerts can still take.
@@ -56,6 +67,6 @@ struct prefill_state {
 };
 
 prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_state> self, PrefillDeps deps,
-                                     alerts_actor alerts, cache_actor cache);
+                                     alerts_actor alerts, target_actor target, cache_actor cache);
 
 }  // namespace vigil::actors

@@ -22,6 +22,7 @@ const Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.
 
 constexpr std::array kCameraStates = {CameraState::connecting, CameraState::up, CameraState::stalled,
                                       CameraState::down};
+constexpr std::array kDeviceStates = {DeviceState::up, DeviceState::restarting, DeviceState::lost};
 
 Family<Counter>& counter(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -79,7 +80,13 @@ struct Metrics::Families {
   Counter& outbox_failures =
       counter(r, "vigil_outbox_failures_total", "Writes to the outbox that failed").Add({});
   Family<Gauge>& kv = gauge(r, "vigil_kv_cache_usage_ratio",
-                            "Share of the KV cache that windows hold or have reserved, by tier");
+                            "Share of the KV cache that windows hold or have reserved, by tier and device");
+  Family<Gauge>& device_up =
+      gauge(r, "vigil_device_up", "Whether cameras are watched on the device (1) or not (0)");
+  Family<Gauge>& device_state =
+      gauge(r, "vigil_device_state", "The state that the device is in (1), and the others (0)");
+  Family<Counter>& device_failures =
+      counter(r, "vigil_device_failures_total", "Times that what computes on the device failed");
   Gauge& evidence = gauge(r, "vigil_evidence_bytes", "Stills and clips of alerts on the disk").Add({});
   Family<Counter>& clips = counter(r, "vigil_evidence_clips_total",
                                    "Clips that alerts asked for and got or did not get, by state");
@@ -136,8 +143,10 @@ void Metrics::frames_dropped(const std::string& camera, const std::string& reaso
   families_->dropped.Add({{"camera", camera}, {"reason", reason}}).Increment(static_cast<double>(frames));
 }
 
-void Metrics::queue_depth(const std::string& actor, std::size_t waiting) {
-  families_->depth.Add({{"actor", actor}}).Set(static_cast<double>(waiting));
+void Metrics::queue_depth(const std::string& actor, std::size_t waiting, const std::string& device) {
+  prometheus::Labels labels{{"actor", actor}};
+  if (!device.empty()) labels.emplace("device", device);
+  families_->depth.Add(labels).Set(static_cast<double>(waiting));
 }
 
 void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t visual_tokens) {
@@ -156,8 +165,19 @@ void Metrics::generated(double seconds, std::int64_t tokens) {
   families_->generated.Increment(static_cast<double>(tokens));
 }
 
-void Metrics::kv_usage(const std::string& tier, double ratio) {
-  families_->kv.Add({{"tier", tier}}).Set(ratio);
+void Metrics::kv_usage(const std::string& tier, const std::string& device, double ratio) {
+  families_->kv.Add({{"tier", tier}, {"device", device}}).Set(ratio);
+}
+
+void Metrics::device_state(const std::string& device, DeviceState state) {
+  families_->device_up.Add({{"device", device}}).Set(state == DeviceState::up ? 1 : 0);
+  for (const DeviceState each : kDeviceStates)
+    families_->device_state.Add({{"device", device}, {"state", std::string(name_of(each))}})
+        .Set(each == state ? 1 : 0);
+}
+
+void Metrics::device_failed(const std::string& device) {
+  families_->device_failures.Add({{"device", device}}).Increment();
 }
 
 void Metrics::windows(const std::string& outcome, std::uint64_t count) {

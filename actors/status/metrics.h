@@ -31,20 +31,25 @@ class Metrics {
   void camera_reconnected(const std::string& camera);
   void camera_damaged_packets(const std::string& camera, std::uint64_t packets);
   void frame_captured(const std::string& camera);
-  /// `reason`: no_credit, queue_full, late, encode_failed.
+  /// `reason`: no_credit, queue_full, late, encode_failed, out_of_memory, device_down (its device is not up),
+  /// device_lost (they were on a device when it failed).
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
 
-  /// `actor`: vision, prefill, target, evidence; `waiting`: what its bounded queue holds.
-  void queue_depth(const std::string& actor, std::size_t waiting);
+  /// `actor`: vision, prefill, target, evidence; `waiting`: what its bounded queue holds. `device`: of an
+  /// actor that each device has.
+  void queue_depth(const std::string& actor, std::size_t waiting, const std::string& device = {});
   /// One pass of the vision tower.
   void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
   /// One batch of windows that were prefilled and asked.
   void prefilled(double seconds, std::int64_t prompt_tokens);
   /// One batch of answers that were completed.
   void generated(double seconds, std::int64_t tokens);
-  /// The share of the KV cache that windows hold or have reserved. `tier`: host.
-  void kv_usage(const std::string& tier, double ratio);
-  /// `outcome`: answered, overtaken, failed.
+  /// The share of a device's KV cache that windows hold or have reserved. `tier`: host, gpu.
+  void kv_usage(const std::string& tier, const std::string& device, double ratio);
+  void device_state(const std::string& device, DeviceState state);
+  /// One of the actors that compute on it failed.
+  void device_failed(const std::string& device);
+  /// `outcome`: answered, overtaken, failed, out_of_memory, device_lost.
   void windows(const std::string& outcome, std::uint64_t count);
   /// From the capture of a window's last frame until its answers.
   void window_latency(double seconds);

@@ -1,5 +1,6 @@
 #include "actors/status/status_board.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -71,18 +72,30 @@ class Figures {
         for (const auto& metric : family.metric) visit(metric, value_of(metric, family.type));
   }
 
-  /// The sum over all metrics of this name, of one camera if it is named.
-  double sum(const std::string& name, const std::string& camera = {}) const {
+  /// The sum over all metrics of this name, of one camera (or what else the label says) if it is named.
+  double sum(const std::string& name, const std::string& of = {},
+             const std::string& label_name = "camera") const {
     double sum = 0;
     each(name, [&](const auto& metric, double value) {
-      if (camera.empty() || label(metric, "camera") == camera) sum += value;
+      if (of.empty() || label(metric, label_name) == of) sum += value;
     });
     return sum;
   }
 
+  /// The mean over all metrics of this name; 0 without any.
+  double mean(const std::string& name) const {
+    double count = 0;
+    each(name, [&](const auto&, double) { ++count; });
+    return count > 0 ? sum(name) / count : 0;
+  }
+
+  /// The sums by a label.
   json by(const std::string& name, const std::string& label_name) const {
     json result = json::object();
-    each(name, [&](const auto& metric, double value) { result[label(metric, label_name)] = value; });
+    each(name, [&](const auto& metric, double value) {
+      json& of_label = result[label(metric, label_name)];
+      of_label = of_label.is_null() ? value : of_label.get<double>() + value;
+    });
     return result;
   }
 
@@ -116,6 +129,11 @@ void StatusBoard::forget(const std::string& camera) {
   cameras_.erase(camera);
 }
 
+void StatusBoard::device(const std::string& device, DeviceState state, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  devices_[device] = {state, reason, clock_.now()};
+}
+
 void StatusBoard::outbox(const std::string& failure) {
   const std::lock_guard lock(mutex_);
   outbox_failure_ = failure;
@@ -126,7 +144,10 @@ bool StatusBoard::live_locked() const {
 }
 
 bool StatusBoard::ready_locked() const {
-  return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty();
+  const bool computes =
+      devices_.empty() || std::any_of(devices_.begin(), devices_.end(),
+                                      [](const auto& each) { return each.second.state == DeviceState::up; });
+  return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty() && computes;
 }
 
 bool StatusBoard::live() const {
@@ -160,6 +181,13 @@ std::string StatusBoard::json(const Metrics& metrics) const {
                        {"dropped", figures.sum("vigil_frames_dropped_total", name)},
                        {"reconnects", figures.sum("vigil_camera_reconnects_total", name)}});
   }
+  nlohmann::json devices = nlohmann::json::array();
+  for (const auto& [name, device] : devices_)
+    devices.push_back({{"device", name},
+                       {"state", std::string(actors::name_of(device.state))},
+                       {"reason", device.reason},
+                       {"since_seconds", seconds(now - device.since)},
+                       {"failures", figures.sum("vigil_device_failures_total", name, "device")}});
   nlohmann::json latency;
   figures.each("vigil_window_latency_seconds", [&](const auto& metric, double) {
     const auto& histogram = metric.histogram;
@@ -175,11 +203,12 @@ std::string StatusBoard::json(const Metrics& metrics) const {
       {"ready", ready_locked()},
       {"uptime_seconds", seconds(now - begin_)},
       {"outbox", {{"failure", outbox_failure_}, {"pending", figures.sum("vigil_outbox_pending")}}},
+      {"devices", std::move(devices)},
       {"cameras", std::move(cameras)},
       {"queues", figures.by("vigil_mailbox_depth", "actor")},
       {"windows", figures.by("vigil_windows_total", "outcome")},
       {"alerts", figures.sum("vigil_alerts_total")},
-      {"kv_usage", figures.sum("vigil_kv_cache_usage_ratio")},
+      {"kv_usage", figures.mean("vigil_kv_cache_usage_ratio")},
       {"window_latency_seconds", std::move(latency)}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -27,6 +27,9 @@ class StatusBoard {
   /// A camera entered a state.
   void camera(const config::CameraSettings& camera, CameraState state, const std::string& reason);
   void forget(const std::string& camera);
+  /// A device entered a state. Without one that is up, no frame is taken; of a run that names none, this is
+  /// not known.
+  void device(const std::string& device, DeviceState state, const std::string& reason);
   /// Why events cannot be kept; empty if they can.
   void outbox(const std::string& failure);
 
@@ -39,6 +42,7 @@ class StatusBoard {
 
   /// All of it and the figures of `metrics`, as JSON:
   ///   {"phase", "live", "ready", "uptime_seconds", "outbox": {"failure", "pending"},
+  ///    "devices": [{"device", "state", "reason", "since_seconds", "failures"}],
   ///    "cameras": [{"camera", "tenant", "state", "reason", "since_seconds", "fps", "frames", "dropped",
   ///    "reconnects"}], "queues": {actor: waiting}, "windows": {outcome: count}, "alerts", "kv_usage",
   ///    "window_latency_seconds": {"count", "mean", "p50", "p95"}}
@@ -48,6 +52,12 @@ class StatusBoard {
   struct Camera {
     std::string tenant;
     CameraState state = CameraState::connecting;
+    std::string reason;
+    config::Clock::TimePoint since;
+  };
+
+  struct Device {
+    DeviceState state = DeviceState::up;
     std::string reason;
     config::Clock::TimePoint since;
   };
@@ -63,6 +73,7 @@ class StatusBoard {
   config::Clock::TimePoint last_beat_;
   std::string outbox_failure_;
   std::map<std::string, Camera> cameras_;
+  std::map<std::string, Device> devices_;
 };
 
 }  // namespace vigil::actors

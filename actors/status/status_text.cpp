@@ -70,6 +70,10 @@ std::optional<std::string> status_text(const std::string& text) {
                          (status.at("ready").get<bool>() ? ", ready" : ", not ready") + '\n';
     const std::string failure = status.at("outbox").at("failure");
     if (!failure.empty()) result += "the outbox fails: " + plain(failure) + '\n';
+    for (const json& device : status.value("devices", json::array()))
+      if (device.at("state") != "up")
+        result += plain(device.at("device")) + " is " + plain(device.at("state")) + " for " +
+                  span(device.at("since_seconds")) + ": " + plain(device.at("reason")) + '\n';
     result += '\n';
     std::vector<Row> rows{
         {"CAMERA", "TENANT", "STATE", "SINCE", "FPS", "FRAMES", "DROPPED", "RECONNECTS", "REASON"}};

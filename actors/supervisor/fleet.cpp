@@ -15,6 +15,8 @@ Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
           .state = std::nullopt,
           .reason = {},
           .own_state = CameraState::connecting,
+          .own_reason = {},
+          .unwatched = {},
           .generations = generations,
           .running = false,
           .ended = false,
@@ -35,9 +37,24 @@ std::optional<Fleet::Change> Fleet::report(const std::string& camera, CameraStat
   const auto entry = cameras_.find(camera);
   if (entry == cameras_.end()) return std::nullopt;
   Camera& each = entry->second;
-  each.own_state = state;
   if (state == CameraState::up) each.backoff.reset();
-  return enter(each, state, reason);
+  return say(each, state, reason);
+}
+
+std::optional<Fleet::Change> Fleet::unwatched(const std::string& camera, const std::string& reason) {
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end()) return std::nullopt;
+  entry->second.unwatched = reason;
+  return show(entry->second);
+}
+
+std::optional<Fleet::Change> Fleet::watched(const std::string& camera, const std::string& where) {
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end() || entry->second.unwatched.empty()) return std::nullopt;
+  Camera& each = entry->second;
+  each.unwatched.clear();
+  if (each.own_state == CameraState::down) return show(each);
+  return enter(each, each.own_state, where);
 }
 
 void Fleet::gave_up(const std::string& camera, const std::string& reason) {
@@ -49,9 +66,8 @@ std::optional<Fleet::Change> Fleet::lost(const std::string& camera, bool failed,
   each.running = false;
   each.pulse->awaited();
   if (!failed) return std::nullopt;
-  each.own_state = CameraState::down;
   if (!stopping_ && !each.leaving) each.restart_at = now + each.backoff.next();
-  return enter(each, CameraState::down, "the camera's actor failed");
+  return say(each, CameraState::down, "the camera's actor failed");
 }
 
 void Fleet::ended(const std::string& camera) {
@@ -162,6 +178,19 @@ std::vector<CameraPtr> Fleet::orphans() const {
     if (!each.ended && !each.running && !each.restart_at) cameras.push_back(each.camera);
   }
   return cameras;
+}
+
+std::optional<Fleet::Change> Fleet::say(Camera& camera, CameraState state, const std::string& reason) {
+  camera.own_state = state;
+  camera.own_reason = reason;
+  return show(camera);
+}
+
+std::optional<Fleet::Change> Fleet::show(Camera& camera) {
+  // Of one that has not been heard of, nothing is told.
+  if (camera.unwatched.empty() || camera.own_state == CameraState::down)
+    return enter(camera, camera.own_state, camera.own_reason);
+  return enter(camera, CameraState::down, camera.unwatched);
 }
 
 std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, const std::string& reason) {

@@ -41,6 +41,11 @@ class Fleet {
   /// The camera entered a state by its own account. Nothing if that is no change, or the camera is gone.
   std::optional<Change> report(const std::string& camera, CameraState state, const std::string& reason);
 
+  /// Nothing watches the camera, whatever it says of itself: it is shown as down, unless it is for a reason
+  /// of its own. Then something does again.
+  std::optional<Change> unwatched(const std::string& camera, const std::string& reason);
+  std::optional<Change> watched(const std::string& camera, const std::string& where);
+
   /// The camera gave up.
   void gave_up(const std::string& camera, const std::string& reason);
 
@@ -98,8 +103,11 @@ class Fleet {
     std::shared_ptr<Pulse> pulse = std::make_shared<Pulse>();
     std::optional<CameraState> state;
     std::string reason;
-    /// What it said last of itself, while it is shown as stalled.
+    /// What it said last of itself, while it is shown as stalled or unwatched.
     CameraState own_state = CameraState::connecting;
+    std::string own_reason;
+    /// Why nothing watches it; empty if something does.
+    std::string unwatched;
     std::uint32_t generations = 0;
     bool running = false;
     bool ended = false;
@@ -113,6 +121,8 @@ class Fleet {
   Camera make(CameraPtr camera, std::uint32_t generations);
   void leave(Camera& camera, CameraPtr next, Plan& plan);
   const Camera& find(const std::string& camera) const { return cameras_.at(camera); }
+  std::optional<Change> say(Camera& camera, CameraState state, const std::string& reason);
+  std::optional<Change> show(Camera& camera);
   std::optional<Change> enter(Camera& camera, CameraState state, const std::string& reason);
 
   std::map<std::string, Camera> cameras_;

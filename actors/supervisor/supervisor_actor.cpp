@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "actors/alerts/alerts_actor.h"
-#include "actors/cache/cache_actor.h"
 #include "actors/camera/camera_actor.h"
 #include "actors/evidence/evidence_actor.h"
 #include "actors/messages/shell.h"
-#include "actors/prefill/prefill_actor.h"
 #include "actors/pruner/pruner_actor.h"
-#include "actors/target/target_actor.h"
-#include "actors/vision/vision_actor.h"
+#include "actors/supervisor/device_actor.h"
 
 namespace vigil::actors {
 namespace {
@@ -20,30 +17,10 @@ constexpr auto kWatchTick = std::chrono::milliseconds(250);
 /// Evidence that is asked for later than this finds the beginning of its clip gone.
 constexpr std::chrono::seconds kLatestAnswer{10};
 
-template <class Self, class... Arguments>
-auto spawn(Self* self, Threads threads, Arguments&&... arguments) {
-  return threads == Threads::own
-             ? self->template spawn<caf::detached + caf::monitored>(std::forward<Arguments>(arguments)...)
-             : self->template spawn<caf::monitored>(std::forward<Arguments>(arguments)...);
-}
-
-media::SizePolicy size_policy(const window::VisionEncoder& encoder) {
-  return [&encoder](media::Size source) {
-    const model::PictureSize size = encoder.frame_size({source.width, source.height});
-    return media::Size{size.width, size.height};
-  };
-}
-
 }  // namespace
 
 void supervisor_state::start_pipeline() {
   const Threads own = deps->threads;
-  // These two only pass on what others compute.
-  const Threads scheduled = Threads::scheduled;
-  cache =
-      spawn(self, scheduled, actors::cache, CacheDeps{deps->prefiller.room(), deps->metrics, deps->logger});
-  target =
-      spawn(self, own, actors::target, TargetDeps{deps->generator, deps->clock, deps->metrics, deps->logger});
   AlertDesk::Options alert_options{
       .model = {deps->model_id}, .retention = deps->retention, .run = deps->seed};
   if (deps->evidence) {
@@ -55,24 +32,20 @@ void supervisor_state::start_pipeline() {
   alerts = spawn(self, own, actors::alerts,
                  AlertsDeps{alert_options, deps->outbox, deps->publisher, deps->clock, deps->metrics,
                             deps->board, deps->logger},
-                 target, evidence, supervisor_actor(self));
-  prefill = spawn(self, own, actors::prefill,
-                  PrefillDeps{.prefiller = deps->prefiller,
-                              .frames_per_patch = deps->encoder.frames_per_patch(),
-                              .clock = deps->clock,
-                              .metrics = deps->metrics,
-                              .logger = deps->logger,
-                              .observer = deps->observer},
-                  alerts, cache);
-  vision = spawn(self, own, actors::vision,
-                 VisionDeps{deps->encoder, deps->clock, deps->metrics, deps->logger}, prefill);
-  pruner = spawn(self, scheduled, actors::pruner, PrunerDeps{deps->logger}, vision);
-  stages.insert({{cache.address(), "cache"},
-                 {target.address(), "target"},
-                 {alerts.address(), "alerts"},
-                 {prefill.address(), "prefill"},
-                 {vision.address(), "vision"},
-                 {pruner.address(), "pruner"}});
+                 evidence, supervisor_actor(self));
+  // It only passes on what others compute.
+  pruner = spawn(self, Threads::scheduled, actors::pruner, PrunerDeps{deps->metrics, deps->logger});
+  stages.insert({{alerts.address(), "alerts"}, {pruner.address(), "pruner"}});
+  std::vector<std::string> names;
+  for (DeviceSlot& slot : deps->devices) {
+    names.push_back(slot.name);
+    devices.push_back(
+        spawn(self, own, actors::device,
+              DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->logger, own, deps->observer},
+              alerts, supervisor_actor(self)));
+    stages[devices.back().address()] = names.back();
+  }
+  placement.emplace(names);
   for (const CameraPtr& camera : deps->cameras) start_camera(camera->name);
   deps->board.phase(RunPhase::running);
   self->send(self, tick_atom_v);
@@ -97,7 +70,7 @@ std::shared_ptr<media::PacketHistory> supervisor_state::record(const config::Cam
 void supervisor_state::start_camera(const std::string& camera) {
   CameraOptions options;
   options.camera = fleet->settings(camera);
-  options.shape = {deps->encoder.frames_per_patch(), size_policy(deps->encoder)};
+  options.shape = deps->shape;
   options.once = deps->once;
   options.generation = fleet->started(camera);
   // Cameras behind one switch must not draw the same jitter.
@@ -109,6 +82,67 @@ void supervisor_state::start_camera(const std::string& camera) {
             supervisor_actor(self));
   cameras[handle.address()] = camera;
   handles[camera] = handle;
+  route(camera);
+}
+
+void supervisor_state::route(const std::string& camera) {
+  const auto device = placement->place(camera);
+  if (!device) return;
+  const auto vision = visions.find(*device);
+  if (vision != visions.end()) {
+    self->send(pruner, Route{camera, vision->second});
+    if (const auto change = fleet->watched(camera, "watched on " + *device)) tell(*change);
+  } else if (placement->state(*device) != DeviceState::up) {
+    unwatched(camera, *device + " is being started again");
+  }
+}
+
+void supervisor_state::unwatched(const std::string& camera, const std::string& reason) {
+  self->send(pruner, Route{camera, {}});
+  if (const auto change = fleet->unwatched(camera, reason)) tell(*change);
+}
+
+void supervisor_state::report(const DeviceReport& report) {
+  deps->metrics.device_state(report.device, report.state);
+  deps->board.device(report.device, report.state, report.reason);
+  switch (report.state) {
+    case DeviceState::up:
+      return device_up(report);
+    case DeviceState::restarting:
+      return device_restarting(report);
+    case DeviceState::lost:
+      return device_lost(report);
+  }
+}
+
+void supervisor_state::device_up(const DeviceReport& report) {
+  placement->enter(report.device, DeviceState::up);
+  visions[report.device] = report.vision;
+  for (const std::string& camera : placement->cameras(report.device)) route(camera);
+  // What had ended on the way through the engine before this one would otherwise never come out.
+  end_orphans();
+}
+
+void supervisor_state::device_restarting(const DeviceReport& report) {
+  placement->enter(report.device, DeviceState::restarting);
+  visions.erase(report.device);
+  for (const std::string& camera : placement->cameras(report.device))
+    unwatched(camera, report.device + " is being started again: " + report.reason);
+}
+
+void supervisor_state::device_lost(const DeviceReport& report) {
+  visions.erase(report.device);
+  const std::string lost = report.device + " is lost: " + report.reason;
+  for (const auto& [camera, device] : placement->lose(report.device)) {
+    unwatched(camera, lost);
+    if (device) route(camera);
+  }
+  if (placement->any_left()) return end_orphans();
+  // Nothing is watched any more. A new process is what brings a device back, and whoever runs this one starts
+  // it again when it fails.
+  fleet->fail("no device is left: " + lost);
+  stop();
+  finish_pipeline();
 }
 
 void supervisor_state::tell(const Fleet::Change& change) {
@@ -147,7 +181,7 @@ void supervisor_state::lost(const caf::down_msg& message) {
   const std::string what = stage->second;
   stages.erase(stage);
   if (!finishing) {
-    fleet->fail("the " + what + " actor failed: " + self->system().render(message.reason));
+    fleet->fail("the " + what + " actor failed: " + reason_of(message.reason, self->system()));
     stop();
     finish_pipeline();
   }
@@ -177,6 +211,8 @@ void supervisor_state::settle() {
     deps->metrics.camera_removed(camera);
     deps->board.forget(camera);
     recorded.erase(camera);
+    placement->remove(camera);
+    self->send(pruner, forget_atom_v, camera);
   }
   for (const std::string& camera : departed.start) start_camera(camera);
 }
@@ -211,12 +247,9 @@ void supervisor_state::finish_pipeline() {
   finishing = true;
   // Plain messages, not exits, which would overtake what was sent before.
   self->send(pruner, stop_atom_v);
-  self->send(vision, stop_atom_v);
-  self->send(prefill, stop_atom_v);
+  for (const device_actor& device : devices) self->send(device, stop_atom_v);
   self->send(alerts, stop_atom_v);
   if (evidence) self->send(evidence, stop_atom_v);
-  self->send(target, stop_atom_v);
-  self->send(cache, stop_atom_v);
 }
 
 void supervisor_state::answer_waiting() {
@@ -238,6 +271,7 @@ supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<su
   state.start_pipeline();
   return {
       [self](const CameraReport& report) { self->state.report(report); },
+      [self](const DeviceReport& report) { self->state.report(report); },
       [self](end_atom, const std::string& camera) {
         self->state.fleet->ended(camera);
         self->state.settle();

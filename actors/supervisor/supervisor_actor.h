@@ -1,4 +1,5 @@
-// The shell around `Fleet`: spawns the pipeline, restarts cameras, drains in the order of the pipeline.
+// The shell around `Fleet` and `Placement`: spawns the pipeline, restarts cameras, moves them when a device
+// is lost, drains in the order of the pipeline.
 #pragma once
 
 #include <map>
@@ -19,15 +20,13 @@
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
+#include "actors/supervisor/engine_parts.h"
 #include "actors/supervisor/fleet.h"
+#include "actors/supervisor/placement.h"
+#include "actors/supervisor/spawn.h"
 #include "config/clock.h"
-#include "engine/window/answerer.h"
 
 namespace vigil::actors {
-
-/// own: each actor that blocks has a thread of its own; scheduled: all run where the system's scheduler says,
-/// as tests want it.
-enum class Threads : std::uint8_t { own, scheduled };
 
 /// What stills and clips of alerts need.
 struct EvidenceParts {
@@ -48,9 +47,10 @@ struct PipelineDeps {
   config::Duration retention = config::AlertSettings().retention;
   std::string model_id;
   ReaderFactory open;
-  window::VisionEncoder& encoder;
-  window::WindowPrefiller& prefiller;
-  window::AnswerGenerator& generator;
+  /// How the engines want their frames; the same for all.
+  FrameShape shape;
+  /// At least one, of different names. Cameras are spread over them.
+  std::vector<DeviceSlot> devices;
   Outbox& outbox;
   Publisher& publisher;
   Metrics& metrics;
@@ -75,6 +75,15 @@ struct supervisor_state {
   std::shared_ptr<media::PacketHistory> record(const config::CameraSettings& camera);
   void tell(const Fleet::Change& change);
   void report(const CameraReport& report);
+  void report(const DeviceReport& report);
+  /// The cameras of a device that came up are watched there.
+  void device_up(const DeviceReport& report);
+  void device_restarting(const DeviceReport& report);
+  /// Its cameras move; without a device that they can move to, the run ends.
+  void device_lost(const DeviceReport& report);
+  /// Sends a camera's patches to its device, if that is up.
+  void route(const std::string& camera);
+  void unwatched(const std::string& camera, const std::string& reason);
   void lost(const caf::down_msg& message);
   void tick();
   void reload(const CameraList& list);
@@ -91,13 +100,13 @@ struct supervisor_state {
   supervisor_actor::pointer self;
   std::optional<PipelineDeps> deps;
   std::optional<Fleet> fleet;
-  cache_actor cache;
-  target_actor target;
+  std::optional<Placement> placement;
   evidence_actor evidence;
   alerts_actor alerts;
-  prefill_actor prefill;
-  vision_actor vision;
   pruner_actor pruner;
+  std::vector<device_actor> devices;
+  /// Who takes patches, of each device that is up.
+  std::map<std::string, vision_actor> visions;
   std::map<caf::actor_addr, std::string> cameras;
   std::map<caf::actor_addr, std::string> stages;
   std::map<std::string, camera_actor> handles;

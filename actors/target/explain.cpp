@@ -1,6 +1,7 @@
 #include "actors/target/explain.h"
 
 #include <exception>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -35,6 +36,12 @@ Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainR
     auto answers = generate(generator, requests);
     for (std::size_t i = 0; i < answers.size(); ++i) keep(i, std::move(answers[i]));
     return result;
+  } catch (const window::DeviceLost&) {
+    throw;
+  } catch (const std::bad_alloc& error) {
+    result.too_many = error.what();
+    result.failures.assign(requests.size(), error.what());
+    return result;
   } catch (const std::exception& error) {
     if (requests.size() == 1) {
       result.failures.front() = error.what();
@@ -44,6 +51,8 @@ Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainR
   for (std::size_t i = 0; i < requests.size(); ++i) {
     try {
       keep(i, std::move(generate(generator, std::span(requests).subspan(i, 1)).front()));
+    } catch (const window::DeviceLost&) {
+      throw;
     } catch (const std::exception& error) {
       result.failures[i] = error.what();
     }

@@ -14,9 +14,12 @@ struct Explained {
   std::vector<std::string> texts;
   std::vector<std::string> failures;
   std::int64_t tokens = 0;
+  /// Why the answers did not fit into one batch; empty if they did.
+  std::string too_many;
 };
 
-/// Completes the answers together. If that fails, each is tried alone, so that one takes no other with it.
+/// Completes the answers together. If that fails, each is tried alone, so that one takes no other with it;
+/// but not when memory ran out, since what was begun cannot be begun again. Throws window::DeviceLost alone.
 Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainRequest>& requests);
 
 }  // namespace vigil::actors

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/messages/batch_limit.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
 #include "config/clock.h"
@@ -25,6 +27,8 @@ struct TargetDeps {
   spdlog::logger& logger;
   /// Answers that are generated together at most.
   std::size_t batch = 16;
+  /// What it runs on, for the metrics.
+  std::string device = {};
 };
 
 struct target_state {
@@ -38,6 +42,7 @@ struct target_state {
   std::optional<TargetDeps> deps;
   /// Bounded by the KV cache, in which each has its window.
   std::deque<std::pair<ExplainRequest, alerts_actor>> queue;
+  std::optional<BatchLimit> limit;
   bool scheduled = false;
   static inline const char* name = "target";
 };

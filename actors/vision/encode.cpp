@@ -1,6 +1,7 @@
 #include "actors/vision/encode.h"
 
 #include <exception>
+#include <new>
 #include <span>
 #include <stdexcept>
 
@@ -50,20 +51,27 @@ Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
       result.patches.push_back(joined(*patches[i], std::move(tokens[i]), span));
     }
     return result;
+  } catch (const window::DeviceLost&) {
+    throw;
+  } catch (const std::bad_alloc& error) {
+    result.too_many = error.what();
+    if (patches.size() == 1) result.failures.push_back({patches.front(), error.what(), true});
   } catch (const std::exception& error) {
-    if (patches.size() == 1) {
-      result.failures.push_back({patches.front(), error.what()});
-      return result;
-    }
+    if (patches.size() == 1) result.failures.push_back({patches.front(), error.what(), false});
   }
+  if (patches.size() == 1) return result;
   for (std::size_t i = 0; i < patches.size(); ++i) {
     span.begin = clock.now();
     try {
       auto tokens = encode_all(encoder, std::span(views).subspan(i, 1));
       span.end = clock.now();
       result.patches.push_back(joined(*patches[i], std::move(tokens.front()), span));
+    } catch (const window::DeviceLost&) {
+      throw;
+    } catch (const std::bad_alloc& error) {
+      result.failures.push_back({patches[i], error.what(), true});
     } catch (const std::exception& error) {
-      result.failures.push_back({patches[i], error.what()});
+      result.failures.push_back({patches[i], error.what(), false});
     }
   }
   return result;

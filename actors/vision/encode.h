@@ -16,12 +16,15 @@ struct Encoded {
   struct Failure {
     FramePatchPtr patch;
     std::string reason;
+    bool out_of_memory = false;
   };
   std::vector<Failure> failures;
+  /// Why the patches did not fit into one pass; empty if they did.
+  std::string too_many;
 };
 
 /// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.
-/// The clock tells when they were encoded.
+/// The clock tells when they were encoded. Throws window::DeviceLost alone.
 Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
                const std::vector<FramePatchPtr>& patches);
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "actors/messages/shell.h"
-#include "actors/vision/encode.h"
 
 namespace vigil::actors {
 
@@ -25,8 +24,8 @@ void vision_state::take(const FramePatchPtr& patch) {
 
 void vision_state::work() {
   scheduled = false;
-  const PatchQueue::Batch batch = queue->pop(deps->batch);
-  deps->metrics.queue_depth("vision", queue->size());
+  const PatchQueue::Batch batch = queue->pop(limit->now());
+  deps->metrics.queue_depth("vision", queue->size(), deps->device);
   if (!batch.patches.empty()) {
     const auto start = deps->clock.now();
     const Encoded encoded = encode(deps->encoder, deps->clock, batch.patches);
@@ -37,18 +36,34 @@ void vision_state::work() {
     }
     const std::chrono::duration<double> spent = deps->clock.now() - start;
     deps->metrics.encoded(spent.count(), encoded.patches.size(), tokens);
-    for (const auto& [patch, reason] : encoded.failures) {
-      deps->metrics.frames_dropped(patch->camera->name, "encode_failed", patch->frames.size());
-      deps->logger.error("vision: camera {}: frames dropped: {}", patch->camera->name, reason);
-      // It did not reach the next stage, which can take another one instead.
-      queue->grant(patch->camera->name, 1);
-    }
+    tell_failures(encoded);
     for (const auto& [camera, credits] : queue->freed(batch.patches)) {
       self->send(pruner, grant_atom_v, camera, credits);
     }
   }
   for (const CameraPtr& camera : batch.ended) self->send(prefill, end_atom_v, camera);
   if (!batch.empty()) schedule();
+}
+
+void vision_state::tell_failures(const Encoded& encoded) {
+  std::size_t without_room = 0;
+  for (const auto& [patch, reason, out_of_memory] : encoded.failures) {
+    deps->metrics.frames_dropped(patch->camera->name, out_of_memory ? "out_of_memory" : "encode_failed",
+                                 patch->frames.size());
+    if (out_of_memory) {
+      ++without_room;
+    } else {
+      deps->logger.error("vision: camera {}: frames dropped: {}", patch->camera->name, reason);
+    }
+    // It did not reach the next stage, which can take another one instead.
+    queue->grant(patch->camera->name, 1);
+  }
+  const std::size_t tried = encoded.patches.size() + encoded.failures.size();
+  if (encoded.too_many.empty()) return limit->fitted(tried);
+  limit->too_many(tried);
+  deps->logger.log(without_room > 0 ? spdlog::level::err : spdlog::level::warn,
+                   "vision: {} of {} patches dropped, passes of at most {} from now on: {}", without_room,
+                   tried, limit->now(), encoded.too_many);
 }
 
 void vision_state::schedule() {
@@ -63,6 +78,7 @@ vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> 
   vision_state& state = self->state;
   state.prefill = std::move(prefill);
   state.queue.emplace(deps.encoder.frames_per_patch());
+  state.limit.emplace(deps.batch);
   state.deps.emplace(deps);
   return {
       [self](join_atom, const CameraPtr& camera, std::uint32_t generation) {

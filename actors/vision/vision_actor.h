@@ -3,13 +3,16 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/messages/batch_limit.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
+#include "actors/vision/encode.h"
 #include "actors/vision/patch_queue.h"
 #include "config/clock.h"
 #include "engine/window/answerer.h"
@@ -23,6 +26,8 @@ struct VisionDeps {
   spdlog::logger& logger;
   /// Patches of one pass at most.
   std::size_t batch = 8;
+  /// What it runs on, for the metrics.
+  std::string device = {};
 };
 
 struct vision_state {
@@ -31,6 +36,8 @@ struct vision_state {
   void join(const CameraPtr& camera, std::uint32_t generation, pruner_actor sender);
   void take(const FramePatchPtr& patch);
   void work();
+  /// Counts and tells what was not encoded, and gives its credit back.
+  void tell_failures(const Encoded& encoded);
   /// Patches that arrive while a batch is encoded are taken together by the next.
   void schedule();
 
@@ -38,6 +45,7 @@ struct vision_state {
   std::optional<VisionDeps> deps;
   prefill_actor prefill;
   std::optional<PatchQueue> queue;
+  std::optional<BatchLimit> limit;
   pruner_actor pruner;
   bool scheduled = false;
   static inline const char* name = "vision";

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,15 @@
 #include "engine/model/visual_tokens.h"
 
 namespace vigil::window {
+
+/// The device of an engine failed in a way after which nothing more works on it: the engine's parts are of no
+/// use any more, and can only be destroyed. What a device has no room for is a std::bad_alloc instead, of
+/// which `what` says how much was wanted; the call that throws it kept nothing, and the next one may succeed.
+/// Both may come from every call below that computes.
+class DeviceLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// One temporal patch of a camera: the consecutive frames that the vision tower folds into one (usually two).
 struct PatchFrames {

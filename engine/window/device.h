@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/device/stream.h"
 
@@ -17,6 +18,10 @@ struct Device {
 
 /// "cpu", "cuda" (the first GPU), "cuda:1". Throws std::invalid_argument for other words.
 Device parse_device(std::string_view text);
+
+/// Several of them, separated by commas: "cuda:0,cuda:1". Throws std::invalid_argument for other words, and
+/// for a device that is named twice.
+std::vector<Device> parse_devices(std::string_view text);
 
 /// "cpu", "cuda:0".
 std::string name_of(Device device);

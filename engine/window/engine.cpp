@@ -1,6 +1,7 @@
 #include "engine/window/engine.h"
 
 #include "engine/window/full_prefiller.h"
+#include "engine/window/guard.h"
 #include "engine/window/tower_encoder.h"
 #include "engine/window/turn_generator.h"
 
@@ -24,19 +25,23 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
   engine.device = options.device;
   engine.quantization = options.quantization;
   engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
-  engine.encoder =
-      std::make_unique<TowerEncoder>(folder, engine.compute, make_stream(options.device, options.threads),
-                                     model::of_vision(options.quantization));
+  const kernels::Stream vision = make_stream(options.device, options.threads);
+  engine.encoder = guarded(
+      std::make_unique<TowerEncoder>(folder, engine.compute, vision, model::of_vision(options.quantization)),
+      vision);
   const auto model = std::make_shared<CachedModel>(
       folder, CachedModelOptions{.memory = make_stream(options.device, options.threads),
                                  .compute = engine.compute,
                                  .quantization = model::of_decoder(options.quantization),
                                  .kv_tokens = options.kv_tokens});
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
+  const kernels::Stream prefill = make_stream(options.device, options.threads);
   engine.prefiller =
-      std::make_unique<FullPrefiller>(model, make_stream(options.device, options.threads),
-                                      FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu});
-  engine.generator = std::make_unique<TurnGenerator>(model, make_stream(options.device, options.threads));
+      guarded(std::make_unique<FullPrefiller>(
+                  model, prefill, FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu}),
+              prefill);
+  const kernels::Stream decode = make_stream(options.device, options.threads);
+  engine.generator = guarded(std::make_unique<TurnGenerator>(model, decode), decode);
   engine.answerer = std::make_unique<WindowAnswerer>(*engine.prefiller, *engine.generator);
   engine.model_id = folder->name();
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())

@@ -18,6 +18,7 @@
 #include "actors/alerts/publisher.h"
 #include "actors/camera/camera.h"
 #include "actors/messages/data.h"
+#include "actors/supervisor/engine_parts.h"
 #include "config/clock.h"
 #include "engine/window/answerer.h"
 #include "media/media.h"
@@ -219,6 +220,7 @@ class FakeGenerator final : public window::AnswerGenerator {
  public:
   std::vector<window::Answer> generate(std::span<const window::Continuation> continuations) override {
     batches.push_back(continuations.size());
+    if (on_generate) on_generate();
     std::vector<window::Answer> result;
     for (const window::Continuation& continuation : continuations) {
       const auto& window = dynamic_cast<const FakeWindow&>(*continuation.window);
@@ -231,7 +233,16 @@ class FakeGenerator final : public window::AnswerGenerator {
     return result;
   }
   std::vector<std::size_t> batches;
+  /// What happens while it computes.
+  std::function<void()> on_generate;
 };
+
+/// A device on which the twins compute; they have to outlive the pipeline.
+inline DeviceSlot slot(window::VisionEncoder& encoder, window::WindowPrefiller& prefiller,
+                       window::AnswerGenerator& generator, const std::string& name = "cpu") {
+  const std::shared_ptr<void> nobody;
+  return {name, {{nobody, &encoder}, {nobody, &prefiller}, {nobody, &generator}}, {}};
+}
 
 /// Keeps what was published.
 class FakePublisher final : public Publisher {

@@ -30,7 +30,7 @@ class TestConfig : public caf::actor_system_config {
 
 class PipelineTest : public ::testing::Test {
  protected:
-  ~PipelineTest() override {
+  void TearDown() override {
     caf::anon_send(supervisor_, stop_atom_v);
     for (int second = 0; second < 20 && !outcome(); ++second) pass(1s);
     EXPECT_TRUE(outcome_.has_value()) << "the grace period bounds every end";
@@ -52,9 +52,8 @@ class PipelineTest : public ::testing::Test {
                                                          .retention = 24h,
                                                          .model_id = "fake",
                                                          .open = std::move(open),
-                                                         .encoder = encoder_,
-                                                         .prefiller = prefiller_,
-                                                         .generator = generator_,
+                                                         .shape = {2, {}},
+                                                         .devices = devices(),
                                                          .outbox = *outbox_,
                                                          .publisher = publisher_,
                                                          .metrics = metrics_,
@@ -67,6 +66,9 @@ class PipelineTest : public ::testing::Test {
                                                          .observer = observer_});
     settle();
   }
+
+  /// On what the cameras are watched.
+  virtual std::vector<DeviceSlot> devices() { return {slot(encoder_, prefiller_, generator_)}; }
 
   void settle() {
     while (scheduler().try_run_once()) {

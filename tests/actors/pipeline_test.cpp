@@ -276,9 +276,8 @@ TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
                                                        .retention = 24h,
                                                        .model_id = "fake",
                                                        .open = sources_.factory(),
-                                                       .encoder = encoder_,
-                                                       .prefiller = hopeless,
-                                                       .generator = generator_,
+                                                       .shape = {2, {}},
+                                                       .devices = {slot(encoder_, hopeless, generator_)},
                                                        .outbox = *outbox_,
                                                        .publisher = publisher_,
                                                        .metrics = metrics_,
@@ -329,7 +328,8 @@ TEST_F(PipelineTest, OnlyWhatIsToldIsExplained) {
   EXPECT_EQ(of("end"), nullptr);
   EXPECT_THAT(generator_.batches, ElementsAre(1U)) << "five windows, one alert";
   EXPECT_EQ(metric("vigil_generation_tokens_total"), 4);
-  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{tier=\"host\"}"), 0) << "nothing is left in the cache";
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0)
+      << "nothing is left in the cache";
   EXPECT_TRUE(outcome()->complete);
 }
 
@@ -338,7 +338,7 @@ TEST_F(PipelineTest, AnExplanationThatFailsLosesNoAlert) {
   start({explaining("gate", "/clips/gate.mp4")});
   EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
   EXPECT_THAT(log_.str(), HasSubstr("target: camera gate: no explanation for rule person: no words"));
-  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{tier=\"host\"}"), 0);
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0);
   EXPECT_TRUE(outcome()->complete);
 }
 
@@ -355,7 +355,7 @@ TEST_F(PipelineTest, WindowsWaitForRoomInTheCache) {
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 4 * 5);
   EXPECT_THAT(told("alert/"), AllOf(Contains("a/person new"), Contains("b/person new"),
                                     Contains("c/person new"), Contains("d/person end")));
-  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{tier=\"host\"}"), 0);
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0);
   EXPECT_TRUE(outcome()->complete);
 }
 

@@ -103,9 +103,8 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
                                  .retention = 24h,
                                  .model_id = "fake",
                                  .open = sources.factory(),
-                                 .encoder = encoder,
-                                 .prefiller = prefiller,
-                                 .generator = generator,
+                                 .shape = {2, {}},
+                                 .devices = {slot(encoder, prefiller, generator)},
                                  .outbox = *outbox,
                                  .publisher = publisher,
                                  .metrics = metrics,
@@ -234,9 +233,8 @@ class SilentCamera : public ::testing::Test {
                            opened_.count_down();
                            return open(options);
                          },
-                     .encoder = encoder_,
-                     .prefiller = prefiller_,
-                     .generator = generator_,
+                     .shape = {2, {}},
+                     .devices = {slot(encoder_, prefiller_, generator_)},
                      .outbox = *outbox_,
                      .publisher = publisher_,
                      .metrics = metrics_,

@@ -63,7 +63,7 @@ TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
   metrics_.windows("answered", 12);
   metrics_.windows("overtaken", 2);
   metrics_.alert("alert/north/gate/person/", "alert");
-  metrics_.kv_usage("host", 0.25);
+  metrics_.kv_usage("host", "cpu", 0.25);
   metrics_.outbox_pending(2);
   for (int i = 0; i < 19; ++i) metrics_.window_latency(0.3);
   metrics_.window_latency(6);
@@ -87,6 +87,39 @@ TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
   EXPECT_NEAR(latency.at("p95").get<double>(), 0.5, 1e-9);
   board_.forget("yard");
   EXPECT_EQ(state().at("cameras").size(), 1U);
+}
+
+TEST_F(StatusTest, WithoutADeviceThatIsUpTheProcessIsNotReady) {
+  board_.phase(RunPhase::running);
+  EXPECT_TRUE(board_.ready()) << "no device is known yet";
+  board_.device("cuda:0", DeviceState::up, "");
+  board_.device("cuda:1", DeviceState::lost, "unspecified launch failure");
+  EXPECT_TRUE(board_.ready());
+  board_.device("cuda:0", DeviceState::restarting, "no \x1b[2Jweights");
+  EXPECT_FALSE(board_.ready());
+  EXPECT_TRUE(board_.live()) << "it is being mended";
+  metrics_.device_failed("cuda:1");
+  clock_.advance(5s);
+  board_.beat();
+  const json devices = state().at("devices");
+  EXPECT_EQ(devices, json::parse(R"([
+    {"device": "cuda:0", "state": "restarting", "reason": "no \u001b[2Jweights", "since_seconds": 5.0, "failures": 0.0},
+    {"device": "cuda:1", "state": "lost", "reason": "unspecified launch failure", "since_seconds": 5.0, "failures": 1.0}])"));
+  const std::string text = status_text(board_.json(metrics_)).value_or("");
+  EXPECT_THAT(text, HasSubstr("cuda:0 is restarting for 5 s: no ?[2Jweights\n"));
+  EXPECT_THAT(text, HasSubstr("cuda:1 is lost for 5 s: unspecified launch failure\n"));
+  board_.device("cuda:0", DeviceState::up, "");
+  EXPECT_TRUE(board_.ready());
+  EXPECT_EQ(status_text(board_.json(metrics_)).value_or("").find("cuda:0"), std::string::npos);
+}
+
+TEST_F(StatusTest, FiguresOfSeveralDevicesAreOne) {
+  metrics_.queue_depth("vision", 3, "cuda:0");
+  metrics_.queue_depth("vision", 4, "cuda:1");
+  metrics_.kv_usage("gpu", "cuda:0", 0.5);
+  metrics_.kv_usage("gpu", "cuda:1", 0.1);
+  EXPECT_EQ(state().at("queues"), json({{"vision", 7.0}}));
+  EXPECT_NEAR(state().at("kv_usage").get<double>(), 0.3, 1e-12);
 }
 
 TEST_F(StatusTest, PeopleSeeATable) {

@@ -199,6 +199,24 @@ TEST(Schema, AValidatorAgreesWithTheCode) {
   }
 }
 
+TEST(Schema, AValidatorAgreesWithTheCodeAboutDevices) {
+  const auto site = [](const std::string& device) {
+    return "model: m\nengine: {device: '" + device +
+           "'}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  };
+  for (const char* device : {"cpu", "cuda", "cuda:13", "cuda:0,cuda:1", "cuda:0, cuda:1 , cpu"}) {
+    EXPECT_TRUE(code_takes(site(device))) << device;
+    EXPECT_TRUE(schema_takes(site(device))) << device;
+  }
+  for (const char* device :
+       {"", "gpu", "cuda:", "cuda:0,", ",cuda:0", "cuda:0,,cuda:1", "cuda:0;cuda:1", "cuda: 1"}) {
+    EXPECT_FALSE(code_takes(site(device))) << device;
+    EXPECT_FALSE(schema_takes(site(device))) << device;
+  }
+  // What no pattern says.
+  for (const char* device : {"cuda,cuda:0", "cpu,cpu"}) EXPECT_FALSE(code_takes(site(device))) << device;
+}
+
 TEST(Schema, TakesTheDemo) {
   std::ifstream file(VIGIL_SOURCE_DIR "/config/demo.yaml");
   EXPECT_TRUE(schema_takes(std::string(std::istreambuf_iterator<char>(file), {})));

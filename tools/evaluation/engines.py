@@ -125,12 +125,12 @@ class Transformers:
 class Vigil:
     """The program itself; it reads the file and takes its own frames."""
 
-    def __init__(self, folder, how, program):
-        self.folder, self.program, self.how = folder, program, how
+    def __init__(self, folder, how, program, device="cpu"):
+        self.folder, self.program, self.how, self.device = folder, program, how, device
 
     def run(self, window, question, tokens):
         until = window["start"] + window["count"] / window["fps"]
-        command = [self.program, "ask", str(window["path"]), question, "--model", str(self.folder), "--fps", str(window["fps"]), "--from", str(window["start"]), "--to", str(until), "--max-tokens", str(tokens), "--output", "json", "--threads", "1"]
+        command = [self.program, "ask", str(window["path"]), question, "--model", str(self.folder), "--fps", str(window["fps"]), "--from", str(window["start"]), "--to", str(until), "--max-tokens", str(tokens), "--output", "json", "--threads", "1", "--device", self.device]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode:
             raise SystemExit(f"evaluate: {' '.join(command)} failed")

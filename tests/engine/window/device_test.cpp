@@ -25,6 +25,15 @@ TEST(DeviceTest, OtherWordsAreRefused) {
     EXPECT_THROW(parse_device(text), std::invalid_argument) << text;
 }
 
+TEST(DeviceTest, SeveralAreSeparatedByCommas) {
+  EXPECT_EQ(parse_devices("cpu"), (std::vector<Device>{{}}));
+  EXPECT_EQ(parse_devices(" cuda, cuda:1 ,cpu"),
+            (std::vector<Device>{{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}, {}}));
+  for (const char* text :
+       {"", ",", "cuda:0,", ",cpu", "cuda:0,,cuda:1", "cuda,cuda:0", "cpu,cpu", "cuda:0;cuda:1"})
+    EXPECT_THROW(parse_devices(text), std::invalid_argument) << text;
+}
+
 TEST(DeviceTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
   try {
     make_stream({DeviceKind::cuda, 4096}, 0);

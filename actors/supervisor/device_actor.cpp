@@ -1,0 +1,154 @@
+#include "actors/supervisor/device_actor.h"
+
+#include <exception>
+#include <utility>
+
+#include "actors/cache/cache_actor.h"
+#include "actors/messages/shell.h"
+#include "actors/prefill/prefill_actor.h"
+#include "actors/target/target_actor.h"
+#include "actors/vision/vision_actor.h"
+
+namespace vigil::actors {
+
+void device_state::start() {
+  const Threads own = deps->threads;
+  const EngineParts& parts = deps->slot.engine;
+  // It only counts.
+  cache = spawn(self, Threads::scheduled, actors::cache,
+                CacheDeps{deps->slot.name, deps->slot.name == "cpu" ? "host" : "gpu", parts.prefiller->room(),
+                          deps->metrics, deps->logger});
+  target = spawn(self, own, actors::target,
+                 TargetDeps{.generator = *parts.generator,
+                            .clock = deps->clock,
+                            .metrics = deps->metrics,
+                            .logger = deps->logger,
+                            .device = deps->slot.name});
+  prefill = spawn(self, own, actors::prefill,
+                  PrefillDeps{.prefiller = *parts.prefiller,
+                              .frames_per_patch = parts.encoder->frames_per_patch(),
+                              .clock = deps->clock,
+                              .metrics = deps->metrics,
+                              .logger = deps->logger,
+                              .device = deps->slot.name,
+                              .observer = deps->observer},
+                  alerts, target, cache);
+  vision = spawn(self, own, actors::vision,
+                 VisionDeps{.encoder = *parts.encoder,
+                            .clock = deps->clock,
+                            .metrics = deps->metrics,
+                            .logger = deps->logger,
+                            .device = deps->slot.name},
+                 prefill);
+  running = {{cache.address(), "cache"},
+             {target.address(), "target"},
+             {prefill.address(), "prefill"},
+             {vision.address(), "vision"}};
+  ++engine;
+  recovery.works(deps->clock.now());
+  reason.clear();
+  report(DeviceState::up);
+}
+
+void device_state::ended(const caf::down_msg& message) {
+  const auto entry = running.find(message.source);
+  if (entry == running.end()) return;
+  const std::string stage = entry->second;
+  running.erase(entry);
+  if (!stopping && state == DeviceState::up) fail(stage, message.reason);
+  if (!running.empty()) return;
+  let_go();
+  if (stopping) self->quit();
+}
+
+void device_state::fail(const std::string& stage, const caf::error& why) {
+  const std::string text = "the " + stage + " actor failed: " + reason_of(why, self->system());
+  deps->metrics.device_failed(deps->slot.name);
+  if (is_device_lost(why)) {
+    lose(text);
+  } else {
+    deps->logger.error("{}: {}; its engine is made again", deps->slot.name, text);
+    reason = text;
+    report(DeviceState::restarting);
+  }
+  self->send_exit(vision, caf::exit_reason::user_shutdown);
+  self->send_exit(prefill, caf::exit_reason::user_shutdown);
+  self->send_exit(target, caf::exit_reason::user_shutdown);
+  self->send_exit(cache, caf::exit_reason::user_shutdown);
+  self->delayed_send(self, kDevicePatience, giveup_atom_v, engine);
+}
+
+void device_state::let_go() {
+  vision = nullptr;
+  prefill = nullptr;
+  target = nullptr;
+  cache = nullptr;
+  deps->slot.engine = {};
+  if (!stopping && state == DeviceState::restarting) try_again_later();
+}
+
+void device_state::try_again_later() {
+  const auto now = deps->clock.now();
+  const auto at = deps->slot.again ? recovery.failed(now) : std::nullopt;
+  if (!at) return lose(reason);
+  self->delayed_send(self, *at - now, work_atom_v);
+}
+
+void device_state::make_again() {
+  if (stopping || state != DeviceState::restarting || !running.empty()) return;
+  try {
+    deps->slot.engine = deps->slot.again();
+  } catch (const std::exception& error) {
+    deps->logger.error("{}: its engine cannot be made: {}", deps->slot.name, error.what());
+    reason = error.what();
+    return try_again_later();
+  }
+  deps->logger.warn("{}: works again", deps->slot.name);
+  start();
+}
+
+void device_state::lose(const std::string& why) {
+  deps->logger.error("{}: lost: {}", deps->slot.name, why);
+  reason = why;
+  report(DeviceState::lost);
+}
+
+void device_state::give_up(std::uint32_t which) {
+  if (which != engine || state != DeviceState::restarting || running.empty()) return;
+  lose(reason + "; its " + running.begin()->second + " actor does not end");
+}
+
+void device_state::stop() {
+  stopping = true;
+  if (running.empty()) return self->quit();
+  if (state != DeviceState::up) return;  // they were told to end
+  // Plain messages, not exits, which would overtake what was sent before.
+  self->send(vision, stop_atom_v);
+  self->send(prefill, stop_atom_v);
+  self->send(target, stop_atom_v);
+  self->send(cache, stop_atom_v);
+}
+
+void device_state::report(DeviceState entered) {
+  state = entered;
+  self->send(supervisor, DeviceReport{deps->slot.name, state, reason,
+                                      state == DeviceState::up ? vision : vision_actor()});
+}
+
+device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,
+                                   alerts_actor alerts, supervisor_actor supervisor) {
+  set_handlers(self, deps.logger);
+  device_state& state = self->state;
+  state.alerts = std::move(alerts);
+  state.supervisor = std::move(supervisor);
+  state.deps.emplace(std::move(deps));
+  self->set_down_handler([self](caf::down_msg& message) { self->state.ended(message); });
+  state.start();
+  return {
+      [self](work_atom) { self->state.make_again(); },
+      [self](giveup_atom, std::uint32_t engine) { self->state.give_up(engine); },
+      [self](stop_atom) { self->state.stop(); },
+  };
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,78 @@
+// Owns one device: its engine, and the actors that compute with it. The supervisor of these four, with a
+// plain `Recovery` for when to start them again.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/messages/messages.h"
+#include "actors/status/metrics.h"
+#include "actors/supervisor/engine_parts.h"
+#include "actors/supervisor/recovery.h"
+#include "actors/supervisor/spawn.h"
+#include "config/clock.h"
+
+namespace vigil::actors {
+
+struct DeviceDeps {
+  DeviceSlot slot;
+  const config::Clock& clock;
+  Metrics& metrics;
+  spdlog::logger& logger;
+  Threads threads = Threads::own;
+  /// May be empty.
+  WindowObserver observer = {};
+};
+
+/// How long the other actors may take to end when one has failed: longer than a batch takes.
+constexpr std::chrono::seconds kDevicePatience{30};
+
+struct device_state {
+  explicit device_state(device_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void start();
+  /// One of the four has ended.
+  void ended(const caf::down_msg& message);
+  /// The first of them failed: the others have to end, too.
+  void fail(const std::string& stage, const caf::error& reason);
+  /// Nothing uses the engine any more.
+  void let_go();
+  void try_again_later();
+  void make_again();
+  /// Nothing will compute here any more.
+  void lose(const std::string& why);
+  void give_up(std::uint32_t engine);
+  void stop();
+  void report(DeviceState state);
+
+  device_actor::pointer self;
+  std::optional<DeviceDeps> deps;
+  supervisor_actor supervisor;
+  alerts_actor alerts;
+  cache_actor cache;
+  target_actor target;
+  prefill_actor prefill;
+  vision_actor vision;
+  /// Those of the four that have not ended.
+  std::map<caf::actor_addr, std::string> running;
+  Recovery recovery;
+  /// Counts the engines.
+  std::uint32_t engine = 0;
+  DeviceState state = DeviceState::up;
+  /// Why it is not up.
+  std::string reason;
+  bool stopping = false;
+  static inline const char* name = "device";
+};
+
+device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,
+                                   alerts_actor alerts, supervisor_actor supervisor);
+
+}  // namespace vigil::actors

@@ -1,0 +1,360 @@
+// What becomes of cameras when the device that watches them runs out of memory, fails or is lost: engines
+// that throw, under the deterministic scheduler.
+#include <new>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/actors/pipeline.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::Not;
+
+/// As a GPU says it.
+class NoRoom : public std::bad_alloc {
+ public:
+  const char* what() const noexcept override { return "GPU 0 has no room for 147 MiB"; }
+};
+
+std::shared_ptr<config::CameraSettings> live(const std::string& name) {
+  return camera(name, config::Pace::realtime, name);
+}
+
+// --- Out of memory ----------------------------------------------------------------------------------------
+
+TEST_F(PipelineTest, PatchesThatDoNotFitIntoOnePassAreEncodedInSmallerOnes) {
+  encoder_.on_encode = [this] {
+    if (encoder_.batches.back() > 2) throw NoRoom();
+  };
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    sources_.add(name, frames(std::vector<int>(16, 10)));
+    cameras.push_back(camera(name, config::Pace::fast, name));
+  }
+  start(cameras);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 6 * 4);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("vigil_frames_dropped_total{")));
+  EXPECT_THAT(log_.str(),
+              HasSubstr("vision: 0 of 8 patches dropped, passes of at most 4 from now on: GPU 0 has no "
+                        "room for 147 MiB"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, APatchForWhichThereIsNoRoomAtAllIsCountedAndThePipelineGoesOn) {
+  int refused = 0;
+  encoder_.on_encode = [&] {
+    if (++refused <= 3) throw NoRoom();
+  };
+  sources_.add("gate", frames(std::vector<int>(32, 10)));
+  start({live("gate")});
+  pass(20s);
+  EXPECT_EQ(metric("vigil_frames_dropped_total{camera=\"gate\",reason=\"out_of_memory\"}"), 6);
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"answered\"}"), 7);
+  EXPECT_THAT(log_.str(), HasSubstr("vision: 1 of 1 patches dropped"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, WindowsForWhichThereIsNoRoomAreRefusedWithTheReasonAndBatchesShrink) {
+  prefiller_.on_ask = [this](std::size_t windows) {
+    if (windows > 1 || prefiller_.batches.size() < 4) throw NoRoom();
+  };
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    sources_.add(name, frames(std::vector<int>(16, 10)));
+    cameras.push_back(camera(name, config::Pace::fast, name));
+  }
+  start(cameras);
+  const double refused = metric("vigil_windows_total{outcome=\"out_of_memory\"}");
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}") + refused, 4 * 4);
+  EXPECT_EQ(prefiller_.batches.back(), 1U);
+  EXPECT_THAT(log_.str(), HasSubstr("windows lost, batches of at most 1 from now on: GPU 0 has no room"));
+  EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0)
+      << "its room is free again";
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(PipelineTest, AnAlertWhoseTextHasNoRoomIsToldWithout) {
+  generator_.on_generate = [] { throw NoRoom(); };
+  auto settings = camera();
+  settings->rules[0].explain = true;
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(8, 90)));
+  start({settings});
+  EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
+  const auto alert = std::find_if(publisher_.messages.begin(), publisher_.messages.end(),
+                                  [](const auto& message) { return message.topic.starts_with("alert/"); });
+  EXPECT_EQ(json::parse(alert->body).at("data").at("description"), nullptr);
+  EXPECT_THAT(generator_.batches, ElementsAre(1U)) << "an answer that was begun cannot be begun again";
+  EXPECT_THAT(log_.str(), HasSubstr("target: 1 answers have no text"));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+// --- One device -------------------------------------------------------------------------------------------
+
+TEST_F(PipelineTest, WithoutADeviceThatIsLeftTheRunEndsAndSaysWhy) {
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  start({live("gate")}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(told("alert/"), Contains("gate/person new"));
+  EXPECT_EQ(metric("vigil_device_up{device=\"cpu\"}"), 1);
+  EXPECT_TRUE(board_.ready());
+  encoder_.on_encode = [] { throw window::DeviceLost("unspecified launch failure"); };
+  pass(2s);
+  EXPECT_EQ(metric("vigil_device_up{device=\"cpu\"}"), 0);
+  EXPECT_EQ(metric("vigil_device_state{device=\"cpu\",state=\"lost\"}"), 1);
+  EXPECT_FALSE(board_.ready());
+  const json status = json::parse(board_.json(metrics_)).at("devices").at(0);
+  EXPECT_EQ(status.at("state"), "lost");
+  EXPECT_EQ(status.at("reason"), "the vision actor failed: unspecified launch failure");
+  EXPECT_EQ(told("status/").back(), "gate down");
+  EXPECT_EQ(json::parse(publisher_.messages.back().body).at("data").at("reason"),
+            "cpu is lost: the vision actor failed: unspecified launch failure");
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_FALSE(report->complete);
+  EXPECT_THAT(
+      report->failures,
+      ElementsAre("no device is left: cpu is lost: the vision actor failed: unspecified launch failure"));
+  EXPECT_THAT(outbox_->unacknowledged(10), IsEmpty()) << "what was found is told";
+}
+
+/// One device whose engine can be made again.
+class RepairTest : public PipelineTest {
+ protected:
+  std::vector<DeviceSlot> devices() override {
+    DeviceSlot one = slot(encoder_, prefiller_, generator_);
+    one.again = [this, parts = one.engine] {
+      ++made_;
+      if (broken_ > 0 && broken_-- > 0) throw std::runtime_error("no weights");
+      prefiller_.on_ask = {};
+      return parts;
+    };
+    return {std::move(one)};
+  }
+
+  /// Fails in a way that no batch survives.
+  void fail() {
+    prefiller_.on_ask = [](std::size_t) { throw 7; };
+  }
+
+  int made_ = 0;
+  int broken_ = 0;
+};
+
+TEST_F(RepairTest, AnEngineThatFailsIsMadeAgainAndTheStreamsGoOn) {
+  for (const char* name : {"gate", "yard"}) sources_.add(name, frames(std::vector<int>(400, 90)));
+  start({live("gate"), live("yard")}, /*once=*/false);
+  pass(6s);
+  const double before = metric("vigil_windows_total{outcome=\"answered\"}");
+  fail();
+  pass(10s);
+  EXPECT_EQ(made_, 1);
+  EXPECT_EQ(metric("vigil_device_failures_total{device=\"cpu\"}"), 1);
+  EXPECT_EQ(metric("vigil_device_up{device=\"cpu\"}"), 1);
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"answered\"}"), before + 6);
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"device_lost\"}"), 1) << "what it was working on is counted";
+  EXPECT_EQ(sources_.opened(), 2) << "no camera was connected again";
+  EXPECT_THAT(told("status/north/gate/"), ElementsAre("gate connecting", "gate up", "gate down", "gate up"));
+  EXPECT_THAT(told("alert/north/gate/"), Not(Contains("gate/person end"))) << "its episode goes on";
+  EXPECT_FALSE(outcome().has_value());
+}
+
+TEST_F(RepairTest, EveryFrameIsSeenOrCountedWhileTheEngineIsAway) {
+  for (const char* name : {"gate", "yard"}) sources_.add(name, frames(std::vector<int>(120, 90)));
+  start({live("gate"), live("yard")});
+  pass(6s);
+  broken_ = 2;
+  fail();
+  pass(60s);
+  ASSERT_TRUE(outcome().has_value());
+  EXPECT_TRUE(outcome()->complete);
+  double dropped = 0;
+  for (const char* name : {"gate", "yard"})
+    for (const char* reason : {"no_credit", "device_down", "device_lost", "late"})
+      dropped += metric(std::string("vigil_frames_dropped_total{camera=\"") + name + "\",reason=\"" + reason +
+                        "\"}");
+  EXPECT_GT(dropped, 0);
+  EXPECT_EQ(dropped + static_cast<double>(encoder_.frames), 240);
+}
+
+TEST_F(RepairTest, WhatFailsAgainAndAgainIsLost) {
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  start({live("gate")}, /*once=*/false);
+  pass(3s);
+  broken_ = 10;
+  fail();
+  pass(5s);
+  EXPECT_EQ(metric("vigil_device_state{device=\"cpu\",state=\"restarting\"}"), 1);
+  EXPECT_FALSE(board_.ready());
+  EXPECT_TRUE(board_.live());
+  pass(15s);
+  EXPECT_EQ(made_, 3);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_THAT(report->failures, ElementsAre("no device is left: cpu is lost: no weights"));
+}
+
+TEST_F(RepairTest, AnEndThatWasLostWithTheEngineComesOutOfTheNext) {
+  sources_.add("gate", frames(std::vector<int>(18, 90)));
+  // The last window is due when the file has ended.
+  prefiller_.on_ask = [this](std::size_t) {
+    if (prefiller_.batches.size() == 5) throw 7;
+  };
+  start({camera("gate", config::Pace::fast, "gate")});
+  pass(5s);
+  EXPECT_EQ(made_, 1);
+  ASSERT_TRUE(outcome().has_value());
+  EXPECT_TRUE(outcome()->complete);
+  EXPECT_EQ(told("alert/").back(), "gate/person end");
+}
+
+TEST_F(RepairTest, StoppingWhileTheEngineIsAwayEndsTheRun) {
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  start({live("gate")}, /*once=*/false);
+  pass(3s);
+  broken_ = 2;
+  fail();
+  pass(3s);
+  EXPECT_EQ(metric("vigil_device_state{device=\"cpu\",state=\"restarting\"}"), 1);
+  caf::anon_send(supervisor_, stop_atom_v);
+  pass(11s);
+  EXPECT_TRUE(outcome().has_value());
+}
+
+// --- Two devices ------------------------------------------------------------------------------------------
+
+class TwoDevicesTest : public PipelineTest {
+ protected:
+  std::vector<DeviceSlot> devices() override {
+    return {slot(encoder_, prefiller_, generator_, "cuda:0"),
+            slot(other_encoder_, other_prefiller_, other_generator_, "cuda:1")};
+  }
+
+  void start_cameras(const std::vector<std::string>& names, bool explain = false) {
+    std::vector<CameraPtr> cameras;
+    for (const std::string& name : names) {
+      sources_.add(name, frames(std::vector<int>(400, 90)));
+      auto settings = live(name);
+      settings->rules[0].explain = explain;
+      cameras.push_back(settings);
+    }
+    start(cameras, /*once=*/false);
+  }
+
+  FakeEncoder other_encoder_;
+  FakePrefiller other_prefiller_;
+  FakeGenerator other_generator_;
+};
+
+TEST_F(TwoDevicesTest, CamerasAreSpreadAndExplainedWhereTheyAreWatched) {
+  start_cameras({"a", "b", "c", "d"}, /*explain=*/true);
+  pass(10s);
+  EXPECT_EQ(encoder_.frames, other_encoder_.frames);
+  EXPECT_GT(generator_.batches.size(), 0U);
+  EXPECT_EQ(generator_.batches, other_generator_.batches);
+  for (const char* device : {"cuda:0", "cuda:1"})
+    EXPECT_THAT(metrics_.text(),
+                HasSubstr(std::string("vigil_mailbox_depth{actor=\"vision\",device=\"") + device));
+}
+
+TEST_F(TwoDevicesTest, TheCamerasOfALostDeviceMove) {
+  start_cameras({"a", "b", "c", "d"});
+  pass(6s);
+  const auto lost = metric("vigil_windows_total{outcome=\"answered\"}");
+  encoder_.on_encode = [] { throw window::DeviceLost("an illegal memory access was encountered"); };
+  pass(10s);
+  EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
+  EXPECT_EQ(metric("vigil_device_up{device=\"cuda:1\"}"), 1);
+  EXPECT_TRUE(board_.ready()) << "the other device takes frames";
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"answered\"}"), lost + 4 * 4);
+  EXPECT_EQ(sources_.opened(), 4) << "no camera was connected again";
+  for (const char* name : {"a", "c"}) {
+    const std::string camera = name;
+    EXPECT_THAT(told("status/north/" + camera + "/"),
+                ElementsAre(camera + " connecting", camera + " up", camera + " down", camera + " up"));
+    EXPECT_EQ(metric("vigil_camera_up{camera=\"" + camera + "\"}"), 1);
+    EXPECT_THAT(told("alert/north/" + camera + "/"), Not(Contains(camera + "/person end")));
+  }
+  EXPECT_THAT(told("status/north/b/"), ElementsAre("b connecting", "b up"));
+  EXPECT_FALSE(outcome().has_value());
+}
+
+TEST_F(TwoDevicesTest, WindowsThatAreLostWithTheirDeviceAreCounted) {
+  start_cameras({"a", "b", "c", "d"});
+  pass(6s);
+  const std::size_t before = prefiller_.batches.size();
+  prefiller_.on_ask = [](std::size_t) { throw window::DeviceLost("unspecified launch failure"); };
+  pass(10s);
+  EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"device_lost\"}"), 1);
+  EXPECT_EQ(prefiller_.batches.size(), before + 1) << "nothing is tried again on what is lost";
+  EXPECT_EQ(metric("vigil_camera_up{camera=\"a\"}"), 1);
+  EXPECT_FALSE(outcome().has_value());
+}
+
+TEST_F(TwoDevicesTest, AnAlertWhoseTextIsLostWithTheDeviceIsTold) {
+  generator_.on_generate = [] { throw window::DeviceLost("unspecified launch failure"); };
+  start_cameras({"a", "b"}, /*explain=*/true);
+  pass(6s);
+  EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
+  pass(12s);
+  EXPECT_THAT(told("alert/north/a/"), Contains("a/person new"));
+  EXPECT_THAT(told("alert/north/b/"), Contains("b/person new"));
+}
+
+TEST_F(TwoDevicesTest, ACameraThatComesLaterIsWatchedOnWhatIsLeft) {
+  start_cameras({"a", "b"});
+  pass(4s);
+  encoder_.on_encode = [] { throw window::DeviceLost("unspecified launch failure"); };
+  pass(4s);
+  const std::size_t before = encoder_.batches.size();
+  sources_.add("c", frames(std::vector<int>(400, 90)));
+  caf::anon_send(supervisor_, reload_atom_v, CameraList{{live("c")}});
+  pass(6s);
+  EXPECT_EQ(told("status/north/c/").back(), "c up");
+  EXPECT_THAT(told("alert/north/c/"), Contains("c/person new"));
+  EXPECT_EQ(told("status/north/a/").back(), "a down") << "it was removed";
+  EXPECT_EQ(encoder_.batches.size(), before) << "nothing goes to the lost one";
+}
+
+TEST_F(TwoDevicesTest, WhenBothAreLostTheRunEnds) {
+  start_cameras({"a", "b"});
+  pass(4s);
+  for (FakeEncoder* each : {&encoder_, &other_encoder_})
+    each->on_encode = [] { throw window::DeviceLost("uncorrectable ECC error encountered"); };
+  pass(4s);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_FALSE(report->complete);
+  ASSERT_EQ(report->failures.size(), 1U);
+  EXPECT_THAT(report->failures[0], HasSubstr("no device is left"));
+}
+
+TEST_F(TwoDevicesTest, AMovedCameraDrains) {
+  start_cameras({"a", "b"});
+  pass(4s);
+  encoder_.on_encode = [] { throw window::DeviceLost("unspecified launch failure"); };
+  pass(4s);
+  caf::anon_send(supervisor_, stop_atom_v);
+  pass(1s);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_TRUE(report->complete);
+  EXPECT_EQ(told("alert/north/a/").back(), "a/person end");
+}
+
+}  // namespace
+}  // namespace vigil::actors

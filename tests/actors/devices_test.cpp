@@ -1,0 +1,177 @@
+// What the actors around a device decide, without actors: where patches go, who moves where, when to try
+// again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/messages/batch_limit.h"
+#include "actors/pruner/patch_gate.h"
+#include "actors/supervisor/placement.h"
+#include "actors/supervisor/recovery.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(BatchLimit, HalvesAndGrowsBackSlowly) {
+  BatchLimit limit(8);
+  limit.fitted(8);
+  EXPECT_EQ(limit.now(), 8U);
+  limit.too_many(8);
+  EXPECT_EQ(limit.now(), 4U);
+  limit.too_many(3);
+  EXPECT_EQ(limit.now(), 1U);
+  limit.too_many(1);
+  EXPECT_EQ(limit.now(), 1U) << "one is always tried";
+  for (int i = 0; i < 15; ++i) limit.fitted(1);
+  EXPECT_EQ(limit.now(), 1U);
+  limit.fitted(1);
+  EXPECT_EQ(limit.now(), 2U);
+  for (int i = 0; i < 100; ++i) limit.fitted(1);
+  EXPECT_EQ(limit.now(), 2U) << "passes that take less than is allowed tell nothing";
+  for (int i = 0; i < 16 * 20; ++i) limit.fitted(limit.now());
+  EXPECT_EQ(limit.now(), 8U);
+}
+
+TEST(Recovery, TriesThriceAndForgetsWhatIsLongAgo) {
+  Recovery recovery;
+  Recovery::TimePoint now(1h);
+  EXPECT_EQ(recovery.failed(now), now);
+  EXPECT_EQ(recovery.failed(now), now + 2s);
+  recovery.works(now);
+  EXPECT_EQ(recovery.failed(now + 9min), now + 9min + 10s) << "it worked, but not for long";
+  EXPECT_EQ(recovery.failed(now + 9min), std::nullopt);
+  Recovery steady;
+  for (int i = 0; i < 10; ++i) {
+    steady.works(now);
+    now += 10min;
+    EXPECT_EQ(steady.failed(now), now);
+  }
+}
+
+TEST(Placement, SpreadsCamerasAndKeepsThemWhereTheyAre) {
+  Placement placement({"cuda:0", "cuda:1"});
+  EXPECT_EQ(placement.place("a"), "cuda:0");
+  EXPECT_EQ(placement.place("b"), "cuda:1");
+  EXPECT_EQ(placement.place("c"), "cuda:0");
+  EXPECT_EQ(placement.place("a"), "cuda:0");
+  placement.remove("a");
+  placement.remove("c");
+  EXPECT_EQ(placement.place("d"), "cuda:0");
+  placement.enter("cuda:0", DeviceState::restarting);
+  EXPECT_EQ(placement.place("d"), "cuda:0") << "it comes back";
+  EXPECT_EQ(placement.place("e"), "cuda:1");
+  EXPECT_EQ(placement.place("f"), "cuda:1") << "one that is up, however many it has";
+  placement.enter("cuda:1", DeviceState::restarting);
+  EXPECT_EQ(placement.place("g"), "cuda:0");
+}
+
+TEST(Placement, ALostDeviceLosesItsCamerasToTheOthers) {
+  Placement placement({"cuda:0", "cuda:1", "cuda:2"});
+  for (const char* camera : {"a", "b", "c", "d"}) placement.place(camera);
+  const auto moves = placement.lose("cuda:0");
+  ASSERT_EQ(moves.size(), 2U);
+  EXPECT_EQ(moves[0].camera, "a");
+  EXPECT_EQ(moves[0].device, "cuda:1");
+  EXPECT_EQ(moves[1].camera, "d");
+  EXPECT_EQ(moves[1].device, "cuda:2");
+  EXPECT_THAT(placement.cameras("cuda:0"), IsEmpty());
+  placement.lose("cuda:1");
+  EXPECT_TRUE(placement.any_left());
+  for (const auto& move : placement.lose("cuda:2")) EXPECT_EQ(move.device, std::nullopt) << move.camera;
+  EXPECT_FALSE(placement.any_left());
+  EXPECT_EQ(placement.place("e"), std::nullopt);
+}
+
+class PatchGateTest : public ::testing::Test {
+ protected:
+  /// Sends so many patches of two frames; how many pass.
+  int send(int patches, std::uint32_t generation = 0) {
+    int passed = 0;
+    for (int i = 0; i < patches; ++i) {
+      FramePatch patch;
+      patch.camera = gate_camera_;
+      patch.frames.resize(2);
+      patch.generation = generation;
+      passed += gate_.pass(patch) ? 1 : 0;
+    }
+    return passed;
+  }
+
+  CameraPtr gate_camera_ = camera("gate");
+  PatchGate gate_;
+};
+
+TEST_F(PatchGateTest, ACameraJoinsWhenItsGateOpens) {
+  EXPECT_FALSE(gate_.join(gate_camera_, 3).has_value());
+  const auto told = gate_.open("gate");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->camera, gate_camera_);
+  EXPECT_EQ(told->generation, 3U);
+  EXPECT_TRUE(told->joins);
+  EXPECT_FALSE(told->ends);
+  EXPECT_EQ(gate_.grant("gate", 8), 8U);
+  EXPECT_EQ(gate_.grant("gate", 1), 1U);
+}
+
+TEST_F(PatchGateTest, AnotherDeviceGivesNoMoreCreditThanItHasRoomFor) {
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.grant("gate", 8);
+  EXPECT_EQ(send(5), 5);
+  EXPECT_EQ(gate_.grant("gate", 2), 2U) << "two were encoded; the camera has 5, and 3 are under way";
+  gate_.shut("gate");
+  EXPECT_EQ(send(1), 0) << "nowhere to go, and the credit is spent";
+  const auto told = gate_.open("gate");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->joins);
+  EXPECT_EQ(told->lost_frames, 6U);
+  EXPECT_EQ(send(1), 1) << "before the device told its credit";
+  EXPECT_EQ(gate_.grant("gate", 8), 4U) << "3 are left and 1 is under way";
+  EXPECT_EQ(gate_.grant("gate", 1), 1U);
+}
+
+TEST_F(PatchGateTest, AnEndWaitsForTheGateAndIsToldOnce) {
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.shut("gate");
+  EXPECT_FALSE(gate_.end(gate_camera_).has_value());
+  const auto told = gate_.open("gate");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->joins && told->ends);
+  EXPECT_FALSE(gate_.end(gate_camera_).has_value());
+  // The device that was told is gone: the next has to be.
+  gate_.shut("gate");
+  EXPECT_FALSE(gate_.open("gate").has_value());
+  const auto again = gate_.end(gate_camera_);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_TRUE(again->joins && again->ends);
+}
+
+TEST_F(PatchGateTest, TheNextIncarnationStartsWithoutCredit) {
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.grant("gate", 8);
+  send(8);
+  ASSERT_TRUE(gate_.join(gate_camera_, 1).has_value());
+  EXPECT_EQ(gate_.grant("gate", 8), 8U);
+  EXPECT_EQ(send(1, 0), 1) << "what the last one had sent still passes";
+  gate_.shut("gate");
+  EXPECT_EQ(gate_.open("gate")->lost_frames, 0U);
+}
+
+TEST_F(PatchGateTest, WhoIsForgottenOrUnknownGetsNothing) {
+  EXPECT_EQ(send(1), 0);
+  EXPECT_EQ(gate_.grant("gate", 4), 0U);
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.forget("gate");
+  EXPECT_EQ(send(1), 0);
+  EXPECT_EQ(gate_.grant("gate", 4), 0U);
+}
+
+}  // namespace
+}  // namespace vigil::actors
