@@ -41,7 +41,7 @@ void set_handlers(Self* self, spdlog::logger& logger) {
       [](caf::scheduled_actor* actor, caf::exit_msg& message) { actor->quit(message.reason); });
   self->set_exception_handler(
       [&logger, name](caf::scheduled_actor* actor, std::exception_ptr& thrown) -> caf::error {
-        const caf::error fault = fault_of(thrown);
+        caf::error fault = fault_of(thrown);
         logger.error("{}: failed: {}", name, reason_of(fault, actor->system()));
         return fault;
       });
