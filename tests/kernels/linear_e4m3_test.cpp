@@ -200,9 +200,10 @@ TEST_P(LinearE4m3Test, ZerosGiveTheBias) {
 }
 
 TEST(LinearE4m3ArgumentsTest, WhatDoesNotFitIsRefused) {
-  Stream stream = Stream::cpu(1);
+  Stream stream = Stream::cpu(1);  // where there is no GPU as well
   Random random(1);
-  const E4m3Matrix w = E4m3Matrix::random(4, 20, random);
+  E4m3Matrix w(4, 20);
+  quantize_rows(stream, TestMatrix::random(DType::f32, 4, 20, random).view(), w.at(w.bytes().data()));
   TestMatrix x(DType::f32, 2, 20), integers(DType::f32, 2, 20), out(DType::f32, 2, 4),
       rounded(DType::bf16, 2, 4), plain(DType::f32, 4, 20);
   EXPECT_NO_THROW(
