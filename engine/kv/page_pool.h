@@ -1,6 +1,7 @@
 // Pages of keys and values: a fixed arena, reference-counted pages, no policy.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -48,6 +49,11 @@ class PagePool {
   void retain(PageId page);
   /// One reference less; the page is free when none is left.
   void release(PageId page);
+
+  /// A page's memory, `layout().page_bytes()` on the stream's device.
+  std::byte* page(PageId page) const {
+    return memory_.data() + static_cast<std::size_t>(page) * static_cast<std::size_t>(layout_.page_bytes());
+  }
 
   /// The pages as layer `layer` sees them.
   kernels::KvLayer layer(int layer) const;

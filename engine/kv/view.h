@@ -38,6 +38,7 @@ class View {
   void clear();
 
  private:
+  friend class Handover;
   struct Part {
     PagePool::PageId page;
     /// Live tokens in this page, and whether this view alone may fill the rest of it.

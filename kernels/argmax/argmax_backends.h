@@ -5,9 +5,9 @@
 
 namespace vigil::kernels {
 namespace cpu {
-void largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns);
+void largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns, float* values);
 }
 namespace cuda {
-void largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns);
+void largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns, float* values);
 }
 }  // namespace vigil::kernels

@@ -5,7 +5,7 @@
 
 namespace vigil::kernels {
 
-void cpu::largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns) {
+void cpu::largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns, float* values) {
   parallel_blocks(stream, x.rows, 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const float* row = x.row<float>(i);
@@ -16,6 +16,7 @@ void cpu::largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns) 
           largest = row[j];
           columns[i] = static_cast<std::int32_t>(j);
         }
+      if (values != nullptr) values[i] = largest;
     }
   });
 }

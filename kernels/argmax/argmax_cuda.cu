@@ -30,7 +30,7 @@ __device__ __forceinline__ Best best_of_warp(Best best) {
 
 /// One block a row.
 __global__ void __launch_bounds__(kThreads)
-    largest(const float* x, std::int64_t stride, std::int64_t cols, std::int32_t* columns) {
+    largest(const float* x, std::int64_t stride, std::int64_t cols, std::int32_t* columns, float* values) {
   const float* row = x + blockIdx.x * stride;
   Best best{-INFINITY, -1};
 #pragma unroll 4
@@ -42,14 +42,16 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   if (threadIdx.x >= 32) return;
   best = best_of_warp(of_warp[threadIdx.x]);
-  if (threadIdx.x == 0) columns[blockIdx.x] = best.column;
+  if (threadIdx.x != 0) return;
+  columns[blockIdx.x] = best.column;
+  if (values != nullptr) values[blockIdx.x] = best.value;
 }
 
 }  // namespace
 
-void cuda::largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns) {
+void cuda::largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns, float* values) {
   largest<<<static_cast<unsigned>(x.rows), kThreads, 0, queue_of(stream)>>>(x.row<float>(0), x.stride, x.cols,
-                                                                            columns);
+                                                                            columns, values);
   check_launch("largest_columns");
 }
 

@@ -91,4 +91,16 @@ void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) VIGIL_ON_DEVICE(stream, move(stream, to, from, bytes));
 }
 
+void copy_across([[maybe_unused]] const Stream& from_stream, const void* from, const Stream& to_stream,
+                 void* to, std::size_t bytes) {
+#if VIGIL_CUDA
+  const bool queues = from_stream.kind() == DeviceKind::cuda && to_stream.kind() == DeviceKind::cuda;
+  if (queues) to_stream.cuda_queue().wait_for(from_stream.cuda_queue());
+#endif
+  copy(to_stream, to, from, bytes);
+#if VIGIL_CUDA
+  if (queues) from_stream.cuda_queue().wait_for(to_stream.cuda_queue());
+#endif
+}
+
 }  // namespace vigil::kernels

@@ -48,6 +48,11 @@ void download(const Stream& stream, void* to, const void* from, std::size_t byte
 /// Copies bytes within the stream's device; the ranges do not overlap.
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
 
+/// Copies bytes from one stream's device to another's: after all that was submitted to either, and before
+/// what either is given later. Nobody waits for it on the host.
+void copy_across(const Stream& from_stream, const void* from, const Stream& to_stream, void* to,
+                 std::size_t bytes);
+
 /// Host values where an operation on the stream's device can read them.
 template <typename T>
 class DeviceArray {

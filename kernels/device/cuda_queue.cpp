@@ -90,6 +90,7 @@ CudaQueue::~CudaQueue() {
   for (const Kept& kept : kept_)
     if (kept.memory != nullptr) cudaFreeAsync(kept.memory, stream_);
   if (blas_ != nullptr) cublasLtDestroy(blas_);
+  if (mark_ != nullptr) cudaEventDestroy(mark_);
   if (stream_ != nullptr) {
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
@@ -140,6 +141,7 @@ void* CudaQueue::allocate(std::size_t bytes) {
 }
 
 void CudaQueue::free(void* memory) noexcept {
+  cudaSetDevice(device_);
   cudaFreeAsync(memory, stream_);
 }
 
@@ -184,6 +186,29 @@ void CudaQueue::download(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaMemcpyAsync(result_, from, bytes, cudaMemcpyDeviceToHost, stream_), "download");
   synchronize();
   std::memcpy(to, result_, bytes);
+}
+
+bool CudaQueue::open_memory_to(int device) const {
+  if (device == device_) return true;
+  int possible = 0;
+  check_cuda(cudaDeviceCanAccessPeer(&possible, device, device_), "peer access");
+  if (possible == 0) return false;
+  cudaMemPool_t pool = nullptr;
+  check_cuda(cudaDeviceGetDefaultMemPool(&pool, device_), "memory pool");
+  cudaMemAccessDesc access{};
+  access.location = {cudaMemLocationTypeDevice, device};
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  check_cuda(cudaMemPoolSetAccess(pool, &access, 1), "peer access");
+  return true;
+}
+
+void CudaQueue::wait_for(CudaQueue& other) {
+  other.bind();
+  if (other.mark_ == nullptr)
+    check_cuda(cudaEventCreateWithFlags(&other.mark_, cudaEventDisableTiming), "event");
+  check_cuda(cudaEventRecord(other.mark_, other.stream_), "event");
+  bind();
+  check_cuda(cudaStreamWaitEvent(stream_, other.mark_), "event");
 }
 
 void CudaQueue::synchronize() {

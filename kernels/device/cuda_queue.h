@@ -64,12 +64,18 @@ class CudaQueue {
   /// To the host, and waits for it.
   void download(void* to, const void* from, std::size_t bytes);
   void synchronize();
+  /// Lets another GPU use the memory that this GPU's streams allocate. False if it cannot.
+  bool open_memory_to(int device) const;
+  /// What is submitted from here on begins when all that was submitted to the other queue is done.
+  void wait_for(CudaQueue& other);
 
  private:
   int device_;
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
+  /// What others wait for.
+  cudaEvent_t mark_ = nullptr;
   /// Pinned memory that is filled while the other is on its way.
   struct Stage {
     void* memory = nullptr;

@@ -39,6 +39,12 @@ void Stream::synchronize() const {
   if (queue_) queue_->synchronize();
 }
 
+bool share_memory(const Stream& a, const Stream& b) {
+  if (a.kind() == DeviceKind::cpu || b.kind() == DeviceKind::cpu) return a.kind() == b.kind();
+  const bool there = a.cuda_queue().open_memory_to(b.cuda_queue().device());
+  return b.cuda_queue().open_memory_to(a.cuda_queue().device()) && there;
+}
+
 int cuda_devices() {
   return CudaQueue::devices();
 }
@@ -50,6 +56,10 @@ Stream Stream::cuda(int /*index*/) {
 }
 
 void Stream::synchronize() const {}
+
+bool share_memory(const Stream& /*a*/, const Stream& /*b*/) {
+  return true;
+}
 
 int cuda_devices() {
   return 0;

@@ -46,6 +46,10 @@ class Stream {
   std::shared_ptr<CudaQueue> queue_;
 };
 
+/// Lets both streams' devices read and write each other's memory, what was allocated on them in stream order
+/// and what will be. False where two GPUs cannot: copies between them then go by the host. True on the CPU.
+bool share_memory(const Stream& a, const Stream& b);
+
 /// GPUs that this process may use; 0 without a driver or without the CUDA backend.
 int cuda_devices();
 

@@ -19,8 +19,15 @@ constexpr float random_number(std::uint64_t seed, std::uint64_t index) {
   return static_cast<float>(z >> 40U) * 0x1p-23F - 1.0F;
 }
 
-/// to[i, j] = scale * random_number(seed, i * cols + j), f32 or bf16 (rounded to nearest even). Throws
-/// std::invalid_argument for another type.
-void fill_random(Stream& stream, Matrix to, std::uint64_t seed, float scale);
+/// Which numbers of a sequence a matrix has, that is a part of a larger one.
+struct RandomPart {
+  /// The number of the first element, and how many lie between the first ones of two rows; 0: the columns.
+  std::int64_t first = 0;
+  std::int64_t pitch = 0;
+};
+
+/// to[i, j] = scale * random_number(seed, first + i * pitch + j), f32 or bf16 (rounded to nearest even).
+/// Throws std::invalid_argument for another type.
+void fill_random(Stream& stream, Matrix to, std::uint64_t seed, float scale, RandomPart part = {});
 
 }  // namespace vigil::kernels

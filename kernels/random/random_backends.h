@@ -5,9 +5,9 @@
 
 namespace vigil::kernels {
 namespace cpu {
-void fill_random(Stream& stream, Matrix to, std::uint64_t seed, float scale);
+void fill_random(Stream& stream, Matrix to, std::uint64_t seed, float scale, RandomPart part);
 }
 namespace cuda {
-void fill_random(Stream& stream, Matrix to, std::uint64_t seed, float scale);
+void fill_random(Stream& stream, Matrix to, std::uint64_t seed, float scale, RandomPart part);
 }
 }  // namespace vigil::kernels

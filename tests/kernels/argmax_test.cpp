@@ -12,11 +12,19 @@
 namespace vigil::kernels {
 namespace {
 
-std::vector<std::int32_t> largest_of(const TestMatrix& x) {
+std::vector<std::int32_t> largest_of(const TestMatrix& x, std::vector<float>* values = nullptr) {
   Stream stream = test_stream(2);
   std::vector<std::int32_t> columns(static_cast<std::size_t>(x.rows()), -7);
   Mirror there(stream, std::as_writable_bytes(std::span(columns)));
-  largest_columns(stream, OnDevice(stream, x), reinterpret_cast<std::int32_t*>(there.data()));
+  auto* found = reinterpret_cast<std::int32_t*>(there.data());
+  if (values == nullptr) {
+    largest_columns(stream, OnDevice(stream, x), found);
+  } else {
+    values->assign(columns.size(), std::nanf(""));
+    Mirror values_there(stream, std::as_writable_bytes(std::span(*values)));
+    largest_columns(stream, OnDevice(stream, x), found, reinterpret_cast<float*>(values_there.data()));
+    values_there.fetch();
+  }
   there.fetch();
   return columns;
 }
@@ -47,6 +55,9 @@ TEST(ArgmaxTest, TheFirstOfEqualOnesWinsAndNaNNever) {
   x.set(0, 3000, 2);
   x.set(0, 0, nan);
   EXPECT_EQ(largest_of(x), (std::vector<std::int32_t>{3000, 0, -1, -1}));
+  std::vector<float> values;
+  EXPECT_EQ(largest_of(x, &values), (std::vector<std::int32_t>{3000, 0, -1, -1}));
+  EXPECT_EQ(values, (std::vector<float>{2, 1, none, none}));
 }
 
 TEST(ArgmaxTest, OtherTypesAreRefused) {

@@ -32,6 +32,18 @@ TEST_P(FillRandomTest, EveryElementIsItsOwnNumberOnEveryDevice) {
   EXPECT_TRUE(out.gaps_untouched());
 }
 
+TEST_P(FillRandomTest, APartHasTheNumbersOfTheWhole) {
+  Stream stream = test_stream(2);
+  TestMatrix whole(GetParam(), 9, 20), part(GetParam(), 4, 6, 1);
+  OnDevice whole_there(stream, whole), part_there(stream, part);
+  fill_random(stream, whole_there, 7, 2);
+  fill_random(stream, part_there, 7, 2, {.first = 3 * 20 + 5, .pitch = 20});
+  whole_there.fetch();
+  part_there.fetch();
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (std::int64_t j = 0; j < 6; ++j) EXPECT_EQ(part.get(i, j), whole.get(3 + i, 5 + j)) << i << ", " << j;
+}
+
 TEST(RandomNumberTest, IsUniformAndDependsOnItsSeed) {
   constexpr std::uint64_t kCount = 100'000;
   double sum = 0, squares = 0, product = 0;

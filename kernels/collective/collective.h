@@ -1,0 +1,34 @@
+// Sums over ranks: what joins the parts of a model that several devices share.
+#pragma once
+
+#include "kernels/collective/communicator.h"
+#include "kernels/device/matrix.h"
+#include "kernels/device/stream.h"
+
+namespace vigil::kernels {
+
+/// x = Σ over the ranks of x, in place on every rank: f32 or bf16, [rows, cols] without gaps, the same on
+/// all. Added up in f32 in the order of the ranks (NCCL: in an order and precision of its own); every rank
+/// gets the same bits. `stream` is that of the rank. Throws std::invalid_argument for another type or a
+/// matrix with gaps, DeviceError.
+void all_reduce(Stream& stream, const Communicator& ranks, Matrix x);
+
+/// A norm that follows a sum.
+struct SumNorm {
+  /// f32 [cols]; null: no norm.
+  const float* weight = nullptr;
+  float epsilon = 0;
+  /// [rows, cols], of the type of the parts.
+  Matrix out = {};
+};
+
+/// x += Σ over the ranks of their `part(which, ...)`, and norm.out = the RMS norm of the result (rms_norm.h):
+/// the residual stream of a decoder after a product that is shared. x is f32 [rows, cols], the same on all
+/// ranks before and after; the parts are [rows, cols] of `dtype`, f32 or bf16. Added up in f32 in the order
+/// of the ranks, but by NCCL in `dtype`; every rank gets the same bits. Between two sums of the same `which`
+/// there is one of the other. Throws std::invalid_argument for shapes or types that do not fit, and for rows
+/// of more than 16384; DeviceError.
+void add_parts(Stream& stream, const Communicator& ranks, int which, DType dtype, Matrix x,
+               const SumNorm& norm = {});
+
+}  // namespace vigil::kernels

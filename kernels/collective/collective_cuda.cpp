@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/collective/collective_backends.h"
+#include "kernels/collective/group_cuda.h"
+#include "kernels/collective/sum_cuda.h"
+#include "kernels/device/error.h"
+
+namespace vigil::kernels {
+namespace {
+
+constexpr std::size_t kStateBytes = 1024;
+static_assert(sizeof(cuda::RankState) <= kStateBytes);
+
+ncclDataType_t nccl_type(DType type) {
+  return type == DType::f32 ? ncclFloat32 : ncclBfloat16;
+}
+
+}  // namespace
+
+void check_nccl(ncclResult_t status, const char* what) {
+  if (status == ncclSuccess || status == ncclInProgress) return;
+  throw DeviceError(std::string(what) + ": " + ncclGetErrorString(status), status == ncclUnhandledCudaError);
+}
+
+CudaGroup::CudaGroup(std::span<const Stream> streams, Transport transport)
+    : streams_(streams.begin(), streams.end()), nccl_(streams.size(), nullptr) {
+  bool shared = false;
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      shared = shared || streams[i].cuda_queue().device() == streams[j].cuda_queue().device();
+      if (!share_memory(streams[i], streams[j])) peers_ = false;
+    }
+  if (transport == Transport::nccl) peers_ = false;
+  if (shared) apart_ = "two ranks share a GPU, which NCCL does not have";
+  if (!peers_ && shared) throw DeviceError(apart_);
+
+  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&off_), sizeof(int),
+                           cudaHostAllocPortable | cudaHostAllocMapped),
+             "pinned memory");
+  *off_ = 0;
+  const std::size_t bytes = peers_ ? kStateBytes + 2 * streams.size() * cuda::kInboxBytes : kStateBytes;
+  for (std::size_t rank = 0; rank < streams.size(); ++rank) {
+    memory_.emplace_back(streams_[rank], bytes);
+    clear(rank);
+    cuda::load_sum_kernels();
+  }
+}
+
+CudaGroup::~CudaGroup() {
+  for (const ncclComm_t comm : nccl_)
+    if (comm != nullptr) ncclCommDestroy(comm);
+  if (off_ != nullptr) cudaFreeHost(off_);
+}
+
+void CudaGroup::clear(std::size_t rank) const {
+  const CudaQueue& queue = streams_[rank].cuda_queue();
+  queue.bind();
+  std::byte* memory = memory_[rank].data();
+  check_cuda(cudaMemsetAsync(memory, 0, kStateBytes, queue.stream()), "group");
+  check_cuda(cudaMemsetAsync(memory + kStateBytes, cuda::kEmptyByte, memory_[rank].bytes() - kStateBytes,
+                             queue.stream()),
+             "group");
+  streams_[rank].synchronize();
+}
+
+cuda::Ranks CudaGroup::seen_from(int rank) const {
+  cuda::Ranks ranks;
+  ranks.rank = rank;
+  ranks.count = static_cast<int>(streams_.size());
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    ranks.state[i] = memory_[i].as<cuda::RankState>();
+    ranks.inbox[i] = memory_[i].data() + kStateBytes;
+  }
+  ranks.off = off_;
+  return ranks;
+}
+
+void CudaGroup::place_parts(int rank, const std::array<Buffer, 2>& parts) {
+  for (std::size_t which = 0; which < parts.size(); ++which)
+    parts_[which][static_cast<std::size_t>(rank)] = parts[which].data();
+}
+
+ncclComm_t CudaGroup::nccl(int rank, Meeting& meeting) {
+  ncclComm_t& comm = nccl_[static_cast<std::size_t>(rank)];
+  if (comm != nullptr) return comm;
+  if (!apart_.empty()) throw DeviceError(apart_);
+  if (rank == 0) check_nccl(ncclGetUniqueId(&id_), "NCCL");
+  meeting.meet();
+  streams_[static_cast<std::size_t>(rank)].cuda_queue().bind();
+  check_nccl(ncclCommInitRank(&comm, static_cast<int>(streams_.size()), id_, rank), "NCCL");
+  return comm;
+}
+
+void CudaGroup::call_off() noexcept {
+  *static_cast<volatile int*>(off_) = 1;
+  for (ncclComm_t& comm : nccl_)
+    if (comm != nullptr) ncclCommAbort(comm);
+}
+
+void CudaGroup::reset() {
+  // Those that were called off are gone.
+  std::fill(nccl_.begin(), nccl_.end(), nullptr);
+  *off_ = 0;
+  for (std::size_t rank = 0; rank < streams_.size(); ++rank) clear(rank);
+}
+
+std::shared_ptr<CudaGroup> cuda::make_group(std::span<const Stream> streams, Transport transport) {
+  return std::make_shared<CudaGroup>(streams, transport);
+}
+
+void cuda::place_parts(CudaGroup& group, int rank, const std::array<Buffer, 2>& parts) {
+  group.place_parts(rank, parts);
+}
+
+void cuda::call_off(CudaGroup& group) noexcept {
+  group.call_off();
+}
+
+void cuda::reset(CudaGroup& group) {
+  group.reset();
+}
+
+void cuda::all_reduce(Stream& stream, const Communicator& ranks, Matrix x) {
+  CudaQueue& queue = stream.cuda_queue();
+  queue.bind();
+  check_nccl(
+      ncclAllReduce(x.data, x.data, static_cast<std::size_t>(x.rows * x.cols), nccl_type(x.dtype), ncclSum,
+                    ranks.group().cuda->nccl(ranks.rank(), ranks.group().meeting), queue.stream()),
+      "all_reduce");
+}
+
+void cuda::add_parts(Stream& stream, const Communicator& ranks, int which, Matrix part, Matrix x,
+                     const SumNorm& norm) {
+  CudaGroup& group = *ranks.group().cuda;
+  CudaQueue& queue = stream.cuda_queue();
+  queue.bind();
+  if (group.peers() && ranks.ranks() > 1 && fits_inbox(part))
+    return send_and_add(queue.stream(), group.seen_from(ranks.rank()), part, x, norm);
+  const auto& parts = group.parts(which);
+  if (group.peers() && ranks.ranks() == 2) {
+    wait_for_ranks(queue.stream(), group.seen_from(ranks.rank()));
+    return fetch_and_add(queue.stream(), queue.multiprocessors(), std::span(parts).first(2), part, x, norm);
+  }
+  if (ranks.ranks() > 1)
+    cuda::all_reduce(stream, ranks, dense(part.data, part.dtype, part.rows, part.stride));
+  const void* own = part.data;
+  fetch_and_add(queue.stream(), queue.multiprocessors(), std::span(&own, 1), part, x, norm);
+}
+
+}  // namespace vigil::kernels
