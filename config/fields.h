@@ -42,6 +42,7 @@ bool is_endpoint(std::string_view text);
 bool is_replay_endpoint(std::string_view text);
 bool is_listen_address(std::string_view text);
 bool is_device(std::string_view text);
+bool is_decode_device(std::string_view text);
 
 inline constexpr Check kName = {is_name,
                                 "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
@@ -55,7 +56,9 @@ inline constexpr Check kEndpoint = {is_endpoint, "tcp://HOST:PORT or ipc:///PATH
 inline constexpr Check kReplayEndpoint = {is_replay_endpoint, "tcp://HOST:PORT or ipc:///PATH, or nothing"};
 inline constexpr Check kCurveKey = {is_curve_key, "a public CURVE key, 40 characters of Z85 (vigil keygen)"};
 inline constexpr Check kDevice = {is_device,
-                                  "cpu, cuda or cuda:NUMBER, or several of them, each once, with commas"};
+                                  "cpu, cuda, cuda:NUMBER, GPUs that share a model as in cuda:0+1, "
+                                  "or several of them with commas, each GPU once"};
+inline constexpr Check kDecodeDevice = {is_decode_device, "GPUs as `device` names them, or nothing"};
 inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for no metrics"};
 
 template <class E>
@@ -220,6 +223,9 @@ void describe(V& v, LogSettings& s) {
 template <class V>
 void describe(V& v, EngineSettings& s) {
   v.field("device", s.device, kDevice, "what computes");
+  v.field(
+      "decode_device", s.decode_device, kDecodeDevice,
+      "what generates answers, if not `device`: as many, of as many GPUs, which take windows over from it");
   v.field("kv_tokens", s.kv_tokens, Limits<int>{1024, 1'000'000'000},
           "tokens that the KV cache has room for, over all windows that are answered at once");
   v.field("quantization", s.quantization, "large products in 8 bits, on a GPU");

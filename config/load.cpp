@@ -12,6 +12,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "config/devices.h"
 #include "config/fields.h"
 #include "config/substitute.h"
 #include "config/timestamp.h"
@@ -588,6 +589,20 @@ void check_fit(Reading& reading, const SectionReader& section, const AlertSettin
   }
   if (alerts.curve.secret_key_file.empty() && !alerts.curve.allow.empty()) {
     reading.report(section.where("curve"), section.at("curve.secret_key_file") + ": is missing");
+  }
+}
+
+/// Who generates is of as many GPUs as who hands over to it: each part of a model has its own counterpart.
+void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine) {
+  if (engine.decode_device.empty()) return;
+  const auto from = parse_devices(engine.device);
+  const auto to = parse_devices(engine.decode_device);
+  if (!from || !to) return;
+  const auto same = [](const Gpus& one, const Gpus& other) { return one.size() == other.size(); };
+  if (!std::equal(from->begin(), from->end(), to->begin(), to->end(), same)) {
+    reading.report(section.where("decode_device"), section.at("decode_device") + ": `" +
+                                                       engine.decode_device + "` is not as many GPUs as `" +
+                                                       engine.device + '`');
   }
 }
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <functional>
-#include <set>
-#include <string>
 #include <string_view>
 
 #include "config/fields.h"
@@ -81,33 +78,6 @@ std::string endpoint_next_to(const std::string& bind) {
 
 std::string AlertSettings::replay_endpoint() const {
   return replay.empty() ? endpoint_next_to(bind) : replay;
-}
-
-namespace {
-
-bool is_one_device(std::string_view text) {
-  constexpr std::string_view kPrefix = "cuda:";
-  if (text == "cpu" || text == "cuda") return true;
-  if (!text.starts_with(kPrefix)) return false;
-  const std::string_view digits = text.substr(kPrefix.size());
-  return !digits.empty() && digits.size() <= 4 &&
-         digits.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-}  // namespace
-
-bool is_device(std::string_view text) {
-  std::set<std::string, std::less<>> seen;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    std::string_view word = text.substr(0, comma);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    if (!is_one_device(word)) return false;
-    if (!seen.insert(word == "cuda" ? "cuda:0" : std::string(word)).second) return false;
-    if (comma == std::string_view::npos) return true;
-    text.remove_prefix(comma + 1);
-  }
 }
 
 bool is_listen_address(std::string_view text) {

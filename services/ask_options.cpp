@@ -37,6 +37,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
       ->capture_default_str();
   command.add_option("--stop", options.sampling.stop, "End the answer before this text; may be repeated");
   add_device(command, options.device);
+  add_decode_device(command, options.decode_device);
   command.add_option("--dtype", options.dtype, "Compute in this type; auto: bf16 where the processor has it")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
@@ -56,6 +57,7 @@ window::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from)
     throw UsageError("--to has to lie after --from");
   window::EngineOptions engine{.device = options.device,
+                               .decode_device = options.decode_device,
                                .compute = {},
                                .quantization = options.quantization,
                                .threads = options.threads,

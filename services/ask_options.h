@@ -1,6 +1,7 @@
 // The arguments that `ask` and `bench ask` share.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,7 @@ struct AskOptions {
   std::string question;
   std::string model = "models/demo";
   window::Device device;
+  std::optional<window::Device> decode_device;
   std::string dtype = "auto";
   model::Quantization quantization = model::Quantization::none;
   int max_tokens = 64;

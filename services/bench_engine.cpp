@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,7 @@ class EngineBench {
     figures_.print({{"bench", "engine"},
                     {"model", engine_.model_id},
                     {"device", window::name_of(engine_.device)},
+                    {"decode_device", window::name_of(engine_.decode_device)},
                     {"dtype", kernels::name_of(engine_.compute)},
                     {"quantization", model::name_of(engine_.quantization)},
                     {"frames", arguments_.frames},

@@ -5,21 +5,34 @@
 #include <string>
 
 namespace vigil::services {
+namespace {
+
+window::Device read(const char* option, const std::string& text) {
+  try {
+    return window::parse_device(text);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError(option, error.what());
+  }
+}
+
+}  // namespace
 
 void add_device(CLI::App& command, window::Device& device) {
   command
       .add_option_function<std::string>(
-          "--device",
-          [&device](const std::string& text) {
-            try {
-              device = window::parse_device(text);
-            } catch (const std::invalid_argument& error) {
-              throw CLI::ValidationError("--device", error.what());
-            }
-          },
-          "Compute on this processor: cpu, cuda (the first GPU), cuda:NUMBER")
+          "--device", [&device](const std::string& text) { device = read("--device", text); },
+          "Compute on this processor: cpu, cuda (the first GPU), cuda:NUMBER, or GPUs that share the model: "
+          "cuda:0+1")
       ->type_name("DEVICE")
       ->default_str(window::name_of(device));
+}
+
+void add_decode_device(CLI::App& command, std::optional<window::Device>& device) {
+  command
+      .add_option_function<std::string>(
+          "--decode-device", [&device](const std::string& text) { device = read("--decode-device", text); },
+          "Generate answers on other GPUs than --device, as many, which take the windows over")
+      ->type_name("DEVICE");
 }
 
 void add_quantization(CLI::App& command, model::Quantization& quantization) {

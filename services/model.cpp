@@ -67,7 +67,12 @@ nlohmann::json to_json(const model::VerifyOptions& options, const model::Verifie
 int verify(const VerifyArguments& arguments) {
   const auto folder = model::ModelFolder::open(arguments.folder);
   const model::GoldenFile golden = model::read_golden(arguments.golden);
-  kernels::Stream stream = window::make_stream(arguments.device, arguments.threads);
+  if (arguments.device.ranks() > 1) {
+    std::fprintf(stderr, "vigil model verify: compares on one device at a time, not on %s\n",
+                 window::name_of(arguments.device).c_str());
+    return kUsage;
+  }
+  kernels::Stream stream = window::make_streams(arguments.device, arguments.threads).front();
   std::vector<kernels::DType> types;
   if (arguments.dtype != "bf16") types.push_back(kernels::DType::f32);
   if (arguments.dtype != "f32") types.push_back(kernels::DType::bf16);

@@ -116,15 +116,19 @@ std::unique_ptr<cluster::HttpServer> serve_state(const std::string& listen, cons
 std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
                                            const std::shared_ptr<const model::ModelFolder>& folder) {
   std::vector<actors::DeviceSlot> slots;
-  for (const window::Device device : window::parse_devices(settings.device)) {
-    const window::EngineOptions options{.device = device,
+  const std::vector<window::Device> devices = window::parse_devices(settings.device);
+  const std::vector<window::Device> decode_devices =
+      settings.decode_device.empty() ? devices : window::parse_devices(settings.decode_device);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const window::EngineOptions options{.device = devices[i],
+                                        .decode_device = decode_devices[i],
                                         .compute = {},
                                         .quantization = settings.quantization,
                                         .kv_tokens = settings.kv_tokens};
     window::Engine engine = window::make_engine(folder, options);
     if (slots.empty())
       for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
-    slots.push_back({window::name_of(device), actors::parts_of(std::move(engine)),
+    slots.push_back({window::name_of(devices[i]), actors::parts_of(std::move(engine)),
                      [folder, options] { return actors::parts_of(window::make_engine(folder, options)); }});
   }
   return slots;

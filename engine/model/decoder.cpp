@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/model/gated.h"
+#include "kernels/collective/collective.h"
 #include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
 #include "kernels/quantize/quantize.h"
@@ -42,8 +43,8 @@ void narrow(std::span<const AttentionSegment> all, std::span<const std::int32_t>
 
 }  // namespace
 
-Decoder::Decoder(const TextConfig& config, Parameters parameters)
-    : config_(config), parameters_(std::move(parameters)) {
+Decoder::Decoder(const TextConfig& config, Parameters parameters, Shard shard)
+    : config_(config), parameters_(std::move(parameters)), part_(config, shard, parameters_.device()) {
   const std::int64_t hidden = config.hidden_size;
   const std::int64_t q_width = std::int64_t{config.num_attention_heads} * config.head_dim;
   const std::int64_t kv_width = std::int64_t{config.num_key_value_heads} * config.head_dim;
@@ -59,20 +60,22 @@ Decoder::Decoder(const TextConfig& config, Parameters parameters)
         .input_norm = parameters_.vector(layer + "input_layernorm.weight", hidden),
         .attention_norm = parameters_.vector(layer + "post_attention_layernorm.weight", hidden),
         .attention = parameters_.projections(
-            {{attention + "q_proj.weight", attention + "q_proj.bias", q_width, q_width},
-             {attention + "k_proj.weight", attention + "k_proj.bias", kv_width, kv_width},
-             {attention + "v_proj.weight", attention + "v_proj.bias", kv_width, kv_width}},
+            {{attention + "q_proj.weight", attention + "q_proj.bias", q_width, part_.queries.count,
+              part_.queries},
+             {attention + "k_proj.weight", attention + "k_proj.bias", kv_width, part_.keys.count, part_.keys},
+             {attention + "v_proj.weight", attention + "v_proj.bias", kv_width, part_.keys.count,
+              part_.keys}},
             hidden),
-        .mlp = parameters_.projections(
-            {{mlp + "gate_proj.weight", "", inner, inner}, {mlp + "up_proj.weight", "", inner, inner}},
-            hidden),
-        .o = parameters_.large(attention + "o_proj.weight", hidden, q_width),
-        .down = parameters_.large(mlp + "down_proj.weight", hidden, inner),
+        .mlp = parameters_.projections({{mlp + "gate_proj.weight", "", inner, part_.inner.count, part_.inner},
+                                        {mlp + "up_proj.weight", "", inner, part_.inner.count, part_.inner}},
+                                       hidden),
+        .o = parameters_.large_columns(attention + "o_proj.weight", hidden, q_width, part_.queries),
+        .down = parameters_.large_columns(mlp + "down_proj.weight", hidden, inner, part_.inner),
     });
   }
   norm_ = parameters_.vector(prefix + "norm.weight", hidden);
-  head_ = parameters_.matrix(config.tie_word_embeddings ? prefix + "embed_tokens.weight" : "lm_head.weight",
-                             config.vocab_size, hidden);
+  head_ = parameters_.rows_of(config.tie_word_embeddings ? prefix + "embed_tokens.weight" : "lm_head.weight",
+                              config.vocab_size, hidden, part_.vocabulary);
   frequencies_ = parameters_.keep<kernels::RopeFrequency>(multimodal_rope(config));
   parameters_.ready();
 }
@@ -106,6 +109,8 @@ Decoder::Prepared Decoder::prepare(kernels::Stream& stream, Workspace& workspace
     covered += segment.own.size();
   }
   if (covered != rows) throw std::invalid_argument("decoder: segments do not cover the rows");
+  if (part_.shard.ranks != (workspace.ranks ? workspace.ranks->ranks() : 1))
+    throw std::logic_error("decoder: a part runs together with all others");
 
   std::vector<kernels::RopePosition> axes;
   axes.reserve(rows);
@@ -115,13 +120,14 @@ Decoder::Prepared Decoder::prepare(kernels::Stream& stream, Workspace& workspace
   workspace.table.add(std::span<const kernels::RopePosition>(axes));
   workspace.table.add(pass.outputs);
   workspace.table.send(stream);
-  workspace.plan.assign(stream, pass.segments, pages.layer(0), config_.num_attention_heads);
+  workspace.plan.assign(stream, pass.segments, pages.layer(0), part_.heads);
   const std::size_t wanted = pass.outputs.size();
   if (wanted > 0 && wanted < rows) {
     narrow(pass.segments, pass.outputs, workspace.narrow);
-    workspace.narrow.plan.assign(stream, workspace.narrow.segments, pages.layer(0),
-                                 config_.num_attention_heads);
+    workspace.narrow.plan.assign(stream, workspace.narrow.segments, pages.layer(0), part_.heads);
   }
+  if (workspace.ranks)
+    workspace.ranks->reserve(compute(), static_cast<std::int64_t>(rows), config_.hidden_size);
   return {pass.hidden, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(wanted),
           !pass.tokens.empty()};
 }
@@ -133,8 +139,8 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
   const std::int64_t hidden_size = config_.hidden_size;
   const std::int64_t head_dim = config_.head_dim;
   const std::int64_t pairs = head_dim / 2;
-  const std::int64_t q_width = config_.num_attention_heads * head_dim;
-  const std::int64_t kv_width = config_.num_key_value_heads * head_dim;
+  const std::int64_t q_width = part_.queries.count;
+  const std::int64_t kv_width = part_.keys.count;
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
 
   const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
@@ -152,23 +158,28 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
   kernels::rope_angles(stream, workspace.table.at<kernels::RopePosition>(1), rows, frequencies_, pairs,
                        cos.row<float>(0), sin.row<float>(0));
 
-  // What only large products read is rounded as it is made, if they want it so.
+  // What only large products read is rounded as it is made, if they want it so; they round what comes out of
+  // a sum over ranks themselves.
   const bool quantized = parameters_.quantization() != Quantization::none;
-  const auto operand = [&](kernels::Buffer& buffer, std::int64_t count, std::int64_t cols) {
-    if (!quantized) return room(buffer, compute(), count, cols);
+  const auto rounded_room = [&](kernels::Buffer& buffer, std::int64_t count, std::int64_t cols) {
     buffer.reserve(stream, kernels::e4m3_bytes(count, cols));
     return kernels::e4m3_matrix(buffer.data(), count, cols);
   };
-  Matrix normed = operand(workspace.normed, rows, hidden_size);
+  const auto normed_room = [&](kernels::Buffer& buffer, std::int64_t count) {
+    return quantized && part_.shard.ranks == 1 ? rounded_room(buffer, count, hidden_size)
+                                               : room(buffer, compute(), count, hidden_size);
+  };
+  Matrix normed = normed_room(workspace.normed, rows);
   Matrix projected = room(workspace.projected, compute(), rows, q_width + 2 * kv_width);
   Matrix attended = room(workspace.attended, compute(), rows, q_width);
-  Matrix inner = room(workspace.inner, compute(), rows, std::int64_t{2} * config_.intermediate_size);
+  Matrix inner = room(workspace.inner, compute(), rows, 2 * part_.inner.count);
 
+  kernels::rms_norm(stream, hidden, layers_.front().input_norm, config_.rms_norm_eps, normed);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const kernels::KvLayer kv = pages.layer(static_cast<int>(i));
-    const bool narrows = i + 1 == layers_.size() && wanted < rows;
-    kernels::rms_norm(stream, hidden, layer.input_norm, config_.rms_norm_eps, normed);
+    const bool last = i + 1 == layers_.size();
+    const bool narrows = last && wanted < rows;
     // All three at once, but where the queries of most rows are not wanted.
     layer.attention.apply(stream, normed, projected, narrows ? 1 : 0, narrows ? 2 : 3);
     kernels::store_rotated(stream, projected.columns(0, narrows ? 0 : q_width),
@@ -184,7 +195,7 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
         matrix = to;
       };
       keep(hidden, states);
-      normed = operand(workspace.wanted_normed, wanted, hidden_size);
+      normed = normed_room(workspace.wanted_normed, wanted);
       kernels::rms_norm(stream, hidden, layer.input_norm, config_.rms_norm_eps, normed);
       keep(cos, room(workspace.wanted_cos, DType::f32, wanted, pairs));
       keep(sin, room(workspace.wanted_sin, DType::f32, wanted, pairs));
@@ -195,15 +206,25 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
 
     kernels::paged_attention(stream, projected.columns(0, q_width), kv,
                              narrows ? workspace.narrow.plan : workspace.plan, scale, attended);
-    kernels::linear(stream, attended, layer.o, hidden, {.accumulate = true});
-
-    kernels::rms_norm(stream, hidden, layer.attention_norm, config_.rms_norm_eps, normed);
+    add(stream, workspace, 0, attended, layer.o, hidden, layer.attention_norm, normed);
     const Matrix rounded =
-        quantized ? operand(workspace.rounded, normed.rows, config_.intermediate_size) : Matrix{};
-    kernels::linear(stream, gated(stream, layer.mlp, normed, inner, rounded), layer.down, hidden,
-                    {.accumulate = true});
+        quantized ? rounded_room(workspace.rounded, normed.rows, part_.inner.count) : Matrix{};
+    add(stream, workspace, 1, gated(stream, layer.mlp, normed, inner, rounded), layer.down, hidden,
+        last ? nullptr : layers_[i + 1].input_norm, normed);
   }
   return states;
+}
+
+void Decoder::add(kernels::Stream& stream, const Workspace& workspace, int which, kernels::ConstMatrix x,
+                  kernels::ConstMatrix w, Matrix hidden, const float* norm, Matrix normed) const {
+  if (part_.shard.ranks > 1) {
+    kernels::linear(stream, x, w, workspace.ranks->part(which, compute(), hidden.rows, hidden.cols));
+    kernels::add_parts(stream, *workspace.ranks, which, compute(), hidden,
+                       {norm, config_.rms_norm_eps, normed});
+    return;
+  }
+  kernels::linear(stream, x, w, hidden, {.accumulate = true});
+  if (norm != nullptr) kernels::rms_norm(stream, hidden, norm, config_.rms_norm_eps, normed);
 }
 
 Matrix Decoder::logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const {
@@ -212,8 +233,8 @@ Matrix Decoder::logits(kernels::Stream& stream, Workspace& workspace, kernels::C
   const Matrix normed = dense(workspace.normed.data(), compute(), states.rows, config_.hidden_size);
   kernels::rms_norm(stream, states, norm_, config_.rms_norm_eps, normed);
   workspace.logits.reserve(stream,
-                           static_cast<std::size_t>(states.rows * config_.vocab_size) * sizeof(float));
-  const Matrix logits = dense(workspace.logits.data(), DType::f32, states.rows, config_.vocab_size);
+                           static_cast<std::size_t>(states.rows * part_.vocabulary.count) * sizeof(float));
+  const Matrix logits = dense(workspace.logits.data(), DType::f32, states.rows, part_.vocabulary.count);
   kernels::linear(stream, normed, head_, logits);
   return logits;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,7 +12,9 @@
 #include "engine/model/parameters.h"
 #include "engine/model/positions.h"
 #include "engine/model/projections.h"
+#include "engine/model/shard.h"
 #include "kernels/attention/attention.h"
+#include "kernels/collective/communicator.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/device_table.h"
 
@@ -19,7 +22,9 @@ namespace vigil::model {
 
 /// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights behind the
 /// parameters have to outlive it. Immutable: owners on several threads may run it at once, each with a stream
-/// and a workspace of its own, over pages of its own.
+/// and a workspace of its own, over pages of its own. It may be a part of a decoder: then the parts run the
+/// same passes at the same time, each on its device, its thread and pages of its own heads, and each returns
+/// the same states.
 class Decoder {
  public:
   /// The activations of one owner's passes, on its stream's device: reused from pass to pass, as large as the
@@ -38,12 +43,17 @@ class Decoder {
     /// Of the rows whose results are wanted.
     kernels::Buffer wanted_cos, wanted_sin, states, wanted_normed;
     kernels::Buffer tokens, logits;
+    /// Of a part: this one among those that run its passes.
+    std::optional<kernels::Communicator> ranks;
   };
 
-  /// Throws ModelError for a missing tensor or a wrong shape.
-  Decoder(const TextConfig& config, Parameters parameters);
+  /// Throws ModelError for a missing tensor or a wrong shape, and for a part that there is not (see
+  /// DecoderPart).
+  Decoder(const TextConfig& config, Parameters parameters, Shard shard = {});
 
+  /// Of the whole, and what this one has of it.
   const TextConfig& config() const { return config_; }
+  const DecoderPart& part() const { return part_; }
   /// The type of keys, values and activations.
   kernels::DType compute() const { return parameters_.compute(); }
 
@@ -96,12 +106,17 @@ class Decoder {
   kernels::Matrix run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
                       kv::PagePool& pages) const;
 
-  /// The logits of states that `forward` returned (final norm and head): f32 [states.rows, vocab_size] in the
-  /// workspace, until the next call.
+  /// The logits of states that `forward` returned (final norm and head): f32 [states.rows,
+  /// part().vocabulary.count] in the workspace, until the next call.
   kernels::Matrix logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const;
 
  private:
   void check(std::span<const std::int32_t> tokens) const;
+
+  /// hidden += x wᵀ, all parts together, and then, if `norm` is not null, normed = the norm of hidden.
+  /// `which`: 0 and 1 in turn.
+  void add(kernels::Stream& stream, const Workspace& workspace, int which, kernels::ConstMatrix x,
+           kernels::ConstMatrix w, kernels::Matrix hidden, const float* norm, kernels::Matrix normed) const;
 
   struct Layer {
     const float* input_norm;
@@ -113,6 +128,7 @@ class Decoder {
 
   TextConfig config_;
   Parameters parameters_;
+  DecoderPart part_;
   kernels::ConstMatrix head_;
   /// In the file's own type.
   kernels::ConstMatrix embeddings_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <stdexcept>
@@ -28,19 +29,16 @@ const T* elements_of(const TensorView& tensor) {
   return reinterpret_cast<const T*>(tensor.data);
 }
 
-/// Calls `write(i, value)` for all elements, with the choice of type outside of the loop.
-template <typename Write>
-void for_each_element(const TensorView& tensor, const Write& write) {
-  const auto all = [&](const auto* elements) {
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) write(i, kernels::to_float(elements[i]));
-  };
+/// Calls `with(elements)`, a pointer to the tensor's type.
+template <typename With>
+void with_elements(const TensorView& tensor, const With& with) {
   switch (tensor.dtype) {
     case kernels::DType::f32:
-      return all(elements_of<float>(tensor));
+      return with(elements_of<float>(tensor));
     case kernels::DType::bf16:
-      return all(elements_of<kernels::bf16>(tensor));
+      return with(elements_of<kernels::bf16>(tensor));
     case kernels::DType::f16:
-      return all(elements_of<kernels::f16>(tensor));
+      return with(elements_of<kernels::f16>(tensor));
     case kernels::DType::e4m3:
     case kernels::DType::i32:
     case kernels::DType::u8:
@@ -49,18 +47,29 @@ void for_each_element(const TensorView& tensor, const Write& write) {
   throw std::logic_error("parameters are floating-point numbers");
 }
 
-/// A tensor's elements as rows of `stride` elements of the type of computation; what lies between stays as it
-/// is.
-void write_rows(const TensorView& tensor, std::int64_t cols, std::int64_t stride, kernels::DType compute,
-                std::byte* to) {
-  const auto each = [&](auto* elements, const auto& narrow) {
-    for_each_element(
-        tensor, [&](std::int64_t i, float value) { elements[i / cols * stride + i % cols] = narrow(value); });
+/// Rows and columns of a tensor of rows of `file_cols` elements, as rows of `stride` elements of the type of
+/// computation; what lies between stays as it is.
+void write_tile(const TensorView& tensor, std::int64_t file_cols, Range rows, Range cols, std::int64_t stride,
+                kernels::DType compute, std::byte* to) {
+  const std::int64_t begin = rows.first * file_cols + cols.first;
+  if (tensor.dtype == compute) {
+    const auto size = static_cast<std::int64_t>(kernels::size_of(compute));
+    for (std::int64_t i = 0; i < rows.count; ++i)
+      std::memcpy(to + i * stride * size, tensor.data + (begin + i * file_cols) * size,
+                  static_cast<std::size_t>(cols.count * size));
+    return;
+  }
+  const auto convert = [&](auto* elements, const auto& narrow) {
+    with_elements(tensor, [&](const auto* from) {
+      for (std::int64_t i = 0; i < rows.count; ++i)
+        for (std::int64_t j = 0; j < cols.count; ++j)
+          elements[i * stride + j] = narrow(kernels::to_float(from[begin + i * file_cols + j]));
+    });
   };
   if (compute == kernels::DType::f32) {
-    each(reinterpret_cast<float*>(to), [](float value) { return value; });
+    convert(reinterpret_cast<float*>(to), [](float value) { return value; });
   } else {
-    each(reinterpret_cast<kernels::bf16*>(to), kernels::to_bf16);
+    convert(reinterpret_cast<kernels::bf16*>(to), kernels::to_bf16);
   }
 }
 
@@ -70,10 +79,25 @@ kernels::ConstMatrix Parameters::matrix(std::string_view name, std::int64_t rows
   return padded(name, rows, cols, rows, cols);
 }
 
+kernels::ConstMatrix Parameters::rows_of(std::string_view name, std::int64_t rows, std::int64_t cols,
+                                         Range part) {
+  return tile_of(name, {rows, cols, part, {0, cols}}, part.count, cols);
+}
+
 kernels::ConstMatrix Parameters::large(std::string_view name, std::int64_t rows, std::int64_t cols,
                                        std::int64_t to_rows, std::int64_t to_cols) {
+  return large_tile(name, {rows, cols, {0, rows}, {0, cols}}, to_rows, to_cols);
+}
+
+kernels::ConstMatrix Parameters::large_columns(std::string_view name, std::int64_t rows, std::int64_t cols,
+                                               Range part) {
+  return large_tile(name, {rows, cols, {0, rows}, part}, rows, part.count);
+}
+
+kernels::ConstMatrix Parameters::large_tile(std::string_view name, const Tile& tile, std::int64_t to_rows,
+                                            std::int64_t to_cols) {
   const std::size_t before = owned_.size();
-  const kernels::ConstMatrix wide = padded(name, rows, cols, to_rows, to_cols);
+  const kernels::ConstMatrix wide = tile_of(name, tile, to_rows, to_cols);
   return quantization_ == Quantization::none ? wide : quantized(wide, before);
 }
 
@@ -92,22 +116,27 @@ kernels::ConstMatrix Parameters::quantized(kernels::ConstMatrix wide, std::size_
 
 kernels::ConstMatrix Parameters::padded(std::string_view name, std::int64_t rows, std::int64_t cols,
                                         std::int64_t to_rows, std::int64_t to_cols) {
-  if (weights_ == nullptr) return made_up(name, rows, cols, to_rows, to_cols, compute_);
-  const std::array<std::int64_t, 2> shape{rows, cols};
-  return placed(weights_->get(name, shape), rows, cols, to_rows, to_cols);
+  return tile_of(name, {rows, cols, {0, rows}, {0, cols}}, to_rows, to_cols);
+}
+
+kernels::ConstMatrix Parameters::tile_of(std::string_view name, const Tile& tile, std::int64_t to_rows,
+                                         std::int64_t to_cols) {
+  if (weights_ == nullptr) return made_up(name, tile, to_rows, to_cols, compute_);
+  const std::array<std::int64_t, 2> shape{tile.file_rows, tile.file_cols};
+  return placed(weights_->get(name, shape), tile, to_rows, to_cols);
 }
 
 kernels::ConstMatrix Parameters::folded(std::string_view name, std::initializer_list<std::int64_t> shape) {
   const std::int64_t rows = *shape.begin();
   const std::int64_t cols =
       std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
-  if (weights_ == nullptr) return made_up(name, rows, cols, rows, cols, compute_);
-  const TensorView& whole = weights_->get(name, std::span(shape.begin(), shape.size()));
-  return placed(whole, rows, cols, rows, cols);
+  const Tile whole{rows, cols, {0, rows}, {0, cols}};
+  if (weights_ == nullptr) return made_up(name, whole, rows, cols, compute_);
+  return placed(weights_->get(name, std::span(shape.begin(), shape.size())), whole, rows, cols);
 }
 
 kernels::ConstMatrix Parameters::table(std::string_view name, std::int64_t rows, std::int64_t cols) {
-  if (weights_ == nullptr) return made_up(name, rows, cols, rows, cols, compute_);
+  if (weights_ == nullptr) return made_up(name, {rows, cols, {0, rows}, {0, cols}}, rows, cols, compute_);
   const std::array<std::int64_t, 2> shape{rows, cols};
   const TensorView& tensor = weights_->get(name, shape);
   const std::byte* data = tensor.data;
@@ -117,11 +146,11 @@ kernels::ConstMatrix Parameters::table(std::string_view name, std::int64_t rows,
 }
 
 const float* Parameters::vector(std::string_view name, std::int64_t size, std::int64_t padded) {
-  return keep<float>(numbers(name, size, padded));
+  return keep<float>(numbers(name, size, {0, size}, padded));
 }
 
 kernels::Bias Parameters::bias(std::string_view name, std::int64_t size, std::int64_t padded) {
-  return keep_bias(numbers(name, size, padded));
+  return keep_bias(numbers(name, size, {0, size}, padded));
 }
 
 kernels::Bias Parameters::keep_bias(std::span<const float> values) {
@@ -133,32 +162,40 @@ kernels::Bias Parameters::keep_bias(std::span<const float> values) {
   return bias;
 }
 
-std::vector<float> Parameters::numbers(std::string_view name, std::int64_t size, std::int64_t padded) const {
-  const std::array<std::int64_t, 1> shape{size};
-  std::vector<float> values(static_cast<std::size_t>(std::max(size, padded)));
+std::vector<float> Parameters::numbers(std::string_view name, std::int64_t size, Range wanted,
+                                       std::int64_t padded) const {
+  std::vector<float> values(static_cast<std::size_t>(std::max(wanted.count, padded)));
   if (weights_ == nullptr) {
     const bool bias = name.ends_with("bias");
-    for (std::int64_t i = 0; i < size; ++i)
+    for (std::int64_t i = 0; i < wanted.count; ++i)
       values[static_cast<std::size_t>(i)] =
-          bias ? kMadeUpBias * kernels::random_number(seed_of(name), static_cast<std::uint64_t>(i)) : 1.0F;
+          bias ? kMadeUpBias *
+                     kernels::random_number(seed_of(name), static_cast<std::uint64_t>(wanted.first + i))
+               : 1.0F;
     return values;
   }
-  for_each_element(weights_->get(name, shape),
-                   [&](std::int64_t i, float value) { values[static_cast<std::size_t>(i)] = value; });
+  const std::array<std::int64_t, 1> shape{size};
+  write_tile(weights_->get(name, shape), size, {0, 1}, wanted, size, kernels::DType::f32,
+             reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 
-kernels::ConstMatrix Parameters::placed(const TensorView& tensor, std::int64_t rows, std::int64_t cols,
-                                        std::int64_t to_rows, std::int64_t to_cols) {
-  const bool as_it_is = tensor.dtype == compute_ && rows == to_rows && cols == to_cols;
-  const std::size_t bytes = static_cast<std::size_t>(to_rows * to_cols) * kernels::size_of(compute_);
-  const std::byte* data = tensor.data;
-  if (!as_it_is) {
-    std::vector<std::byte> converted(bytes);
-    write_rows(tensor, cols, to_cols, compute_, converted.data());
-    data = keep_bytes(converted);
-  } else if (stream_.kind() != kernels::DeviceKind::cpu) {
+kernels::ConstMatrix Parameters::placed(const TensorView& tensor, const Tile& tile, std::int64_t to_rows,
+                                        std::int64_t to_cols) {
+  const std::size_t element = kernels::size_of(compute_);
+  const bool as_it_is = tensor.dtype == compute_ && tile.rows.count == to_rows && tile.cols.count == to_cols;
+  const bool without_gaps = tile.cols.count == tile.file_cols;
+  const std::size_t bytes = static_cast<std::size_t>(to_rows * to_cols) * element;
+  const std::byte* data =
+      tensor.data + static_cast<std::size_t>(tile.first()) * kernels::size_of(tensor.dtype);
+  if (as_it_is && stream_.kind() == kernels::DeviceKind::cpu)
+    return {data, compute_, to_rows, to_cols, tile.file_cols};
+  if (as_it_is && without_gaps) {
     data = keep_bytes({data, bytes});
+  } else {
+    std::vector<std::byte> made(bytes);
+    write_tile(tensor, tile.file_cols, tile.rows, tile.cols, to_cols, compute_, made.data());
+    data = keep_bytes(made);
   }
   return kernels::dense(static_cast<const void*>(data), compute_, to_rows, to_cols);
 }
@@ -167,10 +204,10 @@ Projections Parameters::projections(const std::vector<Projection>& wanted, std::
   std::vector<Projections::Part> parts;
   if (stream_.kind() == kernels::DeviceKind::cpu) {
     for (const Projection& one : wanted) {
-      const std::size_t before = owned_.size();
-      const kernels::ConstMatrix wide = padded(one.weight, one.rows, cols, one.padded_rows, cols);
-      parts.push_back({quantization_ == Quantization::none ? wide : quantized(wide, before), {}});
-      if (!one.bias.empty()) parts.back().bias = bias(one.bias, one.rows, one.padded_rows);
+      const Tile tile{one.rows, cols, one.wanted(), {0, cols}};
+      parts.push_back({large_tile(one.weight, tile, one.padded_rows, cols), {}});
+      if (!one.bias.empty())
+        parts.back().bias = keep_bias(numbers(one.bias, one.rows, one.wanted(), one.padded_rows));
     }
     return {std::move(parts), false};
   }
@@ -179,7 +216,7 @@ Projections Parameters::projections(const std::vector<Projection>& wanted, std::
   for (const Projection& one : wanted) {
     rows += one.padded_rows;
     if (one.bias.empty()) continue;
-    const std::vector<float> values = numbers(one.bias, one.rows, one.padded_rows);
+    const std::vector<float> values = numbers(one.bias, one.rows, one.wanted(), one.padded_rows);
     biases.insert(biases.end(), values.begin(), values.end());
   }
   const kernels::Bias bias = biases.empty() ? kernels::Bias{} : keep_bias(biases);
@@ -190,7 +227,7 @@ Projections Parameters::projections(const std::vector<Projection>& wanted, std::
   const kernels::Matrix wide = kernels::dense(buffer.data(), compute_, rows, cols);
   std::int64_t row = 0;
   for (const Projection& one : wanted) {
-    place(one.weight, one.rows, wide.rows_from(row, one.padded_rows));
+    place(one, wide.rows_from(row, one.padded_rows));
     row += one.padded_rows;
   }
   const kernels::ConstMatrix all = quantization_ == Quantization::none ? wide : quantized(wide, before);
@@ -203,29 +240,32 @@ Projections Parameters::projections(const std::vector<Projection>& wanted, std::
   return {std::move(parts), true};
 }
 
-void Parameters::place(std::string_view name, std::int64_t rows, kernels::Matrix to) {
-  if (weights_ == nullptr) {
-    kernels::fill_random(stream_, to, 0, 0);
-    kernels::fill_random(stream_, to.rows_from(0, rows), seed_of(name), made_up_scale(to.cols));
-    return;
-  }
-  const std::array<std::int64_t, 2> shape{rows, to.cols};
+void Parameters::place(const Projection& wanted, kernels::Matrix to) {
+  const Tile tile{wanted.rows, to.cols, wanted.wanted(), {0, to.cols}};
+  if (weights_ == nullptr) return make_up(wanted.weight, tile, to);
+  const std::array<std::int64_t, 2> shape{wanted.rows, to.cols};
   std::vector<std::byte> values(static_cast<std::size_t>(to.rows * to.cols) * kernels::size_of(compute_));
-  write_rows(weights_->get(name, shape), to.cols, to.cols, compute_, values.data());
+  write_tile(weights_->get(wanted.weight, shape), to.cols, tile.rows, tile.cols, to.cols, compute_,
+             values.data());
   kernels::upload(stream_, to.data, values.data(), values.size());
 }
 
-kernels::ConstMatrix Parameters::made_up(std::string_view name, std::int64_t rows, std::int64_t cols,
-                                         std::int64_t to_rows, std::int64_t to_cols, kernels::DType dtype) {
+kernels::ConstMatrix Parameters::made_up(std::string_view name, const Tile& tile, std::int64_t to_rows,
+                                         std::int64_t to_cols, kernels::DType dtype) {
   const auto bytes = static_cast<std::size_t>(to_rows * to_cols) * kernels::size_of(dtype);
   const kernels::Buffer& buffer = owned_.emplace_back(stream_, bytes);
   owned_bytes_ += bytes;
   const kernels::Matrix whole = kernels::dense(buffer.data(), dtype, to_rows, to_cols);
-  if (to_rows != rows || to_cols != cols) kernels::fill_random(stream_, whole, 0, 0);
-  kernels::Matrix part = whole.columns(0, cols);
-  part.rows = rows;
-  kernels::fill_random(stream_, part, seed_of(name), made_up_scale(cols));
+  make_up(name, tile, whole);
   return whole;
+}
+
+void Parameters::make_up(std::string_view name, const Tile& tile, kernels::Matrix to) {
+  kernels::Matrix part = to.columns(0, tile.cols.count);
+  part.rows = tile.rows.count;
+  if (part.rows != to.rows || part.cols != to.cols) kernels::fill_random(stream_, to, 0, 0);
+  kernels::fill_random(stream_, part, seed_of(name), made_up_scale(tile.file_cols),
+                       {.first = tile.first(), .pitch = tile.file_cols});
 }
 
 std::uint64_t Parameters::seed_of(std::string_view name) const {

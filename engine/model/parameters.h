@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@
 #include "kernels/linear/linear.h"
 
 namespace vigil::model {
+
+/// Rows or columns [first, first + count) of a matrix.
+struct Range {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
 
 /// Hands out a model's parameters on a stream's device. On the CPU a matrix whose file has the type of
 /// computation is used where it is mapped; others are converted once and kept here, as is everything on a
@@ -44,6 +51,9 @@ class Parameters {
   /// A matrix [rows, cols] in the type of computation. Throws ModelError as `Weights::get` does.
   kernels::ConstMatrix matrix(std::string_view name, std::int64_t rows, std::int64_t cols);
 
+  /// Some of its rows, which are all that is read or moved.
+  kernels::ConstMatrix rows_of(std::string_view name, std::int64_t rows, std::int64_t cols, Range part);
+
   /// The weights of a large product: a matrix, or what `quantization` makes of it. Throws DeviceError where
   /// the device has no such products.
   kernels::ConstMatrix large(std::string_view name, std::int64_t rows, std::int64_t cols) {
@@ -52,6 +62,9 @@ class Parameters {
   /// The same, larger: rows and columns of zeros follow those of the file.
   kernels::ConstMatrix large(std::string_view name, std::int64_t rows, std::int64_t cols,
                              std::int64_t to_rows, std::int64_t to_cols);
+  /// Some of its columns, which are all that is read or moved. On the CPU they stay where they are, with gaps
+  /// between rows. A scale of a rounded row is of these columns alone.
+  kernels::ConstMatrix large_columns(std::string_view name, std::int64_t rows, std::int64_t cols, Range part);
 
   /// A matrix, larger: rows and columns of zeros follow those of the file.
   kernels::ConstMatrix padded(std::string_view name, std::int64_t rows, std::int64_t cols,
@@ -74,9 +87,13 @@ class Parameters {
     std::string weight;
     /// Empty: none.
     std::string bias;
-    /// Of the file, and with the zeros that follow them.
+    /// Of the file, and those that are wanted with the zeros that follow them.
     std::int64_t rows = 0;
     std::int64_t padded_rows = 0;
+    /// Absent: all rows are wanted.
+    std::optional<Range> part = std::nullopt;
+
+    Range wanted() const { return part.value_or(Range{0, rows}); }
   };
 
   /// Weights [rows, cols] of one input, each as `large` gives it. On a GPU they lie one after the other.
@@ -95,19 +112,35 @@ class Parameters {
   std::uint64_t owned_bytes() const { return owned_bytes_; }
 
  private:
-  kernels::ConstMatrix placed(const TensorView& tensor, std::int64_t rows, std::int64_t cols,
-                              std::int64_t to_rows, std::int64_t to_cols);
+  /// The part of a matrix that is wanted, and how large it is in a file.
+  struct Tile {
+    std::int64_t file_rows, file_cols;
+    Range rows, cols;
+
+    std::int64_t first() const { return rows.first * file_cols + cols.first; }
+  };
+
+  /// A tile, followed by zeros up to [to_rows, to_cols]; and as the weights of a large product.
+  kernels::ConstMatrix tile_of(std::string_view name, const Tile& tile, std::int64_t to_rows,
+                               std::int64_t to_cols);
+  kernels::ConstMatrix large_tile(std::string_view name, const Tile& tile, std::int64_t to_rows,
+                                  std::int64_t to_cols);
+  kernels::ConstMatrix placed(const TensorView& tensor, const Tile& tile, std::int64_t to_rows,
+                              std::int64_t to_cols);
   /// Rounds a matrix, of which `owned_` holds what came after the first `before` buffers: that is dropped.
   kernels::ConstMatrix quantized(kernels::ConstMatrix wide, std::size_t before);
-  /// A matrix into memory that is there: its rows, then zeros.
-  void place(std::string_view name, std::int64_t rows, kernels::Matrix to);
+  /// Rows of a matrix into memory that is there, then zeros.
+  void place(const Projection& wanted, kernels::Matrix to);
   kernels::Bias keep_bias(std::span<const float> values);
-  std::vector<float> numbers(std::string_view name, std::int64_t size, std::int64_t padded) const;
+  /// The wanted ones of `size` numbers; zeros follow up to `padded`.
+  std::vector<float> numbers(std::string_view name, std::int64_t size, Range wanted,
+                             std::int64_t padded) const;
   const std::byte* keep_bytes(std::span<const std::byte> bytes);
 
   /// Zeros, and made-up numbers in their first rows and columns.
-  kernels::ConstMatrix made_up(std::string_view name, std::int64_t rows, std::int64_t cols,
-                               std::int64_t to_rows, std::int64_t to_cols, kernels::DType dtype);
+  kernels::ConstMatrix made_up(std::string_view name, const Tile& tile, std::int64_t to_rows,
+                               std::int64_t to_cols, kernels::DType dtype);
+  void make_up(std::string_view name, const Tile& tile, kernels::Matrix to);
   std::uint64_t seed_of(std::string_view name) const;
 
   /// Null: made up.

@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "engine/window/rank_team.h"
+
 namespace vigil::window {
 namespace {
 
-kv::PageLayout layout_of(const model::TextConfig& text, const CachedModelOptions& options) {
-  return {text.num_hidden_layers, text.num_key_value_heads, text.head_dim, options.page_tokens,
-          options.compute};
+kv::PageLayout layout_of(const model::Decoder& decoder, const CachedModelOptions& options) {
+  return {decoder.config().num_hidden_layers, decoder.part().kv_heads, decoder.config().head_dim,
+          options.page_tokens, options.compute};
 }
 
 /// Without the sum that could overflow.
@@ -15,14 +17,31 @@ std::int64_t pages_of(const CachedModelOptions& options) {
   return options.kv_tokens / options.page_tokens + (options.kv_tokens % options.page_tokens != 0 ? 1 : 0);
 }
 
+std::vector<std::unique_ptr<ModelPart>> load(const model::ModelFolder& folder,
+                                             const CachedModelOptions& options) {
+  std::vector<std::unique_ptr<ModelPart>> parts(options.memory.size());
+  RankTeam team(static_cast<int>(parts.size()));
+  team.run(
+      [&](int rank) {
+        parts[static_cast<std::size_t>(rank)] = std::make_unique<ModelPart>(folder, options, rank);
+      },
+      [] {});
+  return parts;
+}
+
 }  // namespace
+
+ModelPart::ModelPart(const model::ModelFolder& folder, const CachedModelOptions& options, int rank)
+    : memory(options.memory[static_cast<std::size_t>(rank)]),
+      decoder(folder.config.text, folder.parameters(memory, options.compute, options.quantization),
+              {rank, static_cast<int>(options.memory.size())}),
+      pages(memory, layout_of(decoder, options), pages_of(options)) {}
 
 CachedModel::CachedModel(std::shared_ptr<const model::ModelFolder> model_folder,
                          const CachedModelOptions& options)
     : folder(std::move(model_folder)),
-      memory(options.memory),
-      decoder(folder->config.text, folder->parameters(memory, options.compute, options.quantization)),
-      pages(memory, layout_of(folder->config.text, options), pages_of(options)),
+      parts(load(*folder, options)),
+      pages(parts.front()->pages),
       prompts(*folder) {}
 
 }  // namespace vigil::window

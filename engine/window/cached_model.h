@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "engine/kv/page_pool.h"
 #include "engine/model/decoder.h"
@@ -12,8 +14,8 @@
 namespace vigil::window {
 
 struct CachedModelOptions {
-  /// Where the weights and the pages lie.
-  kernels::Stream memory = kernels::Stream::cpu();
+  /// Where the weights and the pages lie; with several, each has a part of the model.
+  std::vector<kernels::Stream> memory = {kernels::Stream::cpu()};
   kernels::DType compute = kernels::DType::f32;
   model::Quantization quantization = model::Quantization::none;
   /// Tokens that the cache has room for, over all windows and questions that are in it at once.
@@ -21,10 +23,26 @@ struct CachedModelOptions {
   int page_tokens = 64;
 };
 
+/// The part of a model that one device has, the whole if there is but one: some heads of all layers, and
+/// their keys and values.
+struct ModelPart {
+  /// `rank`: which of `options.memory`. Throws as CachedModel does.
+  ModelPart(const model::ModelFolder& folder, const CachedModelOptions& options, int rank);
+
+  /// Where the weights and the pages lie.
+  kernels::Stream memory;
+  model::Decoder decoder;
+  /// As many pages on each device; those of the first part count for all.
+  kv::PagePool pages;
+};
+
 /// Shared by its users on several threads: all but `pages` is immutable, and the pages are counted safely.
 struct CachedModel {
-  /// Throws ModelError for weights that do not fit, std::invalid_argument for a cache without room.
+  /// Loads all parts at once. Throws ModelError for weights that do not fit and for a model that cannot be
+  /// shared by so many devices, std::invalid_argument for a cache without room.
   CachedModel(std::shared_ptr<const model::ModelFolder> model_folder, const CachedModelOptions& options);
+
+  int ranks() const { return static_cast<int>(parts.size()); }
 
   /// Pages for so many tokens.
   std::int64_t pages_for(std::int64_t tokens) const {
@@ -33,11 +51,13 @@ struct CachedModel {
   }
 
   std::shared_ptr<const model::ModelFolder> folder;
-  /// Where the weights and the pages lie.
-  kernels::Stream memory;
-  model::Decoder decoder;
-  kv::PagePool pages;
+  std::vector<std::unique_ptr<ModelPart>> parts;
+  /// Which pages of all parts are taken.
+  kv::PagePool& pages;
   PromptBuilder prompts;
+  /// Held while a pass is submitted to several GPUs: two passes in different order on two of them could each
+  /// wait for the other.
+  std::mutex submission;
 };
 
 }  // namespace vigil::window

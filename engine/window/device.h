@@ -11,23 +11,26 @@ namespace vigil::window {
 
 struct Device {
   kernels::DeviceKind kind = kernels::DeviceKind::cpu;
-  /// Of several GPUs.
-  int index = 0;
+  /// Of several GPUs. More than one: they share the model, a part each (on the CPU too, as tests have it).
+  std::vector<int> indices = {0};
+
+  int ranks() const { return static_cast<int>(indices.size()); }
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// "cpu", "cuda" (the first GPU), "cuda:1". Throws std::invalid_argument for other words.
+/// "cpu", "cuda" (the first GPU), "cuda:1", "cuda:0+1" (both, as one). Throws std::invalid_argument for other
+/// words, and for a GPU that is named twice.
 Device parse_device(std::string_view text);
 
 /// Several of them, separated by commas: "cuda:0,cuda:1". Throws std::invalid_argument for other words, and
-/// for a device that is named twice.
+/// for a GPU that is named twice.
 std::vector<Device> parse_devices(std::string_view text);
 
-/// "cpu", "cuda:0".
-std::string name_of(Device device);
+/// "cpu", "cuda:0", "cuda:0+1".
+std::string name_of(const Device& device);
 
-/// A new queue. `threads` is for the CPU, 0: all processors. Throws kernels::DeviceError for a GPU that is
-/// not there.
-kernels::Stream make_stream(Device device, int threads);
+/// A new queue on each. `threads` is for the CPU, 0: all processors. Throws kernels::DeviceError for a GPU
+/// that is not there.
+std::vector<kernels::Stream> make_streams(const Device& device, int threads);
 
 }  // namespace vigil::window

@@ -1,8 +1,10 @@
 #include "engine/window/engine.h"
 
+#include <stdexcept>
+
 #include "engine/window/full_prefiller.h"
 #include "engine/window/guard.h"
-#include "engine/window/tower_encoder.h"
+#include "engine/window/parallel_encoder.h"
 #include "engine/window/turn_generator.h"
 
 namespace vigil::window {
@@ -23,25 +25,42 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
   // Each part has a queue of its own, so that they run beside each other.
   Engine engine;
   engine.device = options.device;
+  engine.decode_device = options.decode_device.value_or(options.device);
+  if (engine.decode_device.kind != options.device.kind ||
+      engine.decode_device.ranks() != options.device.ranks())
+    throw std::invalid_argument("prefill on " + name_of(options.device) + " and generation on " +
+                                name_of(engine.decode_device) + " are not as many devices of one kind");
   engine.quantization = options.quantization;
   engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
-  const kernels::Stream vision = make_stream(options.device, options.threads);
-  engine.encoder = guarded(
-      std::make_unique<TowerEncoder>(folder, engine.compute, vision, model::of_vision(options.quantization)),
-      vision);
-  const auto model = std::make_shared<CachedModel>(
-      folder, CachedModelOptions{.memory = make_stream(options.device, options.threads),
-                                 .compute = engine.compute,
-                                 .quantization = model::of_decoder(options.quantization),
-                                 .kv_tokens = options.kv_tokens});
+  const auto streams_of = [&](const Device& device) { return make_streams(device, options.threads); };
+  const auto model_on = [&](const Device& device) {
+    return std::make_shared<CachedModel>(
+        folder, CachedModelOptions{.memory = streams_of(device),
+                                   .compute = engine.compute,
+                                   .quantization = model::of_decoder(options.quantization),
+                                   .kv_tokens = options.kv_tokens});
+  };
+  // First, so that a model that cannot be shared by so many devices is refused before anything is loaded.
+  const std::shared_ptr<CachedModel> model = model_on(options.device);
+  const auto vision = streams_of(options.device);
+  engine.encoder = guarded(std::make_unique<ParallelEncoder>(folder, engine.compute, vision,
+                                                             model::of_vision(options.quantization)),
+                           vision);
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
-  const kernels::Stream prefill = make_stream(options.device, options.threads);
+  const auto prefill = streams_of(options.device);
   engine.prefiller =
       guarded(std::make_unique<FullPrefiller>(
                   model, prefill, FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu}),
               prefill);
-  const kernels::Stream decode = make_stream(options.device, options.threads);
-  engine.generator = guarded(std::make_unique<TurnGenerator>(model, decode), decode);
+  const auto decode = streams_of(engine.decode_device);
+  if (engine.decode_device == options.device) {
+    engine.generator = guarded(std::make_unique<TurnGenerator>(model, decode), decode);
+  } else {
+    const std::shared_ptr<CachedModel> taking = model_on(engine.decode_device);
+    for (std::size_t rank = 0; rank < taking->parts.size(); ++rank)
+      kernels::share_memory(model->parts[rank]->memory, taking->parts[rank]->memory);
+    engine.generator = guarded(std::make_unique<TurnGenerator>(model, taking, decode), decode);
+  }
   engine.answerer = std::make_unique<WindowAnswerer>(*engine.prefiller, *engine.generator);
   engine.model_id = folder->name();
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())

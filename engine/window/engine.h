@@ -17,6 +17,10 @@ namespace vigil::window {
 
 struct EngineOptions {
   Device device;
+  /// Of answers after their first token; absent: the same. Another has a copy of the model and takes the
+  /// pages of windows over, so that prefill and generation do not slow each other down. As many GPUs as
+  /// `device` has.
+  std::optional<Device> decode_device = std::nullopt;
   /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
   std::optional<kernels::DType> compute;
   /// Of large products.
@@ -39,7 +43,7 @@ struct Engine {
   std::string model_id;
   kernels::DType compute = kernels::DType::f32;
   model::Quantization quantization = model::Quantization::none;
-  Device device;
+  Device device, decode_device;
   /// Lines for the user about what is unusual in the folder; mostly empty.
   std::vector<std::string> warnings;
 };

@@ -73,14 +73,14 @@ struct Rows {
 
 }  // namespace
 
-FullPrefiller::FullPrefiller(std::shared_ptr<CachedModel> model, kernels::Stream stream,
+FullPrefiller::FullPrefiller(std::shared_ptr<CachedModel> model, const std::vector<kernels::Stream>& streams,
                              const Options& options)
     : model_(std::move(model)),
       options_(options),
       yes_(spellings(model_->folder->text(), {"Yes", "yes", "YES", " Yes", " yes"})),
       no_(spellings(model_->folder->text(), {"No", "no", "NO", " No", " no"})),
       calibration_(model_->folder->calibration.value_or(model::Calibration{})),
-      runner_(*model_, std::move(stream)) {}
+      runner_(*model_, streams) {}
 
 std::int64_t FullPrefiller::room() const {
   return model_->pages.pages() * model_->pages.layout().page_tokens;
@@ -149,10 +149,10 @@ FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) {
                         first.grid_width, model::time_interval(config.vision, first.duration));
   if (!window.view.append(rows)) throw std::logic_error("the KV cache has less room than was counted");
 
-  const kernels::Stream& stream = runner_.stream();
+  const kernels::Stream& stream = runner_.passes().stream();
   window.hidden = kernels::Buffer(stream, static_cast<std::size_t>(rows) * width * sizeof(float));
   auto* next = window.hidden.as<float>();
-  runner_.embed(prompts.before_tokens(), next);
+  runner_.passes().embed(prompts.before_tokens(), next);
   next += static_cast<std::size_t>(prompts.before()) * width;
   for (const model::VisualTokensPtr& patch : request.patches) {
     const auto values = static_cast<std::size_t>(patch->count()) * width;
@@ -164,12 +164,12 @@ FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) {
 
 void FullPrefiller::fill(std::span<Placed> windows) {
   const auto width = static_cast<std::size_t>(model_->folder->config.text.hidden_size);
-  const kernels::Stream& stream = runner_.stream();
+  const kernels::Stream& stream = runner_.passes().stream();
   pass_.reserve(stream, static_cast<std::size_t>(options_.chunk_rows) * width * sizeof(float));
   Rows rows(options_.chunk_rows);
   const auto run = [&] {
     if (rows.own.empty()) return;
-    runner_.fill(pass_.as<float>(), rows.positions, rows.segments);
+    runner_.passes().fill(pass_.as<float>(), rows.positions, rows.segments);
     rows.clear();
   };
   for (Placed& window : windows) {

@@ -19,8 +19,10 @@ class FullPrefiller final : public WindowPrefiller {
     std::int64_t chunk_rows = 1024;
   };
 
-  /// Works on `stream`. Throws ModelError for a tokenizer that has no token for "Yes" or "No".
-  FullPrefiller(std::shared_ptr<CachedModel> model, kernels::Stream stream, const Options& options);
+  /// Works on `streams`, one for each part of the model. Throws ModelError for a tokenizer that has no token
+  /// for "Yes" or "No".
+  FullPrefiller(std::shared_ptr<CachedModel> model, const std::vector<kernels::Stream>& streams,
+                const Options& options);
 
   std::int64_t max_visual_tokens() const override;
   std::int64_t room() const override;

@@ -2,8 +2,10 @@
 
 #include <exception>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "kernels/device/error.h"
 
@@ -12,11 +14,11 @@ namespace {
 
 /// Whether the error that is being handled leaves the device unusable. Not every library that reports one
 /// says so, but the next call to the device does.
-bool is_lost(const kernels::Stream& stream, const std::exception& error) {
+bool is_lost(std::span<const kernels::Stream> streams, const std::exception& error) {
   const auto* device = dynamic_cast<const kernels::DeviceError*>(&error);
   if (device != nullptr && device->lost()) return true;
   try {
-    stream.synchronize();
+    for (const kernels::Stream& stream : streams) stream.synchronize();
     return false;
   } catch (const kernels::DeviceError& next) {
     return next.lost();
@@ -24,7 +26,7 @@ bool is_lost(const kernels::Stream& stream, const std::exception& error) {
 }
 
 template <typename Compute>
-auto guard(const kernels::Stream& stream, const Compute& compute) {
+auto guard(std::span<const kernels::Stream> streams, const Compute& compute) {
   try {
     return compute();
   } catch (const std::bad_alloc&) {
@@ -32,72 +34,75 @@ auto guard(const kernels::Stream& stream, const Compute& compute) {
   } catch (const std::logic_error&) {
     throw;  // of what was asked, before it was computed
   } catch (const std::exception& error) {
-    if (is_lost(stream, error)) throw DeviceLost(error.what());
+    if (is_lost(streams, error)) throw DeviceLost(error.what());
     throw;
   }
 }
 
 class GuardedEncoder final : public VisionEncoder {
  public:
-  GuardedEncoder(std::unique_ptr<VisionEncoder> part, kernels::Stream stream)
-      : stream_(std::move(stream)), part_(std::move(part)) {}
+  GuardedEncoder(std::unique_ptr<VisionEncoder> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
 
   int frames_per_patch() const override { return part_->frames_per_patch(); }
   model::PictureSize frame_size(model::PictureSize source) const override {
     return part_->frame_size(source);
   }
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override {
-    return guard(stream_, [&] { return part_->encode(patches); });
+    return guard(streams_, [&] { return part_->encode(patches); });
   }
 
  private:
-  kernels::Stream stream_;
+  std::vector<kernels::Stream> streams_;
   std::unique_ptr<VisionEncoder> part_;
 };
 
 class GuardedPrefiller final : public WindowPrefiller {
  public:
-  GuardedPrefiller(std::unique_ptr<WindowPrefiller> part, kernels::Stream stream)
-      : stream_(std::move(stream)), part_(std::move(part)) {}
+  GuardedPrefiller(std::unique_ptr<WindowPrefiller> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
 
   std::int64_t max_visual_tokens() const override { return part_->max_visual_tokens(); }
   std::int64_t room() const override { return part_->room(); }
   std::int64_t room_for(const WindowRequest& request) const override { return part_->room_for(request); }
   std::vector<AskedWindowPtr> ask(std::span<const WindowRequest> requests) override {
-    return guard(stream_, [&] { return part_->ask(requests); });
+    return guard(streams_, [&] { return part_->ask(requests); });
   }
 
  private:
-  kernels::Stream stream_;
+  std::vector<kernels::Stream> streams_;
   std::unique_ptr<WindowPrefiller> part_;
 };
 
 class GuardedGenerator final : public AnswerGenerator {
  public:
-  GuardedGenerator(std::unique_ptr<AnswerGenerator> part, kernels::Stream stream)
-      : stream_(std::move(stream)), part_(std::move(part)) {}
+  GuardedGenerator(std::unique_ptr<AnswerGenerator> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
 
   std::vector<Answer> generate(std::span<const Continuation> continuations) override {
-    return guard(stream_, [&] { return part_->generate(continuations); });
+    return guard(streams_, [&] { return part_->generate(continuations); });
   }
 
  private:
-  kernels::Stream stream_;
+  std::vector<kernels::Stream> streams_;
   std::unique_ptr<AnswerGenerator> part_;
 };
 
 }  // namespace
 
-std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part, kernels::Stream stream) {
-  return std::make_unique<GuardedEncoder>(std::move(part), std::move(stream));
+std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
+                                       std::vector<kernels::Stream> streams) {
+  return std::make_unique<GuardedEncoder>(std::move(part), std::move(streams));
 }
 
-std::unique_ptr<WindowPrefiller> guarded(std::unique_ptr<WindowPrefiller> part, kernels::Stream stream) {
-  return std::make_unique<GuardedPrefiller>(std::move(part), std::move(stream));
+std::unique_ptr<WindowPrefiller> guarded(std::unique_ptr<WindowPrefiller> part,
+                                         std::vector<kernels::Stream> streams) {
+  return std::make_unique<GuardedPrefiller>(std::move(part), std::move(streams));
 }
 
-std::unique_ptr<AnswerGenerator> guarded(std::unique_ptr<AnswerGenerator> part, kernels::Stream stream) {
-  return std::make_unique<GuardedGenerator>(std::move(part), std::move(stream));
+std::unique_ptr<AnswerGenerator> guarded(std::unique_ptr<AnswerGenerator> part,
+                                         std::vector<kernels::Stream> streams) {
+  return std::make_unique<GuardedGenerator>(std::move(part), std::move(streams));
 }
 
 }  // namespace vigil::window

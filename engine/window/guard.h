@@ -2,15 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "engine/window/answerer.h"
 #include "kernels/device/stream.h"
 
 namespace vigil::window {
 
-/// The same part, which computes on `stream`; an error after which nothing works there is a DeviceLost.
-std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part, kernels::Stream stream);
-std::unique_ptr<WindowPrefiller> guarded(std::unique_ptr<WindowPrefiller> part, kernels::Stream stream);
-std::unique_ptr<AnswerGenerator> guarded(std::unique_ptr<AnswerGenerator> part, kernels::Stream stream);
+/// The same part, which computes on `streams`; an error after which nothing works on one of them is a
+/// DeviceLost.
+std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
+                                       std::vector<kernels::Stream> streams);
+std::unique_ptr<WindowPrefiller> guarded(std::unique_ptr<WindowPrefiller> part,
+                                         std::vector<kernels::Stream> streams);
+std::unique_ptr<AnswerGenerator> guarded(std::unique_ptr<AnswerGenerator> part,
+                                         std::vector<kernels::Stream> streams);
 
 }  // namespace vigil::window

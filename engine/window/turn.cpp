@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "kernels/argmax/argmax.h"
-
 namespace vigil::window {
 namespace {
 
@@ -33,27 +31,10 @@ Turn::Turn(const CachedModel& model, Question asked, kv::View fork, model::Posit
   answer.prompt_tokens = view.size() + count;
 }
 
-TurnRunner::TurnRunner(CachedModel& model, kernels::Stream stream)
-    : model_(model), stream_(std::move(stream)) {}
-
-void TurnRunner::embed(std::span<const std::int32_t> tokens, float* to) {
-  const auto count = static_cast<std::int64_t>(tokens.size());
-  model_.decoder.embed(
-      stream_, workspace_, tokens,
-      kernels::dense(to, kernels::DType::f32, count, model_.folder->config.text.hidden_size));
-}
-
-void TurnRunner::fill(float* hidden, std::span<const model::Position> positions,
-                      std::span<const kernels::AttentionSegment> segments) {
-  model_.decoder.forward(stream_, workspace_, {hidden, positions, segments, {}}, model_.pages);
-}
-
 void TurnRunner::advance(std::span<Turn* const> turns) {
-  const auto width = static_cast<std::size_t>(model_.folder->config.text.hidden_size);
   std::size_t rows = 0;
   for (const Turn* turn : turns) rows += turn->pending.size();
 
-  hidden_.reserve(stream_, rows * width * sizeof(float));
   std::vector<std::int32_t> tokens;
   std::vector<model::Position> positions;
   std::vector<std::int32_t> own;
@@ -76,34 +57,7 @@ void TurnRunner::advance(std::span<Turn* const> turns) {
     outputs.push_back(static_cast<std::int32_t>(own.size() - 1));
     turn->pending.clear();
   }
-  largest_.reserve(stream_, outputs.size() * sizeof(std::int32_t));
-  const model::Decoder& decoder = model_.decoder;
-  const model::Decoder::Prepared prepared = decoder.prepare(
-      stream_, workspace_, {hidden_.as<float>(), positions, segments, outputs, tokens}, model_.pages);
-  const auto submit = [&] {
-    const kernels::Matrix states = decoder.run(stream_, workspace_, prepared, model_.pages);
-    kernels::largest_columns(stream_, decoder.logits(stream_, workspace_, states),
-                             largest_.as<std::int32_t>());
-  };
-  if (rows == turns.size()) {
-    steps_.run(stream_, rows, submit);
-  } else {
-    submit();
-  }
-  logits_there_ = kernels::dense(workspace_.logits.as<float>(), kernels::DType::f32,
-                                 static_cast<std::int64_t>(outputs.size()), decoder.config().vocab_size);
-  logits_.clear();
-  likeliest_.resize(outputs.size());
-  kernels::download(stream_, likeliest_.data(), largest_.data(), outputs.size() * sizeof(std::int32_t));
-}
-
-std::span<const float> TurnRunner::logits(std::size_t i) {
-  const auto vocabulary = static_cast<std::size_t>(logits_there_.cols);
-  if (logits_.empty()) {
-    logits_.resize(static_cast<std::size_t>(logits_there_.rows) * vocabulary);
-    kernels::download(stream_, logits_.data(), logits_there_.data, logits_.size() * sizeof(float));
-  }
-  return std::span(logits_).subspan(i * vocabulary, vocabulary);
+  passes_.step(tokens, positions, segments, outputs);
 }
 
 void TurnRunner::choose(Turn& turn, std::size_t i) {
@@ -116,7 +70,7 @@ void TurnRunner::choose(Turn& turn, std::size_t i) {
     turn.done = true;
   };
   const std::int32_t token =
-      turn.sampler.takes_likeliest() ? turn.sampler.take(likeliest_[i]) : turn.sampler.next(logits(i));
+      turn.sampler.takes_likeliest() ? turn.sampler.take(passes_.likeliest(i)) : turn.sampler.next(logits(i));
   if (model_.folder->generation.ends(token)) return finish(FinishReason::end_of_turn, turn.text.finish());
 
   answer.tokens.push_back(token);

@@ -8,15 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "engine/kv/handover.h"
 #include "engine/kv/view.h"
-#include "engine/model/decoder.h"
 #include "engine/model/positions.h"
 #include "engine/model/sampler.h"
 #include "engine/model/tokenizer.h"
 #include "engine/window/answerer.h"
 #include "engine/window/cached_model.h"
-#include "kernels/device/matrix.h"
-#include "kernels/device/replay.h"
+#include "engine/window/pass_runner.h"
 
 namespace vigil::window {
 
@@ -47,48 +46,38 @@ struct CachedWindow final : AskedWindow {
 
   std::span<const Answer> answers() const override { return begun; }
 
-  /// First, since the turns' views lie in its pages.
+  /// First, since the turns' views lie in its pages; those of turns that another model has taken over lie in
+  /// that one's.
   std::shared_ptr<CachedModel> model;
+  std::shared_ptr<CachedModel> taken_by;
+  std::unique_ptr<kv::Handover> handover;
+  /// What the turns held before: their room is given back with the window's, as it was counted.
+  std::vector<kv::View> left;
   std::vector<Turn> turns;
   /// The answers as they were when the window had been asked.
   std::vector<Answer> begun;
 };
 
-/// Runs passes on a stream and with working memory of its own. Not thread-safe.
+/// Takes turns further. Not thread-safe.
 class TurnRunner {
  public:
-  TurnRunner(CachedModel& model, kernels::Stream stream);
+  /// A stream for each part of the model, on its device.
+  TurnRunner(CachedModel& model, const std::vector<kernels::Stream>& streams)
+      : model_(model), passes_(model, streams) {}
 
-  const kernels::Stream& stream() const { return stream_; }
-
-  /// The embeddings of tokens: f32 [tokens, hidden_size] at `to`, on the stream's device.
-  void embed(std::span<const std::int32_t> tokens, float* to);
-
-  /// Rows without results: keys and values of a part of a prompt. `hidden`: f32 [rows, hidden_size] on the
-  /// stream's device.
-  void fill(float* hidden, std::span<const model::Position> positions,
-            std::span<const kernels::AttentionSegment> segments);
+  PassRunner& passes() { return passes_; }
 
   /// Computes the pending tokens of all turns in one pass. Afterwards `logits(i)` are those that choose the
   /// next token of turns[i], until the next pass.
   void advance(std::span<Turn* const> turns);
-  /// On the host; the first call after a pass brings all of them there.
-  std::span<const float> logits(std::size_t i);
+  std::span<const float> logits(std::size_t i) { return passes_.logits(i); }
 
   /// Takes the next token of turns[i] of the last pass: it is done, or the token is pending.
   void choose(Turn& turn, std::size_t i);
 
  private:
   CachedModel& model_;
-  kernels::Stream stream_;
-  model::Decoder::Workspace workspace_;
-  kernels::Buffer hidden_, largest_;
-  /// Of passes with one token of each turn, by how many there are.
-  kernels::Replay steps_;
-  /// Of the last pass: on the device, on the host once somebody asked, and where the largest of each are.
-  kernels::Matrix logits_there_;
-  std::vector<float> logits_;
-  std::vector<std::int32_t> likeliest_;
+  PassRunner passes_;
 };
 
 }  // namespace vigil::window

@@ -12,11 +12,23 @@ namespace vigil::window {
 
 class TurnGenerator final : public AnswerGenerator {
  public:
-  TurnGenerator(std::shared_ptr<CachedModel> model, kernels::Stream stream);
+  /// Works on `streams`, one for each part of the model.
+  TurnGenerator(std::shared_ptr<CachedModel> model, const std::vector<kernels::Stream>& streams);
+
+  /// Completes what `asked` was asked, on other devices: turns are taken over with their pages when they are
+  /// first continued. Both are the same model in as many parts, with pages of the same size; `model` has room
+  /// for as many tokens. Throws std::invalid_argument otherwise.
+  TurnGenerator(std::shared_ptr<CachedModel> asked, std::shared_ptr<CachedModel> model,
+                const std::vector<kernels::Stream>& streams);
 
   std::vector<Answer> generate(std::span<const Continuation> continuations) override;
 
  private:
+  /// Brings a turn's pages here.
+  void take_over(CachedWindow& window, Turn& turn);
+
+  /// Whose windows are continued, and who continues them.
+  std::shared_ptr<CachedModel> asked_;
   std::shared_ptr<CachedModel> model_;
   TurnRunner runner_;
 };

@@ -14,6 +14,7 @@
 #include "cluster/clock.h"
 #include "cluster/system.h"
 #include "engine/window/engine.h"
+#include "kernels/device/stream.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/gpu_faults.h"
 
@@ -28,6 +29,10 @@ constexpr media::Size kLarge{1120, 840};
 
 class GpuPipeline : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (kernels::cuda_devices() == 0) GTEST_SKIP() << "skipped, no GPU";
+  }
+
   static EngineParts engine(window::Device device) {
     return parts_of(window::make_engine(std::string(VIGIL_SOURCE_DIR) + "/models/demo",
                                         {.device = device, .compute = {}}));
@@ -107,7 +112,7 @@ class GpuPipeline : public ::testing::Test {
 TEST_F(GpuPipeline, WhatHasNoRoomIsCountedAndThePipelineGoesOn) {
   const CameraPtr small = endless("small", kSmall);
   const CameraPtr large = endless("large", kLarge);
-  start({{"cuda:0", engine({kernels::DeviceKind::cuda, 0}), {}}}, {small});
+  start({{"cuda:0", engine({kernels::DeviceKind::cuda, {0}}), {}}}, {small});
   ASSERT_TRUE(answers("small", 5));
   {
     const MemoryHog hog;
@@ -127,7 +132,7 @@ TEST_F(GpuPipeline, WhatHasNoRoomIsCountedAndThePipelineGoesOn) {
 TEST_F(GpuPipeline, ZTheCamerasOfALostGpuMoveToTheProcessor) {
   const CameraPtr first = endless("first", kSmall);
   const CameraPtr second = endless("second", kSmall);
-  start({{"cpu", engine({}), {}}, {"cuda:0", engine({kernels::DeviceKind::cuda, 0}), {}}}, {first, second});
+  start({{"cpu", engine({}), {}}, {"cuda:0", engine({kernels::DeviceKind::cuda, {0}}), {}}}, {first, second});
   ASSERT_TRUE(answers("first", 3) && answers("second", 3));
   EXPECT_EQ(count("vigil_device_up", "device", "cuda:0"), 1);
   trap_on_gpu();

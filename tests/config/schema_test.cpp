@@ -200,21 +200,33 @@ TEST(Schema, AValidatorAgreesWithTheCode) {
 }
 
 TEST(Schema, AValidatorAgreesWithTheCodeAboutDevices) {
-  const auto site = [](const std::string& device) {
-    return "model: m\nengine: {device: '" + device +
-           "'}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  const auto site = [](const std::string& engine) {
+    return "model: m\nengine: {" + engine + "}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
   };
-  for (const char* device : {"cpu", "cuda", "cuda:13", "cuda:0,cuda:1", "cuda:0, cuda:1 , cpu"}) {
-    EXPECT_TRUE(code_takes(site(device))) << device;
-    EXPECT_TRUE(schema_takes(site(device))) << device;
+  for (const char* engine :
+       {"device: cpu", "device: cuda", "device: 'cuda:13'", "device: 'cuda:0,cuda:1'",
+        "device: 'cuda:0, cuda:1 , cpu'", "device: 'cuda:0+1'", "device: 'cuda:3+2+1+0'",
+        "device: 'cuda:0+1,cuda:2+3'", "decode_device: ''", "device: cuda, decode_device: 'cuda:2'",
+        "device: 'cuda:0+1', decode_device: 'cuda:2+3'",
+        "device: 'cuda:0,cuda:1', decode_device: 'cuda:2 , cuda:3'"}) {
+    EXPECT_TRUE(code_takes(site(engine))) << engine;
+    EXPECT_TRUE(schema_takes(site(engine))) << engine;
   }
-  for (const char* device :
-       {"", "gpu", "cuda:", "cuda:0,", ",cuda:0", "cuda:0,,cuda:1", "cuda:0;cuda:1", "cuda: 1"}) {
-    EXPECT_FALSE(code_takes(site(device))) << device;
-    EXPECT_FALSE(schema_takes(site(device))) << device;
+  for (const char* engine :
+       {"device: ''", "device: gpu", "device: 'cuda:'", "device: 'cuda:0,'", "device: ',cuda:0'",
+        "device: 'cuda:0,,cuda:1'", "device: 'cuda:0;cuda:1'", "device: 'cuda: 1'", "device: 'cuda:0,1'",
+        "device: 'cuda:0+'", "device: 'cuda:+0'", "device: 'cuda:0+cuda:1'", "device: 'cuda+1'",
+        "device: 'cuda:-1'", "device: 'cuda:12345'", "device: 'cuda:0+1+2+3+4+5+6+7+8'", "decode_device: cpu",
+        "decode_device: 'cuda:x'"}) {
+    EXPECT_FALSE(code_takes(site(engine))) << engine;
+    EXPECT_FALSE(schema_takes(site(engine))) << engine;
   }
-  // What no pattern says.
-  for (const char* device : {"cuda,cuda:0", "cpu,cpu"}) EXPECT_FALSE(code_takes(site(device))) << device;
+  // What no pattern says: each GPU once, and as many here as there.
+  for (const char* engine :
+       {"device: 'cuda,cuda:0'", "device: 'cpu,cpu'", "device: 'cuda:0+0'", "device: 'cuda:0+1,cuda:1+2'",
+        "device: 'cuda:0+1', decode_device: 'cuda:2'", "device: 'cuda:0,cuda:1', decode_device: 'cuda:2'",
+        "device: cpu, decode_device: cuda", "decode_device: cuda"})
+    EXPECT_FALSE(code_takes(site(engine))) << engine;
 }
 
 TEST(Schema, TakesTheDemo) {

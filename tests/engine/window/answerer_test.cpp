@@ -30,12 +30,12 @@ struct Parts {
   explicit Parts(std::int64_t kv_tokens = 2048, std::int64_t chunk_rows = 1024, int page_tokens = 64,
                  std::shared_ptr<const model::ModelFolder> folder = demo_model())
       : model(std::make_shared<CachedModel>(std::move(folder),
-                                            CachedModelOptions{.memory = kernels::Stream::cpu(),
+                                            CachedModelOptions{.memory = {kernels::Stream::cpu()},
                                                                .compute = kernels::DType::f32,
                                                                .kv_tokens = kv_tokens,
                                                                .page_tokens = page_tokens})),
-        prefiller(model, kernels::Stream::cpu(2), {.chunk_rows = chunk_rows}),
-        generator(model, kernels::Stream::cpu(2)) {}
+        prefiller(model, {kernels::Stream::cpu(2)}, {.chunk_rows = chunk_rows}),
+        generator(model, {kernels::Stream::cpu(2)}) {}
 
   auto answer(std::span<const WindowRequest> requests) { return answerer.answer(requests); }
   std::int64_t free_pages() const { return model->pages.free_pages(); }

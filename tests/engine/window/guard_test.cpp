@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -28,10 +29,10 @@ struct Failing final : VisionEncoder, WindowPrefiller, AnswerGenerator {
 
 template <typename Expected, typename Error>
 void expect(const Error& error) {
-  const kernels::Stream stream = kernels::Stream::cpu(1);
-  const auto encoder = guarded(std::unique_ptr<VisionEncoder>(new Failing<Error>(error)), stream);
-  const auto prefiller = guarded(std::unique_ptr<WindowPrefiller>(new Failing<Error>(error)), stream);
-  const auto generator = guarded(std::unique_ptr<AnswerGenerator>(new Failing<Error>(error)), stream);
+  const std::vector<kernels::Stream> streams{kernels::Stream::cpu(1), kernels::Stream::cpu(1)};
+  const auto encoder = guarded(std::unique_ptr<VisionEncoder>(new Failing<Error>(error)), streams);
+  const auto prefiller = guarded(std::unique_ptr<WindowPrefiller>(new Failing<Error>(error)), streams);
+  const auto generator = guarded(std::unique_ptr<AnswerGenerator>(new Failing<Error>(error)), streams);
   EXPECT_THROW(encoder->encode({}), Expected);
   EXPECT_THROW(prefiller->ask({}), Expected);
   EXPECT_THROW(generator->generate({}), Expected);
@@ -41,7 +42,7 @@ TEST(Guard, AnErrorThatStaysIsALostDevice) {
   expect<DeviceLost>(kernels::DeviceError("unspecified launch failure", true));
   const auto encoder = guarded(std::unique_ptr<VisionEncoder>(new Failing<kernels::DeviceError>(
                                    kernels::DeviceError("unspecified launch failure", true))),
-                               kernels::Stream::cpu(1));
+                               {kernels::Stream::cpu(1)});
   try {
     encoder->encode({});
     FAIL();
@@ -60,9 +61,9 @@ TEST(Guard, OtherErrorsAreWhatTheyWere) {
 
 TEST(Guard, WhatDoesNotComputeIsPassedOn) {
   using Part = Failing<std::bad_alloc>;
-  const kernels::Stream stream = kernels::Stream::cpu(1);
-  const auto encoder = guarded(std::unique_ptr<VisionEncoder>(new Part({})), stream);
-  const auto prefiller = guarded(std::unique_ptr<WindowPrefiller>(new Part({})), stream);
+  const std::vector<kernels::Stream> streams{kernels::Stream::cpu(1), kernels::Stream::cpu(1)};
+  const auto encoder = guarded(std::unique_ptr<VisionEncoder>(new Part({})), streams);
+  const auto prefiller = guarded(std::unique_ptr<WindowPrefiller>(new Part({})), streams);
   EXPECT_EQ(encoder->frames_per_patch(), 2);
   EXPECT_EQ(encoder->frame_size({30, 40}).height, 40);
   EXPECT_EQ(prefiller->max_visual_tokens(), 3);

@@ -1,0 +1,155 @@
+#include "engine/window/pass_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/argmax/argmax.h"
+#include "kernels/collective/communicator.h"
+
+namespace vigil::window {
+
+PassRunner::PassRunner(CachedModel& model, const std::vector<kernels::Stream>& streams)
+    : model_(model), team_(model.ranks()) {
+  if (streams.size() != model.parts.size())
+    throw std::invalid_argument("a model in " + std::to_string(model.parts.size()) +
+                                " parts does not run on " + std::to_string(streams.size()) + " streams");
+  for (std::size_t rank = 0; rank < streams.size(); ++rank)
+    lanes_.push_back({model.parts[rank].get(), streams[rank]});
+  if (!shared()) return;
+  const std::vector<kernels::Communicator> ranks = kernels::make_group(streams);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) lanes_[rank].workspace.ranks = ranks[rank];
+}
+
+void PassRunner::run(const std::function<void(Lane&)>& body) {
+  if (!shared()) return body(lanes_.front());
+  const kernels::Communicator& ranks = *lanes_.front().workspace.ranks;
+  try {
+    team_.run([&](int rank) { body(lanes_[static_cast<std::size_t>(rank)]); }, [&] { ranks.call_off(); });
+  } catch (...) {
+    ranks.reset();
+    throw;
+  }
+}
+
+std::unique_lock<std::mutex> PassRunner::submission() {
+  return shared() ? std::unique_lock(model_.submission) : std::unique_lock<std::mutex>();
+}
+
+void PassRunner::embed(std::span<const std::int32_t> tokens, float* to) {
+  Lane& first = lanes_.front();
+  first.part->decoder.embed(first.stream, first.workspace, tokens,
+                            kernels::dense(to, kernels::DType::f32, static_cast<std::int64_t>(tokens.size()),
+                                           model_.folder->config.text.hidden_size));
+}
+
+void PassRunner::take_pages(const CachedModel& from, std::span<const kv::PageCopy> copies) {
+  const auto bytes = static_cast<std::size_t>(lanes_.front().part->pages.layout().page_bytes());
+  for (std::size_t rank = 0; rank < lanes_.size(); ++rank)
+    for (const kv::PageCopy& copy : copies)
+      kernels::copy(lanes_[rank].stream, lanes_[rank].part->pages.page(copy.to),
+                    from.parts[rank]->pages.page(copy.from), bytes);
+}
+
+void PassRunner::fill(float* hidden, std::span<const model::Position> positions,
+                      std::span<const kernels::AttentionSegment> segments) {
+  const std::size_t bytes =
+      positions.size() * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
+  const std::unique_lock lock = submission();
+  for (Lane& lane : std::span(lanes_).subspan(1)) {
+    lane.hidden.reserve(lane.stream, bytes);
+    kernels::copy_across(stream(), hidden, lane.stream, lane.hidden.data(), bytes);
+  }
+  prepare({hidden, positions, segments, {}, {}});
+  run([](Lane& lane) {
+    lane.part->decoder.run(lane.stream, lane.workspace, lane.prepared, lane.part->pages);
+  });
+}
+
+void PassRunner::step(std::span<const std::int32_t> tokens, std::span<const model::Position> positions,
+                      std::span<const kernels::AttentionSegment> segments,
+                      std::span<const std::int32_t> outputs) {
+  const std::size_t bytes =
+      tokens.size() * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
+  const bool one_of_each = tokens.size() == segments.size() && tokens.size() == outputs.size();
+  logits_.clear();
+  {
+    const std::unique_lock lock = submission();
+    for (Lane& lane : lanes_) {
+      lane.hidden.reserve(lane.stream, bytes);
+      lane.largest.reserve(lane.stream, outputs.size() * (sizeof(std::int32_t) + sizeof(float)));
+    }
+    prepare({lanes_.front().hidden.as<float>(), positions, segments, outputs, tokens});
+    run([&](Lane& lane) { submit_step(lane, one_of_each); });
+  }
+  run([](Lane& lane) { fetch_largest(lane); });
+
+  likeliest_.assign(outputs.size(), -1);
+  std::vector<float> largest(outputs.size(), -std::numeric_limits<float>::infinity());
+  for (const Lane& lane : lanes_) {
+    const auto first = static_cast<std::int32_t>(lane.part->decoder.part().vocabulary.first);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      // Of equal ones, the first of the first part.
+      if (lane.columns[i] < 0 || lane.values[i] <= largest[i]) continue;
+      likeliest_[i] = first + lane.columns[i];
+      largest[i] = lane.values[i];
+    }
+  }
+}
+
+void PassRunner::prepare(const model::Decoder::Pass& pass) {
+  run([&](Lane& lane) {
+    model::Decoder::Pass own = pass;
+    if (&lane != &lanes_.front()) own.hidden = lane.hidden.as<float>();
+    lane.prepared = lane.part->decoder.prepare(lane.stream, lane.workspace, own, lane.part->pages);
+  });
+}
+
+void PassRunner::submit_step(Lane& lane, bool one_of_each) {
+  const model::Decoder& decoder = lane.part->decoder;
+  auto* columns = lane.largest.as<std::int32_t>();
+  const auto submit = [&] {
+    const kernels::Matrix states = decoder.run(lane.stream, lane.workspace, lane.prepared, lane.part->pages);
+    kernels::largest_columns(lane.stream, decoder.logits(lane.stream, lane.workspace, states), columns,
+                             reinterpret_cast<float*>(columns + lane.prepared.wanted));
+  };
+  if (one_of_each) {
+    lane.steps.run(lane.stream, static_cast<std::uint64_t>(lane.prepared.rows), submit);
+  } else {
+    submit();
+  }
+  lane.logits = kernels::dense(static_cast<const void*>(lane.workspace.logits.data()), kernels::DType::f32,
+                               lane.prepared.wanted, decoder.part().vocabulary.count);
+}
+
+void PassRunner::fetch_largest(Lane& lane) {
+  const auto count = static_cast<std::size_t>(lane.prepared.wanted);
+  lane.columns.resize(2 * count);
+  kernels::download(lane.stream, lane.columns.data(), lane.largest.data(), 2 * count * sizeof(std::int32_t));
+  lane.values.resize(count);
+  std::memcpy(lane.values.data(), lane.columns.data() + count, count * sizeof(float));
+}
+
+std::span<const float> PassRunner::logits(std::size_t i) {
+  const auto vocabulary = static_cast<std::size_t>(model_.folder->config.text.vocab_size);
+  if (logits_.empty()) {
+    std::vector<float> of_part;
+    for (const Lane& lane : lanes_) {
+      const auto rows = static_cast<std::size_t>(lane.logits.rows);
+      const auto cols = static_cast<std::size_t>(lane.logits.cols);
+      logits_.resize(rows * vocabulary);
+      std::vector<float>& there = shared() ? of_part : logits_;
+      there.resize(rows * cols);
+      kernels::download(lane.stream, there.data(), lane.logits.data, there.size() * sizeof(float));
+      if (!shared()) break;
+      const auto first = static_cast<std::size_t>(lane.part->decoder.part().vocabulary.first);
+      for (std::size_t row = 0; row < rows; ++row)
+        std::copy_n(of_part.data() + row * cols, cols, logits_.data() + row * vocabulary + first);
+    }
+  }
+  return std::span(logits_).subspan(i * vocabulary, vocabulary);
+}
+
+}  // namespace vigil::window

@@ -1,0 +1,90 @@
+// Passes of a model over all devices that share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/kv/handover.h"
+#include "engine/model/decoder.h"
+#include "engine/model/positions.h"
+#include "engine/window/cached_model.h"
+#include "engine/window/rank_team.h"
+#include "kernels/attention/attention.h"
+#include "kernels/device/matrix.h"
+#include "kernels/device/replay.h"
+
+namespace vigil::window {
+
+/// Runs passes on streams and with working memory of its own: all parts of the model at once, each on its
+/// stream and, but for the first, on a thread of its own. Not thread-safe; several may run over one model at
+/// the same time. After an exception it is as good as new, and what the pass was to write is undefined.
+class PassRunner {
+ public:
+  /// A stream for each part of the model, on its device.
+  PassRunner(CachedModel& model, const std::vector<kernels::Stream>& streams);
+
+  /// Of the first part, where what enters a pass is put together.
+  const kernels::Stream& stream() const { return lanes_.front().stream; }
+
+  /// The embeddings of tokens: f32 [tokens, hidden_size] at `to`, on the stream's device.
+  void embed(std::span<const std::int32_t> tokens, float* to);
+
+  /// Copies pages of another model of the same shape, in as many parts, into this one's.
+  void take_pages(const CachedModel& from, std::span<const kv::PageCopy> copies);
+
+  /// Rows without results: keys and values of a part of a prompt. `hidden`: f32 [rows, hidden_size] on the
+  /// stream's device; overwritten.
+  void fill(float* hidden, std::span<const model::Position> positions,
+            std::span<const kernels::AttentionSegment> segments);
+
+  /// A row for each token; `outputs` are the rows that choose what follows. Until the next pass:
+  void step(std::span<const std::int32_t> tokens, std::span<const model::Position> positions,
+            std::span<const kernels::AttentionSegment> segments, std::span<const std::int32_t> outputs);
+  /// The likeliest token after outputs[i], the first of equal ones; -1 if no logit is above -infinity.
+  std::int32_t likeliest(std::size_t i) const { return likeliest_[i]; }
+  /// The logits after outputs[i], on the host; the first call after a pass brings all of them there.
+  std::span<const float> logits(std::size_t i);
+
+ private:
+  /// What one part of the model works with.
+  struct Lane {
+    ModelPart* part;
+    kernels::Stream stream;
+    model::Decoder::Workspace workspace = {};
+    kernels::Buffer hidden = {};
+    /// Of the last pass, on the device and on the host: the columns of the largest of this part's logits,
+    /// then these logits.
+    kernels::Buffer largest = {};
+    std::vector<std::int32_t> columns = {};
+    std::vector<float> values = {};
+    /// Of the last pass, on the device.
+    kernels::ConstMatrix logits = {};
+    model::Decoder::Prepared prepared = {};
+    /// Of passes with one token of each sequence, by how many there are.
+    kernels::Replay steps = {};
+  };
+
+  bool shared() const { return lanes_.size() > 1; }
+  /// Calls `body` for all lanes at once; if one fails, the others do not wait for it.
+  void run(const std::function<void(Lane& lane)>& body);
+  /// Held while a pass is submitted to several devices.
+  std::unique_lock<std::mutex> submission();
+  /// On all devices before anything runs on one of them: what the host does meanwhile may wait for a device,
+  /// where others would wait for it. `pass.hidden` is the first lane's.
+  void prepare(const model::Decoder::Pass& pass);
+  static void submit_step(Lane& lane, bool one_of_each);
+  static void fetch_largest(Lane& lane);
+
+  CachedModel& model_;
+  std::vector<Lane> lanes_;
+  RankTeam team_;
+  /// Of the last pass.
+  std::vector<float> logits_;
+  std::vector<std::int32_t> likeliest_;
+};
+
+}  // namespace vigil::window

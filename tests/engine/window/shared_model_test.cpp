@@ -1,0 +1,308 @@
+// A model that several devices share answers as it does on one.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/window/engine.h"
+#include "engine/window/full_prefiller.h"
+#include "engine/window/parallel_encoder.h"
+#include "engine/window/pass_runner.h"
+#include "engine/window/rank_team.h"
+#include "engine/window/turn_generator.h"
+#include "tests/engine/model/support.h"
+#include "tests/engine/window/demo_model.h"
+#include "tests/kernels/on_device.h"
+
+namespace vigil::window {
+namespace {
+
+using testing::demo_model;
+using testing::Picture;
+
+/// Six KV heads; MLP and vocabulary are divisible by nothing.
+constexpr const char* kShape = R"({
+  "architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
+  "hidden_size": 240, "intermediate_size": 331, "num_hidden_layers": 3, "num_attention_heads": 12,
+  "num_key_value_heads": 6, "vocab_size": 2053, "rms_norm_eps": 1e-6, "rope_theta": 50.0, "hidden_act": "silu",
+  "max_position_embeddings": 8192, "tie_word_embeddings": false, "torch_dtype": "float32",
+  "image_token_id": 2046, "video_token_id": 2047, "vision_start_token_id": 2044, "vision_end_token_id": 2045,
+  "rope_scaling": {"type": "mrope", "mrope_section": [2, 5, 3]},
+  "vision_config": {"depth": 2, "hidden_act": "silu", "hidden_size": 80, "intermediate_size": 130, "num_heads": 4,
+    "in_chans": 3, "out_hidden_size": 240, "patch_size": 14, "spatial_merge_size": 2, "window_size": 112,
+    "fullatt_block_indexes": [1], "tokens_per_second": 2, "temporal_patch_size": 2}})";
+
+std::shared_ptr<const model::ModelFolder> made_up() {
+  const model::testing::ScratchFolder scratch;
+  scratch.write("config.json", kShape);
+  return model::ModelFolder::made_up(scratch.path() / "config.json",
+                                     std::string(VIGIL_SOURCE_DIR) + "/models/demo", 5);
+}
+
+/// A stream of its own for each, on the CPU or on as many GPUs.
+std::vector<kernels::Stream> streams(int ranks) {
+  std::vector<kernels::Stream> streams;
+  for (int rank = 0; rank < ranks; ++rank)
+    streams.push_back(kernels::tests_on_gpu() ? kernels::Stream::cuda(rank) : kernels::Stream::cpu(1));
+  return streams;
+}
+
+/// Parts of the shared model.
+int parts() {
+  return kernels::tests_on_gpu() ? 2 : 3;
+}
+
+class SharedModelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernels::tests_on_gpu() && kernels::cuda_devices() < parts())
+      GTEST_SKIP() << "skipped, needs " << parts() << " GPUs";
+  }
+};
+
+struct Shared {
+  std::shared_ptr<CachedModel> model;
+  ParallelEncoder encoder;
+  FullPrefiller prefiller;
+  TurnGenerator generator;
+
+  explicit Shared(int ranks, std::int64_t chunk_rows = 13)
+      : model(std::make_shared<CachedModel>(made_up(), CachedModelOptions{.memory = streams(ranks),
+                                                                          .compute = kernels::DType::f32,
+                                                                          .kv_tokens = 2048,
+                                                                          .page_tokens = 16})),
+        encoder(model->folder, kernels::DType::f32, streams(ranks)),
+        prefiller(model, streams(ranks), {.chunk_rows = chunk_rows}),
+        generator(model, streams(ranks)) {}
+};
+
+Question asks(const std::string& text, model::Sampling sampling = {}) {
+  return {.text = text, .max_tokens = 9, .sampling = std::move(sampling), .on_text = {}};
+}
+
+WindowRequest request_of(Shared& on) {
+  std::vector<Picture> pictures;
+  for (std::uint32_t i = 0; i < 6; ++i) pictures.emplace_back(112, 84, i);
+  std::vector<PatchFrames> patches;
+  for (std::size_t i = 0; i < 6; i += 2)
+    patches.push_back({{pictures[i].view(), pictures[i + 1].view()}, static_cast<double>(i), 1.0});
+  // The likeliest token, and those that take all logits.
+  model::Sampling drawn, penalized;
+  drawn.temperature = 1;
+  drawn.seed = 3;
+  penalized.repetition_penalty = 1.5F;
+  return {on.encoder.encode(patches),
+          {asks("Is there a person?"), asks("How many cars are there, and where?", drawn),
+           asks("What is to be seen?", penalized)}};
+}
+
+std::vector<Answer> answer(Shared& on) {
+  const WindowRequest request = request_of(on);
+  const auto asked = on.prefiller.ask(std::span(&request, 1));
+  const std::vector<Continuation> all{{asked[0].get(), 0}, {asked[0].get(), 1}, {asked[0].get(), 2}};
+  return on.generator.generate(all);
+}
+
+TEST_F(SharedModelTest, AnswersAsOnOneDevice) {
+  Shared one(1, 1024);
+  const std::vector<Answer> wanted = answer(one);
+  ASSERT_EQ(wanted[0].tokens.size(), 9U);
+  Shared shared(parts());
+  EXPECT_EQ(shared.model->ranks(), parts());
+  EXPECT_EQ(shared.model->parts[1]->pages.layout().kv_heads, 6 / parts());
+  for (int again = 0; again < 2; ++again) {
+    const std::vector<Answer> found = answer(shared);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(found[i].tokens, wanted[i].tokens) << i;
+      EXPECT_EQ(found[i].text, wanted[i].text);
+      EXPECT_NEAR(found[i].probability_yes, wanted[i].probability_yes, 1e-5);
+    }
+    EXPECT_EQ(shared.model->pages.free_pages(), shared.model->pages.pages());
+  }
+}
+
+TEST_F(SharedModelTest, PrefillAndGenerationRunBesideEachOther) {
+  Shared shared(parts());
+  std::vector<Picture> pictures{{56, 56, 1}, {56, 56, 2}};
+  const PatchFrames patch{{pictures[0].view(), pictures[1].view()}, 0, 1};
+  WindowRequest request{shared.encoder.encode(std::span(&patch, 1)), {asks("Is there a person?")}};
+  request.questions[0].max_tokens = 60;
+  auto asked = shared.prefiller.ask(std::span(&request, 1));
+  std::thread generating([&] {
+    const Continuation one{asked[0].get(), 0};
+    EXPECT_EQ(shared.generator.generate(std::span(&one, 1))[0].tokens.size(), 60U);
+  });
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(shared.prefiller.ask(std::span(&request, 1))[0]->answers()[0].prompt_tokens,
+              asked[0]->answers()[0].prompt_tokens);
+  generating.join();
+}
+
+TEST_F(SharedModelTest, TheLogitsOfAllPartsComeTogether) {
+  // One token after nothing: whole and parts, row by row.
+  const auto run = [](int ranks) {
+    CachedModel model(made_up(),
+                      {.memory = streams(ranks), .compute = kernels::DType::f32, .kv_tokens = 128});
+    PassRunner passes(model, streams(ranks));
+    kv::View a(model.pages), b(model.pages);
+    a.append(3);
+    b.append(2);
+    const std::vector<std::int32_t> tokens{5, 6, 7, 8, 2050}, own{0, 1, 2, 0, 1}, outputs{2, 4};
+    const std::vector<model::Position> positions{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {0, 0, 0}, {1, 1, 1}};
+    const std::vector<kernels::AttentionSegment> segments{{a.slots(), std::span(own).first(3), 0},
+                                                          {b.slots(), std::span(own).subspan(3), 3}};
+    passes.step(tokens, positions, segments, outputs);
+    std::vector<float> logits;
+    std::vector<std::int32_t> likeliest;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto row = passes.logits(i);
+      logits.insert(logits.end(), row.begin(), row.end());
+      likeliest.push_back(passes.likeliest(i));
+      EXPECT_EQ(std::max_element(row.begin(), row.end()) - row.begin(), likeliest.back());
+    }
+    EXPECT_EQ(logits.size(), 2 * 2053U);
+    return logits;
+  };
+  const std::vector<float> one = run(1), shared = run(parts());
+  for (std::size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(shared[i], one[i], 1e-5) << i;
+}
+
+TEST_F(SharedModelTest, APassThatFailsIsFollowedByOneThatDoesNot) {
+  CachedModel model(made_up(), {.memory = streams(parts()), .compute = kernels::DType::f32, .kv_tokens = 64});
+  PassRunner passes(model, streams(parts()));
+  kv::View view(model.pages);
+  view.append(2);
+  const model::Position position{};
+  const std::int32_t own = 0;
+  const kernels::AttentionSegment segment{view.slots(), std::span(&own, 1), 0};
+  const auto step = [&](std::int32_t token) {
+    passes.step(std::span(&token, 1), std::span(&position, 1), std::span(&segment, 1), std::span(&own, 1));
+    return passes.likeliest(0);
+  };
+  const std::int32_t wanted = step(9);
+  EXPECT_THROW(step(9999), std::invalid_argument);
+  EXPECT_EQ(step(9), wanted);
+}
+
+/// The generation of `answer` on other devices than its prefill, each in as many parts.
+struct Apart {
+  Shared asking;
+  std::shared_ptr<CachedModel> model;
+  TurnGenerator generator;
+
+  explicit Apart(int ranks)
+      : asking(ranks),
+        model(std::make_shared<CachedModel>(made_up(), CachedModelOptions{.memory = streams(ranks),
+                                                                          .compute = kernels::DType::f32,
+                                                                          .kv_tokens = 2048,
+                                                                          .page_tokens = 16})),
+        generator(asking.model, model, streams(ranks)) {}
+};
+
+TEST_F(SharedModelTest, AnswersGoOnElsewhereWithThePagesOfTheirWindows) {
+  for (const int ranks : {1, parts()}) {
+    Shared together(ranks);
+    const std::vector<Answer> wanted = answer(together);
+    Apart apart(ranks);
+    const WindowRequest request = request_of(apart.asking);
+    for (int again = 0; again < 2; ++again) {
+      auto asked = apart.asking.prefiller.ask(std::span(&request, 1));
+      const std::int64_t free = apart.asking.model->pages.free_pages();
+      // One after the other: what the questions share is there already when the second comes.
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const Continuation one{asked[0].get(), i};
+        EXPECT_EQ(apart.generator.generate(std::span(&one, 1))[0].tokens, wanted[i].tokens) << i;
+        EXPECT_THROW(apart.generator.generate(std::span(&one, 1)), std::invalid_argument);
+      }
+      EXPECT_EQ(apart.asking.model->pages.free_pages(), free) << "as it was counted, until the window goes";
+      EXPECT_LT(apart.model->pages.free_pages(), apart.model->pages.pages());
+      asked.clear();
+      EXPECT_EQ(apart.model->pages.free_pages(), apart.model->pages.pages());
+      EXPECT_EQ(apart.asking.model->pages.free_pages(), apart.asking.model->pages.pages());
+    }
+  }
+}
+
+TEST_F(SharedModelTest, AModelThatDoesNotFitTakesNothingOver) {
+  Shared one(1);
+  const auto model = [](int page_tokens, std::int64_t kv_tokens) {
+    return std::make_shared<CachedModel>(made_up(), CachedModelOptions{.memory = streams(1),
+                                                                       .compute = kernels::DType::f32,
+                                                                       .kv_tokens = kv_tokens,
+                                                                       .page_tokens = page_tokens});
+  };
+  EXPECT_THROW(TurnGenerator(one.model, model(32, 2048), streams(1)), std::invalid_argument);
+  EXPECT_THROW(TurnGenerator(one.model, model(16, 1024), streams(1)), std::invalid_argument);
+  Shared shared(parts());
+  EXPECT_THROW(TurnGenerator(one.model, shared.model, streams(parts())), std::invalid_argument);
+  EngineOptions options{
+      .device = {}, .decode_device = Device{kernels::DeviceKind::cpu, {0, 1}}, .compute = {}};
+  EXPECT_THROW(make_engine(demo_model(), options), std::invalid_argument);
+}
+
+TEST_F(SharedModelTest, HeadsThatCannotBeSharedOutAreRefusedInOneLine) {
+  const EngineOptions two{
+      .device = {kernels::DeviceKind::cpu, {0, 1}}, .decode_device = {}, .compute = {}, .threads = 1};
+  EXPECT_EQ(model::testing::error_of([&] { make_engine(demo_model(), two); }),
+            "a model of 1 key and value heads cannot be shared by 2 devices: their number has to divide that "
+            "of the "
+            "heads");
+}
+
+TEST(ParallelEncoderTest, SharesFramesOutAndKeepsTheirOrder) {
+  std::vector<Picture> pictures;
+  for (std::uint32_t i = 0; i < 8; ++i) pictures.emplace_back(i < 6 ? 56 : 112, 84, i);
+  std::vector<PatchFrames> patches;
+  for (std::size_t i = 0; i < 8; i += 2)
+    patches.push_back({{pictures[i].view(), pictures[i + 1].view()}, static_cast<double>(i), 1.0});
+  const auto folder = made_up();
+  TowerEncoder one(folder, kernels::DType::f32, kernels::Stream::cpu(1));
+  const auto wanted = one.encode(patches);
+  for (const int towers : {1, 2, 3, 7}) {
+    ParallelEncoder encoder(folder, kernels::DType::f32, streams(towers));
+    EXPECT_TRUE(encoder.encode({}).empty());
+    const auto found = encoder.encode(patches);
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(found[i]->seconds, wanted[i]->seconds);
+      ASSERT_EQ(found[i]->count(), wanted[i]->count());
+      for (std::size_t j = 0; j < static_cast<std::size_t>(wanted[i]->count()) * 240; ++j)
+        ASSERT_NEAR(found[i]->embeddings.as<float>()[j], wanted[i]->embeddings.as<float>()[j], 1e-4);
+    }
+  }
+}
+
+TEST(ParallelEncoderTest, WhatOneTowerRefusesIsRefused) {
+  ParallelEncoder encoder(made_up(), kernels::DType::f32, streams(2));
+  const std::vector<PatchFrames> patches(2);
+  EXPECT_THROW(encoder.encode(patches), std::invalid_argument);
+}
+
+TEST(RankTeamTest, EveryRankTakesPartEveryTime) {
+  RankTeam team(3);
+  std::vector<int> rounds(3);
+  for (int i = 0; i < 1000; ++i) team.run([&](int rank) { ++rounds[static_cast<std::size_t>(rank)]; }, [] {});
+  EXPECT_EQ(rounds, (std::vector<int>{1000, 1000, 1000}));
+}
+
+TEST(RankTeamTest, TheFirstFailureIsToldAndTheOthersAreLetGo) {
+  RankTeam team(2);
+  for (int i = 0; i < 100; ++i) {
+    std::atomic<bool> let_go = false;
+    const auto body = [&](int rank) {
+      if (rank == i % 2) throw std::out_of_range("first");
+      while (!let_go) std::this_thread::yield();
+      throw std::runtime_error("second");
+    };
+    EXPECT_THROW(team.run(body, [&] { let_go = true; }), std::out_of_range);
+  }
+}
+
+}  // namespace
+}  // namespace vigil::window
