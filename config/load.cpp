@@ -527,6 +527,14 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
   if (inputs_for(Role::record) > 1) {
     reading.report(section.where("inputs"), section.at("inputs") + ": two inputs have the role `record`");
   }
+  // Two files would have to be played in step.
+  if (inputs_for(Role::detect) == 1 && camera.records_apart() &&
+      (camera.is_file() || is_file(camera.record_url().value))) {
+    reading.report(section.where("inputs"),
+                   section.at("inputs") +
+                       ": another input than the one that is watched can be recorded only "
+                       "of live sources, and one of the two is a file");
+  }
   for (const InputSettings& input : camera.inputs) {
     if (input.roles.empty()) {
       reading.report(section.where("inputs"), section.at("inputs") + ": an input has no role");

@@ -107,11 +107,10 @@ std::optional<Clock::WallTime> CameraSettings::snoozed_until(const RuleSettings&
   return std::max(snooze_until, rule.snooze_until);
 }
 
-bool CameraSettings::is_file() const {
-  const std::string source = url().value;
-  if (has_scheme(source)) return source.starts_with("file://");
+bool is_file(std::string_view url) {
+  if (has_scheme(url)) return url.starts_with("file://");
   // What is kept in memory is a file like any other.
-  return !source.starts_with("/dev/") || source.starts_with("/dev/shm/");
+  return !url.starts_with("/dev/") || url.starts_with("/dev/shm/");
 }
 
 bool same_stream(const CameraSettings& a, const CameraSettings& b) {

@@ -117,6 +117,10 @@ struct SharedRule {
   friend bool operator==(const SharedRule&, const SharedRule&) = default;
 };
 
+/// Whether an input's URL is that of a file, which ends and can be paced, rather than of a live source:
+/// neither a URL other than file://PATH nor a device.
+bool is_file(std::string_view url);
+
 struct CameraSettings {
   std::string name;
   bool enabled = true;
@@ -138,11 +142,12 @@ struct CameraSettings {
   MaskedText url() const { return address(Role::detect); }
   /// The input that is recorded, with its credentials: the one that is watched, if none is named for it.
   MaskedText record_url() const { return address(Role::record); }
+  /// Whether that is another input than the one that is watched.
+  bool records_apart() const { return record_url() != url(); }
   /// Until when a rule of this camera is silent, if it is: the later one of its own time and the camera's.
   std::optional<Clock::WallTime> snoozed_until(const RuleSettings& rule) const;
-  /// Whether the input is a file, which ends and can be paced, rather than a live source: neither a URL other
-  /// than file://PATH nor a device.
-  bool is_file() const;
+  /// Whether the input that is watched is a file.
+  bool is_file() const { return config::is_file(url().value); }
   friend bool operator==(const CameraSettings&, const CameraSettings&) = default;
 
  private:

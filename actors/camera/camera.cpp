@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/camera/source_options.h"
 #include "media/url.h"
 
 namespace vigil::actors {
 namespace {
 
-constexpr std::chrono::seconds kOpenTimeout{10};
-/// Smart codecs send a key frame a minute, and nothing can be decoded before one.
-constexpr std::chrono::minutes kFrameTimeout{3};
 /// Seconds that a live source's time may be behind the clock's before it is set. More than what the jitter of
 /// a network and an overload for a moment make; the reader closes gaps from here on.
 constexpr double kMostLag = 10;
@@ -80,26 +78,16 @@ CameraStep Camera::connect() {
   const config::MaskedText url = options_.camera->url();
   // Until it delivers, a camera that could not be reached stays down, however often it is tried.
   if (!continues_ && !retrying_) enter(CameraState::connecting, media::without_credentials(url.shown));
-  media::ReadOptions read_options;
+  media::ReadOptions read_options = source_options(*options_.camera, pulse_);
   read_options.fps = options_.camera->stream.fps;
   read_options.threads = options_.camera->stream.threads;
   read_options.size = options_.shape.size;
   // Nothing looks at motion before patches are pruned by it.
   read_options.motion = false;
-  read_options.stop = pulse_.cancelled();
   read_options.history = options_.history;
   read_options.on_packet = [&pulse = pulse_, &clock = clock_](const media::PacketInfo&) {
     pulse.await(clock.now());
   };
-  if (!options_.camera->is_file()) {
-    read_options.transport = options_.camera->stream.transport == config::Transport::udp
-                                 ? media::Transport::udp
-                                 : media::Transport::tcp;
-    read_options.frame_timeout = kFrameTimeout;
-    read_options.open_timeout = kOpenTimeout;
-    // Long after it is seen as stalled, the connection is given up, and made again from scratch.
-    read_options.read_timeout = 3 * options_.camera->stream.stall_after;
-  }
   try {
     const Awaiting awaiting(pulse_, clock_);
     reader_ = open_(url.value, read_options);

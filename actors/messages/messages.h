@@ -218,6 +218,14 @@ using target_actor = caf::typed_actor<
     // Quit.
     caf::reacts_to<stop_atom>>;
 
+/// The RECORDER keeps the packets of a camera's input that is recorded and not watched, where EVIDENCE finds
+/// them.
+using recorder_actor = caf::typed_actor<
+    // Do the next piece of work (to itself).
+    caf::reacts_to<step_atom>,
+    // The camera's pulse is cancelled: close the source and quit.
+    caf::reacts_to<stop_atom>>;
+
 /// The EVIDENCE actor cuts clips and stills out of what cameras sent, when all of it has come.
 using evidence_actor = caf::typed_actor<
     // A camera's packets are kept there from now on.

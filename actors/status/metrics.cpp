@@ -46,6 +46,8 @@ struct Metrics::Families {
       gauge(r, "vigil_camera_state", "The state that the camera is in (1), and the others (0)");
   Family<Gauge>& fps =
       gauge(r, "vigil_camera_fps", "Frames sampled from the camera a second, over the last seconds");
+  Family<Gauge>& recording =
+      gauge(r, "vigil_camera_recording", "Whether the input that is recorded and not watched delivers");
   Family<Counter>& reconnects =
       counter(r, "vigil_camera_reconnects_total", "Attempts to reach a lost camera again");
   Family<Counter>& damaged =
@@ -118,9 +120,14 @@ void Metrics::camera_fps(const std::string& camera, double fps) {
   families_->fps.Add({{"camera", camera}}).Set(fps);
 }
 
+void Metrics::camera_recording(const std::string& camera, bool recording) {
+  families_->recording.Add({{"camera", camera}}).Set(recording ? 1 : 0);
+}
+
 void Metrics::camera_removed(const std::string& camera) {
   families_->up.Remove(&families_->up.Add({{"camera", camera}}));
   families_->fps.Remove(&families_->fps.Add({{"camera", camera}}));
+  families_->recording.Remove(&families_->recording.Add({{"camera", camera}}));
   for (const CameraState each : kCameraStates) {
     families_->state.Remove(
         &families_->state.Add({{"camera", camera}, {"state", std::string(name_of(each))}}));

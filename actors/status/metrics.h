@@ -26,6 +26,8 @@ class Metrics {
 
   void camera_state(const std::string& camera, CameraState state);
   void camera_fps(const std::string& camera, double fps);
+  /// Of an input that is recorded and not watched: whether it delivers.
+  void camera_recording(const std::string& camera, bool recording);
   /// Its state is not shown any more. To be called when nothing of it is under way.
   void camera_removed(const std::string& camera);
   void camera_reconnected(const std::string& camera);

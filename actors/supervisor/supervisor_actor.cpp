@@ -5,6 +5,7 @@
 
 #include "actors/alerts/alerts_actor.h"
 #include "actors/camera/camera_actor.h"
+#include "actors/camera/recorder_actor.h"
 #include "actors/evidence/evidence_actor.h"
 #include "actors/messages/shell.h"
 #include "actors/pruner/pruner_actor.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr auto kWatchTick = std::chrono::milliseconds(250);
 /// Evidence that is asked for later than this finds the beginning of its clip gone.
 constexpr std::chrono::seconds kLatestAnswer{10};
+/// Until a recorder that failed, which reading does not make it, is started again.
+constexpr std::chrono::seconds kRecorderRest{10};
 
 }  // namespace
 
@@ -51,20 +54,37 @@ void supervisor_state::start_pipeline() {
   self->send(self, tick_atom_v);
 }
 
-std::shared_ptr<media::PacketHistory> supervisor_state::record(const config::CameraSettings& camera) {
+std::shared_ptr<media::PacketHistory> supervisor_state::record(const CameraPtr& camera) {
   if (!deps->evidence) return nullptr;
-  Recorded& entry = recorded[camera.name];
-  const std::shared_ptr<Pulse>& pulse = fleet->pulse(camera.name);
+  Recorded& entry = recorded[camera->name];
+  const std::shared_ptr<Pulse>& pulse = fleet->pulse(camera->name);
   if (entry.pulse != pulse) {
+    stop_recorder(entry);
     // As long as the clip, and as it takes until an answer asks for it.
-    const config::WindowSettings& window = camera.stream.window;
+    const config::WindowSettings& window = camera->stream.window;
     const config::Duration kept = deps->evidence->pre_roll + window.length + deps->evidence->post_roll +
                                   2 * window.stride + kLatestAnswer;
     entry = {pulse, std::make_shared<media::PacketHistory>(
                         media::PacketHistory::Limits{config::seconds(kept), deps->evidence->memory})};
+    if (camera->records_apart()) start_recorder(camera);
   }
-  self->send(evidence, Recording{camera.name, entry.history});
-  return entry.history;
+  self->send(evidence, Recording{camera->name, entry.history});
+  return camera->records_apart() ? nullptr : entry.history;
+}
+
+void supervisor_state::start_recorder(const CameraPtr& camera) {
+  Recorded& entry = recorded[camera->name];
+  entry.restart_at.reset();
+  const std::uint64_t seed = deps->seed + std::hash<std::string>{}(camera->name);
+  entry.recorder =
+      spawn(self, deps->threads, actors::recorder, RecorderOptions{camera, entry.history, seed},
+            RecorderDeps{deps->open_packets, deps->clock, deps->metrics, deps->logger, entry.pulse});
+}
+
+void supervisor_state::stop_recorder(const Recorded& entry) {
+  if (!entry.recorder) return;
+  entry.pulse->cancel();
+  self->send(entry.recorder, stop_atom_v);
 }
 
 void supervisor_state::start_camera(const std::string& camera) {
@@ -75,7 +95,7 @@ void supervisor_state::start_camera(const std::string& camera) {
   options.generation = fleet->started(camera);
   // Cameras behind one switch must not draw the same jitter.
   options.seed = deps->seed + std::hash<std::string>{}(camera) + options.generation;
-  options.history = record(*options.camera);
+  options.history = record(options.camera);
   const camera_actor handle =
       spawn(self, deps->threads, actors::camera, std::move(options),
             CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, pruner,
@@ -176,6 +196,12 @@ void supervisor_state::lost(const caf::down_msg& message) {
     answer_waiting();
     return;
   }
+  for (auto& [camera, entry] : recorded) {
+    if (!entry.recorder || entry.recorder.address() != message.source) continue;
+    entry.recorder = recorder_actor();
+    if (failed) entry.restart_at = deps->clock.now() + kRecorderRest;
+    return;
+  }
   const auto stage = stages.find(message.source);
   if (stage == stages.end()) return;
   const std::string what = stage->second;
@@ -193,6 +219,9 @@ void supervisor_state::tick() {
   const auto now = deps->clock.now();
   for (const Fleet::Change& change : fleet->watch(now)) tell(change);
   for (const std::string& camera : fleet->due(now)) start_camera(camera);
+  for (const auto& [camera, entry] : recorded)
+    if (entry.restart_at && now >= *entry.restart_at && !fleet->stopping())
+      start_recorder(fleet->settings(camera));
   self->delayed_send(self, kWatchTick, tick_atom_v);
 }
 
@@ -210,7 +239,10 @@ void supervisor_state::settle() {
   for (const std::string& camera : departed.gone) {
     deps->metrics.camera_removed(camera);
     deps->board.forget(camera);
-    recorded.erase(camera);
+    if (const auto entry = recorded.find(camera); entry != recorded.end()) {
+      stop_recorder(entry->second);
+      recorded.erase(entry);
+    }
     placement->remove(camera);
     self->send(pruner, forget_atom_v, camera);
   }
@@ -227,6 +259,7 @@ void supervisor_state::stop() {
   fleet->stop();
   deps->board.phase(RunPhase::draining);
   for (const auto& [camera, handle] : handles) stop_camera(camera);
+  for (const auto& [camera, entry] : recorded) stop_recorder(entry);
   end_orphans();
   self->delayed_send(self, deps->grace / 2, force_atom_v);
   self->delayed_send(self, deps->grace, giveup_atom_v);

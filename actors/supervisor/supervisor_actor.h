@@ -16,6 +16,7 @@
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/publisher.h"
 #include "actors/camera/camera.h"
+#include "actors/camera/recorder.h"
 #include "actors/evidence/evidence_store.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
@@ -47,6 +48,7 @@ struct PipelineDeps {
   config::Duration retention = config::AlertSettings().retention;
   std::string model_id;
   ReaderFactory open;
+  PacketReaderFactory open_packets = media::PacketReader::open;
   /// How the engines want their frames; the same for all.
   FrameShape shape;
   /// At least one, of different names. Cameras are spread over them.
@@ -71,8 +73,10 @@ struct supervisor_state {
 
   void start_pipeline();
   void start_camera(const std::string& name);
-  /// Where the packets of a camera that is about to start are kept, which evidence is told; null if nowhere.
-  std::shared_ptr<media::PacketHistory> record(const config::CameraSettings& camera);
+  /// Sees to it that the packets of a camera that is about to start are kept, and tells evidence where. Where
+  /// the camera is to keep those that it reads itself; null: nowhere.
+  std::shared_ptr<media::PacketHistory> record(const CameraPtr& camera);
+  void start_recorder(const CameraPtr& camera);
   void tell(const Fleet::Change& change);
   void report(const CameraReport& report);
   void report(const DeviceReport& report);
@@ -114,7 +118,13 @@ struct supervisor_state {
   struct Recorded {
     std::shared_ptr<Pulse> pulse;
     std::shared_ptr<media::PacketHistory> history;
+    /// Of an input that is recorded and not watched.
+    recorder_actor recorder = recorder_actor();
+    /// It failed; when it is started again.
+    std::optional<config::Clock::TimePoint> restart_at = {};
   };
+  /// Ends what fills a history from outside of the camera.
+  void stop_recorder(const Recorded& entry);
   std::map<std::string, Recorded> recorded;
   bool finishing = false;
   bool complete = false;

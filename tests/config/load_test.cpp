@@ -383,6 +383,15 @@ TEST(Load, TheRecordedInputIsTheWatchedOneUnlessAnotherIsNamed) {
   EXPECT_EQ(settings.cameras[0].record_url().value, "rtsp://h/sub");
   EXPECT_EQ(settings.cameras[1].url().value, "rtsp://h/sub");
   EXPECT_EQ(settings.cameras[1].record_url().value, "rtsp://h/main");
+  EXPECT_FALSE(settings.cameras[0].records_apart());
+  EXPECT_TRUE(settings.cameras[1].records_apart());
+  for (const char* inputs : {"[{url: a.mp4}, {url: 'rtsp://h/main', roles: [record]}]",
+                             "[{url: 'rtsp://h/sub'}, {url: b.mp4, roles: [record]}]"}) {
+    const auto problems = problems_of(std::string("model: m\ncameras:\n  a: {inputs: ") + inputs +
+                                      ", rules: [{name: r, prompt: p}]}\n");
+    ASSERT_EQ(problems.size(), 1U) << inputs;
+    EXPECT_THAT(problems[0].message, HasSubstr("one of the two is a file"));
+  }
 }
 
 std::vector<std::string> rule_names(const CameraSettings& camera) {

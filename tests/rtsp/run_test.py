@@ -26,8 +26,10 @@ defaults:
   stall_after: 1s
 cameras:
   gate:
-    url: "rtsp://viewer:{{GATE_PASSWORD}}@127.0.0.1:{rtsp}/live"
-    rules: [{{name: ball, prompt: "Is there a ball?"}}]
+    inputs:
+      - url: "rtsp://viewer:{{GATE_PASSWORD}}@127.0.0.1:{rtsp}/live"
+      - {{url: "rtsp://viewer:{{GATE_PASSWORD}}@127.0.0.1:{rtsp}/vp8", roles: [record]}}
+    rules: [{{name: ball, prompt: "Is there a ball?", threshold: 0, confirm: 1/1}}]
   locked:
     url: "rtsp://127.0.0.1:{rtsp}/live?user=viewer&password={{WRONG_PASSWORD}}"
     rules: [{{name: ball, prompt: "Is there a ball?"}}]
@@ -36,6 +38,7 @@ cameras:
     transport: udp
     rules: [{{name: ball, prompt: "Is there a ball?"}}]
 alerts: {{bind: "tcp://127.0.0.1:{alerts}", outbox: outbox}}
+evidence: {{enabled: true, dir: evidence, pre_roll: 0s, post_roll: 1s}}
 metrics: {{listen: "127.0.0.1:{metrics}"}}
 log: {{level: debug}}
 """
@@ -78,6 +81,10 @@ def is_up(text, camera, up):
     return f'vigil_camera_up{{camera="{camera}"}} {up}\n' in text
 
 
+def is_recorded(text, recorded):
+    return f'vigil_camera_recording{{camera="gate"}} {recorded}\n' in text
+
+
 def main():
     vigil, model = sys.argv[1:]
     try:
@@ -96,18 +103,23 @@ def main():
         environment = {**os.environ, "GATE_PASSWORD": quoted, "WRONG_PASSWORD": "swordfish"}
         log = open(os.path.join(folder, "log"), "w+", encoding="utf-8")
         run = subprocess.Popen([vigil, "run", "--config", configuration], env=environment, stdout=log, stderr=log)
-        watch = subprocess.Popen([vigil, "watch", "--endpoint", f"tcp://127.0.0.1:{ports['alerts']}", "--output", "json", "status/"],
+        watch = subprocess.Popen([vigil, "watch", "--endpoint", f"tcp://127.0.0.1:{ports['alerts']}", "--output", "json", "status/", "alert/"],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             metrics = ports["metrics"]
             await_metrics(metrics, "cameras up, one refused", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
                           is_up(text, "locked", 0))
+            await_metrics(metrics, "the other input recorded, of gate alone", lambda text: is_recorded(text, 1) and
+                          text.count("vigil_camera_recording{") == 1)
+            await_metrics(metrics, "a clip", lambda text: re.search(r'evidence_clips_total{state="ready"} [1-9]', text))
             await_metrics(metrics, "windows answered", lambda text: re.search(r'windows_total{outcome="answered"} [1-9]', text))
             server.kill()
             server.wait()
-            await_metrics(metrics, "cameras down", lambda text: is_up(text, "gate", 0) and is_up(text, "yard", 0))
+            await_metrics(metrics, "cameras down", lambda text: is_up(text, "gate", 0) and is_up(text, "yard", 0) and
+                          is_recorded(text, 0))
             server = serve(ports["rtsp"])
-            await_metrics(metrics, "cameras up again", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1))
+            await_metrics(metrics, "cameras up again", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
+                          is_recorded(text, 1))
             seen = page(metrics)
             run.send_signal(signal.SIGTERM)
             status = run.wait(timeout=PATIENCE)
@@ -123,6 +135,9 @@ def main():
         problems.append(f"exit status {status}")
     if "401 Unauthorized" not in lines:
         problems.append("the log does not name the refusal")
+    # VP8, which MP4 does not take.
+    if not re.search(r'"clip":"gate/[^"]*\.mkv"', events.replace(" ", "")):
+        problems.append("no clip of the input that is recorded")
     if '"state":"up"' not in events.replace(" ", ""):
         problems.append("no camera is told to be up")
     for name, text in (("metrics", seen), ("log", lines), ("events", events)):
