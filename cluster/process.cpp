@@ -7,10 +7,6 @@
 #include <sstream>
 #include <system_error>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 namespace vigil::cluster {
 
 ThreadTimes::ThreadTimes(std::filesystem::path tasks) : tasks_(std::move(tasks)), last_(read()) {}
@@ -59,21 +55,6 @@ ProcessMemory process_memory(const std::filesystem::path& status) {
     if (key == "VmHWM:") memory.most_resident_bytes = kibibytes * 1024;
   }
   return memory;
-}
-
-void return_freed_memory() {
-#ifdef __GLIBC__
-  // glibc gives each thread a heap, and moves ever larger blocks into them once such a block was freed:
-  // dozens of threads then keep what each of them once needed (docs/performance.md).
-  constexpr int kHeaps = 2;
-  constexpr int kOwnMapping = 256 << 10;
-  constexpr int kKept = 1 << 20;
-  // NOLINTBEGIN(concurrency-mt-unsafe): before other threads allocate.
-  mallopt(M_ARENA_MAX, kHeaps);
-  mallopt(M_MMAP_THRESHOLD, kOwnMapping);
-  mallopt(M_TRIM_THRESHOLD, kKept);
-  // NOLINTEND(concurrency-mt-unsafe)
-#endif
 }
 
 std::string processor_name() {

@@ -43,11 +43,6 @@ struct ProcessMemory {
 /// `status`: in the layout of /proc/PID/status. What is not there is 0.
 ProcessMemory process_memory(const std::filesystem::path& status = "/proc/self/status");
 
-/// For a process that runs for months: memory that was freed goes back to the kernel instead of staying with
-/// the heap of the thread that had it. Before other threads allocate. Only where the C library is glibc;
-/// elsewhere nothing happens.
-void return_freed_memory();
-
 /// As /proc/cpuinfo names it, or "unknown processor".
 std::string processor_name();
 

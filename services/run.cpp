@@ -146,7 +146,6 @@ config::Settings load_settings(const RunArguments& arguments) {
 }
 
 int run(const RunArguments& arguments) {
-  cluster::return_freed_memory();
   // Before it is read, so that no change is missed while the model loads.
   cluster::FileWatch watch(arguments.config);
   config::Settings settings;

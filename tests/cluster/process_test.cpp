@@ -9,10 +9,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 namespace vigil::cluster {
 namespace {
 
@@ -106,26 +102,6 @@ TEST(Process, ReadsWhatTheKernelSaysOfMemory) {
   EXPECT_GT(own.resident_bytes, 1U << 20U);
   EXPECT_GE(own.most_resident_bytes, own.resident_bytes);
 }
-
-#if defined(__GLIBC__) && !defined(VIGIL_SANITIZED)
-
-// glibc otherwise takes the size of a block that was freed as the new limit up to which blocks come from a
-// heap.
-TEST(MemoryTest, LargeBlocksGoBackAfterLargerOnesWereFreed) {
-  return_freed_memory();
-  constexpr std::size_t kLarge = std::size_t{1} << 20U;
-  // Volatile, or the compiler sees that nobody uses them.
-  void* volatile larger = std::malloc(8 * kLarge);
-  std::free(larger);
-  const std::size_t before = mallinfo2().hblkhd;
-  void* volatile block = std::malloc(kLarge);
-  ASSERT_NE(block, nullptr);
-  EXPECT_GE(mallinfo2().hblkhd, before + kLarge) << "the block has a mapping of its own";
-  std::free(block);
-  EXPECT_EQ(mallinfo2().hblkhd, before);
-}
-
-#endif
 
 }  // namespace
 }  // namespace vigil::cluster
