@@ -175,7 +175,7 @@ TEST(Schema, AValidatorAgreesWithTheCode) {
   const std::string rest = ", rules: [{name: r, prompt: p}]}\n";
   for (const std::string& camera :
        {"  a: {url: x" + rest, "  a: {url: 'rtsp://h/', username: u, password: p" + rest,
-        "  a: {inputs: [{url: x}, {url: y, roles: [record]}]" + rest,
+        "  a: {inputs: [{url: 'rtsp://h/x'}, {url: 'rtsp://h/y', roles: [record]}]" + rest,
         "  a: {url: x, snooze_until: '2026-08-01T10:00:00+02:00'" + rest,
         std::string("  a: {url: x, labels: {zone: a}}\n"),
         std::string(

@@ -1,0 +1,427 @@
+// What turns a YAML map into one struct of the configuration, and every problem in it into a line. Of
+// load.cpp and fit.cpp alone.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <yaml-cpp/yaml.h>
+
+#include "config/fields.h"
+#include "config/load.h"
+#include "config/substitute.h"
+#include "config/timestamp.h"
+
+namespace vigil::config {
+
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+/// What reading one file shares: where problems go, and what texts are resolved against.
+struct Reading {
+  std::filesystem::path folder;
+  const Environment& environment;
+  std::vector<Problem> problems;
+
+  void report(const YAML::Node& node, std::string message) {
+    const YAML::Mark mark = node.Mark();
+    problems.push_back({mark.line + 1, mark.column + 1, std::move(message)});
+  }
+
+  void report_again(const YAML::Node& node, const YAML::Node& first, const std::string& what) {
+    report(node, what + ": is there twice; the first is in line " + std::to_string(first.Mark().line + 1));
+  }
+
+  std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
+    Substituted result = substitute(node.Scalar(), environment);
+    for (const std::string& name : result.missing) {
+      std::string message = path;
+      message.append(": the environment variable ").append(name).append(" is not set");
+      report(node, std::move(message));
+    }
+    if (!result.missing.empty()) return std::nullopt;
+    return std::move(result.text);
+  }
+
+  std::string resolved(const std::string& path_text) const {
+    const std::filesystem::path path(path_text);
+    return path.is_absolute() ? path_text : (folder / path).lexically_normal().string();
+  }
+};
+
+/// The visitor of `describe` that fills one struct from one YAML map.
+class SectionReader {
+ public:
+  /// Fills `value` from `node` and checks the whole; `path` stands in messages.
+  template <class S>
+  static void read(Reading& reading, const YAML::Node& node, const std::string& path, S& value);
+
+  SectionReader(Reading& reading, const YAML::Node& node, std::string path)
+      : reading_(reading), node_(node), path_(std::move(path)) {
+    if (node.IsNull()) return;
+    if (!node.IsMap()) {
+      reading_.report(node, (path_.empty() ? std::string("the file") : path_) + ": expected keys and values");
+      return;
+    }
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar()) {
+        reading_.report(entry.first, at("?") + ": expected a plain key");
+        continue;
+      }
+      const std::string& key = entry.first.Scalar();
+      const auto [first, is_new] = entries_.emplace(key, entry);
+      if (!is_new) reading_.report_again(entry.first, first->second.first, at(key));
+    }
+  }
+
+  /// Reports the keys that no field asked for. Call once, after `describe`.
+  void finish() {
+    for (const auto& [key, entry] : entries_) {
+      if (known_.contains(key)) continue;
+      std::string message = at(key) + ": unknown key";
+      const auto nearest =
+          std::min_element(known_.begin(), known_.end(), [&key = key](const auto& a, const auto& b) {
+            return edit_distance(a, key) < edit_distance(b, key);
+          });
+      if (nearest != known_.end() &&
+          edit_distance(*nearest, key) <= std::max<std::size_t>(2, key.size() / 3)) {
+        message += "; did you mean `" + *nearest + "`?";
+      } else {
+        message += "; legal keys: ";
+        for (const std::string& name : known_) message += (name == *known_.begin() ? "" : ", ") + name;
+      }
+      reading_.report(entry.first, std::move(message));
+    }
+  }
+
+  bool has(const std::string& key) const { return entries_.contains(key); }
+  const YAML::Node& node() const { return node_; }
+  /// Where to point at for a key: at its value, or at the section if it is not there.
+  const YAML::Node& where(const std::string& key) const {
+    const auto entry = entries_.find(key);
+    return entry == entries_.end() ? node_ : entry->second.second;
+  }
+  std::string at(std::string_view key) const {
+    return path_.empty() ? std::string(key) : path_ + '.' + std::string(key);
+  }
+
+  void field(const char* key, double& value, const Limits<double>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto number = parse_number<double>(node.Scalar());
+      if (!number || !(*number >= limits.min && *number <= limits.max)) {
+        return expected(node, key, "a number from " + show(limits.min) + " to " + show(limits.max));
+      }
+      value = *number;
+    });
+  }
+
+  void field(const char* key, int& value, const Limits<int>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto number = parse_number<int>(node.Scalar());
+      if (!number || *number < limits.min || *number > limits.max) {
+        return expected(
+            node, key,
+            "a whole number from " + std::to_string(limits.min) + " to " + std::to_string(limits.max));
+      }
+      value = *number;
+    });
+  }
+
+  void field(const char* key, Duration& value, const Limits<Duration>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto duration = parse_duration(node.Scalar());
+      if (!duration || *duration < limits.min || *duration > limits.max) {
+        return expected(node, key,
+                        "a duration from " + format_duration(limits.min) + " to " +
+                            format_duration(limits.max) + ", such as 500ms, 40s or 2m");
+      }
+      value = *duration;
+    });
+  }
+
+  void field(const char* key, ByteSize& value, const Limits<ByteSize>& limits, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto size = parse_byte_size(node.Scalar());
+      if (!size || size->bytes < limits.min.bytes || size->bytes > limits.max.bytes) {
+        return expected(node, key,
+                        "an amount of bytes from " + format_byte_size(limits.min) + " to " +
+                            format_byte_size(limits.max) + ", such as 64MiB or 10GiB");
+      }
+      value = *size;
+    });
+  }
+
+  void field(const char* key, bool& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      if (node.Scalar() != "true" && node.Scalar() != "false") return expected(node, key, "true or false");
+      value = node.Scalar() == "true";
+    });
+  }
+
+  template <class E>
+  requires std::is_enum_v<E>
+  void field(const char* key, E& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) { enumerator(node, key, value); });
+  }
+
+  void field(const char* key, Confirmation& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const std::string& text = node.Scalar();
+      const std::size_t slash = text.find('/');
+      const auto needed = parse_number<int>(text.substr(0, slash));
+      const auto of = slash == std::string::npos ? std::nullopt : parse_number<int>(text.substr(slash + 1));
+      if (!needed || !of || *needed < 1 || *of > 100 || *needed > *of) {
+        return expected(node, key, "N/M with 1 <= N <= M <= 100, such as 2/3");
+      }
+      value = {*needed, *of};
+    });
+  }
+
+  void field(const char* key, std::string& value, const Check& check, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      // A prompt is the operator's own words: braces in it mean nothing.
+      if (check.legal == is_prompt) {
+        value = node.Scalar();
+      } else if (auto text = reading_.substituted(node, at(key))) {
+        value = std::move(text->value);
+      } else {
+        return;
+      }
+      if (!check.legal(value)) expected(node, key, std::string(check.expected));
+    });
+  }
+
+  void field(const char* key, std::filesystem::path& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto text = reading_.substituted(node, at(key));
+      if (!text) return;
+      // A path with a default has a meaning when it is empty.
+      if (text->value.empty() && !value.empty()) return expected(node, key, "a path");
+      value = text->value.empty() ? text->value : reading_.resolved(text->value);
+    });
+  }
+
+  void field(const char* key, MaskedText& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) { url(node, key, value); });
+  }
+
+  void field(const char* key, MaskedText& value, const Check& check, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      const auto text = reading_.substituted(node, at(key));
+      if (!text) return;
+      if (!check.legal(text->value)) return expected(node, key, std::string(check.expected));
+      value = {text->value, "***"};
+    });
+  }
+
+  void field(const char* key, std::vector<std::string>& values, const Check& check, const char*) {
+    sequence(key, std::string(check.expected), [&](const YAML::Node& item) {
+      if (!check.legal(item.Scalar())) return expected(item, key, std::string(check.expected));
+      if (std::find(values.begin(), values.end(), item.Scalar()) != values.end()) {
+        return reading_.report(item, at(key) + ": `" + item.Scalar() + "` is there twice");
+      }
+      values.push_back(item.Scalar());
+    });
+  }
+
+  void field(const char* key, std::optional<Clock::WallTime>& value, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      value = parse_rfc3339(node.Scalar());
+      if (!value) expected(node, key, "a time such as 2026-08-01T18:00:00Z or 2026-08-01T20:00:00+02:00");
+    });
+  }
+
+  void field(const char* key, std::vector<InputSettings>& inputs, const char*) {
+    scalar(key, [&](const YAML::Node& node) {
+      InputSettings input;
+      url(node, key, input.url);
+      inputs = {std::move(input)};
+    });
+  }
+
+  void field(const char* key, std::vector<Role>& roles, const char*) {
+    if (find(key) != nullptr) roles.clear();
+    sequence(key, alternatives<Role>(), [&](const YAML::Node& item) {
+      Role role{};
+      if (!enumerator(item, key, role)) return;
+      if (std::find(roles.begin(), roles.end(), role) != roles.end()) {
+        return reading_.report(item, at(key) + ": `" + item.Scalar() + "` is there twice");
+      }
+      roles.push_back(role);
+    });
+  }
+
+  void field(const char* key, std::map<std::string, std::string>& labels, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsMap()) return expected(*node, key, "names and texts");
+    std::map<std::string, YAML::Node> seen;
+    for (const auto& entry : *node) {
+      if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
+        expected(entry.first, key, "names and texts");
+        continue;
+      }
+      const std::string& name = entry.first.Scalar();
+      const auto [first, is_new] = seen.emplace(name, entry.first);
+      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
+      auto text = reading_.substituted(entry.second, at(key) + '.' + name);
+      if (!text) continue;
+      if (name == "tenant" && !is_name(text->value)) {
+        expected(entry.second, "labels.tenant", std::string(kName.expected));
+      }
+      labels[name] = std::move(text->value);
+    }
+  }
+
+  template <class S>
+  void section(const char* key, S& value, const char*) {
+    if (const YAML::Node* node = find(key)) read_section(*node, at(key), value);
+  }
+
+  template <class S>
+  void list(const char* key, std::vector<S>& values, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsSequence()) return expected(*node, key, "a list (lines that start with `- `)");
+    values.clear();
+    for (const YAML::Node& item : *node) {
+      const std::string path = at(key) + '[' + std::to_string(values.size()) + ']';
+      read_section(item, path, values.emplace_back());
+    }
+  }
+
+  template <class S>
+  void named(const char* key, std::vector<S>& values, const S& prototype, const char*) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsMap()) return expected(*node, key, "a name and settings for each");
+    std::map<std::string, YAML::Node> seen;
+    for (const auto& entry : *node) {
+      if (!entry.first.IsScalar() || !is_name(entry.first.Scalar())) {
+        expected(entry.first, key, std::string(kName.expected));
+        continue;
+      }
+      const std::string& name = entry.first.Scalar();
+      const auto [first, is_new] = seen.emplace(name, entry.first);
+      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
+      S& value = values.emplace_back(prototype);
+      value.name = name;
+      read_section(entry.second, at(key) + '.' + name, value);
+    }
+  }
+
+ private:
+  template <class S>
+  void read_section(const YAML::Node& node, const std::string& path, S& value) {
+    read(reading_, node, path, value);
+  }
+
+  const YAML::Node* find(const char* key) {
+    known_.insert(key);
+    const auto entry = entries_.find(key);
+    return entry == entries_.end() ? nullptr : &entry->second.second;
+  }
+
+  template <class F>
+  void scalar(const char* key, F&& read) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr) return;
+    if (!node->IsScalar()) return expected(*node, key, "one value");
+    read(*node);
+  }
+
+  /// Calls `read` for each item of a list of plain values.
+  template <class F>
+  void sequence(const char* key, const std::string& of, F&& read) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || node->IsNull()) return;
+    if (!node->IsSequence()) return expected(*node, key, "a list, each " + of);
+    for (const YAML::Node& item : *node) {
+      if (item.IsScalar()) {
+        read(item);
+      } else {
+        expected(item, key, of);
+      }
+    }
+  }
+
+  template <class E>
+  static std::string alternatives() {
+    std::string text;
+    for (const auto& [name, each] : names_of(E{})) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text;
+  }
+
+  template <class E>
+  bool enumerator(const YAML::Node& node, const char* key, E& value) {
+    for (const auto& [name, each] : names_of(E{})) {
+      if (node.Scalar() == name) {
+        value = each;
+        return true;
+      }
+    }
+    expected(node, key, "one of " + alternatives<E>());
+    return false;
+  }
+
+  void url(const YAML::Node& node, const char* key, MaskedText& value) {
+    auto text = reading_.substituted(node, at(key));
+    if (!text) return;
+    if (text->value.empty()) return expected(node, key, "a file or a URL");
+    if (has_scheme(text->value)) {
+      value = {text->value, mask_credentials(text->shown)};
+    } else {
+      value.value = value.shown = reading_.resolved(text->value);
+    }
+  }
+
+  template <class T>
+  static std::optional<T> parse_number(const std::string& text) {
+    T value{};
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
+    return value;
+  }
+
+  static std::string show(double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+  }
+
+  void expected(const YAML::Node& node, std::string_view key, const std::string& what) {
+    // Where a public key belongs, a secret one may stand by mistake.
+    const bool secret = key == "url" || key == "username" || key == "password" || key == "allow";
+    const std::string given = node.IsScalar() && !secret ? ", not `" + node.Scalar() + '`' : std::string();
+    reading_.report(node, at(key) + ": expected " + what + given);
+  }
+
+  Reading& reading_;
+  YAML::Node node_;
+  std::string path_;
+  std::map<std::string, std::pair<YAML::Node, YAML::Node>> entries_;
+  std::set<std::string> known_;
+};
+
+}  // namespace vigil::config
