@@ -1,4 +1,4 @@
-// --device and --quantization, for every command that computes.
+// --device, --decode-device and --quantization, for commands that compute.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace vigil::services {
 
-/// Adds `--decode-device`.
-void add_decode_device(CLI::App& command, std::optional<window::Device>& device);
-
 /// Adds `--device` to a command; `device` holds the default and receives the choice.
 void add_device(CLI::App& command, window::Device& device);
+
+/// Adds `--decode-device`; absent unless it is given.
+void add_decode_device(CLI::App& command, std::optional<window::Device>& device);
 
 /// Adds `--quantization` to a command; `quantization` holds the default and receives the choice.
 void add_quantization(CLI::App& command, model::Quantization& quantization);

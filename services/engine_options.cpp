@@ -17,6 +17,7 @@ CLI::Option* add_engine_options(CLI::App& command, EngineArguments& arguments) {
       ->capture_default_str();
   command.add_option("--seed", arguments.seed, "Of what is made up")->capture_default_str();
   add_device(command, arguments.device);
+  add_decode_device(command, arguments.decode_device);
   command.add_option("--dtype", arguments.dtype, "Compute in this type")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
@@ -37,6 +38,7 @@ std::shared_ptr<const model::ModelFolder> open_folder(const EngineArguments& arg
 
 window::EngineOptions engine_options(const EngineArguments& arguments) {
   window::EngineOptions options{.device = arguments.device,
+                                .decode_device = arguments.decode_device,
                                 .compute = {},
                                 .quantization = arguments.quantization,
                                 .threads = arguments.threads};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,7 @@ struct EngineArguments {
   bool random_weights = false;
   std::uint64_t seed = 1;
   window::Device device;
+  std::optional<window::Device> decode_device;
   std::string dtype = "auto";
   model::Quantization quantization = model::Quantization::none;
   int threads = 0;
