@@ -1,0 +1,207 @@
+// CloudEvents of alerts and states, and what is read of them again.
+#include "actors/alerts/event.h"
+
+#include <regex>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "actors/alerts/alert_policy.h"
+#include "actors/alerts/closing.h"
+#include "actors/alerts/event_text.h"
+#include "config/timestamp.h"
+#include "tests/actors/events.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
+  auto owner = camera("gate-7");
+  owner->labels = {{"tenant", "north"}, {"zone", "dock"}};
+  Emission emission;
+  emission.phase = Phase::end;
+  emission.ordinal = 3;
+  emission.score = 0.75;
+  emission.confirmations = 5;
+  emission.start = kStart + 480ms;
+  emission.end = kStart + 10s;
+  emission.reason = EndReason::camera_ended;
+  const WindowAnswersPtr window = window_of(owner, 12.5, {0.5F});
+  const std::string episode = episode_id(emission.start, "gate");
+  const json event = json::parse(alert_event({*window, 0, emission, episode, {}, {"demo-vl"}, {}}, 8812,
+                                             config::Clock::TimePoint(1h + 1840ms)));
+  expect_valid(event);
+  EXPECT_EQ(event.at("specversion"), "1.0");
+  EXPECT_EQ(event.at("source"), "/site/north/camera/gate-7");
+  EXPECT_EQ(event.at("type"), "dev.vigil.alert.v1");
+  EXPECT_EQ(event.at("subject"), "rule/person");
+  EXPECT_EQ(event.at("time"), "2026-08-01T10:00:12.500Z");
+  EXPECT_EQ(event.at("datacontenttype"), "application/json");
+  const json& data = event.at("data");
+  EXPECT_EQ(event.at("id"), data.at("episode").get<std::string>() + "-3");
+  json expected = json::parse(R"({
+    "phase": "end", "seq": 8812, "camera": "gate-7", "tenant": "north", "labels": {"tenant": "north", "zone": "dock"},
+    "rule": "person", "severity": "alert", "score": 0.75, "threshold": 0.5, "confirmations": 5,
+    "start_time": 1785578400.48, "end_time": 1785578410.0, "end_reason": "camera_ended", "title": "Is there a person in the room?", "description": null,
+    "window": {"start": "2026-08-01T10:00:08.500Z", "end": "2026-08-01T10:00:12.500Z", "frames": 8},
+    "latency_ms": {"capture_to_alert": 1840}})");
+  expected["episode"] = episode;
+  expected["rule_version"] = rule_version(*owner, owner->rules[0]);
+  expected["model"] = {{"id", "demo-vl"}, {"prompt_hash", data.at("model").at("prompt_hash")}};
+  EXPECT_EQ(data, expected);
+  EXPECT_TRUE(
+      std::regex_match(data.at("model").at("prompt_hash").get<std::string>(), std::regex("[0-9a-f]{16}")));
+}
+
+TEST(Event, AnExplanationIsItsDescriptionWhateverItsBytes) {
+  auto owner = camera("gate");
+  owner->rules[0].explain = true;
+  const json event = json::parse(alert_event({*window_of(owner, 4, {1}), 0, {}, "", "A man \xff", {"m"}, {}},
+                                             1, config::Clock::TimePoint(1h)));
+  EXPECT_EQ(event.at("data").at("description"), "A man \xEF\xBF\xBD");
+}
+
+TEST(Event, EvidenceIsToldWithItsState) {
+  const WindowAnswersPtr window = window_of(camera("gate"), 4, {1});
+  Emission emission;
+  emission.confirmations = 1;
+  const auto told = [&](const Evidence& evidence) {
+    const json event =
+        json::parse(alert_event({*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, evidence}, 1,
+                                config::Clock::TimePoint(1h)));
+    expect_valid(event);
+    return event.at("data").value("evidence", json());
+  };
+  EXPECT_EQ(told({}), json());
+  EXPECT_EQ(told({EvidenceState::pending, "a.jpg", "", ""}),
+            json::parse(R"({"thumb": "a.jpg", "clip": null, "clip_state": "pending"})"));
+  EXPECT_EQ(told({EvidenceState::ready, "a.jpg", "a.mp4", "", kStart, kStart - 5s, kStart + 5s, 7, "h264"}),
+            json::parse(R"({"thumb": "a.jpg", "clip": "a.mp4", "clip_state": "ready",
+              "thumb_time": "2026-08-01T10:00:00.000Z", "from": "2026-08-01T09:59:55.000Z",
+              "to": "2026-08-01T10:00:05.000Z", "bytes": 7, "codec": "h264"})"));
+  EXPECT_EQ(told({EvidenceState::failed, "", "", "no packet"}),
+            json::parse(R"({"thumb": null, "clip": null, "clip_state": "failed", "reason": "no packet"})"));
+}
+
+TEST(Event, TheSchemaRefusesWhatIsNoEvent) {
+  const WindowAnswersPtr window = window_of(camera("gate"), 4, {1});
+  Emission emission;
+  emission.confirmations = 1;
+  const json event = json::parse(alert_event({*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, {}},
+                                             1, config::Clock::TimePoint(1h)));
+  ASSERT_TRUE(is_valid(event));
+  for (const auto& [key, value] : event.items()) {
+    json without = event;
+    without.erase(key);
+    EXPECT_FALSE(is_valid(without)) << key;
+  }
+  for (const auto& [key, value] : event.at("data").items()) {
+    json without = event;
+    without["data"].erase(key);
+    EXPECT_FALSE(is_valid(without)) << key;
+    json other = event;
+    other["data"][key] = json::array({1});
+    EXPECT_FALSE(is_valid(other)) << key;
+  }
+}
+
+TEST(Event, EpisodesHaveIdsThatSortByTimeAndDiffer) {
+  const std::string id = episode_id(kStart, "alert/north/gate/person/#0");
+  EXPECT_TRUE(std::regex_match(id, std::regex("[0-7][0-9A-HJKMNP-TV-Z]{25}"))) << id;
+  EXPECT_EQ(id, episode_id(kStart, "alert/north/gate/person/#0"));
+  EXPECT_NE(id, episode_id(kStart, "alert/north/gate/person/#1"));
+  EXPECT_NE(id, episode_id(kStart, "alert/north/gate/car/#0"));
+  EXPECT_LT(id, episode_id(kStart + 1ms, "alert/north/gate/person/#0"));
+  // The time of a ULID is its first ten characters: 1785578400000 ms.
+  std::uint64_t time = 0;
+  for (const char c : id.substr(0, 10))
+    time = time * 32 + std::string("0123456789ABCDEFGHJKMNPQRSTVWXYZ").find(c);
+  EXPECT_EQ(time, 1785578400000U);
+}
+
+TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
+  const auto owner = camera();
+  const std::string version = rule_version(*owner, owner->rules[0]);
+  EXPECT_TRUE(std::regex_match(version, std::regex("[0-9a-f]{16}"))) << version;
+  // The figure is that of every machine and every build: FNV-1a over the rule's canonical text, counted with
+  // another program (python3).
+  EXPECT_EQ(version, "aec73fd65517daad");
+  std::set<std::string> versions = {version};
+  const auto changed = [&](const auto& change) {
+    config::CameraSettings other = *owner;
+    change(other, other.rules[0]);
+    return rule_version(other, other.rules[0]);
+  };
+  using Camera = config::CameraSettings;
+  using Rule = config::RuleSettings;
+  versions.insert(changed([](Camera&, Rule& rule) { rule.prompt += "?"; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.threshold = 0.51; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.confirm = {2, 3}; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.cooldown = 1s; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.max_per_hour = 7; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.explain = true; }));
+  versions.insert(changed([](Camera&, Rule& rule) { rule.max_tokens = 7; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.fps = 1; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.window.length = 8s; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.window.stride = 1s; }));
+  EXPECT_EQ(versions.size(), 11U) << "each is another";
+  EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.severity = config::Severity::detection; }));
+  EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.topics = {"staff"}; }));
+  EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.snooze_until = kStart; }));
+}
+
+TEST(EventText, IsALineForPeople) {
+  auto owner = camera("gate-7");
+  Emission emission;
+  emission.score = 0.912;
+  const std::string body = alert_event({*window_of(owner, 12, {1}), 0, emission, "", {}, {"m"}, {}}, 1,
+                                       config::Clock::TimePoint(1h));
+  EXPECT_EQ(
+      event_text(body),
+      "2026-08-01 10:00:12  gate-7          person        new     0.91  Is there a person in the room?");
+  EXPECT_EQ(event_text(status_event(*owner, CameraState::down, "no route", 3, kStart)),
+            "2026-08-01 10:00:00  gate-7          down  no route");
+}
+
+TEST(EventText, TakesWhateverComesOverTheWire) {
+  for (const char* text :
+       {"", "{", "[]", "3", "null", "{}", R"({"data": 3})", R"({"data": {}})", R"({"type": 7, "data": {}})",
+        R"({"type": "com.example.other", "data": {"camera": "x"}})"}) {
+    EXPECT_EQ(event_text(text), std::nullopt) << text;
+  }
+  const auto line = event_text(
+      R"({"type": "dev.vigil.alert.v1", "time": 7, "data": {"camera": "\u001b[2J\n", "score": "high", "phase": ["x"], "title": null}})");
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(*line, HasSubstr("?[2J?"));
+  EXPECT_EQ(line->find('\x1b'), std::string::npos);
+}
+
+TEST(Closing, LeavesAloneWhatIsNoOpenEpisode) {
+  const auto closes = [](const std::string& body) {
+    return closing_event({1, "t/", 1, kStart, body}, 2, kStart).has_value();
+  };
+  const std::string alert = R"({"type":"dev.vigil.alert.v1","id":"E-0","data":{"episode":"E","phase":)";
+  EXPECT_TRUE(closes(alert + R"("new"}})"));
+  EXPECT_TRUE(closes(alert + R"("update"}})"));
+  for (
+      const std::string& body :
+      {alert + R"("end"}})", alert + "7}}", std::string("{"), std::string("[]"), std::string("7"),
+       std::string(R"({"type":"dev.vigil.alert.v1"})"),
+       std::string(R"({"type":"dev.vigil.alert.v1","data":[]})"),
+       std::string(R"({"type":"dev.vigil.status.v1","id":"E-0","data":{"episode":"E","phase":"new"}})"),
+       std::string(R"({"type":"dev.vigil.alert.v1","id":"E-x","data":{"episode":"E","phase":"new"}})"),
+       std::string(R"({"type":"dev.vigil.alert.v1","id":"F-1","data":{"episode":"E","phase":"new"}})"),
+       std::string(
+           R"({"type":"dev.vigil.alert.v1","id":"E-99999999999999999999","data":{"episode":"E","phase":"new"}})")}) {
+    EXPECT_FALSE(closes(body)) << body;
+  }
+}
+
+}  // namespace
+}  // namespace vigil::actors
