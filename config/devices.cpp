@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view word) {
 }
 
 /// What lies before the separator, which is taken off `rest` with it; the last part leaves nothing.
-std::optional<std::string_view> next_part(std::optional<std::string_view>& rest, char separator) {
+std::string_view next_part(std::optional<std::string_view>& rest, char separator) {
   const std::size_t end = rest->find(separator);
   const std::string_view part = rest->substr(0, end);
   if (end == std::string_view::npos) {
@@ -37,13 +37,12 @@ std::optional<Gpus> parse_gpus(std::string_view word) {
   if (!word.starts_with(kPrefix)) return std::nullopt;
   Gpus gpus;
   for (std::optional rest = word.substr(kPrefix.size()); rest;) {
-    const std::string_view digits = *next_part(rest, '+');
-    int gpu = -1;
+    const std::string_view digits = next_part(rest, '+');
+    unsigned gpu = 0;  // no sign is taken
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), gpu);
-    if (error != std::errc{} || end != digits.data() + digits.size() || gpu < 0 ||
-        digits.size() > kMostDigits)
+    if (error != std::errc{} || end != digits.data() + digits.size() || digits.size() > kMostDigits)
       return std::nullopt;
-    gpus.push_back(gpu);
+    gpus.push_back(static_cast<int>(gpu));
   }
   if (gpus.size() > kMostGpus) return std::nullopt;
   return gpus;
@@ -56,7 +55,7 @@ std::optional<std::vector<Gpus>> parse_devices(std::string_view text) {
   std::vector<int> named;
   constexpr int kCpu = -1;
   for (std::optional rest = text; rest;) {
-    const std::optional<Gpus> gpus = parse_gpus(trimmed(*next_part(rest, ',')));
+    const std::optional<Gpus> gpus = parse_gpus(trimmed(next_part(rest, ',')));
     if (!gpus) return std::nullopt;
     named.insert(named.end(), gpus->begin(), gpus->end());
     if (gpus->empty()) named.push_back(kCpu);

@@ -1,19 +1,13 @@
 // How alerts tell of their evidence: promised, made, failed, or left behind by a process that was killed.
-#include <fstream>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validation_results.hpp>
-#include <valijson/validator.hpp>
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/alerts/event_text.h"
-#include "tests/actors/fakes.h"
-#include "tests/actors/times.h"
+#include "tests/actors/events.h"
 
 namespace vigil::actors {
 namespace {
@@ -34,18 +28,8 @@ class AlertEvidence : public ::testing::Test {
 
   /// A window of 4 s that ends at `end`.
   void observe(AlertDesk& alerts, double end, float score, const CameraPtr& owner = nullptr) const {
-    auto window = std::make_shared<WindowAnswers>();
-    window->camera = owner ? owner : gate_;
-    window->start = end - 4;
-    window->end = end;
-    window->end_wall = kStart + std::chrono::milliseconds(static_cast<int>(end * 1000));
-    window->start_wall = window->end_wall - 4s;
-    window->frames = 8;
-    window->captured = {config::Clock::TimePoint(1h), window->end_wall};
-    window::Answer answer;
-    answer.probability_yes = score;
-    window->answers.assign(window->camera->rules.size(), answer);
-    alerts.observe(window);
+    const CameraPtr camera = owner ? owner : gate_;
+    alerts.observe(window_of(camera, end, std::vector<float>(camera->rules.size(), score)));
   }
 
   void begin(AlertDesk& alerts) const {
@@ -68,17 +52,11 @@ class AlertEvidence : public ::testing::Test {
   /// "phase state" of all that was told, "*" at those that are about nothing else than evidence; each is
   /// valid and has an id of its own.
   std::vector<std::string> told() const {
-    std::ifstream file(VIGIL_SOURCE_DIR "/docs/event.schema.json");
-    const json schema = json::parse(file);
-    valijson::Schema compiled;
-    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled);
     std::vector<std::string> result;
     std::set<std::string> ids;
     for (const OutboxEvent& message : publisher_.messages) {
       const json event = json::parse(message.body);
-      EXPECT_TRUE(
-          valijson::Validator().validate(compiled, valijson::adapters::NlohmannJsonAdapter(event), nullptr))
-          << event.dump(2);
+      expect_valid(event);
       EXPECT_TRUE(ids.insert(message.topic + event.at("id").get<std::string>()).second) << event.at("id");
       const json& data = event.at("data");
       result.push_back(data.at("phase").get<std::string>() + ' ' +

@@ -216,8 +216,8 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutDevices) {
        {"device: ''", "device: gpu", "device: 'cuda:'", "device: 'cuda:0,'", "device: ',cuda:0'",
         "device: 'cuda:0,,cuda:1'", "device: 'cuda:0;cuda:1'", "device: 'cuda: 1'", "device: 'cuda:0,1'",
         "device: 'cuda:0+'", "device: 'cuda:+0'", "device: 'cuda:0+cuda:1'", "device: 'cuda+1'",
-        "device: 'cuda:-1'", "device: 'cuda:12345'", "device: 'cuda:0+1+2+3+4+5+6+7+8'", "decode_device: cpu",
-        "decode_device: 'cuda:x'"}) {
+        "device: 'cuda:-1'", "device: 'cuda:-0'", "device: 'cuda:12345'", "device: 'cuda:0+1+2+3+4+5+6+7+8'",
+        "decode_device: cpu", "decode_device: 'cuda:x'"}) {
     EXPECT_FALSE(code_takes(site(engine))) << engine;
     EXPECT_FALSE(schema_takes(site(engine))) << engine;
   }
