@@ -64,15 +64,6 @@ __device__ __forceinline__ void named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// Lets the stream's next kernel begin, if it was launched to overlap with this one.
-__device__ __forceinline__ void let_next_begin() {
-  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
-}
-/// Waits for the end of the kernels that this one was launched to overlap with; their writes are seen then.
-__device__ __forceinline__ void await_previous() {
-  asm volatile("griddepcontrol.wait;\n" ::: "memory");
-}
-
 /// Registers of each thread of a warpgroup from here on.
 template <int kRegisters>
 __device__ __forceinline__ void give_registers() {

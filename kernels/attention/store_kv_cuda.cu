@@ -1,6 +1,7 @@
 #include "kernels/attention/attention_backends.h"
 #include "kernels/attention/plans_cuda.h"
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/overlap.cuh"
 
 namespace vigil::kernels {
 namespace {
@@ -27,6 +28,8 @@ template <typename T, int count>
 __global__ void __launch_bounds__(kThreads) store(const Rows<T> rows, const KvLayer layer) {
   using Values = cuda::Pack<T, count>;
   using Angles = cuda::Pack<float, count>;
+  cuda::let_next_begin();
+  cuda::await_previous();
   const int packs = rows.half / count;
   const int kv_heads = static_cast<int>(layer.kv_heads);
   const int each = (rows.heads + 2 * kv_heads) * packs;
@@ -93,7 +96,7 @@ void cuda::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, cons
     };
     const auto with = [&]<int count>() {
       const std::int64_t each = (rows.heads + 2 * layer.kv_heads) * (half / count);
-      store<T, count><<<blocks_for(k.rows * each, kThreads), kThreads, 0, queue>>>(rows, layer);
+      launch_early(store<T, count>, blocks_for(k.rows * each, kThreads), kThreads, queue, rows, layer);
     };
     const bool whole = fits(q.data, q.stride, sizeof(T)) && fits(k.data, k.stride, sizeof(T)) &&
                        fits(v.data, v.stride, sizeof(T)) && fits(cos, half, sizeof(float)) &&
@@ -105,7 +108,6 @@ void cuda::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, cons
       with.template operator()<1>();
     }
   });
-  check_launch("store_rotated");
 }
 
 }  // namespace vigil::kernels

@@ -1,5 +1,6 @@
 #include "kernels/collective/sum_cuda.h"
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/overlap.cuh"
 
 namespace vigil::kernels {
 namespace {
@@ -178,6 +179,7 @@ struct Part {
 template <typename T, int packs, bool whole>
 __global__ void __launch_bounds__(kThreads)
     exchange(const __grid_constant__ Ranks ranks, Part part, Target<T> target) {
+  cuda::await_previous();
   RankState& own = *ranks.state[ranks.rank];
   const unsigned long long turn = *const_cast<volatile unsigned long long*>(&own.turn);
   // Where `from` sends to in the memory of `to`.
@@ -209,6 +211,8 @@ __global__ void __launch_bounds__(kThreads)
                                   : receive(inbox(ranks.rank, from) + offset, ranks.off),
                sums[k]);
     }
+    // All other GPUs' parts of its rows are here.
+    if (row + gridDim.x >= part.rows) cuda::let_next_begin();
     finish<T, packs, whole>(sums, row, target);
   }
   __syncthreads();
@@ -336,9 +340,8 @@ void cuda::send_and_add(cudaStream_t stream, const Ranks& ranks, ConstMatrix par
                         const SumNorm& norm) {
   const auto blocks = static_cast<unsigned>(part.rows < kMostWaiting ? part.rows : kMostWaiting);
   with_shape(part, x, norm, [&]<typename T, int packs, bool whole>(const Target<T>& target) {
-    exchange<T, packs, whole><<<blocks, kThreads, 0, stream>>>(ranks, part_of(part), target);
+    launch_early(exchange<T, packs, whole>, blocks, kThreads, stream, ranks, part_of(part), target);
   });
-  check_launch("sum over GPUs");
 }
 
 void cuda::wait_for_ranks(cudaStream_t stream, const Ranks& ranks) {

@@ -1,4 +1,5 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/overlap.cuh"
 #include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
 
@@ -12,6 +13,8 @@ constexpr int kWarps = kThreads / 32;
 /// Rows of weights of a warp: its loads in flight are this times what is unrolled.
 constexpr int kWeights = 2;
 constexpr int kMostRows = 4;
+/// Packs of each row of weights that a thread loads before it waits for the kernel before.
+constexpr int kAhead = 4;
 /// Up to so many rows of weights, four warps share each: fewer would not keep all multiprocessors reading to
 /// the end.
 constexpr std::int64_t kFewWeights = 8192;
@@ -54,7 +57,9 @@ struct Call {
 };
 
 /// `kShare` neighbouring warps take the same kWeights rows of w, each a part of their length: neighbours, or
-/// with `kGated` a column's gate and its value. x is small and stays in the first-level cache.
+/// with `kGated` a column's gate and its value. x is small and stays in the first-level cache. Weights are on
+/// their way while the kernel before ends, which the norms, the attention and the sums between two products
+/// leave the memory time for.
 template <int kRows, int kShare, bool kGated, typename Out>
 __global__ void __launch_bounds__(kThreads) multiply(const Call<Out> call) {
   constexpr int kColumns = kGated ? 1 : kWeights;
@@ -70,17 +75,33 @@ __global__ void __launch_bounds__(kThreads) multiply(const Call<Out> call) {
   }
 
   float sums[kRows][kWeights] = {};
-#pragma unroll 7
-  for (int at = warp % kShare * 32 + lane; at < call.packs; at += 32 * kShare) {
-    uint4 weight[kWeights];
-#pragma unroll
-    for (int i = 0; i < kWeights; ++i) weight[i] = stream_in(weights[i] + at);
+  const auto add = [&](int at, const uint4(&weight)[kWeights]) {
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
-      const uint4 values = __ldg(reinterpret_cast<const uint4*>(call.x + row * call.x_stride) + at);
+      const uint4 values = reinterpret_cast<const uint4*>(call.x + row * call.x_stride)[at];
 #pragma unroll
       for (int i = 0; i < kWeights; ++i) sums[row][i] += dot(weight[i], values);
     }
+  };
+  const int begin = warp % kShare * 32 + lane;
+  constexpr int kStep = 32 * kShare;
+  uint4 early[kAhead][kWeights];
+#pragma unroll
+  for (int ahead = 0; ahead < kAhead; ++ahead)
+#pragma unroll
+    for (int i = 0; i < kWeights; ++i)
+      early[ahead][i] = stream_in(weights[i] + min(begin + ahead * kStep, call.packs - 1));
+  cuda::let_next_begin();
+  cuda::await_previous();
+#pragma unroll
+  for (int ahead = 0; ahead < kAhead; ++ahead)
+    if (begin + ahead * kStep < call.packs) add(begin + ahead * kStep, early[ahead]);
+#pragma unroll 7
+  for (int at = begin + kAhead * kStep; at < call.packs; at += kStep) {
+    uint4 weight[kWeights];
+#pragma unroll
+    for (int i = 0; i < kWeights; ++i) weight[i] = stream_in(weights[i] + at);
+    add(at, weight);
   }
 
   __shared__ float shares[kWarps][kRows][kWeights];
@@ -116,9 +137,8 @@ template <bool kGated, typename Out>
 void run(cudaStream_t stream, std::int64_t rows, const Call<Out>& call) {
   const auto shared_by = [&]<int kRows, int kShare>() {
     constexpr int kColumns = kWarps / kShare * (kGated ? 1 : kWeights);
-    multiply<kRows, kShare, kGated, Out>
-        <<<cuda::blocks_for(call.cols, kColumns), kThreads, 0, stream>>>(call);
-    check_launch("linear: few rows");
+    cuda::launch_early(multiply<kRows, kShare, kGated, Out>, cuda::blocks_for(call.cols, kColumns), kThreads,
+                       stream, call);
   };
   const auto launch = [&]<int kRows>() {
     if (call.cols <= kFewWeights) {

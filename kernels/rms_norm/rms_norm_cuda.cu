@@ -1,4 +1,5 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/overlap.cuh"
 #include "kernels/rms_norm/rms_norm_backends.h"
 #include "kernels/rms_norm/rms_norm_e4m3_cuda.h"
 
@@ -21,6 +22,8 @@ __global__ void __launch_bounds__(threads)
   const auto* scales = reinterpret_cast<const In*>(weight);
   auto* to = reinterpret_cast<To*>(out + blockIdx.x * out_stride);
 
+  cuda::let_next_begin();
+  cuda::await_previous();
   float squares = 0;
   for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
     const In pack = row[i];
@@ -55,9 +58,9 @@ void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float ep
   with_type(out.dtype, [&](auto type) {
     using Out = decltype(type);
     const auto with = [&]<int count, int threads>() {
-      norm_row<Out, count, threads><<<static_cast<unsigned>(x.rows), threads, 0, queue>>>(
-          x.row<float>(0), x.stride, weight, epsilon, out.row<Out>(0), out.stride,
-          static_cast<int>(x.cols / count));
+      launch_early(norm_row<Out, count, threads>, static_cast<unsigned>(x.rows), threads, queue,
+                   x.row<float>(0), x.stride, weight, epsilon, out.row<Out>(0), out.stride,
+                   static_cast<int>(x.cols / count));
     };
     const auto launch = [&]<int count>() {
       if (x.rows <= kFewRows) {
@@ -73,7 +76,6 @@ void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float ep
       launch.template operator()<1>();
     }
   });
-  check_launch("rms_norm");
 }
 
 }  // namespace vigil::kernels
