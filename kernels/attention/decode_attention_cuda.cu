@@ -6,12 +6,14 @@
 
 #include <cuda_bf16.h>
 
+#include "kernels/attention/decode_attention_combine_cuda.h"
 #include "kernels/attention/decode_attention_cuda.h"
 #include "kernels/attention/decode_attention_share_cuda.h"
 #include "kernels/attention/decode_attention_work_cuda.h"
 #include "kernels/attention/hopper_cuda.h"
 #include "kernels/attention/kv_map_cuda.h"
 #include "kernels/attention/online_softmax_cuda.h"
+#include "kernels/device/overlap.cuh"
 
 namespace vigil::kernels::cuda {
 
@@ -56,114 +58,8 @@ __device__ __forceinline__ void copy_pages(const CUtensorMap& map, const Argumen
   }
 }
 
-/// What to multiply a part by whose largest score is `of` when the largest of all is `among`.
-__device__ __forceinline__ float weight_of(float of, float among, float scale) {
-  return of == kNone ? 0.0F : exp2_fast((of - among) * scale);
-}
-
-__device__ __forceinline__ void add_weighted(float4& sum, float weight, const float4& one) {
-  sum.x += weight * one.x;
-  sum.y += weight * one.y;
-  sum.z += weight * one.z;
-  sum.w += weight * one.w;
-}
-
-__device__ __forceinline__ void store_bf16(__nv_bfloat16* to, const float4& sum, float factor) {
-  *reinterpret_cast<uint2*>(to) =
-      make_uint2(pack_bf16(sum.x * factor, sum.y * factor), pack_bf16(sum.z * factor, sum.w * factor));
-}
-
-/// Four floats that another block has written. Such loads keep their order, ahead of what follows.
-__device__ __forceinline__ float4 load_fresh(const float* from) {
-  float4 value;
-  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "l"(from)
-               : "memory");
-  return value;
-}
-
-/// Combines the parts of all blocks of a (sequence, KV head) into its answer. The computing warps.
-template <int kHeadDim>
-__device__ __forceinline__ void combine_parts(const float* parts, int count, int group, float scale,
-                                              Found<kHeadDim>& found, __nv_bfloat16* out) {
-  const int thread = threadIdx.x;
-  const int lane = thread % 32;
-  const int warp = thread / 32;
-  const int part_floats = floats_of_part(group, kHeadDim);
-
-  // Weights: a warp has every fourth head, a lane every 32nd part.
-  constexpr int kPerLane = (kMostBlocks + 31) / 32;
-  for (int head = warp; head < group; head += kWarps) {
-    float largest[kPerLane];
-    float total[kPerLane];
-    float among = kNone;
-#pragma unroll
-    for (int i = 0; i < kPerLane; ++i) {
-      const float* ends = parts + (lane + 32 * i) * part_floats + group * kHeadDim + head;
-      largest[i] = lane + 32 * i < count ? __ldcg(ends) : kNone;
-      total[i] = lane + 32 * i < count ? __ldcg(ends + group) : 0.0F;
-    }
-#pragma unroll
-    for (const float each : largest) among = fmaxf(among, each);
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) among = fmaxf(among, __shfl_xor_sync(0xFFFFFFFF, among, step));
-    float all = 0;
-#pragma unroll
-    for (int i = 0; i < kPerLane; ++i) {
-      const float weight = weight_of(largest[i], among, scale);
-      if (lane + 32 * i < count) found.weight[lane + 32 * i][head] = weight;
-      all += weight * total[i];
-    }
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) all += __shfl_xor_sync(0xFFFFFFFF, all, step);
-    if (lane == 0) found.factor[head] = all > 0 ? 1 / all : 0.0F;
-  }
-  named_sync(kBarrier, kComputing);
-
-  // Sums: a warp has every fourth part, a lane 4 columns of every 128, three parts at once. Loads beyond the
-  // last part or column repeat it and count nothing: with conditions they would wait for each other.
-  constexpr int kItems = 8;
-  constexpr int kAtOnce = 3;
-  for (int first = 0; first < group * kHeadDim; first += kItems * 128) {
-    int column[kItems];
-#pragma unroll
-    for (int item = 0; item < kItems; ++item)
-      column[item] = min(first + 128 * item + 4 * lane, group * kHeadDim - 4);
-    float4 sum[kItems] = {};
-    for (int from = warp; from < count; from += kAtOnce * kWarps) {
-      float4 part[kAtOnce][kItems];
-#pragma unroll
-      for (int p = 0; p < kAtOnce; ++p)
-#pragma unroll
-        for (int item = 0; item < kItems; ++item)
-          part[p][item] = load_fresh(parts + min(from + p * kWarps, count - 1) * part_floats + column[item]);
-#pragma unroll
-      for (int p = 0; p < kAtOnce; ++p) {
-        const int at = from + p * kWarps;
-#pragma unroll
-        for (int item = 0; item < kItems; ++item)
-          add_weighted(sum[item], at < count ? found.weight[at][column[item] / kHeadDim] : 0.0F,
-                       part[p][item]);
-      }
-    }
-#pragma unroll
-    for (int item = 0; item < kItems; ++item)
-      *reinterpret_cast<float4*>(&found.sum[warp][column[item] / kHeadDim][column[item] % kHeadDim]) =
-          sum[item];
-  }
-  named_sync(kBarrier, kComputing);
-  for (int i = 4 * thread; i < group * kHeadDim; i += 4 * kComputing) {
-    float4 sum{};
-#pragma unroll
-    for (int of = 0; of < kWarps; ++of)
-      add_weighted(sum, 1, *reinterpret_cast<const float4*>(&found.sum[of][i / kHeadDim][i % kHeadDim]));
-    store_bf16(out + i, sum, found.factor[i / kHeadDim]);
-  }
-}
-
-/// Combines what the warps left, and, if other blocks have parts of this (sequence, KV head), leaves it to
-/// the last of them to combine all. The computing warps.
+/// Combines what the warps left: the answer, or, if other blocks have pages of this (sequence, KV head), a
+/// part of it. The computing warps.
 template <int kHeadDim>
 __device__ __forceinline__ void finish(const Arguments& arguments, const Work& work, const Work::Place& place,
                                        Found<kHeadDim>& found) {
@@ -175,53 +71,32 @@ __device__ __forceinline__ void finish(const Arguments& arguments, const Work& w
   const int first_block = work.block_of(begin);
   const int last_block = work.block_of(begin + place.pages - 1);
   const bool alone = first_block == last_block;
-  const std::int64_t part_floats = floats_of_part(group, kHeadDim);
-  float* part = arguments.parts + (std::int64_t{blockIdx.x} + pair) * part_floats;
+  const int block = static_cast<int>(blockIdx.x);
+  float* part = arguments.parts + std::int64_t{block + pair} * floats_of_part(group, kHeadDim);
   auto* out = static_cast<__nv_bfloat16*>(call.out) + place.sequence * call.out_stride +
               std::int64_t{place.head} * group * kHeadDim;
 
+  if (thread == 0 && block == first_block)
+    arguments.parts_of[pair] = {first_block + pair, alone ? 0 : last_block - first_block + 1};
   named_sync(kBarrier, kComputing);
   for (int i = 4 * thread; i < group * kHeadDim; i += 4 * kComputing) {
     const int head = i / kHeadDim;
-    float among = kNone;
+    Columns columns;
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) among = fmaxf(among, found.largest[warp][head]);
-    float total = 0;
-    float4 sum{};
-#pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) {
-      const float weight = weight_of(found.largest[warp][head], among, arguments.scale);
-      total += weight * found.total[warp][head];
-      add_weighted(sum, weight, *reinterpret_cast<const float4*>(&found.sum[warp][head][i % kHeadDim]));
-    }
+    for (int warp = 0; warp < kWarps; ++warp)
+      columns.add({*reinterpret_cast<const float4*>(&found.sum[warp][head][i % kHeadDim]),
+                   found.largest[warp][head], found.total[warp][head]},
+                  arguments.scale);
     if (alone) {
-      store_bf16(out + i, sum, total > 0 ? 1 / total : 0.0F);
+      columns.store(out + i);
     } else {
-      *reinterpret_cast<float4*>(part + i) = sum;
+      *reinterpret_cast<float4*>(part + i) = columns.sum;
       if (i % kHeadDim == 0) {
-        part[group * kHeadDim + head] = among;
-        part[group * kHeadDim + group + head] = total;
+        part[group * kHeadDim + head] = columns.largest;
+        part[group * kHeadDim + group + head] = columns.total;
       }
     }
   }
-  named_sync(kBarrier, kComputing);
-  if (alone) return;
-
-  const int count = last_block - first_block + 1;
-  if (thread == 0) {
-    // Releases what the block has written, and takes what the others have.
-    std::int32_t before = 0;
-    asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;\n"
-                 : "=r"(before)
-                 : "l"(arguments.arrived + pair)
-                 : "memory");
-    if (before == count - 1) arguments.arrived[pair] = 0;  // for the next call
-    found.last = static_cast<std::int32_t>(before == count - 1);
-  }
-  named_sync(kBarrier, kComputing);
-  if (found.last == 0) return;
-  combine_parts<kHeadDim>(arguments.parts + (std::int64_t{first_block} + pair) * part_floats, count, group,
-                          arguments.scale, found, out);
   named_sync(kBarrier, kComputing);
 }
 
@@ -316,17 +191,18 @@ void check(cudaError_t error, const char* what) {
     throw std::runtime_error(std::string("decode attention: ") + what + ": " + cudaGetErrorString(error));
 }
 
-int grid() {
+int multiprocessors() {
   int device = 0;
   int count = 0;
   check(cudaGetDevice(&device), "device");
   check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
-  return std::min(count, kMostBlocks);
+  return count;
 }
 
-/// Bytes of the counters before the parts.
-std::size_t counter_bytes(int sequences, int kv_heads) {
-  return (static_cast<std::size_t>(sequences) * static_cast<std::size_t>(kv_heads) * 4 + 255) / 256 * 256;
+/// Bytes of `parts_of`, before the parts.
+std::size_t pairs_bytes(int sequences, int kv_heads) {
+  return (static_cast<std::size_t>(sequences) * static_cast<std::size_t>(kv_heads) * sizeof(PartsOf) + 255) /
+         256 * 256;
 }
 
 template <int kHeadDim>
@@ -335,13 +211,12 @@ void launch(cudaStream_t stream, const DecodeAttention& call) {
   const CUtensorMap map =
       kv_map({call.base, call.page_stride, call.value_offset, call.pool_pages, call.kv_heads, call.head_dim});
   auto* workspace = static_cast<std::uint8_t*>(call.workspace);
-  const Arguments arguments{
-      call,
-      static_cast<std::int32_t>(call.page_stride / kHeadDim),
-      static_cast<std::int32_t>(call.value_offset / kHeadDim),
-      call.scale * kLog2e,
-      reinterpret_cast<float*>(workspace + counter_bytes(call.sequences, call.kv_heads)),
-      reinterpret_cast<std::int32_t*>(workspace)};
+  const Arguments arguments{call,
+                            static_cast<std::int32_t>(call.page_stride / kHeadDim),
+                            static_cast<std::int32_t>(call.value_offset / kHeadDim),
+                            call.scale * kLog2e,
+                            reinterpret_cast<float*>(workspace + pairs_bytes(call.sequences, call.kv_heads)),
+                            reinterpret_cast<PartsOf*>(workspace)};
   const auto kernel = decode_attention_kernel<kHeadDim>;
   constexpr int kBytes = Layout<kHeadDim>::kBytes;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
@@ -349,22 +224,32 @@ void launch(cudaStream_t stream, const DecodeAttention& call) {
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(grid()));
+  config.gridDim = dim3(static_cast<unsigned>(multiprocessors()));
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = kBytes;
   config.stream = stream;
   config.attrs = &overlap;
   config.numAttrs = call.lists_in_place ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, map, arguments), "launch");
+  // Of few heads each has a block, whose threads share its many parts; many would come in several turns.
+  constexpr int kMostBlocks = 512;
+  const auto launch_combine = [&](auto combine, int heads) {
+    launch_early(combine, dim3(static_cast<unsigned>(heads), static_cast<unsigned>(call.sequences)),
+                 kCombining, stream, arguments);
+  };
+  if (call.heads * call.sequences > kMostBlocks)
+    launch_combine(combine_parts<kHeadDim, true>, call.kv_heads);
+  else
+    launch_combine(combine_parts<kHeadDim, false>, call.heads);
 }
 
 }  // namespace
 }  // namespace decode
 
 std::size_t decode_workspace_bytes(int sequences, int heads, int kv_heads, int head_dim) {
-  const auto parts = static_cast<std::size_t>(decode::grid()) +
+  const auto parts = static_cast<std::size_t>(decode::multiprocessors()) +
                      static_cast<std::size_t>(sequences) * static_cast<std::size_t>(kv_heads);
-  return decode::counter_bytes(sequences, kv_heads) +
+  return decode::pairs_bytes(sequences, kv_heads) +
          parts * static_cast<std::size_t>(decode::floats_of_part(heads / kv_heads, head_dim)) * sizeof(float);
 }
 

@@ -4,8 +4,8 @@
 // The (sequence, KV head, page) triples of all sequences are one row of work that the grid's blocks divide
 // evenly, so that a long sequence is split over many blocks and short ones share them, whatever the lengths
 // are when the grid runs. All query heads of a KV head are answered while its page is at hand. Where blocks
-// share a KV head of a sequence, each leaves its part in the workspace and the last one to come combines
-// them.
+// share a KV head of a sequence, each leaves its part in the workspace, and a second kernel, whose blocks
+// wait beside the first, combines them.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,7 @@ struct DecodeAttention {
   const std::int32_t* position =
       nullptr;                // of each sequence's query: its page's place in the list * 64 + its place
                               // there; negative: the sequence rests, its row is not written
-  void* workspace = nullptr;  // decode_workspace_bytes(), aligned to 16; zero before the first call that uses
-                              // it, left ready for the next by each; of one stream at a time
+  void* workspace = nullptr;  // decode_workspace_bytes(), aligned to 16; of one stream at a time
   float scale = 1;            // of the scores; positive
   /// Promises that page_ids, live, first_page and position were in place before the stream's previous kernel
   /// began. The call then reads them while that kernel ends (programmatic dependent launch).

@@ -13,8 +13,7 @@ inline constexpr int kComputing = kWarps * 32;
 inline constexpr int kThreads = kComputing + 32;
 inline constexpr int kWarpKeys = kPageTokens / kWarps;
 inline constexpr int kStages = 5;
-inline constexpr int kBarrier = 1;       // of the computing warps
-inline constexpr int kMostBlocks = 132;  // of the grid: a Hopper's multiprocessors
+inline constexpr int kBarrier = 1;  // of the computing warps
 
 /// What the computing warps leave for each other in shared memory.
 template <int kHeadDim>
@@ -24,10 +23,6 @@ struct Found {
   float sum[kWarps][kDecodeGroup][kHeadDim + 8];
   float largest[kWarps][kDecodeGroup];
   float total[kWarps][kDecodeGroup];
-  // Of the parts that blocks left: weights, and what the sum is to be multiplied by in the end.
-  float weight[kMostBlocks][kDecodeGroup];
-  float factor[kDecodeGroup];
-  std::int32_t last;  // whether this block is the last to come
 };
 
 template <int kHeadDim>
@@ -43,13 +38,19 @@ struct Layout {
   static_assert(kFoundAt % 16 == 0 && kBytes <= 232448);
 };
 
+/// Where the parts of a (sequence, KV head) are.
+struct PartsOf {
+  std::int32_t first;  // of the parts
+  std::int32_t count;  // 0: one block found all, and wrote the answer
+};
+
 struct Arguments {
   DecodeAttention call;
   std::int32_t page_rows;   // rows of the map from page to page
   std::int32_t value_rows;  // and from key to value
   float scale;              // of the scores, times log2(e)
   float* parts;             // [grid + sequences * kv_heads][floats_of_part()]
-  std::int32_t* arrived;    // [sequences * kv_heads], zero between calls
+  PartsOf* parts_of;        // [sequences * kv_heads]
 };
 
 /// Floats of one part: a sum for each head, the largest scores, the totals; a multiple of 16 bytes.

@@ -213,7 +213,6 @@ inline PreparedDecode prepare(const DecodeCase& of) {
   const std::size_t bytes =
       vigil::kernels::cuda::decode_workspace_bytes(of.sequences, of.heads, of.kv_heads, of.head_dim);
   require_cuda(cudaMalloc(&call.workspace, bytes));
-  require_cuda(cudaMemset(call.workspace, 0, bytes));
 
   // Drawn once, copied on the device until the pool is full.
   const auto pool_elements = static_cast<std::size_t>(call.page_stride * all_pages);

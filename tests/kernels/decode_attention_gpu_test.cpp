@@ -40,7 +40,7 @@ class Ready {
         workspace(cuda::decode_workspace_bytes(static_cast<int>(of.position.size()), of.shape().heads,
                                                of.shape().kv_heads, of.shape().head_dim)) {
     test::require_cuda(cudaStreamCreate(&stream));
-    workspace.zero();
+    workspace.poison();
     call.q = q.data();
     call.out = out.data();
     call.q_stride = call.out_stride = of.stride();

@@ -43,7 +43,6 @@ class OnDevice {
 
   T* data() const { return static_cast<T*>(data_); }
   void poison() const { require_cuda(cudaMemset(data_, 0xFF, count_ * sizeof(T))); }
-  void zero() const { require_cuda(cudaMemset(data_, 0, count_ * sizeof(T))); }
   std::vector<T> host() const {
     std::vector<T> values(count_);
     require_cuda(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
