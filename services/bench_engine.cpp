@@ -28,6 +28,7 @@ struct EngineBenchArguments {
   int sequence_frames = 16;
   int runs = 10;
   int warmups = 2;
+  model::Sampling sampling;
 };
 
 /// Levels of a picture that no model has seen.
@@ -87,6 +88,8 @@ class EngineBench {
                     {"prompt_tokens", prompt_tokens_},
                     {"sequences", arguments_.sequences},
                     {"sequence_tokens", sequence_tokens_},
+                    {"temperature", arguments_.sampling.temperature},
+                    {"top_k", arguments_.sampling.top_k},
                     {"machine", cluster::processor_name()},
                     {"commit", kCommit}});
   }
@@ -117,7 +120,7 @@ class EngineBench {
   window::Question question() const {
     return {.text = "Is there a person in the room?",
             .max_tokens = arguments_.tokens,
-            .sampling = {},
+            .sampling = arguments_.sampling,
             .on_text = {}};
   }
 
@@ -209,6 +212,12 @@ void add_bench_engine(CLI::App& bench, Invocation& chosen) {
       ->check(above_zero())
       ->capture_default_str();
   command->add_option("--warmups", arguments->warmups, "Runs before them that do not")
+      ->check(zero_or_more())
+      ->capture_default_str();
+  command->add_option("--temperature", arguments->sampling.temperature, "0 takes the likeliest token")
+      ->check(zero_or_more())
+      ->capture_default_str();
+  command->add_option("--top-k", arguments->sampling.top_k, "Sample among the k likeliest tokens; 0: all")
       ->check(zero_or_more())
       ->capture_default_str();
   command->callback([&chosen, arguments] {

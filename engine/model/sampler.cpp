@@ -10,13 +10,9 @@ namespace vigil::model {
 namespace {
 
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+constexpr const char* kNoToken = "no token has a logit above minus infinity";
 
-/// A token under consideration. The order is that of the distribution.
-struct Candidate {
-  float score;
-  std::int32_t id;
-};
-
+/// The order of the distribution.
 bool less_likely(const Candidate& a, const Candidate& b) {
   return a.score != b.score ? a.score < b.score : a.id > b.id;
 }
@@ -92,8 +88,11 @@ std::vector<Likelihood> Sampler::distribution(std::span<const float> logits) con
       if (score > kImpossible) candidates.push_back({score, static_cast<std::int32_t>(id)});
     }
   }
-  if (candidates.empty()) throw std::invalid_argument("no token has a logit above minus infinity");
+  return distribution_of(std::move(candidates));
+}
 
+std::vector<Likelihood> Sampler::distribution_of(std::vector<Candidate> candidates) const {
+  if (candidates.empty()) throw std::invalid_argument(kNoToken);
   const auto most = static_cast<std::size_t>(sampling_.top_k);
   if (most > 0 && most < candidates.size()) {
     const auto last = candidates.begin() + static_cast<std::ptrdiff_t>(most) - 1;
@@ -101,6 +100,8 @@ std::vector<Likelihood> Sampler::distribution(std::span<const float> logits) con
     const float threshold = last->score;
     std::erase_if(candidates, [threshold](const Candidate& c) { return c.score < threshold; });
   }
+  // A sum depends on its order, which must not be that in which the candidates came.
+  if (most > 0) std::sort(candidates.begin(), candidates.end(), more_likely);
   const float top = std::max_element(candidates.begin(), candidates.end(), less_likely)->score;
   // A logit of +infinity, or one that the temperature made infinite, leaves nothing to the others.
   const auto weight = [top](float score) {
@@ -126,8 +127,29 @@ std::vector<Likelihood> Sampler::distribution(std::span<const float> logits) con
   return chosen;
 }
 
+std::size_t Sampler::wanted() const {
+  constexpr std::size_t kTies = 8;
+  if (sampling_.temperature == 0 || sampling_.repetition_penalty != 1 || sampling_.top_k == 0) return 0;
+  return static_cast<std::size_t>(sampling_.top_k) + kTies;
+}
+
+std::optional<std::int32_t> Sampler::next_of(std::span<const Candidate> likeliest) {
+  std::vector<Candidate> candidates;
+  for (const Candidate& one : likeliest) {
+    const float score = one.score / sampling_.temperature;
+    if (score > kImpossible) candidates.push_back({score, one.id});
+  }
+  const auto most = static_cast<std::size_t>(sampling_.top_k);
+  const bool more = likeliest.size() >= wanted() && candidates.size() >= most;
+  if (more && candidates.back().score == candidates[most - 1].score) return std::nullopt;
+  return draw(distribution_of(std::move(candidates)));
+}
+
 std::int32_t Sampler::next(std::span<const float> logits) {
-  const std::vector<Likelihood> choices = distribution(logits);
+  return draw(distribution(logits));
+}
+
+std::int32_t Sampler::draw(std::span<const Likelihood> choices) {
   double point = uniform(sampling_.seed, step_++);
   std::int32_t id = choices.front().id;
   for (const Likelihood& choice : choices) {
@@ -141,7 +163,7 @@ std::int32_t Sampler::next(std::span<const float> logits) {
 }
 
 std::int32_t Sampler::take(std::int32_t likeliest) {
-  if (likeliest < 0) throw std::invalid_argument("no token has a logit above minus infinity");
+  if (likeliest < 0) throw std::invalid_argument(kNoToken);
   ++step_;
   remember(likeliest);
   return likeliest;

@@ -1,7 +1,9 @@
 // From logits to the next token, and from tokens to the end of an answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +27,12 @@ struct Sampling {
 
 /// Throws std::invalid_argument naming the field that is out of range.
 void validate(const Sampling& sampling);
+
+/// A token and its logit, penalized and divided by the temperature where that is due.
+struct Candidate {
+  float score = 0;
+  std::int32_t id = 0;
+};
 
 /// A token that may be chosen, and how likely it is.
 struct Likelihood {
@@ -55,6 +63,15 @@ class Sampler {
   /// -infinity (then std::invalid_argument).
   std::int32_t take(std::int32_t likeliest);
 
+  /// How many of the likeliest tokens `next_of` wants: some more than top-k, in case the last ones tie. 0 if
+  /// `next` needs all logits, for a repetition penalty or without a top-k.
+  std::size_t wanted() const;
+
+  /// `next` from the tokens with the largest logits alone, the largest first: at least `wanted()` of them, or
+  /// all that have a logit above -infinity. Nothing, and nothing is remembered, if that does not tell which
+  /// tokens tie with the last one of top-k; then `next` does. Throws as `next`.
+  std::optional<std::int32_t> next_of(std::span<const Candidate> likeliest);
+
   /// The distribution that `next` draws from: the likeliest first, equal ones by id; probabilities add up
   /// to 1.
   std::vector<Likelihood> distribution(std::span<const float> logits) const;
@@ -63,6 +80,8 @@ class Sampler {
   bool seen(std::int32_t id) const;
   void remember(std::int32_t id);
   float penalized(std::span<const float> logits, std::size_t id) const;
+  std::vector<Likelihood> distribution_of(std::vector<Candidate> candidates) const;
+  std::int32_t draw(std::span<const Likelihood> choices);
 
   Sampling sampling_;
   std::uint64_t step_ = 0;

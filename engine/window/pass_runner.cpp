@@ -8,6 +8,7 @@
 
 #include "kernels/argmax/argmax.h"
 #include "kernels/collective/communicator.h"
+#include "kernels/top_k/top_k.h"
 
 namespace vigil::window {
 
@@ -75,6 +76,8 @@ void PassRunner::step(std::span<const std::int32_t> tokens, std::span<const mode
       tokens.size() * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
   const bool one_of_each = tokens.size() == segments.size() && tokens.size() == outputs.size();
   logits_.clear();
+  candidates_.clear();
+  asked_ = 0;
   {
     const std::unique_lock lock = submission();
     for (Lane& lane : lanes_) {
@@ -130,6 +133,37 @@ void PassRunner::fetch_largest(Lane& lane) {
   kernels::download(lane.stream, lane.columns.data(), lane.largest.data(), 2 * count * sizeof(std::int32_t));
   lane.values.resize(count);
   std::memcpy(lane.values.data(), lane.columns.data() + count, count * sizeof(float));
+}
+
+void PassRunner::fetch_candidates(Lane& lane, std::size_t count) {
+  const std::int64_t most = std::min(static_cast<std::int64_t>(count), lane.logits.cols);
+  const auto all = static_cast<std::size_t>(lane.logits.rows * most);
+  const kernels::Buffer there(lane.stream, all * (sizeof(float) + sizeof(std::int32_t)));
+  auto* values = there.as<float>();
+  kernels::top_k(lane.stream, lane.logits, most, reinterpret_cast<std::int32_t*>(values + all), values);
+  std::vector<float> scores(all);
+  std::vector<std::int32_t> columns(all);
+  kernels::download(lane.stream, scores.data(), values, all * sizeof(float));
+  kernels::download(lane.stream, columns.data(), values + all, all * sizeof(std::int32_t));
+  const auto first = static_cast<std::int32_t>(lane.part->decoder.part().vocabulary.first);
+  for (std::size_t at = 0; at < all; ++at)
+    if (columns[at] >= 0)
+      candidates_[at / static_cast<std::size_t>(most)].push_back({scores[at], first + columns[at]});
+}
+
+std::span<const model::Candidate> PassRunner::likeliest(std::size_t i, std::size_t count) {
+  if (count > asked_) {
+    candidates_.assign(likeliest_.size(), {});
+    asked_ = count;
+    for (Lane& lane : lanes_) fetch_candidates(lane, count);
+    if (shared())
+      for (std::vector<model::Candidate>& of : candidates_)
+        // Parts are in the order of their tokens, so that equal ones stay in it.
+        std::stable_sort(of.begin(), of.end(),
+                         [](const auto& a, const auto& b) { return a.score > b.score; });
+  }
+  const std::span<const model::Candidate> all = candidates_[i];
+  return all.first(std::min(count, all.size()));
 }
 
 std::span<const float> PassRunner::logits(std::size_t i) {

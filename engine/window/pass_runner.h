@@ -11,6 +11,7 @@
 #include "engine/kv/handover.h"
 #include "engine/model/decoder.h"
 #include "engine/model/positions.h"
+#include "engine/model/sampler.h"
 #include "engine/window/cached_model.h"
 #include "engine/window/rank_team.h"
 #include "kernels/attention/attention.h"
@@ -46,6 +47,10 @@ class PassRunner {
             std::span<const kernels::AttentionSegment> segments, std::span<const std::int32_t> outputs);
   /// The likeliest token after outputs[i], the first of equal ones; -1 if no logit is above -infinity.
   std::int32_t likeliest(std::size_t i) const { return likeliest_[i]; }
+  /// The `count` likeliest tokens after outputs[i], or all that are possible if these are fewer: the largest
+  /// logits first, equal ones by id. `count` is at most kernels::kMostTopK. The first call after a pass, and
+  /// one that asks for more than those before, brings those of all outputs from the devices.
+  std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count);
   /// The logits after outputs[i], on the host; the first call after a pass brings all of them there.
   std::span<const float> logits(std::size_t i);
 
@@ -78,6 +83,8 @@ class PassRunner {
   void prepare(const model::Decoder::Pass& pass);
   static void submit_step(Lane& lane, bool one_of_each);
   static void fetch_largest(Lane& lane);
+  /// Adds the `count` largest of the lane's logits to each output's candidates.
+  void fetch_candidates(Lane& lane, std::size_t count);
 
   CachedModel& model_;
   std::vector<Lane> lanes_;
@@ -85,6 +92,9 @@ class PassRunner {
   /// Of the last pass.
   std::vector<float> logits_;
   std::vector<std::int32_t> likeliest_;
+  /// Of each output as many as were asked for, and that number.
+  std::vector<std::vector<model::Candidate>> candidates_;
+  std::size_t asked_ = 0;
 };
 
 }  // namespace vigil::window

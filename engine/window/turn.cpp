@@ -1,8 +1,11 @@
 #include "engine/window/turn.h"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "kernels/top_k/top_k.h"
 
 namespace vigil::window {
 namespace {
@@ -60,6 +63,16 @@ void TurnRunner::advance(std::span<Turn* const> turns) {
   passes_.step(tokens, positions, segments, outputs);
 }
 
+std::int32_t TurnRunner::next_token(Turn& turn, std::size_t i) {
+  if (turn.sampler.takes_likeliest()) return turn.sampler.take(passes_.likeliest(i));
+  const std::size_t wanted = turn.sampler.wanted();
+  if (wanted > 0 && wanted <= kernels::kMostTopK) {
+    const std::optional<std::int32_t> token = turn.sampler.next_of(passes_.likeliest(i, wanted));
+    if (token) return *token;
+  }
+  return turn.sampler.next(passes_.logits(i));
+}
+
 void TurnRunner::choose(Turn& turn, std::size_t i) {
   Answer& answer = turn.answer;
   const auto finish = [&](FinishReason reason, std::string rest) {
@@ -69,8 +82,7 @@ void TurnRunner::choose(Turn& turn, std::size_t i) {
     answer.finish = reason;
     turn.done = true;
   };
-  const std::int32_t token =
-      turn.sampler.takes_likeliest() ? turn.sampler.take(passes_.likeliest(i)) : turn.sampler.next(logits(i));
+  const std::int32_t token = next_token(turn, i);
   if (model_.folder->generation.ends(token)) return finish(FinishReason::end_of_turn, turn.text.finish());
 
   answer.tokens.push_back(token);

@@ -76,6 +76,10 @@ class TurnRunner {
   void choose(Turn& turn, std::size_t i);
 
  private:
+  /// Chosen from as little as the turn's sampling needs: the likeliest token, the likeliest few, or all
+  /// logits.
+  std::int32_t next_token(Turn& turn, std::size_t i);
+
   CachedModel& model_;
   PassRunner passes_;
 };

@@ -1,8 +1,10 @@
 #include "engine/model/sampler.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +80,62 @@ TEST(Sampler, SameSeedSameTokens) {
   // SplitMix64 of seed 0 begins e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec,
   // 1b39896a51a8749b.
   EXPECT_THAT(draw(0), ElementsAre(88, 43, 2, 97, 10, 32, 17, 77));
+}
+
+/// The `count` largest, or all that are possible.
+std::vector<Candidate> likeliest(const std::vector<float>& logits, std::size_t count) {
+  std::vector<Candidate> all;
+  for (std::size_t id = 0; id < logits.size(); ++id)
+    if (logits[id] > -kInfinity) all.push_back({logits[id], static_cast<std::int32_t>(id)});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  all.resize(std::min(count, all.size()));
+  return all;
+}
+
+TEST(Sampler, TheLikeliestFewTellWhatAllLogitsTell) {
+  std::mt19937 random(4);
+  int settled = 0, tied = 0;
+  for (const int steps : {2, 40, 4000})  // how many values logits have: few, and many tie
+    for (const int size : {1, 5, 300})
+      for (const int top_k : {1, 3, 50, 400})
+        for (const float top_p : {1.0F, 0.8F, 0.0F}) {
+          Sampling sampling;
+          sampling.temperature = 0.7F;
+          sampling.top_k = top_k;
+          sampling.top_p = top_p;
+          sampling.seed = random();
+          Sampler of_all(sampling, {}), of_few(sampling, {});
+          for (int step = 0; step < 20; ++step) {
+            std::vector<float> logits(static_cast<std::size_t>(size));
+            for (float& logit : logits)
+              logit =
+                  6 * static_cast<float>(random() % static_cast<unsigned>(steps)) / static_cast<float>(steps);
+            if (size > 2) logits[2] = step % 2 == 0 ? std::nanf("") : -kInfinity;
+            const std::int32_t wanted = of_all.next(logits);
+            const auto found = of_few.next_of(likeliest(logits, of_few.wanted()));
+            (found ? settled : tied) += 1;
+            // What it could not tell left no trace: the next draws are the same.
+            EXPECT_EQ(found ? *found : of_few.next(logits), wanted) << size << ' ' << top_k << ' ' << step;
+          }
+        }
+  EXPECT_GT(settled, 1000);
+  EXPECT_GT(tied, 100);
+}
+
+TEST(Sampler, TellsHowManyOfTheLikeliestItWants) {
+  Sampling sampling;
+  sampling.top_k = 50;
+  EXPECT_EQ(Sampler(sampling, {}).wanted(), 0U);  // the likeliest alone
+  sampling.temperature = 1;
+  EXPECT_GT(Sampler(sampling, {}).wanted(), 50U);
+  sampling.repetition_penalty = 1.1F;
+  EXPECT_EQ(Sampler(sampling, {}).wanted(), 0U);
+  sampling.repetition_penalty = 1;
+  sampling.top_k = 0;
+  EXPECT_EQ(Sampler(sampling, {}).wanted(), 0U);
+  sampling.top_k = 2;
+  EXPECT_THROW(Sampler(sampling, {}).next_of({}), std::invalid_argument);
 }
 
 TEST(Sampler, PenalisesWhatItChose) {

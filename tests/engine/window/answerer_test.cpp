@@ -197,6 +197,24 @@ TEST(AnswererTest, SeedsRepeatAndDiffer) {
   EXPECT_NE(sampled(1), sampled(2));
 }
 
+// A penalty that moves nothing takes all logits; top-k alone, the likeliest few.
+TEST(AnswererTest, DrawsFromTheLikeliestFewWhatItDrawsFromAllLogits) {
+  Parts answerer;
+  Question of_few = question("What is the person doing?", 24);
+  of_few.sampling.temperature = 5;
+  of_few.sampling.top_k = 40;
+  of_few.sampling.seed = 7;
+  Question of_all = of_few;
+  of_all.sampling.repetition_penalty = std::nextafter(1.0F, 2.0F);
+  // Beside each other: what a pass brings for one is not what the other needs.
+  Question of_fewer = of_few;
+  of_fewer.sampling.top_k = 3;
+  const WindowRequest request{noise_window(2, 10), {of_fewer, of_few, of_all}};
+  const std::vector<Answer> answers = answerer.answer(std::span(&request, 1))[0];
+  EXPECT_EQ(answers[1].tokens, answers[2].tokens);
+  EXPECT_NE(answers[0].tokens, answers[1].tokens);
+}
+
 TEST(AnswererTest, RefusesWhatItCannotAnswerAndGoesOn) {
   Parts answerer(512);
   const WindowRequest good{noise_window(2, 11), {question("Is there a person in the room?")}};

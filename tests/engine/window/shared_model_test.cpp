@@ -92,20 +92,22 @@ WindowRequest request_of(Shared& on) {
   std::vector<PatchFrames> patches;
   for (std::size_t i = 0; i < 6; i += 2)
     patches.push_back({{pictures[i].view(), pictures[i + 1].view()}, static_cast<double>(i), 1.0});
-  // The likeliest token, and those that take all logits.
-  model::Sampling drawn, penalized;
-  drawn.temperature = 1;
-  drawn.seed = 3;
+  // The likeliest token, those that take all logits, and one that takes a few.
+  model::Sampling drawn, penalized, of_few;
+  drawn.temperature = of_few.temperature = 1;
+  drawn.seed = of_few.seed = 3;
+  of_few.top_k = 20;
   penalized.repetition_penalty = 1.5F;
   return {on.encoder.encode(patches),
           {asks("Is there a person?"), asks("How many cars are there, and where?", drawn),
-           asks("What is to be seen?", penalized)}};
+           asks("What is to be seen?", penalized), asks("How many are there?", of_few)}};
 }
 
 std::vector<Answer> answer(Shared& on) {
   const WindowRequest request = request_of(on);
   const auto asked = on.prefiller.ask(std::span(&request, 1));
-  const std::vector<Continuation> all{{asked[0].get(), 0}, {asked[0].get(), 1}, {asked[0].get(), 2}};
+  std::vector<Continuation> all;
+  for (std::size_t i = 0; i < request.questions.size(); ++i) all.push_back({asked[0].get(), i});
   return on.generator.generate(all);
 }
 
