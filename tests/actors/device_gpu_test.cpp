@@ -17,6 +17,7 @@
 #include "kernels/device/stream.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/gpu_faults.h"
+#include "tests/engine/window/made_up_model.h"
 
 namespace vigil::actors {
 namespace {
@@ -128,14 +129,14 @@ TEST_F(GpuPipeline, WhatHasNoRoomIsCountedAndThePipelineGoesOn) {
   EXPECT_THAT(log_.str(), HasSubstr("has no room for"));
 }
 
-// The last of this process: the GPU cannot be used by it any more.
+// Whoever loses a GPU has a process to itself, as ctest gives it: the GPU cannot be used there any more.
 TEST_F(GpuPipeline, ZTheCamerasOfALostGpuMoveToTheProcessor) {
   const CameraPtr first = endless("first", kSmall);
   const CameraPtr second = endless("second", kSmall);
   start({{"cpu", engine({}), {}}, {"cuda:0", engine({kernels::DeviceKind::cuda, {0}}), {}}}, {first, second});
   ASSERT_TRUE(answers("first", 3) && answers("second", 3));
   EXPECT_EQ(count("vigil_device_up", "device", "cuda:0"), 1);
-  trap_on_gpu();
+  trap_on_gpu(0);
   EXPECT_TRUE(answers("first", 20) && answers("second", 20)) << log_.str();
   EXPECT_EQ(count("vigil_device_up", "device", "cuda:0"), 0) << log_.str();
   EXPECT_EQ(count("vigil_device_up", "device", "cpu"), 1);
@@ -143,6 +144,25 @@ TEST_F(GpuPipeline, ZTheCamerasOfALostGpuMoveToTheProcessor) {
   EXPECT_THAT(log_.str(), HasSubstr("cuda:0: lost: the "));
   EXPECT_TRUE(stop().complete);
   std::cout << log_.str();
+}
+
+TEST_F(GpuPipeline, ZALostGpuOfTwoThatShareAModelIsALostDevice) {
+  if (kernels::cuda_devices() < 2) GTEST_SKIP() << "skipped, 2 GPUs are wanted";
+  const auto shared = [](window::Device device) {
+    return parts_of(window::make_engine(window::testing::made_up_model(), {.device = device, .compute = {}}));
+  };
+  const CameraPtr first = endless("first", kSmall);
+  const CameraPtr second = endless("second", kSmall);
+  start({{"cpu", shared({}), {}}, {"cuda:0+1", shared({kernels::DeviceKind::cuda, {0, 1}}), {}}},
+        {first, second});
+  ASSERT_TRUE(answers("first", 3) && answers("second", 3));
+  EXPECT_EQ(count("vigil_device_up", "device", "cuda:0+1"), 1);
+  trap_on_gpu(1);
+  EXPECT_TRUE(answers("first", 20) && answers("second", 20)) << log_.str();
+  EXPECT_EQ(count("vigil_device_up", "device", "cuda:0+1"), 0) << log_.str();
+  EXPECT_TRUE(board_.ready());
+  EXPECT_THAT(log_.str(), HasSubstr("cuda:0+1: lost: the "));
+  EXPECT_TRUE(stop().complete);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ __global__ void trap() {
 
 }  // namespace
 
-void trap_on_gpu() {
-  cudaSetDevice(0);
+void trap_on_gpu(int gpu) {
+  cudaSetDevice(gpu);
   trap<<<1, 1>>>();
   cudaDeviceSynchronize();
   static_cast<void>(cudaGetLastError());

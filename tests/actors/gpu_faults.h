@@ -5,8 +5,8 @@
 
 namespace vigil::actors::testing {
 
-/// A kernel of this process ends by a trap on the first GPU: a sticky error. Nothing works there afterwards.
-void trap_on_gpu();
+/// A kernel of this process ends by a trap on this GPU: a sticky error. Nothing works there afterwards.
+void trap_on_gpu(int gpu);
 
 /// Holds nearly all of the first GPU's memory that is free.
 class MemoryHog {

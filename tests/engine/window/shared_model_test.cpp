@@ -16,34 +16,16 @@
 #include "engine/window/pass_runner.h"
 #include "engine/window/rank_team.h"
 #include "engine/window/turn_generator.h"
-#include "tests/engine/model/support.h"
 #include "tests/engine/window/demo_model.h"
+#include "tests/engine/window/made_up_model.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::window {
 namespace {
 
 using testing::demo_model;
+using testing::made_up_model;
 using testing::Picture;
-
-/// Six KV heads; MLP and vocabulary are divisible by nothing.
-constexpr const char* kShape = R"({
-  "architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
-  "hidden_size": 240, "intermediate_size": 331, "num_hidden_layers": 3, "num_attention_heads": 12,
-  "num_key_value_heads": 6, "vocab_size": 2053, "rms_norm_eps": 1e-6, "rope_theta": 50.0, "hidden_act": "silu",
-  "max_position_embeddings": 8192, "tie_word_embeddings": false, "torch_dtype": "float32",
-  "image_token_id": 2046, "video_token_id": 2047, "vision_start_token_id": 2044, "vision_end_token_id": 2045,
-  "rope_scaling": {"type": "mrope", "mrope_section": [2, 5, 3]},
-  "vision_config": {"depth": 2, "hidden_act": "silu", "hidden_size": 80, "intermediate_size": 130, "num_heads": 4,
-    "in_chans": 3, "out_hidden_size": 240, "patch_size": 14, "spatial_merge_size": 2, "window_size": 112,
-    "fullatt_block_indexes": [1], "tokens_per_second": 2, "temporal_patch_size": 2}})";
-
-std::shared_ptr<const model::ModelFolder> made_up() {
-  const model::testing::ScratchFolder scratch;
-  scratch.write("config.json", kShape);
-  return model::ModelFolder::made_up(scratch.path() / "config.json",
-                                     std::string(VIGIL_SOURCE_DIR) + "/models/demo", 5);
-}
 
 /// A stream of its own for each, on the CPU or on as many GPUs.
 std::vector<kernels::Stream> streams(int ranks) {
@@ -73,10 +55,11 @@ struct Shared {
   TurnGenerator generator;
 
   explicit Shared(int ranks, std::int64_t chunk_rows = 13)
-      : model(std::make_shared<CachedModel>(made_up(), CachedModelOptions{.memory = streams(ranks),
-                                                                          .compute = kernels::DType::f32,
-                                                                          .kv_tokens = 2048,
-                                                                          .page_tokens = 16})),
+      : model(
+            std::make_shared<CachedModel>(made_up_model(), CachedModelOptions{.memory = streams(ranks),
+                                                                              .compute = kernels::DType::f32,
+                                                                              .kv_tokens = 2048,
+                                                                              .page_tokens = 16})),
         encoder(model->folder, kernels::DType::f32, streams(ranks)),
         prefiller(model, streams(ranks), {.chunk_rows = chunk_rows}),
         generator(model, streams(ranks)) {}
@@ -149,7 +132,7 @@ TEST_F(SharedModelTest, PrefillAndGenerationRunBesideEachOther) {
 TEST_F(SharedModelTest, TheLogitsOfAllPartsComeTogether) {
   // One token after nothing: whole and parts, row by row.
   const auto run = [](int ranks) {
-    CachedModel model(made_up(),
+    CachedModel model(made_up_model(),
                       {.memory = streams(ranks), .compute = kernels::DType::f32, .kv_tokens = 128});
     PassRunner passes(model, streams(ranks));
     kv::View a(model.pages), b(model.pages);
@@ -176,7 +159,8 @@ TEST_F(SharedModelTest, TheLogitsOfAllPartsComeTogether) {
 }
 
 TEST_F(SharedModelTest, APassThatFailsIsFollowedByOneThatDoesNot) {
-  CachedModel model(made_up(), {.memory = streams(parts()), .compute = kernels::DType::f32, .kv_tokens = 64});
+  CachedModel model(made_up_model(),
+                    {.memory = streams(parts()), .compute = kernels::DType::f32, .kv_tokens = 64});
   PassRunner passes(model, streams(parts()));
   kv::View view(model.pages);
   view.append(2);
@@ -200,10 +184,11 @@ struct Apart {
 
   explicit Apart(int ranks)
       : asking(ranks),
-        model(std::make_shared<CachedModel>(made_up(), CachedModelOptions{.memory = streams(ranks),
-                                                                          .compute = kernels::DType::f32,
-                                                                          .kv_tokens = 2048,
-                                                                          .page_tokens = 16})),
+        model(
+            std::make_shared<CachedModel>(made_up_model(), CachedModelOptions{.memory = streams(ranks),
+                                                                              .compute = kernels::DType::f32,
+                                                                              .kv_tokens = 2048,
+                                                                              .page_tokens = 16})),
         generator(asking.model, model, streams(ranks)) {}
 };
 
@@ -234,10 +219,10 @@ TEST_F(SharedModelTest, AnswersGoOnElsewhereWithThePagesOfTheirWindows) {
 TEST_F(SharedModelTest, AModelThatDoesNotFitTakesNothingOver) {
   Shared one(1);
   const auto model = [](int page_tokens, std::int64_t kv_tokens) {
-    return std::make_shared<CachedModel>(made_up(), CachedModelOptions{.memory = streams(1),
-                                                                       .compute = kernels::DType::f32,
-                                                                       .kv_tokens = kv_tokens,
-                                                                       .page_tokens = page_tokens});
+    return std::make_shared<CachedModel>(made_up_model(), CachedModelOptions{.memory = streams(1),
+                                                                             .compute = kernels::DType::f32,
+                                                                             .kv_tokens = kv_tokens,
+                                                                             .page_tokens = page_tokens});
   };
   EXPECT_THROW(TurnGenerator(one.model, model(32, 2048), streams(1)), std::invalid_argument);
   EXPECT_THROW(TurnGenerator(one.model, model(16, 1024), streams(1)), std::invalid_argument);
@@ -263,7 +248,7 @@ TEST(ParallelEncoderTest, SharesFramesOutAndKeepsTheirOrder) {
   std::vector<PatchFrames> patches;
   for (std::size_t i = 0; i < 8; i += 2)
     patches.push_back({{pictures[i].view(), pictures[i + 1].view()}, static_cast<double>(i), 1.0});
-  const auto folder = made_up();
+  const auto folder = made_up_model();
   TowerEncoder one(folder, kernels::DType::f32, kernels::Stream::cpu(1));
   const auto wanted = one.encode(patches);
   for (const int towers : {1, 2, 3, 7}) {
@@ -281,7 +266,7 @@ TEST(ParallelEncoderTest, SharesFramesOutAndKeepsTheirOrder) {
 }
 
 TEST(ParallelEncoderTest, WhatOneTowerRefusesIsRefused) {
-  ParallelEncoder encoder(made_up(), kernels::DType::f32, streams(2));
+  ParallelEncoder encoder(made_up_model(), kernels::DType::f32, streams(2));
   const std::vector<PatchFrames> patches(2);
   EXPECT_THROW(encoder.encode(patches), std::invalid_argument);
 }
