@@ -15,6 +15,7 @@
 
 #include "actors/bench/metric_sum.h"
 #include "actors/bench/statistics.h"
+#include "actors/bench/timed_parts.h"
 #include "cluster/process.h"
 #include "engine/model/preprocess.h"
 #include "engine/window/product_meter.h"
@@ -23,92 +24,17 @@
 
 namespace vigil::services {
 
-using actors::StageLog;
-using actors::StageTimer;
-using TimePoint = config::Clock::TimePoint;
-
-class BenchPipeline::Encoder final : public window::VisionEncoder {
+/// Takes every event, as a socket without subscribers would; of each alert the log has the time since its
+/// window's last frame.
+class BenchPipeline::TimedPublisher final : public actors::Publisher {
  public:
-  Encoder(window::VisionEncoder& tower, StageLog& log, const config::Clock& clock)
-      : tower_(tower), log_(log), clock_(clock) {}
-  int frames_per_patch() const override { return tower_.frames_per_patch(); }
-  model::PictureSize frame_size(model::PictureSize source) const override {
-    return tower_.frame_size(source);
-  }
-  std::vector<model::VisualTokensPtr> encode(std::span<const window::PatchFrames> patches) override {
-    const StageTimer timer(log_, clock_);
-    return tower_.encode(patches);
-  }
-
- private:
-  window::VisionEncoder& tower_;
-  StageLog& log_;
-  const config::Clock& clock_;
-};
-
-class BenchPipeline::Prefiller final : public window::WindowPrefiller {
- public:
-  Prefiller(window::WindowPrefiller& prefiller, StageLog& log, const config::Clock& clock)
-      : prefiller_(prefiller), log_(log), clock_(clock) {}
-  std::int64_t max_visual_tokens() const override { return prefiller_.max_visual_tokens(); }
-  std::int64_t room() const override { return prefiller_.room(); }
-  std::int64_t room_for(const window::WindowRequest& request) const override {
-    return prefiller_.room_for(request);
-  }
-  std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest> requests) override {
-    const StageTimer timer(log_, clock_);
-    return prefiller_.ask(requests);
-  }
-
- private:
-  window::WindowPrefiller& prefiller_;
-  StageLog& log_;
-  const config::Clock& clock_;
-};
-
-class BenchPipeline::Generator final : public window::AnswerGenerator {
- public:
-  Generator(window::AnswerGenerator& generator, StageLog& log, const config::Clock& clock)
-      : generator_(generator), log_(log), clock_(clock) {}
-  std::vector<window::Answer> generate(std::span<const window::Continuation> continuations) override {
-    const StageTimer timer(log_, clock_);
-    return generator_.generate(continuations);
-  }
-
- private:
-  window::AnswerGenerator& generator_;
-  StageLog& log_;
-  const config::Clock& clock_;
-};
-
-class BenchPipeline::Reader final : public media::VideoReader {
- public:
-  Reader(std::unique_ptr<media::VideoReader> reader, StageLog& log, const config::Clock& clock)
-      : reader_(std::move(reader)), log_(log), clock_(clock) {}
-  const media::SourceInfo& info() const override { return reader_->info(); }
-  const media::ReadStats& stats() const override { return reader_->stats(); }
-  const std::vector<media::FrameMotion>& rest() const override { return reader_->rest(); }
-  std::optional<media::SampledFrame> next() override {
-    const StageTimer timer(log_, clock_);
-    return reader_->next();
-  }
-
- private:
-  std::unique_ptr<media::VideoReader> reader_;
-  StageLog& log_;
-  const config::Clock& clock_;
-};
-
-/// Takes every event, as a socket without subscribers would.
-class BenchPipeline::Publisher final : public actors::Publisher {
- public:
-  Publisher(StageLog& log, const config::Clock& clock) : log_(log), clock_(clock) {}
+  TimedPublisher(actors::StageLog& log, const config::Clock& clock) : log_(log), clock_(clock) {}
   bool publish(const actors::OutboxEvent& event) override {
     if (!event.topic.starts_with("alert/")) return true;
     // An alert has the time of its window's last frame.
     const auto age = clock_.wall() - event.time;
-    const TimePoint now = clock_.now();
-    log_.add(now - std::chrono::duration_cast<TimePoint::duration>(age), now);
+    const actors::StageLog::TimePoint now = clock_.now();
+    log_.add(now - std::chrono::duration_cast<actors::StageLog::TimePoint::duration>(age), now);
     return true;
   }
   void remember(const actors::OutboxEvent&) override {}
@@ -116,7 +42,7 @@ class BenchPipeline::Publisher final : public actors::Publisher {
   std::uint64_t take_dropped() override { return 0; }
 
  private:
-  StageLog& log_;
+  actors::StageLog& log_;
   const config::Clock& clock_;
 };
 
@@ -207,22 +133,21 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
       engine_(window::make_engine(options_.folder, options_.engine)),
       folder_(std::make_unique<Folder>()),
       outbox_(actors::open_rocksdb_outbox(folder_->path())),
-      publisher_(std::make_unique<Publisher>(stages_["alerts"], clock_)),
+      publisher_(std::make_unique<TimedPublisher>(stages_["alerts"], clock_)),
       board_(clock_),
       logger_("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
   if (options_.size) try_size(*options_.size);
   logger_.set_level(spdlog::level::warn);
   system_config_.add_message_types<caf::id_block::vigil>();
   system_ = std::make_unique<caf::actor_system>(system_config_);
-  StageLog& decode = stages_["decode"];
+  actors::StageLog& decode = stages_["decode"];
   supervisor_ = system_->spawn(
       actors::supervisor,
       actors::PipelineDeps{.cameras = {},
                            .model_id = engine_.model_id,
                            .open =
                                [this, &decode](const std::string& url, const media::ReadOptions& read) {
-                                 return std::make_unique<Reader>(media::VideoReader::open(url, read), decode,
-                                                                 clock_);
+                                 return actors::timed(media::VideoReader::open(url, read), decode, clock_);
                                },
                            .shape = shape(),
                            .devices = {{window::name_of(engine_.device), timed_parts(), {}}},
@@ -249,9 +174,9 @@ actors::FrameShape BenchPipeline::shape() const {
 }
 
 actors::EngineParts BenchPipeline::timed_parts() {
-  return {std::make_shared<Encoder>(*engine_.encoder, stages_["vision"], clock_),
-          std::make_shared<Prefiller>(*engine_.prefiller, stages_["prefill"], clock_),
-          std::make_shared<Generator>(*engine_.generator, stages_["tokens"], clock_)};
+  return {actors::timed(*engine_.encoder, stages_["vision"], clock_),
+          actors::timed(*engine_.prefiller, stages_["prefill"], clock_),
+          actors::timed(*engine_.generator, stages_["tokens"], clock_)};
 }
 
 BenchPipeline::~BenchPipeline() {
@@ -335,7 +260,7 @@ PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
   const double products_before = window::ProductMeter::cpu_seconds();
   const double flops_before = window::ProductMeter::flops();
   cluster::ThreadTimes threads;
-  const TimePoint from = clock_.now();
+  const config::Clock::TimePoint from = clock_.now();
   while (true) {
     wait(kTick);
     threads.sample();
@@ -344,7 +269,7 @@ PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
     if (!may_stop || figures.seconds < stride()) continue;
     if (sum(lost()) > sum(windows_before) || sum(dropped()) > sum(dropped_before)) break;
   }
-  const TimePoint to = clock_.now();
+  const config::Clock::TimePoint to = clock_.now();
   figures.cpu_total = cluster::process_cpu_seconds() - cpu_before;
   figures.cpu_products = window::ProductMeter::cpu_seconds() - products_before;
   figures.flops = window::ProductMeter::flops() - flops_before;

@@ -94,11 +94,7 @@ class BenchPipeline {
   double length() const;
 
  private:
-  class Encoder;
-  class Prefiller;
-  class Generator;
-  class Reader;
-  class Publisher;
+  class TimedPublisher;
   class Folder;
 
   void try_size(media::Size size);
@@ -114,7 +110,7 @@ class BenchPipeline {
   std::map<std::string, actors::StageLog> stages_;
   std::unique_ptr<Folder> folder_;
   std::unique_ptr<actors::Outbox> outbox_;
-  std::unique_ptr<Publisher> publisher_;
+  std::unique_ptr<TimedPublisher> publisher_;
   actors::Metrics metrics_;
   actors::StatusBoard board_;
   actors::WindowLog log_;
