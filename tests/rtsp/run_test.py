@@ -7,7 +7,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,10 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.dirname(HERE))
+
+from free_ports import free_ports  # noqa: E402
+
 PASSWORD = "hunter2-%&"
 PATIENCE = 60
 
@@ -44,12 +47,6 @@ log: {{level: debug}}
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def serve(port):
     server = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "server.py"), "--port", str(port), "--user", "viewer",
                                "--password", PASSWORD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -66,15 +63,16 @@ def page(port):
         return ""
 
 
-def await_metrics(port, what, holds):
+def await_metrics(run, port, what, holds):
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    while time.monotonic() < until and run.poll() is None:
         text = page(port)
         if holds(text):
             return
         time.sleep(0.05)
     cameras = "\n".join(line for line in page(port).splitlines() if line.startswith("vigil_camera_"))
-    sys.exit(f"not within {PATIENCE} s: {what}\n{cameras}")
+    how = f"not within {PATIENCE} s" if run.poll() is None else f"vigil run ended with {run.poll()} before this"
+    raise TimeoutError(f"{how}: {what}\n{cameras}")
 
 
 def is_up(text, camera, up):
@@ -93,7 +91,7 @@ def main():
     except (ImportError, ValueError) as missing:
         print(f"skipped: GStreamer's RTSP server is not installed: {missing}")
         sys.exit(77)
-    ports = {name: free_port() for name in ("rtsp", "alerts", "metrics")}
+    ports = dict(zip(("rtsp", "alerts", "metrics"), free_ports(3)))
     server = serve(ports["rtsp"])
     with tempfile.TemporaryDirectory() as folder:
         configuration = os.path.join(folder, "vigil.yaml")
@@ -107,22 +105,25 @@ def main():
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             metrics = ports["metrics"]
-            await_metrics(metrics, "cameras up, one refused", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
+            await_metrics(run, metrics, "cameras up, one refused", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
                           is_up(text, "locked", 0))
-            await_metrics(metrics, "the other input recorded, of gate alone", lambda text: is_recorded(text, 1) and
+            await_metrics(run, metrics, "the other input recorded, of gate alone", lambda text: is_recorded(text, 1) and
                           text.count("vigil_camera_recording{") == 1)
-            await_metrics(metrics, "a clip", lambda text: re.search(r'evidence_clips_total{state="ready"} [1-9]', text))
-            await_metrics(metrics, "windows answered", lambda text: re.search(r'windows_total{outcome="answered"} [1-9]', text))
+            await_metrics(run, metrics, "a clip", lambda text: re.search(r'evidence_clips_total{state="ready"} [1-9]', text))
+            await_metrics(run, metrics, "windows answered", lambda text: re.search(r'windows_total{outcome="answered"} [1-9]', text))
             server.kill()
             server.wait()
-            await_metrics(metrics, "cameras down", lambda text: is_up(text, "gate", 0) and is_up(text, "yard", 0) and
+            await_metrics(run, metrics, "cameras down", lambda text: is_up(text, "gate", 0) and is_up(text, "yard", 0) and
                           is_recorded(text, 0))
             server = serve(ports["rtsp"])
-            await_metrics(metrics, "cameras up again", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
+            await_metrics(run, metrics, "cameras up again", lambda text: is_up(text, "gate", 1) and is_up(text, "yard", 1) and
                           is_recorded(text, 1))
             seen = page(metrics)
             run.send_signal(signal.SIGTERM)
             status = run.wait(timeout=PATIENCE)
+        except TimeoutError as told:
+            log.seek(0)
+            sys.exit(f"{told}\n--- log\n{log.read()}")
         finally:
             run.kill()
             watch.send_signal(signal.SIGINT)

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <random>
 #include <stdexcept>
 
 #include <arpa/inet.h>
@@ -144,16 +146,22 @@ WebServer::WebServer(const std::string& folder)
                 std::to_string(port_)}) {}
 
 int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(socket);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
+  // Below those that the system gives to whoever asks for any: a test beside this one could be given it
+  // before the program takes it.
+  constexpr int kFirst = 20'000, kEnd = 32'768;
+  static std::mt19937 random{std::random_device{}()};
+  for (int tries = 0; tries < 1'000; ++tries) {
+    const int port = std::uniform_int_distribution(kFirst, kEnd - 1)(random);
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    close(socket);
+    if (bound) return port;
+  }
+  throw std::runtime_error("no free port");
 }
 
 }  // namespace vigil::testing

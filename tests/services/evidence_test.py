@@ -7,11 +7,14 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from free_ports import free_ports  # noqa: E402
 
 PATIENCE = 120
 
@@ -26,12 +29,6 @@ alerts: {{bind: "tcp://127.0.0.1:{port}", replay: "ipc://{folder}/replay", outbo
 evidence: {{enabled: true, dir: evidence, pre_roll: 1s, post_roll: 1s}}
 metrics: {{listen: ""}}
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def packets(path):
@@ -66,7 +63,7 @@ def check_clip(evidence, folder, video):
 
 def main():
     vigil, model, video = sys.argv[1:]
-    port = free_port()
+    port = free_ports(1)[0]
     with tempfile.TemporaryDirectory() as folder:
         configuration = os.path.join(folder, "vigil.yaml")
         with open(configuration, "w", encoding="utf-8") as file:
