@@ -68,8 +68,8 @@ __global__ void __cluster_dims__(kCluster) __launch_bounds__(kThreads)
 }  // namespace
 
 void cuda::largest_columns(Stream& stream, ConstMatrix x, std::int32_t* columns, float* values) {
-  launch_early(largest, static_cast<unsigned>(x.rows) * kCluster, kThreads, queue_of(stream), x.row<float>(0),
-               x.stride, x.cols, columns, values);
+  launch_early(largest, {static_cast<unsigned>(x.rows) * kCluster, kThreads}, queue_of(stream),
+               x.row<float>(0), x.stride, x.cols, columns, values);
 }
 
 }  // namespace vigil::kernels

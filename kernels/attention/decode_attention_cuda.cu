@@ -20,7 +20,7 @@ namespace vigil::kernels::cuda {
 namespace decode {
 namespace {
 
-/// Copies the block's pages. One warp.
+/// Copies the block's pages; those that the kernels before do not write, before these end. One warp.
 template <int kHeadDim>
 __device__ __forceinline__ void copy_pages(const CUtensorMap& map, const Arguments& arguments,
                                            const Work& work, int first, int end, std::uint32_t stages,
@@ -29,16 +29,24 @@ __device__ __forceinline__ void copy_pages(const CUtensorMap& map, const Argumen
   const int lane = threadIdx.x % 32;
   int stage = 0;
   std::uint32_t parity = 0;
+  // Of 32 units from `unit` on, one a lane: the page's first row, and whether it is the sequence's newest.
   int known = 0;
+  bool known_newest = false;
+  bool awaited = false;
   for (int unit = first; unit < end; ++unit) {
     const int lookup = (unit - first) % 32;
     if (lookup == 0 && unit + lane < end) {
       const Work::Place place = work.find(unit + lane);
       known = arguments.call.page_ids[work.first_page[place.sequence] + place.page] * arguments.page_rows +
               place.head * kPageTokens;
+      known_newest = place.page + 1 == place.pages;
     }
     const int row = __shfl_sync(0xFFFFFFFF, known, lookup);
-    if (unit == first) await_previous();
+    const bool newest = __shfl_sync(0xFFFFFFFF, static_cast<int>(known_newest), lookup) != 0;
+    if (newest && !awaited) {
+      await_previous();
+      awaited = true;
+    }
     barrier_wait(empty + 8 * stage, parity ^ 1);
     if (lane == 0) {
       const std::uint32_t to = stages + stage * 2 * Shape::kPageBytes;
@@ -217,25 +225,15 @@ void launch(cudaStream_t stream, const DecodeAttention& call) {
                             call.scale * kLog2e,
                             reinterpret_cast<float*>(workspace + pairs_bytes(call.sequences, call.kv_heads)),
                             reinterpret_cast<PartsOf*>(workspace)};
-  const auto kernel = decode_attention_kernel<kHeadDim>;
-  constexpr int kBytes = Layout<kHeadDim>::kBytes;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(multiprocessors()));
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = kBytes;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = call.lists_in_place ? 1 : 0;
-  check(cudaLaunchKernelEx(&config, kernel, map, arguments), "launch");
+  launch_kernel(decode_attention_kernel<kHeadDim>,
+                {static_cast<unsigned>(multiprocessors()), kThreads, Layout<kHeadDim>::kBytes},
+                call.lists_in_place, stream, map, arguments);
   // Of few heads each has a block, whose threads share its many parts; many would come in several turns.
   constexpr int kMostBlocks = 512;
   const auto launch_combine = [&](auto combine, int heads) {
-    launch_early(combine, dim3(static_cast<unsigned>(heads), static_cast<unsigned>(call.sequences)),
-                 kCombining, stream, arguments);
+    launch_early(combine,
+                 {dim3(static_cast<unsigned>(heads), static_cast<unsigned>(call.sequences)), kCombining},
+                 stream, arguments);
   };
   if (call.heads * call.sequences > kMostBlocks)
     launch_combine(combine_parts<kHeadDim, true>, call.kv_heads);

@@ -43,8 +43,9 @@ struct DecodeAttention {
                               // there; negative: the sequence rests, its row is not written
   void* workspace = nullptr;  // decode_workspace_bytes(), aligned to 16; of one stream at a time
   float scale = 1;            // of the scores; positive
-  /// Promises that page_ids, live, first_page and position were in place before the stream's previous kernel
-  /// began. The call then reads them while that kernel ends (programmatic dependent launch).
+  /// Promises that page_ids, live, first_page and position are in place, and all pages but the one of each
+  /// sequence's position, when kernels that the stream was given since its last kernel without overlap may
+  /// still run. The call then reads them while these do (programmatic dependent launch).
   bool lists_in_place = false;
 };
 

@@ -12,7 +12,7 @@ inline constexpr int kWarps = 4;  // that compute, 16 keys of a page each; one m
 inline constexpr int kComputing = kWarps * 32;
 inline constexpr int kThreads = kComputing + 32;
 inline constexpr int kWarpKeys = kPageTokens / kWarps;
-inline constexpr int kStages = 5;
+inline constexpr int kStages = 3;
 inline constexpr int kBarrier = 1;  // of the computing warps
 
 /// What the computing warps leave for each other in shared memory.

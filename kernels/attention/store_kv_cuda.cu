@@ -96,7 +96,7 @@ void cuda::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, cons
     };
     const auto with = [&]<int count>() {
       const std::int64_t each = (rows.heads + 2 * layer.kv_heads) * (half / count);
-      launch_early(store<T, count>, blocks_for(k.rows * each, kThreads), kThreads, queue, rows, layer);
+      launch_early(store<T, count>, {blocks_for(k.rows * each, kThreads), kThreads}, queue, rows, layer);
     };
     const bool whole = fits(q.data, q.stride, sizeof(T)) && fits(k.data, k.stride, sizeof(T)) &&
                        fits(v.data, v.stride, sizeof(T)) && fits(cos, half, sizeof(float)) &&

@@ -340,7 +340,7 @@ void cuda::send_and_add(cudaStream_t stream, const Ranks& ranks, ConstMatrix par
                         const SumNorm& norm) {
   const auto blocks = static_cast<unsigned>(part.rows < kMostWaiting ? part.rows : kMostWaiting);
   with_shape(part, x, norm, [&]<typename T, int packs, bool whole>(const Target<T>& target) {
-    launch_early(exchange<T, packs, whole>, blocks, kThreads, stream, ranks, part_of(part), target);
+    launch_early(exchange<T, packs, whole>, {blocks, kThreads}, stream, ranks, part_of(part), target);
   });
 }
 

@@ -3,6 +3,8 @@
 // only.
 #pragma once
 
+#include <cstddef>
+
 #include <cuda_runtime.h>
 
 #include "kernels/device/cuda_queue.h"
@@ -23,20 +25,38 @@ __device__ __forceinline__ void await_previous() {
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
 }
 
-/// Launches a kernel to overlap with the stream's previous one.
+struct Grid {
+  dim3 blocks;
+  unsigned threads = 0;
+  std::size_t shared_bytes = 0;  // of a block, beside what the kernel declares
+};
+
+/// Launches a kernel; `early`: to overlap with the stream's previous one.
 template <typename... Parameters, typename... Arguments>
-void launch_early(void (*kernel)(Parameters...), dim3 blocks, unsigned threads, cudaStream_t stream,
-                  const Arguments&... arguments) {
+void launch_kernel(void (*kernel)(Parameters...), const Grid& grid, bool early, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  constexpr std::size_t kWithoutAsking = 48 << 10;
+  if (grid.shared_bytes > kWithoutAsking)
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(grid.shared_bytes)),
+               "shared memory");
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = dim3(threads);
+  config.gridDim = grid.blocks;
+  config.blockDim = dim3(grid.threads);
+  config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.numAttrs = early ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "launch");
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_early(void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream,
+                  const Arguments&... arguments) {
+  launch_kernel(kernel, grid, true, stream, arguments...);
 }
 
 }  // namespace vigil::kernels::cuda

@@ -137,8 +137,8 @@ template <bool kGated, typename Out>
 void run(cudaStream_t stream, std::int64_t rows, const Call<Out>& call) {
   const auto shared_by = [&]<int kRows, int kShare>() {
     constexpr int kColumns = kWarps / kShare * (kGated ? 1 : kWeights);
-    cuda::launch_early(multiply<kRows, kShare, kGated, Out>, cuda::blocks_for(call.cols, kColumns), kThreads,
-                       stream, call);
+    cuda::launch_early(multiply<kRows, kShare, kGated, Out>,
+                       {cuda::blocks_for(call.cols, kColumns), kThreads}, stream, call);
   };
   const auto launch = [&]<int kRows>() {
     if (call.cols <= kFewWeights) {

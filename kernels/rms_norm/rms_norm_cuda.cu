@@ -58,7 +58,7 @@ void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float ep
   with_type(out.dtype, [&](auto type) {
     using Out = decltype(type);
     const auto with = [&]<int count, int threads>() {
-      launch_early(norm_row<Out, count, threads>, static_cast<unsigned>(x.rows), threads, queue,
+      launch_early(norm_row<Out, count, threads>, {static_cast<unsigned>(x.rows), threads}, queue,
                    x.row<float>(0), x.stride, weight, epsilon, out.row<Out>(0), out.stride,
                    static_cast<int>(x.cols / count));
     };

@@ -10,6 +10,9 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_reference.h"
+#include "kernels/device/buffer.h"
+#include "kernels/random/random.h"
+#include "kernels/rms_norm/rms_norm.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/pages.h"
 
@@ -197,6 +200,68 @@ TEST_P(PagedAttentionTest, SegmentsKeepToThemselves) {
   EXPECT_TRUE(out.row_untouched(rows_first + 1));
   EXPECT_TRUE(out.row_untouched(rows - 1));
   EXPECT_TRUE(out.gaps_untouched());
+}
+
+// As in decoding. On a GPU the attention begins before its newest keys and values are stored, and may read
+// all others by then; what comes before takes long enough for it to read these, too, if it did not wait.
+TEST_P(PagedAttentionTest, SeesTheKeyThatWasStoredJustBefore) {
+  constexpr Heads heads{2, 7, 128};
+  constexpr std::int64_t kPage = 64;
+  constexpr std::int64_t kPages = 40;
+  const std::vector<std::int64_t> counts = {1, 65, 700, 128};
+  const auto rows = static_cast<std::int64_t>(counts.size());
+  const std::vector<float> cos(static_cast<std::size_t>(rows * heads.dim / 2), 1.0F);
+  const std::vector<float> sin(cos.size(), 0.0F);
+  constexpr std::int64_t kLong = 1 << 20;
+  Stream stream = test_stream(2);
+  const Buffer before(stream, 8 * kLong * sizeof(float)), weight(stream, kLong * sizeof(float)),
+      after(stream, 8 * kLong * sizeof(bf16));
+  fill_random(stream, dense(before.data(), DType::f32, 8, kLong), 1, 1);
+  fill_random(stream, dense(weight.data(), DType::f32, 1, kLong), 2, 1);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    Random random(round);
+    Pages pages(GetParam(), kPages, kPage, heads.kv, heads.dim, heads.dim);
+    const auto slots = scattered_slots(kPage * kPages, 0, kPage, kPages, random);
+    std::vector<std::vector<std::int32_t>> keys, own;
+    std::vector<AttentionSegment> segments;
+    auto next = slots.begin();
+    for (const std::int64_t count : counts) {
+      keys.emplace_back(next, next + count);
+      own.push_back({static_cast<std::int32_t>(count - 1)});
+      next += (count + kPage - 1) / kPage * kPage;
+      for (std::int64_t j = 0; j + 1 < count; ++j)
+        pages.fill(keys.back()[static_cast<std::size_t>(j)], random);
+    }
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      segments.push_back({keys[i], own[i], static_cast<std::int64_t>(i)});
+    TestMatrix q = TestMatrix::random(GetParam(), rows, heads.kv * heads.group * heads.dim, random, 0, 8);
+    TestMatrix k = TestMatrix::random(GetParam(), rows, heads.kv * heads.dim, random, 0, 8);
+    const TestMatrix v = TestMatrix::random(GetParam(), rows, heads.kv * heads.dim, random, 0, 8);
+    TestMatrix out(GetParam(), rows, q.cols());
+    const float scale = 1.0F / std::sqrt(static_cast<float>(heads.dim));
+    {
+      const Mirror memory(stream, pages.bytes());
+      const OnDevice q_there(stream, q), k_there(stream, k), v_there(stream, v);
+      const DeviceArray<float> cos_there(stream, cos), sin_there(stream, sin);
+      OnDevice there(stream, out);
+      const PagedPlan plan(stream, segments, pages.layer(), heads.kv * heads.group);
+      stream.synchronize();
+      rms_norm(stream, dense(before.data(), DType::f32, 8, kLong), weight.as<float>(), 1e-6F,
+               dense(after.data(), DType::bf16, 8, kLong));
+      store_rotated(stream, q_there, k_there, v_there, cos_there.data(), sin_there.data(), plan,
+                    pages.layer_in(memory));
+      paged_attention(stream, q_there, pages.layer_in(memory), plan, scale, there);
+      there.fetch();
+    }
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      for (std::int64_t head = 0; head < heads.kv; ++head)
+        for (std::int64_t d = 0; d < heads.dim; ++d) {
+          const auto row = static_cast<std::int64_t>(i);
+          pages.set(keys[i].back(), head, d, false, k.get(row, head * heads.dim + d));
+          pages.set(keys[i].back(), head, d, true, v.get(row, head * heads.dim + d));
+        }
+    expect_reference(q, pages, segments, scale, out);
+  }
 }
 
 TEST_P(PagedAttentionTest, NoSegmentsWriteNothing) {

@@ -14,16 +14,17 @@
 namespace vigil::kernels {
 
 /// The keys and values of one layer, not a number wherever nothing was stored. Pages have room for another
-/// layer on either side.
+/// layer on either side, `gap` elements each.
 class Pages {
  public:
   Pages(DType dtype, std::int64_t pages, std::int64_t page_tokens, std::int64_t kv_heads,
-        std::int64_t head_dim)
-      : elements_(kv_heads * page_tokens * head_dim),
-        stride_(2 * elements_ + 2 * kGap),
+        std::int64_t head_dim, std::int64_t gap = 8)
+      : gap_(gap),
+        elements_(kv_heads * page_tokens * head_dim),
+        stride_(2 * elements_ + 2 * gap),
         memory_(dtype, 1, pages * stride_),
         tokens_(pages * page_tokens) {
-    layer_ = {memory_.view().columns(kGap, 1).data,
+    layer_ = {memory_.view().columns(gap, 1).data,
               dtype,
               pages,
               stride_,
@@ -37,7 +38,7 @@ class Pages {
   /// The layer in a mirror of `bytes()`.
   KvLayer layer_in(const Mirror& mirror) const {
     KvLayer layer = layer_;
-    layer.base = mirror.data() + static_cast<std::size_t>(kGap) * size_of(layer.dtype);
+    layer.base = mirror.data() + static_cast<std::size_t>(gap_) * size_of(layer.dtype);
     return layer;
   }
   std::int64_t tokens() const { return tokens_; }
@@ -63,15 +64,13 @@ class Pages {
   }
 
  private:
-  static constexpr std::int64_t kGap = 8;
-
   std::int64_t place(std::int64_t slot, std::int64_t head, std::int64_t d, bool value) const {
     const std::int64_t page = slot / layer_.page_tokens, token = slot % layer_.page_tokens;
-    return kGap + page * stride_ + (value ? elements_ : 0) +
+    return gap_ + page * stride_ + (value ? elements_ : 0) +
            (head * layer_.page_tokens + token) * layer_.head_dim + d;
   }
 
-  std::int64_t elements_, stride_;
+  std::int64_t gap_, elements_, stride_;
   TestMatrix memory_;
   std::int64_t tokens_;
   KvLayer layer_;
