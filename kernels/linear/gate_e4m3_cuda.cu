@@ -1,3 +1,4 @@
+#include "kernels/device/overlap.cuh"
 #include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/gate_e4m3_cuda.h"
 #include "kernels/quantize/quantize_cuda.h"
@@ -55,6 +56,8 @@ __global__ void __launch_bounds__(threads, 1024 / threads)
   const int packs = cols / count;
   const int first = static_cast<int>(threadIdx.x);
 
+  cuda::let_next_begin();
+  cuda::await_previous();
   const auto product = [&](int i) {
     const In by = factors[i];
     const In pack = gates[i];
@@ -100,9 +103,9 @@ template <typename T, Activation activation>
 void launch(cudaStream_t stream, ConstMatrix gate, ConstMatrix multiply, Matrix out) {
   constexpr int kMost = 16 / sizeof(T);
   const auto with = [&]<int count, int threads>() {
-    gate_row<T, count, threads, activation><<<static_cast<unsigned>(gate.rows), threads, 0, stream>>>(
-        gate.row<T>(0), gate.stride, multiply.row<T>(0), multiply.stride, out.row<std::uint8_t>(0),
-        out.stride, out.scales, static_cast<int>(gate.cols));
+    cuda::launch_early(gate_row<T, count, threads, activation>, {static_cast<unsigned>(gate.rows), threads},
+                       stream, gate.row<T>(0), gate.stride, multiply.row<T>(0), multiply.stride,
+                       out.row<std::uint8_t>(0), out.stride, out.scales, static_cast<int>(gate.cols));
   };
   if (!cuda::packs(gate.data, gate.stride, gate.cols, sizeof(T), kMost) ||
       !cuda::packs(multiply.data, multiply.stride, gate.cols, sizeof(T), kMost)) {
@@ -129,7 +132,6 @@ void cuda::gate_e4m3(cudaStream_t stream, ConstMatrix gate, Activation activatio
         return launch<T, Activation::silu>(stream, gate, multiply, out);
     }
   });
-  check_launch("quantized_gate");
 }
 
 }  // namespace vigil::kernels

@@ -43,8 +43,8 @@ struct LinearOptions {
 /// products pass f32; e4m3 is emulated in f32, slowly. CUDA: cuBLASLt, in f32 without
 /// TF32; the product may be rounded to out's type before a bias, an activation
 /// or a gate. Sums of e4m3 products keep 14 bits of their largest term there (see linear_e4m3_cuda.cpp).
-/// CUDA, few rows in bf16: weights are read while the stream's previous operation ends, so that `w` has to be
-/// in place before that one begins.
+/// CUDA, up to 16 rows of bf16 or e4m3: weights are read while the stream's previous operation ends, so that
+/// `w` has to be in place before that one begins.
 /// Throws DeviceError where cuBLASLt has no products of e4m3 with scales a row.
 void linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, const LinearOptions& options = {});
 

@@ -65,7 +65,7 @@ void cuda::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, cons
 
   bool done = !finish && fits_few_rows(x, w);
   if (done) {
-    few_rows(queue.stream(), x, w, out, options.bias.values, options.accumulate);
+    few_rows(queue, x, w, out, options.bias.values, options.accumulate);
     return;
   }
   if (x.cols > 0) {
@@ -105,7 +105,7 @@ void cuda::gated_linear(Stream& stream, ConstMatrix x, ConstMatrix w, Bias bias,
   const Matrix gate = inner.columns(0, width);
   if (fits_few_rows(x, w)) {
     stream.cuda_queue().bind();
-    return few_rows_gated(stream.cuda_queue().stream(), x, w, gate, bias.values, activation);
+    return few_rows_gated(stream.cuda_queue(), x, w, gate, bias.values, activation);
   }
   cuda::linear(stream, x, w, inner, {.bias = bias});
   cuda::apply_gate(stream, gate, activation, inner.columns(width, width));

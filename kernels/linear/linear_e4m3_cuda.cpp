@@ -1,5 +1,4 @@
-// Products of E4M3 on a GPU: cuBLASLt's with a scale for each row of x and of w, and a kernel of our own for
-// few rows.
+// Products of E4M3 on a GPU: cuBLASLt's with a scale for each row of x and of w, and our own of few rows.
 //
 // Hopper's matrix units keep 14 bits of the largest term when they add up such products. cuBLASLt can move
 // sums into f32 every few steps, which costs a tenth of the rate at 3,584 columns and a twentieth at 18,944
@@ -8,7 +7,7 @@
 #include "kernels/device/cuda_queue.h"
 #include "kernels/device/error.h"
 #include "kernels/linear/epilogue_cuda.h"
-#include "kernels/linear/few_rows_e4m3_cuda.h"
+#include "kernels/linear/few_rows_cuda.h"
 #include "kernels/linear/linear_backends.h"
 #include "kernels/linear/product_cache.h"
 #include "kernels/quantize/quantize_backends.h"
@@ -58,8 +57,8 @@ void cuda::linear_e4m3(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out,
     x = rounded;
   }
   const bool finish = options.activation != Activation::none || options.multiply.data != nullptr;
-  if (!finish && x.rows <= kFewRowsE4m3 && x.cols > 0)
-    return few_rows_e4m3(queue.stream(), x, w, out, options.bias.values, options.accumulate);
+  if (!finish && fits_few_rows(x, w))
+    return few_rows(queue, x, w, out, options.bias.values, options.accumulate);
 
   // cuBLASLt adds a bias in bf16 to such products, whatever their results are.
   const void* bias = finish ? nullptr : options.bias.rounded;

@@ -1,3 +1,4 @@
+#include "kernels/device/overlap.cuh"
 #include "kernels/quantize/quantize_cuda.h"
 #include "kernels/rms_norm/rms_norm_e4m3_cuda.h"
 
@@ -24,6 +25,8 @@ __global__ void __launch_bounds__(threads)
   const int packs = cols / count;
   const int first = static_cast<int>(threadIdx.x);
 
+  cuda::let_next_begin();
+  cuda::await_previous();
   In mine[kept];
   const auto each = [&](const auto& visit) {
 #pragma unroll
@@ -75,9 +78,9 @@ __global__ void __launch_bounds__(threads)
 
 void cuda::rms_norm_e4m3(cudaStream_t stream, ConstMatrix x, const float* weight, float epsilon, Matrix out) {
   const auto with = [&]<int count, int threads, int kept>() {
-    norm_row<count, threads, kept><<<static_cast<unsigned>(x.rows), threads, 0, stream>>>(
-        x.row<float>(0), x.stride, weight, epsilon, out.row<std::uint8_t>(0), out.stride, out.scales,
-        static_cast<int>(x.cols));
+    launch_early(norm_row<count, threads, kept>, {static_cast<unsigned>(x.rows), threads}, stream,
+                 x.row<float>(0), x.stride, weight, epsilon, out.row<std::uint8_t>(0), out.stride, out.scales,
+                 static_cast<int>(x.cols));
   };
   const auto launch = [&]<int count>() {
     if (x.rows <= kFewRows) {
@@ -91,7 +94,6 @@ void cuda::rms_norm_e4m3(cudaStream_t stream, ConstMatrix x, const float* weight
   } else {
     launch.template operator()<1>();
   }
-  check_launch("rms_norm");
 }
 
 }  // namespace vigil::kernels

@@ -119,14 +119,15 @@ TEST(GateArgumentsTest, WhatDoesNotFitIsRefused) {
                              TestMatrix(DType::f32, 0, 4).view()));
 }
 
-// Beside the same product without a gate, in double precision; up to four rows of bf16 have a kernel of their
-// own on a GPU.
+// Beside the same product without a gate, in double precision; up to sixteen rows of bf16 have a kernel of
+// their own on a GPU.
 TEST_P(GateTest, AGatedProductIsBothProductsGated) {
   std::uint64_t seed = 100;
-  for (const std::int64_t rows : {1, 2, 3, 4, 5, 67})
-    for (const std::int64_t width : {1, 33, 96})
+  for (const std::int64_t rows : {1, 2, 4, 5, 9, 16, 67})
+    for (const std::int64_t width : {1, 33, 96, 1300})
       for (const std::int64_t inner_size : {1, 8, 100, 1032})
         for (const bool biased : {false, true}) {
+          if (width > 96 && (inner_size > 100 || (rows != 1 && rows != 9))) continue;
           Random random(seed++);
           const TestMatrix x = TestMatrix::random(GetParam(), rows, inner_size, random, 1);
           const TestMatrix w = TestMatrix::random(GetParam(), 2 * width, inner_size, random, 1);

@@ -136,9 +136,34 @@ TEST_P(LinearTest, FewRowsAgreeToo) {
                             {3, 256, 8200},
                             {4, 1000, 33},
                             {4, 2368, 6},
-                            {5, 64, 20}})
+                            {5, 64, 20},
+                            {8, 2056, 300},
+                            {9, 4104, 150},
+                            {12, 3584, 17},
+                            {16, 520, 2400},
+                            {17, 520, 40}})
     for (const bool bias : {false, true})
       expect_reference(GetParam(), shape, seed++, bias, Activation::none, false, false);
+}
+
+// Weights pass through memory that others have used, in pieces of which the last one is short.
+TEST_P(LinearTest, WeightsThatAreNotNumbersStayInTheirColumns) {
+  for (const std::int64_t m : {1, 5, 12}) {
+    Random random(1);
+    const TestMatrix x = TestMatrix::random(GetParam().in, m, 2056, random);
+    TestMatrix w = TestMatrix::random(GetParam().in, 2400, 2056, random);
+    const auto bad = [](std::int64_t row) { return row % 50 == 7; };
+    for (std::int64_t i = 0; i < 2400; ++i)
+      for (std::int64_t j = 0; bad(i) && j < 2056; ++j) w.set(i, j, std::nanf(""));
+    TestMatrix out(GetParam().out, m, 2400);
+    Stream stream = test_stream();
+    OnDevice there(stream, out);
+    linear(stream, OnDevice(stream, x), OnDevice(stream, w), there);
+    there.fetch();
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < 2400; ++j)
+        ASSERT_EQ(std::isnan(out.get(i, j)), bad(j)) << i << ", " << j << " of " << m << " rows";
+  }
 }
 
 class LinearSumTest : public LinearTest {};
@@ -147,7 +172,8 @@ INSTANTIATE_TEST_SUITE_P(Types, LinearSumTest,
                          [](const auto& types) { return name_of(types.param.in); });
 
 TEST_P(LinearSumTest, AddsToWhatIsThere) {
-  for (const Shape shape : {Shape{1, 20, 7}, {1, 3592, 9}, {3, 64, 8200}, {6, 40, 53}, {67, 64, 131}})
+  for (const Shape shape :
+       {Shape{1, 20, 7}, {1, 3592, 9}, {3, 64, 8200}, {6, 40, 53}, {13, 2088, 140}, {67, 64, 131}})
     for (const bool bias : {false, true})
       expect_reference(GetParam(), shape, 200, bias, Activation::none, false, true);
 }
