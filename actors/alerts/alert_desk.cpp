@@ -243,16 +243,22 @@ void AlertDesk::enqueue(Waiting event) {
 void AlertDesk::recover() {
   std::deque<Waiting> ends;
   const config::Clock::WallTime now = clock_.wall();
-  for (OutboxEvent& last : outbox_.last_events()) {
-    publisher_.remember(last);
-    if (!closing_event(last, last.sequence + 1, now)) continue;
-    Waiting end;
-    end.topic = last.topic;
-    end.time = now;
-    end.body = [last = std::move(last), now](std::uint64_t sequence, const std::optional<std::string>&) {
-      return closing_event(last, sequence, now).value();
-    };
-    ends.push_back(std::move(end));
+  const std::vector<OutboxEvent> events = outbox_.last_events(kLookBack);
+  for (auto first = events.begin(); first != events.end();) {
+    const auto end_of_topic = std::find_if(
+        first, events.end(), [&](const OutboxEvent& event) { return event.topic != first->topic; });
+    publisher_.remember(*std::prev(end_of_topic));
+    for (OutboxEvent& last : last_of_each_episode({first, end_of_topic})) {
+      if (!closing_event(last, last.sequence + 1, now)) continue;
+      Waiting end;
+      end.topic = last.topic;
+      end.time = now;
+      end.body = [last = std::move(last), now](std::uint64_t sequence, const std::optional<std::string>&) {
+        return closing_event(last, sequence, now).value();
+      };
+      ends.push_back(std::move(end));
+    }
+    first = end_of_topic;
   }
   backlog_.insert(backlog_.begin(), std::make_move_iterator(ends.begin()),
                   std::make_move_iterator(ends.end()));

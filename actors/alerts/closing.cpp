@@ -1,6 +1,8 @@
 #include "actors/alerts/closing.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -34,6 +36,28 @@ bool promises_evidence(const json& data) {
 }
 
 }  // namespace
+
+std::vector<OutboxEvent> last_of_each_episode(std::span<const OutboxEvent> events) {
+  std::vector<std::pair<std::string, OutboxEvent>> last;
+  for (const OutboxEvent& event : events) {
+    const json body = json::parse(event.body, nullptr, /*allow_exceptions=*/false);
+    if (!body.is_object()) continue;
+    const auto data = body.find("data");
+    if (data == body.end() || !data->is_object()) continue;
+    const std::string episode = text_at(*data, "episode");
+    if (episode.empty()) continue;
+    const auto known =
+        std::find_if(last.begin(), last.end(), [&](const auto& entry) { return entry.first == episode; });
+    if (known == last.end()) {
+      last.emplace_back(episode, event);
+    } else {
+      known->second = event;
+    }
+  }
+  std::vector<OutboxEvent> result;
+  for (auto& entry : last) result.push_back(std::move(entry.second));
+  return result;
+}
 
 std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t sequence,
                                          config::Clock::WallTime now) {

@@ -80,9 +80,12 @@ class MemoryOutbox final : public Outbox {
     return result;
   }
 
-  std::vector<OutboxEvent> last_events() const override {
+  std::vector<OutboxEvent> last_events(std::size_t each) const override {
     std::vector<OutboxEvent> result;
-    for (const auto& entry : sequences_) result.push_back(events_.at(positions_.at(entry)));
+    for (const auto& [topic, last] : sequences_)
+      for (auto entry = positions_.lower_bound({topic, last - std::min<std::uint64_t>(last, each) + 1});
+           entry != positions_.end() && entry->first.first == topic; ++entry)
+        result.push_back(events_.at(entry->second));
     return result;
   }
 

@@ -91,8 +91,9 @@ class Outbox {
 
   virtual Replay replay(const ReplayQuery& query) const = 0;
 
-  /// The last event of each topic, in the order of topics.
-  virtual std::vector<OutboxEvent> last_events() const = 0;
+  /// The last `each` events of each topic, or as many as are kept of them: in the order of topics, then of
+  /// sequences.
+  virtual std::vector<OutboxEvent> last_events(std::size_t each) const = 0;
 };
 
 /// Forgets all when it is destroyed: for tests.

@@ -1,6 +1,7 @@
 // Keys: "e" + position -> event; "p" + position -> "" while it is not acknowledged; "s" + topic -> last
 // sequence; "t" + topic + NUL + sequence -> position; "n" -> next position; "i" -> identity; "v" -> version
 // of this layout. Numbers in keys are big-endian, so that the store's order is theirs.
+#include <algorithm>
 #include <cstdarg>
 #include <memory>
 #include <optional>
@@ -169,14 +170,16 @@ class RocksdbOutbox final : public Outbox {
     return result;
   }
 
-  std::vector<OutboxEvent> last_events() const override {
+  std::vector<OutboxEvent> last_events(std::size_t each) const override {
     std::vector<OutboxEvent> events;
     const std::unique_ptr<rocksdb::Iterator> entry(store().NewIterator(rocksdb::ReadOptions()));
     for (entry->Seek("s"); entry->Valid() && entry->key().starts_with("s"); entry->Next()) {
       const std::string topic(entry->key().data() + 1, entry->key().size() - 1);
-      const auto position = get(index_key(topic, decode(entry->value())));
-      if (!position) continue;
-      events.push_back(event_at(decode(*position)));
+      const std::uint64_t last = decode(entry->value());
+      for (std::uint64_t sequence = last - std::min<std::uint64_t>(last, each) + 1; sequence <= last;
+           ++sequence)
+        if (const auto position = get(index_key(topic, sequence)))
+          events.push_back(event_at(decode(*position)));
     }
     check(entry->status());
     return events;

@@ -299,9 +299,9 @@ class FailingOutbox final : public Outbox {
     return inner_->position_of(topic, sequence);
   }
   Replay replay(const ReplayQuery& query) const override { return inner_->replay(query); }
-  std::vector<OutboxEvent> last_events() const override {
+  std::vector<OutboxEvent> last_events(std::size_t each) const override {
     if (full) throw OutboxError("outbox: No space left on device");
-    return inner_->last_events();
+    return inner_->last_events(each);
   }
   bool full = false;
   config::Clock::WallTime pruned_before;

@@ -210,6 +210,46 @@ TEST_F(AlertEvidence, WhatAKilledProcessPromisedHasFailed) {
   EXPECT_EQ(publisher_.messages.size(), all) << "once";
 }
 
+TEST_F(AlertEvidence, OfTwoEpisodesThatAKilledProcessPromisedHasFailed) {
+  std::string first;
+  {
+    AlertDesk killed = desk();
+    begin(killed);
+    first = last().at("episode");
+    for (const int end : {6, 8}) observe(killed, end, 0.1F);
+    for (const int end : {10, 12}) observe(killed, end, 0.9F);
+    EXPECT_THAT(told(), ElementsAre("new pending", "end pending", "new pending"));
+  }
+  ++run_;
+  AlertDesk next = desk();
+  next.tick();
+  EXPECT_THAT(told(), ElementsAre("new pending", "end pending", "new pending", "end failed*", "end failed"));
+  EXPECT_EQ(json::parse(publisher_.messages[3].body).at("data").at("episode"), first);
+  EXPECT_NE(last().at("episode"), first);
+  EXPECT_EQ(last().at("end_reason"), "restart");
+  AlertDesk third = desk();
+  third.tick();
+  EXPECT_THAT(publisher_.messages, SizeIs(5)) << "once";
+}
+
+TEST_F(AlertEvidence, AnOpenEpisodeIsEndedThoughTheEventAfterItIsAnothers) {
+  {
+    AlertDesk killed = desk();
+    begin(killed);
+    const std::string first = last().at("episode");
+    for (const int end : {6, 8}) observe(killed, end, 0.1F);
+    for (const int end : {10, 12}) observe(killed, end, 0.9F);
+    killed.evidence(ready(first));
+    EXPECT_EQ(told().back(), "end ready*") << "the first's, after the second's new";
+  }
+  ++run_;
+  publisher_.messages.clear();
+  AlertDesk next = desk();
+  next.tick();
+  EXPECT_THAT(told(), ElementsAre("end failed"));
+  EXPECT_EQ(last().at("end_reason"), "restart");
+}
+
 TEST_F(AlertEvidence, IsShownToPeopleWhenItIsThere) {
   AlertDesk alerts = desk();
   begin(alerts);

@@ -62,7 +62,9 @@ class LoggedOutbox final : public actors::Outbox {
     return inner_->position_of(topic, sequence);
   }
   actors::Replay replay(const actors::ReplayQuery& query) const override { return inner_->replay(query); }
-  std::vector<actors::OutboxEvent> last_events() const override { return inner_->last_events(); }
+  std::vector<actors::OutboxEvent> last_events(std::size_t each) const override {
+    return inner_->last_events(each);
+  }
 
  private:
   std::unique_ptr<actors::Outbox> inner_;
