@@ -55,6 +55,7 @@ std::vector<OutboxEvent> last_of_each_episode(std::span<const OutboxEvent> event
     }
   }
   std::vector<OutboxEvent> result;
+  result.reserve(last.size());
   for (auto& entry : last) result.push_back(std::move(entry.second));
   return result;
 }
