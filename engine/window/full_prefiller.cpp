@@ -112,28 +112,35 @@ std::vector<AskedWindowPtr> FullPrefiller::ask(std::span<const WindowRequest> re
     throw std::invalid_argument(std::to_string(requests.size()) + " windows need " + std::to_string(needed) +
                                 " tokens of KV cache, " + std::to_string(free) + " are free");
 
-  std::vector<Placed> placed;
-  for (const WindowRequest& request : requests) placed.push_back(place(request));
-  fill(placed);
-
-  std::vector<std::unique_ptr<CachedWindow>> windows;
-  std::vector<Turn*> turns;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    auto window = std::make_unique<CachedWindow>(model_);
-    window->turns.reserve(requests[i].questions.size());
-    for (const Question& question : requests[i].questions)
-      turns.push_back(
-          &window->turns.emplace_back(*model_, question, placed[i].view.fork(), placed[i].positions));
+  Asked asked;
+  try {
+    compute(requests, asked);
+  } catch (...) {
+    // Its pages are others' from here on.
+    runner_.passes().settle();
+    throw;
+  }
+  std::vector<AskedWindowPtr> windows;
+  for (auto& window : asked.windows) {
+    for (const Turn& turn : window->turns) window->begun.push_back(turn.answer);
     windows.push_back(std::move(window));
   }
-  ask_questions(turns);
+  return windows;
+}
 
-  std::vector<AskedWindowPtr> asked;
-  for (auto& window : windows) {
-    for (const Turn& turn : window->turns) window->begun.push_back(turn.answer);
-    asked.push_back(std::move(window));
+void FullPrefiller::compute(std::span<const WindowRequest> requests, Asked& asked) {
+  for (const WindowRequest& request : requests) asked.placed.push_back(place(request));
+  fill(asked.placed);
+
+  std::vector<Turn*> turns;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Placed& placed = asked.placed[i];
+    auto& window = asked.windows.emplace_back(std::make_unique<CachedWindow>(model_));
+    window->turns.reserve(requests[i].questions.size());
+    for (const Question& question : requests[i].questions)
+      turns.push_back(&window->turns.emplace_back(*model_, question, placed.view.fork(), placed.positions));
   }
-  return asked;
+  ask_questions(turns);
 }
 
 FullPrefiller::Placed FullPrefiller::place(const WindowRequest& request) {

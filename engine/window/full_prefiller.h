@@ -38,6 +38,13 @@ class FullPrefiller final : public WindowPrefiller {
     kernels::Buffer hidden;
   };
 
+  /// What a call of `ask` makes.
+  struct Asked {
+    std::vector<Placed> placed;
+    std::vector<std::unique_ptr<CachedWindow>> windows;
+  };
+
+  void compute(std::span<const WindowRequest> requests, Asked& asked);
   Placed place(const WindowRequest& request);
   /// Computes all rows of all windows, in passes of `chunk_rows` rows of one or several windows.
   void fill(std::span<Placed> windows);

@@ -12,8 +12,9 @@
 namespace vigil::window {
 namespace {
 
-/// Whether the error that is being handled leaves the device unusable. Not every library that reports one
-/// says so, but the next call to the device does.
+/// Whether the error that is being handled leaves a device unusable: not every library that reports one says
+/// so, but the next call to the device does. Waits for what was submitted before, since whoever gets the
+/// error may give the memory away that it writes.
 bool is_lost(std::span<const kernels::Stream> streams, const std::exception& error) {
   const auto* device = dynamic_cast<const kernels::DeviceError*>(&error);
   if (device != nullptr && device->lost()) return true;
@@ -29,10 +30,6 @@ template <typename Compute>
 auto guard(std::span<const kernels::Stream> streams, const Compute& compute) {
   try {
     return compute();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::logic_error&) {
-    throw;  // of what was asked, before it was computed
   } catch (const std::exception& error) {
     if (is_lost(streams, error)) throw DeviceLost(error.what());
     throw;

@@ -10,7 +10,7 @@
 namespace vigil::window {
 
 /// The same part, which computes on `streams`; an error after which nothing works on one of them is a
-/// DeviceLost.
+/// DeviceLost. After any other nothing that was submitted is running any more.
 std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
                                        std::vector<kernels::Stream> streams);
 std::unique_ptr<WindowPrefiller> guarded(std::unique_ptr<WindowPrefiller> part,

@@ -35,6 +35,16 @@ void PassRunner::run(const std::function<void(Lane&)>& body) {
   }
 }
 
+void PassRunner::settle() const noexcept {
+  for (const Lane& lane : lanes_) {
+    try {
+      lane.stream.synchronize();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
+
 std::unique_lock<std::mutex> PassRunner::submission() {
   return shared() ? std::unique_lock(model_.submission) : std::unique_lock<std::mutex>();
 }
@@ -138,8 +148,9 @@ void PassRunner::fetch_largest(Lane& lane) {
 void PassRunner::fetch_candidates(Lane& lane, std::size_t count) {
   const std::int64_t most = std::min(static_cast<std::int64_t>(count), lane.logits.cols);
   const auto all = static_cast<std::size_t>(lane.logits.rows * most);
-  const kernels::Buffer there(lane.stream, all * (sizeof(float) + sizeof(std::int32_t)));
-  auto* values = there.as<float>();
+  // Kept: with an allocation, the recorded steps of this stream would be given up.
+  lane.candidates.reserve(lane.stream, all * (sizeof(float) + sizeof(std::int32_t)));
+  auto* values = lane.candidates.as<float>();
   kernels::top_k(lane.stream, lane.logits, most, reinterpret_cast<std::int32_t*>(values + all), values);
   std::vector<float> scores(all);
   std::vector<std::int32_t> columns(all);

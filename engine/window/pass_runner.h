@@ -22,7 +22,8 @@ namespace vigil::window {
 
 /// Runs passes on streams and with working memory of its own: all parts of the model at once, each on its
 /// stream and, but for the first, on a thread of its own. Not thread-safe; several may run over one model at
-/// the same time. After an exception it is as good as new, and what the pass was to write is undefined.
+/// the same time. After an exception it is as good as new, and what the pass was to write is undefined; of
+/// one device, what was submitted before may still be running (`settle`).
 class PassRunner {
  public:
   /// A stream for each part of the model, on its device.
@@ -30,6 +31,10 @@ class PassRunner {
 
   /// Of the first part, where what enters a pass is put together.
   const kernels::Stream& stream() const { return lanes_.front().stream; }
+
+  /// Waits for all that was submitted. For whoever gives pages back after an exception: passes that were
+  /// submitted before it may still be writing them. An error of a device is told by the next pass.
+  void settle() const noexcept;
 
   /// The embeddings of tokens: f32 [tokens, hidden_size] at `to`, on the stream's device.
   void embed(std::span<const std::int32_t> tokens, float* to);
@@ -54,6 +59,9 @@ class PassRunner {
   /// The logits after outputs[i], on the host; the first call after a pass brings all of them there.
   std::span<const float> logits(std::size_t i);
 
+  /// Numbers of sequences whose step is kept as a recording on each device; 0 on the CPU.
+  std::size_t recorded_steps() const { return lanes_.front().steps.recorded(); }
+
  private:
   /// What one part of the model works with.
   struct Lane {
@@ -68,6 +76,8 @@ class PassRunner {
     std::vector<float> values = {};
     /// Of the last pass, on the device.
     kernels::ConstMatrix logits = {};
+    /// The likeliest few of each output: their logits, then their columns.
+    kernels::Buffer candidates = {};
     model::Decoder::Prepared prepared = {};
     /// Of passes with one token of each sequence, by how many there are.
     kernels::Replay steps = {};

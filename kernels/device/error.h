@@ -13,7 +13,8 @@ class DeviceError : public std::runtime_error {
  public:
   explicit DeviceError(const std::string& what, bool lost = false) : std::runtime_error(what), lost_(lost) {}
 
-  /// The error is sticky: nothing more works on this GPU in this process.
+  /// The error is known to be sticky: nothing more works on this GPU in this process. Of one that is not, the
+  /// next call to the device tells.
   bool lost() const { return lost_; }
 
  private:

@@ -176,6 +176,30 @@ TEST_F(SharedModelTest, APassThatFailsIsFollowedByOneThatDoesNot) {
   EXPECT_EQ(step(9), wanted);
 }
 
+// What a step draws from may take no memory that is new: a GPU would give up what it recorded of that stream.
+TEST_F(SharedModelTest, StepsStayRecordedWhileAnswersDrawAmongTheLikeliestFew) {
+  for (const int ranks : {1, parts()}) {
+    CachedModel model(made_up_model(),
+                      {.memory = streams(ranks), .compute = kernels::DType::f32, .kv_tokens = 64});
+    PassRunner passes(model, streams(ranks));
+    kv::View view(model.pages);
+    std::int32_t token = 9;
+    for (std::int32_t at = 0; at < 6; ++at) {
+      view.append(1);
+      const model::Position position{at, at, at};
+      const std::int32_t output = 0;
+      const kernels::AttentionSegment segment{view.slots(), std::span(&at, 1), 0};
+      passes.step(std::span(&token, 1), std::span(&position, 1), std::span(&segment, 1),
+                  std::span(&output, 1));
+      const auto few = passes.likeliest(0, 20);
+      ASSERT_EQ(few.size(), 20U);
+      EXPECT_EQ(few.front().id, passes.likeliest(0));
+      token = few.back().id;
+    }
+    EXPECT_EQ(passes.recorded_steps(), kernels::tests_on_gpu() ? 1U : 0U);
+  }
+}
+
 /// The generation of `answer` on other devices than its prefill, each in as many parts.
 struct Apart {
   Shared asking;
