@@ -11,17 +11,25 @@
 namespace vigil::kernels {
 namespace {
 
-/// Errors after which a context works on; all others of running kernels are sticky.
-bool recoverable(cudaError_t status) {
+/// Errors that every later call gets again: a kernel, or the device, failed. Of others, that call tells.
+bool sticky(cudaError_t status) {
   switch (status) {
-    case cudaErrorInvalidValue:
-    case cudaErrorMemoryAllocation:
-    case cudaErrorInvalidDevice:
-    case cudaErrorInvalidConfiguration:
-    case cudaErrorNoDevice:
-    case cudaErrorInsufficientDriver:
-    case cudaErrorNotSupported:
-    case cudaErrorLaunchOutOfResources:
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorExternalDevice:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorUnknown:
       return true;
     default:
       return false;
@@ -46,13 +54,12 @@ void check_cuda(cudaError_t status, const char* what) {
   static_cast<void>(cudaGetLastError());  // an error that is told is not told again by the next call
   const std::string text = std::string(what) + ": " + cudaGetErrorString(status);
   if (status == cudaErrorMemoryAllocation) throw OutOfDeviceMemory(text);
-  throw DeviceError(text, !recoverable(status));
+  throw DeviceError(text, sticky(status));
 }
 
 void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError(std::string(what) + ": " + cublasLtGetStatusString(status),
-                    status == CUBLAS_STATUS_EXECUTION_FAILED);
+  throw DeviceError(std::string(what) + ": " + cublasLtGetStatusString(status));
 }
 
 int CudaQueue::devices() {
@@ -160,8 +167,9 @@ void CudaQueue::upload(void* to, const void* from, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes; done += kStageBytes) {
     Stage& stage = stages_[next_stage_++ % stages_.size()];
     if (stage.memory == nullptr) {
+      if (stage.free == nullptr)
+        check_cuda(cudaEventCreateWithFlags(&stage.free, cudaEventDisableTiming), "event");
       check_cuda(cudaMallocHost(&stage.memory, kStageBytes), "pinned memory");
-      check_cuda(cudaEventCreateWithFlags(&stage.free, cudaEventDisableTiming), "event");
     } else {
       check_cuda(cudaEventSynchronize(stage.free), "upload");
     }

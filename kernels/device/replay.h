@@ -21,7 +21,8 @@ class Replay {
 
   /// Runs what `submit` submits to `stream`: operations whose kinds, shapes and addresses depend on `key`
   /// alone, as long as nothing is allocated on the stream, and that neither wait nor copy from or to the
-  /// host. Throws what `submit` throws, DeviceError where recording fails.
+  /// host. Where there is no room for a recording, the work is submitted. Throws what `submit` throws,
+  /// DeviceError where recording fails.
   void run(Stream& stream, std::uint64_t key, const std::function<void()>& submit);
 
   /// Graphs that are kept.

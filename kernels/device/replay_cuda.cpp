@@ -2,6 +2,7 @@
 #include "kernels/device/replay_cuda.h"
 
 #include "kernels/device/cuda_queue.h"
+#include "kernels/device/error.h"
 
 namespace vigil::kernels {
 namespace {
@@ -39,8 +40,15 @@ void CudaReplay::run(CudaQueue& queue, std::uint64_t key, const std::function<vo
     graphs_[key] = nullptr;
     return;
   }
-  if (found->second == nullptr) found->second = record(queue, submit);
-  check_cuda(cudaGraphLaunch(found->second, queue.stream()), "graph");
+  try {
+    if (found->second == nullptr) found->second = record(queue, submit);
+    check_cuda(cudaGraphLaunch(found->second, queue.stream()), "graph");
+  } catch (const OutOfDeviceMemory&) {
+    // Graphs need memory that the work itself does not, and nothing of it has run.
+    if (found->second != nullptr) cudaGraphExecDestroy(found->second);
+    graphs_.erase(found);
+    submit();
+  }
 }
 
 cudaGraphExec_t CudaReplay::record(CudaQueue& queue, const std::function<void()>& submit) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/device/device_table.h"
+#include "kernels/device/error.h"
 #include "kernels/gather/gather.h"
 #include "tests/kernels/on_device.h"
 
@@ -145,6 +146,26 @@ TEST(ReplayTest, AnErrorComesOutAndLeavesTheStreamUsable) {
   replay.run(stream, 7, [] {});
   EXPECT_THROW(replay.run(stream, 7, fails), std::runtime_error) << "while it is recorded, on a GPU";
   EXPECT_EQ(pick(replay, 1), (std::vector<float>{3, 4}));
+}
+
+TEST(ReplayTest, WhereARecordingHasNoRoomTheWorkIsSubmitted) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  if (!tests_on_gpu()) GTEST_SKIP() << "skipped, nothing is recorded on the CPU";
+  Stream stream = test_stream();
+  Replay replay;
+  int calls = 0, done = 0;
+  const auto work = [&] {
+    if (++calls == 2) throw OutOfDeviceMemory("no room for a graph");
+    ++done;
+  };
+  for (int i = 1; i <= 2; ++i) {
+    replay.run(stream, 7, work);
+    EXPECT_EQ(done, i);
+    EXPECT_EQ(replay.recorded(), 0U);
+  }
+  replay.run(stream, 7, work);
+  replay.run(stream, 7, work);
+  EXPECT_EQ(replay.recorded(), 1U) << "there is room again";
 }
 
 TEST(ReplayTest, MemoryIsNotAllocatedWhileWorkIsRecorded) {
