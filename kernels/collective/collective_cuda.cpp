@@ -26,26 +26,27 @@ void check_nccl(ncclResult_t status, const char* what) {
 
 CudaGroup::CudaGroup(std::span<const Stream> streams, Transport transport)
     : streams_(streams.begin(), streams.end()), nccl_(streams.size(), nullptr) {
-  bool shared = false;
   for (std::size_t i = 0; i < streams.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
-      shared = shared || streams[i].cuda_queue().device() == streams[j].cuda_queue().device();
+      const int device = streams[i].cuda_queue().device();
+      if (device == streams[j].cuda_queue().device())
+        throw std::invalid_argument("two ranks on GPU " + std::to_string(device) +
+                                    ": their kernels could wait for each other for ever");
       if (!share_memory(streams[i], streams[j])) peers_ = false;
     }
   if (transport == Transport::nccl) peers_ = false;
-  if (shared) apart_ = "two ranks share a GPU, which NCCL does not have";
-  if (!peers_ && shared) throw DeviceError(apart_);
 
-  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&off_), sizeof(int),
-                           cudaHostAllocPortable | cudaHostAllocMapped),
-             "pinned memory");
-  *off_ = 0;
   const std::size_t bytes = peers_ ? kStateBytes + 2 * streams.size() * cuda::kInboxBytes : kStateBytes;
   for (std::size_t rank = 0; rank < streams.size(); ++rank) {
     memory_.emplace_back(streams_[rank], bytes);
     clear(rank);
     cuda::load_sum_kernels();
   }
+  // Last: nothing that could fail follows, after which nobody would free it.
+  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&off_), sizeof(int),
+                           cudaHostAllocPortable | cudaHostAllocMapped),
+             "pinned memory");
+  *off_ = 0;
 }
 
 CudaGroup::~CudaGroup() {
@@ -85,7 +86,6 @@ void CudaGroup::place_parts(int rank, const std::array<Buffer, 2>& parts) {
 ncclComm_t CudaGroup::nccl(int rank, Meeting& meeting) {
   ncclComm_t& comm = nccl_[static_cast<std::size_t>(rank)];
   if (comm != nullptr) return comm;
-  if (!apart_.empty()) throw DeviceError(apart_);
   if (rank == 0) check_nccl(ncclGetUniqueId(&id_), "NCCL");
   meeting.meet();
   streams_[static_cast<std::size_t>(rank)].cuda_queue().bind();

@@ -81,9 +81,8 @@ class Communicator {
   int rank_;
 };
 
-/// A group of one rank a stream, in their order. Ranks may share a GPU, as tests do. Throws
-/// std::invalid_argument for no stream, for more than 8 and for streams of different kinds; DeviceError for
-/// GPUs that cannot reach each other.
+/// A group of one rank a stream, in their order. Throws std::invalid_argument for no stream, for more than 8,
+/// for streams of different kinds and for two of one GPU; DeviceError for GPUs that cannot reach each other.
 std::vector<Communicator> make_group(std::span<const Stream> streams,
                                      Transport transport = Transport::automatic);
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <nccl.h>
@@ -46,8 +45,6 @@ class CudaGroup {
 
   std::vector<Stream> streams_;
   bool peers_ = true;
-  /// Why not.
-  std::string apart_;
   /// A cuda::RankState and its inbox.
   std::vector<Buffer> memory_;
   std::array<std::array<const void*, cuda::kMostRanks>, 2> parts_{};

@@ -288,6 +288,10 @@ TEST(CollectiveTest, ARankThatDoesNotComeHoldsNobodyUp) {
 
 TEST(CollectiveTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(make_group({}), std::invalid_argument);
+  if (tests_on_gpu() && cuda_devices() > 0) {
+    EXPECT_THROW(make_group(std::vector<Stream>{Stream::cuda(0), Stream::cuda(0)}), std::invalid_argument)
+        << "their kernels could wait for each other for ever";
+  }
   EXPECT_THROW(make_group(std::vector<Stream>(9, Stream::cpu(1))), std::invalid_argument);
   Stream stream = Stream::cpu(1);
   const std::vector<Communicator> alone = make_group(std::span(&stream, 1));
