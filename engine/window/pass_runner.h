@@ -89,7 +89,8 @@ class PassRunner {
   /// Held while a pass is submitted to several devices.
   std::unique_lock<std::mutex> submission();
   /// On all devices before anything runs on one of them: what the host does meanwhile may wait for a device,
-  /// where others would wait for it. `pass.hidden` is the first lane's.
+  /// where others would wait for it. (A lane's thread that waits within a pass waits for what all lanes have
+  /// submitted by then.) `pass.hidden` is the first lane's.
   void prepare(const model::Decoder::Pass& pass);
   static void submit_step(Lane& lane, bool one_of_each);
   static void fetch_largest(Lane& lane);
