@@ -30,6 +30,8 @@ void PassRunner::run(const std::function<void(Lane&)>& body) {
   try {
     team_.run([&](int rank) { body(lanes_[static_cast<std::size_t>(rank)]); }, [&] { ranks.call_off(); });
   } catch (...) {
+    // They name what the group gives up.
+    for (Lane& lane : lanes_) lane.steps = {};
     ranks.reset();
     throw;
   }

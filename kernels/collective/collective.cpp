@@ -17,15 +17,6 @@ bool is_number(DType type) {
 
 }  // namespace
 
-void all_reduce(Stream& stream, const Communicator& ranks, Matrix x) {
-  if (!is_number(x.dtype))
-    throw std::invalid_argument(std::string("all_reduce: no sums of ") + name_of(x.dtype));
-  if (x.stride != x.cols && x.rows > 1)
-    throw std::invalid_argument("all_reduce: there are gaps between rows");
-  if (x.rows == 0 || x.cols == 0 || ranks.ranks() == 1) return;
-  VIGIL_ON_DEVICE(stream, all_reduce(stream, ranks, x));
-}
-
 void add_parts(Stream& stream, const Communicator& ranks, int which, DType dtype, Matrix x,
                const SumNorm& norm) {
   if (!is_number(dtype) || x.dtype != DType::f32)

@@ -7,12 +7,6 @@
 
 namespace vigil::kernels {
 
-/// x = Σ over the ranks of x, in place on every rank: f32 or bf16, [rows, cols] without gaps, the same on
-/// all. Added up in f32 in the order of the ranks (NCCL: in an order and precision of its own); every rank
-/// gets the same bits. `stream` is that of the rank. Throws std::invalid_argument for another type or a
-/// matrix with gaps, DeviceError.
-void all_reduce(Stream& stream, const Communicator& ranks, Matrix x);
-
 /// A norm that follows a sum.
 struct SumNorm {
   /// f32 [cols]; null: no norm.

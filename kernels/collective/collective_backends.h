@@ -5,7 +5,6 @@
 
 namespace vigil::kernels {
 namespace cpu {
-void all_reduce(Stream& stream, const Communicator& ranks, Matrix x);
 void add_parts(Stream& stream, const Communicator& ranks, Matrix part, Matrix x, const SumNorm& norm);
 }  // namespace cpu
 namespace cuda {
@@ -14,7 +13,6 @@ std::shared_ptr<CudaGroup> make_group(std::span<const Stream> streams, Transport
 void place_parts(CudaGroup& group, int rank, const std::array<Buffer, 2>& parts);
 void call_off(CudaGroup& group) noexcept;
 void reset(CudaGroup& group);
-void all_reduce(Stream& stream, const Communicator& ranks, Matrix x);
 void add_parts(Stream& stream, const Communicator& ranks, int which, Matrix part, Matrix x,
                const SumNorm& norm);
 }  // namespace cuda

@@ -18,29 +18,6 @@ float sum_of(const std::vector<Matrix>& shown, std::int64_t i, std::int64_t j) {
 
 }  // namespace
 
-void cpu::all_reduce(Stream& stream, const Communicator& ranks, Matrix x) {
-  Group& group = ranks.group();
-  group.shown[static_cast<std::size_t>(ranks.rank())] = x;
-  group.meeting.meet();
-  // Each rank sums a share of the rows, and gives it to all.
-  const std::int64_t begin = x.rows * ranks.rank() / ranks.ranks();
-  const std::int64_t end = x.rows * (ranks.rank() + 1) / ranks.ranks();
-  parallel_for(stream, end - begin, [&](std::int64_t at) {
-    const std::int64_t i = begin + at;
-    for (std::int64_t j = 0; j < x.cols; ++j) {
-      const float sum = sum_of(group.shown, i, j);
-      for (const Matrix& matrix : group.shown) {
-        if (x.dtype == DType::f32) {
-          matrix.row<float>(i)[j] = sum;
-        } else {
-          matrix.row<bf16>(i)[j] = to_bf16(sum);
-        }
-      }
-    }
-  });
-  group.meeting.meet();
-}
-
 void cpu::add_parts(Stream& stream, const Communicator& ranks, Matrix part, Matrix x, const SumNorm& norm) {
   Group& group = ranks.group();
   group.shown[static_cast<std::size_t>(ranks.rank())] = part;

@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "kernels/collective/collective_backends.h"
 #include "kernels/collective/group_cuda.h"
@@ -11,18 +11,20 @@ namespace vigil::kernels {
 namespace {
 
 constexpr std::size_t kStateBytes = 1024;
+/// Ranks of which each reads all parts of a large sum; of more, NCCL moves less.
+constexpr int kMostFetched = 2;
 static_assert(sizeof(cuda::RankState) <= kStateBytes);
 
 ncclDataType_t nccl_type(DType type) {
   return type == DType::f32 ? ncclFloat32 : ncclBfloat16;
 }
 
-}  // namespace
-
 void check_nccl(ncclResult_t status, const char* what) {
-  if (status == ncclSuccess || status == ncclInProgress) return;
-  throw DeviceError(std::string(what) + ": " + ncclGetErrorString(status), status == ncclUnhandledCudaError);
+  if (status == ncclSuccess) return;
+  throw DeviceError(std::string(what) + ": " + ncclGetErrorString(status));
 }
+
+}  // namespace
 
 CudaGroup::CudaGroup(std::span<const Stream> streams, Transport transport)
     : streams_(streams.begin(), streams.end()), nccl_(streams.size(), nullptr) {
@@ -36,23 +38,36 @@ CudaGroup::CudaGroup(std::span<const Stream> streams, Transport transport)
     }
   if (transport == Transport::nccl) peers_ = false;
 
+  int* off = nullptr;
+  check_cuda(
+      cudaHostAlloc(reinterpret_cast<void**>(&off), sizeof(int), cudaHostAllocPortable | cudaHostAllocMapped),
+      "pinned memory");
+  off_.reset(off);
+  *off_ = 0;
   const std::size_t bytes = peers_ ? kStateBytes + 2 * streams.size() * cuda::kInboxBytes : kStateBytes;
   for (std::size_t rank = 0; rank < streams.size(); ++rank) {
     memory_.emplace_back(streams_[rank], bytes);
     clear(rank);
     cuda::load_sum_kernels();
   }
-  // Last: nothing that could fail follows, after which nobody would free it.
-  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&off_), sizeof(int),
-                           cudaHostAllocPortable | cudaHostAllocMapped),
-             "pinned memory");
-  *off_ = 0;
+  connect();
 }
 
 CudaGroup::~CudaGroup() {
-  for (const ncclComm_t comm : nccl_)
-    if (comm != nullptr) ncclCommDestroy(comm);
-  if (off_ != nullptr) cudaFreeHost(off_);
+  disconnect();
+}
+
+void CudaGroup::connect() {
+  if (peers_ && streams_.size() <= kMostFetched) return;
+  std::vector<int> devices;
+  for (const Stream& stream : streams_) devices.push_back(stream.cuda_queue().device());
+  check_nccl(ncclCommInitAll(nccl_.data(), static_cast<int>(devices.size()), devices.data()), "NCCL");
+}
+
+void CudaGroup::disconnect() noexcept {
+  // Not destroyed, which would wait for what never comes.
+  for (ncclComm_t& comm : nccl_)
+    if (comm != nullptr) ncclCommAbort(std::exchange(comm, nullptr));
 }
 
 void CudaGroup::clear(std::size_t rank) const {
@@ -74,7 +89,7 @@ cuda::Ranks CudaGroup::seen_from(int rank) const {
     ranks.state[i] = memory_[i].as<cuda::RankState>();
     ranks.inbox[i] = memory_[i].data() + kStateBytes;
   }
-  ranks.off = off_;
+  ranks.off = off_.get();
   return ranks;
 }
 
@@ -83,27 +98,28 @@ void CudaGroup::place_parts(int rank, const std::array<Buffer, 2>& parts) {
     parts_[which][static_cast<std::size_t>(rank)] = parts[which].data();
 }
 
-ncclComm_t CudaGroup::nccl(int rank, Meeting& meeting) {
-  ncclComm_t& comm = nccl_[static_cast<std::size_t>(rank)];
-  if (comm != nullptr) return comm;
-  if (rank == 0) check_nccl(ncclGetUniqueId(&id_), "NCCL");
-  meeting.meet();
-  streams_[static_cast<std::size_t>(rank)].cuda_queue().bind();
-  check_nccl(ncclCommInitRank(&comm, static_cast<int>(streams_.size()), id_, rank), "NCCL");
-  return comm;
+void CudaGroup::all_reduce(int rank, Matrix x) const {
+  const auto at = static_cast<std::size_t>(rank);
+  const CudaQueue& queue = streams_[at].cuda_queue();
+  queue.bind();
+  const ncclResult_t status = ncclAllReduce(x.data, x.data, static_cast<std::size_t>(x.rows * x.cols),
+                                            nccl_type(x.dtype), ncclSum, nccl_[at], queue.stream());
+  if (status != ncclSuccess && called_off()) throw DeviceError(kCalledOff);
+  check_nccl(status, "sum over GPUs");
 }
 
 void CudaGroup::call_off() noexcept {
-  *static_cast<volatile int*>(off_) = 1;
-  for (ncclComm_t& comm : nccl_)
-    if (comm != nullptr) ncclCommAbort(comm);
+  *static_cast<volatile int*>(off_.get()) = 1;
+  // Other ranks' threads may be at work on theirs: revoked, they refuse, and stay until `reset`.
+  for (const ncclComm_t comm : nccl_)
+    if (comm != nullptr) ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT);
 }
 
 void CudaGroup::reset() {
-  // Those that were called off are gone.
-  std::fill(nccl_.begin(), nccl_.end(), nullptr);
+  disconnect();
   *off_ = 0;
   for (std::size_t rank = 0; rank < streams_.size(); ++rank) clear(rank);
+  connect();
 }
 
 std::shared_ptr<CudaGroup> cuda::make_group(std::span<const Stream> streams, Transport transport) {
@@ -122,15 +138,6 @@ void cuda::reset(CudaGroup& group) {
   group.reset();
 }
 
-void cuda::all_reduce(Stream& stream, const Communicator& ranks, Matrix x) {
-  CudaQueue& queue = stream.cuda_queue();
-  queue.bind();
-  check_nccl(
-      ncclAllReduce(x.data, x.data, static_cast<std::size_t>(x.rows * x.cols), nccl_type(x.dtype), ncclSum,
-                    ranks.group().cuda->nccl(ranks.rank(), ranks.group().meeting), queue.stream()),
-      "all_reduce");
-}
-
 void cuda::add_parts(Stream& stream, const Communicator& ranks, int which, Matrix part, Matrix x,
                      const SumNorm& norm) {
   CudaGroup& group = *ranks.group().cuda;
@@ -139,12 +146,12 @@ void cuda::add_parts(Stream& stream, const Communicator& ranks, int which, Matri
   if (group.peers() && ranks.ranks() > 1 && fits_inbox(part))
     return send_and_add(queue.stream(), group.seen_from(ranks.rank()), part, x, norm);
   const auto& parts = group.parts(which);
-  if (group.peers() && ranks.ranks() == 2) {
+  if (group.peers() && ranks.ranks() == kMostFetched) {
     wait_for_ranks(queue.stream(), group.seen_from(ranks.rank()));
-    return fetch_and_add(queue.stream(), queue.multiprocessors(), std::span(parts).first(2), part, x, norm);
+    return fetch_and_add(queue.stream(), queue.multiprocessors(), std::span(parts).first(kMostFetched), part,
+                         x, norm);
   }
-  if (ranks.ranks() > 1)
-    cuda::all_reduce(stream, ranks, dense(part.data, part.dtype, part.rows, part.stride));
+  if (ranks.ranks() > 1) group.all_reduce(ranks.rank(), dense(part.data, part.dtype, part.rows, part.stride));
   const void* own = part.data;
   fetch_and_add(queue.stream(), queue.multiprocessors(), std::span(&own, 1), part, x, norm);
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,9 +14,6 @@
 #include "kernels/device/cuda_queue.h"
 
 namespace vigil::kernels {
-
-/// Throws DeviceError that names `what` if `status` is an error.
-void check_nccl(ncclResult_t status, const char* what);
 
 class CudaGroup {
  public:
@@ -34,14 +32,22 @@ class CudaGroup {
     return parts_[static_cast<std::size_t>(which)];
   }
 
-  /// NCCL's communicator of a rank, made when it is first asked for: then by all ranks, each on its thread.
-  ncclComm_t nccl(int rank, Meeting& meeting);
+  /// NCCL's sum of a dense matrix, in place, on the rank's stream. Throws DeviceError. Only of a group that
+  /// has NCCL: of more ranks than two, without peers, or by its Transport.
+  void all_reduce(int rank, Matrix x) const;
 
   void call_off() noexcept;
   void reset();
 
  private:
+  struct FreePinned {
+    void operator()(int* memory) const noexcept { cudaFreeHost(memory); }
+  };
+
   void clear(std::size_t rank) const;
+  bool called_off() const { return *static_cast<const volatile int*>(off_.get()) != 0; }
+  void connect();
+  void disconnect() noexcept;
 
   std::vector<Stream> streams_;
   bool peers_ = true;
@@ -49,8 +55,7 @@ class CudaGroup {
   std::vector<Buffer> memory_;
   std::array<std::array<const void*, cuda::kMostRanks>, 2> parts_{};
   /// Pinned; what kernels that wait look at from time to time.
-  int* off_ = nullptr;
-  ncclUniqueId id_{};
+  std::unique_ptr<int, FreePinned> off_;
   std::vector<ncclComm_t> nccl_;
 };
 

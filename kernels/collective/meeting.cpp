@@ -7,7 +7,7 @@ namespace vigil::kernels {
 void Meeting::meet() {
   std::unique_lock lock(mutex_);
   const auto refuse = [&] {
-    if (off_) throw DeviceError("another part of the model failed");
+    if (off_) throw DeviceError(kCalledOff);
   };
   refuse();
   if (++waiting_ == ranks_) {

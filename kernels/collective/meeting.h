@@ -7,6 +7,9 @@
 
 namespace vigil::kernels {
 
+/// What those are told who meet somebody who will not come.
+inline constexpr const char* kCalledOff = "another part of the model failed";
+
 /// A barrier of a fixed number of threads that can be called off. What each wrote before `meet`, all see
 /// after it.
 class Meeting {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/collective/collective.h"
+#include "kernels/collective/group_cuda.h"
 #include "kernels/device/cuda_queue.h"
 #include "kernels/random/random.h"
 #include "kernels/rms_norm/rms_norm.h"
@@ -130,7 +131,9 @@ void run() {
     rms_norm(rank.stream, rank.sums(), rank.norm().weight, rank.norm().epsilon, rank.norm().out);
   };
   const auto reduce = [](Rank& rank, int i) {
-    all_reduce(rank.stream, rank.member, rank.member.part(i % 2, DType::bf16, rank.rows, rank.cols));
+    const Matrix part = rank.member.part(i % 2, DType::bf16, rank.rows, rank.cols);
+    rank.member.group().cuda->all_reduce(rank.member.rank(),
+                                         dense(part.data, part.dtype, part.rows, part.stride));
   };
   for (const std::int64_t rows : {1, 4, 16, 32, 64, 128, 512, 2048, 10'269}) {
     const int count = rows > 256 ? 8 : 56;
