@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -138,8 +139,8 @@ class EngineBench {
     prompt_tokens_ = asked.front()->answers().front().prompt_tokens;
     const window::Continuation continuation{asked.front().get(), 0};
     const Stopwatch watch;
-    const auto answers = engine_.generator->generate(std::span(&continuation, 1));
-    add_steps("decode_token", watch.seconds(), answers.front());
+    auto completions = engine_.generator->generate(std::span(&continuation, 1));
+    add_steps("decode_token", watch.seconds(), std::move(completions.front()).take());
   }
 
   /// Answers of many windows, decoded together.
@@ -155,8 +156,8 @@ class EngineBench {
     continuations.reserve(asked.size());
     for (const auto& window : asked) continuations.push_back({window.get(), 0});
     const Stopwatch watch;
-    const auto answers = engine_.generator->generate(continuations);
-    add_steps("decode_step_sequences", watch.seconds(), answers.front());
+    auto completions = engine_.generator->generate(continuations);
+    add_steps("decode_step_sequences", watch.seconds(), std::move(completions.front()).take());
   }
 
   /// The first token came with the prefill.

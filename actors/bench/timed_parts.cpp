@@ -50,7 +50,7 @@ class TimedGenerator final : public window::AnswerGenerator {
  public:
   TimedGenerator(window::AnswerGenerator& part, StageLog& log, const config::Clock& clock)
       : part_(part), log_(log), clock_(clock) {}
-  std::vector<window::Answer> generate(std::span<const window::Continuation> continuations) override {
+  std::vector<window::Completion> generate(std::span<const window::Continuation> continuations) override {
     const StageTimer timer(log_, clock_);
     return part_.generate(continuations);
   }

@@ -18,8 +18,8 @@ struct Explained {
   std::string too_many;
 };
 
-/// Completes the answers together. If that fails, each is tried alone, so that one takes no other with it;
-/// but not when memory ran out, since what was begun cannot be begun again. Throws window::DeviceLost alone.
+/// Completes the answers together. One that fails takes no other with it; an error of a whole pass is the
+/// failure of all, since what was begun cannot be begun again. Throws window::DeviceLost alone.
 Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainRequest>& requests);
 
 }  // namespace vigil::actors

@@ -48,12 +48,12 @@ std::vector<std::vector<Answer>> WindowAnswerer::answer(std::span<const WindowRe
       for (std::size_t j = 0; j < requests[i].questions.size(); ++j)
         continuations.push_back({windows[i - begin].get(), j});
     const Timer timer(times_.decode);
-    std::vector<Answer> generated = generator_.generate(continuations);
-    auto answer = generated.begin();
+    std::vector<Completion> generated = generator_.generate(continuations);
+    auto completion = generated.begin();
     for (std::size_t i = begin; i < end; ++i) {
       auto& of_window = answers.emplace_back();
       for (std::size_t j = 0; j < requests[i].questions.size(); ++j)
-        of_window.push_back(std::move(*answer++));
+        of_window.push_back(std::move(*completion++).take());
     }
     begin = end;
   }

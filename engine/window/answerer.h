@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/model/picture.h"
@@ -18,8 +20,9 @@ namespace vigil::window {
 
 /// The device of an engine failed in a way after which nothing more works on it: the engine's parts are of no
 /// use any more, and can only be destroyed. What a device has no room for is a std::bad_alloc instead, of
-/// which `what` says how much was wanted; the call that throws it kept nothing, and the next one may succeed.
-/// Both may come from every call below that computes.
+/// which `what` says how much was wanted; the parts stay usable, and a call that wants less may succeed. Both
+/// may come from every call below that computes. One that encodes or asks has kept nothing then and may be
+/// made again, in smaller parts; answers are continued once, whatever comes of it (see AnswerGenerator).
 class DeviceLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -125,16 +128,30 @@ struct Continuation {
   std::size_t question = 0;
 };
 
+/// What came of it.
+struct Completion {
+  Answer answer;
+  /// Why there is no answer; null: there is one.
+  std::exception_ptr failure;
+
+  /// The answer, or throws the failure.
+  Answer take() && {
+    if (failure) std::rethrow_exception(failure);
+    return std::move(answer);
+  }
+};
+
 /// Completes answers: what is asked once is generated once, as long as its question allows. One owner (an
 /// actor) at a time.
 class AnswerGenerator {
  public:
   virtual ~AnswerGenerator() = default;
 
-  /// One answer for each continuation, decoded together, one token of each a pass. Throws
-  /// std::invalid_argument for a window of another engine, a question that it does not have, and an answer
-  /// that was completed before.
-  virtual std::vector<Answer> generate(std::span<const Continuation> continuations) = 0;
+  /// One completion for each continuation, decoded together, one token of each a pass. What concerns one
+  /// answer fails that one alone: std::invalid_argument for a window of another engine, a question that it
+  /// does not have, an answer that was continued before, and logits that no token can be chosen from. Throws
+  /// what fails a whole pass: none of these answers is completed then.
+  virtual std::vector<Completion> generate(std::span<const Continuation> continuations) = 0;
 };
 
 /// Seconds spent, summed over calls.
@@ -154,7 +171,7 @@ class WindowAnswerer {
 
   /// Answers all questions of all windows, as many windows together as the cache has room for; result[i][j]
   /// belongs to requests[i].questions[j]. Throws std::invalid_argument for a window that cannot be asked or
-  /// has no room; then nothing was kept of any request.
+  /// has no room, and the failure of the first answer that has one; then nothing was kept of any request.
   std::vector<std::vector<Answer>> answer(std::span<const WindowRequest> requests);
 
   const AnswerTimes& times() const { return times_; }

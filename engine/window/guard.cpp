@@ -76,7 +76,7 @@ class GuardedGenerator final : public AnswerGenerator {
   GuardedGenerator(std::unique_ptr<AnswerGenerator> part, std::vector<kernels::Stream> streams)
       : streams_(std::move(streams)), part_(std::move(part)) {}
 
-  std::vector<Answer> generate(std::span<const Continuation> continuations) override {
+  std::vector<Completion> generate(std::span<const Continuation> continuations) override {
     return guard(streams_, [&] { return part_->generate(continuations); });
   }
 

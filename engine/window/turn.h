@@ -36,8 +36,8 @@ struct Turn {
   model::StreamDecoder text;
   /// No token follows.
   bool done = false;
-  /// The whole answer was handed out.
-  bool completed = false;
+  /// A generator took it up, which is done once: what a pass that failed has left of it is unknown.
+  bool continued = false;
 };
 
 /// A window that was asked by FullPrefiller.

@@ -1,5 +1,6 @@
 #include "engine/window/turn_generator.h"
 
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -46,30 +47,45 @@ void TurnGenerator::take_over(CachedWindow& window, Turn& turn) {
   turn.view = std::move(*view);
 }
 
-std::vector<Answer> TurnGenerator::generate(std::span<const Continuation> continuations) {
-  std::vector<Turn*> turns;
-  turns.reserve(continuations.size());
-  for (const Continuation& continuation : continuations) {
-    Turn& turn = window_of(continuation, *asked_).turns[continuation.question];
-    if (turn.completed) throw std::invalid_argument("the answer was completed before");
-    turns.push_back(&turn);
+std::vector<Completion> TurnGenerator::generate(std::span<const Continuation> continuations) {
+  std::vector<Completion> completions(continuations.size());
+  // Null for what is refused.
+  std::vector<Turn*> turns(continuations.size());
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    try {
+      Turn& turn = window_of(continuations[i], *asked_).turns[continuations[i].question];
+      if (std::exchange(turn.continued, true)) throw std::invalid_argument("the answer was continued before");
+      turns[i] = &turn;
+    } catch (const std::invalid_argument&) {
+      completions[i].failure = std::current_exception();
+    }
   }
-  for (Turn* turn : turns) turn->completed = true;
+  const auto goes_on = [&](std::size_t i) { return turns[i] != nullptr && !turns[i]->done; };
   if (asked_ != model_)
     for (std::size_t i = 0; i < turns.size(); ++i)
-      if (!turns[i]->done) take_over(window_of(continuations[i], *asked_), *turns[i]);
+      if (goes_on(i)) take_over(window_of(continuations[i], *asked_), *turns[i]);
   while (true) {
     std::vector<Turn*> going_on;
-    for (Turn* turn : turns)
-      if (!turn->done) going_on.push_back(turn);
+    std::vector<Completion*> theirs;
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      if (!goes_on(i)) continue;
+      going_on.push_back(turns[i]);
+      theirs.push_back(&completions[i]);
+    }
     if (going_on.empty()) break;
     runner_.advance(going_on);
-    for (std::size_t i = 0; i < going_on.size(); ++i) runner_.choose(*going_on[i], i);
+    for (std::size_t i = 0; i < going_on.size(); ++i) {
+      try {
+        runner_.choose(*going_on[i], i);
+      } catch (const std::logic_error&) {  // of this one's logits; a device's errors are no such
+        theirs[i]->failure = std::current_exception();
+        going_on[i]->done = true;
+      }
+    }
   }
-  std::vector<Answer> answers;
-  answers.reserve(turns.size());
-  for (Turn* turn : turns) answers.push_back(std::move(turn->answer));
-  return answers;
+  for (std::size_t i = 0; i < turns.size(); ++i)
+    if (!completions[i].failure) completions[i].answer = std::move(turns[i]->answer);
+  return completions;
 }
 
 }  // namespace vigil::window

@@ -21,7 +21,7 @@ class TurnGenerator final : public AnswerGenerator {
   TurnGenerator(std::shared_ptr<CachedModel> asked, std::shared_ptr<CachedModel> model,
                 const std::vector<kernels::Stream>& streams);
 
-  std::vector<Answer> generate(std::span<const Continuation> continuations) override;
+  std::vector<Completion> generate(std::span<const Continuation> continuations) override;
 
  private:
   /// Brings a turn's pages here.

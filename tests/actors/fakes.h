@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -180,6 +181,8 @@ struct FakeWindow final : window::AskedWindow {
   std::span<const window::Answer> answers() const override { return begun; }
   std::vector<window::Answer> begun;
   float value = 0;
+  /// Questions whose answers were continued.
+  std::set<std::size_t> continued;
 };
 
 /// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 cannot
@@ -215,20 +218,29 @@ class FakePrefiller final : public window::WindowPrefiller {
   std::function<void(std::size_t windows)> on_ask;
 };
 
-/// "Yes, a 90." for a window whose last patch has the value 90; fails for 99.
+/// "Yes, a 90." for a window whose last patch has the value 90; fails for 99. As the engine's, continues an
+/// answer once, whatever comes of it.
 class FakeGenerator final : public window::AnswerGenerator {
  public:
-  std::vector<window::Answer> generate(std::span<const window::Continuation> continuations) override {
+  std::vector<window::Completion> generate(std::span<const window::Continuation> continuations) override {
     batches.push_back(continuations.size());
+    std::vector<window::Completion> result(continuations.size());
+    const auto fail = [&](std::size_t i, const char* why) {
+      result[i].failure = std::make_exception_ptr(std::invalid_argument(why));
+    };
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      auto& window = dynamic_cast<FakeWindow&>(*continuations[i].window);
+      if (!window.continued.insert(continuations[i].question).second)
+        fail(i, "the answer was continued before");
+    }
     if (on_generate) on_generate();
-    std::vector<window::Answer> result;
-    for (const window::Continuation& continuation : continuations) {
-      const auto& window = dynamic_cast<const FakeWindow&>(*continuation.window);
-      if (window.value == 99) throw std::invalid_argument("no words");
-      window::Answer answer = window.begun.at(continuation.question);
-      answer.text += ", a " + std::to_string(static_cast<int>(window.value)) + '.';
-      answer.tokens = {1, 2, 3, 4};
-      result.push_back(std::move(answer));
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      if (result[i].failure) continue;
+      const auto& window = dynamic_cast<const FakeWindow&>(*continuations[i].window);
+      result[i].answer = window.begun.at(continuations[i].question);
+      result[i].answer.text += ", a " + std::to_string(static_cast<int>(window.value)) + '.';
+      result[i].answer.tokens = {1, 2, 3, 4};
+      if (window.value == 99) fail(i, "no words");
     }
     return result;
   }

@@ -426,26 +426,49 @@ TEST(Ask, AWindowThatFailsTakesNoOtherWithIt) {
   EXPECT_EQ(released, 300);
 }
 
+/// A window of each value.
+std::vector<DueWindow> due_windows(const CameraPtr& camera, const std::vector<int>& values) {
+  std::vector<DueWindow> due;
+  for (const int value : values)
+    due.push_back({camera, {visual_patch(camera, 0, static_cast<float>(value))}, 0, 2, 0});
+  return due;
+}
+
 TEST(Explain, CompletesTogetherAndOneFailureTakesNoOtherWithIt) {
   FakePrefiller prefiller;
   FakeGenerator generator;
   const CameraPtr a = explaining_camera("a");
-  std::vector<DueWindow> due;
-  for (const int value : {90, 99, 20})
-    due.push_back({a, {visual_patch(a, 0, static_cast<float>(value))}, 0, 2, 0});
-  const AskedWindows asked = ask(prefiller, due, [](std::int64_t) {});
+  const AskedWindows asked = ask(prefiller, due_windows(a, {90, 99, 20, 10}), [](std::int64_t) {});
   auto gone = std::make_shared<WindowAnswers>(*asked.windows[0]);
   gone->lease.reset();
 
   const Explained two = explain(generator, {{asked.windows[0], 1, 0}, {asked.windows[2], 1, 1}});
   EXPECT_THAT(two.texts, ElementsAre("Yes, a 90.", "No, a 20."));
+  EXPECT_THAT(two.failures, ElementsAre("", ""));
   EXPECT_EQ(two.tokens, 8);
   EXPECT_THAT(generator.batches, ElementsAre(2U));
 
   const Explained some =
-      explain(generator, {{asked.windows[0], 1, 0}, {asked.windows[1], 1, 1}, {gone, 1, 2}});
-  EXPECT_THAT(some.texts, ElementsAre("Yes, a 90.", "", ""));
-  EXPECT_THAT(some.failures, ElementsAre("", "no words", "the window has left the cache"));
+      explain(generator,
+              {{asked.windows[1], 1, 0}, {gone, 1, 1}, {asked.windows[3], 1, 2}, {asked.windows[0], 1, 3}});
+  EXPECT_THAT(some.texts, ElementsAre("", "", "No, a 10.", ""));
+  EXPECT_THAT(some.failures, ElementsAre("no words", "the window has left the cache", "",
+                                         "the answer was continued before"));
+  EXPECT_EQ(some.tokens, 4);
+  EXPECT_THAT(generator.batches, ElementsAre(2U, 3U)) << "nothing is begun twice";
+}
+
+TEST(Explain, WhatFailsAPassIsTheFailureOfAll) {
+  FakePrefiller prefiller;
+  FakeGenerator generator;
+  generator.on_generate = [] { throw std::runtime_error("a launch failed"); };
+  const AskedWindows asked =
+      ask(prefiller, due_windows(explaining_camera("a"), {90, 20}), [](std::int64_t) {});
+  const Explained none = explain(generator, {{asked.windows[0], 1, 0}, {asked.windows[1], 1, 1}});
+  EXPECT_THAT(none.texts, ElementsAre("", ""));
+  EXPECT_THAT(none.failures, ElementsAre("a launch failed", "a launch failed"));
+  EXPECT_EQ(none.too_many, "");
+  EXPECT_THAT(generator.batches, ElementsAre(2U)) << "what was begun cannot be begun again";
 }
 
 TEST(RoomBook, ServesInTheOrderOfRequestsAndNeverMoreThanThereIs) {

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -43,6 +46,16 @@ struct Parts {
 
 Question question(const std::string& text, int max_tokens = 6) {
   return {.text = text, .max_tokens = max_tokens, .sampling = {}, .on_text = {}};
+}
+
+/// Why there is no answer; empty if there is one.
+std::string failure_of(const Completion& completion) {
+  if (!completion.failure) return "";
+  try {
+    std::rethrow_exception(completion.failure);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
 }
 
 void expect_same(const Answer& a, const Answer& b) {
@@ -300,13 +313,17 @@ TEST(GeneratorTest, CompletesWhatWasAskedOnceAndInAnyOrder) {
   const auto whole = Parts().answer(batch);
   auto asked = parts.prefiller.ask(batch);
   const std::vector<Continuation> some{{asked[1].get(), 2}, {asked[0].get(), 1}};
-  const auto answers = parts.generator.generate(some);
-  ASSERT_EQ(answers.size(), 2U);
-  expect_same(answers[0], whole[1][2]);
-  expect_same(answers[1], whole[0][1]);
-  EXPECT_THROW(parts.generator.generate(some), std::invalid_argument) << "it is completed";
-  const Continuation other{asked[1].get(), 0};
-  expect_same(parts.generator.generate(std::span(&other, 1))[0], whole[1][0]);
+  const auto completed = parts.generator.generate(some);
+  ASSERT_EQ(completed.size(), 2U);
+  expect_same(completed[0].answer, whole[1][2]);
+  expect_same(completed[1].answer, whole[0][1]);
+  // The same once more, and one of them twice.
+  const std::vector<Continuation> more{some[0], {asked[1].get(), 0}, some[1], {asked[1].get(), 0}};
+  const auto again = parts.generator.generate(more);
+  for (const std::size_t i : {0U, 2U, 3U})
+    EXPECT_EQ(failure_of(again[i]), "the answer was continued before") << i;
+  EXPECT_EQ(failure_of(again[1]), "");
+  expect_same(again[1].answer, whole[1][0]);
 }
 
 TEST(GeneratorTest, RefusesWhatItDidNotAsk) {
@@ -315,11 +332,59 @@ TEST(GeneratorTest, RefusesWhatItDidNotAsk) {
   const WindowRequest request{noise_window(2, 15), rules()};
   const auto foreign = others.prefiller.ask(std::span(&request, 1));
   const auto own = parts.prefiller.ask(std::span(&request, 1));
-  for (const Continuation& bad :
-       {Continuation{foreign[0].get(), 0}, Continuation{nullptr, 0}, Continuation{own[0].get(), 3}})
-    EXPECT_THROW(parts.generator.generate(std::span(&bad, 1)), std::invalid_argument);
-  const Continuation good{own[0].get(), 0};
-  EXPECT_FALSE(parts.generator.generate(std::span(&good, 1))[0].text.empty());
+  const std::vector<Continuation> all{
+      {foreign[0].get(), 0}, {own[0].get(), 0}, {nullptr, 0}, {own[0].get(), 3}};
+  const auto completed = parts.generator.generate(all);
+  ASSERT_EQ(completed.size(), 4U);
+  EXPECT_EQ(failure_of(completed[0]), "the window was asked by another engine");
+  EXPECT_EQ(failure_of(completed[2]), "the window was asked by another engine");
+  EXPECT_EQ(failure_of(completed[3]), "the window has no question 3");
+  EXPECT_EQ(failure_of(completed[1]), "") << "what is refused takes it with it";
+  expect_same(completed[1].answer, Parts().answer(std::span(&request, 1))[0][0]);
+}
+
+/// Overwrites the keys and values of a window, which makes every logit NaN that comes after it.
+void spoil(AskedWindow& asked) {
+  auto& window = dynamic_cast<CachedWindow&>(asked);
+  const kv::PagePool& pages = window.model->pages;
+  for (const Turn& turn : window.turns)
+    for (const std::int32_t slot : turn.view.slots())
+      std::memset(pages.page(slot / pages.layout().page_tokens), 0xff,
+                  static_cast<std::size_t>(pages.layout().page_bytes()));
+}
+
+TEST(GeneratorTest, AnAnswerWithoutTokensTakesNoOtherWithIt) {
+  const std::vector<WindowRequest> batch{{noise_window(2, 15), rules()}, {noise_window(3, 16), rules()}};
+  const auto whole = Parts().answer(batch);
+  // Such that all of them draw on after the first token.
+  ASSERT_GT(std::min(whole[0][1].tokens.size(), whole[1][2].tokens.size()), 1U);
+  Parts parts;
+  const auto asked = parts.prefiller.ask(batch);
+  spoil(*asked[0]);
+  const std::vector<Continuation> some{{asked[0].get(), 1}, {asked[1].get(), 2}};
+  const auto completed = parts.generator.generate(some);
+  EXPECT_EQ(failure_of(completed[0]), "no token has a logit above minus infinity");
+  EXPECT_EQ(failure_of(completed[1]), "");
+  expect_same(completed[1].answer, whole[1][2]);
+  EXPECT_EQ(failure_of(parts.generator.generate(std::span(some).first(1))[0]),
+            "the answer was continued before");
+}
+
+TEST(GeneratorTest, APassThatFailsTakesAllWithIt) {
+  Parts parts;
+  const std::int64_t pages = parts.free_pages();
+  const std::vector<WindowRequest> batch{{noise_window(2, 15), rules()}, {noise_window(3, 16), rules()}};
+  auto asked = parts.prefiller.ask(batch);
+  dynamic_cast<CachedWindow&>(*asked[0]).turns[1].pending = {-1};
+  const std::vector<Continuation> some{{asked[0].get(), 1}, {asked[1].get(), 2}};
+  EXPECT_THROW(parts.generator.generate(some), std::invalid_argument);
+  for (const Completion& completion : parts.generator.generate(some))
+    EXPECT_EQ(failure_of(completion), "the answer was continued before");
+  const Continuation other{asked[1].get(), 0};
+  expect_same(parts.generator.generate(std::span(&other, 1))[0].answer,
+              Parts().answer(std::span(&batch[1], 1))[0][0]);
+  asked.clear();
+  EXPECT_EQ(parts.free_pages(), pages);
 }
 
 // Two actors own the two: what one prefills while the other generates must not show in either.
@@ -329,14 +394,14 @@ TEST(GeneratorTest, RunsBesideThePrefiller) {
   const Answer expected = Parts().answer(std::span(&request, 1))[0][0];
   for (int round = 0; round < 5; ++round) {
     const auto asked = parts.prefiller.ask(std::span(&request, 1));
-    std::vector<Answer> generated;
+    std::vector<Completion> generated;
     std::thread generation([&] {
       const Continuation one{asked[0].get(), 0};
       generated = parts.generator.generate(std::span(&one, 1));
     });
     const auto beside = parts.prefiller.ask(std::span(&request, 1));
     generation.join();
-    expect_same(generated.at(0), expected);
+    expect_same(generated.at(0).answer, expected);
     EXPECT_NEAR(beside[0]->answers()[0].probability_yes, expected.probability_yes, 1e-4);
   }
 }

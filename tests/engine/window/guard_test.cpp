@@ -23,7 +23,7 @@ struct Failing final : VisionEncoder, WindowPrefiller, AnswerGenerator {
   std::int64_t room() const override { return 4; }
   std::int64_t room_for(const WindowRequest&) const override { return 5; }
   std::vector<AskedWindowPtr> ask(std::span<const WindowRequest>) override { throw error; }
-  std::vector<Answer> generate(std::span<const Continuation>) override { throw error; }
+  std::vector<Completion> generate(std::span<const Continuation>) override { throw error; }
   Error error;
 };
 
