@@ -1,5 +1,7 @@
 #include "services/ask_options.h"
 
+#include <stdexcept>
+
 #include "services/command.h"
 #include "services/device_option.h"
 
@@ -56,6 +58,11 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 window::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from)
     throw UsageError("--to has to lie after --from");
+  try {
+    model::validate(options.sampling);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
   window::EngineOptions engine{.device = options.device,
                                .decode_device = options.decode_device,
                                .compute = {},

@@ -25,8 +25,10 @@ void check(const WindowRequest& request) {
   for (const model::VisualTokensPtr& patch : request.patches)
     if (patch->grid_height != first.grid_height || patch->grid_width != first.grid_width)
       throw std::invalid_argument("the frames of a window differ in size");
-  for (const Question& question : request.questions)
+  for (const Question& question : request.questions) {
     if (question.max_tokens < 1) throw std::invalid_argument("an answer needs room for at least one token");
+    model::validate(question.sampling);
+  }
 }
 
 /// The ids of a word in the spellings that the vocabulary has as one token.
