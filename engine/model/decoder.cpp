@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/model/gated.h"
+#include "engine/model/limits.h"
 #include "kernels/collective/collective.h"
 #include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
@@ -45,6 +46,7 @@ void narrow(std::span<const AttentionSegment> all, std::span<const std::int32_t>
 
 Decoder::Decoder(const TextConfig& config, Parameters parameters, Shard shard)
     : config_(config), parameters_(std::move(parameters)), part_(config, shard, parameters_.device()) {
+  check_limits(config, parameters_.device(), shard.ranks);
   const std::int64_t hidden = config.hidden_size;
   const std::int64_t q_width = std::int64_t{config.num_attention_heads} * config.head_dim;
   const std::int64_t kv_width = std::int64_t{config.num_key_value_heads} * config.head_dim;

@@ -47,8 +47,8 @@ class Decoder {
     std::optional<kernels::Communicator> ranks;
   };
 
-  /// Throws ModelError for a missing tensor or a wrong shape, and for a part that there is not (see
-  /// DecoderPart).
+  /// Throws ModelError for a missing tensor or a wrong shape, for a part that there is not (see DecoderPart)
+  /// and for what the device cannot compute (limits.h).
   Decoder(const TextConfig& config, Parameters parameters, Shard shard = {});
 
   /// Of the whole, and what this one has of it.

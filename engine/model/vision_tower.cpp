@@ -8,6 +8,7 @@
 
 #include "engine/model/error.h"
 #include "engine/model/gated.h"
+#include "engine/model/limits.h"
 #include "kernels/gather/gather.h"
 #include "kernels/linear/linear.h"
 #include "kernels/quantize/quantize.h"
@@ -83,6 +84,7 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
   if (config.head_dim() % 4 != 0)
     throw ModelError("config.json: vision heads of " + std::to_string(config.head_dim()) +
                      " values cannot be split into rows and columns of rotary pairs");
+  check_limits(config, parameters_.device());
 
   patch_embed_ = parameters_.folded(
       prefix + "patch_embed.proj.weight",

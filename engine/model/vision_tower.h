@@ -47,7 +47,8 @@ struct VisionPlan {
 /// (an actor) at a time.
 class VisionTower {
  public:
-  /// Throws ModelError for a missing tensor, a wrong shape, or an activation that it does not have.
+  /// Throws ModelError for a missing tensor, a wrong shape, an activation that it does not have, and what the
+  /// device cannot compute (limits.h).
   VisionTower(const VisionConfig& config, Parameters parameters);
 
   const VisionConfig& config() const { return config_; }

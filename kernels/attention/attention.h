@@ -12,6 +12,11 @@
 
 namespace vigil::kernels {
 
+/// Elements of a head on a GPU, at most.
+inline constexpr std::int64_t kMostHeadDimOnGpu = 256;
+/// Heads of segment_attention on a GPU, at most: the blocks of a grid's second dimension.
+inline constexpr std::int64_t kMostSegmentHeadsOnGpu = 65535;
+
 /// Where the keys and values of one decoder layer lie: pages of `page_tokens` tokens, a page of a layer being
 ///
 ///   key   [kv_heads, page_tokens, head_dim]   at base + page * page_stride
@@ -93,7 +98,7 @@ class PagedPlan {
 ///
 /// q and out: [rows, heads * head_dim] of the layer's type; heads is a multiple of kv_heads. Rows outside of
 /// every segment are not written. Accumulates in f32. Throws std::invalid_argument for shapes or types that
-/// do not fit.
+/// do not fit, on a GPU for heads of more than kMostHeadDimOnGpu.
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
                      Matrix out);
 
@@ -123,7 +128,8 @@ class SegmentPlan {
 };
 
 /// Attention in both directions within the segments of a plan over all of q's rows. q, k, v, out: [rows,
-/// heads * head_dim], one type, f32 or bf16; they may be columns of one matrix (out apart).
+/// heads * head_dim], one type, f32 or bf16; they may be columns of one matrix (out apart). Throws
+/// std::invalid_argument as paged_attention does, on a GPU for more than kMostSegmentHeadsOnGpu heads, too.
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out);
 

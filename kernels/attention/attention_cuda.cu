@@ -16,13 +16,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 /// Elements of a head that one lane holds, at most.
-constexpr int kMostOfLane = 8;
-constexpr std::int64_t kMostHeadDim = 32 * kMostOfLane;
+constexpr int kMostOfLane = static_cast<int>(kMostHeadDimOnGpu / 32);
 
 void check_head(std::int64_t head_dim) {
-  if (head_dim > kMostHeadDim)
+  if (head_dim > kMostHeadDimOnGpu)
     throw std::invalid_argument("attention: heads of " + std::to_string(head_dim) + " elements, at most " +
-                                std::to_string(kMostHeadDim) + " on a GPU");
+                                std::to_string(kMostHeadDimOnGpu) + " on a GPU");
 }
 
 /// The online softmax of one query over `count` keys, by one warp: element d of the head is in lane d % 32.
@@ -89,8 +88,8 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     attend_segments(const T* q, std::int64_t q_stride, const T* k, std::int64_t k_stride, const T* v,
-                    std::int64_t v_stride, const SegmentTile* tiles, int heads, int head_dim, float scale,
-                    T* out, std::int64_t out_stride) {
+                    std::int64_t v_stride, const SegmentTile* tiles, int head_dim, float scale, T* out,
+                    std::int64_t out_stride) {
   const SegmentTile tile = tiles[blockIdx.x];
   const std::int64_t column = std::int64_t{blockIdx.y} * head_dim;
   for (int i = static_cast<int>(threadIdx.x / 32); i < kSegmentTileRows; i += kWarps) {
@@ -181,6 +180,9 @@ void cuda::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, 
 void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
                              const SegmentPlan& plan, std::int64_t head_dim, float scale, Matrix out) {
   check_head(head_dim);
+  if (q.cols / head_dim > kMostSegmentHeadsOnGpu)
+    throw std::invalid_argument("attention: " + std::to_string(q.cols / head_dim) + " heads, at most " +
+                                std::to_string(kMostSegmentHeadsOnGpu) + " on a GPU");
   const cudaStream_t queue = queue_of(stream);
   const CudaSegmentPlan& there = plan.cuda();
   const SegmentCall call{q, k, v, out, there.tile.data(), there.tiles, head_dim, scale};
@@ -193,7 +195,7 @@ void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, Const
     using T = decltype(type);
     attend_segments<T><<<dim3(static_cast<unsigned>(there.tiles), heads), kThreads, 0, queue>>>(
         q.row<T>(0), q.stride, k.row<T>(0), k.stride, v.row<T>(0), v.stride, there.tile.data(),
-        static_cast<int>(heads), static_cast<int>(head_dim), scale, out.row<T>(0), out.stride);
+        static_cast<int>(head_dim), scale, out.row<T>(0), out.stride);
   });
   check_launch("segment_attention");
 }

@@ -9,8 +9,6 @@
 namespace vigil::kernels {
 namespace {
 
-constexpr std::int64_t kMostColumns = 16384;
-
 bool is_number(DType type) {
   return type == DType::f32 || type == DType::bf16;
 }
@@ -25,7 +23,8 @@ void add_parts(Stream& stream, const Communicator& ranks, int which, DType dtype
   if (norm.weight != nullptr &&
       (norm.out.dtype != dtype || norm.out.rows != x.rows || norm.out.cols != x.cols))
     throw std::invalid_argument("add_parts: the norm does not fit the sum");
-  if (x.cols > kMostColumns) throw std::invalid_argument("add_parts: rows of more than 16384");
+  if (x.cols > kMostSumColumns)
+    throw std::invalid_argument("add_parts: rows of more than " + std::to_string(kMostSumColumns));
   if (x.rows == 0 || x.cols == 0) return;
   const Matrix part = ranks.part(which, dtype, x.rows, x.cols);
 #if VIGIL_CUDA

@@ -1,11 +1,16 @@
 // Sums over ranks: what joins the parts of a model that several devices share.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/collective/communicator.h"
 #include "kernels/device/matrix.h"
 #include "kernels/device/stream.h"
 
 namespace vigil::kernels {
+
+/// Columns of rows that are added up with what follows, at most.
+inline constexpr std::int64_t kMostSumColumns = 16384;
 
 /// A norm that follows a sum.
 struct SumNorm {
@@ -21,7 +26,7 @@ struct SumNorm {
 /// ranks before and after; the parts are [rows, cols] of `dtype`, f32 or bf16. Added up in f32 in the order
 /// of the ranks, but by NCCL in `dtype`; every rank gets the same bits. Between two sums of the same `which`
 /// there is one of the other. Throws std::invalid_argument for shapes or types that do not fit, and for rows
-/// of more than 16384; DeviceError.
+/// of more than kMostSumColumns; DeviceError.
 void add_parts(Stream& stream, const Communicator& ranks, int which, DType dtype, Matrix x,
                const SumNorm& norm = {});
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -8,6 +9,9 @@
 #include "kernels/device/stream.h"
 
 namespace vigil::kernels {
+
+/// Frames of a temporal patch on a GPU, at most.
+inline constexpr std::size_t kMostFramesOnGpu = 8;
 
 /// What each level of each colour becomes: rescaling and normalisation in one table.
 using LevelTable = std::array<std::array<float, 256>, 3>;
@@ -18,7 +22,7 @@ using LevelTable = std::array<std::array<float, 256>, 3>;
 /// `patch_size` and m = `merge_size`, row ((Y * width/(p m) + X) * m + dy) * m + dx of `out` is the patch at
 /// patch row Y m + dy, patch column X m + dx; within a row the order is [3, frames, p, p]. `out` is [height/p
 /// * width/p, 3 * frames * p * p], f32 or bf16 (rounded to nearest even). Throws std::invalid_argument for
-/// sizes that do not fit.
+/// sizes that do not fit, on a GPU for more than kMostFramesOnGpu frames.
 void cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, int height, int width,
                  int patch_size, int merge_size, const LevelTable& table, Matrix out);
 

@@ -8,11 +8,10 @@ namespace vigil::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostFrames = 8;
 
 /// What a launch carries by value.
 struct Frames {
-  const std::uint8_t* at[kMostFrames];
+  const std::uint8_t* at[kMostFramesOnGpu];
 };
 struct Levels {
   float of[3][256];
@@ -43,9 +42,9 @@ __global__ void __launch_bounds__(kThreads)
 
 void cuda::cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, int /*height*/, int width,
                        int patch_size, int merge_size, const LevelTable& table, Matrix out) {
-  if (frames.size() > kMostFrames)
+  if (frames.size() > kMostFramesOnGpu)
     throw std::invalid_argument("cut_patches: a temporal patch of " + std::to_string(frames.size()) +
-                                " frames, at most " + std::to_string(kMostFrames) + " on a GPU");
+                                " frames, at most " + std::to_string(kMostFramesOnGpu) + " on a GPU");
   Frames pictures{};
   for (std::size_t i = 0; i < frames.size(); ++i) pictures.at[i] = frames[i];
   Levels levels{};
