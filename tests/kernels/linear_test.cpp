@@ -141,7 +141,10 @@ TEST_P(LinearTest, FewRowsAgreeToo) {
                             {9, 4104, 150},
                             {12, 3584, 17},
                             {16, 520, 2400},
-                            {17, 520, 40}})
+                            {17, 520, 40},
+                            // So wide that a GPU's blocks take their columns in several turns.
+                            {2, 64, 20000},
+                            {12, 264, 17001}})
     for (const bool bias : {false, true})
       expect_reference(GetParam(), shape, seed++, bias, Activation::none, false, false);
 }
@@ -172,8 +175,14 @@ INSTANTIATE_TEST_SUITE_P(Types, LinearSumTest,
                          [](const auto& types) { return name_of(types.param.in); });
 
 TEST_P(LinearSumTest, AddsToWhatIsThere) {
-  for (const Shape shape :
-       {Shape{1, 20, 7}, {1, 3592, 9}, {3, 64, 8200}, {6, 40, 53}, {13, 2088, 140}, {67, 64, 131}})
+  for (const Shape shape : {Shape{1, 20, 7},
+                            {1, 3592, 9},
+                            {2, 64, 20000},
+                            {3, 64, 8200},
+                            {6, 40, 53},
+                            {12, 264, 17001},
+                            {13, 2088, 140},
+                            {67, 64, 131}})
     for (const bool bias : {false, true})
       expect_reference(GetParam(), shape, 200, bias, Activation::none, false, true);
 }
