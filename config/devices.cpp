@@ -66,6 +66,16 @@ std::optional<std::vector<Gpus>> parse_devices(std::string_view text) {
   return devices;
 }
 
+std::optional<int> gpu_of_both(const std::vector<Gpus>& device, const std::vector<Gpus>& decode) {
+  for (std::size_t i = 0; i < decode.size(); ++i) {
+    if (i < device.size() && decode[i] == device[i]) continue;
+    for (const int gpu : decode[i])
+      for (const Gpus& gpus : device)
+        if (std::find(gpus.begin(), gpus.end(), gpu) != gpus.end()) return gpu;
+  }
+  return std::nullopt;
+}
+
 bool is_device(std::string_view text) {
   return parse_devices(text).has_value();
 }

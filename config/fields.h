@@ -225,7 +225,8 @@ void describe(V& v, EngineSettings& s) {
   v.field("device", s.device, kDevice, "what computes");
   v.field(
       "decode_device", s.decode_device, kDecodeDevice,
-      "what generates answers, if not `device`: as many, of as many GPUs, which take windows over from it");
+      "what generates answers, if not `device`: as many, of as many other GPUs, which take windows over from "
+      "it");
   v.field("kv_tokens", s.kv_tokens, Limits<int>{1024, 1'000'000'000},
           "tokens that the KV cache has room for, over all windows that are answered at once");
   v.field("quantization", s.quantization, "large products in 8 bits, on a GPU");

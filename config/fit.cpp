@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -172,17 +173,23 @@ void check_fit(Reading& reading, const SectionReader& section, const AlertSettin
   }
 }
 
-/// Who generates is of as many GPUs as who hands over to it: each part of a model has its own counterpart.
+/// Who generates is of as many GPUs as who hands over to it, each part of a model having its own counterpart,
+/// and of others.
 void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine) {
   if (engine.decode_device.empty()) return;
   const auto from = parse_devices(engine.device);
   const auto to = parse_devices(engine.decode_device);
   if (!from || !to) return;
   const auto same = [](const Gpus& one, const Gpus& other) { return one.size() == other.size(); };
+  const auto report = [&](const std::string& what) {
+    reading.report(section.where("decode_device"),
+                   section.at("decode_device") + ": `" + engine.decode_device + "` " + what);
+  };
   if (!std::equal(from->begin(), from->end(), to->begin(), to->end(), same)) {
-    reading.report(section.where("decode_device"), section.at("decode_device") + ": `" +
-                                                       engine.decode_device + "` is not as many GPUs as `" +
-                                                       engine.device + '`');
+    report("is not as many GPUs as `" + engine.device + '`');
+  } else if (const std::optional<int> gpu = gpu_of_both(*from, *to)) {
+    report("has GPU " + std::to_string(*gpu) + ", which is one of `" + engine.device +
+           "`; other GPUs generate, or `device` itself");
   }
 }
 

@@ -230,7 +230,7 @@ struct EngineSettings {
   /// cpu, cuda (the first GPU) or cuda:NUMBER; cuda:0+1: GPUs that share one model. Or several of these, with
   /// commas: each has an engine of its own, and the cameras are spread over them.
   std::string device = "cpu";
-  /// What generates answers, if it is not `device`: as many, of as many GPUs.
+  /// What generates answers, if it is not `device`: as many, of as many other GPUs.
   std::string decode_device;
   /// Tokens that each engine's KV cache has room for, over all windows that are answered at once.
   int kv_tokens = 16384;

@@ -58,6 +58,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 window::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from)
     throw UsageError("--to has to lie after --from");
+  check_decode_device(options.device, options.decode_device);
   try {
     model::validate(options.sampling);
   } catch (const std::invalid_argument& error) {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "services/command.h"
+
 namespace vigil::services {
 namespace {
 
@@ -33,6 +35,15 @@ void add_decode_device(CLI::App& command, std::optional<window::Device>& device)
           "--decode-device", [&device](const std::string& text) { device = read("--decode-device", text); },
           "Generate answers on other GPUs than --device, as many, which take the windows over")
       ->type_name("DEVICE");
+}
+
+void check_decode_device(const window::Device& device, const std::optional<window::Device>& decode) {
+  if (!decode) return;
+  try {
+    window::check_decode_device(device, *decode);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError("--decode-device: " + std::string(error.what()));
+  }
 }
 
 void add_quantization(CLI::App& command, model::Quantization& quantization) {

@@ -37,6 +37,7 @@ std::shared_ptr<const model::ModelFolder> open_folder(const EngineArguments& arg
 }
 
 window::EngineOptions engine_options(const EngineArguments& arguments) {
+  check_decode_device(arguments.device, arguments.decode_device);
   window::EngineOptions options{.device = arguments.device,
                                 .decode_device = arguments.decode_device,
                                 .compute = {},

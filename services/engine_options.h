@@ -33,6 +33,7 @@ CLI::Option* add_engine_options(CLI::App& command, EngineArguments& arguments);
 /// Throws model::ModelError.
 std::shared_ptr<const model::ModelFolder> open_folder(const EngineArguments& arguments);
 
+/// Throws UsageError for devices that do not go together.
 window::EngineOptions engine_options(const EngineArguments& arguments);
 
 }  // namespace vigil::services

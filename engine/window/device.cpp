@@ -1,5 +1,6 @@
 #include "engine/window/device.h"
 
+#include <optional>
 #include <stdexcept>
 
 #include "config/devices.h"
@@ -40,6 +41,17 @@ std::string name_of(const Device& device) {
     name += std::to_string(index);
   }
   return name;
+}
+
+void check_decode_device(const Device& device, const Device& decode) {
+  if (decode.kind != device.kind || decode.ranks() != device.ranks())
+    throw std::invalid_argument("prefill on " + name_of(device) + " and generation on " + name_of(decode) +
+                                " are not as many devices of one kind");
+  if (device.kind != kernels::DeviceKind::cuda) return;
+  if (const std::optional<int> gpu = config::gpu_of_both({device.indices}, {decode.indices}))
+    throw std::invalid_argument("generation on " + name_of(decode) + " has GPU " + std::to_string(*gpu) +
+                                ", which is one of " + name_of(device) +
+                                "; it takes other GPUs, or the same device");
 }
 
 std::vector<kernels::Stream> make_streams(const Device& device, int threads) {

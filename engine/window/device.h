@@ -29,6 +29,10 @@ std::vector<Device> parse_devices(std::string_view text);
 /// "cpu", "cuda:0", "cuda:0+1".
 std::string name_of(const Device& device);
 
+/// Whether `decode` can generate the answers to what was asked on `device`: as many devices of one kind, and
+/// other GPUs, or the same device. Throws std::invalid_argument, in one line, if not.
+void check_decode_device(const Device& device, const Device& decode);
+
 /// A new queue on each. `threads` is for the CPU, 0: all processors. Throws kernels::DeviceError for a GPU
 /// that is not there.
 std::vector<kernels::Stream> make_streams(const Device& device, int threads);

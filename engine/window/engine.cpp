@@ -1,7 +1,5 @@
 #include "engine/window/engine.h"
 
-#include <stdexcept>
-
 #include "engine/window/full_prefiller.h"
 #include "engine/window/guard.h"
 #include "engine/window/parallel_encoder.h"
@@ -26,10 +24,7 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
   Engine engine;
   engine.device = options.device;
   engine.decode_device = options.decode_device.value_or(options.device);
-  if (engine.decode_device.kind != options.device.kind ||
-      engine.decode_device.ranks() != options.device.ranks())
-    throw std::invalid_argument("prefill on " + name_of(options.device) + " and generation on " +
-                                name_of(engine.decode_device) + " are not as many devices of one kind");
+  check_decode_device(options.device, engine.decode_device);
   engine.quantization = options.quantization;
   engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
   const auto streams_of = [&](const Device& device) { return make_streams(device, options.threads); };

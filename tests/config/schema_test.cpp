@@ -208,7 +208,9 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutDevices) {
         "device: 'cuda:0, cuda:1 , cpu'", "device: 'cuda:0+1'", "device: 'cuda:3+2+1+0'",
         "device: 'cuda:0+1,cuda:2+3'", "decode_device: ''", "device: cuda, decode_device: 'cuda:2'",
         "device: 'cuda:0+1', decode_device: 'cuda:2+3'",
-        "device: 'cuda:0,cuda:1', decode_device: 'cuda:2 , cuda:3'"}) {
+        "device: 'cuda:0,cuda:1', decode_device: 'cuda:2 , cuda:3'",
+        "device: 'cuda:0+1', decode_device: 'cuda:0+1'",
+        "device: 'cuda,cuda:1', decode_device: 'cuda:0,cuda:2'"}) {
     EXPECT_TRUE(code_takes(site(engine))) << engine;
     EXPECT_TRUE(schema_takes(site(engine))) << engine;
   }
@@ -221,11 +223,15 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutDevices) {
     EXPECT_FALSE(code_takes(site(engine))) << engine;
     EXPECT_FALSE(schema_takes(site(engine))) << engine;
   }
-  // What no pattern says: each GPU once, and as many here as there.
+  // What no pattern says: each GPU once, and as many here as there, and others.
   for (const char* engine :
        {"device: 'cuda,cuda:0'", "device: 'cpu,cpu'", "device: 'cuda:0+0'", "device: 'cuda:0+1,cuda:1+2'",
         "device: 'cuda:0+1', decode_device: 'cuda:2'", "device: 'cuda:0,cuda:1', decode_device: 'cuda:2'",
-        "device: cpu, decode_device: cuda", "decode_device: cuda"})
+        "device: cpu, decode_device: cuda", "decode_device: cuda",
+        "device: 'cuda:0+1', decode_device: 'cuda:1+0'", "device: 'cuda:0+1', decode_device: 'cuda:1+2'",
+        "device: 'cuda:0+1,cuda:2+3', decode_device: 'cuda:2+3,cuda:0+1'",
+        "device: 'cuda:0+1,cuda:2+3', decode_device: 'cuda:0+1,cuda:4+0'",
+        "device: 'cuda:0,cuda:1', decode_device: 'cuda:1,cuda:0'"})
     EXPECT_FALSE(code_takes(site(engine))) << engine;
 }
 

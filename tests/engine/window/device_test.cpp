@@ -1,6 +1,7 @@
 #include "engine/window/device.h"
 
 #include <stdexcept>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -34,6 +35,30 @@ TEST(DeviceTest, SeveralAreSeparatedByCommas) {
   for (const char* text : {"", ",", "cuda:0,", ",cpu", "cuda:0,,cuda:1", "cuda,cuda:0", "cpu,cpu",
                            "cuda:0;cuda:1", "cuda:0+1,cuda:1+2"})
     EXPECT_THROW(parse_devices(text), std::invalid_argument) << text;
+}
+
+TEST(DeviceTest, GenerationTakesAsManyOtherDevicesOrTheSame) {
+  const auto refusal = [](const std::string& device, const std::string& decode) -> std::string {
+    try {
+      check_decode_device(parse_device(device), parse_device(decode));
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* same : {"cpu", "cuda:0", "cuda:1+0"}) EXPECT_EQ(refusal(same, same), "");
+  EXPECT_EQ(refusal("cuda:0", "cuda:1"), "");
+  EXPECT_EQ(refusal("cuda:0+1", "cuda:3+2"), "");
+  EXPECT_EQ(refusal("cuda:0+1", "cuda:2"),
+            "prefill on cuda:0+1 and generation on cuda:2 are not as many devices of one kind");
+  EXPECT_EQ(refusal("cpu", "cuda:2"),
+            "prefill on cpu and generation on cuda:2 are not as many devices of one kind");
+  EXPECT_EQ(refusal("cuda:0+1", "cuda:1+0"),
+            "generation on cuda:1+0 has GPU 1, which is one of cuda:0+1; it takes other GPUs, or the same "
+            "device");
+  EXPECT_EQ(refusal("cuda:0+1", "cuda:2+0"),
+            "generation on cuda:2+0 has GPU 0, which is one of cuda:0+1; it takes other GPUs, or the same "
+            "device");
 }
 
 TEST(DeviceTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
