@@ -11,8 +11,8 @@ namespace vigil::model {
 /// The visual tokens of one temporal patch (of a video: `temporal_patch_size` frames; of an image: the
 /// image). Immutable once shared: windows that overlap share it, as do the rules of a camera.
 struct VisualTokens {
-  /// Row-major [grid_height * grid_width, hidden_size] of the decoder, f32, on the device of the engine that
-  /// made them; complete: any stream of that device may read them.
+  /// Row-major [grid_height * grid_width, hidden_size] of the decoder, f32, on one of the devices of the
+  /// engine that made them; complete: any stream of these devices may copy them.
   kernels::Buffer embeddings;
   /// Token rows and columns, after the merger.
   int grid_height = 0;

@@ -39,7 +39,9 @@ struct ModelPart {
 /// Shared by its users on several threads: all but `pages` is immutable, and the pages are counted safely.
 struct CachedModel {
   /// Loads all parts at once. Throws ModelError for weights that do not fit and for a model that cannot be
-  /// shared by so many devices, std::invalid_argument for a cache without room.
+  /// shared by so many devices, std::bad_alloc (of a GPU: kernels::OutOfDeviceMemory) where there is no room
+  /// for weights and cache, std::invalid_argument for a cache without a token or with more than 32 bits can
+  /// name.
   CachedModel(std::shared_ptr<const model::ModelFolder> model_folder, const CachedModelOptions& options);
 
   int ranks() const { return static_cast<int>(parts.size()); }
@@ -56,7 +58,7 @@ struct CachedModel {
   kv::PagePool& pages;
   PromptBuilder prompts;
   /// Held while a pass is submitted to several GPUs: two passes in different order on two of them could each
-  /// wait for the other.
+  /// wait for the other. It is this model's: another one has GPUs of its own (see check_decode_device).
   std::mutex submission;
 };
 

@@ -19,7 +19,7 @@ struct EngineOptions {
   Device device;
   /// Of answers after their first token; absent: the same. Another has a copy of the model and takes the
   /// pages of windows over, so that prefill and generation do not slow each other down. As many GPUs as
-  /// `device` has.
+  /// `device` has, and none of these.
   std::optional<Device> decode_device = std::nullopt;
   /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
   std::optional<kernels::DType> compute;
@@ -48,8 +48,11 @@ struct Engine {
   std::vector<std::string> warnings;
 };
 
-/// Throws model::ModelError for a folder that cannot be used, kernels::DeviceError for a GPU that is not
-/// there, has no room for the model, or no products in FP8 where they are wanted.
+/// Throws model::ModelError for a folder that cannot be used, or not by these devices; kernels::DeviceError
+/// for a GPU that is not there or cannot be used, or has no products in FP8 where they are wanted;
+/// kernels::OutOfDeviceMemory (a std::bad_alloc) for one that has no room for the model and its cache;
+/// std::invalid_argument for a decode device that does not go with the device (check_decode_device) and for a
+/// cache without a token or with more than 32 bits can name.
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
 
 /// The same from a folder that was opened, or of a shape that was made up.
