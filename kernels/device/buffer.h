@@ -45,7 +45,8 @@ void upload(const Stream& stream, void* to, const void* from, std::size_t bytes)
 /// Copies bytes from the stream's device to the host and waits for them, hence for all that was submitted.
 void download(const Stream& stream, void* to, const void* from, std::size_t bytes);
 
-/// Copies bytes within the stream's device; the ranges do not overlap.
+/// Copies bytes within the stream's device, or from another GPU, where what is read has to be there already;
+/// the ranges do not overlap.
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
 
 /// Copies bytes from one stream's device to another's: after all that was submitted to either, and before
