@@ -102,6 +102,7 @@ AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow
     } catch (const window::DeviceLost&) {
       throw;
     } catch (const std::bad_alloc& error) {
+      if (result.too_many.empty()) result.too_many = error.what();
       failed(windows[i], error, true);
     } catch (const std::exception& error) {
       failed(windows[i], error);

@@ -24,7 +24,7 @@ struct AskedWindows {
     bool out_of_memory = false;
   };
   std::vector<Failure> failures;
-  /// Why the windows did not fit into one batch; empty if they did.
+  /// Why memory did not suffice, for all in one batch or for one of them alone; empty if it did.
   std::string too_many;
 };
 

@@ -69,6 +69,7 @@ Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
     } catch (const window::DeviceLost&) {
       throw;
     } catch (const std::bad_alloc& error) {
+      if (result.too_many.empty()) result.too_many = error.what();
       result.failures.push_back({patches[i], error.what(), true});
     } catch (const std::exception& error) {
       result.failures.push_back({patches[i], error.what(), false});

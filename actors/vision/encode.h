@@ -19,7 +19,7 @@ struct Encoded {
     bool out_of_memory = false;
   };
   std::vector<Failure> failures;
-  /// Why the patches did not fit into one pass; empty if they did.
+  /// Why memory did not suffice, for all in one pass or for one of them alone; empty if it did.
   std::string too_many;
 };
 

@@ -143,6 +143,21 @@ TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   ASSERT_EQ(encoded.failures.size(), 1U);
   EXPECT_EQ(encoded.failures[0].patch->seconds, 1);
   EXPECT_EQ(encoded.failures[0].reason, "a frame of 4 by 2 pixels");
+  EXPECT_EQ(encoded.too_many, "");
+}
+
+TEST(Encode, MemoryThatIsGoneOnceThePatchesAreTriedAloneIsTold) {
+  FakeEncoder encoder;
+  encoder.on_encode = [&] {
+    if (encoder.batches.size() == 3) throw std::bad_alloc();
+  };
+  const CameraPtr a = camera("a");
+  const Encoded encoded = encode(encoder, ManualClock(), {frame_patch(a, 0, 255), frame_patch(a, 1, 20)});
+  EXPECT_THAT(encoder.batches, ElementsAre(2U, 1U, 1U));
+  ASSERT_EQ(encoded.failures.size(), 2U);
+  EXPECT_FALSE(encoded.failures[0].out_of_memory);
+  EXPECT_TRUE(encoded.failures[1].out_of_memory);
+  EXPECT_EQ(encoded.too_many, std::bad_alloc().what());
 }
 
 /// Every due window as "start-end:number of patches".
@@ -423,7 +438,26 @@ TEST(Ask, AWindowThatFailsTakesNoOtherWithIt) {
   ASSERT_EQ(asked.failures.size(), 1U);
   EXPECT_EQ(asked.failures[0].camera->name, "bad");
   EXPECT_EQ(asked.failures[0].reason, "a window without room");
+  EXPECT_EQ(asked.too_many, "");
   EXPECT_EQ(released, 300);
+}
+
+TEST(Ask, MemoryThatIsGoneOnceTheWindowsAreAskedAloneIsTold) {
+  FakePrefiller prefiller;
+  prefiller.on_ask = [&](std::size_t) {
+    if (prefiller.batches.size() == 3) throw std::bad_alloc();
+  };
+  const CameraPtr a = camera("a");
+  std::int64_t released = 0;
+  const AskedWindows asked =
+      ask(prefiller, {{a, {visual_patch(a, 0, 254)}, 0, 2, 0}, {a, {visual_patch(a, 0, 30)}, 2, 4, 0}},
+          [&](std::int64_t tokens) { released += tokens; });
+  EXPECT_THAT(prefiller.batches, ElementsAre(2U, 1U, 1U));
+  ASSERT_EQ(asked.failures.size(), 2U);
+  EXPECT_FALSE(asked.failures[0].out_of_memory);
+  EXPECT_TRUE(asked.failures[1].out_of_memory);
+  EXPECT_EQ(asked.too_many, std::bad_alloc().what());
+  EXPECT_EQ(released, 200);
 }
 
 /// A window of each value.
