@@ -1,4 +1,5 @@
 // vigil bench engine: the engine alone, at the shape of any published model.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iostream>
@@ -65,7 +66,9 @@ class EngineBench {
     options.kv_tokens = most + (arguments.sequences + 1) * (kText + arguments.tokens);
     engine_ = window::make_engine(folder, options);
     figures_.add("load", "s", watch.seconds());
-    pictures_ = noise(static_cast<std::size_t>(arguments.frames) * picture_bytes(), arguments.engine.seed);
+    // Windows of both lengths begin with the same pictures.
+    const int pictures = std::max(arguments.frames, arguments.sequence_frames);
+    pictures_ = noise(static_cast<std::size_t>(pictures) * picture_bytes(), arguments.engine.seed);
   }
 
   void run() {
