@@ -16,6 +16,7 @@
 #include "services/command.h"
 #include "services/engine_options.h"
 #include "services/figures.h"
+#include "services/frame_shape.h"
 
 namespace vigil::services {
 namespace {
@@ -59,9 +60,13 @@ class EngineBench {
     const Stopwatch watch;
     window::EngineOptions options = engine_options(arguments.engine);
     const auto folder = open_folder(arguments.engine);
-    const std::int64_t most = std::max<std::int64_t>(
-        visual_tokens(folder->config.vision, arguments.frames),
-        std::int64_t{arguments.sequences} * visual_tokens(folder->config.vision, arguments.sequence_frames));
+    const auto preprocessor = preprocessor_of(*folder);
+    const auto visual_tokens = [&](int frames) {
+      const int each = preprocessor->frames_per_patch();
+      return (frames + each - 1) / each * preprocessor->tokens({arguments.width, arguments.height});
+    };
+    const std::int64_t most = std::max(visual_tokens(arguments.frames),
+                                       arguments.sequences * visual_tokens(arguments.sequence_frames));
     constexpr std::int64_t kText = 512;
     options.kv_tokens = most + (arguments.sequences + 1) * (kText + arguments.tokens);
     engine_ = window::make_engine(folder, options);
@@ -102,12 +107,6 @@ class EngineBench {
   std::size_t picture_bytes() const {
     return std::size_t{3} * static_cast<std::size_t>(arguments_.width) *
            static_cast<std::size_t>(arguments_.height);
-  }
-
-  std::int64_t visual_tokens(const model::VisionConfig& vision, int frames) const {
-    const std::int64_t side = std::int64_t{vision.patch_size} * vision.spatial_merge_size;
-    return (arguments_.width / side) * (arguments_.height / side) *
-           ((frames + vision.temporal_patch_size - 1) / vision.temporal_patch_size);
   }
 
   std::vector<window::PatchFrames> patches(int frames) const {

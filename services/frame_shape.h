@@ -5,8 +5,12 @@
 
 #include "actors/camera/camera.h"
 #include "engine/model/model_folder.h"
+#include "engine/model/preprocess.h"
 
 namespace vigil::services {
+
+/// Of a model's video frames. Throws model::ModelError for a folder without usable preprocessing.
+std::shared_ptr<const model::Preprocessor> preprocessor_of(const model::ModelFolder& folder);
 
 /// Throws model::ModelError for a folder without usable preprocessing.
 actors::FrameShape frame_shape(const model::ModelFolder& folder);
