@@ -38,19 +38,11 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
   command.add_option("--seed", options.sampling.seed, "Equal seeds give equal answers")
       ->capture_default_str();
   command.add_option("--stop", options.sampling.stop, "End the answer before this text; may be repeated");
-  add_device(command, options.device);
-  add_decode_device(command, options.decode_device);
-  command.add_option("--dtype", options.dtype, "Compute in this type; auto: bf16 where the processor has it")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
-      ->capture_default_str();
-  add_quantization(command, options.quantization);
-  command.add_option("--threads", options.threads, "Threads of the engine; 0: all processors")
-      ->check(zero_or_more())
-      ->capture_default_str();
+  add_compute(command, options.engine);
   command.add_option("--decode-threads", options.clip.threads, "Threads of the video decoder")
       ->check(above_zero())
       ->capture_default_str();
-  command.add_option("--kv-tokens", options.kv_tokens, "Tokens that the KV cache has room for")
+  command.add_option("--kv-tokens", options.engine.kv_tokens, "Tokens that the KV cache has room for")
       ->check(above_zero())
       ->capture_default_str();
 }
@@ -58,21 +50,13 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 window::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from)
     throw UsageError("--to has to lie after --from");
-  check_decode_device(options.device, options.decode_device);
+  check_compute(options.engine);
   try {
     model::validate(options.sampling);
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
   }
-  window::EngineOptions engine{.device = options.device,
-                               .decode_device = options.decode_device,
-                               .compute = {},
-                               .quantization = options.quantization,
-                               .threads = options.threads,
-                               .kv_tokens = options.kv_tokens};
-  if (options.dtype == "f32") engine.compute = kernels::DType::f32;
-  if (options.dtype == "bf16") engine.compute = kernels::DType::bf16;
-  return window::make_engine(options.model, engine);
+  return window::make_engine(options.model, options.engine);
 }
 
 window::Question question_of(const AskOptions& options) {

@@ -1,7 +1,6 @@
 // The arguments that `ask` and `bench ask` share.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -15,13 +14,8 @@ struct AskOptions {
   ClipOptions clip;
   std::string question;
   std::string model = "models/demo";
-  window::Device device;
-  std::optional<window::Device> decode_device;
-  std::string dtype = "auto";
-  model::Quantization quantization = model::Quantization::none;
+  window::EngineOptions engine;
   int max_tokens = 64;
-  std::int64_t kv_tokens = 16384;
-  int threads = 0;
   model::Sampling sampling;
 };
 

@@ -32,19 +32,19 @@ class AskBench {
   }
 
   void print() const {
-    figures_.print(
-        {{"bench", "ask"},
-         {"model", engine_.model_id},
-         {"device", window::name_of(engine_.device)},
-         {"dtype", kernels::name_of(engine_.compute)},
-         {"quantization", model::name_of(engine_.quantization)},
-         {"video", arguments_.ask.clip.video},
-         {"frames", frames_},
-         {"prompt_tokens", prompt_tokens_},
-         {"threads", arguments_.ask.threads == 0 ? static_cast<int>(std::thread::hardware_concurrency())
-                                                 : arguments_.ask.threads},
-         {"machine", cluster::processor_name()},
-         {"commit", kCommit}});
+    figures_.print({{"bench", "ask"},
+                    {"model", engine_.model_id},
+                    {"device", window::name_of(engine_.device)},
+                    {"dtype", kernels::name_of(engine_.compute)},
+                    {"quantization", model::name_of(engine_.quantization)},
+                    {"video", arguments_.ask.clip.video},
+                    {"frames", frames_},
+                    {"prompt_tokens", prompt_tokens_},
+                    {"threads", arguments_.ask.engine.threads == 0
+                                    ? static_cast<int>(std::thread::hardware_concurrency())
+                                    : arguments_.ask.engine.threads},
+                    {"machine", cluster::processor_name()},
+                    {"commit", kCommit}});
   }
 
  private:

@@ -135,10 +135,10 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
     if (arguments.tell_all) std::for_each(camera.rules.begin(), camera.rules.end(), tell_always);
   }
   options.folder = open_folder(engine);
-  options.engine = engine_options(engine);
+  options.engine = engine.options;
   if (arguments.kv_tokens > 0) {
     options.engine.kv_tokens = arguments.kv_tokens;
-  } else if (engine.device.kind != kernels::DeviceKind::cpu) {
+  } else if (options.engine.device.kind != kernels::DeviceKind::cpu) {
     options.engine.kv_tokens = cache_for(options, kWindowsInCache);
   }
   return options;

@@ -58,7 +58,7 @@ class EngineBench {
  public:
   explicit EngineBench(const EngineBenchArguments& arguments) : arguments_(arguments) {
     const Stopwatch watch;
-    window::EngineOptions options = engine_options(arguments.engine);
+    window::EngineOptions options = arguments.engine.options;
     const auto folder = open_folder(arguments.engine);
     const auto preprocessor = preprocessor_of(*folder);
     const auto visual_tokens = [&](int frames) {

@@ -29,23 +29,6 @@ void add_device(CLI::App& command, window::Device& device) {
       ->default_str(window::name_of(device));
 }
 
-void add_decode_device(CLI::App& command, std::optional<window::Device>& device) {
-  command
-      .add_option_function<std::string>(
-          "--decode-device", [&device](const std::string& text) { device = read("--decode-device", text); },
-          "Generate answers on other GPUs than --device, as many, which take the windows over")
-      ->type_name("DEVICE");
-}
-
-void check_decode_device(const window::Device& device, const std::optional<window::Device>& decode) {
-  if (!decode) return;
-  try {
-    window::check_decode_device(device, *decode);
-  } catch (const std::invalid_argument& error) {
-    throw UsageError("--decode-device: " + std::string(error.what()));
-  }
-}
-
 void add_quantization(CLI::App& command, model::Quantization& quantization) {
   std::map<std::string, model::Quantization> choices;
   for (const auto& [name, value] : config::kQuantizationNames) choices.emplace(name, value);
@@ -55,6 +38,42 @@ void add_quantization(CLI::App& command, model::Quantization& quantization) {
       ->transform(CLI::CheckedTransformer(choices).description(""))
       ->type_name("none|fp8|fp8-all")
       ->default_str(std::string(model::name_of(quantization)));
+}
+
+void add_compute(CLI::App& command, window::EngineOptions& options) {
+  add_device(command, options.device);
+  command
+      .add_option_function<std::string>(
+          "--decode-device",
+          [&options](const std::string& text) { options.decode_device = read("--decode-device", text); },
+          "Generate answers on other GPUs than --device, as many, which take the windows over")
+      ->type_name("DEVICE");
+  command
+      .add_option_function<std::string>(
+          "--dtype",
+          [&options](const std::string& text) {
+            options.compute.reset();
+            if (text == "f32") options.compute = kernels::DType::f32;
+            if (text == "bf16") options.compute = kernels::DType::bf16;
+          },
+          "Compute in this type; auto: bf16 where the processor has it")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+      ->default_str("auto");
+  add_quantization(command, options.quantization);
+  command
+      .add_option("--threads", options.threads,
+                  "Threads of each part of the engine on the CPU; 0: all processors")
+      ->check(zero_or_more())
+      ->capture_default_str();
+}
+
+void check_compute(const window::EngineOptions& options) {
+  if (!options.decode_device) return;
+  try {
+    window::check_decode_device(options.device, *options.decode_device);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError("--decode-device: " + std::string(error.what()));
+  }
 }
 
 }  // namespace vigil::services

@@ -1,25 +1,25 @@
-// --device, --decode-device and --quantization, for commands that compute.
+// What a command computes on and in: --device, --decode-device, --dtype, --quantization, --threads.
 #pragma once
-
-#include <optional>
 
 #include <CLI/CLI.hpp>
 
 #include "engine/model/quantization.h"
 #include "engine/window/device.h"
+#include "engine/window/engine.h"
 
 namespace vigil::services {
 
 /// Adds `--device` to a command; `device` holds the default and receives the choice.
 void add_device(CLI::App& command, window::Device& device);
 
-/// Adds `--decode-device`; absent unless it is given.
-void add_decode_device(CLI::App& command, std::optional<window::Device>& device);
-
-/// Throws UsageError if `--decode-device` does not go with `--device`.
-void check_decode_device(const window::Device& device, const std::optional<window::Device>& decode);
-
 /// Adds `--quantization` to a command; `quantization` holds the default and receives the choice.
 void add_quantization(CLI::App& command, model::Quantization& quantization);
+
+/// Adds both and all else that commands with an engine of their own let one choose of it, but for the KV
+/// cache: `--decode-device`, `--dtype` and `--threads`.
+void add_compute(CLI::App& command, window::EngineOptions& options);
+
+/// Throws UsageError for a `--decode-device` that does not go with `--device`.
+void check_compute(const window::EngineOptions& options);
 
 }  // namespace vigil::services

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -20,20 +19,13 @@ struct EngineArguments {
   std::string text = "models/demo";
   bool random_weights = false;
   std::uint64_t seed = 1;
-  window::Device device;
-  std::optional<window::Device> decode_device;
-  std::string dtype = "auto";
-  model::Quantization quantization = model::Quantization::none;
-  int threads = 0;
+  window::EngineOptions options;
 };
 
 /// Adds them all; returns `--shape`, which is not required yet.
 CLI::Option* add_engine_options(CLI::App& command, EngineArguments& arguments);
 
-/// Throws model::ModelError.
+/// Throws model::ModelError, and UsageError for arguments that do not go together.
 std::shared_ptr<const model::ModelFolder> open_folder(const EngineArguments& arguments);
-
-/// Throws UsageError for devices that do not go together.
-window::EngineOptions engine_options(const EngineArguments& arguments);
 
 }  // namespace vigil::services
