@@ -35,6 +35,7 @@ class AskBench {
     figures_.print({{"bench", "ask"},
                     {"model", engine_.model_id},
                     {"device", window::name_of(engine_.device)},
+                    {"decode_device", window::name_of(engine_.decode_device)},
                     {"dtype", kernels::name_of(engine_.compute)},
                     {"quantization", model::name_of(engine_.quantization)},
                     {"video", arguments_.ask.clip.video},

@@ -136,8 +136,10 @@ void CamerasReport::step(const BenchPipeline& pipeline, const char* figure, cons
                     {"rules", options_.cameras.front().rules.size()}};
   line["model"] = pipeline.engine().model_id;
   line["device"] = window::name_of(pipeline.engine().device);
+  line["decode_device"] = window::name_of(pipeline.engine().decode_device);
   line["kv_tokens"] = options_.engine.kv_tokens;
   line["dtype"] = kernels::name_of(pipeline.engine().compute);
+  line["quantization"] = model::name_of(pipeline.engine().quantization);
   line["windows"] = {{"due", figures.due},
                      {"answered", figures.windows.size()},
                      {"overtaken", figures.overtaken},
