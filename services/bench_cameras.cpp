@@ -14,7 +14,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "actors/bench/cache_size.h"
 #include "actors/bench/capacity_search.h"
+#include "actors/bench/pipeline_figures.h"
 #include "actors/bench/statistics.h"
 #include "config/duration.h"
 #include "config/load.h"
@@ -23,6 +25,7 @@
 #include "services/cameras_report.h"
 #include "services/command.h"
 #include "services/engine_options.h"
+#include "services/frame_shape.h"
 
 namespace vigil::services {
 namespace {
@@ -139,7 +142,13 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
   if (arguments.kv_tokens > 0) {
     options.engine.kv_tokens = arguments.kv_tokens;
   } else if (options.engine.device.kind != kernels::DeviceKind::cpu) {
-    options.engine.kv_tokens = cache_for(options, kWindowsInCache);
+    const auto preprocessor = preprocessor_of(*options.folder);
+    const auto frame_size = [&](const config::CameraSettings& camera) {
+      if (options.size) return model::PictureSize{options.size->width, options.size->height};
+      const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
+      return preprocessor->frame_size({source.width, source.height});
+    };
+    options.engine.kv_tokens = actors::cache_for(options.cameras, *preprocessor, frame_size, kWindowsInCache);
   }
   return options;
 }
@@ -195,13 +204,13 @@ class CamerasBench {
     const auto step = [&](int cameras, double seconds, bool may_stop) {
       std::cerr << "vigil: " << cameras << " cameras ..." << std::flush;
       pipeline.set_cameras(cameras);
-      PipelineFigures figures = pipeline.measure(seconds, may_stop);
+      actors::PipelineFigures figures = pipeline.measure(seconds, may_stop);
       const bool held = figures.held(pipeline.stride());
       std::cerr << (held ? " held" : " not held") << " (95 % within " << latency(figures, 0.95) << " s)\n";
       return figures;
     };
     int held = 0;
-    std::optional<PipelineFigures> best;
+    std::optional<actors::PipelineFigures> best;
     if (!arguments_.exactly.empty()) {
       for (const int cameras : arguments_.exactly) {
         best = step(cameras, seconds_, false);
@@ -211,7 +220,7 @@ class CamerasBench {
     } else {
       actors::CapacitySearch search(std::min(arguments_.start, arguments_.most), arguments_.most);
       while (const auto cameras = search.next()) {
-        PipelineFigures figures = step(*cameras, seconds_, true);
+        actors::PipelineFigures figures = step(*cameras, seconds_, true);
         const bool good = figures.held(pipeline.stride());
         report_.step(pipeline, "step", figures);
         search.tried(good);
@@ -231,7 +240,7 @@ class CamerasBench {
   }
 
  private:
-  static double latency(const PipelineFigures& figures, double share) {
+  static double latency(const actors::PipelineFigures& figures, double share) {
     std::vector<double> latencies;
     for (const auto& window : figures.windows) latencies.push_back(window.latency);
     return actors::percentile(std::move(latencies), share);

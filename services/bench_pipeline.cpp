@@ -13,11 +13,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
+#include "actors/bench/losses.h"
 #include "actors/bench/metric_sum.h"
-#include "actors/bench/statistics.h"
 #include "actors/bench/timed_parts.h"
 #include "cluster/process.h"
-#include "engine/model/preprocess.h"
 #include "engine/window/product_meter.h"
 #include "services/command.h"
 #include "services/frame_shape.h"
@@ -84,49 +83,7 @@ double sum(const std::map<std::string, double>& values) {
   return total;
 }
 
-void subtract(std::map<std::string, double>& from, const std::map<std::string, double>& what) {
-  for (const auto& [name, value] : what) from[name] -= value;
-  std::erase_if(from, [](const auto& entry) { return entry.second == 0; });
-}
-
 }  // namespace
-
-bool PipelineFigures::held(double stride) const {
-  std::vector<double> latencies;
-  for (const auto& window : windows) latencies.push_back(window.latency);
-  // Some are still under way when one stops to look.
-  const bool all = overtaken == 0 && failed == 0 && dropped_frames.empty() &&
-                   static_cast<double>(windows.size()) >= 0.8 * due;
-  if (!all || actors::percentile(latencies, 0.95) > stride) return false;
-  if (!alerts_due) return true;
-  const std::vector<double>& told = stages.at("alerts");
-  return static_cast<double>(told.size()) >= 0.8 * *alerts_due && actors::percentile(told, 0.95) <= stride;
-}
-
-std::int64_t cache_for(const BenchPipelineOptions& options, int windows) {
-  // What stands around frames and questions, and the pages that are begun and not filled.
-  constexpr std::int64_t kAround = 512;
-  constexpr std::int64_t kQuestion = 128;
-  const model::Preprocessor preprocessor(model::read_preprocess_config(options.folder->path).video,
-                                         options.folder->config.vision);
-  std::int64_t most = 0;
-  for (const config::CameraSettings& camera : options.cameras) {
-    model::PictureSize frame;
-    if (options.size) {
-      frame = {options.size->width, options.size->height};
-    } else {
-      const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
-      frame = preprocessor.frame_size({source.width, source.height});
-    }
-    const int patches =
-        actors::patches_in(camera, camera.stream.window.length, preprocessor.frames_per_patch());
-    std::int64_t tokens = kAround + patches * preprocessor.tokens(frame);
-    for (const config::RuleSettings& rule : camera.rules)
-      tokens += kQuestion + (rule.explain ? rule.max_tokens : 1);
-    most = std::max(most, tokens);
-  }
-  return windows * most;
-}
 
 BenchPipeline::BenchPipeline(BenchPipelineOptions options)
     : options_(std::move(options)),
@@ -242,18 +199,11 @@ void BenchPipeline::set_cameras(int count) {
   wait(starts.empty() ? 2 * stride() : length() + stride());
 }
 
-PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
+actors::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
   constexpr double kTick = 0.25;
-  PipelineFigures figures;
+  actors::PipelineFigures figures;
   figures.cameras = static_cast<int>(cameras_.size());
-  const auto lost = [&] {
-    std::map<std::string, double> windows = actors::metric_by(page(), "vigil_windows_total", "outcome");
-    windows.erase("answered");
-    return windows;
-  };
-  const auto dropped = [&] { return actors::metric_by(page(), "vigil_frames_dropped_total", "reason"); };
-  std::map<std::string, double> windows_before = lost();
-  std::map<std::string, double> dropped_before = dropped();
+  const actors::Losses lost_before = actors::losses(page());
   const double tokens_before = sum(actors::metric_by(page(), "vigil_generation_tokens_total", ""));
   const double alerts_before = sum(actors::metric_by(page(), "vigil_alerts_total", ""));
   const double cpu_before = cluster::process_cpu_seconds();
@@ -267,7 +217,7 @@ PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
     figures.seconds = std::chrono::duration<double>(clock_.now() - from).count();
     if (figures.seconds >= seconds) break;
     if (!may_stop || figures.seconds < stride()) continue;
-    if (sum(lost()) > sum(windows_before) || sum(dropped()) > sum(dropped_before)) break;
+    if (actors::since(lost_before, actors::losses(page())).any()) break;
   }
   const config::Clock::TimePoint to = clock_.now();
   figures.cpu_total = cluster::process_cpu_seconds() - cpu_before;
@@ -284,12 +234,7 @@ PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
     for (const auto& camera : cameras_) rules += camera->rules.size();
     figures.alerts_due = static_cast<double>(rules) * figures.seconds / stride();
   }
-  std::map<std::string, double> windows = lost();
-  subtract(windows, windows_before);
-  figures.overtaken = windows["overtaken"];
-  figures.failed = windows["failed"];
-  figures.dropped_frames = dropped();
-  subtract(figures.dropped_frames, dropped_before);
+  figures.lost = actors::since(lost_before, actors::losses(page()));
   std::vector<std::string> names;
   for (const auto& camera : cameras_) names.push_back(camera->name);
   figures.least_share = actors::least_share(figures.windows, names, from, to, std::chrono::minutes(1));

@@ -2,7 +2,6 @@
 // stage.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <caf/actor_system.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/bench/pipeline_figures.h"
 #include "actors/bench/stage_log.h"
 #include "actors/bench/window_log.h"
 #include "actors/supervisor/supervisor_actor.h"
@@ -34,42 +34,6 @@ struct BenchPipelineOptions {
   bool tell_all = false;
 };
 
-/// Tokens of a KV cache for so many of the longest windows, with full answers to all their rules. Opens the
-/// cameras' files where the frames' size is the model's choice; throws as that does.
-std::int64_t cache_for(const BenchPipelineOptions& options, int windows);
-
-/// What was seen while so many cameras ran for some time.
-struct PipelineFigures {
-  int cameras = 0;
-  double seconds = 0;
-  std::vector<actors::AnsweredWindow> windows;
-  /// Windows that became due, by the cameras' strides.
-  double due = 0;
-  double overtaken = 0;
-  double failed = 0;
-  std::map<std::string, double> dropped_frames;
-  std::optional<double> least_share;
-  /// Seconds of each piece of work, by stage: "decode" up to a sampled frame, "vision" a pass, "prefill" a
-  /// batch of windows, "tokens" a batch of explanations, "alerts" from a window's last frame until its alert
-  /// is out.
-  std::map<std::string, std::vector<double>> stages;
-  /// Processor time by stage, and "other".
-  std::map<std::string, double> cpu;
-  double cpu_total = 0;
-  double cpu_products = 0;
-  double flops = 0;
-  double tokens = 0;
-  double alerts = 0;
-  std::uint64_t resident_bytes = 0;
-  std::uint64_t most_resident_bytes = 0;
-  double load = 0;
-  /// Alerts that became due, if every window tells all its rules.
-  std::optional<double> alerts_due;
-
-  /// Whether every window was answered, 95 of 100 within their stride; and told, if all are.
-  bool held(double stride) const;
-};
-
 class BenchPipeline {
  public:
   /// Loads the model; throws as `run` would, and UsageError for a size that it cannot look at.
@@ -84,7 +48,7 @@ class BenchPipeline {
   void set_cameras(int count);
 
   /// Looks on for so long, or, if `may_stop`, until it is clear that the cameras are too many.
-  PipelineFigures measure(double seconds, bool may_stop);
+  actors::PipelineFigures measure(double seconds, bool may_stop);
 
   const window::Engine& engine() const { return engine_; }
   /// FLOP/s that the processors do in large products, were nothing else to do.

@@ -38,7 +38,7 @@ std::string rounded(double value) {
 }
 
 /// What share of the processors' time products took, and how many cameras products alone would allow.
-void add_products(json& line, double limit, const PipelineFigures& figures, bool held,
+void add_products(json& line, double limit, const actors::PipelineFigures& figures, bool held,
                   std::optional<int> most) {
   line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
   const double computing =
@@ -66,10 +66,12 @@ void print_text(const json& line) {
             << (line.at("held").get<bool>() ? "held" : "not held") << ", for " << number(line.at("seconds"))
             << " s\n";
   std::cout << "  windows            " << line.at("windows").at("answered") << " answered of "
-            << number(line.at("windows").at("due")) << " due, " << number(line.at("windows").at("overtaken"))
-            << " overtaken; frames dropped " << line.at("dropped_frames").dump() << "; "
-            << number(line.at("tokens")) << " tokens generated for "
-            << line.at("stage_seconds").at("alerts").at("count") << " alerts\n";
+            << number(line.at("windows").at("due")) << " due, " << number(line.at("windows").at("lost"))
+            << " lost (" << number(line.at("windows").at("overtaken")) << " overtaken, "
+            << number(line.at("windows").at("failed")) << " failed, "
+            << number(line.at("windows").at("out_of_memory")) << " out of memory); frames dropped "
+            << line.at("dropped_frames").dump() << "; " << number(line.at("tokens"))
+            << " tokens generated for " << line.at("stage_seconds").at("alerts").at("count") << " alerts\n";
   if (line.contains("fairness_least_over_median_per_minute"))
     std::cout << "  fairness           the least answered camera has "
               << number(line.at("fairness_least_over_median_per_minute"))
@@ -122,8 +124,8 @@ void CamerasReport::read(const std::string& file, const ReadCost& cost, bool fir
   }
 }
 
-void CamerasReport::step(const BenchPipeline& pipeline, const char* figure, const PipelineFigures& figures,
-                         std::optional<int> held) const {
+void CamerasReport::step(const BenchPipeline& pipeline, const char* figure,
+                         const actors::PipelineFigures& figures, std::optional<int> held) const {
   json line = common(figure);
   const double stride = pipeline.stride();
   line["cameras"] = figures.cameras;
@@ -140,11 +142,15 @@ void CamerasReport::step(const BenchPipeline& pipeline, const char* figure, cons
   line["kv_tokens"] = options_.engine.kv_tokens;
   line["dtype"] = kernels::name_of(pipeline.engine().compute);
   line["quantization"] = model::name_of(pipeline.engine().quantization);
-  line["windows"] = {{"due", figures.due},
-                     {"answered", figures.windows.size()},
-                     {"overtaken", figures.overtaken},
-                     {"failed", figures.failed}};
-  line["dropped_frames"] = figures.dropped_frames;
+  json windows{{"due", figures.due},
+               {"answered", figures.windows.size()},
+               {"lost", figures.lost.windows_lost()},
+               {"overtaken", 0.0},
+               {"failed", 0.0},
+               {"out_of_memory", 0.0}};
+  windows.update(json(figures.lost.windows));
+  line["windows"] = windows;
+  line["dropped_frames"] = figures.lost.frames;
   if (figures.least_share) line["fairness_least_over_median_per_minute"] = *figures.least_share;
 
   std::vector<double> latencies;

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/bench/cache_size.h"
 #include "actors/bench/capacity_search.h"
+#include "actors/bench/losses.h"
 #include "actors/bench/metric_sum.h"
+#include "actors/bench/pipeline_figures.h"
 #include "actors/bench/stage_log.h"
 #include "actors/bench/statistics.h"
 #include "actors/bench/window_log.h"
@@ -143,6 +146,122 @@ TEST(MetricBy, AddsUpByALabel) {
   EXPECT_THAT(metric_by(page, "vigil_windows_total", "outcome"), ElementsAre(Pair("answered", 7)));
   EXPECT_THAT(metric_by(page, "vigil_generation_tokens_total", "camera"), ElementsAre(Pair("", 5)));
   EXPECT_THAT(metric_by(page, "vigil_windows", "outcome"), IsEmpty()) << "another metric's beginning";
+}
+
+TEST(Losses, AreEveryWindowWithoutAnswersAndEveryDroppedFrame) {
+  Metrics metrics;
+  metrics.windows("answered", 7);
+  EXPECT_FALSE(losses(metrics.text()).any());
+  metrics.windows("overtaken", 1);
+  metrics.windows("failed", 2);
+  const Losses before = losses(metrics.text());
+  EXPECT_TRUE(before.any());
+  EXPECT_EQ(before.windows_lost(), 3);
+
+  metrics.windows("answered", 7);
+  EXPECT_FALSE(since(before, losses(metrics.text())).any()) << "nothing after that";
+  metrics.windows("failed", 1);
+  metrics.windows("out_of_memory", 4);
+  const Losses after = since(before, losses(metrics.text()));
+  EXPECT_THAT(after.windows, UnorderedElementsAre(Pair("failed", 1), Pair("out_of_memory", 4)));
+  EXPECT_EQ(after.windows_lost(), 5);
+
+  metrics.frames_dropped("gate", "late", 3);
+  const Losses frames = since(losses(""), losses(metrics.text()));
+  EXPECT_THAT(frames.frames, ElementsAre(Pair("late", 3)));
+}
+
+TEST(Losses, ToADeviceAreTold) {
+  const auto lost = [](auto count) {
+    Metrics metrics;
+    count(metrics);
+    return losses(metrics.text()).to_a_device();
+  };
+  EXPECT_TRUE(lost([](Metrics& metrics) { metrics.windows("device_lost", 1); }));
+  EXPECT_TRUE(lost([](Metrics& metrics) { metrics.frames_dropped("gate", "device_lost", 1); }));
+  EXPECT_TRUE(lost([](Metrics& metrics) { metrics.frames_dropped("gate", "device_down", 1); }));
+  EXPECT_FALSE(lost([](Metrics& metrics) {
+    metrics.windows("out_of_memory", 1);
+    metrics.frames_dropped("gate", "queue_full", 1);
+  }));
+}
+
+/// Of a camera of which a window was due every second for so many, answered after as many milliseconds.
+PipelineFigures figures(double due, const std::vector<int>& latencies) {
+  PipelineFigures figures;
+  figures.cameras = 1;
+  figures.due = due;
+  for (const int latency : latencies) {
+    figures.windows.push_back(answered("gate", std::chrono::seconds(figures.windows.size())));
+    figures.windows.back().latency = latency / 1000.0;
+  }
+  return figures;
+}
+
+TEST(PipelineFigures, AreHeldIfWindowsAreAnsweredWithinTheirStride) {
+  std::vector<int> latencies(100, 300);
+  EXPECT_TRUE(figures(100, latencies).held(1));
+  EXPECT_FALSE(figures(100, latencies).held(0.2));
+  std::fill_n(latencies.begin(), 5, 2000);
+  EXPECT_TRUE(figures(100, latencies).held(1)) << "95 of 100 are";
+  latencies[5] = 2000;
+  EXPECT_FALSE(figures(100, latencies).held(1));
+  EXPECT_TRUE(figures(5, {300, 300, 300, 300}).held(1)) << "one is under way";
+  EXPECT_FALSE(figures(5, {300, 300, 300}).held(1));
+}
+
+TEST(PipelineFigures, AreNotHeldIfAWindowOrAFrameIsLostWhateverTheReason) {
+  for (const char* outcome : {"overtaken", "failed", "out_of_memory", "device_lost"}) {
+    PipelineFigures lost = figures(10, std::vector<int>(10, 300));
+    ASSERT_TRUE(lost.held(1));
+    lost.lost.windows[outcome] = 1;
+    EXPECT_FALSE(lost.held(1)) << outcome;
+  }
+  PipelineFigures lost = figures(10, std::vector<int>(10, 300));
+  lost.lost.frames["queue_full"] = 2;
+  EXPECT_FALSE(lost.held(1));
+}
+
+TEST(PipelineFigures, AreHeldOnlyIfWhatIsToldComesWithinTheStrideToo) {
+  PipelineFigures told = figures(10, std::vector<int>(10, 300));
+  told.stages["alerts"] = {};
+  EXPECT_TRUE(told.held(1)) << "nothing has to be";
+  told.alerts_due = 10;
+  EXPECT_FALSE(told.held(1));
+  told.stages["alerts"] = std::vector<double>(8, 0.9);
+  EXPECT_TRUE(told.held(1)) << "two are under way";
+  told.stages["alerts"] = std::vector<double>(8, 1.1);
+  EXPECT_FALSE(told.held(1));
+  told.stages.clear();
+  EXPECT_FALSE(told.held(1));
+}
+
+TEST(CacheFor, HasRoomForTheLongestWindowsWithFullAnswers) {
+  // 28 by 28 pixels and two frames a token.
+  const model::Preprocessor preprocessor({}, {});
+  const auto size = [](const config::CameraSettings& camera) {
+    return camera.name == "small" ? model::PictureSize{56, 56} : model::PictureSize{280, 140};
+  };
+  const auto cache = [&](const std::vector<config::CameraSettings>& cameras, int windows) {
+    return cache_for(cameras, preprocessor, size, windows);
+  };
+  // 4 s at 2 frames a second.
+  config::CameraSettings small = *camera("small");
+  const std::int64_t around = cache({small}, 1) - std::int64_t{4} * 4;
+  EXPECT_GT(around, 0) << "the prompt";
+  EXPECT_EQ(cache({small}, 24), 24 * cache({small}, 1));
+  EXPECT_EQ(cache({*camera("large")}, 1), around + std::int64_t{4} * 50);
+  EXPECT_EQ(cache({small, *camera("large"), small}, 1), cache({*camera("large")}, 1));
+
+  small.stream.window.length = 40s;
+  EXPECT_EQ(cache({small}, 1), around + std::int64_t{40} * 4);
+  const std::int64_t one_rule = cache({small}, 1);
+  small.rules[0].max_tokens = 64;
+  EXPECT_EQ(cache({small}, 1), one_rule) << "it does not explain";
+  small.rules[0].explain = true;
+  EXPECT_EQ(cache({small}, 1), one_rule + 63);
+  small.rules.push_back(small.rules[0]);
+  EXPECT_GT(cache({small}, 1), one_rule + std::int64_t{2} * 63);
 }
 
 }  // namespace
