@@ -201,6 +201,27 @@ class CamerasBench {
       report_.read(camera.url().shown, cost, known.insert(camera.url().value).second);
     }
     BenchPipeline pipeline(options_);
+    int code = kFailed;
+    try {
+      code = measure(pipeline);
+    } catch (const PipelineEnded&) {
+      std::cerr << " not measured\n";
+    }
+    const actors::DrainReport& drained = pipeline.drain();
+    for (const std::string& failure : drained.failures) {
+      std::cerr << "vigil: " << failure << '\n';
+      code = kFailed;
+    }
+    if (!drained.complete) {
+      if (drained.failures.empty())
+        std::cerr << "vigil: what was still under way did not end in time and was left\n";
+      pipeline.abandon(code);
+    }
+    return code;
+  }
+
+ private:
+  int measure(BenchPipeline& pipeline) {
     const auto step = [&](int cameras, double seconds, bool may_stop) {
       std::cerr << "vigil: " << cameras << " cameras ..." << std::flush;
       pipeline.set_cameras(cameras);
@@ -239,7 +260,6 @@ class CamerasBench {
     return best ? kDone : kFailed;
   }
 
- private:
   static double latency(const actors::PipelineFigures& figures, double share) {
     std::vector<double> latencies;
     for (const auto& window : figures.windows) latencies.push_back(window.latency);

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <iomanip>
+#include <iostream>
 #include <sstream>
-#include <thread>
 #include <utility>
 
-#include <caf/scoped_actor.hpp>
+#include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
@@ -73,8 +74,18 @@ std::string stage_of(const std::string& thread) {
   return found == stages.end() ? "other" : found->second;
 }
 
-void wait(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+/// How the supervisor's run ends, once it has.
+std::shared_future<actors::DrainReport> end_of(caf::actor_system& system,
+                                               const actors::supervisor_actor& supervisor) {
+  auto end = std::make_shared<std::promise<actors::DrainReport>>();
+  system.spawn([supervisor, end](caf::event_based_actor* self) {
+    self->request(supervisor, caf::infinite, actors::wait_atom_v)
+        .then([end](const actors::DrainReport& report) { end->set_value(report); },
+              [self, end](const caf::error& error) {
+                end->set_value({false, {"the supervisor failed: " + self->system().render(error)}});
+              });
+  });
+  return end->get_future();
 }
 
 double sum(const std::map<std::string, double>& values) {
@@ -118,6 +129,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                            .threads = actors::Threads::own,
                            .observer = [this](const actors::WindowAnswers& window,
                                               const actors::WorkSpan& asked) { log_.add(window, asked); }});
+  ended_ = end_of(*system_, supervisor_);
   if (engine_.device.kind == kernels::DeviceKind::cpu)
     product_limit_ = window::ProductMeter::limit(engine_.compute, options_.engine.threads);
   begin_ = clock_.now();
@@ -137,11 +149,25 @@ actors::EngineParts BenchPipeline::timed_parts() {
 }
 
 BenchPipeline::~BenchPipeline() {
+  if (!drain().complete) abandon(kFailed);
+}
+
+const actors::DrainReport& BenchPipeline::drain() {
   caf::anon_send(supervisor_, actors::stop_atom_v);
-  caf::scoped_actor self{*system_};
   // The supervisor bounds the drain itself.
-  self->request(supervisor_, caf::infinite, actors::wait_atom_v)
-      .receive([](const actors::DrainReport&) {}, [](const caf::error&) {});
+  return ended_.get();
+}
+
+void BenchPipeline::abandon(int code) {
+  folder_.reset();
+  std::cout.flush();
+  std::cerr.flush();
+  std::_Exit(code);
+}
+
+void BenchPipeline::wait(double seconds) const {
+  if (ended_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready)
+    throw PipelineEnded();
 }
 
 void BenchPipeline::try_size(media::Size size) {
@@ -220,6 +246,12 @@ actors::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
     if (actors::since(lost_before, actors::losses(page())).any()) break;
   }
   const config::Clock::TimePoint to = clock_.now();
+  figures.lost = actors::since(lost_before, actors::losses(page()));
+  if (figures.lost.to_a_device()) {
+    // There is no other device, and the pipeline is about to end.
+    ended_.wait();
+    throw PipelineEnded();
+  }
   figures.cpu_total = cluster::process_cpu_seconds() - cpu_before;
   figures.cpu_products = window::ProductMeter::cpu_seconds() - products_before;
   figures.flops = window::ProductMeter::flops() - flops_before;
@@ -234,7 +266,6 @@ actors::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
     for (const auto& camera : cameras_) rules += camera->rules.size();
     figures.alerts_due = static_cast<double>(rules) * figures.seconds / stride();
   }
-  figures.lost = actors::since(lost_before, actors::losses(page()));
   std::vector<std::string> names;
   for (const auto& camera : cameras_) names.push_back(camera->name);
   figures.least_share = actors::least_share(figures.windows, names, from, to, std::chrono::minutes(1));

@@ -2,9 +2,11 @@
 // stage.
 #pragma once
 
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,21 +36,36 @@ struct BenchPipelineOptions {
   bool tell_all = false;
 };
 
+/// The pipeline ended of itself: its device was lost, or an actor failed. `drain` tells why.
+class PipelineEnded : public std::runtime_error {
+ public:
+  PipelineEnded() : std::runtime_error("the pipeline ended") {}
+};
+
 class BenchPipeline {
  public:
   /// Loads the model; throws as `run` would, and UsageError for a size that it cannot look at.
   explicit BenchPipeline(BenchPipelineOptions options);
-  /// Drains.
+  /// Drains, and abandons what does not end.
   ~BenchPipeline();
   BenchPipeline(const BenchPipeline&) = delete;
   BenchPipeline& operator=(const BenchPipeline&) = delete;
 
   /// Starts or ends cameras, new ones within a stride so that windows of all end evenly spread over it, and
-  /// waits until all have windows of full length and what was left of the last step is through.
+  /// waits until all have windows of full length and what was left of the last step is through. Throws
+  /// PipelineEnded.
   void set_cameras(int count);
 
-  /// Looks on for so long, or, if `may_stop`, until it is clear that the cameras are too many.
+  /// Looks on for so long, or, if `may_stop`, until it is clear that the cameras are too many. Throws
+  /// PipelineEnded.
   actors::PipelineFigures measure(double seconds, bool may_stop);
+
+  /// Ends the cameras, and waits for what is under way as long as `run` would. May be called again.
+  const actors::DrainReport& drain();
+
+  /// Ends the process. For a drain that is not complete: a computation that does not come to an end would
+  /// keep the destructor for ever.
+  [[noreturn]] void abandon(int code);
 
   const window::Engine& engine() const { return engine_; }
   /// FLOP/s that the processors do in large products, were nothing else to do.
@@ -67,6 +84,8 @@ class BenchPipeline {
   actors::EngineParts timed_parts();
   void list(int count);
   std::string page() const { return metrics_.text(); }
+  /// Throws PipelineEnded as soon as that is so.
+  void wait(double seconds) const;
 
   BenchPipelineOptions options_;
   cluster::SystemClock clock_;
@@ -82,6 +101,8 @@ class BenchPipeline {
   cluster::SystemConfig system_config_;
   std::unique_ptr<caf::actor_system> system_;
   actors::supervisor_actor supervisor_;
+  /// There when the pipeline has ended.
+  std::shared_future<actors::DrainReport> ended_;
   config::Clock::TimePoint begin_;
   double product_limit_ = 0;
   std::vector<actors::CameraPtr> cameras_;
