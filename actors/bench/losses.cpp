@@ -1,5 +1,7 @@
 #include "actors/bench/losses.h"
 
+#include <utility>
+
 #include "actors/bench/metric_sum.h"
 
 namespace vigil::actors {
