@@ -120,7 +120,7 @@ int Interrupt::check(void* self) {
 }
 
 Input::Input(const std::string& url, const ReadOptions& options)
-    : name_(without_credentials(url)),
+    : name_(url_without_credentials(url)),
       interrupt_(options.stop),
       read_timeout_(options.read_timeout),
       on_packet_(options.on_packet),

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::string_view kMask = "***";
 
-bool is_port(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
+constexpr std::string_view kScheme = "://";
 
 bool names_a_secret(std::string_view key) {
   static constexpr std::array<std::string_view, 9> kSecrets = {"pass", "pwd",  "token", "secret",    "key",
@@ -24,21 +22,16 @@ bool names_a_secret(std::string_view key) {
                      [&](std::string_view secret) { return lower.find(secret) != std::string::npos; });
 }
 
-// The part between "://" and the first '/', '?' or '#' is user:password@host:port. A password may hold an
-// unescaped
-// '@' or even '/': the last '@' that can belong to it counts.
+// Between "://" and the first '/', '?' or '#' lies user:password@host:port. A password may hold these
+// unescaped,
+// '@' too, and begin like a port: the last '@' of all is taken for its end, though that may mask part of a
+// path.
 std::string mask_user_info(const std::string& url) {
   const std::size_t colon = url.find(':');
-  if (colon == std::string::npos) return url;
-  const std::size_t slash = url.find_first_of("/?#");
-  const std::string_view authority = std::string_view(url).substr(0, slash);
-  std::size_t at = authority.rfind('@');
-  if (at == std::string_view::npos) {
-    if (colon > authority.size() || authority[0] == '[' || is_port(authority.substr(colon + 1))) return url;
-    at = url.rfind('@');
-    if (at == std::string::npos) return url;
-  }
-  if (colon > at) return url;
+  const std::size_t at = url.rfind('@');
+  if (colon == std::string::npos || at == std::string::npos || colon > at) return url;
+  const bool host_without_user = url[0] == '[' || url.find_first_of("/?#") < colon;
+  if (host_without_user) return url;
   return url.substr(0, colon + 1) + std::string(kMask) + url.substr(at);
 }
 
@@ -60,12 +53,26 @@ std::string mask_query(const std::string& url) {
 
 }  // namespace
 
+std::string url_without_credentials(const std::string& url) {
+  const std::size_t scheme = url.find(kScheme);
+  if (scheme == std::string::npos) return url;
+  const std::size_t begin = scheme + kScheme.size();
+  return url.substr(0, begin) + mask_query(mask_user_info(url.substr(begin)));
+}
+
 std::string without_credentials(const std::string& text) {
   std::string shown;
   std::size_t done = 0;
-  for (std::size_t scheme = text.find("://"); scheme != std::string::npos; scheme = text.find("://", done)) {
-    const std::size_t begin = scheme + 3;
-    const std::size_t end = std::min(text.find_first_of(" \t\r\n\"'|", begin), text.size());
+  for (std::size_t scheme = text.find(kScheme); scheme != std::string::npos;
+       scheme = text.find(kScheme, done)) {
+    const std::size_t begin = scheme + kScheme.size();
+    const auto end_from = [&](std::size_t from) {
+      return std::min(text.find_first_of(" \t\r\n\"'|", from), text.size());
+    };
+    std::size_t end = end_from(begin);
+    // What follows the delimiter may still be of a password that holds it.
+    const std::size_t at = text.rfind('@', text.find(kScheme, begin));
+    if (at != std::string::npos && at > end && text.find(':', begin) < end) end = end_from(at);
     shown += text.substr(done, begin - done);
     shown += mask_query(mask_user_info(text.substr(begin, end - begin)));
     done = end;
