@@ -174,14 +174,17 @@ Reader::Reader(const std::string& url, const ReadOptions& options)
                  : 1),
       timeline_(largest_gap(*input_)),
       sampler_(options_.fps, options_.from, options_.to) {
-  if (options_.from >= kSeekFrom && !enter_at(options_.from)) input_ = std::make_unique<Input>(url, options_);
+  if (options_.from >= kSeekFrom && input_->seekable() && !enter_at(options_.from)) {
+    input_.reset();  // some sources cannot be opened twice
+    input_ = std::make_unique<Input>(url, options_);
+  }
   if (options_.threads > 1 && options_.pixels) scale_thread_.emplace();
 }
 
 // Enters a file at the key frame before `seconds`; false if the container does not lead to one.
 bool Reader::enter_at(double seconds) {
   const AVStream& stream = input_->stream();
-  if (!input_->seekable() || stream.start_time == AV_NOPTS_VALUE) return false;
+  if (stream.start_time == AV_NOPTS_VALUE) return false;
   // A time that no timestamp can hold is as good as the farthest one.
   const auto in_time_base = [&](double time) {
     return static_cast<std::int64_t>(std::clamp(std::floor(time / time_base_), -0x1p62, 0x1p62));

@@ -1,10 +1,14 @@
 // Sampling, times and pictures of sound files, against FFmpeg's own plain decoding.
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
+#include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "media/scaler.h"
 #include "tests/media/clip.h"
@@ -310,6 +314,34 @@ TEST(Reader, ARangeHoldsTheSameFramesAsTheWhole) {
     part.from = behind_the_end;
     EXPECT_TRUE(read_all(scratch / "a.mp4", part).samples.empty());
   }
+}
+
+TEST(Reader, ASourceThatCannotBeReadTwiceIsReadOnceForARangeToo) {
+  const Scratch scratch;
+  Clip clip;
+  clip.frames = 100;
+  write_clip(scratch / "a.ts", clip);
+  const std::string bytes = read_bytes(scratch / "a.ts");
+  std::signal(SIGPIPE, SIG_IGN);  // the reader may go first
+  int ends[2] = {};
+  ASSERT_EQ(pipe(ends), 0);
+  std::thread writer([&] {
+    for (std::size_t done = 0; done < bytes.size();) {
+      const ssize_t written = write(ends[1], bytes.data() + done, bytes.size() - done);
+      if (written <= 0) break;
+      done += static_cast<std::size_t>(written);
+    }
+    close(ends[1]);
+  });
+  ReadOptions part = options(2);
+  part.from = 2.5;
+  ReadResult result;
+  EXPECT_NO_THROW(result = read_all("/dev/fd/" + std::to_string(ends[0]), part));
+  close(ends[0]);
+  writer.join();
+  EXPECT_THAT(seconds_of(result.samples),
+              ::testing::ElementsAre(::testing::DoubleNear(2.5, 0.03), ::testing::DoubleNear(3, 0.03),
+                                     ::testing::DoubleNear(3.5, 0.03)));
 }
 
 TEST(Reader, GoesWithoutPicturesWhenAskedTo) {
