@@ -11,13 +11,13 @@
 namespace vigil::media {
 
 /// Collects samples and draws them. Over each picture lies its own motion field, that is, of all frames since
-/// the sample before: blocks coloured by the longest vector (blue: a quarter pixel, green, yellow, red: 16
-/// and more), and lines from where content came from to a dot where it is (the mean of the vectors, twice as
-/// long). In the corner: time and type.
+/// the sample before, be it shown or not: blocks coloured by the longest vector (blue: a quarter pixel,
+/// green, yellow, red: 16 and more), and lines from where content came from to a dot where it is (the mean of
+/// the vectors, twice as long). In the corner: time and type.
 class ContactSheet {
  public:
-  /// Holds at most `capacity` tiles: when more come, every other one is dropped (and its motion given to the
-  /// next), and so is every other one that comes after.
+  /// Holds at most `capacity` tiles: when more come, every other one is dropped with its motion, and so is
+  /// every other sample that comes after.
   explicit ContactSheet(std::size_t capacity = 24, int columns = 4, int tile_width = 384);
 
   /// The size that samples have to have.

@@ -83,7 +83,7 @@ struct PacketInfo {
 /// How RTP packets of an RTSP source travel. `tcp`: within the RTSP connection, in order and complete.
 enum class Transport : std::uint8_t { tcp, udp };
 
-/// Maps a decoded frame's size to the size wanted; called once and again whenever the source's size changes.
+/// Maps a decoded frame's size to the size wanted; called for each sample, since a source's size may change.
 using SizePolicy = std::function<Size(Size source)>;
 
 struct ReadOptions {

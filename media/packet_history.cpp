@@ -152,6 +152,8 @@ void PacketHistory::begin(const AVStream& stream) {
   Section section(copy_of(*stream.codecpar), stream.time_base, rate.den > 0 ? av_q2d(rate) : 0, source_ + 1);
   const std::lock_guard lock(mutex_);
   ++source_;
+  // A source that never sent a key frame, however often it was opened.
+  if (!sections_.empty() && sections_.back().entries.empty()) sections_.pop_back();
   sections_.push_back(std::move(section));
 }
 

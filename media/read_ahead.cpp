@@ -31,7 +31,7 @@ bool ReadAhead::ready() const {
 
 void ReadAhead::run(const std::stop_token& stop) {
   bool last = false;
-  while (!last) {
+  while (!last && !stop.stop_requested()) {
     Step step = read();
     last = step.last();
     std::unique_lock lock(mutex_);
