@@ -121,7 +121,7 @@ Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progres
   encoder.finish();
   clip.stats = reader.stats();
   if (clip.frames == 0)
-    throw std::runtime_error(options.video + ": no frame between " + in_seconds(options.from) + " s and " +
+    throw std::runtime_error(clip.info.name + ": no frame between " + in_seconds(options.from) + " s and " +
                              (options.to ? in_seconds(*options.to) + " s" : "the end"));
   return clip;
 }
