@@ -226,6 +226,8 @@ void supervisor_state::tick() {
 }
 
 void supervisor_state::reload(const CameraList& list) {
+  // Every file has been played to its end: nothing would take the frames of a camera that starts now.
+  if (finishing) return;
   const Fleet::Plan plan = fleet->reload(list.cameras);
   for (const std::string& camera : plan.start) start_camera(camera);
   for (const CameraPtr& camera : plan.alter) self->send(handles.at(camera->name), camera);

@@ -428,6 +428,28 @@ TEST_F(PipelineTest, AReloadOfTheStreamRestartsThatCamera) {
   EXPECT_EQ(sources_.opened(), 2);
 }
 
+TEST_F(PipelineTest, AReloadThatComesAfterTheEndStartsNothing) {
+  for (const char* name : {"gate", "yard"}) sources_.add(name, frames(kPersonPassing));
+  start({camera("gate", config::Pace::realtime, "gate")}, /*once=*/false);
+  // Until two actors have quit: the camera's, whose file has ended, and the pruner, as the run is over.
+  const std::size_t left = system_.registry().running() - 2;
+  const auto over = [&] { return system_.registry().running() <= left; };
+  for (int i = 0; i < 400 && !over(); ++i) {
+    clock_.advance(50ms);
+    scheduler().advance_time(50ms);
+    while (!over() && scheduler().try_run_once()) {
+    }
+  }
+  ASSERT_EQ(system_.registry().running(), left) << "the others are still finishing";
+  caf::anon_send(supervisor_, reload_atom_v,
+                 CameraList{{camera("gate", config::Pace::realtime, "gate"),
+                             camera("yard", config::Pace::realtime, "yard")}});
+  settle();
+  ASSERT_TRUE(outcome().has_value()) << "it waits for a camera that nothing takes frames from";
+  EXPECT_TRUE(outcome()->complete);
+  EXPECT_EQ(sources_.opened(), 1);
+}
+
 TEST_F(PipelineTest, AReloadReachesACameraThatIsBeingRetried) {
   const std::string bad = "rtsp://10.0.0.1/live";
   start({camera("gate", config::Pace::realtime, bad)}, /*once=*/false);
