@@ -29,7 +29,7 @@ evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence
   set_handlers(self, deps.logger);
   evidence_state& state = self->state;
   state.logger = &deps.logger;
-  state.desk.emplace(EvidenceDesk::Options(), deps.store, deps.metrics, deps.clock);
+  state.desk.emplace(EvidenceDesk::Options{.memory = deps.memory}, deps.store, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
       [self](const Recording& recording) { self->state.desk->record(recording); },

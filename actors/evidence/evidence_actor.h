@@ -19,6 +19,8 @@ struct EvidenceDeps {
   const config::Clock& clock;
   Metrics& metrics;
   spdlog::logger& logger;
+  /// Packets of each camera that are held for clips which wait to be written, about.
+  std::size_t memory = EvidenceDesk::Options().memory;
 };
 
 struct evidence_state {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "media/jpeg.h"
@@ -50,6 +51,7 @@ std::optional<EvidenceReport> EvidenceDesk::ask(EvidenceRequest request) {
       clock_.now() + options_.patience +
       std::chrono::duration_cast<config::Clock::TimePoint::duration>(std::chrono::duration<double>(left));
   waiting_.push_back({std::move(request), until});
+  cut_due();
   metrics_.queue_depth("evidence", waiting_.size());
   return std::nullopt;
 }
@@ -58,6 +60,7 @@ void EvidenceDesk::end(const std::string& camera) {
   for (Waiting& waiting : waiting_) {
     if (waiting.request.camera->name == camera) waiting.ended = true;
   }
+  cut_due();
   let_go(camera);
 }
 
@@ -73,7 +76,7 @@ void EvidenceDesk::let_go(const std::string& camera) {
 }
 
 bool EvidenceDesk::is_due(const Waiting& waiting) const {
-  if (waiting.ended || clock_.now() >= waiting.until) return true;
+  if (waiting.settled() || waiting.ended || clock_.now() >= waiting.until) return true;
   const media::PacketHistory* history = history_of(waiting.request.camera->name);
   const auto newest = history ? history->newest() : std::nullopt;
   return !history || (newest && *newest >= waiting.request.span.to);
@@ -83,13 +86,44 @@ bool EvidenceDesk::due() const {
   return std::any_of(waiting_.begin(), waiting_.end(), [this](const Waiting& each) { return is_due(each); });
 }
 
+// The histories forget while clips are written, each after the one before.
+void EvidenceDesk::cut_due() {
+  for (Waiting& each : waiting_) {
+    if (each.settled() || !is_due(each)) continue;
+    if (held_of(each.request.camera->name) < options_.memory) cut(each);
+  }
+}
+
+void EvidenceDesk::cut(Waiting& waiting) const {
+  try {
+    const media::PacketHistory* history = history_of(waiting.request.camera->name);
+    if (history == nullptr) throw EvidenceError("nothing is kept of this camera any more");
+    waiting.cut = history->cut(waiting.request.span);
+  } catch (const std::exception& error) {
+    waiting.failure = error.what();
+  }
+}
+
+// Rules that one event breaks share their packets.
+std::size_t EvidenceDesk::held_of(const std::string& camera) const {
+  std::set<std::pair<double, double>> counted;
+  std::size_t bytes = 0;
+  for (const Waiting& each : waiting_) {
+    if (!each.cut || each.request.camera->name != camera) continue;
+    if (counted.emplace(each.cut->from(), each.cut->to()).second) bytes += each.cut->bytes();
+  }
+  return bytes;
+}
+
 std::optional<EvidenceReport> EvidenceDesk::make_next() {
+  cut_due();
   const auto next =
       std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& each) { return is_due(each); });
   if (next == waiting_.end()) return std::nullopt;
-  const Waiting waiting = std::move(*next);
+  Waiting waiting = std::move(*next);
   waiting_.erase(next);
-  EvidenceReport made = report(waiting.request, make(waiting.request));
+  if (!waiting.settled()) cut(waiting);
+  EvidenceReport made = report(waiting.request, make(waiting));
   if (waiting.ended) let_go(waiting.request.camera->name);
   metrics_.evidence_bytes(store_.bytes());
   metrics_.queue_depth("evidence", waiting_.size());
@@ -101,15 +135,15 @@ EvidenceReport EvidenceDesk::report(const EvidenceRequest& request, Evidence evi
   return {request.episode, std::move(evidence)};
 }
 
-Evidence EvidenceDesk::make(const EvidenceRequest& request) {
+Evidence EvidenceDesk::make(const Waiting& waiting) {
+  const EvidenceRequest& request = waiting.request;
   Evidence evidence;
   const auto wall = [&](double seconds) {
     return request.moment + wall_duration(seconds - request.span.moment);
   };
   try {
-    const media::PacketHistory* history = history_of(request.camera->name);
-    if (history == nullptr) throw EvidenceError("nothing is kept of this camera any more");
-    const media::Cut cut = history->cut(request.span);
+    if (!waiting.cut) throw EvidenceError(waiting.failure);
+    const media::Cut& cut = *waiting.cut;
     // Without a still there can be a clip.
     std::optional<media::Still> still;
     try {
@@ -144,6 +178,7 @@ Evidence EvidenceDesk::make(const EvidenceRequest& request) {
 }
 
 void EvidenceDesk::tick() {
+  cut_due();
   try {
     store_.remove_old();
   } catch (const EvidenceError&) {

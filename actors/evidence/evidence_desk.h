@@ -1,4 +1,5 @@
-// From what alerts ask for to files: waits until all of a clip has come, then cuts it.
+// From what alerts ask for to files: waits until all of a clip has come, cuts it, and writes one after the
+// other.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,8 @@ class EvidenceDesk {
     std::size_t most_waiting = 256;
     /// How much longer than a clip's end needs to come a request waits, before it is made of what there is.
     config::Duration patience = std::chrono::seconds(5);
+    /// Bytes of a camera's packets. While clips that wait for their turn hold so much, no more are cut.
+    std::size_t memory = config::EvidenceSettings().memory.bytes;
   };
 
   /// What it is given has to outlive it.
@@ -40,10 +43,11 @@ class EvidenceDesk {
   /// Whether something can be made now: its end has come, or will not come.
   bool due() const;
 
-  /// Makes the first that is due, which takes as long as the disk and a decoder do.
+  /// Makes the first that is due, which takes as long as the disk and a decoder do. The packets of all that
+  /// are due are held until then.
   std::optional<EvidenceReport> make_next();
 
-  /// Removes what is too old. To be called regularly.
+  /// Holds the packets of what has become due, removes files that are too old. To be called regularly.
   void tick();
 
   std::size_t waiting() const { return waiting_.size(); }
@@ -53,11 +57,18 @@ class EvidenceDesk {
     EvidenceRequest request;
     config::Clock::TimePoint until;
     bool ended = false;
+    /// Once it is due: its packets, or why there are none.
+    std::optional<media::Cut> cut = {};
+    std::string failure = {};
+    bool settled() const { return cut || !failure.empty(); }
   };
 
   media::PacketHistory* history_of(const std::string& camera) const;
   bool is_due(const Waiting& waiting) const;
-  Evidence make(const EvidenceRequest& request);
+  void cut_due();
+  void cut(Waiting& waiting) const;
+  std::size_t held_of(const std::string& camera) const;
+  Evidence make(const Waiting& waiting);
   EvidenceReport report(const EvidenceRequest& request, Evidence evidence);
   void let_go(const std::string& camera);
 

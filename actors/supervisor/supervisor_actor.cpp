@@ -29,7 +29,8 @@ void supervisor_state::start_pipeline() {
   if (deps->evidence) {
     alert_options.evidence = {deps->evidence->pre_roll, deps->evidence->post_roll};
     evidence = spawn(self, own, actors::evidence,
-                     EvidenceDeps{deps->evidence->store, deps->clock, deps->metrics, deps->logger});
+                     EvidenceDeps{deps->evidence->store, deps->clock, deps->metrics, deps->logger,
+                                  deps->evidence->memory});
     stages[evidence.address()] = "evidence";
   }
   alerts = spawn(self, own, actors::alerts,

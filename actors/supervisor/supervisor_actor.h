@@ -35,7 +35,8 @@ struct EvidenceParts {
   /// How much longer than its window a clip is.
   config::Duration pre_roll = config::EvidenceSettings().pre_roll;
   config::Duration post_roll = config::EvidenceSettings().post_roll;
-  /// Packets of each camera that are held, at most.
+  /// Packets of each camera that are held, at most; those of clips that wait to be written are held apart,
+  /// within the same bound and up to one clip more.
   std::size_t memory = config::EvidenceSettings().memory.bytes;
 };
 

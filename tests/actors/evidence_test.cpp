@@ -323,6 +323,55 @@ TEST_F(Desk, WhenACameraEndsItsClipsAreMadeOfWhatThereIs) {
   EXPECT_GT(playing_["yard"].history->bytes(), 0U);
 }
 
+TEST_F(Desk, WhatIsDueIsKeptUntilItsTurnComes) {
+  play(gate_, 5);
+  play(yard_, 5);
+  desk_.ask(request(gate_, 2, 7, "A"));
+  desk_.ask(request(yard_, 2, 7, "B"));
+  play(gate_, 8);
+  play(yard_, 8);
+  EXPECT_EQ(desk_.make_next()->episode, "A");
+  // It took longer to write than the other stream is kept.
+  playing_["yard"].history->clear();
+  ASSERT_TRUE(desk_.due());
+  const auto late = desk_.make_next();
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->evidence.state, EvidenceState::ready) << late->evidence.reason;
+  EXPECT_EQ(late->evidence.from, kStart + 2s);
+  EXPECT_EQ(late->evidence.thumb_time, kStart + 5s);
+}
+
+TEST_F(Desk, WhatIsDueWhenItIsAskedIsKeptAtOnce) {
+  play(gate_, 8);
+  desk_.ask(request(gate_, 2, 7));
+  playing_["gate"].history->clear();
+  const auto report = desk_.make_next();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->evidence.state, EvidenceState::ready) << report->evidence.reason;
+}
+
+TEST_F(Desk, WhatIsKeptForTheClipsOfACameraIsBounded) {
+  for (const CameraPtr& owner : {gate_, yard_}) play(owner, 8);
+  const std::size_t clip = playing_["gate"].history->cut({2, 7, 5}).bytes();
+  EvidenceDesk desk({.memory = clip + 1}, store_, metrics_, clock_);
+  for (const auto& [name, playing] : playing_) desk.record({name, playing.history});
+  desk.ask(request(gate_, 2, 7, "A"));
+  desk.ask(request(gate_, 2, 7, "same"));
+  desk.ask(request(gate_, 4, 8, "another"));
+  desk.ask(request(gate_, 3, 8, "beyond"));
+  desk.ask(request(yard_, 2, 7, "B"));
+  for (const auto& [name, playing] : playing_) playing.history->clear();
+  clock_.advance(6s);
+  std::map<std::string, EvidenceState> made;
+  while (const auto report = desk.make_next()) made[report->episode] = report->evidence.state;
+  ASSERT_EQ(made.size(), 5U);
+  EXPECT_EQ(made["A"], EvidenceState::ready);
+  EXPECT_EQ(made["same"], EvidenceState::ready);
+  EXPECT_EQ(made["another"], EvidenceState::ready) << "the same packets count once";
+  EXPECT_EQ(made["beyond"], EvidenceState::failed);
+  EXPECT_EQ(made["B"], EvidenceState::ready) << "no camera has less for another";
+}
+
 TEST_F(Desk, EveryRequestIsAnsweredOnceWhateverIsMissing) {
   // A camera that nobody has told of; a moment that is not kept; one request too many.
   desk_.ask(request(camera("unknown"), 2, 7));
