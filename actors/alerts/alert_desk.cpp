@@ -266,7 +266,11 @@ void AlertDesk::recover() {
 }
 
 void AlertDesk::flush(bool patient) {
-  if (patient && !failure_.empty() && clock_.now() < retry_at_) return;
+  if (!patient || failure_.empty() || clock_.now() >= retry_at_) write_and_publish();
+  metrics_.outbox_pending(backlog_.size() + written_);
+}
+
+void AlertDesk::write_and_publish() {
   try {
     if (!recovered_) recover();
     while (!backlog_.empty()) {
@@ -278,15 +282,17 @@ void AlertDesk::flush(bool patient) {
       event.time = next.time;
       event.body = next.body(event.sequence, next.text);
       outbox_.append(event);
+      ++written_;
       backlog_.pop_front();
     }
     for (bool taken = true; taken;) {
       const std::vector<OutboxEvent> events = outbox_.unacknowledged(kPublishAtOnce);
-      metrics_.outbox_pending(events.size());
+      written_ = events.size();
       taken = !events.empty();
       for (const OutboxEvent& event : events) {
         taken = publisher_.publish(event);
         if (!taken) break;
+        --written_;
         outbox_.acknowledge(event.position);
       }
     }

@@ -150,6 +150,7 @@ class AlertDesk {
   void recover();
   /// `patient`: leaves an outbox alone that failed a moment ago.
   void flush(bool patient = true);
+  void write_and_publish();
   void forget_old();
 
   Options options_;
@@ -160,6 +161,8 @@ class AlertDesk {
   std::map<std::string, Watched> watched_;
   std::uint64_t episodes_ = 0;
   std::deque<Waiting> backlog_;
+  /// Events in the outbox that are not published yet, as far as it was looked at.
+  std::size_t written_ = 0;
   std::vector<ExplainRequest> requests_;
   std::uint64_t tickets_ = 0;
   std::vector<EvidenceRequest> evidence_requests_;

@@ -339,6 +339,29 @@ TEST_F(AlertDeskTest, EventsWaitWhileTheDiskIsFull) {
   EXPECT_EQ(alerts.failure(), "");
 }
 
+TEST_F(AlertDeskTest, WhatIsPendingCountsWhereverItWaits) {
+  auto failing = std::make_unique<FailingOutbox>();
+  FailingOutbox& disk = *failing;
+  outbox_ = std::move(failing);
+  AlertDesk alerts = desk();
+  publisher_.refuses = true;
+  for (const CameraState state : {CameraState::connecting, CameraState::up}) alerts.status(gate_, state, "");
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_pending 2\n")) << "in the outbox";
+  disk.full = true;
+  alerts.status(gate_, CameraState::stalled, "");
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_pending 3\n")) << "one of them in memory";
+  alerts.status(gate_, CameraState::down, "");
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_pending 4\n"))
+      << "also while the outbox is left alone";
+  disk.full = false;
+  clock_.advance(1s);
+  alerts.tick();
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_pending 4\n"));
+  publisher_.refuses = false;
+  alerts.tick();
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_pending 0\n"));
+}
+
 TEST_F(AlertDeskTest, AtTheEndAFailedOutboxIsTriedOnceMore) {
   auto failing = std::make_unique<FailingOutbox>();
   FailingOutbox& disk = *failing;
