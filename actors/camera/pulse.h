@@ -10,8 +10,9 @@
 
 namespace vigil::actors {
 
-/// Shared by a camera's incarnations (one writes at a time) and the supervisor, which only reads.
-/// Thread-safe.
+/// Shared by a camera's incarnations (one at a time writes when it waits and where it is), its recorder,
+/// which only reads, and the supervisor, which reads, cancels, and ends the waiting of an incarnation that is
+/// gone. Thread-safe.
 class Pulse {
  public:
   using TimePoint = config::Clock::TimePoint;
