@@ -98,6 +98,7 @@ class RocksdbOutbox final : public Outbox {
 
   void acknowledge(std::uint64_t position) override {
     acknowledged_.insert(position);
+    reopen_after_failure();
     rocksdb::WriteBatch batch;
     for (const std::uint64_t each : acknowledged_) check(batch.Delete(key_of('p', each)));
     write(rocksdb::WriteOptions(), batch);
@@ -106,6 +107,7 @@ class RocksdbOutbox final : public Outbox {
   }
 
   std::size_t prune(config::Clock::WallTime before) override {
+    reopen_after_failure();
     rocksdb::WriteBatch batch;
     std::size_t count = 0;
     rocksdb::ReadOptions options;
@@ -240,6 +242,7 @@ class RocksdbOutbox final : public Outbox {
   /// again, it has what was written, and goes on.
   void reopen_after_failure() {
     if (!failed_) return;
+    check_space();
     db_.reset();
     try {
       open();

@@ -332,6 +332,8 @@ TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
       }
     }
     // Published, and not again, although that cannot be written.
+    limit.rlim_cur = 1;
+    setrlimit(RLIMIT_FSIZE, &limit);
     try {
       outbox->acknowledge(1);
       fail(4);
@@ -353,6 +355,49 @@ TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
   ASSERT_EQ(all.events.size(), 5U);
   EXPECT_EQ(all.events[3].body, std::string(8192, 'x'));
   EXPECT_EQ(outbox->last_sequence("a/"), 5U);
+}
+
+// Whatever is written first after the error: no event has to come for it.
+TEST(RocksdbOutbox, AcknowledgesAndForgetsAsSoonAsTheDiskHasRoomAgain) {
+  const Folder folder;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto fail = [](int step) { ::_exit(step); };
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlimit plenty = limit;
+    limit.rlim_cur = 1;
+    auto outbox = open_rocksdb_outbox(folder.outbox());
+    for (std::uint64_t i = 1; i <= 4; ++i) outbox->append(event("a/", i));
+    const auto acknowledge_on_full_disk = [&](std::uint64_t position) {
+      setrlimit(RLIMIT_FSIZE, &limit);
+      try {
+        outbox->acknowledge(position);
+        fail(1);
+      } catch (const OutboxError&) {
+        if (outbox->replay(query({"a/"})).events.size() != 4) fail(2);
+      }
+      setrlimit(RLIMIT_FSIZE, &plenty);
+    };
+    try {
+      acknowledge_on_full_disk(1);
+      acknowledge_on_full_disk(2);
+      outbox->acknowledge(3);
+      if (outbox->unacknowledged(9).size() != 1) fail(3);
+      acknowledge_on_full_disk(4);
+      if (outbox->prune(kStart + 1h) != 3) fail(4);
+    } catch (const OutboxError&) {
+      fail(5);
+    }
+    ::kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "step " << WEXITSTATUS(status);
+  const auto outbox = open_rocksdb_outbox(folder.outbox());
+  EXPECT_EQ(shown(outbox->replay(query({""})).events), shown({outbox->last_events(1)}));
 }
 
 TEST(RocksdbOutbox, LeavesTheLastBytesOfADiskAlone) {
