@@ -118,7 +118,9 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
     if (!has_scheme(input.url.value) || input.url.value.starts_with("file://")) {
       reading.report(at, section.at("username") + ": an input is a file, which has no user");
     } else if (has_credentials(input.url.value)) {
-      reading.report(at, section.at("username") + ": an input's URL names a user, too; give one of the two");
+      reading.report(at, section.at("username") +
+                             ": an input's URL names a user, too; give one of the two (an `@` in a path or "
+                             "query is written `%40`)");
     }
   }
 }

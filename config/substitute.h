@@ -23,10 +23,11 @@ Substituted substitute(std::string_view text, const Environment& environment);
 /// Whether a text is a URL with a scheme, rather than the path of a file.
 bool has_scheme(std::string_view text);
 
-/// The URL with "***" for user and password.
+/// The URL with "***" for user and password, and for what its query says beyond which stream is meant. Hides
+/// too much rather than too little where a URL has an unescaped '@', '/', '?' or '#' in it.
 std::string mask_credentials(std::string_view url);
 
-/// Whether the URL names a user.
+/// Whether the URL names a user, as far as `mask_credentials` can tell.
 bool has_credentials(std::string_view url);
 
 /// The URL with these put in, percent-encoded; as it is without a username.

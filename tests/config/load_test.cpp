@@ -320,7 +320,7 @@ TEST(Load, PutsEnvironmentVariablesInAndKeepsThemOutOfWhatIsShown) {
   const Settings settings = read(text, kSecret);
   const CameraSettings& gate = settings.cameras[0];
   EXPECT_EQ(gate.url().value, "rtsp://viewer:hunter2@10.0.0.1:554/live?key=hunter2");
-  EXPECT_EQ(gate.url().shown, "rtsp://***@10.0.0.1:554/live?key=***");
+  EXPECT_EQ(gate.url().shown, "rtsp://***@10.0.0.1:554/live?***");
   EXPECT_EQ(gate.tenant(), "north");
   EXPECT_EQ(gate.rules[0].prompt, "Is {SITE} written there?");
   EXPECT_THAT(effective(settings), Not(HasSubstr("hunter2")));
@@ -358,12 +358,52 @@ TEST(Load, CredentialsBesideTheUrlArePercentEncodedAndMasked) {
   const CameraSettings& gate = settings.cameras[0];
   EXPECT_EQ(gate.url().value,
             "rtsp://ops%40north:p%40ss%3Aw%2Frd%3F%23%25%26%2B%20%C3%A4~-._@10.0.0.1:554/live?a=b@c");
-  EXPECT_EQ(gate.url().shown, "rtsp://***@10.0.0.1:554/live?a=b@c");
+  EXPECT_EQ(gate.url().shown, "rtsp://***@10.0.0.1:554/live?***");
   EXPECT_EQ(gate.record_url().shown, "rtsp://***@10.0.0.1/main");
   EXPECT_FALSE(gate.is_file());
   const std::string printed = effective(settings);
   for (const char* hidden : {"ops", "p@ss", "p%40ss"}) EXPECT_THAT(printed, Not(HasSubstr(hidden)));
   EXPECT_EQ(effective(read(printed)), printed);
+}
+
+TEST(Load, CredentialsInUrlsAreMaskedHoweverTheyAreWritten) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"rtsp://admin:s3cret@10.0.0.1/live", "rtsp://***@10.0.0.1/live"},
+      {"rtsp://admin@gate.example:554/live", "rtsp://***@gate.example:554/live"},
+      // What a password has to be escaped for, and is not.
+      {"rtsp://admin:s3cr#t@10.0.0.1/live", "rtsp://***@10.0.0.1/live"},
+      {"rtsp://admin:s3/cret@gate/live", "rtsp://***@gate/live"},
+      {"rtsp://admin:s3?cret@10.0.0.1:554/live", "rtsp://***@10.0.0.1:554/live"},
+      {"rtsp://admin:s3@cr/t@[fe80::1]:554/live", "rtsp://***@[fe80::1]:554/live"},
+      {"rtsp://admin:554/cret@gate/live", "rtsp://***@gate/live"},
+      {"rtsp://admin:s3?channel=1@gate/live", "rtsp://***@gate/live"},
+      {"rtsp://admin:s3://cret@gate/live", "rtsp://***@gate/live"},
+      // Secrets of a query, whatever they are called.
+      {"http://cam/snap?user=admin&password=s3cret", "http://cam/snap?***"},
+      {"http://cam/snap?channel=1&subtype=0&pwd=s3&cret&Stream=main",
+       "http://cam/snap?channel=1&subtype=0&***&Stream=main"},
+      {"http://cam/snap?channel=1;pwd=s3cret", "http://cam/snap?***"},
+      {"http://cam/snap?pwd=s3#cr?t", "http://cam/snap?***"},
+      {"rtsp://admin:s3cret@10.0.0.1/live?mail=a@b", "rtsp://***@10.0.0.1/live?***"},
+      // Nothing to hide.
+      {"rtsp://10.0.0.1:554/cam/realmonitor?channel=1&subtype=0",
+       "rtsp://10.0.0.1:554/cam/realmonitor?channel=1&subtype=0"},
+      {"rtsp://10.0.0.1:554/a@b/live", "rtsp://10.0.0.1:554/a@b/live"},
+      {"http://[fe80::1]:80/a@b", "http://[fe80::1]:80/a@b"},
+      {"rtsp://gate/live#x", "rtsp://gate/live#x"},
+      {"rtsp://gate/live?", "rtsp://gate/live?"},
+      {"file:///clips/a@b.mp4", "file:///clips/a@b.mp4"},
+      {"lavfi://testsrc=rate=25/2:size=640x360", "lavfi://testsrc=rate=25/2:size=640x360"},
+      // Who can tell whether this is a user's name?
+      {"rtsp://gate/a@b", "rtsp://***@b"},
+  };
+  for (const auto& [url, shown] : cases) {
+    const Settings settings =
+        read("model: m\ncameras: {a: {url: '" + std::string(url) + "', rules: [{name: r, prompt: p}]}}\n");
+    EXPECT_EQ(settings.cameras[0].url().value, url);
+    EXPECT_EQ(settings.cameras[0].url().shown, shown);
+    EXPECT_THAT(effective(settings), HasSubstr(shown));
+  }
 }
 
 TEST(Load, CredentialsAreInNoMessage) {
