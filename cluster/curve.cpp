@@ -15,6 +15,7 @@
 
 #include "cluster/message.h"
 #include "config/settings.h"
+#include "config/substitute.h"
 
 namespace vigil::cluster {
 namespace {
@@ -29,6 +30,7 @@ std::string reason_of(int error) {
 
 /// The one line of a key file that is no comment.
 std::string key_line(const std::filesystem::path& file) {
+  if (config::is_key_for_path(file.string())) throw KeyError("a key stands where its file is expected");
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
     throw KeyError(file.string() + ": is a folder, no key file");

@@ -214,8 +214,15 @@ class SectionReader {
 
   void field(const char* key, std::filesystem::path& value, const char*) {
     scalar(key, [&](const YAML::Node& node) {
+      const auto no_path = [&](const std::string& given) {
+        if (std::string_view(key) != "secret_key_file" || !is_key_for_path(given)) return false;
+        reading_.report(node, at(key) + ": a key stands where its file is expected");
+        return true;
+      };
+      // First as it stands: braces in a key are no variable's.
+      if (no_path(node.Scalar())) return;
       const auto text = reading_.substituted(node, at(key));
-      if (!text) return;
+      if (!text || no_path(text->value)) return;
       // A path with a default has a meaning when it is empty.
       if (text->value.empty() && !value.empty()) return expected(node, key, "a path");
       value = text->value.empty() ? text->value : reading_.resolved(text->value);

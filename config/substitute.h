@@ -33,4 +33,8 @@ bool has_credentials(std::string_view url);
 /// The URL with these put in, percent-encoded; as it is without a username.
 MaskedText with_credentials(const MaskedText& url, std::string_view username, std::string_view password);
 
+/// Whether a CURVE key stands where the path of its file is expected: the text itself, or what is behind the
+/// folder that it was taken to be relative to. Such a text belongs into no message.
+bool is_key_for_path(std::string_view path);
+
 }  // namespace vigil::config

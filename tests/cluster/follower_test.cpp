@@ -314,5 +314,27 @@ TEST(CurveKeys, AFileThatHoldsNoneIsNamedAndNotShown) {
   EXPECT_THROW(read_secret_key(folder / ""), KeyError);
 }
 
+TEST(CurveKeys, AKeyInPlaceOfItsFileIsNotShown) {
+  const Folder folder;
+  const auto message = [](const std::string& file) {
+    try {
+      read_secret_key(file);
+    } catch (const KeyError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = make_key_pair().secret_key;
+    for (const std::string& file : {key, key + '\n', folder / key}) {
+      EXPECT_EQ(message(file), "a key stands where its file is expected");
+    }
+    EXPECT_EQ(message(key.substr(1)), key.substr(1) + ": No such file or directory") << "no key";
+  }
+  const std::string path = "/etc/vigil/keys/of-the-north/server.keys";
+  ASSERT_EQ(path.size(), 40U);
+  EXPECT_EQ(message(path), path + ": No such file or directory");
+}
+
 }  // namespace
 }  // namespace vigil::cluster

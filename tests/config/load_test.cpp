@@ -554,6 +554,25 @@ TEST(Load, WhatStandsWhereAKeyShouldIsNotShown) {
   EXPECT_THAT(problems[0].message, Not(HasSubstr("hunter2")));
 }
 
+TEST(Load, AKeyInPlaceOfItsFileIsNotShown) {
+  const auto problems_with = [](const std::string& file) {
+    return problems_of(minimal() + "alerts: {curve: {secret_key_file: '" + file + "', allow: ['" +
+                           std::string(40, 'k') + "']}}\n",
+                       [&](const std::string&) { return "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs"; });
+  };
+  for (const char* file :
+       {"D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs", "D:)Q[{IL}!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs",
+        "/:)Q[IlAW//hhC2ac:9*A}h:p?([4%wOTJ%JR../", "{KEY}", "keys/{KEY}",
+        "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"}) {
+    EXPECT_THAT(
+        problems_with(file),
+        ElementsAre(Problem{6, 35, "alerts.curve.secret_key_file: a key stands where its file is expected"}));
+  }
+  for (const char* file : {"/etc/vigil/keys/of-the-north/server.keys", "keys/server.key", ""}) {
+    for (const Problem& problem : problems_with(file)) EXPECT_THAT(problem.message, Not(HasSubstr("stands")));
+  }
+}
+
 TEST(Load, TheDemoNamesFilesThatAreThere) {
   const Settings settings = load(VIGIL_SOURCE_DIR "/config/demo.yaml", kNothing);
   EXPECT_EQ(settings.cameras.size(), 7U);
