@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,22 @@ std::string join(const std::filesystem::path& file, const std::vector<Problem>& 
     text += ' ' + problem.message;
   }
   return text;
+}
+
+/// The one document that a text holds; what others hold is a problem. Empty ones are none: "---" may stand at
+/// the end, and around comments.
+YAML::Node only_document(const std::string& text, Reading& reading) {
+  std::optional<YAML::Node> found;
+  for (const YAML::Node& document : YAML::LoadAll(text)) {
+    if (document.IsNull()) continue;
+    if (!found) {
+      found = document;
+    } else {
+      reading.report(document, "another document, behind the one that begins in line " +
+                                   std::to_string(found->Mark().line + 1) + "; a file holds one");
+    }
+  }
+  return found.value_or(YAML::Node());
 }
 
 }  // namespace
@@ -53,7 +70,7 @@ Settings parse(const std::string& text, const std::filesystem::path& file, const
   Reading reading{std::filesystem::absolute(file).parent_path(), environment, {}};
   Settings settings;
   try {
-    SectionReader::read(reading, YAML::Load(text), "", settings);
+    SectionReader::read(reading, only_document(text, reading), "", settings);
   } catch (const YAML::Exception& error) {
     reading.problems.push_back({error.mark.line + 1, error.mark.column + 1, "not YAML: " + error.msg});
   }

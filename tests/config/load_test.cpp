@@ -299,6 +299,23 @@ TEST(Load, SaysWhereTheFileIsNotYaml) {
   EXPECT_GE(problems[0].line, 2);
 }
 
+TEST(Load, AFileHoldsOneDocument) {
+  const auto again = [](int line, int first) {
+    return Problem{line, 1,
+                   "another document, behind the one that begins in line " + std::to_string(first) +
+                       "; a file holds one"};
+  };
+  EXPECT_THAT(problems_of(minimal() + "---\nlog: {level: info}\n"), ElementsAre(again(7, 1)));
+  EXPECT_THAT(problems_of("---\n" + minimal() + "...\n---\n---\nx: 1\n--- y\n"),
+              ElementsAre(again(10, 2), Problem{11, 5, again(11, 2).message}));
+  EXPECT_THAT(problems_of(minimal() + "---\nlog: [\n"), testing::SizeIs(1)) << "no YAML, there either";
+  for (const char* end : {"---\n", "...\n", "---\n# the end\n", "---\n---\n", "...\n---\n...\n"}) {
+    for (const char* begin : {"", "---\n", "%YAML 1.2\n---\n", "# site\n---\n", "---\n---\n"}) {
+      EXPECT_THAT(problems_of(begin + minimal() + end), testing::IsEmpty()) << begin << end;
+    }
+  }
+}
+
 TEST(Load, SurvivesShapesThatAreNoConfiguration) {
   for (const std::string& text :
        {std::string(), std::string("- a\n- b\n"), std::string("just words"),
