@@ -83,7 +83,9 @@ std::string AlertSettings::replay_endpoint() const {
 bool is_listen_address(std::string_view text) {
   if (text.empty()) return true;
   const std::size_t colon = text.rfind(':');
-  return colon != std::string_view::npos && colon != 0 && is_port(text.substr(colon + 1));
+  if (colon == std::string_view::npos || colon == 0 || !is_port(text.substr(colon + 1))) return false;
+  // It is no URL.
+  return text.find_first_of("/ \t\r\n") == std::string_view::npos;
 }
 
 std::string CameraSettings::tenant() const {

@@ -235,6 +235,24 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutDevices) {
     EXPECT_FALSE(code_takes(site(engine))) << engine;
 }
 
+TEST(Schema, AValidatorAgreesWithTheCodeAboutMetrics) {
+  const auto site = [](const std::string& listen) {
+    return "model: m\nmetrics: {listen: '" + listen +
+           "'}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  };
+  for (const char* listen : {"", "127.0.0.1:9464", "[::1]:9464", "localhost:1", "node-7.example:65535"}) {
+    EXPECT_TRUE(code_takes(site(listen))) << listen;
+    EXPECT_TRUE(schema_takes(site(listen))) << listen;
+  }
+  for (const char* listen : {"http://127.0.0.1:9464", "127.0.0.1:9464/metrics", "//127.0.0.1:9464", "9464",
+                             ":9464", "localhost", "local host:9464", "localhost:", "localhost:x"}) {
+    EXPECT_FALSE(code_takes(site(listen))) << listen;
+    EXPECT_FALSE(schema_takes(site(listen))) << listen;
+  }
+  // Who knows what the environment holds.
+  EXPECT_TRUE(schema_takes(site("{METRICS}")));
+}
+
 TEST(Schema, TakesTheDemo) {
   std::ifstream file(VIGIL_SOURCE_DIR "/config/demo.yaml");
   EXPECT_TRUE(schema_takes(std::string(std::istreambuf_iterator<char>(file), {})));
