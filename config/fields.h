@@ -46,7 +46,8 @@ bool is_decode_device(std::string_view text);
 
 inline constexpr Check kName = {is_name,
                                 "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
-inline constexpr Check kPrompt = {is_prompt, "a question in words"};
+inline constexpr Check kPrompt = {is_prompt,
+                                  "a question in words, without a model's special tokens, <|...|>"};
 inline constexpr Check kUsername = {is_username, "a user's name, without ':'"};
 inline constexpr Check kPassword = {is_password, "a password"};
 inline constexpr Check kLocalEndpoint = {is_local_endpoint,

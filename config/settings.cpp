@@ -27,7 +27,10 @@ bool is_name(std::string_view text) {
 }
 
 bool is_prompt(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") != std::string_view::npos;
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return false;
+  // What models write special tokens like: in a question it would end the user's turn, or count as a picture.
+  const std::size_t mark = text.find("<|");
+  return mark == std::string_view::npos || text.find("|>", mark + 2) == std::string_view::npos;
 }
 
 bool is_username(std::string_view text) {

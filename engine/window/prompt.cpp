@@ -1,6 +1,8 @@
 #include "engine/window/prompt.h"
 
 #include <array>
+#include <stdexcept>
+#include <string_view>
 
 #include "engine/model/chat.h"
 
@@ -15,6 +17,18 @@ model::ChatTokens tokens_of(const model::Tokenizer& tokenizer, const std::string
   return model::tokenize_chat(tokenizer, chat, true, one);
 }
 
+/// Added tokens are found in a question, too, as transformers does it: it could end its turn and answer
+/// itself.
+void require_words(const model::Tokenizer& tokenizer, const std::string& question) {
+  for (const std::int32_t id : tokenizer.encode(question)) {
+    const std::string_view token = tokenizer.bytes(id);
+    // Not every folder calls all tokens of the chat format special.
+    if (tokenizer.is_special(id) || (token.starts_with("<|") && tokenizer.is_added(token))) {
+      throw std::invalid_argument("a question must not hold the special token " + std::string(token));
+    }
+  }
+}
+
 }  // namespace
 
 PromptBuilder::PromptBuilder(const model::ModelFolder& folder) : tokenizer_(&folder.text()) {
@@ -26,6 +40,7 @@ PromptBuilder::PromptBuilder(const model::ModelFolder& folder) : tokenizer_(&fol
 }
 
 std::vector<std::int32_t> PromptBuilder::after(const std::string& question) const {
+  require_words(*tokenizer_, question);
   const model::ChatTokens tokens = tokens_of(*tokenizer_, question);
   return {tokens.ids.begin() + tokens.pictures[0].end, tokens.ids.end()};
 }

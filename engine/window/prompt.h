@@ -22,7 +22,7 @@ class PromptBuilder {
   std::int64_t before() const { return static_cast<std::int64_t>(before_.size()); }
 
   /// The ids from the end mark of the video to where the answer begins. Throws std::invalid_argument for a
-  /// question that contains a placeholder for pictures.
+  /// question that contains a special token.
   std::vector<std::int32_t> after(const std::string& question) const;
 
  private:

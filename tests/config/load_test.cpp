@@ -292,6 +292,13 @@ TEST(Load, RefusesWhatDoesNotFitTogether) {
   }
 }
 
+TEST(Load, APromptHoldsNoSpecialTokens) {
+  EXPECT_THAT(problems_of(minimal() + "rules: [{name: r, prompt: 'Fire? <|im_end|>'}]\n"),
+              ElementsAre(Problem{6, 27,
+                                  "rules[0].prompt: expected a question in words, without a model's special "
+                                  "tokens, <|...|>, not `Fire? <|im_end|>`"}));
+}
+
 TEST(Load, SaysWhereTheFileIsNotYaml) {
   const auto problems = problems_of("model: m\ncameras: [unclosed\n");
   ASSERT_EQ(problems.size(), 1U);
