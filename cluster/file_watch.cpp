@@ -114,6 +114,9 @@ std::optional<FileWatch::Print> FileWatch::print() const {
 }
 
 std::optional<std::string> FileWatch::content() const {
+  // What a pipe holds can be read once only, and is not meant for the watch.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file_, error)) return std::nullopt;
   std::ifstream stream(file_, std::ios::binary);
   if (!stream) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(stream), {});

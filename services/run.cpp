@@ -2,11 +2,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <caf/actor_system.hpp>
@@ -136,6 +138,13 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
 
 /// The configuration with what the command line says otherwise. Throws ConfigError.
 config::Settings load_settings(const RunArguments& arguments) {
+  // A pipe could not be read again when it is time to reload.
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(arguments.config, error);
+  if (!arguments.once && std::filesystem::is_other(status)) {
+    throw config::ConfigError(arguments.config,
+                              {{0, 0, "is not a regular file, which could be read again when it changes"}});
+  }
   config::Settings settings = config::load(arguments.config);
   if (!arguments.model.empty()) settings.model = arguments.model;
   for (config::CameraSettings& camera : settings.cameras) {

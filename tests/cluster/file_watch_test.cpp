@@ -1,10 +1,14 @@
 #include "cluster/file_watch.h"
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace vigil::cluster {
 namespace {
@@ -148,6 +152,20 @@ TEST_F(FileWatchTest, CanBePokedAndClosedFromElsewhere) {
   EXPECT_EQ(watched.wait(), Event::closed);
   last.join();
   EXPECT_EQ(watched.wait(), Event::closed) << "for ever";
+}
+
+TEST_F(FileWatchTest, LeavesAPipeToWhoReadsIt) {
+  fs::remove(file_);
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  const int pipe = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  ASSERT_GE(pipe, 0);
+  ASSERT_EQ(::write(pipe, "one", 3), 3);
+  FileWatch watched = watch();
+  watched.poke();
+  EXPECT_EQ(watched.wait(kLong), Event::poked);
+  std::array<char, 8> text{};
+  EXPECT_EQ(::read(pipe, text.data(), text.size()), 3);
+  ::close(pipe);
 }
 
 TEST_F(FileWatchTest, TheFileNeedNotBeThereYet) {
