@@ -13,34 +13,62 @@
 namespace vigil::model {
 namespace {
 
+/// Of max_pixels: no camera has more, so that it is no bound.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 40U;
+/// Of min_pixels, to which every frame is enlarged: about those of 8K.
+constexpr std::int64_t kMostLeastPixels = std::int64_t{1} << 25U;
+/// Means and deviations far beyond those of any levels: what is normalised with them stays so small that the
+/// vision tower's sums of squares are finite.
+constexpr double kMostMean = 1e3;
+constexpr double kLeastDeviation = 1e-4;
+constexpr double kMostDeviation = 1e4;
 constexpr int kBicubic = 3;
 
-std::array<double, 3> colours(const JsonObject& from, std::string_view key, std::array<double, 3> otherwise) {
+/// One number for all colours, or one for each.
+std::array<double, 3> colours(const JsonObject& from, std::string_view key, double least, double most,
+                              std::array<double, 3> otherwise) {
   const Json* value = from.find(key);
   if (value == nullptr) return otherwise;
   if (value->is_number()) {
-    const auto one = value->get<double>();
-    return {one, one, one};
+    otherwise.fill(from.number(key, least, most));
+    return otherwise;
   }
   if (!value->is_array() || value->size() != 3) from.fail(key, "three numbers were expected");
   for (std::size_t c = 0; c < 3; ++c) {
-    if (!(*value)[c].is_number()) from.fail(key, "three numbers were expected");
-    otherwise[c] = (*value)[c].get<double>();
+    const Json& item = (*value)[c];
+    if (!item.is_number()) from.fail(key, "three numbers were expected");
+    otherwise[c] = item.get<double>();
+    if (!(otherwise[c] >= least && otherwise[c] <= most)) {
+      from.fail(key, item.dump() + " is not between " + Json(least).dump() + " and " + Json(most).dump());
+    }
   }
   return otherwise;
 }
 
+/// The bounds on a frame's pixels. Throws ModelError if no frame can be within both.
+void read_bounds(const JsonObject& from, PreprocessSettings& settings) {
+  const char* named = "min_pixels";
+  const auto read = [&](const JsonObject& in, const char* least, const char* most) {
+    settings.min_pixels = in.integer(least, 1, kMostLeastPixels, settings.min_pixels);
+    settings.max_pixels = in.integer(most, 1, kMostPixels, settings.max_pixels);
+  };
+  if (const auto size = from.optional_object("size")) {
+    if (size->has("shortest_edge") && !size->has("min_pixels")) named = "size.shortest_edge";
+    read(*size, size->has("min_pixels") ? "min_pixels" : "shortest_edge",
+         size->has("max_pixels") ? "max_pixels" : "longest_edge");
+  }
+  if (from.has("min_pixels")) named = "min_pixels";
+  read(from, "min_pixels", "max_pixels");
+  if (settings.min_pixels > settings.max_pixels) {
+    // Either may be a default, which is why both are told.
+    from.fail(named, std::to_string(settings.min_pixels) + " is above the most pixels of a frame, " +
+                         std::to_string(settings.max_pixels));
+  }
+}
+
 PreprocessSettings settings_of(const JsonObject& from, PreprocessSettings settings) {
   settings.do_resize = from.boolean("do_resize", settings.do_resize);
-  if (const auto size = from.optional_object("size")) {
-    settings.min_pixels = size->integer(size->has("min_pixels") ? "min_pixels" : "shortest_edge", 1,
-                                        kMostPixels, settings.min_pixels);
-    settings.max_pixels = size->integer(size->has("max_pixels") ? "max_pixels" : "longest_edge", 1,
-                                        kMostPixels, settings.max_pixels);
-  }
-  settings.min_pixels = from.integer("min_pixels", 1, kMostPixels, settings.min_pixels);
-  settings.max_pixels = from.integer("max_pixels", 1, kMostPixels, settings.max_pixels);
+  read_bounds(from, settings);
   settings.patch_size = static_cast<int>(from.integer("patch_size", 1, 1024, settings.patch_size));
   settings.temporal_patch_size =
       static_cast<int>(from.integer("temporal_patch_size", 1, 64, settings.temporal_patch_size));
@@ -48,11 +76,8 @@ PreprocessSettings settings_of(const JsonObject& from, PreprocessSettings settin
   settings.do_rescale = from.boolean("do_rescale", settings.do_rescale);
   settings.rescale_factor = from.number("rescale_factor", 1e-9, 1e9, settings.rescale_factor);
   settings.do_normalize = from.boolean("do_normalize", settings.do_normalize);
-  settings.mean = colours(from, "image_mean", settings.mean);
-  settings.std = colours(from, "image_std", settings.std);
-  for (const double deviation : settings.std) {
-    if (!(deviation > 0)) from.fail("image_std", "must be above 0");
-  }
+  settings.mean = colours(from, "image_mean", -kMostMean, kMostMean, settings.mean);
+  settings.std = colours(from, "image_std", kLeastDeviation, kMostDeviation, settings.std);
   if (from.integer("resample", 0, 5, kBicubic) != kBicubic) {
     from.fail("resample", "only " + std::to_string(kBicubic) + " (bicubic) is supported");
   }

@@ -171,11 +171,14 @@ TEST(PreprocessConfig, HasTheOrderOfTransformers) {
               HasSubstr("neither processor_config.json nor preprocessor_config.json"));
   folder.write("preprocessor_config.json", R"({"size": {"shortest_edge": 1000, "longest_edge": 2000}})");
   EXPECT_EQ(read_preprocess_config(folder.path()).video.max_pixels, 2000);
-  folder.write("video_preprocessor_config.json", R"({"max_pixels": 3000})");
+  folder.write("video_preprocessor_config.json", R"({"min_pixels": 2500, "max_pixels": 3000})");
   PreprocessConfig config = read_preprocess_config(folder.path());
   EXPECT_EQ(config.image.max_pixels, 2000);
   EXPECT_EQ(config.video.max_pixels, 3000);
-  EXPECT_EQ(config.video.min_pixels, 128 * 28 * 28);  // the default of videos
+  EXPECT_EQ(config.video.min_pixels, 2500);
+  folder.write("video_preprocessor_config.json", R"({"max_pixels": 300000})");
+  EXPECT_EQ(read_preprocess_config(folder.path()).video.min_pixels, 128 * 28 * 28);  // the default of videos
+  folder.write("video_preprocessor_config.json", R"({"min_pixels": 2500, "max_pixels": 3000})");
   folder.write("processor_config.json",
                R"({"image_processor": {"size": {"shortest_edge": 10, "longest_edge": 4000}}})");
   config = read_preprocess_config(folder.path());
@@ -195,9 +198,39 @@ TEST(PreprocessConfig, NamesTheFault) {
   EXPECT_THAT(error(R"({"patch_size": 0})"),
               HasSubstr("preprocessor_config.json: patch_size: 0 is not between"));
   EXPECT_THAT(error(R"({"image_mean": [1, 2]})"), HasSubstr("image_mean: three numbers"));
-  EXPECT_THAT(error(R"({"image_std": [1, 0, 1]})"), HasSubstr("image_std: must be above 0"));
+  EXPECT_THAT(error(R"({"image_std": [1, 0, 1]})"),
+              HasSubstr("preprocessor_config.json: image_std: 0 is not between 0.0001 and 10000.0"));
+  EXPECT_THAT(error(R"({"image_std": [1e-300, 1, 1]})"), HasSubstr("image_std: 1e-300 is not between"));
+  EXPECT_THAT(error(R"({"image_std": 1e39})"), HasSubstr("image_std: 1e+39 is not between"));
+  EXPECT_THAT(error(R"({"image_mean": [1e308, 0, 0]})"), HasSubstr("image_mean: 1e+308 is not between"));
+  EXPECT_THAT(error(R"({"image_mean": [0, 0, -2000]})"), HasSubstr("image_mean: -2000 is not between"));
   EXPECT_THAT(error(R"({"resample": 2})"), HasSubstr("resample: only 3"));
   EXPECT_THAT(error(R"({"size": 5})"), HasSubstr("size: an object"));
+}
+
+TEST(PreprocessConfig, RefusesBoundsThatNoFrameCanKeep) {
+  const testing::ScratchFolder folder;
+  const auto error = [&](const char* text) {
+    folder.write("preprocessor_config.json", text);
+    return error_of([&] { read_preprocess_config(folder.path()); });
+  };
+  EXPECT_THAT(error(R"({"min_pixels": 1000000000000, "max_pixels": 1000000000000})"),
+              HasSubstr("preprocessor_config.json: min_pixels: 1000000000000 is not between 1 and 33554432"))
+      << "every frame would be enlarged to it";
+  EXPECT_THAT(error(R"({"size": {"min_pixels": 1000000000000}})"),
+              HasSubstr("size.min_pixels: 1000000000000 is not between"));
+  for (const char* text : {R"({"min_pixels": 33554432, "max_pixels": 1000000000000})",
+                           R"({"min_pixels": 50176, "max_pixels": 50176})"}) {
+    folder.write("preprocessor_config.json", text);
+    EXPECT_NO_THROW(read_preprocess_config(folder.path())) << text;
+  }
+  EXPECT_THAT(
+      error(R"({"min_pixels": 50177, "max_pixels": 50176})"),
+      HasSubstr("preprocessor_config.json: min_pixels: 50177 is above the most pixels of a frame, 50176"));
+  EXPECT_THAT(error(R"({"size": {"shortest_edge": 3000, "longest_edge": 2000}})"),
+              HasSubstr("size.shortest_edge: 3000 is above"));
+  EXPECT_THAT(error(R"({"max_pixels": 50000})"), HasSubstr("min_pixels: 100352 is above"))
+      << "the default of videos";
 }
 
 }  // namespace
