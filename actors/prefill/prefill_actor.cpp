@@ -16,6 +16,7 @@ void prefill_state::join(const CameraPtr& camera, vision_actor sender) {
 }
 
 void prefill_state::take(const VisualPatchPtr& patch) {
+  tell_fit(patch);
   const WindowDesk::Taken taken = desk->push(patch);
   if (taken.refused) {
     deps->metrics.frames_dropped(patch->camera->name, "late", static_cast<std::uint64_t>(patch->frames));
@@ -23,6 +24,13 @@ void prefill_state::take(const VisualPatchPtr& patch) {
   if (taken.overtaken > 0) deps->metrics.windows("overtaken", taken.overtaken);
   if (taken.credits > 0) self->send(vision, grant_atom_v, patch->camera->name, taken.credits);
   schedule();
+}
+
+void prefill_state::tell_fit(const VisualPatchPtr& patch) {
+  const auto trouble = fit->check(patch);
+  if (!trouble) return;
+  deps->board.remark(patch->camera->name, *trouble);
+  if (!trouble->empty()) deps->logger.warn("prefill: camera {}: {}", patch->camera->name, *trouble);
 }
 
 void prefill_state::work() {
@@ -80,12 +88,13 @@ void prefill_state::compute() {
 }
 
 void prefill_state::tell_failures(const AskedWindows& asked) {
+  for (const WindowAnswersPtr& window : asked.windows) failure_log.succeeded(window->camera->name);
   std::size_t without_room = 0;
   for (const auto& [camera, reason, out_of_memory] : asked.failures) {
     deps->metrics.windows(out_of_memory ? "out_of_memory" : "failed", 1);
     if (out_of_memory) {
       ++without_room;
-    } else {
+    } else if (failure_log.failed(camera->name, reason)) {
       deps->logger.error("prefill: camera {}: no answer about a window: {}", camera->name, reason);
     }
   }
@@ -104,7 +113,11 @@ void prefill_state::give_up() {
 }
 
 void prefill_state::tell_ended(const WindowDesk::Batch& batch) {
-  for (const CameraPtr& camera : batch.ended) self->send(alerts, end_atom_v, camera);
+  for (const CameraPtr& camera : batch.ended) {
+    fit->forget(camera->name);
+    failure_log.succeeded(camera->name);
+    self->send(alerts, end_atom_v, camera);
+  }
 }
 
 void prefill_state::schedule() {
@@ -125,6 +138,7 @@ prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_sta
   state.cache = std::move(cache);
   state.desk.emplace(deps.frames_per_patch);
   state.limit.emplace(deps.batch);
+  state.fit.emplace(deps.prefiller, deps.frames_per_patch);
   state.deps.emplace(deps);
   self->send(state.alerts, AnswerSource{std::move(target)});
   return {

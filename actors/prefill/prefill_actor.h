@@ -1,4 +1,4 @@
-// The shell around `WindowDesk` and `ask`. Computes for long, so it wants a thread of its own.
+// The shell around `WindowDesk`, `WindowFit` and `ask`. Computes for long, so it wants a thread of its own.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,13 @@
 #include <spdlog/logger.h>
 
 #include "actors/messages/batch_limit.h"
+#include "actors/messages/failure_log.h"
 #include "actors/messages/messages.h"
 #include "actors/prefill/ask.h"
 #include "actors/prefill/window_desk.h"
+#include "actors/prefill/window_fit.h"
 #include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
 #include "config/clock.h"
 #include "engine/window/answerer.h"
 
@@ -25,6 +28,7 @@ struct PrefillDeps {
   int frames_per_patch = 2;
   const config::Clock& clock;
   Metrics& metrics;
+  StatusBoard& board;
   spdlog::logger& logger;
   /// Windows of one batch at most.
   std::size_t batch = 8;
@@ -39,6 +43,8 @@ struct prefill_state {
 
   void join(const CameraPtr& camera, vision_actor sender);
   void take(const VisualPatchPtr& patch);
+  /// Tells whether the windows of the camera can be answered, once that is known.
+  void tell_fit(const VisualPatchPtr& patch);
   /// Makes the next batch and asks for room for it.
   void work();
   /// There is room for the batch.
@@ -58,6 +64,8 @@ struct prefill_state {
   cache_actor cache;
   std::optional<WindowDesk> desk;
   std::optional<BatchLimit> limit;
+  std::optional<WindowFit> fit;
+  FailureLog failure_log;
   /// Waits for room in the cache.
   std::optional<WindowDesk::Batch> waiting;
   /// Windows that alerts can still take.

@@ -124,9 +124,19 @@ void StatusBoard::camera(const config::CameraSettings& camera, CameraState state
   cameras_[camera.name] = {camera.tenant(), state, reason, clock_.now()};
 }
 
+void StatusBoard::remark(const std::string& camera, const std::string& remark) {
+  const std::lock_guard lock(mutex_);
+  if (remark.empty()) {
+    remarks_.erase(camera);
+  } else {
+    remarks_[camera] = remark;
+  }
+}
+
 void StatusBoard::forget(const std::string& camera) {
   const std::lock_guard lock(mutex_);
   cameras_.erase(camera);
+  remarks_.erase(camera);
 }
 
 void StatusBoard::device(const std::string& device, DeviceState state, const std::string& reason) {
@@ -171,10 +181,12 @@ std::string StatusBoard::json(const Metrics& metrics) const {
   const auto now = clock_.now();
   nlohmann::json cameras = nlohmann::json::array();
   for (const auto& [name, camera] : cameras_) {
+    const auto remark = remarks_.find(name);
+    const bool remarked = camera.state == CameraState::up && remark != remarks_.end();
     cameras.push_back({{"camera", name},
                        {"tenant", camera.tenant},
                        {"state", std::string(actors::name_of(camera.state))},
-                       {"reason", camera.reason},
+                       {"reason", remarked ? remark->second : camera.reason},
                        {"since_seconds", seconds(now - camera.since)},
                        {"fps", figures.sum("vigil_camera_fps", name)},
                        {"frames", figures.sum("vigil_frames_total", name)},

@@ -26,6 +26,9 @@ class StatusBoard {
   void beat();
   /// A camera entered a state.
   void camera(const config::CameraSettings& camera, CameraState state, const std::string& reason);
+  /// What a person should know of a camera that delivers; it is its reason while it is up. Empty if there is
+  /// nothing.
+  void remark(const std::string& camera, const std::string& remark);
   void forget(const std::string& camera);
   /// A device entered a state. Without one that is up, no frame is taken; of a run that names none, this is
   /// not known.
@@ -73,6 +76,8 @@ class StatusBoard {
   config::Clock::TimePoint last_beat_;
   std::string outbox_failure_;
   std::map<std::string, Camera> cameras_;
+  /// By camera; one may come before its camera's state does.
+  std::map<std::string, std::string> remarks_;
   std::map<std::string, Device> devices_;
 };
 

@@ -29,6 +29,7 @@ void device_state::start() {
                               .frames_per_patch = parts.encoder->frames_per_patch(),
                               .clock = deps->clock,
                               .metrics = deps->metrics,
+                              .board = deps->board,
                               .logger = deps->logger,
                               .device = deps->slot.name,
                               .observer = deps->observer},

@@ -14,6 +14,7 @@
 
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
 #include "actors/supervisor/engine_parts.h"
 #include "actors/supervisor/recovery.h"
 #include "actors/supervisor/spawn.h"
@@ -25,6 +26,7 @@ struct DeviceDeps {
   DeviceSlot slot;
   const config::Clock& clock;
   Metrics& metrics;
+  StatusBoard& board;
   spdlog::logger& logger;
   Threads threads = Threads::own;
   /// May be empty.

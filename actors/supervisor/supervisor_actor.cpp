@@ -43,10 +43,10 @@ void supervisor_state::start_pipeline() {
   std::vector<std::string> names;
   for (DeviceSlot& slot : deps->devices) {
     names.push_back(slot.name);
-    devices.push_back(
-        spawn(self, own, actors::device,
-              DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->logger, own, deps->observer},
-              alerts, supervisor_actor(self)));
+    devices.push_back(spawn(self, own, actors::device,
+                            DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board, deps->logger,
+                                       own, deps->observer},
+                            alerts, supervisor_actor(self)));
     stages[devices.back().address()] = names.back();
   }
   placement.emplace(names);

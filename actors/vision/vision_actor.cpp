@@ -41,18 +41,22 @@ void vision_state::work() {
       self->send(pruner, grant_atom_v, camera, credits);
     }
   }
-  for (const CameraPtr& camera : batch.ended) self->send(prefill, end_atom_v, camera);
+  for (const CameraPtr& camera : batch.ended) {
+    failure_log.succeeded(camera->name);
+    self->send(prefill, end_atom_v, camera);
+  }
   if (!batch.empty()) schedule();
 }
 
 void vision_state::tell_failures(const Encoded& encoded) {
+  for (const VisualPatchPtr& patch : encoded.patches) failure_log.succeeded(patch->camera->name);
   std::size_t without_room = 0;
   for (const auto& [patch, reason, out_of_memory] : encoded.failures) {
     deps->metrics.frames_dropped(patch->camera->name, out_of_memory ? "out_of_memory" : "encode_failed",
                                  patch->frames.size());
     if (out_of_memory) {
       ++without_room;
-    } else {
+    } else if (failure_log.failed(patch->camera->name, reason)) {
       deps->logger.error("vision: camera {}: frames dropped: {}", patch->camera->name, reason);
     }
     // It did not reach the next stage, which can take another one instead.

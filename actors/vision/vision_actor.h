@@ -10,6 +10,7 @@
 #include <spdlog/logger.h>
 
 #include "actors/messages/batch_limit.h"
+#include "actors/messages/failure_log.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
 #include "actors/vision/encode.h"
@@ -46,6 +47,7 @@ struct vision_state {
   prefill_actor prefill;
   std::optional<PatchQueue> queue;
   std::optional<BatchLimit> limit;
+  FailureLog failure_log;
   pruner_actor pruner;
   bool scheduled = false;
   static inline const char* name = "vision";

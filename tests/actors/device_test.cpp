@@ -102,6 +102,27 @@ TEST_F(PipelineTest, AnAlertWhoseTextHasNoRoomIsToldWithout) {
   EXPECT_TRUE(outcome()->complete);
 }
 
+TEST_F(PipelineTest, WindowsThatCanNeverFitTheCacheAreToldOnceAndInTheStatus) {
+  // Those of the first stride fit, and those of full length do not.
+  prefiller_.per_patch = 50;
+  prefiller_.capacity = 250;
+  int needed = 150;
+  prefiller_.on_ask = [&](std::size_t) {
+    needed += 50;
+    if (needed > 250) throw std::invalid_argument("too many: " + std::to_string(needed));
+  };
+  sources_.add("gate", frames(std::vector<int>(400, 10)));
+  start({live("gate")}, /*once=*/false);
+  pass(21s);
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"failed\"}"), 8);
+  const json status = json::parse(board_.json(metrics_)).at("cameras").at(0);
+  EXPECT_EQ(status.at("state"), "up");
+  const std::string told = "a window of 4s needs 300 tokens of KV cache, there is room for 250";
+  EXPECT_THAT(status.at("reason").get<std::string>(), HasSubstr(told));
+  EXPECT_EQ(times_logged("prefill: camera gate: " + told), 1);
+  EXPECT_EQ(times_logged("prefill: camera gate: no answer about a window: too many"), 1);
+}
+
 // --- One device -------------------------------------------------------------------------------------------
 
 TEST_F(PipelineTest, WithoutADeviceThatIsLeftTheRunEndsAndSaysWhy) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/messages/batch_limit.h"
+#include "actors/messages/failure_log.h"
 #include "actors/pruner/patch_gate.h"
 #include "actors/supervisor/placement.h"
 #include "actors/supervisor/recovery.h"
@@ -34,6 +35,21 @@ TEST(BatchLimit, HalvesAndGrowsBackSlowly) {
   EXPECT_EQ(limit.now(), 2U) << "passes that take less than is allowed tell nothing";
   for (int i = 0; i < 16 * 20; ++i) limit.fitted(limit.now());
   EXPECT_EQ(limit.now(), 8U);
+}
+
+TEST(FailureLog, TellsACamerasFailureOnceUntilItSucceedsOrTheReasonIsAnother) {
+  FailureLog log;
+  EXPECT_TRUE(log.failed("a", "1 windows need 1408 tokens, 1024 are free"));
+  EXPECT_FALSE(log.failed("a", "1 windows need 1536 tokens, 896 are free")) << "only its numbers differ";
+  EXPECT_TRUE(log.failed("b", "1 windows need 1408 tokens, 1024 are free")) << "another camera";
+  EXPECT_TRUE(log.failed("a", "the frames of a window differ in size"));
+  EXPECT_FALSE(log.failed("a", "the frames of a window differ in size"));
+  log.succeeded("a");
+  EXPECT_TRUE(log.failed("a", "the frames of a window differ in size"));
+  EXPECT_FALSE(log.failed("b", "1 windows need 1408 tokens, 1024 are free")) << "only a has succeeded";
+  log.succeeded("b");
+  EXPECT_TRUE(log.failed("b", "")) << "one without a reason is told, too";
+  EXPECT_FALSE(log.failed("b", ""));
 }
 
 TEST(Recovery, TriesThriceAndForgetsWhatIsLongAgo) {

@@ -186,12 +186,14 @@ struct FakeWindow final : window::AskedWindow {
 };
 
 /// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 cannot
-/// be asked. Every window takes 100 tokens of the cache.
+/// be asked. Every window takes 100 tokens of the cache, and `per_patch` more for each of its patches.
 class FakePrefiller final : public window::WindowPrefiller {
  public:
   std::int64_t max_visual_tokens() const override { return 1000; }
   std::int64_t room() const override { return capacity; }
-  std::int64_t room_for(const window::WindowRequest&) const override { return 100; }
+  std::int64_t room_for(const window::WindowRequest& request) const override {
+    return 100 + per_patch * static_cast<std::int64_t>(request.patches.size());
+  }
   std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest> requests) override {
     std::vector<window::AskedWindowPtr> result;
     batches.push_back(requests.size());
@@ -214,6 +216,7 @@ class FakePrefiller final : public window::WindowPrefiller {
   }
   std::vector<std::size_t> batches;
   std::int64_t capacity = 10'000;
+  std::int64_t per_patch = 0;
   /// What happens while it computes so many windows.
   std::function<void(std::size_t windows)> on_ask;
 };

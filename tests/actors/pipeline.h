@@ -120,6 +120,13 @@ class PipelineTest : public ::testing::Test {
     return 0;
   }
 
+  int times_logged(const std::string& text) const {
+    const std::string log = log_.str();
+    int times = 0;
+    for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++times;
+    return times;
+  }
+
   ManualClock clock_;
   FakeSources sources_;
   FakeEncoder encoder_;

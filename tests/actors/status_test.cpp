@@ -89,6 +89,24 @@ TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
   EXPECT_EQ(state().at("cameras").size(), 1U);
 }
 
+TEST_F(StatusTest, ARemarkIsTheReasonOfACameraThatIsUp) {
+  const auto reason = [&] { return state().at("cameras").at(0).at("reason"); };
+  board_.remark("gate", "too long");
+  EXPECT_TRUE(state().at("cameras").empty()) << "its state tells that there is a camera";
+  board_.camera(*camera("gate"), CameraState::up, "delivers again");
+  EXPECT_EQ(reason(), "too long");
+  board_.camera(*camera("gate"), CameraState::down, "Connection refused");
+  EXPECT_EQ(reason(), "Connection refused");
+  board_.camera(*camera("gate"), CameraState::up, "");
+  EXPECT_EQ(reason(), "too long");
+  board_.remark("gate", "");
+  EXPECT_EQ(reason(), "");
+  board_.remark("gate", "too long");
+  board_.forget("gate");
+  board_.camera(*camera("gate"), CameraState::up, "");
+  EXPECT_EQ(reason(), "") << "another camera of that name";
+}
+
 TEST_F(StatusTest, WithoutADeviceThatIsUpTheProcessIsNotReady) {
   board_.phase(RunPhase::running);
   EXPECT_TRUE(board_.ready()) << "no device is known yet";

@@ -7,6 +7,7 @@
 #include "actors/prefill/ask.h"
 #include "actors/prefill/window_assembler.h"
 #include "actors/prefill/window_desk.h"
+#include "actors/prefill/window_fit.h"
 #include "actors/target/explain.h"
 #include "actors/vision/encode.h"
 #include "actors/vision/patch_queue.h"
@@ -17,7 +18,9 @@ namespace {
 
 using namespace testing;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Optional;
 
 FramePatchPtr frame_patch(const CameraPtr& camera, double seconds, std::uint8_t value = 1,
                           std::uint32_t generation = 0) {
@@ -466,6 +469,57 @@ std::vector<DueWindow> due_windows(const CameraPtr& camera, const std::vector<in
   for (const int value : values)
     due.push_back({camera, {visual_patch(camera, 0, static_cast<float>(value))}, 0, 2, 0});
   return due;
+}
+
+TEST(WindowFit, TellsOnceWhatALongWindowNeeds) {
+  FakePrefiller prefiller;
+  prefiller.per_patch = 50;
+  prefiller.capacity = 299;
+  WindowFit fit(prefiller, 2);
+  const CameraPtr gate = camera("gate");  // 4 s at 2 frames a second: 4 patches
+  EXPECT_EQ(fit.check(visual_patch(gate, 0)),
+            "a window of 4s needs 300 tokens of KV cache, there is room for 299: it will not be answered; "
+            "raise engine.kv_tokens, or shorten the window");
+  EXPECT_EQ(fit.check(visual_patch(gate, 1)), std::nullopt) << "told once";
+  EXPECT_NE(fit.check(visual_patch(camera("yard"), 0)), std::nullopt) << "each camera";
+  fit.forget("gate");
+  EXPECT_NE(fit.check(visual_patch(gate, 0)), std::nullopt);
+
+  prefiller.capacity = 300;
+  WindowFit enough(prefiller, 2);
+  EXPECT_EQ(enough.check(visual_patch(gate, 0)), "");
+  EXPECT_EQ(enough.check(visual_patch(gate, 1)), std::nullopt);
+}
+
+TEST(WindowFit, LooksAgainWhenTheSettingsOrThePictureAreOthers) {
+  FakePrefiller prefiller;
+  prefiller.per_patch = 50;
+  prefiller.capacity = 300;
+  WindowFit fit(prefiller, 2);
+  EXPECT_EQ(fit.check(visual_patch(camera(), 0)), "");
+  auto longer = camera();
+  longer->stream.window.length = 6s;
+  EXPECT_THAT(fit.check(visual_patch(longer, 1)), Optional(HasSubstr("a window of 6s needs 400 tokens")));
+  auto wider = std::make_shared<VisualPatch>(*visual_patch(longer, 2));
+  auto tokens = std::make_shared<model::VisualTokens>();
+  tokens->grid_height = 1;
+  tokens->grid_width = 2;
+  wider->tokens = tokens;
+  EXPECT_NE(fit.check(wider), std::nullopt);
+  EXPECT_EQ(fit.check(wider), std::nullopt);
+}
+
+TEST(WindowFit, IsSilentAboutAWindowThatCannotBeAsked) {
+  /// Refuses every window.
+  struct Refusing final : window::WindowPrefiller {
+    std::int64_t max_visual_tokens() const override { return 0; }
+    std::int64_t room() const override { return 0; }
+    std::int64_t room_for(const window::WindowRequest&) const override {
+      throw std::invalid_argument("a question that makes no sense");
+    }
+    std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest>) override { return {}; }
+  } refusing;
+  EXPECT_EQ(WindowFit(refusing, 2).check(visual_patch(camera(), 0)), "") << "its failure tells why";
 }
 
 TEST(Explain, CompletesTogetherAndOneFailureTakesNoOtherWithIt) {

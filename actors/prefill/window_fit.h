@@ -1,0 +1,39 @@
+// Whether the windows of a camera can fit the KV cache at all.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "actors/messages/data.h"
+#include "engine/window/answerer.h"
+
+namespace vigil::actors {
+
+/// How many tokens a window has is known with the camera's first patch, long before the stream is as long as
+/// a window: until then windows are short, and are answered. Not thread-safe.
+class WindowFit {
+ public:
+  WindowFit(const window::WindowPrefiller& prefiller, int frames_per_patch)
+      : prefiller_(prefiller), frames_per_patch_(frames_per_patch) {}
+
+  /// For a camera's first patch, and for one with another size or other settings than the last: why windows
+  /// of full length cannot be answered, empty if they can. Nothing for all other patches.
+  std::optional<std::string> check(const VisualPatchPtr& patch);
+
+  void forget(const std::string& camera) { seen_.erase(camera); }
+
+ private:
+  struct Seen {
+    CameraPtr camera;
+    int grid_height = 0;
+    int grid_width = 0;
+    bool operator==(const Seen&) const = default;
+  };
+
+  const window::WindowPrefiller& prefiller_;
+  int frames_per_patch_;
+  std::map<std::string, Seen> seen_;
+};
+
+}  // namespace vigil::actors
