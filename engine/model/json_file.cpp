@@ -73,7 +73,9 @@ std::optional<std::int64_t> integer_within(const Json& value, std::int64_t least
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) throw ModelError(path.string() + ": no such file");
+  if (status.type() == std::filesystem::file_type::not_found)
+    throw ModelError(path.string() + ": no such file");
+  if (!std::filesystem::status_known(status)) throw ModelError(path.string() + ": " + error.message());
   if (!std::filesystem::is_regular_file(status)) throw ModelError(path.string() + ": not a regular file");
   const auto bytes = std::filesystem::file_size(path, error);
   if (error) throw ModelError(path.string() + ": " + error.message());
