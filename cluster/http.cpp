@@ -90,6 +90,11 @@ int HttpServer::port() const {
   return running_->port;
 }
 
+std::string url_of(std::string server, std::string_view path) {
+  server.resize(server.find_last_not_of('/') + 1);
+  return server.append(path);
+}
+
 HttpResponse http_get(const std::string& url, std::chrono::milliseconds timeout) {
   constexpr std::string_view kScheme = "http://";
   if (!url.starts_with(kScheme)) throw HttpError(url + ": not an http:// address");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace vigil::cluster {
 
@@ -42,6 +43,9 @@ class HttpServer {
   struct Running;
   std::unique_ptr<Running> running_;
 };
+
+/// The URL of an absolute path on a server, whether or not the server's own address ends with slashes.
+std::string url_of(std::string server, std::string_view path);
 
 /// GET of an http:// URL. Throws HttpError if there is no answer within `timeout`; an answer of any status is
 /// returned.

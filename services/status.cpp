@@ -19,7 +19,7 @@ struct StatusArguments {
 
 int status(const StatusArguments& arguments) {
   const cluster::HttpResponse answer =
-      cluster::http_get(arguments.endpoint + "/status", std::chrono::seconds(5));
+      cluster::http_get(cluster::url_of(arguments.endpoint, "/status"), std::chrono::seconds(5));
   const auto text = answer.status == 200 ? actors::status_text(answer.body) : std::optional<std::string>();
   if (!text) throw cluster::HttpError(arguments.endpoint + ": what answers there is no `vigil run`");
   std::cout << (arguments.output == "json" ? answer.body + '\n' : *text);

@@ -65,6 +65,13 @@ TEST(Http, RefusesWhatIsNoAddress) {
     EXPECT_THAT(reason_of([&] { http_get(url, 1s); }), HasSubstr("not an http:// address")) << url;
 }
 
+TEST(Http, AServersAddressMayEndWithSlashes) {
+  for (const char* server : {"http://127.0.0.1:9464", "http://127.0.0.1:9464/", "http://127.0.0.1:9464//"})
+    EXPECT_EQ(url_of(server, "/status"), "http://127.0.0.1:9464/status") << server;
+  EXPECT_EQ(url_of("http://proxy/vigil/", "/status"), "http://proxy/vigil/status");
+  EXPECT_EQ(url_of("/", "/status"), "/status");
+}
+
 TEST(Http, NobodyThereIsAnError) {
   int port = 0;
   { port = HttpServer("127.0.0.1:0", {}).port(); }
