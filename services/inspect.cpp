@@ -33,10 +33,6 @@ int run(const InspectArguments& arguments) {
 void add_inspect(CLI::App& root, Invocation& chosen) {
   const auto arguments = std::make_shared<InspectArguments>();
   CLI::App& command = *root.add_subcommand("inspect", "Describe a video, with its motion");
-  command.footer(
-      "One pass over the whole file: container, codec, frame rate and its regularity, GOP structure "
-      "(key-frame distance, frame types), "
-      "statistics of the codec's motion vectors, and damage. With --sheet, also a picture of it.");
   command.add_option("VIDEO", arguments->video, "A file, or a URL, of any kind that FFmpeg reads")
       ->required();
   command.add_option("--output", arguments->output, "text, or json: one object")
@@ -58,6 +54,9 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
   command.footer(
+      "One pass over the whole file: container, codec, frame rate and its regularity, GOP structure "
+      "(key-frame distance, frame types), "
+      "statistics of the codec's motion vectors, and damage. With --sheet, also a picture of it.\n"
       "Motion is in pixels from a block to where its content is taken from in the frame that it refers to; "
       "'moving' is what "
       "exceeds a quarter pixel.\n"
