@@ -1,5 +1,4 @@
 // vigil run: the cameras of a configuration, watched until they end or a signal comes.
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -24,7 +23,6 @@
 #include "cluster/clock.h"
 #include "cluster/file_watch.h"
 #include "cluster/http.h"
-#include "cluster/process.h"
 #include "cluster/system.h"
 #include "config/fields.h"
 #include "config/load.h"
@@ -167,7 +165,6 @@ int run(const RunArguments& arguments) {
 
   // Before any thread is started, since threads inherit what is blocked. The first signal may come while the
   // model is still loading.
-  std::atomic<int> signals{0};
   std::mutex mutex;
   std::function<void()> drain = [] { std::_Exit(kDone); };
   const Signals handler(
