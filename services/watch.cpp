@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "actors/alerts/event_text.h"
+#include "actors/messages/data.h"
 #include "cluster/clock.h"
 #include "cluster/follower.h"
 #include "config/settings.h"
@@ -47,11 +48,10 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const con
           arguments.since + "'");
     }
     const bool sequence = std::holds_alternative<std::uint64_t>(options.since->begin);
-    const auto whole = [](const std::string& topic) {
-      return topic.ends_with('/') && std::count(topic.begin(), topic.end(), '/') >= 3;
-    };
-    if (sequence && (arguments.topics.size() != 1 || !whole(arguments.topics.front()))) {
-      throw UsageError("--since: a sequence number counts one topic's events: one whole TOPIC is needed");
+    if (sequence && (arguments.topics.size() != 1 || !actors::is_whole_topic(arguments.topics.front()))) {
+      throw UsageError(
+          "--since: a sequence number counts one topic's events: one whole TOPIC is needed, such as "
+          "alert/<tenant>/<camera>/<rule>/");
     }
   }
   if (!arguments.server_key.empty()) {
@@ -134,9 +134,9 @@ void add_watch(CLI::App& root, Invocation& chosen) {
       ->type_name("S")
       ->check(above_zero());
   command->footer(
-      "Topics: alert/<tenant>/<camera>/<rule>/ and status/<tenant>/<camera>/. Without --since, the last "
-      "event of each "
-      "topic comes\nfirst. Each event is shown once, in the order of its topic; events that were missed are "
+      "Topics: alert/<tenant>/<camera>/<rule>/, topic/<name>/<tenant>/<camera>/<rule>/ and\n"
+      "status/<tenant>/<camera>/. Without --since, the last event of each topic comes\nfirst. Each event is "
+      "shown once, in the order of its topic; events that were missed are "
       "asked for "
       "again, over restarts of\n`vigil run` too, and those that nobody has any more are told on stderr.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return watch(*arguments); }; });

@@ -37,6 +37,19 @@ std::vector<std::string> alert_topics(const config::CameraSettings& camera,
   return topics;
 }
 
+bool is_whole_topic(std::string_view topic) {
+  std::vector<std::string_view> names;
+  for (auto end = topic.find('/'); end != std::string_view::npos; end = topic.find('/')) {
+    if (end == 0) return false;
+    names.push_back(topic.substr(0, end));
+    topic.remove_prefix(end + 1);
+  }
+  if (!topic.empty() || names.empty()) return false;
+  if (names.front() == "alert") return names.size() == 4;
+  if (names.front() == "topic") return names.size() == 5;
+  return names.front() == "status" && names.size() == 3;
+}
+
 std::string status_topic(const config::CameraSettings& camera) {
   return "status/" + camera.tenant() + '/' + camera.name + '/';
 }

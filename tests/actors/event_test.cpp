@@ -156,6 +156,20 @@ TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
   EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.snooze_until = kStart; }));
 }
 
+TEST(Topics, AreWholeWithAllTheNamesOfTheirForm) {
+  const auto settings = camera("gate");
+  settings->rules[0].topics = {"staff"};
+  for (const std::string& topic : alert_topics(*settings, settings->rules[0]))
+    EXPECT_TRUE(is_whole_topic(topic)) << topic;
+  EXPECT_TRUE(is_whole_topic(status_topic(*settings)));
+  for (const char* beginning :
+       {"", "/", "alert/", "alert/north/gate/", "alert/north/gate/person", "alert/north/gate/person/more/",
+        "alert//gate/person/", "topic/staff/north/gate/", "topic/staff/north/gate/person",
+        "topic/staff/north/gate/person/more/", "status/north/", "status/north/gate",
+        "status/north/gate/more/", "alerts/north/gate/person/", "/alert/north/gate/"})
+    EXPECT_FALSE(is_whole_topic(beginning)) << beginning;
+}
+
 TEST(EventText, IsALineForPeople) {
   auto owner = camera("gate-7");
   Emission emission;
