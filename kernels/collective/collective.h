@@ -24,9 +24,10 @@ struct SumNorm {
 /// x += Σ over the ranks of their `part(which, ...)`, and norm.out = the RMS norm of the result (rms_norm.h):
 /// the residual stream of a decoder after a product that is shared. x is f32 [rows, cols], the same on all
 /// ranks before and after; the parts are [rows, cols] of `dtype`, f32 or bf16. Added up in f32 in the order
-/// of the ranks, but by NCCL in `dtype`; every rank gets the same bits. Between two sums of the same `which`
-/// there is one of the other. Throws std::invalid_argument for shapes or types that do not fit, and for rows
-/// of more than kMostSumColumns; DeviceError.
+/// of the ranks, sums of more than two rounded to `dtype` before they are added to x, and by NCCL in `dtype`;
+/// every rank gets the same bits. Between two sums of the same `which` there is one of the other. Throws
+/// std::invalid_argument for shapes or types that do not fit, and for rows of more than kMostSumColumns;
+/// DeviceError.
 void add_parts(Stream& stream, const Communicator& ranks, int which, DType dtype, Matrix x,
                const SumNorm& norm = {});
 

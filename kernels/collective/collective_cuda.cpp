@@ -11,7 +11,7 @@ namespace vigil::kernels {
 namespace {
 
 constexpr std::size_t kStateBytes = 1024;
-/// Ranks of which each reads all parts of a large sum; of more, NCCL moves less.
+/// Ranks of which each reads all parts of a large sum; of more, two steps move less.
 constexpr int kMostFetched = 2;
 static_assert(sizeof(cuda::RankState) <= kStateBytes);
 
@@ -37,6 +37,7 @@ CudaGroup::CudaGroup(std::span<const Stream> streams, Transport transport)
       if (!share_memory(streams[i], streams[j])) peers_ = false;
     }
   if (transport == Transport::nccl) peers_ = false;
+  shares_ = streams.size() > kMostFetched || transport == Transport::in_two_steps;
 
   int* off = nullptr;
   check_cuda(
@@ -58,7 +59,7 @@ CudaGroup::~CudaGroup() {
 }
 
 void CudaGroup::connect() {
-  if (peers_ && streams_.size() <= kMostFetched) return;
+  if (peers_) return;
   std::vector<int> devices;
   for (const Stream& stream : streams_) devices.push_back(stream.cuda_queue().device());
   check_nccl(ncclCommInitAll(nccl_.data(), static_cast<int>(devices.size()), devices.data()), "NCCL");
@@ -146,10 +147,14 @@ void cuda::add_parts(Stream& stream, const Communicator& ranks, int which, Matri
   if (group.peers() && ranks.ranks() > 1 && fits_inbox(part))
     return send_and_add(queue.stream(), group.seen_from(ranks.rank()), part, x, norm);
   const auto& parts = group.parts(which);
-  if (group.peers() && ranks.ranks() == kMostFetched) {
-    wait_for_ranks(queue.stream(), group.seen_from(ranks.rank()));
-    return fetch_and_add(queue.stream(), queue.multiprocessors(), std::span(parts).first(kMostFetched), part,
-                         x, norm);
+  if (group.peers() && ranks.ranks() > 1) {
+    const std::span<const void* const> all = std::span(parts).first(static_cast<std::size_t>(ranks.ranks()));
+    const Ranks seen = group.seen_from(ranks.rank());
+    wait_for_ranks(queue.stream(), seen);
+    if (!group.shares()) return fetch_and_add(queue.stream(), queue.multiprocessors(), all, part, x, norm);
+    add_share(queue.stream(), queue.multiprocessors(), all, ranks.rank(), part);
+    wait_for_ranks(queue.stream(), seen);
+    return fetch_shares(queue.stream(), queue.multiprocessors(), all, part, x, norm);
   }
   if (ranks.ranks() > 1) group.all_reduce(ranks.rank(), dense(part.data, part.dtype, part.rows, part.stride));
   const void* own = part.data;

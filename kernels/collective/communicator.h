@@ -18,10 +18,10 @@ namespace vigil::kernels {
 
 /// How GPUs add up.
 enum class Transport : std::uint8_t {
-  /// By kernels that read and write each other's memory where the GPUs can; NCCL where they cannot, and for
-  /// large sums
-  /// of more than two.
+  /// By kernels that read and write each other's memory where the GPUs can; NCCL where they cannot.
   automatic,
+  /// The same, large sums of two ranks in two steps as those of more.
+  in_two_steps,
   /// NCCL always.
   nccl,
 };

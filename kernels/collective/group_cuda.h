@@ -24,6 +24,8 @@ class CudaGroup {
 
   /// Whether its kernels read and write each other's memory.
   bool peers() const { return peers_; }
+  /// Whether each rank adds up a share of a large sum, which all then fetch; else each adds up all of it.
+  bool shares() const { return shares_; }
   /// Every rank's memory, seen from `rank`.
   cuda::Ranks seen_from(int rank) const;
 
@@ -32,8 +34,8 @@ class CudaGroup {
     return parts_[static_cast<std::size_t>(which)];
   }
 
-  /// NCCL's sum of a dense matrix, in place, on the rank's stream. Throws DeviceError. Only of a group that
-  /// has NCCL: of more ranks than two, without peers, or by its Transport.
+  /// NCCL's sum of a dense matrix, in place, on the rank's stream. Throws DeviceError. Only of a group
+  /// without peers.
   void all_reduce(int rank, Matrix x) const;
 
   void call_off() noexcept;
@@ -51,6 +53,7 @@ class CudaGroup {
 
   std::vector<Stream> streams_;
   bool peers_ = true;
+  bool shares_ = false;
   /// A cuda::RankState and its inbox.
   std::vector<Buffer> memory_;
   std::array<std::array<const void*, cuda::kMostRanks>, 2> parts_{};

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/collective/sum_cuda.h"
 #include "kernels/device/cuda.cuh"
 #include "kernels/device/overlap.cuh"
@@ -247,11 +249,32 @@ struct Sources {
   int count;
 };
 
-template <typename T, int packs, bool whole>
+/// Rows of a rank's share, the last one's being what is left.
+__host__ __device__ inline std::int64_t share_of(std::int64_t rows, int ranks) {
+  return (rows + ranks - 1) / ranks;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) reduce(const __grid_constant__ Sources sources, Part part,
+                                                   std::int64_t first, std::int64_t end, std::byte* to) {
+  const auto row_packs = static_cast<int>(part.row_bytes / 16);
+  for (std::int64_t row = first + blockIdx.x; row < end; row += gridDim.x)
+    for (int at = static_cast<int>(threadIdx.x); at < row_packs; at += kThreads) {
+      const std::int64_t offset = row * part.row_bytes + std::int64_t{at} * 16;
+      float sums[kNumbers<T>] = {};
+      for (int from = 0; from < sources.count; ++from) add<T>(fetch(sources.parts[from] + offset), sums);
+      write<kNumbers<T>, true>(reinterpret_cast<T*>(to + offset), 0, kNumbers<T>, sums);
+    }
+}
+
+/// Each row is the sum of all sources', or with `kShares` that of the rank whose share it is in.
+template <typename T, int packs, bool whole, bool kShares>
 __global__ void __launch_bounds__(kThreads)
     gather(const __grid_constant__ Sources sources, Part part, Target<T> target) {
   const auto row_packs = static_cast<int>(part.row_bytes / 16);
   for (std::int64_t row = blockIdx.x; row < part.rows; row += gridDim.x) {
+    const int first = kShares ? static_cast<int>(row / share_of(part.rows, sources.count)) : 0;
+    const int end = kShares ? first + 1 : sources.count;
     float sums[packs][kNumbers<T>] = {};
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
@@ -259,7 +282,7 @@ __global__ void __launch_bounds__(kThreads)
       if (at >= row_packs) break;
       const std::int64_t offset = row * part.row_bytes + std::int64_t{at} * 16;
 #pragma unroll 2
-      for (int from = 0; from < sources.count; ++from) add<T>(fetch(sources.parts[from] + offset), sums[k]);
+      for (int from = first; from < end; ++from) add<T>(fetch(sources.parts[from] + offset), sums[k]);
     }
     finish<T, packs, whole>(sums, row, target);
   }
@@ -306,6 +329,27 @@ Part part_of(ConstMatrix part) {
           part.stride * static_cast<std::int64_t>(size_of(part.dtype)), part.rows};
 }
 
+Sources sources_of(std::span<const void* const> parts) {
+  Sources sources{};
+  for (const void* from : parts) sources.parts[sources.count++] = static_cast<const std::byte*>(from);
+  return sources;
+}
+
+unsigned blocks_for(std::int64_t rows, int multiprocessors) {
+  constexpr std::int64_t kBlocksEach = 3;
+  return static_cast<unsigned>(std::min(rows, kBlocksEach * multiprocessors));
+}
+
+template <bool kShares>
+void launch_gather(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts,
+                   ConstMatrix part, Matrix x, const SumNorm& norm) {
+  with_shape(part, x, norm, [&]<typename T, int packs, bool whole>(const Target<T>& target) {
+    gather<T, packs, whole, kShares><<<blocks_for(part.rows, multiprocessors), kThreads, 0, stream>>>(
+        sources_of(parts), part_of(part), target);
+  });
+  check_launch("sum over GPUs");
+}
+
 template <typename... Parameters>
 void load(void (*kernel)(Parameters...)) {
   cudaFuncAttributes attributes{};
@@ -316,12 +360,15 @@ template <typename T, int packs>
 void load_kernels() {
   load(exchange<T, packs, true>);
   load(exchange<T, packs, false>);
-  load(gather<T, packs, true>);
-  load(gather<T, packs, false>);
+  load(gather<T, packs, true, false>);
+  load(gather<T, packs, false, false>);
+  load(gather<T, packs, true, true>);
+  load(gather<T, packs, false, true>);
 }
 
 template <typename T>
 void load_kernels_of() {
+  load(reduce<T>);
   load_kernels<T, 1>();
   load_kernels<T, 2>();
   load_kernels<T, 4>();
@@ -351,15 +398,25 @@ void cuda::wait_for_ranks(cudaStream_t stream, const Ranks& ranks) {
 
 void cuda::fetch_and_add(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts,
                          ConstMatrix part, Matrix x, const SumNorm& norm) {
-  Sources sources{};
-  for (const void* from : parts) sources.parts[sources.count++] = static_cast<const std::byte*>(from);
-  constexpr std::int64_t kBlocksEach = 3;
-  const std::int64_t most = kBlocksEach * multiprocessors;
-  const auto blocks = static_cast<unsigned>(part.rows < most ? part.rows : most);
-  with_shape(part, x, norm, [&]<typename T, int packs, bool whole>(const Target<T>& target) {
-    gather<T, packs, whole><<<blocks, kThreads, 0, stream>>>(sources, part_of(part), target);
+  launch_gather<false>(stream, multiprocessors, parts, part, x, norm);
+}
+
+void cuda::add_share(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts, int rank,
+                     Matrix part) {
+  const std::int64_t share = share_of(part.rows, static_cast<int>(parts.size()));
+  const std::int64_t first = std::min(part.rows, rank * share);
+  const std::int64_t end = std::min(part.rows, first + share);
+  if (first == end) return;
+  cuda::with_type(part.dtype, [&](auto type) {
+    reduce<decltype(type)><<<blocks_for(end - first, multiprocessors), kThreads, 0, stream>>>(
+        sources_of(parts), part_of(part), first, end, static_cast<std::byte*>(part.data));
   });
-  check_launch("sum over GPUs");
+  check_launch("share of a sum over GPUs");
+}
+
+void cuda::fetch_shares(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts,
+                        ConstMatrix part, Matrix x, const SumNorm& norm) {
+  launch_gather<true>(stream, multiprocessors, parts, part, x, norm);
 }
 
 }  // namespace vigil::kernels

@@ -62,8 +62,16 @@ void send_and_add(cudaStream_t stream, const Ranks& ranks, ConstMatrix part, Mat
 /// Waits until all ranks have come here: their parts can be read then.
 void wait_for_ranks(cudaStream_t stream, const Ranks& ranks);
 
-/// x += Σ of `count` parts in this and other GPUs' memory, of the shape and type of `part`, and the norm.
+/// x += Σ of the parts in this and other GPUs' memory, of the shape and type of `part`, and the norm.
 void fetch_and_add(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts,
                    ConstMatrix part, Matrix x, const SumNorm& norm);
+
+/// The first of two steps in which each rank moves a part of its size in and out, however many there are: the
+/// rank's share of the rows of its part becomes Σ of all parts' rows, rounded to their type.
+void add_share(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts, int rank,
+               Matrix part);
+/// The second, when all ranks are through with the first: x += the sums, wherever they are, and the norm.
+void fetch_shares(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts,
+                  ConstMatrix part, Matrix x, const SumNorm& norm);
 
 }  // namespace vigil::kernels::cuda
