@@ -262,6 +262,7 @@ __global__ void __launch_bounds__(kThreads) reduce(const __grid_constant__ Sourc
     for (int at = static_cast<int>(threadIdx.x); at < row_packs; at += kThreads) {
       const std::int64_t offset = row * part.row_bytes + std::int64_t{at} * 16;
       float sums[kNumbers<T>] = {};
+#pragma unroll 4
       for (int from = 0; from < sources.count; ++from) add<T>(fetch(sources.parts[from] + offset), sums);
       write<kNumbers<T>, true>(reinterpret_cast<T*>(to + offset), 0, kNumbers<T>, sums);
     }
@@ -335,7 +336,8 @@ Sources sources_of(std::span<const void* const> parts) {
   return sources;
 }
 
-unsigned blocks_for(std::int64_t rows, int multiprocessors) {
+/// One a row, at most as many as run at once.
+unsigned blocks_of(std::int64_t rows, int multiprocessors) {
   constexpr std::int64_t kBlocksEach = 3;
   return static_cast<unsigned>(std::min(rows, kBlocksEach * multiprocessors));
 }
@@ -344,7 +346,7 @@ template <bool kShares>
 void launch_gather(cudaStream_t stream, int multiprocessors, std::span<const void* const> parts,
                    ConstMatrix part, Matrix x, const SumNorm& norm) {
   with_shape(part, x, norm, [&]<typename T, int packs, bool whole>(const Target<T>& target) {
-    gather<T, packs, whole, kShares><<<blocks_for(part.rows, multiprocessors), kThreads, 0, stream>>>(
+    gather<T, packs, whole, kShares><<<blocks_of(part.rows, multiprocessors), kThreads, 0, stream>>>(
         sources_of(parts), part_of(part), target);
   });
   check_launch("sum over GPUs");
@@ -408,7 +410,7 @@ void cuda::add_share(cudaStream_t stream, int multiprocessors, std::span<const v
   const std::int64_t end = std::min(part.rows, first + share);
   if (first == end) return;
   cuda::with_type(part.dtype, [&](auto type) {
-    reduce<decltype(type)><<<blocks_for(end - first, multiprocessors), kThreads, 0, stream>>>(
+    reduce<decltype(type)><<<blocks_of(end - first, multiprocessors), kThreads, 0, stream>>>(
         sources_of(parts), part_of(part), first, end, static_cast<std::byte*>(part.data));
   });
   check_launch("share of a sum over GPUs");
