@@ -27,22 +27,14 @@ model::PictureSize TowerEncoder::frame_size(model::PictureSize source) const {
   return preprocessor_.frame_size(source);
 }
 
-std::vector<std::vector<model::PictureView>> TowerEncoder::place(std::span<const PatchFrames> patches) {
-  std::vector<std::vector<model::PictureView>> placed;
-  std::size_t bytes = 0;
-  for (const PatchFrames& patch : patches) {
-    placed.push_back(patch.frames);
-    for (const model::PictureView& frame : patch.frames) bytes += bytes_of(frame);
-  }
+std::vector<model::PictureView> TowerEncoder::place(const PatchFrames& patch, std::byte*& to) {
+  std::vector<model::PictureView> placed = patch.frames;
   if (stream_.kind() == kernels::DeviceKind::cpu) return placed;
-  frames_.reserve(stream_, bytes);
-  std::byte* next = frames_.data();
-  for (auto& frames : placed)
-    for (model::PictureView& frame : frames) {
-      kernels::upload(stream_, next, frame.rgb, bytes_of(frame));
-      frame.rgb = reinterpret_cast<const std::uint8_t*>(next);
-      next += bytes_of(frame);
-    }
+  for (model::PictureView& frame : placed) {
+    kernels::upload(stream_, to, frame.rgb, bytes_of(frame));
+    frame.rgb = reinterpret_cast<const std::uint8_t*>(to);
+    to += bytes_of(frame);
+  }
   return placed;
 }
 
@@ -50,22 +42,26 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
   const model::VisionConfig& vision = folder_->config.vision;
   std::vector<model::PatchGrid> grids;
   std::int64_t rows = 0;
+  std::size_t frame_bytes = 0;
   for (const PatchFrames& patch : patches) {
     if (patch.frames.empty())
       throw std::invalid_argument("a temporal patch without frames cannot be encoded");
     const model::PictureView& first = patch.frames.front();
     grids.push_back({1, first.height / vision.patch_size, first.width / vision.patch_size});
     rows += preprocessor_.patch_rows({first.width, first.height});
+    for (const model::PictureView& frame : patch.frames) frame_bytes += bytes_of(frame);
   }
 
-  const std::vector<std::vector<model::PictureView>> placed = place(patches);
   const std::int64_t values = tower_.patch_values();
   rows_.reserve(stream_, static_cast<std::size_t>(rows * values) * kernels::size_of(tower_.compute()));
   const kernels::Matrix all = kernels::dense(rows_.data(), tower_.compute(), rows, values);
+  if (stream_.kind() != kernels::DeviceKind::cpu) frames_.reserve(stream_, frame_bytes);
+  std::byte* to = frames_.data();
   std::int64_t row = 0;
+  // A GPU cuts one patch while the next is on its way.
   for (std::size_t i = 0; i < patches.size(); ++i) {
     const std::int64_t count = grids[i].patches();
-    preprocessor_.cut(stream_, placed[i], all.rows_from(row, count));
+    preprocessor_.cut(stream_, place(patches[i], to), all.rows_from(row, count));
     row += count;
   }
 

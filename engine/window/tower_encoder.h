@@ -23,8 +23,9 @@ class TowerEncoder final : public VisionEncoder {
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
 
  private:
-  /// The frames on the stream's device: 8-bit levels travel, not numbers.
-  std::vector<std::vector<model::PictureView>> place(std::span<const PatchFrames> patches);
+  /// The patch's frames on the stream's device, at `to` on a GPU, which moves on: 8-bit levels travel, not
+  /// numbers.
+  std::vector<model::PictureView> place(const PatchFrames& patch, std::byte*& to);
 
   std::shared_ptr<const model::ModelFolder> folder_;
   kernels::Stream stream_;
