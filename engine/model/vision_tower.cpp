@@ -13,7 +13,6 @@
 #include "kernels/linear/linear.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/rms_norm/rms_norm.h"
-#include "kernels/rope/rope.h"
 
 namespace vigil::model {
 namespace {
@@ -181,11 +180,10 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   for (const Block& block : blocks_) {
     kernels::rms_norm(stream, hidden, block.norm1, kNormEpsilon, normed);
     kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias});
-    // Queries and keys turn alike: heads beside heads.
-    kernels::rope(stream, qkv.columns(0, 2 * width), head_dim, way.cos.data(), way.sin.data());
-    kernels::segment_attention(stream, qkv.columns(0, width), qkv.columns(width, width),
-                               qkv.columns(2 * width, width), block.whole_frame ? way.frames : way.windows,
-                               head_dim, scale, attended);
+    kernels::rotated_segment_attention(stream, qkv.columns(0, width), qkv.columns(width, width),
+                                       qkv.columns(2 * width, width), way.cos.data(), way.sin.data(),
+                                       block.whole_frame ? way.frames : way.windows, head_dim, scale,
+                                       attended);
     kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias, .accumulate = true});
 
     kernels::rms_norm(stream, hidden, block.norm2, kNormEpsilon, normed);

@@ -92,8 +92,10 @@ SegmentPlan::SegmentPlan(const Stream& stream, std::span<const std::int32_t> bou
 #endif
 }
 
-void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
-                       std::int64_t head_dim, float scale, Matrix out) {
+namespace {
+
+void check_segments(ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
+                    std::int64_t head_dim, ConstMatrix out) {
   if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
   if (k.dtype != q.dtype || v.dtype != q.dtype || out.dtype != q.dtype)
     fail("queries, keys, values and output differ in type");
@@ -101,8 +103,24 @@ void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix
       out.cols != q.cols || head_dim <= 0 || q.cols % head_dim != 0)
     fail("queries, keys, values and output differ in shape");
   if (plan.rows() != q.rows) fail("segments do not cover the rows");
+}
+
+}  // namespace
+
+void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
+                       std::int64_t head_dim, float scale, Matrix out) {
+  check_segments(q, k, v, plan, head_dim, out);
   if (q.rows == 0) return;
   VIGIL_ON_DEVICE(stream, segment_attention(stream, q, k, v, plan, head_dim, scale, out));
+}
+
+void rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
+                               const float* sin, const SegmentPlan& plan, std::int64_t head_dim, float scale,
+                               Matrix out) {
+  check_segments(q, k, v, plan, head_dim, out);
+  if (head_dim % 2 != 0) fail("heads of an odd width cannot be rotated");
+  if (q.rows == 0) return;
+  VIGIL_ON_DEVICE(stream, rotated_segment_attention(stream, q, k, v, cos, sin, plan, head_dim, scale, out));
 }
 
 }  // namespace vigil::kernels

@@ -133,4 +133,10 @@ class SegmentPlan {
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out);
 
+/// The same of queries and keys that are rotated first as `rope` does (rope.h; its cos and sin), in place or
+/// on their way: what q and k hold afterwards is not said. Throws what both do.
+void rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
+                               const float* sin, const SegmentPlan& plan, std::int64_t head_dim, float scale,
+                               Matrix out);
+
 }  // namespace vigil::kernels

@@ -11,6 +11,9 @@ void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const floa
                    const PagedPlan& plan, const KvLayer& layer);
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out);
+void rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
+                               const float* sin, const SegmentPlan& plan, std::int64_t head_dim, float scale,
+                               Matrix out);
 }  // namespace cpu
 namespace cuda {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
@@ -19,6 +22,9 @@ void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const floa
                    const PagedPlan& plan, const KvLayer& layer);
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out);
+void rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
+                               const float* sin, const SegmentPlan& plan, std::int64_t head_dim, float scale,
+                               Matrix out);
 std::shared_ptr<CudaPagedPlan> paged_plan();
 void lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to);
 std::shared_ptr<const CudaSegmentPlan> segment_plan(const Stream& stream, const SegmentPlan& plan);

@@ -274,4 +274,12 @@ void cpu::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstM
   });
 }
 
+void cpu::rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
+                                    const float* sin, const SegmentPlan& plan, std::int64_t head_dim,
+                                    float scale, Matrix out) {
+  cpu::rope(stream, q, head_dim, cos, sin);
+  cpu::rope(stream, k, head_dim, cos, sin);
+  cpu::segment_attention(stream, q, k, v, plan, head_dim, scale, out);
+}
+
 }  // namespace vigil::kernels

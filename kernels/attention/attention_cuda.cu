@@ -9,6 +9,7 @@
 #include "kernels/attention/plans_cuda.h"
 #include "kernels/attention/segment_attention_cuda.h"
 #include "kernels/device/cuda.cuh"
+#include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
 namespace {
@@ -198,6 +199,20 @@ void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, Const
         static_cast<int>(head_dim), scale, out.row<T>(0), out.stride);
   });
   check_launch("segment_attention");
+}
+
+void cuda::rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
+                                     const float* sin, const SegmentPlan& plan, std::int64_t head_dim,
+                                     float scale, Matrix out) {
+  const CudaSegmentPlan& there = plan.cuda();
+  const SegmentCall call{q, k, v, out, there.tile.data(), there.tiles, head_dim, scale, cos, sin};
+  // Of more tiles, each would turn all keys of its segment.
+  if (there.longest <= kSegmentTileRows && q.cols / head_dim <= kMostSegmentHeadsOnGpu &&
+      fits_segment_tiles(call))
+    return attend_segment_tiles(queue_of(stream), call);
+  cuda::rope(stream, q, head_dim, cos, sin);
+  cuda::rope(stream, k, head_dim, cos, sin);
+  cuda::segment_attention(stream, q, k, v, plan, head_dim, scale, out);
 }
 
 }  // namespace vigil::kernels

@@ -153,11 +153,13 @@ std::shared_ptr<CudaPagedPlan> cuda::paged_plan() {
 
 std::shared_ptr<const CudaSegmentPlan> cuda::segment_plan(const Stream& stream, const SegmentPlan& plan) {
   std::vector<SegmentTile> tiles;
+  auto made = std::make_shared<CudaSegmentPlan>();
   const auto bounds = plan.bounds();
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    made->longest = std::max<std::int64_t>(made->longest, bounds[i + 1] - bounds[i]);
     for (std::int32_t row = bounds[i]; row < bounds[i + 1]; row += kSegmentTileRows)
       tiles.push_back({bounds[i], bounds[i + 1], row});
-  auto made = std::make_shared<CudaSegmentPlan>();
+  }
   made->tiles = static_cast<std::int64_t>(tiles.size());
   made->tile.assign(stream, tiles);
   return made;

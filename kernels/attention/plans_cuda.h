@@ -50,6 +50,8 @@ constexpr std::int32_t kSegmentTileRows = 64;
 
 struct CudaSegmentPlan {
   std::int64_t tiles = 0;
+  /// Rows of the longest segment.
+  std::int64_t longest = 0;
   DeviceArray<SegmentTile> tile;
 };
 

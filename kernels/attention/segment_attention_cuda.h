@@ -18,10 +18,14 @@ struct SegmentCall {
   std::int64_t tiles;
   std::int64_t head_dim;
   float scale;
+  /// [rows, head_dim / 2], if queries and keys are still to be rotated, of segments of at most
+  /// kSegmentTileRows; else null.
+  const float* cos = nullptr;
+  const float* sin = nullptr;
 };
 
-/// Whether `attend_segment_tiles` can take the call: bf16, heads of 16 to 128 in steps of 16, rows that begin
-/// at multiples of 16 bytes.
+/// Whether `attend_segment_tiles` can take the call: bf16, heads of 16 to 128 in steps of 16, rows and angles
+/// that begin at multiples of 16 bytes.
 bool fits_segment_tiles(const SegmentCall& call);
 
 void attend_segment_tiles(cudaStream_t stream, const SegmentCall& call);

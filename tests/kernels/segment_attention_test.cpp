@@ -6,6 +6,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_reference.h"
+#include "kernels/rope/rope.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::kernels {
@@ -19,13 +20,19 @@ class SegmentAttentionTest : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override { VIGIL_SKIP_WITHOUT(GetParam()); }
 
-  /// Queries, keys and values as columns of one product, which is how the vision tower has them.
+  /// Rows that begin anywhere, and at multiples of 16 bytes, which a GPU's matrix units ask for.
   void check(const std::vector<std::int32_t>& bounds, std::int64_t heads, std::int64_t head_dim,
              std::uint64_t seed, int threads = 2) {
+    for (const std::int64_t gap : {3, 8}) check(bounds, heads, head_dim, seed, threads, gap);
+  }
+
+  /// Queries, keys and values as columns of one product, which is how the vision tower has them.
+  void check(const std::vector<std::int32_t>& bounds, std::int64_t heads, std::int64_t head_dim,
+             std::uint64_t seed, int threads, std::int64_t gap) {
     Random random(seed);
     const std::int64_t rows = bounds.back(), cols = heads * head_dim;
-    TestMatrix qkv = TestMatrix::random(GetParam(), rows, 3 * cols, random, 2, 3);
-    TestMatrix out(GetParam(), rows, cols, 5);
+    TestMatrix qkv = TestMatrix::random(GetParam(), rows, 3 * cols, random, 2, gap);
+    TestMatrix out(GetParam(), rows, cols, gap);
     const Matrix q = qkv.view().columns(0, cols), k = qkv.view().columns(cols, cols),
                  v = qkv.view().columns(2 * cols, cols);
     const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
@@ -58,6 +65,50 @@ TEST_P(SegmentAttentionTest, EveryHeadWidth) {
   std::uint64_t seed = 1;
   for (const std::int64_t head_dim : {2, 16, 20, 28, 40, 64, 80, 128})
     check({0, 24, 29}, 3, head_dim, seed++);
+}
+
+// Segments of few rows and of many, which a GPU takes differently; and heads that its matrix units refuse.
+TEST_P(SegmentAttentionTest, RotatedIsWhatRotatingFirstGives) {
+  for (const std::int64_t head_dim : {16, 20, 80, 128})
+    for (const std::vector<std::int32_t>& bounds :
+         {std::vector<std::int32_t>{0, 64, 128, 139, 140}, {0, 3, 130}, {0, 129, 333}}) {
+      Random random(static_cast<std::uint64_t>(head_dim));
+      const std::int64_t rows = bounds.back(), cols = 3 * head_dim;
+      const TestMatrix qkv = TestMatrix::random(GetParam(), rows, 3 * cols, random, 2, 8);
+      TestMatrix cos(DType::f32, rows, head_dim / 2), sin(DType::f32, rows, head_dim / 2);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < head_dim / 2; ++j) {
+          const auto angle = static_cast<float>(i * (j + 1)) * 0.1F;
+          cos.set(i, j, std::cos(angle));
+          sin.set(i, j, std::sin(angle));
+        }
+      Stream stream = test_stream(2);
+      const OnDevice c(stream, cos), s(stream, sin);
+      const SegmentPlan plan(stream, bounds);
+      TestMatrix wanted(GetParam(), rows, cols, 8), got(GetParam(), rows, cols, 8);
+      {
+        TestMatrix rotated = qkv;
+        const OnDevice all(stream, rotated);
+        OnDevice result(stream, wanted);
+        rope(stream, all.view().columns(0, 2 * cols), head_dim, c.view().row<float>(0),
+             s.view().row<float>(0));
+        segment_attention(stream, all.view().columns(0, cols), all.view().columns(cols, cols),
+                          all.view().columns(2 * cols, cols), plan, head_dim, 0.2F, result);
+        result.fetch();
+      }
+      TestMatrix plain = qkv;
+      const OnDevice all(stream, plain);
+      OnDevice result(stream, got);
+      rotated_segment_attention(stream, all.view().columns(0, cols), all.view().columns(cols, cols),
+                                all.view().columns(2 * cols, cols), c.view().row<float>(0),
+                                s.view().row<float>(0), plan, head_dim, 0.2F, result);
+      result.fetch();
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < cols; ++j)
+          ASSERT_NEAR(got.get(i, j), wanted.get(i, j), tolerance_of(GetParam()))
+              << head_dim << ": " << i << ", " << j;
+      EXPECT_TRUE(got.gaps_untouched());
+    }
 }
 
 TEST_P(SegmentAttentionTest, SegmentsOfOneRowAndOfNone) {
@@ -126,6 +177,9 @@ TEST_P(SegmentAttentionTest, WhatDoesNotFitIsRefused) {
   for (const std::vector<std::int32_t>& bounds :
        {std::vector<std::int32_t>{}, {0}, {0, 3}, {1, 4}, {0, 3, 2, 4}, {0, 5}})
     refused(x.view(), x.view(), x.view(), out.view(), bounds, 20);
+  EXPECT_THROW(rotated_segment_attention(stream, x.view(), x.view(), x.view(), nullptr, nullptr,
+                                         SegmentPlan(stream, all), 5, 1.0F, out.view()),
+               std::invalid_argument);
   EXPECT_TRUE(out.row_untouched(0));
 }
 
