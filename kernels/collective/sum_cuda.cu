@@ -130,26 +130,41 @@ __device__ __forceinline__ void write(To* to, std::int64_t at, std::int64_t cols
   }
 }
 
-/// x[row] += sums, and its norm. Thread t has the packs t, t + kThreads, ... of the row.
-template <typename T, int packs, bool whole>
-__device__ __forceinline__ void finish(float (&sums)[packs][kNumbers<T>], std::int64_t row,
+/// Numbers of a row that a thread has: those of the packs t, t + kThreads, ... of thread t.
+template <typename T, int packs>
+struct Numbers {
+  float of[packs][kNumbers<T>] = {};
+
+  template <bool whole>
+  __device__ __forceinline__ void load(const float* row, std::int64_t cols) {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) read<kNumbers<T>, whole>(row, place(k), cols, of[k]);
+  }
+  template <bool whole, typename To>
+  __device__ __forceinline__ void store(To* row, std::int64_t cols) const {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) write<kNumbers<T>, whole>(row, place(k), cols, of[k]);
+  }
+  __device__ static std::int64_t place(int k) {
+    return (std::int64_t{k} * kThreads + threadIdx.x) * kNumbers<T>;
+  }
+};
+
+/// x[row] += sums, and its norm; `x`: what the row is before, `weights`: of the norm, if there is one. Both
+/// are loaded while the sums are on their way. Beyond the row's end all are zero.
+template <bool whole, typename T, int packs>
+__device__ __forceinline__ void finish(Numbers<T, packs>& x, const Numbers<T, packs>& sums,
+                                       const Numbers<T, packs>& weights, std::int64_t row,
                                        const Target<T>& target) {
-  constexpr int numbers = kNumbers<T>;
-  float* x = target.x + row * target.x_stride;
   float squares = 0;
 #pragma unroll
-  for (int k = 0; k < packs; ++k) {
-    const std::int64_t at = (std::int64_t{k} * kThreads + threadIdx.x) * numbers;
-    float before[numbers] = {};
-    read<numbers, whole>(x, at, target.cols, before);
+  for (int k = 0; k < packs; ++k)
 #pragma unroll
-    for (int i = 0; i < numbers; ++i) {
-      const bool there = whole ? at < target.cols : at + i < target.cols;
-      sums[k][i] = there ? before[i] + sums[k][i] : 0.0F;
-      squares += sums[k][i] * sums[k][i];
+    for (int i = 0; i < kNumbers<T>; ++i) {
+      if (Numbers<T, packs>::place(k) + i < target.cols) x.of[k][i] += sums.of[k][i];
+      squares += x.of[k][i] * x.of[k][i];
     }
-    write<numbers, whole>(x, at, target.cols, sums[k]);
-  }
+  x.template store<whole>(target.x + row * target.x_stride, target.cols);
   if (target.weight == nullptr) return;
 
   __shared__ float of_warp[kThreads / 32];
@@ -161,14 +176,10 @@ __device__ __forceinline__ void finish(float (&sums)[packs][kNumbers<T>], std::i
   for (int warp = 0; warp < kThreads / 32; ++warp) squares += of_warp[warp];
   const float scale = rsqrtf(squares / static_cast<float>(target.cols) + target.epsilon);
 #pragma unroll
-  for (int k = 0; k < packs; ++k) {
-    const std::int64_t at = (std::int64_t{k} * kThreads + threadIdx.x) * numbers;
-    float weights[numbers] = {};
-    read<numbers, whole>(target.weight, at, target.cols, weights);
+  for (int k = 0; k < packs; ++k)
 #pragma unroll
-    for (int i = 0; i < numbers; ++i) weights[i] *= sums[k][i] * scale;
-    write<numbers, whole>(target.out + row * target.out_stride, at, target.cols, weights);
-  }
+    for (int i = 0; i < kNumbers<T>; ++i) x.of[k][i] *= weights.of[k][i] * scale;
+  x.template store<whole>(target.out + row * target.out_stride, target.cols);
   __syncthreads();  // of_warp is free for the next row
 }
 
@@ -181,6 +192,8 @@ struct Part {
 template <typename T, int packs, bool whole>
 __global__ void __launch_bounds__(kThreads)
     exchange(const __grid_constant__ Ranks ranks, Part part, Target<T> target) {
+  Numbers<T, packs> weights;
+  if (target.weight != nullptr) weights.template load<whole>(target.weight, target.cols);
   cuda::await_previous();
   RankState& own = *ranks.state[ranks.rank];
   const unsigned long long turn = *const_cast<volatile unsigned long long*>(&own.turn);
@@ -202,7 +215,8 @@ __global__ void __launch_bounds__(kThreads)
         if (to != ranks.rank) send(inbox(to, ranks.rank) + offset, pack);
     }
   for (std::int64_t row = blockIdx.x; row < part.rows; row += gridDim.x) {
-    float sums[packs][kNumbers<T>] = {};
+    Numbers<T, packs> x, sums;
+    x.template load<whole>(target.x + row * target.x_stride, target.cols);
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const int at = k * kThreads + static_cast<int>(threadIdx.x);
@@ -211,11 +225,11 @@ __global__ void __launch_bounds__(kThreads)
       for (int from = 0; from < ranks.count; ++from)
         add<T>(from == ranks.rank ? *reinterpret_cast<const uint4*>(part.data + offset)
                                   : receive(inbox(ranks.rank, from) + offset, ranks.off),
-               sums[k]);
+               sums.of[k]);
     }
     // All other GPUs' parts of its rows are here.
     if (row + gridDim.x >= part.rows) cuda::let_next_begin();
-    finish<T, packs, whole>(sums, row, target);
+    finish<whole>(x, sums, weights, row, target);
   }
   __syncthreads();
   if (threadIdx.x == 0 && atomicAdd(&own.through, 1U) == gridDim.x - 1) {
@@ -273,19 +287,22 @@ template <typename T, int packs, bool whole, bool kShares>
 __global__ void __launch_bounds__(kThreads)
     gather(const __grid_constant__ Sources sources, Part part, Target<T> target) {
   const auto row_packs = static_cast<int>(part.row_bytes / 16);
+  Numbers<T, packs> weights;
+  if (target.weight != nullptr) weights.template load<whole>(target.weight, target.cols);
   for (std::int64_t row = blockIdx.x; row < part.rows; row += gridDim.x) {
     const int first = kShares ? static_cast<int>(row / share_of(part.rows, sources.count)) : 0;
     const int end = kShares ? first + 1 : sources.count;
-    float sums[packs][kNumbers<T>] = {};
+    Numbers<T, packs> x, sums;
+    x.template load<whole>(target.x + row * target.x_stride, target.cols);
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const int at = k * kThreads + static_cast<int>(threadIdx.x);
       if (at >= row_packs) break;
       const std::int64_t offset = row * part.row_bytes + std::int64_t{at} * 16;
 #pragma unroll 2
-      for (int from = first; from < end; ++from) add<T>(fetch(sources.parts[from] + offset), sums[k]);
+      for (int from = first; from < end; ++from) add<T>(fetch(sources.parts[from] + offset), sums.of[k]);
     }
-    finish<T, packs, whole>(sums, row, target);
+    finish<whole>(x, sums, weights, row, target);
   }
 }
 

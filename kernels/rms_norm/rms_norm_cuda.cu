@@ -23,9 +23,12 @@ __global__ void __launch_bounds__(threads)
   auto* to = reinterpret_cast<To*>(out + blockIdx.x * out_stride);
 
   cuda::let_next_begin();
+  // The first weights, and of short rows all, before what wrote the row has ended.
+  const auto thread = static_cast<int>(threadIdx.x);
+  const In early = thread < packs ? scales[thread] : In{};
   cuda::await_previous();
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
+  for (int i = thread; i < packs; i += threads) {
     const In pack = row[i];
 #pragma unroll
     for (int j = 0; j < count; ++j) squares += pack.values[j] * pack.values[j];
@@ -39,9 +42,9 @@ __global__ void __launch_bounds__(threads)
   for (int warp = 0; warp < threads / 32; ++warp) squares += of_warp[warp];
   const float scale = rsqrtf(squares / static_cast<float>(packs * count) + epsilon);
 
-  for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
+  for (int i = thread; i < packs; i += threads) {
     const In pack = row[i];
-    const In by = scales[i];
+    const In by = i == thread ? early : scales[i];
     To result;
 #pragma unroll
     for (int j = 0; j < count; ++j)
