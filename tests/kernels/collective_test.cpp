@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
                                          Case{3, 2, 4000}, Case{2, 2, 16384}, Case{2, 140, 3584},
                                          Case{2, 1, 1}, Case{2, 70, 96, Transport::nccl},
                                          Case{2, 70, 96, Transport::in_two_steps},
-                                         Case{2, 281, 3584, Transport::in_two_steps}),
+                                         Case{2, 281, 3584, Transport::in_two_steps}, Case{3, 67, 33},
+                                         Case{4, 65, 256}),
                        ::testing::Values(DType::f32, DType::bf16)),
     name_of_case);
 
