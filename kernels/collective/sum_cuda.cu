@@ -151,7 +151,7 @@ struct Numbers {
 };
 
 /// x[row] += sums, and its norm; `x`: what the row is before, `weights`: of the norm, if there is one. Both
-/// are loaded while the sums are on their way. Beyond the row's end all are zero.
+/// are loaded while the sums are on their way, and zero beyond the end of the row.
 template <bool whole, typename T, int packs>
 __device__ __forceinline__ void finish(Numbers<T, packs>& x, const Numbers<T, packs>& sums,
                                        const Numbers<T, packs>& weights, std::int64_t row,
