@@ -20,6 +20,17 @@ bool fits(const PagedPlan& plan, const KvLayer& layer) {
          shape.kv_heads == layer.kv_heads && shape.head_dim == layer.head_dim;
 }
 
+void check_segments(ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
+                    std::int64_t head_dim, ConstMatrix out) {
+  if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
+  if (k.dtype != q.dtype || v.dtype != q.dtype || out.dtype != q.dtype)
+    fail("queries, keys, values and output differ in type");
+  if (k.rows != q.rows || v.rows != q.rows || out.rows != q.rows || k.cols != q.cols || v.cols != q.cols ||
+      out.cols != q.cols || head_dim <= 0 || q.cols % head_dim != 0)
+    fail("queries, keys, values and output differ in shape");
+  if (plan.rows() != q.rows) fail("segments do not cover the rows");
+}
+
 }  // namespace
 
 void PagedPlan::assign(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
@@ -91,21 +102,6 @@ SegmentPlan::SegmentPlan(const Stream& stream, std::span<const std::int32_t> bou
   static_cast<void>(stream);
 #endif
 }
-
-namespace {
-
-void check_segments(ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
-                    std::int64_t head_dim, ConstMatrix out) {
-  if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
-  if (k.dtype != q.dtype || v.dtype != q.dtype || out.dtype != q.dtype)
-    fail("queries, keys, values and output differ in type");
-  if (k.rows != q.rows || v.rows != q.rows || out.rows != q.rows || k.cols != q.cols || v.cols != q.cols ||
-      out.cols != q.cols || head_dim <= 0 || q.cols % head_dim != 0)
-    fail("queries, keys, values and output differ in shape");
-  if (plan.rows() != q.rows) fail("segments do not cover the rows");
-}
-
-}  // namespace
 
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                        std::int64_t head_dim, float scale, Matrix out) {
