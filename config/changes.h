@@ -14,7 +14,7 @@ struct Changes {
   std::vector<std::string> removed;
   /// Another stream: they end and start again.
   std::vector<std::string> restarted;
-  /// Other rules or labels: they go on.
+  /// Other rules, labels or length of their windows: they go on.
   std::vector<std::string> altered;
   /// Keys, such as "alerts.bind", that differ and take effect at a start only.
   std::vector<std::string> fixed;

@@ -17,6 +17,10 @@ std::optional<Duration> parse_duration(std::string_view text);
 /// The shortest text that `parse_duration` reads back to the same value.
 std::string format_duration(Duration value);
 
+/// A moment of a video in seconds from its beginning, as people and players write it: "15", "15.5", "0:15",
+/// "1:02:03.5", "90s", "1m30s". Nothing if the text is anything else, or more than a thousand years.
+std::optional<double> parse_moment(std::string_view text);
+
 /// As a number of seconds.
 constexpr double seconds(Duration value) {
   return static_cast<double>(value.count()) / 1000.0;

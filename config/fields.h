@@ -34,7 +34,9 @@ struct Check {
 };
 
 bool is_name(std::string_view text);
+bool is_name_or_nothing(std::string_view text);
 bool is_prompt(std::string_view text);
+bool is_title(std::string_view text);
 bool is_username(std::string_view text);
 bool is_password(std::string_view text);
 bool is_local_endpoint(std::string_view text);
@@ -48,6 +50,13 @@ inline constexpr Check kName = {is_name,
                                 "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
 inline constexpr Check kPrompt = {is_prompt,
                                   "a question in words, without a model's special tokens, <|...|>"};
+inline constexpr Check kNameOrNothing = {
+    is_name_or_nothing,
+    "a name of letters, digits, '.', '_' and '-', or nothing (it becomes part of a topic)"};
+inline constexpr Check kTitle = {
+    is_title,
+    "a line of at most 200 bytes, in which {camera} and {rule} are all that stands "
+    "in braces"};
 inline constexpr Check kUsername = {is_username, "a user's name, without ':'"};
 inline constexpr Check kPassword = {is_password, "a password"};
 inline constexpr Check kLocalEndpoint = {is_local_endpoint,
@@ -60,7 +69,7 @@ inline constexpr Check kDevice = {is_device,
                                   "cpu, cuda, cuda:NUMBER, GPUs that share a model as in cuda:0+1, "
                                   "or several of them with commas, each GPU once"};
 inline constexpr Check kDecodeDevice = {is_decode_device, "GPUs as `device` names them, or nothing"};
-inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for no metrics"};
+inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for none"};
 
 template <class E>
 using EnumNames = std::span<const std::pair<std::string_view, E>>;
@@ -126,6 +135,13 @@ void describe(V& v, ReconnectSettings& s) {
 }
 
 template <class V>
+void describe(V& v, TlsSettings& s) {
+  v.field("ca_file", s.ca_file,
+          "certificates of those to trust, in PEM; nothing: the authorities that this system trusts");
+  v.field("insecure", s.insecure, "whether to go without: then whoever is in between sees the password");
+}
+
+template <class V>
 void describe(V& v, StreamSettings& s) {
   v.field("fps", s.fps, Limits<double>{0.01, 120}, "frames sampled a second");
   v.section("window", s.window, "the sliding window");
@@ -136,11 +152,15 @@ void describe(V& v, StreamSettings& s) {
   v.section("reconnect", s.reconnect, "waiting times between attempts to reach a camera");
   v.field("stall_after", s.stall_after, Limits<Duration>{1s, 1h},
           "silence after which an open source is stalled");
+  v.section("tls", s.tls, "how servers of https, rtsps, rtmps and tls are verified");
+  v.field("playlists", s.playlists, "whether an http or https source may be a playlist (HLS) of its server");
+  v.field("decoder_memory", s.decoder_memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
+          "memory for decoded pictures; a source that needs more fails");
 }
 
 template <class V>
 void describe(V& v, InputSettings& s) {
-  v.field("url", s.url, "a file (relative to this file), a URL that FFmpeg opens, or DEVICE://NAME");
+  v.field("url", s.url, "a file (relative to this file), a URL such as rtsp:// or https://, or /dev/videoN");
   v.field("roles", s.roles, "what the input is used for");
 }
 
@@ -148,6 +168,7 @@ template <class V>
 void describe(V& v, RuleSettings& s) {
   v.field("name", s.name, kName, "the rule's name in topics");
   v.field("prompt", s.prompt, kPrompt, "the question, to be answered Yes or No");
+  v.field("title", s.title, kTitle, "of its alerts, with {camera} and {rule}; nothing: RULE at CAMERA");
   v.field("threshold", s.threshold, Limits<double>{0, 1}, "probability of Yes from which a window counts");
   v.field("confirm", s.confirm, "N/M: N of the last M windows have to count");
   v.field("cooldown", s.cooldown, Limits<Duration>{0ms, 8760h}, "silence after an emitted alert");
@@ -195,6 +216,11 @@ void describe(V& v, AlertSettings& s) {
   v.field("retention", s.retention, Limits<Duration>{0ms, 87600h}, "how long published events are kept");
   v.field("high_water_mark", s.high_water_mark, Limits<int>{1, 1'000'000},
           "events that wait for one slow subscriber");
+  v.field("max_connections", s.max_connections, Limits<int>{1, 65536},
+          "connections to each of the two endpoints at once (TCP only); a quarter of the process's "
+          "descriptors bounds them as well");
+  v.field("max_connections_per_address", s.max_connections_per_address, Limits<int>{1, 65536},
+          "those of one address");
 }
 
 template <class V>
@@ -211,8 +237,21 @@ void describe(V& v, EvidenceSettings& s) {
 }
 
 template <class V>
+void describe(V& v, CertificateSettings& s) {
+  v.field("cert_file", s.cert_file, "the certificate, and what leads to its issuer behind it, in PEM");
+  v.field("key_file", s.key_file, "its private key in PEM, which not everybody may read");
+}
+
+template <class V>
 void describe(V& v, MetricsSettings& s) {
-  v.field("listen", s.listen, kListenAddress, "where /metrics is served");
+  v.field("listen", s.listen, kListenAddress,
+          "where /metrics, /status and the probes are served; beyond this machine with `tls`");
+  v.field("probes", s.probes, kListenAddress,
+          "where /healthz, /readyz and /startupz alone are served, in plain text; nothing: only at `listen`");
+  v.section("tls", s.tls, "the certificate with which `listen` is served");
+  v.field("allow_plain_text", s.allow_plain_text,
+          "whether `listen` may be beyond this machine without `tls`, for everybody to read and change");
+  v.field("cameras", s.cameras, "whether there are series of each camera, not only of all together");
 }
 
 template <class V>
@@ -235,6 +274,7 @@ void describe(V& v, EngineSettings& s) {
 
 template <class V>
 void describe(V& v, Settings& s) {
+  v.field("name", s.name, kNameOrNothing, "of this process on its topic; nothing: the host's name");
   v.field("model", s.model, "folder of the model");
   v.section("engine", s.engine, "what computes, and with how much memory");
   v.section("defaults", s.defaults, "what cameras have unless they say otherwise");

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "config/devices.h"
@@ -128,11 +129,7 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
 void share_rules(Reading& reading, const SectionReader& section, Settings& settings) {
   for (CameraSettings& camera : settings.cameras) {
     for (const SharedRule& shared : settings.rules) {
-      const bool fits =
-          std::all_of(shared.labels.begin(), shared.labels.end(), [&camera](const auto& wanted) {
-            const auto label = camera.labels.find(wanted.first);
-            return label != camera.labels.end() && label->second == wanted.second;
-          });
+      const bool fits = camera.has_labels(shared.labels);
       const bool has_own =
           std::any_of(camera.rules.begin(), camera.rules.end(),
                       [&shared](const RuleSettings& rule) { return rule.name == shared.rule.name; });
@@ -149,6 +146,67 @@ void share_rules(Reading& reading, const SectionReader& section, Settings& setti
     reading.report(entry.first, section.at("cameras") + '.' + camera->name +
                                     ".rules: there is no rule, neither here nor in the top-level `rules` "
                                     "for these labels");
+  }
+}
+
+namespace {
+
+/// HOST:PORT, apart; without a port, nothing.
+std::optional<std::pair<std::string, std::string>> host_and_port(std::string_view address) {
+  if (address.starts_with("ipc://")) return std::nullopt;
+  if (address.starts_with("tcp://")) address.remove_prefix(6);
+  const std::size_t colon = address.rfind(':');
+  if (colon == address.npos) return std::nullopt;
+  std::string host(address.substr(0, colon));
+  return std::pair(host == "localhost" ? "127.0.0.1" : host, std::string(address.substr(colon + 1)));
+}
+
+bool is_same_address(std::string_view one, std::string_view other) {
+  const auto a = host_and_port(one);
+  const auto b = host_and_port(other);
+  if (!a || !b || a->second != b->second) return false;
+  const auto is_any = [](const std::string& host) {
+    return host == "0.0.0.0" || host == "*" || host == "[::]";
+  };
+  return a->first == b->first || is_any(a->first) || is_any(b->first);
+}
+
+}  // namespace
+
+void check_addresses(Reading& reading, const SectionReader& section, const Settings& settings) {
+  struct Listener {
+    const char* part;
+    const char* key;
+    std::string address;
+    std::string path() const { return std::string(part) + '.' + key; }
+  };
+  const Listener listeners[] = {{"alerts", "bind", settings.alerts.bind},
+                                {"alerts", "replay", settings.alerts.replay_endpoint()},
+                                {"metrics", "listen", settings.metrics.listen},
+                                {"metrics", "probes", settings.metrics.probes}};
+  const auto is_wrong = [&reading](const Listener& listener) {
+    return listener.address.empty() ||
+           std::any_of(reading.problems.begin(), reading.problems.end(), [&](const Problem& problem) {
+             return problem.message.starts_with(listener.path() + ':');
+           });
+  };
+  const auto named = [&section](const Listener& listener) {
+    const YAML::Node& part = section.where(listener.part);
+    return section.has(listener.part) && part.IsMap() && part[listener.key].IsDefined();
+  };
+  for (const Listener& listener : listeners) {
+    for (const Listener* other = listeners; other != &listener; ++other) {
+      if (is_wrong(listener) || is_wrong(*other) || !is_same_address(listener.address, other->address)) {
+        continue;
+      }
+      // At the one of the two that is written down.
+      const Listener& at = named(listener) || !named(*other) ? listener : *other;
+      const Listener& with = &at == &listener ? *other : listener;
+      reading.report(named(at) ? section.where(at.part)[at.key] : section.node(),
+                     section.at(at.path()) + ": `" + at.address + "` is the address of " + with.path() +
+                         ", too" + (named(with) ? "" : ", by default"));
+      break;
+    }
   }
 }
 
@@ -192,6 +250,26 @@ void check_fit(Reading& reading, const SectionReader& section, const EngineSetti
   } else if (const std::optional<int> gpu = gpu_of_both(*from, *to)) {
     report("has GPU " + std::to_string(*gpu) + ", which is one of `" + engine.device +
            "`; other GPUs generate, or `device` itself");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const MetricsSettings& metrics) {
+  const CertificateSettings& tls = metrics.tls;
+  if (tls.cert_file.empty() != tls.key_file.empty()) {
+    reading.report(section.where("tls"),
+                   section.at(tls.cert_file.empty() ? "tls.cert_file" : "tls.key_file") +
+                       ": is missing beside the other file");
+  } else if (!metrics.listen.empty() && tls.cert_file.empty() && !metrics.allow_plain_text &&
+             !is_loopback_address(metrics.listen)) {
+    reading.report(
+        section.where("listen"),
+        section.at("listen") + ": `" + metrics.listen +
+            "` is beyond this machine and not encrypted; give `tls: {cert_file: FILE, key_file: FILE}`, "
+            "or say `allow_plain_text: true`");
+  }
+  if (!metrics.probes.empty() && metrics.probes == metrics.listen) {
+    reading.report(section.where("probes"), section.at("probes") + ": `" + metrics.probes +
+                                                "` is `listen`, too, which serves probes as it is");
   }
 }
 

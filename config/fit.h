@@ -18,6 +18,9 @@ void check_present(Reading& reading, const SectionReader& section, const Setting
 /// Gives the cameras the rules that they share. Afterwards each has one.
 void share_rules(Reading& reading, const SectionReader& section, Settings& settings);
 
+/// Reports addresses that two want to listen on.
+void check_addresses(Reading& reading, const SectionReader& section, const Settings& settings);
+
 /// Reports values that do not go together, of a section whose own values are all right.
 template <class S>
 void check_fit(Reading&, const SectionReader&, const S&) {}
@@ -27,6 +30,7 @@ void check_fit(Reading& reading, const SectionReader& section, const StreamSetti
 void check_fit(Reading& reading, const SectionReader& section, const CameraSettings& camera);
 void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts);
 void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine);
+void check_fit(Reading& reading, const SectionReader& section, const MetricsSettings& metrics);
 void check_fit(Reading& reading, const SectionReader& section, const Settings& settings);
 
 }  // namespace vigil::config

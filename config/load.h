@@ -1,6 +1,7 @@
 // From a configuration file to settings, with every problem reported at once.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -38,13 +39,24 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 /// The environment of this process.
 Environment process_environment();
 
-/// Reads and validates a file. `{NAME}` in URLs, paths, endpoints and labels stands for an environment
-/// variable; relative paths are relative to the file's folder. Throws ConfigError with all problems, in the
-/// order of the file.
-Settings load(const std::filesystem::path& file, const Environment& environment = process_environment());
+/// What a configuration may name and somebody may look at: a model's folder, a file of video (with or
+/// without file://), the file of a secret key, a folder that is made unless it is there, a file of
+/// certificates, the file of the private key of the certificate before it.
+enum class Named : std::uint8_t { model, video, secret_key, folder, certificate, private_key };
+
+/// Tells what is wrong with it: a sentence each, in which it is called as it is shown.
+using LookAt = std::function<std::vector<std::string>(Named what, const MaskedText& name)>;
+
+/// Reads and validates a file. `{NAME}` in URLs, paths and endpoints stands for an environment variable;
+/// relative paths, and those of the defaults, are relative to the file's folder. What `look_at` says of what
+/// is named counts as a problem; without it, nothing that is named need be there. Throws ConfigError with all
+/// problems, in the order of the file.
+Settings load(const std::filesystem::path& file, const Environment& environment = process_environment(),
+              const LookAt& look_at = {});
 
 /// As `load`, from text; `file` stands in messages, and its folder is what relative paths are relative to.
-Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment);
+Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
+               const LookAt& look_at = {});
 
 /// The settings as YAML that `parse` reads back, every key written out, secrets masked.
 std::string effective(const Settings& settings);

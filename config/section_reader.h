@@ -17,36 +17,31 @@
 #include <yaml-cpp/yaml.h>
 
 #include "config/fields.h"
+#include "config/foreign_keys.h"
 #include "config/load.h"
+#include "config/source.h"
 #include "config/substitute.h"
 #include "config/timestamp.h"
 
 namespace vigil::config {
 
-inline std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 /// What reading one file shares: where problems go, and what texts are resolved against.
 struct Reading {
   std::filesystem::path folder;
   const Environment& environment;
-  std::vector<Problem> problems;
+  const LookAt& look_at;
+  std::vector<Problem> problems = {};
 
   void report(const YAML::Node& node, std::string message) {
     const YAML::Mark mark = node.Mark();
     problems.push_back({mark.line + 1, mark.column + 1, std::move(message)});
+  }
+
+  /// Reports what is wrong with what a file names, if anybody looks.
+  void look(const YAML::Node& node, const std::string& path, Named what, const MaskedText& name) {
+    if (!look_at) return;
+    for (const std::string& fault : look_at(what, name))
+      report(node, std::string(path).append(": ").append(fault));
   }
 
   void report_again(const YAML::Node& node, const YAML::Node& first, const std::string& what) {
@@ -100,13 +95,10 @@ class SectionReader {
     for (const auto& [key, entry] : entries_) {
       if (known_.contains(key)) continue;
       std::string message = at(key) + ": unknown key";
-      const auto nearest =
-          std::min_element(known_.begin(), known_.end(), [&key = key](const auto& a, const auto& b) {
-            return edit_distance(a, key) < edit_distance(b, key);
-          });
-      if (nearest != known_.end() &&
-          edit_distance(*nearest, key) <= std::max<std::size_t>(2, key.size() / 3)) {
-        message += "; did you mean `" + *nearest + "`?";
+      if (const auto here = in_place_of(key)) {
+        message += "; " + std::string(*here);
+      } else if (const auto meant = meant_name(key, known_)) {
+        message += "; did you mean `" + *meant + "`?";
       } else {
         message += "; legal keys: ";
         for (const std::string& name : known_) message += (name == *known_.begin() ? "" : ", ") + name;
@@ -200,8 +192,8 @@ class SectionReader {
 
   void field(const char* key, std::string& value, const Check& check, const char*) {
     scalar(key, [&](const YAML::Node& node) {
-      // A prompt is the operator's own words: braces in it mean nothing.
-      if (check.legal == is_prompt) {
+      // A prompt and a title are the operator's own words: braces in them are no variable's.
+      if (check.legal == is_prompt || check.legal == is_title) {
         value = node.Scalar();
       } else if (auto text = reading_.substituted(node, at(key))) {
         value = std::move(text->value);
@@ -226,6 +218,13 @@ class SectionReader {
       // A path with a default has a meaning when it is empty.
       if (text->value.empty() && !value.empty()) return expected(node, key, "a path");
       value = text->value.empty() ? text->value : reading_.resolved(text->value);
+      if (value.empty()) return;
+      const MaskedText name{value.string(), value.string()};
+      if (std::string_view(key) == "model") reading_.look(node, at(key), Named::model, name);
+      if (std::string_view(key) == "secret_key_file") reading_.look(node, at(key), Named::secret_key, name);
+      if (std::string_view(key) == "ca_file") reading_.look(node, at(key), Named::certificate, name);
+      if (std::string_view(key) == "cert_file") reading_.look(node, at(key), Named::certificate, name);
+      if (std::string_view(key) == "key_file") reading_.look(node, at(key), Named::private_key, name);
     });
   }
 
@@ -292,12 +291,17 @@ class SectionReader {
       const std::string& name = entry.first.Scalar();
       const auto [first, is_new] = seen.emplace(name, entry.first);
       if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
-      auto text = reading_.substituted(entry.second, at(key) + '.' + name);
-      if (!text) continue;
-      if (name == "tenant" && !is_name(text->value)) {
+      // Labels go out with every event, and a variable may hold a secret.
+      if (has_variable(entry.second.Scalar())) {
+        reading_.report(entry.second, at(key) + '.' + name +
+                                          ": labels go out with every event, so no environment variable can "
+                                          "stand in one; write the text itself");
+        continue;
+      }
+      if (name == "tenant" && !is_name(entry.second.Scalar())) {
         expected(entry.second, "labels.tenant", std::string(kName.expected));
       }
-      labels[name] = std::move(text->value);
+      labels[name] = entry.second.Scalar();
     }
   }
 
@@ -325,11 +329,13 @@ class SectionReader {
     if (!node->IsMap()) return expected(*node, key, "a name and settings for each");
     std::map<std::string, YAML::Node> seen;
     for (const auto& entry : *node) {
-      if (!entry.first.IsScalar() || !is_name(entry.first.Scalar())) {
+      if (!entry.first.IsScalar()) {
         expected(entry.first, key, std::string(kName.expected));
         continue;
       }
       const std::string& name = entry.first.Scalar();
+      // What stands below it may be wrong, too.
+      if (!is_name(name)) expected(entry.first, key, std::string(kName.expected));
       const auto [first, is_new] = seen.emplace(name, entry.first);
       if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
       S& value = values.emplace_back(prototype);
@@ -395,12 +401,16 @@ class SectionReader {
   void url(const YAML::Node& node, const char* key, MaskedText& value) {
     auto text = reading_.substituted(node, at(key));
     if (!text) return;
-    if (text->value.empty()) return expected(node, key, "a file or a URL");
+    // Nothing of the value, which may be a password with a part of its URL missing.
+    if (const auto fault = source_fault(text->value)) return reading_.report(node, at(key) + ": " + *fault);
     if (has_scheme(text->value)) {
       value = {text->value, mask_credentials(text->shown)};
     } else {
-      value.value = value.shown = reading_.resolved(text->value);
+      value.value = reading_.resolved(text->value);
+      value.shown =
+          std::filesystem::path(text->value).is_absolute() ? text->shown : reading_.resolved(text->shown);
     }
+    if (is_file(value.value)) reading_.look(node, at(key), Named::video, value);
   }
 
   template <class T>

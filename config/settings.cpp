@@ -26,6 +26,22 @@ bool is_name(std::string_view text) {
          });
 }
 
+bool is_name_or_nothing(std::string_view text) {
+  return text.empty() || is_name(text);
+}
+
+bool is_title(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  if (text.size() > kLongest || (!text.empty() && !is_password(text))) return false;
+  for (std::size_t at = 0; (at = text.find_first_of("{}", at)) != std::string_view::npos;) {
+    const std::string_view rest = text.substr(at);
+    const std::string_view known = rest.starts_with("{camera}") ? "{camera}" : "{rule}";
+    if (!rest.starts_with(known)) return false;
+    at += known.size();
+  }
+  return text.empty() || text.find_first_not_of(' ') != std::string_view::npos;
+}
+
 bool is_prompt(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return false;
   // What models write special tokens like: in a question it would end the user's turn, or count as a picture.
@@ -91,6 +107,13 @@ bool is_listen_address(std::string_view text) {
   return text.find_first_of("/ \t\r\n") == std::string_view::npos;
 }
 
+bool is_loopback_address(std::string_view listen) {
+  const std::string_view host = listen.substr(0, listen.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  // The whole of 127.0.0.0/8, but no name that begins so.
+  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 std::string CameraSettings::tenant() const {
   const auto label = labels.find("tenant");
   return label == labels.end() ? "default" : label->second;
@@ -108,6 +131,13 @@ MaskedText CameraSettings::address(Role role) const {
   return with_credentials(input->url, username.value, password.value);
 }
 
+bool CameraSettings::has_labels(const std::map<std::string, std::string>& wanted) const {
+  return std::all_of(wanted.begin(), wanted.end(), [this](const auto& each) {
+    const auto label = labels.find(each.first);
+    return label != labels.end() && label->second == each.second;
+  });
+}
+
 std::optional<Clock::WallTime> CameraSettings::snoozed_until(const RuleSettings& rule) const {
   return std::max(snooze_until, rule.snooze_until);
 }
@@ -119,7 +149,9 @@ bool is_file(std::string_view url) {
 }
 
 bool same_stream(const CameraSettings& a, const CameraSettings& b) {
-  return a.stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
+  StreamSettings stream = a.stream;
+  stream.window.length = b.stream.window.length;
+  return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
 }
 
 }  // namespace vigil::config

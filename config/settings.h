@@ -44,6 +44,15 @@ struct ReconnectSettings {
   friend bool operator==(const ReconnectSettings&, const ReconnectSettings&) = default;
 };
 
+/// How servers of sources with TLS are verified.
+struct TlsSettings {
+  /// Whom to trust, as a file of PEM certificates; empty: the authorities that this system trusts.
+  std::filesystem::path ca_file;
+  /// Whether to go without: then whoever is in between sees the password.
+  bool insecure = false;
+  friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
+};
+
 /// What every camera has, and `defaults` sets for all.
 struct StreamSettings {
   /// Frames sampled a second.
@@ -59,6 +68,12 @@ struct StreamSettings {
   ReconnectSettings reconnect;
   /// A source that is open but delivers nothing for so long is `stalled`.
   Duration stall_after = 10s;
+  /// Of https, rtsps, rtmps and tls.
+  TlsSettings tls;
+  /// Whether a source over HTTP may be a playlist (HLS), which names others of its server.
+  bool playlists = false;
+  /// Decoded pictures that may be held at once.
+  ByteSize decoder_memory = mebibytes(512);
   friend bool operator==(const StreamSettings&, const StreamSettings&) = default;
 };
 
@@ -91,6 +106,8 @@ enum class Severity : std::uint8_t { detection, alert };
 struct RuleSettings {
   std::string name;
   std::string prompt;
+  /// What its alerts are called, with {camera} and {rule} for their names; empty for "<rule> at <camera>".
+  std::string title;
   /// The probability of "Yes" from which a window counts.
   double threshold = 0.5;
   Confirmation confirm;
@@ -146,6 +163,8 @@ struct CameraSettings {
   bool records_apart() const { return record_url() != url(); }
   /// Until when a rule of this camera is silent, if it is: the later one of its own time and the camera's.
   std::optional<Clock::WallTime> snoozed_until(const RuleSettings& rule) const;
+  /// Whether it has all of these, with these values.
+  bool has_labels(const std::map<std::string, std::string>& wanted) const;
   /// Whether the input that is watched is a file.
   bool is_file() const { return config::is_file(url().value); }
   friend bool operator==(const CameraSettings&, const CameraSettings&) = default;
@@ -154,7 +173,8 @@ struct CameraSettings {
   MaskedText address(Role role) const;
 };
 
-/// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business.
+/// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business, nor how
+/// much of it a window shows. (Its stride is: a camera's credit is counted in strides.)
 bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
 /// Encryption of events, and who may read them (CURVE of ZeroMQ).
@@ -180,6 +200,9 @@ struct AlertSettings {
   /// Events that wait for one slow subscriber, at most; beyond, that subscriber loses events, and they are
   /// counted.
   int high_water_mark = 1000;
+  /// Connections to each of the two endpoints, at most: of all, and of one address.
+  int max_connections = 256;
+  int max_connections_per_address = 64;
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
 
   /// `replay`, or what stands in for it.
@@ -189,6 +212,9 @@ struct AlertSettings {
 /// Where a server that publishes on `bind` replays unless it is told otherwise: the next port, or the path
 /// with ".replay" behind it. Empty if there is no next port.
 std::string endpoint_next_to(const std::string& bind);
+
+/// Whether HOST:PORT is reached from this machine alone.
+bool is_loopback_address(std::string_view listen);
 
 /// Whether a text is a CURVE key in Z85: 40 characters of its alphabet.
 bool is_curve_key(std::string_view text);
@@ -210,9 +236,23 @@ struct EvidenceSettings {
   friend bool operator==(const EvidenceSettings&, const EvidenceSettings&) = default;
 };
 
+/// A certificate and its private key; both empty for none.
+struct CertificateSettings {
+  std::filesystem::path cert_file;
+  std::filesystem::path key_file;
+  friend bool operator==(const CertificateSettings&, const CertificateSettings&) = default;
+};
+
 struct MetricsSettings {
-  /// HOST:PORT of `/metrics`; empty for none.
+  /// HOST:PORT of `/metrics`, `/status` and the probes; empty for none. Beyond this machine only with `tls`,
+  /// or with `allow_plain_text`.
   std::string listen = "127.0.0.1:9464";
+  /// HOST:PORT of the probes alone, which tell a status and nothing else, in plain text; empty for none.
+  std::string probes;
+  CertificateSettings tls;
+  bool allow_plain_text = false;
+  /// Whether there are series of each camera, or of all together alone.
+  bool cameras = true;
   friend bool operator==(const MetricsSettings&, const MetricsSettings&) = default;
 };
 
@@ -240,6 +280,8 @@ struct EngineSettings {
 };
 
 struct Settings {
+  /// What this process is called on its own topic; empty for the host's name.
+  std::string name;
   /// The folder of the model, as Hugging Face publishes it.
   std::filesystem::path model;
   EngineSettings engine;

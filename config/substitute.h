@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/url_mask.h"
 #include "config/load.h"
 
 namespace vigil::config {
@@ -20,15 +21,13 @@ struct Substituted {
 /// are.
 Substituted substitute(std::string_view text, const Environment& environment);
 
-/// Whether a text is a URL with a scheme, rather than the path of a file.
-bool has_scheme(std::string_view text);
+/// Whether `substitute` would replace something.
+bool has_variable(std::string_view text);
 
-/// The URL with "***" for user and password, and for what its query says beyond which stream is meant. Hides
-/// too much rather than too little where a URL has an unescaped '@', '/', '?' or '#' in it.
-std::string mask_credentials(std::string_view url);
-
-/// Whether the URL names a user, as far as `mask_credentials` can tell.
-bool has_credentials(std::string_view url);
+using base::behind_credentials;
+using base::has_credentials;
+using base::has_scheme;
+using base::mask_credentials;
 
 /// The URL with these put in, percent-encoded; as it is without a username.
 MaskedText with_credentials(const MaskedText& url, std::string_view username, std::string_view password);

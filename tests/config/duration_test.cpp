@@ -34,5 +34,50 @@ TEST(Duration, PrintsWhatItReadsBack) {
   EXPECT_EQ(format_duration(168h), "7d");
 }
 
+TEST(Moment, IsReadAsPeopleAndPlayersWriteIt) {
+  const std::pair<const char*, double> cases[] = {
+      {"15", 15},           {"7.5", 7.5},    {"0", 0},      {"0:15", 15},  {"1:02:03.5", 3723.5},
+      {"90:00", 5400},      {"00:00:07", 7}, {"90s", 90},   {"1m30s", 90}, {"500ms", 0.5},
+      {"1h2m3.5s", 3723.5}, {"2h30s", 7230}, {"1d", 86400}, {".5", 0.5},   {"1:00:00", 3600},
+  };
+  for (const auto& [text, seconds] : cases) {
+    ASSERT_TRUE(parse_moment(text)) << text;
+    EXPECT_DOUBLE_EQ(*parse_moment(text), seconds) << text;
+  }
+}
+
+TEST(Moment, IsNothingElse) {
+  for (const char* text : {"",
+                           " ",
+                           "-1",
+                           "+1",
+                           "0:60",
+                           "0:-1",
+                           "1:2:3:4",
+                           ":15",
+                           "15:",
+                           "1.5:00",
+                           "1:99:00",
+                           "1e3",
+                           "30s1m",
+                           "1m1m",
+                           "1m30",
+                           "m",
+                           "nan",
+                           "inf",
+                           "0x10",
+                           "15 s",
+                           "1:1:",
+                           "::",
+                           "1..5",
+                           ".",
+                           "99999999999999999999",
+                           "99999999999d",
+                           "1h-2m",
+                           "0:15s"}) {
+    EXPECT_EQ(parse_moment(text), std::nullopt) << '"' << text << '"';
+  }
+}
+
 }  // namespace
 }  // namespace vigil::config

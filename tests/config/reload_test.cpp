@@ -72,7 +72,9 @@ TEST(Changes, TellAnotherStreamFromOtherRules) {
   EXPECT_THAT(of("h/gate", "h/door").restarted, ElementsAre("gate"));
   EXPECT_THAT(compare(site(), site(kSite, "other")).restarted, ElementsAre("gate")) << "a new password";
   EXPECT_THAT(of("model: m", "model: m\ndefaults: {fps: 4}").restarted, ElementsAre("gate", "yard"));
-  EXPECT_THAT(of("url: yard.mp4", "url: yard.mp4, window: {length: 20s}").restarted, ElementsAre("yard"));
+  EXPECT_THAT(of("url: yard.mp4", "url: yard.mp4, window: {stride: 4s}").restarted, ElementsAre("yard"));
+  EXPECT_THAT(of("url: yard.mp4", "url: yard.mp4, window: {length: 20s}").altered, ElementsAre("yard"));
+  EXPECT_THAT(of("url: yard.mp4", "url: yard.mp4, window: {length: 20s}").restarted, IsEmpty());
   EXPECT_THAT(of("zone: a}}]", "zone: b}}, {name: smoke, prompt: p}]").altered, ElementsAre("gate", "yard"))
       << "shared rules are those of their cameras";
   EXPECT_THAT(of("car, prompt: p", "car, prompt: p, snooze_until: 2026-08-01T10:00:00Z").altered,

@@ -118,6 +118,10 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(text("/properties/engine/properties/quantization/default"),
             name_of(settings.engine.quantization));
   EXPECT_EQ(text("/properties/metrics/properties/listen/default"), settings.metrics.listen);
+  EXPECT_EQ(text("/properties/metrics/properties/probes/default"), settings.metrics.probes);
+  EXPECT_EQ(root.at("/properties/metrics/properties/cameras/default"_json_pointer), settings.metrics.cameras);
+  EXPECT_EQ(root.at("/properties/metrics/properties/allow_plain_text/default"_json_pointer),
+            settings.metrics.allow_plain_text);
   EXPECT_EQ(parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
 }
 
@@ -253,7 +257,7 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutPrompts) {
 
 TEST(Schema, AValidatorAgreesWithTheCodeAboutMetrics) {
   const auto site = [](const std::string& listen) {
-    return "model: m\nmetrics: {listen: '" + listen +
+    return "model: m\nmetrics: {allow_plain_text: true, listen: '" + listen +
            "'}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
   };
   for (const char* listen : {"", "127.0.0.1:9464", "[::1]:9464", "localhost:1", "node-7.example:65535"}) {
