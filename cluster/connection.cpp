@@ -8,6 +8,13 @@
 
 namespace vigil::cluster {
 
+void use_heartbeat(zmq::socket_t& socket, const Heartbeat& heartbeat) {
+  socket.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(heartbeat.interval.count()));
+  socket.set(zmq::sockopt::heartbeat_timeout, static_cast<int>(heartbeat.timeout.count()));
+  // The other side gives up after the same time, also one that does not ask by itself.
+  socket.set(zmq::sockopt::heartbeat_ttl, static_cast<int>(heartbeat.timeout.count()));
+}
+
 ConnectionMonitor::ConnectionMonitor(zmq::context_t& context, zmq::socket_t& socket)
     : watched_(socket), events_(context, zmq::socket_type::pair) {
   const char* address = "inproc://vigil.connection";

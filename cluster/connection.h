@@ -1,12 +1,22 @@
-// What becomes of a client socket's connection.
+// What becomes of a client socket's connection, and how either side notices that the other is gone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include <zmq.hpp>
 
 namespace vigil::cluster {
+
+/// A peer that is silent is asked for a sign of life every so often (PING of ZMTP 3.1); one that gives none
+/// for so long has vanished, and all that is kept for it goes.
+struct Heartbeat {
+  std::chrono::milliseconds interval{10'000};
+  std::chrono::milliseconds timeout{30'000};
+};
+/// To be called before the socket is bound or connected.
+void use_heartbeat(zmq::socket_t& socket, const Heartbeat& heartbeat);
 
 /// up: it stands, and both sides know each other; lost: it stood, or could not be made; refused: the server
 /// does not let this key in; failed: both sides do not speak the same, as when only one of them uses CURVE.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq_addon.hpp>
 
@@ -26,6 +28,18 @@ constexpr const char* kDomain = "vigil";
 
 std::string reason_of(int error) {
   return std::generic_category().message(error);
+}
+
+/// Refuses a secret that others than its owner may read, or change.
+void check_private(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) throw KeyError(file.string() + ": " + reason_of(errno));
+  const unsigned mode = status.st_mode & 07777U;
+  if ((mode & 077U) == 0) return;
+  std::array<char, 8> octal{};
+  std::snprintf(octal.data(), octal.size(), "%04o", mode);
+  throw KeyError(file.string() + ": has mode " + octal.data() +
+                 "; a secret key must be its owner's alone (chmod 600)");
 }
 
 /// The one line of a key file that is no comment.
@@ -51,10 +65,21 @@ void write_new(const std::filesystem::path& file, const std::string& text, mode_
   const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (descriptor < 0) throw KeyError(file.string() + ": " + reason_of(errno));
   const ssize_t written = ::write(descriptor, text.data(), text.size());
+  const bool kept = written == static_cast<ssize_t>(text.size()) && ::fsync(descriptor) == 0;
   const int error = errno;
-  if (::close(descriptor) != 0 || written != static_cast<ssize_t>(text.size())) {
+  if (::close(descriptor) != 0 || !kept) {
     throw KeyError(file.string() + ": " + (written < 0 ? reason_of(error) : "could not be written"));
   }
+  // The name is kept by the folder: a public key that others were given must not lose its secret one.
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = opened >= 0 && ::fsync(opened) == 0;
+  if (opened >= 0) ::close(opened);
+  if (!synced) throw KeyError(folder.string() + ": could not be synced to the disk");
+}
+
+std::filesystem::path public_file(std::filesystem::path secret) {
+  return secret += ".pub";
 }
 
 /// The reply to one request (https://rfc.zeromq.org/spec/27): version, request id, code, text, user id,
@@ -99,8 +124,7 @@ KeyPair make_key_pair() {
 }
 
 void write_key_files(const std::filesystem::path& file, const KeyPair& keys) {
-  std::filesystem::path shown = file;
-  shown += ".pub";
+  const std::filesystem::path shown = public_file(file);
   std::error_code error;
   if (std::filesystem::exists(shown, error)) throw KeyError(shown.string() + ": " + reason_of(EEXIST));
   write_new(file, keys.secret_key + '\n', S_IRUSR | S_IWUSR);
@@ -110,11 +134,19 @@ void write_key_files(const std::filesystem::path& file, const KeyPair& keys) {
 KeyPair read_secret_key(const std::filesystem::path& file) {
   KeyPair keys;
   keys.secret_key = key_line(file);
+  check_private(file);
   std::array<char, kKeyCharacters + 1> public_key{};
   if (zmq_curve_public(public_key.data(), keys.secret_key.c_str()) != 0) {
     throw KeyError(file.string() + ": holds no CURVE key");
   }
   keys.public_key = public_key.data();
+  // Every 40 characters are some key: damage shows beside the other half only.
+  const std::filesystem::path shown = public_file(file);
+  std::error_code error;
+  if (std::filesystem::exists(shown, error) && key_line(shown) != keys.public_key) {
+    throw KeyError(file.string() + " and " + shown.string() +
+                   ": are no pair; one of them is damaged, or another pair's");
+  }
   return keys;
 }
 

@@ -29,7 +29,8 @@ KeyPair make_key_pair();
 /// KeyError if one of them exists.
 void write_key_files(const std::filesystem::path& file, const KeyPair& keys);
 
-/// The pair whose secret key lies in this file. Lines that start with '#' are comments. Throws KeyError.
+/// The pair whose secret key lies in this file, which must be open to its owner alone. Lines that start with
+/// '#' are comments. If `file`.pub is there, it has to be of the same pair. Throws KeyError.
 KeyPair read_secret_key(const std::filesystem::path& file);
 
 /// A public key: the text itself if it is one, otherwise what lies in the file of this name. Throws KeyError.

@@ -40,7 +40,7 @@ void EventLedger::show(const TopicMessage& message) {
     }
     last->second = message.sequence;
   }
-  out_.push_back(message);
+  if (seen_.add(message)) out_.push_back(message);
 }
 
 void EventLedger::page(const ReplayPage& page) {
@@ -53,6 +53,8 @@ void EventLedger::page(const ReplayPage& page) {
     waiting_.clear();
     cursor_ = 0;
     behind_ = true;
+    // Live events wait for those before them.
+    begun_ = false;
     out_.push_back(Restarted{});
     return;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/replay.h"
+#include "cluster/seen_ids.h"
 
 namespace vigil::cluster {
 
@@ -25,10 +26,11 @@ struct Restarted {};
 
 using LedgerEntry = std::variant<TopicMessage, Missed, Restarted>;
 
-/// Each event of the topics that are followed comes out once, and in the order of its topic. What begins is a
-/// query for the newest position, or for events of the past (the first pages); from then on everything after
-/// `cursor` has to come out. Live events come out at once unless events before them are missing; then they
-/// wait, and `behind` says that the pages after `cursor` are needed. Not thread-safe.
+/// Each event of the topics that are followed comes out once, and in the order of its topic; also of another
+/// outbox, which is read from its beginning, only what did not come out before, as far as that is remembered.
+/// What begins is a query for the newest position, or for events of the past (the first pages); from then on
+/// everything after `cursor` has to come out. Live events come out at once unless events before them are
+/// missing; then they wait, and `behind` says that the pages after `cursor` are needed. Not thread-safe.
 class EventLedger {
  public:
   struct Options {
@@ -36,9 +38,11 @@ class EventLedger {
     bool last_values = true;
     /// Live events that wait at most; those beyond come with a page.
     std::size_t waiting = 10'000;
+    /// Events that are remembered by their `source` and `id`.
+    std::size_t remembered = 65'536;
   };
 
-  explicit EventLedger(const Options& options) : options_(options) {}
+  explicit EventLedger(const Options& options) : options_(options), seen_(options.remembered) {}
 
   void live(TopicMessage message);
 
@@ -49,7 +53,7 @@ class EventLedger {
   void give_up();
 
   bool behind() const { return behind_; }
-  /// Whether the first pages have come.
+  /// Whether the first pages have come, of this outbox.
   bool begun() const { return begun_; }
   /// Live events that wait for those before them.
   std::size_t waiting() const { return waiting_.size(); }
@@ -65,6 +69,7 @@ class EventLedger {
 
   Options options_;
   std::map<std::string, std::uint64_t> last_;
+  SeenIds seen_;
   std::deque<TopicMessage> waiting_;
   std::deque<LedgerEntry> out_;
   std::string outbox_;

@@ -77,7 +77,9 @@ std::optional<Follower::Entry> Follower::take() {
   if (const auto* missed = std::get_if<Missed>(&*entry)) {
     return Notice{plural(missed->count) + " of " + missed->topic + " cannot be replayed and will be missing"};
   }
-  return Notice{options_.endpoint + " has another outbox than before: its events are counted anew"};
+  return Notice{options_.endpoint +
+                " has another outbox than before: its events are counted anew, and all "
+                "that it keeps is read"};
 }
 
 void Follower::hear_connections() {

@@ -1,11 +1,17 @@
 #include "cluster/process.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace vigil::cluster {
 
@@ -52,9 +58,46 @@ ProcessMemory process_memory(const std::filesystem::path& status) {
     std::uint64_t kibibytes = 0;
     if (!(words >> key >> kibibytes)) continue;
     if (key == "VmRSS:") memory.resident_bytes = kibibytes * 1024;
+    if (key == "VmSize:") memory.virtual_bytes = kibibytes * 1024;
     if (key == "VmHWM:") memory.most_resident_bytes = kibibytes * 1024;
   }
   return memory;
+}
+
+std::uint64_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t now = std::exchange(limit.rlim_cur, limit.rlim_max);
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : now;
+}
+
+Descriptors process_descriptors() {
+  Descriptors descriptors;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator each("/proc/self/fd", gone), end; each != end;
+       each.increment(gone))
+    ++descriptors.open;
+  // The one that counts.
+  if (descriptors.open > 0) --descriptors.open;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) descriptors.most = limit.rlim_cur;
+  return descriptors;
+}
+
+double process_start_seconds(const std::filesystem::path& processes) {
+  std::ifstream process(processes / "self" / "stat");
+  std::string line;
+  std::getline(process, line);
+  // The name in parentheses may hold anything; the start is the 20th field behind it.
+  std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  std::string field;
+  for (int i = 0; i < 20; ++i) fields >> field;
+  std::ifstream machine(processes / "stat");
+  for (std::string boot; std::getline(machine, boot);)
+    if (boot.starts_with("btime ") && fields)
+      return std::strtod(boot.c_str() + 6, nullptr) +
+             std::strtod(field.c_str(), nullptr) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return 0;
 }
 
 std::string processor_name() {
@@ -62,6 +105,22 @@ std::string processor_name() {
   for (std::string line; std::getline(info, line);)
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   return "unknown processor";
+}
+
+std::string host_name(std::string_view given) {
+  constexpr std::size_t kLongest = 128;
+  std::string name(given.substr(0, kLongest));
+  const auto of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  std::replace_if(
+      name.begin(), name.end(), [&](char c) { return !of_word(c) && c != '.' && c != '_' && c != '-'; }, '-');
+  name.erase(name.begin(), std::find_if(name.begin(), name.end(), of_word));
+  return name.empty() ? "vigil" : name;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  // One byte less: a name that is cut need not end in NUL.
+  return host_name(::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "");
 }
 
 double load_average() {

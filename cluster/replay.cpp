@@ -4,10 +4,13 @@
 #include <exception>
 #include <iterator>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 #include <zmq_addon.hpp>
+
+#include "cluster/clock.h"
 
 namespace vigil::cluster {
 namespace {
@@ -16,15 +19,34 @@ using nlohmann::json;
 
 // A call of `serve` answers no more: the rest waits for the next one.
 constexpr int kAnswersAtOnce = 8;
-// Answers that wait for a client at most.
-constexpr int kAnswersWaiting = 8;
+// Answers that wait for a client at most, beside the one that is being sent.
+constexpr int kAnswersWaiting = 2;
 // Queries of one client that wait to be answered.
 constexpr int kQueriesWaiting = 16;
 constexpr std::int64_t kQueryBytes = 16 << 10;
+// Frames of a request: an identity of a proxy or two, REQ's empty one, a tag, a query.
+constexpr int kParts = 8;
 constexpr std::size_t kTopics = 64;
 // In the year 2255; clocks of nanoseconds end in 2262.
 constexpr std::int64_t kLatestTime = 9'000'000'000'000;
 constexpr std::size_t kLimit = 256;
+
+const SystemClock kMachine;
+
+/// What a client has reason to send: queries, and no more of them than it gets answers.
+PeerLimits limits_of(bool encrypted, std::chrono::milliseconds silence) {
+  PeerLimits limits;
+  limits.silence = silence;
+  limits.frame = kQueryBytes;
+  limits.parts = kParts;
+  limits.least_cost = 256;
+  limits.allowance = 128 << 10;
+  limits.answers_restore = true;
+  // So that a client that asks nothing may beat for ever.
+  limits.recovery = encrypted ? 256 : 0;
+  limits.encrypted = encrypted;
+  return limits;
+}
 
 ReplayRefusal refused(std::string reason) {
   return {std::move(reason)};
@@ -99,27 +121,57 @@ std::variant<ReplayQuery, ReplayRefusal> parse_query(std::string_view text) {
   return query;
 }
 
+std::optional<std::variant<ReplayPage, ReplayRefusal>> parse_answer(std::span<const zmq::message_t> parts) {
+  if (parts.size() % kMessageParts != 1) return std::nullopt;
+  const json header = json::parse(view_of(parts[0]), nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) return std::nullopt;
+  if (const auto error = header.find("error"); error != header.end()) {
+    const bool told = error->is_object() && error->contains("message") && error->at("message").is_string();
+    return ReplayRefusal{told ? error->at("message").get<std::string>() : "no reason was given"};
+  }
+  const auto has = [&](const char* key, auto is) { return header.contains(key) && is(header.at(key)); };
+  if (!has("outbox", [](const json& value) { return value.is_string(); }) ||
+      !has("cursor", is_number<std::uint64_t>) || !has("newest", is_number<std::uint64_t>) ||
+      !has("more", [](const json& value) { return value.is_boolean(); })) {
+    return std::nullopt;
+  }
+  ReplayPage page{header.at("outbox"), {}, header.at("cursor"), header.at("more"), header.at("newest")};
+  for (std::size_t i = 1; i < parts.size(); i += kMessageParts) {
+    auto message = parse_message(parts.subspan(i, kMessageParts));
+    if (!message) return std::nullopt;
+    page.events.push_back(std::move(*message));
+  }
+  return page;
+}
+
 ReplayServer::ReplayServer(const Options& options, ReplaySource& source)
-    : source_(source), socket_(context_, zmq::socket_type::router) {
+    : source_(source),
+      clock_(options.clock == nullptr ? static_cast<const config::Clock&>(kMachine) : *options.clock),
+      at_once_(options.at_once),
+      socket_(context_, zmq::socket_type::router) {
   try {
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::sndhwm, kAnswersWaiting);
     socket_.set(zmq::sockopt::rcvhwm, kQueriesWaiting);
     socket_.set(zmq::sockopt::maxmsgsize, kQueryBytes);
-    socket_.set(zmq::sockopt::tcp_keepalive, 1);
+    // No heartbeat: ZeroMQ 4.3.4 ends the process when one is due of a client that went while as many queries
+    // waited as may (src/stream_engine_base.cpp, out_event).
     if (options.curve) {
       allowed_.emplace(context_, options.curve->allow);
       use_curve(socket_, *options.curve);
     }
-    socket_.bind(options.endpoint);
-    endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+    entrance_.open(socket_, options.endpoint, options.gate,
+                   limits_of(options.curve.has_value(), options.silence), std::chrono::milliseconds(0));
   } catch (const zmq::error_t& error) {
     throw TopicError("cannot replay on " + options.endpoint + ": " + error.what());
+  } catch (const std::system_error& error) {
+    throw TopicError("cannot replay on " + options.endpoint + ": " + error.code().message());
   }
 }
 
 void ReplayServer::serve() {
-  for (int i = 0; i < kAnswersAtOnce; ++i) {
+  const config::Clock::TimePoint until = clock_.now() + at_once_;
+  for (int i = 0; i < kAnswersAtOnce && (i == 0 || clock_.now() < until); ++i) {
     std::vector<zmq::message_t> request;
     if (!zmq::recv_multipart(socket_, std::back_inserter(request), zmq::recv_flags::dontwait)) return;
     answer(std::move(request));
@@ -136,8 +188,11 @@ void ReplayServer::answer(std::vector<zmq::message_t> request) {
   const bool formed = request.size() == head + 2;
   reply.push_back(formed ? std::move(request[head]) : zmq::message_t());
 
-  const auto query =
+  std::variant<ReplayQuery, ReplayRefusal> query =
       formed ? parse_query(view_of(request[head + 1])) : refused("expected two parts: a tag and a query");
+  if (const auto* asked = std::get_if<ReplayQuery>(&query)) {
+    if (auto refusal = source_.refuse(*asked)) query = std::move(*refusal);
+  }
   json header;
   ReplayPage page;
   if (const auto* refusal = std::get_if<ReplayRefusal>(&query)) {
@@ -197,26 +252,7 @@ std::optional<std::variant<ReplayPage, ReplayRefusal>> ReplayClient::take_answer
     if (!zmq::recv_multipart(socket_, std::back_inserter(parts), zmq::recv_flags::dontwait))
       return std::nullopt;
     if (parts.size() < 2 || parse_number(view_of(parts[0])) != asked_) continue;
-    const json header = json::parse(view_of(parts[1]), nullptr, /*allow_exceptions=*/false);
-    if (!header.is_object()) continue;
-    if (const auto error = header.find("error"); error != header.end()) {
-      const bool told = error->is_object() && error->contains("message") && error->at("message").is_string();
-      return ReplayRefusal{told ? error->at("message").get<std::string>() : "no reason was given"};
-    }
-    const auto has = [&](const char* key, auto is) { return header.contains(key) && is(header.at(key)); };
-    if (!has("outbox", [](const json& value) { return value.is_string(); }) ||
-        !has("cursor", is_number<std::uint64_t>) || !has("newest", is_number<std::uint64_t>) ||
-        !has("more", [](const json& value) { return value.is_boolean(); })) {
-      continue;
-    }
-    ReplayPage page{header.at("outbox"), {}, header.at("cursor"), header.at("more"), header.at("newest")};
-    bool whole = (parts.size() - 2) % kMessageParts == 0;
-    for (std::size_t i = 2; whole && i < parts.size(); i += kMessageParts) {
-      auto message = parse_message(std::span(parts).subspan(i, kMessageParts));
-      whole = message.has_value();
-      if (whole) page.events.push_back(std::move(*message));
-    }
-    if (whole) return page;
+    if (auto answer = parse_answer(std::span(parts).subspan(1))) return answer;
   }
 }
 

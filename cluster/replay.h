@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -13,7 +15,9 @@
 
 #include "cluster/connection.h"
 #include "cluster/curve.h"
+#include "cluster/gate.h"
 #include "cluster/message.h"
+#include "config/clock.h"
 
 namespace vigil::cluster {
 
@@ -53,10 +57,16 @@ struct ReplayRefusal {
 std::string query_text(const ReplayQuery& query);
 std::variant<ReplayQuery, ReplayRefusal> parse_query(std::string_view text);
 
+/// The parts of an answer without its tag: a header, and four for each event. Takes whatever comes over the
+/// wire: nothing unless it is an answer.
+std::optional<std::variant<ReplayPage, ReplayRefusal>> parse_answer(std::span<const zmq::message_t> parts);
+
 /// Where events are kept.
 class ReplaySource {
  public:
   virtual ~ReplaySource() = default;
+  /// Why this is not what can be asked for here; `replay` is asked for nothing of that.
+  virtual std::optional<ReplayRefusal> refuse(const ReplayQuery&) const { return std::nullopt; }
   /// May throw when it cannot be read now.
   virtual ReplayPage replay(const ReplayQuery& query) = 0;
 };
@@ -68,25 +78,36 @@ class ReplayServer {
     /// "tcp://127.0.0.1:5557"; port 0 takes any free one.
     std::string endpoint;
     std::optional<CurveServer> curve = std::nullopt;
+    GateOptions gate = {};
+    /// A client that asks nothing for so long is disconnected (TCP only).
+    std::chrono::milliseconds silence{300'000};
+    /// A call of `serve` begins no further answer when it has taken so long.
+    std::chrono::milliseconds at_once{5};
+    /// Tells that time; outlives the server. The machine's, if there is none.
+    const config::Clock* clock = nullptr;
   };
 
   /// Throws TopicError, as when the port is in use. The source has to outlive it.
   ReplayServer(const Options& options, ReplaySource& source);
 
-  const std::string& endpoint() const { return endpoint_; }
+  const std::string& endpoint() const { return entrance_.endpoint(); }
 
-  /// Answers the queries that have come, a few of each client in turn and not more than some of all. To be
-  /// called regularly; does not block. A client that does not read its answers loses them.
+  /// Answers the queries that have come, each client's in turn, and not more than some of all, nor for longer
+  /// than some time. To be called regularly; does not block. A client that does not read its answers loses
+  /// them.
   void serve();
 
  private:
   void answer(std::vector<zmq::message_t> request);
 
   ReplaySource& source_;
+  const config::Clock& clock_;
+  std::chrono::milliseconds at_once_;
+  // Outlives the context, which may still send.
+  Entrance entrance_;
   zmq::context_t context_;
   std::optional<AllowList> allowed_;
   zmq::socket_t socket_;
-  std::string endpoint_;
 };
 
 /// Sends queries and receives their answers; reconnects by itself. One owner at a time; not thread-safe.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include <zmq_addon.hpp>
@@ -11,13 +12,29 @@ namespace {
 
 // Bounds of one call of `serve`: a subscriber that asks again and again gets no more than its share, and last
 // events do not come faster than a subscriber can read.
-constexpr int kSubscriptionsAtOnce = 256;
-constexpr std::size_t kGreetings = 1024;
+constexpr int kSubscriptionsAtOnce = 4096;
+constexpr std::size_t kGreetings = 256;
 constexpr int kLastEventsAtOnce = 500;
-// Of what a subscriber sends, which is prefixes.
-constexpr std::int64_t kRequestBytes = 8192;
+constexpr std::uint64_t kSubscriptionBytes = 1024;
+// Of one frame of a subscriber, a handshake's included.
+constexpr std::int64_t kHandshakeBytes = 2048;
 
 }  // namespace
+
+// Beginnings of topics, which are what it has reason to send. Each byte of one costs some 35 bytes of memory,
+// and a short one may cost 2 KiB.
+PeerLimits TopicPublisher::limits(bool encrypted) {
+  PeerLimits limits;
+  limits.frame = kSubscriptionBytes;
+  limits.parts = 1;
+  limits.least_cost = 64;
+  limits.allowance = 16 << 10;
+  limits.encrypted = encrypted;
+  // Heartbeats cannot be told from subscriptions, and go on as long as the connection: one frame a second is
+  // free. A subscriber with a key may fill 2 KiB of memory a second that way, until it goes.
+  limits.recovery = encrypted ? 64 : 0;
+  return limits;
+}
 
 TopicPublisher::TopicPublisher(const Options& options) : socket_(context_, zmq::socket_type::xpub) {
   try {
@@ -27,16 +44,22 @@ TopicPublisher::TopicPublisher(const Options& options) : socket_(context_, zmq::
     // events, too.
     socket_.set(zmq::sockopt::xpub_verbose, true);
     socket_.set(zmq::sockopt::xpub_nodrop, true);
-    socket_.set(zmq::sockopt::maxmsgsize, kRequestBytes);
-    socket_.set(zmq::sockopt::tcp_keepalive, 1);
+    socket_.set(zmq::sockopt::maxmsgsize, kHandshakeBytes);
+    use_heartbeat(socket_, options.heartbeat);
+    // The gate bounds what subscribers send. Where this did, ZeroMQ 4.3.4 would end the process when a
+    // heartbeat is due of one that went while its subscriptions waited (src/stream_engine_base.cpp,
+    // out_event).
+    socket_.set(zmq::sockopt::rcvhwm, 0);
     if (options.curve) {
       allowed_.emplace(context_, options.curve->allow);
       use_curve(socket_, *options.curve);
     }
-    socket_.bind(options.endpoint);
-    endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+    entrance_.open(socket_, options.endpoint, options.gate, limits(options.curve.has_value()),
+                   options.linger);
   } catch (const zmq::error_t& error) {
     throw TopicError("cannot publish on " + options.endpoint + ": " + error.what());
+  } catch (const std::system_error& error) {
+    throw TopicError("cannot publish on " + options.endpoint + ": " + error.code().message());
   }
 }
 
@@ -68,7 +91,7 @@ void TopicPublisher::serve() {
 
 void TopicPublisher::take_subscriptions() {
   zmq::message_t request;
-  for (int i = 0; i < kSubscriptionsAtOnce && greetings_.size() < kGreetings; ++i) {
+  for (int i = 0; i < kSubscriptionsAtOnce; ++i) {
     if (!socket_.recv(request, zmq::recv_flags::dontwait)) return;
     const std::string_view bytes = view_of(request);
     if (bytes.empty() || bytes.front() != '\1') continue;
@@ -77,8 +100,18 @@ void TopicPublisher::take_subscriptions() {
     const bool waits = std::any_of(greetings_.begin(), greetings_.end(), [&](const Greeting& each) {
       return each.prefix == prefix && each.next == prefix;
     });
-    if (!waits) greetings_.push_back({prefix, prefix});
+    if (waits) continue;
+    // What is not taken waits in ZeroMQ, without a bound. So one greeting that has all topics stands for all.
+    if (greetings_.size() == kGreetings) {
+      greetings_.clear();
+      prefix.clear();
+    }
+    greetings_.push_back({prefix, prefix});
   }
+}
+
+bool TopicPublisher::has_work() {
+  return !greetings_.empty() || (socket_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0;
 }
 
 std::uint64_t TopicPublisher::take_dropped() {

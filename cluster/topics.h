@@ -14,6 +14,7 @@
 
 #include "cluster/connection.h"
 #include "cluster/curve.h"
+#include "cluster/gate.h"
 #include "cluster/message.h"
 
 namespace vigil::cluster {
@@ -31,13 +32,18 @@ class TopicPublisher {
     std::chrono::milliseconds linger{1000};
     /// Without it, everybody who reaches the endpoint may read.
     std::optional<CurveServer> curve = std::nullopt;
+    GateOptions gate = {};
+    Heartbeat heartbeat = {};
   };
 
   /// Throws TopicError, as when the port is in use.
   explicit TopicPublisher(const Options& options);
 
+  /// What a subscriber may send.
+  static PeerLimits limits(bool encrypted);
+
   /// Where it really listens.
-  const std::string& endpoint() const { return endpoint_; }
+  const std::string& endpoint() const { return entrance_.endpoint(); }
 
   /// False if the event cannot be taken now. A subscriber that reads too slowly holds nobody up: it misses
   /// events until it has read some.
@@ -51,9 +57,15 @@ class TopicPublisher {
   /// and does not block.
   void serve();
 
+  /// Whether `serve` would do something now.
+  bool has_work();
+
   /// How often a subscriber began to miss events since the last call. How many it missed, its sequence
   /// numbers tell it.
   std::uint64_t take_dropped();
+
+  /// To be polled: it is readable when a subscription has come.
+  zmq::socket_t& socket() { return socket_; }
 
  private:
   /// A new subscription that gets last events, from the topic `next` on.
@@ -65,10 +77,11 @@ class TopicPublisher {
   void take_subscriptions();
   bool send(const TopicMessage& message);
 
+  // Outlives the context, which sends what is left.
+  Entrance entrance_;
   zmq::context_t context_;
   std::optional<AllowList> allowed_;
   zmq::socket_t socket_;
-  std::string endpoint_;
   std::map<std::string, TopicMessage> last_;
   std::deque<Greeting> greetings_;
   std::uint64_t dropped_ = 0;

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -222,6 +224,46 @@ TEST_F(FollowerTest, AnotherOutboxIsTold) {
   EXPECT_THAT(notices_, HasSubstr("has another outbox than before"));
 }
 
+// As after damage: what is left has its numbers, and what is new has those of what is gone.
+TEST_F(FollowerTest, AnotherOutboxShowsWhatIsNewAndNothingTwice) {
+  const auto body = [](int id) { return R"({"source":"s","id":")" + std::to_string(id) + R"("})"; };
+  const auto commit = [&](int id) -> const TopicMessage& {
+    log_.commit("alert/a/");
+    log_.events.back().body = body(id);
+    return log_.events.back();
+  };
+  start();
+  Follower::Options from_the_beginning = options();
+  from_the_beginning.since = Since{config::Clock::WallTime()};
+  Follower follower(from_the_beginning, clock_);
+  for (int id = 1; id <= 5; ++id) publisher_->publish(commit(id));
+  follow(follower, 5);
+  const auto lose_the_last_three = [&](const std::string& identity) {
+    log_.events.resize(log_.events.size() - 3);
+    log_.sequences["alert/a/"] = log_.events.size();
+    log_.outbox = identity;
+  };
+  // While it is connected.
+  lose_the_last_three("B");
+  for (int id = 6; id <= 9; ++id) publisher_->publish(commit(id));
+  follow(follower, 9);
+  follow_until(follower, "has another outbox than before");
+  // While it was away.
+  stop();
+  lose_the_last_three("C");
+  commit(10);
+  commit(11);
+  start();
+  notices_.clear();
+  follow(follower, 11);
+  follow_until(follower, "has another outbox than before");
+  for (int i = 0; i < 60; ++i) step(follower);
+  std::vector<std::string> expected;
+  for (int id = 1; id <= 11; ++id) expected.push_back(body(id));
+  // One whose number follows comes out before it is known that it is another outbox's.
+  EXPECT_THAT(seen_, ::testing::UnorderedElementsAreArray(expected));
+}
+
 TEST_F(FollowerTest, KeysLetInThoseWhoAreOnTheList) {
   const KeyPair server = make_key_pair();
   const KeyPair friendly = make_key_pair();
@@ -297,6 +339,7 @@ TEST(CurveKeys, AFileThatHoldsNoneIsNamedAndNotShown) {
   const Folder folder;
   const auto message = [&](const std::string& text) {
     std::ofstream(folder / "x.key") << text;
+    std::filesystem::permissions(folder / "x.key", std::filesystem::perms(0600));
     try {
       read_secret_key(folder / "x.key");
     } catch (const KeyError& error) {
@@ -312,6 +355,46 @@ TEST(CurveKeys, AFileThatHoldsNoneIsNamedAndNotShown) {
   }
   EXPECT_THROW(read_secret_key(folder / "nowhere"), KeyError);
   EXPECT_THROW(read_secret_key(folder / ""), KeyError);
+}
+
+TEST(CurveKeys, HalvesThatAreNoPairAreRefused) {
+  const Folder folder;
+  const std::string file = folder / "server.key";
+  write_key_files(file, make_key_pair());
+  const auto message = [&] {
+    try {
+      read_secret_key(file);
+    } catch (const KeyError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message(), "accepted");
+  std::ofstream(file + ".pub") << make_key_pair().public_key << '\n';
+  EXPECT_EQ(message(),
+            file + " and " + file + ".pub: are no pair; one of them is damaged, or another pair's");
+  std::filesystem::remove(file + ".pub");
+  EXPECT_EQ(message(), "accepted") << "where only the secret half is, nothing is compared";
+}
+
+TEST(CurveKeys, ASecretThatOthersMayReadOrChangeIsRefused) {
+  const Folder folder;
+  const std::string file = folder / "server.key";
+  write_key_files(file, make_key_pair());
+  for (const unsigned mode : {0666U, 0644U, 0640U, 0604U, 0620U, 0602U, 0601U}) {
+    std::filesystem::permissions(file, std::filesystem::perms(mode));
+    try {
+      read_secret_key(file);
+      ADD_FAILURE() << std::oct << mode << " is accepted";
+    } catch (const KeyError& error) {
+      std::ostringstream octal;
+      octal << std::oct << std::setw(4) << std::setfill('0') << mode;
+      EXPECT_EQ(std::string(error.what()),
+                file + ": has mode " + octal.str() + "; a secret key must be its owner's alone (chmod 600)");
+    }
+  }
+  std::filesystem::permissions(file, std::filesystem::perms(0400));
+  EXPECT_NO_THROW(read_secret_key(file));
 }
 
 TEST(CurveKeys, AKeyInPlaceOfItsFileIsNotShown) {

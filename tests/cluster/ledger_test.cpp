@@ -133,6 +133,52 @@ TEST_F(Ledger, ANewOutboxIsToldAndSeenFromItsBeginning) {
   EXPECT_THAT(all(ledger_), ElementsAre("a/1", "a/2"));
 }
 
+TopicMessage cloud_event(const std::string& topic, std::uint64_t sequence, std::uint64_t position,
+                         const std::string& id) {
+  return {topic, sequence, R"({"source":"s","id":")" + id + R"(","seq":)" + std::to_string(sequence) + '}',
+          position};
+}
+
+std::vector<std::string> ids(EventLedger& ledger) {
+  std::vector<std::string> result;
+  while (const auto entry = ledger.take())
+    if (const auto* message = std::get_if<TopicMessage>(&*entry))
+      result.push_back(message->topic + message->body.substr(20, message->body.find(',', 20) - 21));
+  return result;
+}
+
+TEST_F(Ledger, WhatAnotherOutboxHasOfTheOneBeforeComesOutOnce) {
+  begin();
+  ledger_.live(cloud_event("a/", 5, 9, "X"));
+  ledger_.live(cloud_event("b/", 2, 10, "X"));
+  ledger_.live(cloud_event("a/", 6, 12, "Y"));
+  EXPECT_THAT(ids(ledger_), ElementsAre("a/X", "b/X", "a/Y")) << "on each of its topics";
+  // The number follows, but it is another outbox's, which is not known yet.
+  ledger_.live(cloud_event("a/", 7, 13, "Z"));
+  ledger_.page(page({}, 12, false, "B"));
+  EXPECT_FALSE(ledger_.begun());
+  ledger_.live(cloud_event("a/", 9, 15, "V"));
+  EXPECT_THAT(ids(ledger_), ElementsAre("a/Z"));
+  ledger_.page(page({cloud_event("a/", 5, 9, "X"), cloud_event("a/", 6, 12, "W"),
+                     cloud_event("a/", 7, 13, "Z"), cloud_event("a/", 8, 14, "U")},
+                    14, false, "B"));
+  EXPECT_THAT(ids(ledger_), ElementsAre("a/W", "a/U", "a/V")) << "new ones under old numbers are new";
+}
+
+TEST(SeenIdsTest, RemembersABoundedNumber) {
+  SeenIds seen(2);
+  EXPECT_TRUE(seen.add(cloud_event("a/", 1, 1, "X")));
+  EXPECT_FALSE(seen.add(cloud_event("a/", 2, 2, "X")));
+  EXPECT_TRUE(seen.add(cloud_event("a/", 3, 3, "Y")));
+  EXPECT_TRUE(seen.add(cloud_event("a/", 4, 4, "Z")));
+  EXPECT_EQ(seen.size(), 2U);
+  EXPECT_TRUE(seen.add(cloud_event("a/", 5, 5, "X"))) << "forgotten";
+  for (const char* body : {"", "[]", "{}", "nothing", R"({"id":"X"})", R"({"source":1,"id":2})"}) {
+    EXPECT_TRUE(seen.add({"a/", 1, body, 1})) << body;
+    EXPECT_TRUE(seen.add({"a/", 1, body, 1})) << body;
+  }
+}
+
 TEST_F(Ledger, AnOlderCopyOfTheOutboxIsAnotherOutbox) {
   begin(50);
   ReplayPage back = page({}, 50);

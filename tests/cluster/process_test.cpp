@@ -103,5 +103,15 @@ TEST(Process, ReadsWhatTheKernelSaysOfMemory) {
   EXPECT_GE(own.most_resident_bytes, own.resident_bytes);
 }
 
+TEST(Process, AHostsNameIsPartOfATopic) {
+  EXPECT_EQ(host_name("gate-7.example"), "gate-7.example");
+  EXPECT_EQ(host_name("a/b c"), "a-b-c");
+  EXPECT_EQ(host_name("..-x"), "x");
+  EXPECT_EQ(host_name(""), "vigil");
+  EXPECT_EQ(host_name("/"), "vigil");
+  EXPECT_EQ(host_name(std::string(300, 'n')).size(), 128U);
+  EXPECT_FALSE(host_name().empty());
+}
+
 }  // namespace
 }  // namespace vigil::cluster

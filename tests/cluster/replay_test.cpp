@@ -31,6 +31,10 @@ class FakeSource final : public ReplaySource {
     ++count;
     return page;
   }
+  std::optional<ReplayRefusal> refuse(const ReplayQuery& query) const override {
+    if (query.from && query.topics.front() != "a/") return ReplayRefusal{"from: expected a topic"};
+    return std::nullopt;
+  }
   ReplayPage page{"A", {{"a/", 7, std::string("x\0y", 3), 12}, {"b/", 1, "", 13}}, 13, true, 20};
   ReplayQuery asked;
   int count = 0;
@@ -84,6 +88,19 @@ TEST(Replay, ASourceThatFailsIsARefusalWithoutItsReason) {
   const auto answer = ask(server, client, query);
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(std::get<ReplayRefusal>(*answer).reason, "the outbox cannot be read now");
+}
+
+TEST(Replay, WhatTheSourceRefusesItIsNotAskedFor) {
+  FakeSource source;
+  ReplayServer server({.endpoint = "tcp://127.0.0.1:0"}, source);
+  ReplayClient client({.endpoint = server.endpoint()});
+  ReplayQuery query;
+  query.topics = {"a"};
+  query.from = 1;
+  const auto answer = ask(server, client, query);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(std::get<ReplayRefusal>(*answer).reason, "from: expected a topic");
+  EXPECT_EQ(source.count, 0);
 }
 
 TEST(Replay, AQueryThatIsNoneIsRefusedWithTheReason) {
@@ -187,6 +204,37 @@ TEST(Replay, AnswersSomeAtATimeAndEveryClientInTurn) {
   }
   EXPECT_TRUE(served);
   EXPECT_LT(source.count, 500) << "before the greedy one had all of its answers";
+}
+
+/// Each answer takes 4 ms of a time that only it moves.
+class SlowSource final : public ReplaySource, public config::Clock {
+ public:
+  ReplayPage replay(const ReplayQuery&) override {
+    now_ += 4ms;
+    ++count;
+    return {"A", {}, 0, false, 0};
+  }
+  TimePoint now() const override { return now_; }
+  WallTime wall() const override { return {}; }
+  int count = 0;
+
+ private:
+  TimePoint now_{};
+};
+
+TEST(Replay, ACallTakesNoLongerThanItsTimeAndOneAnswer) {
+  SlowSource source;
+  ReplayServer server({.endpoint = "tcp://127.0.0.1:0", .at_once = 5ms, .clock = &source}, source);
+  Stranger greedy(server.endpoint(), zmq::socket_type::dealer);
+  for (int i = 0; i < 20; ++i) greedy.send({"g", R"({"topics": ["a/"]})"});
+  int most = 0;
+  while (source.count < 20) {
+    const int before = source.count;
+    server.serve();
+    most = std::max(most, source.count - before);
+    std::this_thread::yield();
+  }
+  EXPECT_LE(most, 2) << "the second began before the 5 ms were over";
 }
 
 int connect_to(const std::string& endpoint) {
