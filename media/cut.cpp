@@ -11,6 +11,7 @@ extern "C" {
 #include <system_error>
 #include <utility>
 
+#include "media/decoder.h"
 #include "media/log_capture.h"
 #include "media/new_file.h"
 #include "media/scaler.h"
@@ -114,9 +115,12 @@ Frame frame_shown_at(const Cut::Content& content, double moment, double& shown_a
   const LogCapture log;
   const AVCodec* codec = avcodec_find_decoder(content.parameters->codec_id);
   if (codec == nullptr) return nullptr;
+  // Outlives the context.
+  DecoderWatch watch(content.decoder_memory);
   const CodecContext decoder = allocated(CodecContext(avcodec_alloc_context3(codec)));
   decoder->thread_count = 1;
   decoder->pkt_timebase = content.time_base;
+  watch.watch(*decoder);
   if (avcodec_parameters_to_context(decoder.get(), content.parameters.get()) < 0 ||
       avcodec_open2(decoder.get(), codec, nullptr) < 0) {
     return nullptr;
@@ -142,6 +146,7 @@ Frame frame_shown_at(const Cut::Content& content, double moment, double& shown_a
   }
   avcodec_send_packet(decoder.get(), nullptr);
   take_frames();
+  if (!shown && watch.frames.exceeded()) throw Error(watch.frames.reason());
   return shown;
 }
 

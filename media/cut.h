@@ -19,6 +19,8 @@ struct Cut::Content {
   AVRational time_base{1, 1};
   /// How long a frame is usually shown, in units of the time base; at least 1.
   std::int64_t usual_duration = 1;
+  /// Of a still (ReadOptions).
+  std::size_t decoder_memory = kDecoderMemory;
   /// In decoding order; their timestamps go on where the source's jumped, and each has one of presentation.
   std::vector<Packet> packets;
   /// seconds = timestamp * time_base + offset, near the moment.

@@ -11,8 +11,6 @@ namespace {
 
 /// FFmpeg's H.264 decoder can hold back so many frames.
 constexpr int kMostDelayedFrames = 16;
-/// A frame of more pixels than this is a broken header, not a video.
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
 /// While draining, errors without a frame in between must end.
 constexpr int kMostFailuresInARow = 100;
 
@@ -30,10 +28,32 @@ void make_vectors_complete(AVCodecContext& context, int reorder) {
   }
 }
 
+DecoderWatch& watch_of(const AVCodecContext& context) {
+  return *static_cast<DecoderWatch*>(static_cast<DecoderLog*>(context.opaque));
+}
+
+int make_buffers(AVCodecContext* context, AVFrame* frame, int flags) {
+  return watch_of(*context).frames.make(*context, *frame, flags);
+}
+
 }  // namespace
 
-Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion)
-    : log_(std::make_unique<DecoderLog>()),
+void DecoderWatch::watch(AVCodecContext& context) {
+  // The log finds its way back from the context as well.
+  context.opaque = static_cast<DecoderLog*>(this);
+  context.max_pixels = kMostPixels;
+  context.get_buffer2 = make_buffers;
+#if LIBAVCODEC_VERSION_MAJOR < 60  // Later ones take it for granted.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  // Otherwise a decoder's threads would ask for their pictures one after another.
+  context.thread_safe_callbacks = 1;
+#pragma GCC diagnostic pop
+#endif
+}
+
+Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion, std::size_t memory)
+    : watch_(std::make_unique<DecoderWatch>(memory)),
       context_(allocated(CodecContext(avcodec_alloc_context3(&codec)))),
       // In HEVC and others a frame that is no reference within its layer may be one for another layer.
       spares_(codec.id == AV_CODEC_ID_H264),
@@ -42,10 +62,9 @@ Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool
   if (const int code = avcodec_parameters_to_context(context_.get(), stream.codecpar); code < 0) {
     throw std::runtime_error(reason_of(code));
   }
-  context_->opaque = log_.get();
+  watch_->watch(*context_);
   context_->pkt_timebase = stream.time_base;
   context_->thread_count = threads;
-  context_->max_pixels = kMostPixels;
   if (motion && exports_motion(codec.id)) {
     context_->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
     make_vectors_complete(*context_, reorder_);
@@ -57,10 +76,15 @@ Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool
 }
 
 std::string Decoder::damage() const {
-  const std::string logged = log_->last_error();
+  const std::string logged = watch_->last_error();
   if (logged.empty())
     return last_reason_.empty() ? "parts of a frame were damaged and concealed" : last_reason_;
   return last_reason_.empty() ? logged : last_reason_ + " (" + logged + ")";
+}
+
+// Some decoders pass it over like damage, and go on without the picture.
+void Decoder::check_memory() const {
+  if (watch_->frames.exceeded()) throw std::runtime_error(watch_->frames.reason());
 }
 
 Decoder::Result Decoder::rejected(int code) {
@@ -77,6 +101,7 @@ Decoder::Result Decoder::send(const AVPacket* packet, bool pixels_matter) {
   const AVDiscard spared = spares_ && !pixels_matter ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
   (motion_ ? context_->skip_loop_filter : context_->skip_frame) = spared;
   const int code = avcodec_send_packet(context_.get(), packet);
+  check_memory();
   if (code == AVERROR(EAGAIN)) return Result::again;
   if (code == AVERROR_EOF) return Result::end;
   return code < 0 ? rejected(code) : Result::ok;
@@ -84,6 +109,7 @@ Decoder::Result Decoder::send(const AVPacket* packet, bool pixels_matter) {
 
 Decoder::Result Decoder::receive(AVFrame& frame) {
   const int code = avcodec_receive_frame(context_.get(), &frame);
+  check_memory();
   if (code == AVERROR(EAGAIN)) return Result::again;
   if (code == AVERROR_EOF) return Result::end;
   if (code < 0) return rejected(code);

@@ -1,14 +1,28 @@
 // A video decoder set up for one stream: bounded threads, motion vectors that are complete.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "media/ffmpeg.h"
+#include "media/frame_budget.h"
 #include "media/log_capture.h"
 
 namespace vigil::media {
+
+/// What a decoder tells while it decodes, and asks before it takes memory. Outlives the context that it
+/// watches.
+class DecoderWatch final : public DecoderLog {
+ public:
+  explicit DecoderWatch(std::size_t memory) : frames(memory) {}
+
+  /// Before the context is opened.
+  void watch(AVCodecContext& context);
+
+  FrameBudget frames;
+};
 
 /// Decodes packets of one stream in order. Not thread-safe. FFmpeg's rule holds: receive until `again`, then
 /// send one.
@@ -25,11 +39,13 @@ class Decoder {
     end
   };
 
-  /// `motion`: export motion vectors, if the codec can. Throws std::runtime_error with FFmpeg's reason.
-  Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion);
+  /// `motion`: export motion vectors, if the codec can. `memory`: bytes of the pictures that it, and whoever
+  /// got them from it, may hold at once. Throws std::runtime_error with FFmpeg's reason.
+  Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool motion, std::size_t memory);
 
   /// Null drains. `pixels_matter` false: the frame will not be looked at, so if no other frame refers to it
   /// its pixels stay rough (its motion is exact), or without motion it is left out altogether.
+  /// Throws std::runtime_error when the memory is not enough, as `receive` does.
   Result send(const AVPacket* packet, bool pixels_matter);
 
   /// A frame in order of presentation.
@@ -42,14 +58,15 @@ class Decoder {
 
   /// Packets so far that could not be decoded, or only with parts concealed; and what FFmpeg said of the
   /// last.
-  std::uint64_t damaged_packets() const { return rejected_ + log_->concealed(); }
+  std::uint64_t damaged_packets() const { return rejected_ + watch_->concealed(); }
   std::string damage() const;
 
  private:
   Result rejected(int code);
+  void check_memory() const;
 
   // Outlives the context, which refers to it.
-  std::unique_ptr<DecoderLog> log_;
+  std::unique_ptr<DecoderWatch> watch_;
   CodecContext context_;
   bool spares_ = false;
   bool motion_ = false;

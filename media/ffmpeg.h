@@ -6,6 +6,7 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avutil.h>
+#include <libavutil/dict.h>
 #include <libavutil/error.h>
 #include <libavutil/frame.h>
 #include <libswscale/swscale.h>
@@ -13,6 +14,7 @@ extern "C" {
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace vigil::media {
 
@@ -49,6 +51,27 @@ inline Frame make_frame() {
 inline Packet make_packet() {
   return allocated(Packet(av_packet_alloc()));
 }
+
+/// Options under FFmpeg's names; what takes them removes those that it knows.
+class Dictionary {
+ public:
+  Dictionary() = default;
+  ~Dictionary() { av_dict_free(&entries_); }
+  Dictionary(const Dictionary&) = delete;
+  Dictionary& operator=(const Dictionary&) = delete;
+
+  void set(const std::string& key, const std::string& value) {
+    av_dict_set(&entries_, key.c_str(), value.c_str(), 0);
+  }
+  void remove(const std::string& key) { av_dict_set(&entries_, key.c_str(), nullptr, 0); }
+  void add(const AVDictionary* others) { av_dict_copy(&entries_, others, 0); }
+  void swap(AVDictionary*& other) { std::swap(entries_, other); }
+  AVDictionary** address() { return &entries_; }
+  const AVDictionaryEntry* first() const { return av_dict_get(entries_, "", nullptr, AV_DICT_IGNORE_SUFFIX); }
+
+ private:
+  AVDictionary* entries_ = nullptr;
+};
 
 /// FFmpeg's own text for one of its error codes.
 inline std::string reason_of(int code) {

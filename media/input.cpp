@@ -1,22 +1,26 @@
 #include "media/input.h"
 
 extern "C" {
-#include <libavdevice/avdevice.h>
-#include <libavutil/avstring.h>
-#include <libavutil/dict.h>
 #include <libavutil/mathematics.h>
+#include <libavutil/mem.h>
 }
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <string_view>
 #include <thread>
+#include <vector>
 
+#include <fcntl.h>
+
+#include "base/descriptor.h"
+#include "base/one_line.h"
+#include "base/url_mask.h"
+#include "media/frame_budget.h"
 #include "media/log_capture.h"
+#include "media/origin.h"
 #include "media/packet_history.h"
-#include "media/url.h"
+#include "media/schemes.h"
 
 namespace vigil::media {
 namespace {
@@ -27,72 +31,30 @@ constexpr int kMostFailuresInARow = 100;
 constexpr double kEndTolerance = 1.0;
 /// Bytes that the system is asked to keep of a UDP stream that is not read for a moment.
 constexpr const char* kUdpBuffer = "2097152";
+constexpr const char* kTlsHint =
+    " (`tls: {ca_file: FILE}` names whom a camera's certificate is signed by, `tls: {insecure: true}` goes "
+    "without)";
 
-// A local file may be called like anything, say "12:30.mp4", which FFmpeg would take for a protocol. A device
-// is known to FFmpeg by its name, and by its own demuxer.
-std::string unambiguous(const std::string& url) {
-  std::error_code none;
-  const auto status = std::filesystem::status(url, none);
-  return std::filesystem::exists(status) && !std::filesystem::is_character_file(status) ? "file:" + url : url;
+/// FFmpeg's allocations are each of this size at most, in the whole process: of a packet, a file's index, or
+/// a plane of a picture that it decodes with decoders of its own.
+constexpr std::size_t kMostAllocated = std::size_t{128} << 20;
+/// A container has so many streams at most.
+constexpr int kMostStreams = 64;
+
+/// Of the demuxer of pictures alone: how it takes their names.
+constexpr const char* kPictures = "pattern_type";
+
+void bound_allocations() {
+  static const bool bounded = (av_max_alloc(kMostAllocated), true);
+  static_cast<void>(bounded);
 }
 
-/// What FFmpeg is to open, and how.
-struct Opening {
-  std::string name;
-  const AVInputFormat* demuxer = nullptr;
-  bool device = false;
-  /// Not a file: what it sends is gone when it is not read.
-  bool live = false;
-};
-
-Opening opening_of(const std::string& url) {
-  Opening opening;
-  const std::size_t colon = url.find("://");
-  if (colon == std::string::npos) {
-    opening.name = unambiguous(url);
-    opening.device = url.starts_with("/dev/video");
-    opening.live = opening.device;
-    return opening;
-  }
-  const std::string scheme = url.substr(0, colon);
-  opening.name = url;
-  opening.live = scheme != "file";
-  for (const AVInputFormat* each = av_input_video_device_next(nullptr); each != nullptr;
-       each = av_input_video_device_next(each)) {
-    if (av_match_name(scheme.c_str(), each->name) == 0) continue;
-    opening.name = url.substr(colon + 3);
-    opening.demuxer = each;
-    opening.device = true;
-  }
-  return opening;
+// A resolver that finds no descriptor, among others, says something else.
+bool descriptors_exhausted(int code) {
+  if (code == AVERROR(EMFILE) || code == AVERROR(ENFILE)) return true;
+  const base::Descriptor descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return !descriptor && (errno == EMFILE || errno == ENFILE);
 }
-
-bool is_rtsp(const std::string& url) {
-  return url.starts_with("rtsp://") || url.starts_with("rtsps://");
-}
-
-// FFmpeg plays any text file as the screen of a terminal.
-bool is_text_art(const AVInputFormat& format) {
-  static constexpr std::array<std::string_view, 5> kNames = {"tty", "bin", "xbin", "adf", "idf"};
-  return std::find(kNames.begin(), kNames.end(), format.name) != kNames.end();
-}
-
-class Dictionary {
- public:
-  Dictionary() = default;
-  ~Dictionary() { av_dict_free(&entries_); }
-  Dictionary(const Dictionary&) = delete;
-  Dictionary& operator=(const Dictionary&) = delete;
-
-  void set(const std::string& key, const std::string& value) {
-    av_dict_set(&entries_, key.c_str(), value.c_str(), 0);
-  }
-  AVDictionary** address() { return &entries_; }
-  const AVDictionaryEntry* first() const { return av_dict_get(entries_, "", nullptr, AV_DICT_IGNORE_SUFFIX); }
-
- private:
-  AVDictionary* entries_ = nullptr;
-};
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -102,92 +64,127 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
-void Interrupt::allow(std::chrono::milliseconds time) {
-  if (time > std::chrono::milliseconds::zero()) {
-    deadline_ = std::chrono::steady_clock::now() + time;
-  } else {
-    deadline_.reset();
-  }
-}
-
-bool Interrupt::expired() {
-  if (deadline_ && std::chrono::steady_clock::now() > *deadline_) timed_out_ = true;
-  return timed_out_ || cancelled();
-}
-
-int Interrupt::check(void* self) {
-  return static_cast<Interrupt*>(self)->expired() ? 1 : 0;
-}
-
 Input::Input(const std::string& url, const ReadOptions& options)
-    : name_(url_without_credentials(url)),
+    : url_(url),
+      name_(options.shown_name.empty() ? base::mask_source(url) : options.shown_name),
       interrupt_(options.stop),
+      gate_(options, interrupt_),
       read_timeout_(options.read_timeout),
       on_packet_(options.on_packet),
       history_(options.history) {
   open(url, options);
   choose_stream();
-  if (history_) history_->begin(stream());
+  if (history_) history_->begin(stream(), options.decoder_memory);
   seekable_ = format_->pb != nullptr && (format_->pb->seekable & AVIO_SEEKABLE_NORMAL) != 0;
 }
 
+// FFmpeg's own lines may quote the URL as it is, and a server may lead to where it says so itself.
+std::string Input::hidden(std::string text) const {
+  for (std::size_t at = text.find(url_); url_ != name_ && at != std::string::npos;
+       at = text.find(url_, at + name_.size()))
+    text.replace(at, url_.size(), name_);
+  return base::one_line(base::mask_urls(base::mask_parts(std::move(text), url_, name_)));
+}
+
 void Input::fail(const std::string& reason, Error::Kind kind) const {
-  throw Error(name_ + ": " + reason, kind);
+  throw Error(name_ + ": " + hidden(reason), kind);
 }
 
 void Input::check_interrupt(std::chrono::milliseconds allowed) const {
   if (interrupt_.cancelled()) throw Error(name_ + ": cancelled", Error::Kind::cancelled);
+  if (!interrupt_.refusal().empty()) fail(interrupt_.refusal());
   if (interrupt_.timed_out()) {
     throw Error(name_ + ": nothing came for " + seconds_text(std::chrono::duration<double>(allowed).count()),
                 Error::Kind::timeout);
   }
 }
 
+Admission Input::admitted(const std::string& url, const ReadOptions& options) const {
+  try {
+    return admit(url, options.input_format, options.playlists);
+  } catch (const Refused& refused) {
+    fail(refused.what());
+  }
+}
+
+std::string Input::tunnelled(const std::string& url, const ReadOptions& options) {
+  const auto origin = origin_of(url);
+  if (!origin) fail("the URL has no host");
+  try {
+    tunnel_.emplace(origin->host, origin->port, options.tls, interrupt_);
+  } catch (const std::runtime_error& error) {
+    check_interrupt(options.open_timeout);
+    fail(error.what() + std::string(options.tls.insecure ? "" : kTlsHint));
+  }
+  return with_server(url, "rtsp", "127.0.0.1:" + std::to_string(tunnel_->port()));
+}
+
 void Input::open(const std::string& url, const ReadOptions& options) {
   if (url.empty()) throw Error("the name of the source is empty");
   const LogCapture log;
-  avdevice_register_all();
-  Opening opening = opening_of(url);
-  if (!options.input_format.empty()) {
-    opening.demuxer = av_find_input_format(options.input_format.c_str());
-    if (opening.demuxer == nullptr) fail("unknown input format " + options.input_format);
-    if (!opening.device) opening.name = url;
-  }
+  bound_allocations();
+  Admission admission = admitted(url, options);
+  interrupt_.allow(options.open_timeout);
   Dictionary entries;
-  if (is_rtsp(url)) {
-    entries.set("rtsp_transport", options.transport == Transport::udp ? "udp" : "tcp");
+  const Scheme* const scheme = scheme_of(url);
+  const bool through_tunnel = scheme != nullptr && scheme->tls == Scheme::Tls::tunnel;
+  if (scheme != nullptr && scheme->kind == Scheme::Kind::rtsp) {
+    const bool udp = options.transport == Transport::udp && !through_tunnel;
+    entries.set("rtsp_transport", udp ? "udp" : "tcp");
     entries.set("allowed_media_types", "video");
     // A key frame comes as one burst, which must not be lost while another frame is decoded.
-    if (options.transport == Transport::udp) entries.set("buffer_size", kUdpBuffer);
+    if (udp) entries.set("buffer_size", kUdpBuffer);
   }
+  if (through_tunnel) admission.name = tunnelled(url, options);
+  // A picture's name may look like that of a sequence of them.
+  entries.set(kPictures, "none");
   for (const auto& [key, value] : options.input_options) entries.set(key, value);
 
   AVFormatContext* raw = allocated(InputContext(avformat_alloc_context())).release();
   raw->interrupt_callback = interrupt_.callback();
+  raw->max_streams = kMostStreams;
   // A device's driver knows nothing of the interrupt, so it must not block.
-  if (opening.device) raw->flags |= AVFMT_FLAG_NONBLOCK;
+  if (admission.device) raw->flags |= AVFMT_FLAG_NONBLOCK;
   // Counting a live source's frames to learn their rate would take seconds, and of a slow one, minutes.
-  if (opening.live) raw->fps_probe_size = 0;
-  interrupt_.allow(options.open_timeout);
+  if (admission.live) raw->fps_probe_size = 0;
+  gate_.guard(*raw, admission);
+  interrupt_.watch(raw);
   // On failure FFmpeg frees the context and clears the pointer.
-  int code = avformat_open_input(&raw, opening.name.c_str(), opening.demuxer, entries.address());
+  int code = avformat_open_input(&raw, admission.name.c_str(), admission.demuxer, entries.address());
   format_.reset(raw);
   if (code < 0) {
+    interrupt_.watch(nullptr);
     check_interrupt(options.open_timeout);
-    std::error_code none;
-    const bool empty =
-        std::filesystem::is_regular_file(url, none) && std::filesystem::file_size(url, none) == 0;
-    fail(log.explain(reason_of(code)) + (empty ? ": the file is empty" : ""),
+    if (descriptors_exhausted(code)) fail("no file descriptor is left", Error::Kind::no_descriptor);
+    if (!log.refused_format().empty()) fail(log.refused_format());
+    const std::string reason = log.explain(reason_of(code));
+    const bool untrusted = !options.tls.insecure && reason.find("certificate") != std::string::npos;
+    fail(reason + (untrusted ? kTlsHint : ""),
          code == AVERROR_HTTP_UNAUTHORIZED || code == AVERROR_HTTP_FORBIDDEN ? Error::Kind::unauthorized
                                                                              : Error::Kind::source);
   }
+  entries.remove(kPictures);
   if (const AVDictionaryEntry* unused = entries.first())
     fail("unknown input option " + std::string(unused->key));
-  if (opening.demuxer == nullptr && is_text_art(*format_->iformat))
-    fail(reason_of(AVERROR_INVALIDDATA) + " (a text file)");
-  code = avformat_find_stream_info(format_.get(), nullptr);
+  find_stream_info();
+  interrupt_.watch(nullptr);
   check_interrupt(options.open_timeout);
-  if (code < 0) fail(log.explain(reason_of(code)));
+}
+
+// FFmpeg decodes some frames to learn of the streams, with decoders of its own.
+void Input::find_stream_info() {
+  const LogCapture log;
+  const unsigned streams = format_->nb_streams;
+  std::vector<Dictionary> bounds(streams);
+  std::vector<AVDictionary*> options(streams);
+  for (unsigned i = 0; i < streams; ++i) {
+    bounds[i].set("max_pixels", std::to_string(kMostPixels));
+    bounds[i].swap(options[i]);
+  }
+  const int code = avformat_find_stream_info(format_.get(), streams > 0 ? options.data() : nullptr);
+  for (unsigned i = 0; i < streams; ++i) bounds[i].swap(options[i]);
+  if (code < 0 && descriptors_exhausted(code)) fail("no file descriptor is left", Error::Kind::no_descriptor);
+  if (code < 0 && interrupt_.refusal().empty() && !interrupt_.expired()) fail(log.explain(reason_of(code)));
 }
 
 void Input::choose_stream() {
@@ -198,6 +195,11 @@ void Input::choose_stream() {
     char tag[AV_FOURCC_MAX_STRING_SIZE] = {};
     fail(reason_of(index) + ": codec " + avcodec_get_name(parameters.codec_id) + ", tag " +
          av_fourcc_make_string(tag, parameters.codec_tag));
+  }
+  const AVCodecParameters* chosen = index < 0 ? nullptr : format_->streams[index]->codecpar;
+  if (chosen != nullptr && std::int64_t{chosen->width} * chosen->height > kMostPixels) {
+    fail("its pictures of " + std::to_string(chosen->width) + 'x' + std::to_string(chosen->height) +
+         " have more than the " + std::to_string(kMostPixels) + " pixels that are decoded");
   }
   // FFmpeg's reason is "Stream not found", which does not say what kind.
   if (index < 0) fail("no video stream: " + reason_of(index));
@@ -259,7 +261,8 @@ Input::Read Input::read(AVPacket& packet) {
       if (history_) history_->push(packet);
       if (packet.pts != AV_NOPTS_VALUE)
         reached_ = std::max(reached_.value_or(packet.pts), av_sat_add64(packet.pts, packet.duration));
-      if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) damage_ = log.explain("a packet is marked as corrupt");
+      if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0)
+        damage_ = hidden(log.explain("a packet is marked as corrupt"));
       return Read::packet;
     }
     check_interrupt(read_timeout_);
@@ -269,10 +272,10 @@ Input::Read Input::read(AVPacket& packet) {
       continue;
     }
     if (code == AVERROR_INVALIDDATA && ++failures_in_a_row_ < kMostFailuresInARow) {
-      damage_ = log.explain(reason_of(code));
+      damage_ = hidden(log.explain(reason_of(code)));
       return Read::damaged;
     }
-    damage_ = early_end(code, log.first_error());
+    damage_ = hidden(early_end(code, log.first_error()));
     return Read::end;
   }
 }

@@ -5,40 +5,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 
+#include "media/admission.h"
 #include "media/ffmpeg.h"
+#include "media/gate.h"
+#include "media/interrupt.h"
 #include "media/media.h"
+#include "media/tls_tunnel.h"
 
 namespace vigil::media {
-
-/// Tells FFmpeg to give up a blocking call. Its address is held by FFmpeg: neither copied nor moved.
-class Interrupt {
- public:
-  explicit Interrupt(std::stop_token stop) : stop_(std::move(stop)) {}
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
-
-  AVIOInterruptCB callback() { return {&Interrupt::check, this}; }
-
-  /// Calls may block so long from now; zero: for ever. What timed out once stays so: a demuxer may answer the
-  /// interrupt with what it had, and with an end of file only after that.
-  void allow(std::chrono::milliseconds time);
-
-  /// Whether a blocking call has to end now.
-  bool expired();
-
-  bool cancelled() const { return stop_.stop_requested(); }
-  bool timed_out() const { return timed_out_; }
-
- private:
-  static int check(void* self);
-
-  std::stop_token stop_;
-  std::optional<std::chrono::steady_clock::time_point> deadline_;
-  bool timed_out_ = false;
-};
 
 /// Demuxes the best video stream of a source and nothing else. Not thread-safe.
 class Input {
@@ -66,6 +42,11 @@ class Input {
 
  private:
   void open(const std::string& url, const ReadOptions& options);
+  Admission admitted(const std::string& url, const ReadOptions& options) const;
+  /// Leads an rtsps source through a tunnel; the URL that FFmpeg is given then.
+  std::string tunnelled(const std::string& url, const ReadOptions& options);
+  void find_stream_info();
+  std::string hidden(std::string text) const;
   /// Whether the packet shows that the video goes on as a stream that was not there before.
   bool is_successor(const AVPacket& packet) const;
   void choose_stream();
@@ -76,8 +57,12 @@ class Input {
   double announced_seconds() const;
   std::string early_end(int code, const std::string& logged) const;
 
+  std::string url_;
   std::string name_;
   Interrupt interrupt_;
+  Gate gate_;
+  // Before the format, which closes its connection first.
+  std::optional<TlsTunnel> tunnel_;
   std::chrono::milliseconds read_timeout_;
   std::function<void(const PacketInfo&)> on_packet_;
   std::shared_ptr<PacketHistory> history_;

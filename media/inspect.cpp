@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "media/motion_grid.h"
@@ -120,20 +121,43 @@ InspectReport Inspector::report() const {
 InspectReport inspect(const std::string& url, const InspectOptions& options, ContactSheet* sheet) {
   ReadOptions read;
   read.threads = options.threads;
+  read.shown_name = options.shown_name;
   read.pixels = sheet != nullptr;
   read.fps = options.sheet_fps;
   if (sheet != nullptr) read.size = [sheet](Size size) { return sheet->tile_size(size); };
+  read.open_timeout = options.open_timeout;
+  read.read_timeout = options.read_timeout;
+  read.frame_timeout = options.frame_timeout;
+  read.stop = options.stop;
   const auto reader = VideoReader::open(url, read);
+  std::optional<double> limit = options.seconds;
+  if (!limit && reader->info().duration_seconds <= 0) limit = options.seconds_of_endless;
+
   Inspector inspector;
-  while (const auto sample = reader->next()) {
-    for (const FrameMotion& frame : sample->motion->frames) inspector.add(frame);
-    if (sheet != nullptr) sheet->add(*sample);
+  InspectEnd ended_by = InspectEnd::end;
+  try {
+    while (const auto sample = reader->next()) {
+      for (const FrameMotion& frame : sample->motion->frames) inspector.add(frame);
+      if (sheet != nullptr) sheet->add(*sample);
+      if (limit && sample->seconds >= *limit) ended_by = InspectEnd::limit;
+      // Only what waits asks for it by itself.
+      if (options.stop.stop_requested()) ended_by = InspectEnd::interrupt;
+      if (ended_by != InspectEnd::end) break;
+    }
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled || reader->stats().sampled_frames == 0) throw;
+    ended_by = InspectEnd::interrupt;
   }
   for (const FrameMotion& frame : reader->rest()) inspector.add(frame);
 
   InspectReport report = inspector.report();
   report.source = reader->info();
   report.stats = reader->stats();
+  report.ended_by = ended_by;
+  // Frames that were decoded and not shown yet are in none of the other numbers.
+  if (ended_by != InspectEnd::end)
+    report.stats.decoded_frames =
+        std::accumulate(report.frames_by_type.begin(), report.frames_by_type.end(), std::uint64_t{0});
   report.motion_available = report.source.exports_motion;
   return report;
 }

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,9 @@ struct KeyFrames {
   std::uint64_t longest = 0;
 };
 
+/// Why there is no more in a report.
+enum class InspectEnd : std::uint8_t { end, limit, interrupt };
+
 struct InspectReport {
   SourceInfo source;
   ReadStats stats;
@@ -49,6 +55,7 @@ struct InspectReport {
   MotionStatistics bidirectional;
   /// Of both.
   MotionStatistics moving;
+  InspectEnd ended_by = InspectEnd::end;
 };
 
 /// Gathers a report from frames in order of presentation. Needs bounded memory, save for a number a key
@@ -88,11 +95,23 @@ class Inspector {
 
 struct InspectOptions {
   int threads = 1;
+  /// As `ReadOptions::shown_name`.
+  std::string shown_name = {};
   /// Samples a second for the contact sheet, which keeps as many as fit.
   double sheet_fps = 4;
+  /// Ends after so much of the video; and so, if that is absent, what tells no length, as a camera.
+  std::optional<double> seconds = {};
+  std::optional<double> seconds_of_endless = {};
+  /// As in `ReadOptions`.
+  std::chrono::milliseconds open_timeout{0};
+  std::chrono::milliseconds read_timeout{0};
+  std::chrono::milliseconds frame_timeout{0};
+  /// Ends it with the report so far; `Error::Kind::cancelled` if there is none yet.
+  std::stop_token stop = {};
 };
 
-/// Reads the whole source. `sheet` may be null; then no picture is made. Throws `Error`.
+/// Reads the source to where the options end it. `sheet` may be null; then no picture is made. Throws
+/// `Error`.
 InspectReport inspect(const std::string& url, const InspectOptions& options, ContactSheet* sheet);
 
 /// For people: some lines. For programs: one JSON object.

@@ -42,6 +42,18 @@ nlohmann::json to_json_object(const MotionStatistics& motion) {
           {"percentile95_pixels", motion.percentile95_pixels}};
 }
 
+const char* name_of(InspectEnd end) {
+  switch (end) {
+    case InspectEnd::end:
+      return "end";
+    case InspectEnd::limit:
+      return "limit";
+    case InspectEnd::interrupt:
+      return "interrupt";
+  }
+  return "?";
+}
+
 std::string kilobits(std::int64_t bits) {
   return bits > 0 ? format("%.0f kbit/s", static_cast<double>(bits) / 1000) : std::string("bit rate unknown");
 }
@@ -65,6 +77,12 @@ std::string to_text(const InspectReport& report) {
                      static_cast<unsigned long long>(report.stats.decoded_frames), report.seconds,
                      count(FrameType::intra), count(FrameType::predicted), count(FrameType::bidirectional)) +
                   (count(FrameType::unknown) > 0 ? format(", unknown %llu", count(FrameType::unknown)) : ""));
+  if (report.ended_by != InspectEnd::end) {
+    text += row("looked at", format("the first %.2f s", report.seconds) +
+                                 (report.ended_by == InspectEnd::interrupt ? ", until it was interrupted"
+                                  : source.duration_seconds > 0            ? ", not the whole"
+                                                                           : ", since it tells no end"));
+  }
   text += row("rate",
               format("%.3f a second (announced %.3f), %.1f to %.1f ms apart", report.measured_fps,
                      source.average_fps, 1000 * report.shortest_interval, 1000 * report.longest_interval));
@@ -123,6 +141,7 @@ std::string to_json(const InspectReport& report) {
       {"bit_rate", source.bit_rate},
       {"frames", stats.decoded_frames},
       {"seconds", report.seconds},
+      {"ended_by", name_of(report.ended_by)},
       {"fps", report.measured_fps},
       {"interval_seconds", {{"shortest", report.shortest_interval}, {"longest", report.longest_interval}}},
       {"frame_types",

@@ -24,9 +24,18 @@ class LogCapture {
 
   void add(const std::string& line);
 
+  /// Where the last HTTP answer on this thread said that the source has moved; empty if it did not. Forgets
+  /// it. FFmpeg tells that nobody else.
+  static std::string take_location();
+
+  /// Why the demuxer that the content asked for was not used, in words for people; empty if it was.
+  const std::string& refused_format() const { return refused_format_; }
+  void refuse_format(const std::string& reason) { refused_format_ = reason; }
+
  private:
   LogCapture* outer_;
   std::string first_error_;
+  std::string refused_format_;
 };
 
 /// What one decoder logs, from whichever of its threads. Set as `AVCodecContext::opaque`, which all of them

@@ -31,7 +31,9 @@ class Error : public std::runtime_error {
     /// The source refused the user and password, or the lack of them.
     unauthorized,
     /// `ReadOptions::stop` was asked to stop.
-    cancelled
+    cancelled,
+    /// This process, or the system, may have no more files open: that says nothing of the source.
+    no_descriptor
   };
 
   explicit Error(const std::string& line, Kind kind = Kind::source) : std::runtime_error(line), kind_(kind) {}
@@ -83,6 +85,19 @@ struct PacketInfo {
 /// How RTP packets of an RTSP source travel. `tcp`: within the RTSP connection, in order and complete.
 enum class Transport : std::uint8_t { tcp, udp };
 
+/// How servers are verified, of sources with TLS: by default against the authorities that this system trusts,
+/// and by their name. What is not verified is not sent the source's user and password.
+struct Tls {
+  /// Whom to trust instead, as a file of PEM certificates; empty: those of the system.
+  std::string ca_file = {};
+  /// Whether to go without.
+  bool insecure = false;
+};
+
+/// Memory of decoded pictures that one source may have, unless it is said otherwise: enough for 4K with all
+/// the references that H.264 allows.
+inline constexpr std::size_t kDecoderMemory = std::size_t{512} << 20;
+
 /// Maps a decoded frame's size to the size wanted; called for each sample, since a source's size may change.
 using SizePolicy = std::function<Size(Size source)>;
 
@@ -106,9 +121,21 @@ struct ReadOptions {
   /// Whether samples carry pictures.
   bool pixels = true;
 
-  /// FFmpeg's name of the demuxer or device ("v4l2", "lavfi"); empty: found from the name and the content.
+  /// What the source is called in errors, in `SourceInfo` and in samples; empty: its URL, credentials
+  /// removed.
+  std::string shown_name = {};
+  /// Whether a playlist (HLS) may be played, of an http or https URL. What it names is fetched from the same
+  /// server and from no other.
+  bool playlists = false;
+  Tls tls = {};
+  /// Bytes of decoded pictures that may be held at once, with what codecs keep beside them. What needs more
+  /// ends in an `Error`.
+  std::size_t decoder_memory = kDecoderMemory;
+
+  /// FFmpeg's name of the demuxer or device ("mpegts", "lavfi"); empty: found from the name and the content.
+  /// This and the next one are for code that knows what it opens: no configuration leads here.
   std::string input_format = {};
-  /// Options of the protocol and the demuxer under FFmpeg's names, say {"rtsp_transport", "tcp"}.
+  /// Options of the protocol and the demuxer under FFmpeg's names, say {"analyzeduration", "500000"}.
   std::map<std::string, std::string> input_options = {};
   /// Of RTSP sources.
   Transport transport = Transport::tcp;
@@ -166,10 +193,10 @@ struct ReadStats {
 /// thread-safe; may move between threads between calls. `next` blocks.
 class VideoReader {
  public:
-  /// `url`: a path; a URL of a protocol that FFmpeg knows; or DEVICE://NAME, where DEVICE is one of FFmpeg's
-  /// input devices: v4l2:///dev/video0 (for which /dev/video0 is short), lavfi://testsrc=rate=5.
-  /// Throws `Error` if there is nothing to decode (missing file, no video stream, unknown codec, no bytes)
-  /// and std::invalid_argument for options that make no sense.
+  /// `url`: the path of a file; a URL of one of the protocols that admission.cpp lists; or
+  /// v4l2:///dev/video0, for which /dev/video0 is short. Nothing else is opened, whatever the text or the
+  /// content asks for. Throws `Error` if there is nothing to decode (missing file, no video stream, unknown
+  /// codec, no bytes) and std::invalid_argument for options that make no sense.
   static std::unique_ptr<VideoReader> open(const std::string& url, const ReadOptions& options);
 
   virtual ~VideoReader() = default;

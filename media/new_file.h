@@ -1,4 +1,4 @@
-// Files that appear whole or not at all.
+// Files that appear whole or not at all, and folders that stay.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,10 @@ namespace vigil::media {
 
 /// What the names of files begin with that are still being written; a crash may leave them behind.
 inline constexpr std::string_view kUnfinished = ".part-";
+
+/// Makes a folder, and those above it that are missing; afterwards they survive a crash of the machine.
+/// Throws `Error` with the folder's name and the system's reason.
+void make_folders(const std::filesystem::path& folder);
 
 /// A file that is written under another name in the same folder, until `commit` syncs it to the disk and
 /// gives it its own.

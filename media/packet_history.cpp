@@ -107,6 +107,7 @@ struct PacketHistory::Section {
   Parameters parameters;
   AVRational time_base;
   std::uint64_t source;
+  std::size_t decoder_memory = kDecoderMemory;
   std::int64_t usual_duration = 1;
   /// What is added to the source's timestamps, since they jumped.
   std::int64_t shift = 0;
@@ -146,10 +147,11 @@ void PacketHistory::Section::settle(AVPacket& packet) {
 PacketHistory::PacketHistory(Limits limits) : limits_(limits) {}
 PacketHistory::~PacketHistory() = default;
 
-void PacketHistory::begin(const AVStream& stream) {
+void PacketHistory::begin(const AVStream& stream, std::size_t decoder_memory) {
   shape_ = std::make_unique<Shape>(*stream.codecpar);
   const AVRational rate = stream.avg_frame_rate.num > 0 ? stream.avg_frame_rate : stream.r_frame_rate;
   Section section(copy_of(*stream.codecpar), stream.time_base, rate.den > 0 ? av_q2d(rate) : 0, source_ + 1);
+  section.decoder_memory = decoder_memory;
   const std::lock_guard lock(mutex_);
   ++source_;
   // A source that never sent a key frame, however often it was opened.
@@ -174,6 +176,7 @@ void PacketHistory::push(const AVPacket& packet) {
       parameters->extradata_size = 0;
     }
     Section next(parameters, before.time_base, 0, source_);
+    next.decoder_memory = before.decoder_memory;
     next.usual_duration = before.usual_duration;
     next.shift = before.shift;
     next.last = before.last;
@@ -190,6 +193,11 @@ void PacketHistory::push(const AVPacket& packet) {
   bytes_ += static_cast<std::size_t>(kept->size);
   section.entries.push_back({std::move(kept), timestamp, seconds});
   drop_old();
+}
+
+void PacketHistory::keep(double seconds) {
+  const std::lock_guard lock(mutex_);
+  limits_.seconds = seconds;
 }
 
 void PacketHistory::drop_old() {
@@ -297,6 +305,7 @@ Cut PacketHistory::cut(const Span& span) const {
   content->parameters = section->parameters;
   content->time_base = section->time_base;
   content->usual_duration = section->usual_duration;
+  content->decoder_memory = section->decoder_memory;
   content->from = first->seconds;
   double last = first->seconds;
   content->offset = first->seconds - section->in_seconds(first->packet->pts);

@@ -84,12 +84,16 @@ class PacketHistory {
   PacketHistory(const PacketHistory&) = delete;
   PacketHistory& operator=(const PacketHistory&) = delete;
 
-  /// For the room's own reader: a source was opened, and these are its packets.
-  void begin(const AVStream& stream);
+  /// For the room's own reader: a source was opened, and these are its packets. `decoder_memory`: what a
+  /// still may take to be decoded (ReadOptions).
+  void begin(const AVStream& stream, std::size_t decoder_memory = kDecoderMemory);
   void push(const AVPacket& packet);
 
   /// The frame with this timestamp (`SampledFrame::timestamp`) is at `seconds` of the stream.
   void anchor(std::optional<std::int64_t> timestamp, double seconds);
+
+  /// So much of the stream is kept from now on.
+  void keep(double seconds);
 
   /// Every frame before this time has come; nothing while there is no anchor.
   std::optional<double> newest() const;
@@ -109,7 +113,7 @@ class PacketHistory {
   void drop_front_group();
   std::string why_not_kept() const;
 
-  const Limits limits_;
+  Limits limits_;
   // Of the writing thread.
   std::unique_ptr<Shape> shape_;
 

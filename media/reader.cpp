@@ -89,6 +89,8 @@ class Reader final : public VideoReader {
   };
 
   Decoder open_decoder() const;
+  template <class F>
+  Decoder::Result decoding(F&& call) const;
   bool enter_at(double seconds);
   void step();
   void feed();
@@ -155,9 +157,19 @@ ReadOptions checked(const ReadOptions& options) {
 
 Decoder Reader::open_decoder() const {
   try {
-    return Decoder(input_->codec(), input_->stream(), options_.threads, options_.motion);
+    return Decoder(input_->codec(), input_->stream(), options_.threads, options_.motion,
+                   options_.decoder_memory);
   } catch (const std::runtime_error& error) {
     throw Error(input_->name() + ": cannot decode " + input_->codec().name + ": " + error.what());
+  }
+}
+
+template <class F>
+Decoder::Result Reader::decoding(F&& call) const {
+  try {
+    return std::forward<F>(call)();
+  } catch (const std::runtime_error& error) {
+    throw Error(input_->name() + ": " + error.what());
   }
 }
 
@@ -261,7 +273,7 @@ void Reader::note_decoder_damage() {
 
 void Reader::step() {
   Frame frame = make_frame();
-  const Decoder::Result result = decoder_.receive(*frame);
+  const Decoder::Result result = decoding([&] { return decoder_.receive(*frame); });
   note_decoder_damage();
   switch (result) {
     case Decoder::Result::ok:
@@ -330,12 +342,13 @@ void Reader::feed() {
   read_ahead();
   check_that_frames_come();
   if (ahead_.empty()) {
-    decoder_.send(nullptr, true);
+    decoding([&] { return decoder_.send(nullptr, true); });
   } else {
     // Without motion a frame that does not matter is not even decoded.
     const bool looked_at = options_.pixels || !options_.motion;
     const bool matters = looked_at && (!decoder_.can_spare_pixels() || may_be_sampled());
-    if (decoder_.send(&ahead_.front(), matters) != Decoder::Result::again) ahead_.pop();
+    const auto sent = decoding([&] { return decoder_.send(&ahead_.front(), matters); });
+    if (sent != Decoder::Result::again) ahead_.pop();
   }
   note_decoder_damage();
 }

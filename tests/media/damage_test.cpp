@@ -38,7 +38,7 @@ TEST(Damage, WhatCannotBeOpenedSaysWhy) {
 
   std::filesystem::create_directory(scratch / "folder");
   EXPECT_THAT(error_of(scratch / "folder"),
-              AllOf(one_line_about(scratch / "folder"), HasSubstr("Is a directory")));
+              AllOf(one_line_about(scratch / "folder"), HasSubstr("is a folder")));
 
   EXPECT_THAT(error_of(""), HasSubstr("empty"));
 }
@@ -80,7 +80,7 @@ TEST(Damage, CredentialsAreNeverShown) {
        {"rtsp://admin:hunter2@127.0.0.1:1/live", "http://admin:hunter2@127.0.0.1:1/v.mp4?token=hunter2",
         "nosuchprotocol://admin:hunter2@host/x"}) {
     const std::string error = error_of(url, options);
-    EXPECT_THAT(error, AllOf(HasSubstr("admin:***@"), Not(HasSubstr("hunter2"))));
+    EXPECT_THAT(error, AllOf(HasSubstr("://***@"), Not(HasSubstr("hunter2"))));
   }
   EXPECT_THAT(error_of("rtsp://admin:hunter2@127.0.0.1:1/live", options), HasSubstr("Connection refused"));
 }
