@@ -1,16 +1,19 @@
 #include "actors/alerts/alert_desk.h"
 
 #include <algorithm>
-#include <iterator>
+#include <stdexcept>
 #include <utility>
 
-#include "actors/alerts/closing.h"
 #include "config/fields.h"
 
 namespace vigil::actors {
 namespace {
 
 constexpr std::size_t kPublishAtOnce = 256;
+// So much is not left waiting for `flush`.
+constexpr std::size_t kGatherAtMost = 256;
+// The note of the process that is online.
+constexpr const char* kOnlineNote = "process";
 constexpr auto kPruneEvery = std::chrono::minutes(1);
 // After a failure the outbox is left alone so long: trying again costs it tens of milliseconds.
 constexpr auto kRetryAfter = std::chrono::seconds(1);
@@ -23,7 +26,8 @@ AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metr
       outbox_(outbox),
       publisher_(publisher),
       metrics_(metrics),
-      clock_(clock) {}
+      clock_(clock),
+      queue_({.most = options_.backlog}) {}
 
 void AlertDesk::observe(const WindowAnswersPtr& window) {
   const config::CameraSettings& camera = *window->camera;
@@ -52,27 +56,31 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
     if (held && !rule.held) metrics_.alert_held(name_of(*held));
     rule.held = held.has_value();
   }
-  flush();
+  taken_in();
 }
 
 void AlertDesk::explained(std::uint64_t ticket, const std::optional<std::string>& text) {
-  // More than one, if the alert goes to several topics.
-  for (Waiting& event : backlog_) {
-    if (event.ticket != ticket) continue;
-    event.ticket.reset();
-    event.text = text;
-  }
-  flush();
-}
-
-bool AlertDesk::explains(const std::string& camera) const {
-  return std::any_of(backlog_.begin(), backlog_.end(),
-                     [&](const Waiting& event) { return event.ticket && event.camera == camera; });
+  queue_.explained(ticket, text);
+  taken_in();
 }
 
 void AlertDesk::finish() {
-  for (Waiting& event : backlog_) event.ticket.reset();
-  flush(/*patient=*/false);
+  queue_.let_go();
+  if (!finished_ && !options_.process.empty()) {
+    WaitingEvent offline = process_news(options_.process, ProcessState::offline, "stopped");
+    offline.note = [](const std::string&) { return OutboxNote{kOnlineNote, std::nullopt}; };
+    // Nothing of this process comes after it.
+    offline.urgent = false;
+    enqueue(std::move(offline));
+  }
+  finished_ = true;
+  flush(/*patient=*/false, /*all=*/true);
+  // Until the publisher has room for no more, and then what that left.
+  for (std::size_t left = written_ + 1; written_ > 0 && written_ < left && failure_.empty();) {
+    left = written_;
+    publisher_.drain();
+    flush(/*patient=*/false, /*all=*/true);
+  }
   publisher_.serve();
 }
 
@@ -91,6 +99,7 @@ void AlertDesk::follow(Watched& watched, const CameraPtr& camera) {
                        .window = nullptr,
                        .place = 0,
                        .episode = "",
+                       .topics = {},
                        .evidence = {},
                        .held = false});
     } else {
@@ -107,7 +116,7 @@ void AlertDesk::end(const CameraPtr& camera) {
   if (entry == watched_.end()) return;
   for (Rule& rule : entry->second.rules) close(rule, EndReason::camera_ended);
   watched_.erase(entry);
-  flush();
+  taken_in();
 }
 
 void AlertDesk::close(Rule& rule, EndReason reason) {
@@ -116,19 +125,34 @@ void AlertDesk::close(Rule& rule, EndReason reason) {
 
 void AlertDesk::status(const CameraPtr& camera, CameraState state, const std::string& reason) {
   const config::Clock::WallTime time = clock_.wall();
-  enqueue({.topic = status_topic(*camera),
-           .time = time,
-           .body = [camera, state, reason, time](
-                       std::uint64_t sequence,
-                       const auto&) { return status_event(*camera, state, reason, sequence, time); },
-           .ticket = {},
-           .until = {},
-           .camera = camera->name,
-           .text = {}});
-  flush();
+  WaitingEvent event;
+  event.topics = {status_topic(*camera)};
+  event.time = time;
+  event.body = [this, camera, state, reason, time](const EventDraft& draft) {
+    return status_event(*camera, state, reason, {outbox_.identity(), draft.sequence}, time);
+  };
+  event.urgent = false;
+  event.camera = camera->name;
+  enqueue(std::move(event));
+  taken_in();
+}
+
+WaitingEvent AlertDesk::process_news(const std::string& name, ProcessState state, const std::string& reason,
+                                     const std::string& text) const {
+  const config::Clock::WallTime time = clock_.wall();
+  WaitingEvent event;
+  event.topics = {process_topic(name)};
+  event.time = time;
+  event.body = [this, name, state, reason, text, time](const EventDraft& draft) {
+    return process_event({name, state, reason, text}, {outbox_.identity(), draft.sequence}, time);
+  };
+  return event;
 }
 
 void AlertDesk::tick() {
+  for (const OutboxNotice& notice : outbox_.take_notices())
+    if (!options_.process.empty())
+      enqueue(process_news(options_.process, ProcessState::online, notice.reason, notice.text));
   flush();
   publisher_.serve();
   if (const std::uint64_t dropped = publisher_.take_dropped()) {
@@ -144,32 +168,29 @@ void AlertDesk::tell(Rule& rule, const Emission& emission, std::optional<std::ui
         emission.start, rule.topic + '#' + std::to_string(options_.run) + '#' + std::to_string(episodes_++));
     const config::RuleSettings& settings = rule.window->camera->rules[rule.place];
     metrics_.alert(rule.topic, std::string(config::name_of(settings.severity)));
+    rule.topics = alert_topics(*rule.window->camera, settings);
     rule.evidence = {};
     if (options_.evidence) promise_evidence(rule);
   }
-  const Told told{rule.window, rule.place, emission, rule.episode, rule.evidence, only_evidence};
-  const auto promise = promises_.find(rule.episode);
-  if (emission.phase == Phase::end && promise != promises_.end()) promise->second.end = told;
+  const Told told{rule.window, rule.place, emission, rule.episode, rule.topics, rule.evidence, only_evidence};
+  if (emission.phase == Phase::end) promises_.ended(told);
   publish(told, ticket);
 }
 
 void AlertDesk::publish(const Told& told, std::optional<std::uint64_t> ticket) {
-  const config::CameraSettings& camera = *told.window->camera;
-  const config::Clock::TimePoint now = clock_.now();
-  for (std::string& topic : alert_topics(camera, camera.rules[told.place])) {
-    enqueue({.topic = std::move(topic),
-             .time = told.window->end_wall,
-             .body =
-                 [this, told, now](std::uint64_t sequence, const auto& text) {
-                   return alert_event({*told.window, told.place, told.emission, told.episode, text,
-                                       options_.model, told.evidence, told.only_evidence},
-                                      sequence, now);
-                 },
-             .ticket = ticket,
-             .until = now + options_.explanation,
-             .camera = camera.name,
-             .text = {}});
-  }
+  WaitingEvent event;
+  event.topics = told.topics;
+  event.time = told.window->end_wall;
+  event.body = [this, told](const EventDraft& draft) {
+    return alert_event({*told.window, told.place, told.emission, told.episode, draft.text, options_.model,
+                        told.evidence, told.only_evidence},
+                       draft.sequence, draft.now);
+  };
+  event.note = [topics = told.topics](const std::string& body) { return episode_note(topics, body); };
+  event.ticket = ticket;
+  event.until = clock_.now() + options_.explanation;
+  event.camera = told.window->camera->name;
+  enqueue(std::move(event));
 }
 
 // The still shows the window's last frame, which is the newest that has been looked at.
@@ -177,7 +198,7 @@ void AlertDesk::promise_evidence(Rule& rule) {
   const WindowAnswers& window = *rule.window;
   const double interval = 1 / window.camera->stream.fps;
   rule.evidence.state = EvidenceState::pending;
-  promises_[rule.episode].camera = window.camera->name;
+  promises_.make(rule.episode, window.camera->name);
   evidence_requests_.push_back({.camera = window.camera,
                                 .rule = window.camera->rules[rule.place].name,
                                 .episode = rule.episode,
@@ -189,23 +210,21 @@ void AlertDesk::promise_evidence(Rule& rule) {
 }
 
 void AlertDesk::evidence(const EvidenceReport& report) {
-  const auto entry = promises_.find(report.episode);
-  if (entry == promises_.end()) return;
-  Promise promise = std::move(entry->second);
-  promises_.erase(entry);
-  if (promise.end) {
+  auto promise = promises_.settle(report.episode);
+  if (!promise) return;
+  if (promise->end) {
     // It is over, and stays so for whoever reads this.
-    ++promise.end->emission.ordinal;
-    promise.end->evidence = report.evidence;
-    promise.end->only_evidence = true;
-    publish(*promise.end, std::nullopt);
+    ++promise->end->emission.ordinal;
+    promise->end->evidence = report.evidence;
+    promise->end->only_evidence = true;
+    publish(*promise->end, std::nullopt);
   } else if (Rule* rule = find_rule(report.episode)) {
     rule->evidence = report.evidence;
     if (const auto emission = rule->policy.amend()) {
       tell(*rule, *emission, std::nullopt, /*only_evidence=*/true);
     }
   }
-  flush();
+  taken_in();
 }
 
 AlertDesk::Rule* AlertDesk::find_rule(const std::string& episode) {
@@ -217,97 +236,144 @@ AlertDesk::Rule* AlertDesk::find_rule(const std::string& episode) {
   return nullptr;
 }
 
-bool AlertDesk::awaits_evidence(const std::string& camera) const {
-  return std::any_of(promises_.begin(), promises_.end(),
-                     [&](const auto& promise) { return promise.second.camera == camera; });
-}
-
 void AlertDesk::give_up_evidence() {
-  while (!promises_.empty()) {
-    EvidenceReport report{promises_.begin()->first, {}};
+  for (const std::string& episode : promises_.episodes()) {
+    EvidenceReport report{episode, {}};
     report.evidence.state = EvidenceState::failed;
     report.evidence.reason = "Vigil was stopped before it was made";
     evidence(report);
   }
 }
 
-void AlertDesk::enqueue(Waiting event) {
-  if (backlog_.size() >= options_.backlog) {
-    backlog_.pop_front();
-    metrics_.messages_dropped("outbox", "backlog_full", 1);
-  }
-  backlog_.push_back(std::move(event));
+void AlertDesk::enqueue(WaitingEvent event) {
+  const std::size_t lost = queue_.push(std::move(event));
+  if (lost > 0) metrics_.messages_dropped("outbox", "backlog_full", lost);
 }
 
 // Before anything else is written: what the last process had open ends, and what it told last is known again.
 void AlertDesk::recover() {
-  std::deque<Waiting> ends;
-  const config::Clock::WallTime now = clock_.wall();
   const std::vector<OutboxEvent> events = outbox_.last_events(kLookBack);
-  for (auto first = events.begin(); first != events.end();) {
-    const auto end_of_topic = std::find_if(
-        first, events.end(), [&](const OutboxEvent& event) { return event.topic != first->topic; });
-    publisher_.remember(*std::prev(end_of_topic));
-    for (OutboxEvent& last : last_of_each_episode({first, end_of_topic})) {
-      if (!closing_event(last, last.sequence + 1, now)) continue;
-      Waiting end;
-      end.topic = last.topic;
-      end.time = now;
-      end.body = [last = std::move(last), now](std::uint64_t sequence, const std::optional<std::string>&) {
-        return closing_event(last, sequence, now).value();
-      };
-      ends.push_back(std::move(end));
-    }
-    first = end_of_topic;
+  notes_ = outbox_.notes();
+  noted_in_ = outbox_.identity();
+  for (std::size_t i = 0; i < events.size(); ++i)
+    if (i + 1 == events.size() || events[i + 1].topic != events[i].topic) publisher_.remember(events[i]);
+  std::vector<WaitingEvent> first;
+  // It had no time to say so itself.
+  if (const auto online = notes_.find(kOnlineNote); online != notes_.end()) {
+    first.push_back(process_news(online->second, ProcessState::offline, "restart"));
+    first.back().note = [](const std::string&) { return OutboxNote{kOnlineNote, std::nullopt}; };
   }
-  backlog_.insert(backlog_.begin(), std::make_move_iterator(ends.begin()),
-                  std::make_move_iterator(ends.end()));
+  if (!options_.process.empty()) {
+    first.push_back(process_news(options_.process, ProcessState::online, "start"));
+    first.back().note = [name = options_.process](const std::string&) {
+      return OutboxNote{kOnlineNote, name};
+    };
+  }
+  for (WaitingEvent& owed :
+       unfinished_events(events, notes_, options_.topics, clock_.wall(), outbox_.mark_of_loss()))
+    first.push_back(std::move(owed));
+  queue_.push_front(std::move(first));
   recovered_ = true;
 }
 
-void AlertDesk::flush(bool patient) {
-  if (!patient || failure_.empty() || clock_.now() >= retry_at_) write_and_publish();
-  metrics_.outbox_pending(backlog_.size() + written_);
+void AlertDesk::taken_in() {
+  if (!options_.gather || queue_.size() >= kGatherAtMost) flush();
 }
 
-void AlertDesk::write_and_publish() {
+bool AlertDesk::flush(bool patient, bool all) {
+  bool more = false;
+  if (!patient || failure_.empty() || clock_.now() >= retry_at_) more = write_and_publish(all);
+  metrics_.outbox_pending(queue_.size() + written_);
+  return more;
+}
+
+bool AlertDesk::write_batch() {
+  if (doubtful_) {
+    // Never the same again under another sequence.
+    if (!doubtful_->events.empty() && has_event(outbox_, doubtful_->events.back())) written(*doubtful_);
+    doubtful_.reset();
+  }
+  EventQueue::Batch batch =
+      queue_.next(clock_.now(), [this](const std::string& topic) { return outbox_.last_sequence(topic); });
+  if (batch.empty()) return false;
+  const std::string identity = outbox_.identity();
+  if (identity != noted_in_) {
+    std::vector<OutboxNote> notes;
+    for (const auto& [key, value] : notes_) notes.push_back({key, value});
+    batch.notes.insert(batch.notes.begin(), notes.begin(), notes.end());
+  }
   try {
+    outbox_.append(batch.events, batch.notes);
+  } catch (const OutboxError&) {
+    doubtful_ = std::move(batch);
+    throw;
+  }
+  noted_in_ = identity;
+  written(batch);
+  return batch.more;
+}
+
+void AlertDesk::written(const EventQueue::Batch& batch) {
+  for (const OutboxNote& note : batch.notes) {
+    if (note.value) {
+      notes_[note.key] = *note.value;
+    } else {
+      notes_.erase(note.key);
+    }
+  }
+  written_ += batch.events.size();
+  queue_.written(batch);
+}
+
+bool AlertDesk::write_and_publish(bool all) {
+  try {
+    outbox_.refresh();
     if (!recovered_) recover();
-    while (!backlog_.empty()) {
-      const Waiting& next = backlog_.front();
-      if (next.ticket && clock_.now() < next.until) break;
-      OutboxEvent event;
-      event.topic = next.topic;
-      event.sequence = outbox_.last_sequence(next.topic) + 1;
-      event.time = next.time;
-      event.body = next.body(event.sequence, next.text);
-      outbox_.append(event);
-      ++written_;
-      backlog_.pop_front();
-    }
-    for (bool taken = true; taken;) {
-      const std::vector<OutboxEvent> events = outbox_.unacknowledged(kPublishAtOnce);
-      written_ = events.size();
-      taken = !events.empty();
-      for (const OutboxEvent& event : events) {
-        taken = publisher_.publish(event);
-        if (!taken) break;
-        --written_;
-        outbox_.acknowledge(event.position);
-      }
-    }
+    bool more = write_batch();
+    while (all && more) more = write_batch();
+    publish_written();
     failure_.clear();
+    return more;
   } catch (const OutboxError& error) {
     metrics_.outbox_failed();
     failure_ = error.what();
     retry_at_ = clock_.now() + kRetryAfter;
+    return false;
+  }
+}
+
+// An event is acknowledged when it has been handed over: a kill before that has the next process publish it.
+// What was taken and is not handed over comes first again, and is less than what is looked at.
+void AlertDesk::publish_written() {
+  if (offered_of_ != outbox_.identity()) {
+    publisher_.start_over();
+    offered_ = 0;
+    offered_of_ = outbox_.identity();
+  }
+  for (bool went_on = true; went_on;) {
+    went_on = false;
+    const std::vector<OutboxEvent> events = outbox_.unacknowledged(kPublishAtOnce);
+    written_ = events.size();
+    std::vector<std::uint64_t> published;
+    for (const OutboxEvent& event : events) {
+      if (event.position > offered_) {
+        if (!publisher_.publish(event)) break;
+        offered_ = event.position;
+        went_on = true;
+      }
+      if (event.position <= publisher_.published()) published.push_back(event.position);
+    }
+    if (published.empty()) continue;
+    outbox_.acknowledge(published);
+    written_ -= published.size();
+    went_on = true;
   }
 }
 
 void AlertDesk::forget_old() {
   prune_at_ = clock_.now() + kPruneEvery;
   try {
-    outbox_.prune(clock_.wall() - options_.retention);
+    outbox_.prune(options_.retention);
   } catch (const OutboxError& error) {
     metrics_.outbox_failed();
     failure_ = error.what();

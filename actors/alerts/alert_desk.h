@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +10,9 @@
 
 #include "actors/alerts/alert_policy.h"
 #include "actors/alerts/event.h"
+#include "actors/alerts/event_queue.h"
+#include "actors/alerts/evidence_promises.h"
+#include "actors/alerts/open_episodes.h"
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/publisher.h"
 #include "actors/messages/data.h"
@@ -20,9 +21,10 @@
 
 namespace vigil::actors {
 
-/// Every event is written to the outbox before it is published, and published in the order in which it was
-/// written. Events that the outbox cannot take, as on a full disk, wait in memory; so do those that wait for
-/// their explanation, and all behind them, but not for long. Not thread-safe.
+/// Every event is written to the outbox before it is published, on all its topics at once, and published in
+/// the order in which it was written. Events that the outbox cannot take, as on a full disk, wait in memory;
+/// so do those that wait for their explanation, and those of the same rule behind them, but not for long. Not
+/// thread-safe.
 class AlertDesk {
  public:
   struct Options {
@@ -41,6 +43,14 @@ class AlertDesk {
     std::optional<ClipRoll> evidence = {};
     /// Tells this process's episodes from those of every other, whatever their clocks say.
     std::uint64_t run = 0;
+    /// The name that this process tells of itself under; empty if it does not.
+    std::string process = {};
+    /// Where alerts go, as far as that is known at the start: for the outbox of a program that wrote each
+    /// copy of an event by itself.
+    SharedTopics topics = {};
+    /// What is taken in waits for `flush` or `tick`, unless there is too much of it, so that what comes
+    /// together is written together. Otherwise each call writes what it takes in.
+    bool gather = false;
   };
 
   /// What it is given has to outlive it. Call `tick` once to publish what the last process left, and to end
@@ -59,10 +69,11 @@ class AlertDesk {
   void explained(std::uint64_t ticket, const std::optional<std::string>& text);
 
   /// Whether an event of this camera waits for its explanation.
-  bool explains(const std::string& camera) const;
+  bool explains(const std::string& camera) const { return queue_.explains(camera); }
 
-  /// Nothing comes after this: tells what waits without the explanations that it waits for, and tries a
-  /// failed outbox once more. What cannot be written now is lost with this object; `backlog` counts it.
+  /// Nothing comes after this: tells what waits without the explanations that it waits for, then that this
+  /// process is offline, and tries a failed outbox once more. What cannot be written now is lost with this
+  /// object; `backlog` counts it.
   void finish();
 
   /// What was promised since the last call with events whose evidence is pending. `evidence` is to be called
@@ -73,7 +84,7 @@ class AlertDesk {
   void evidence(const EvidenceReport& report);
 
   /// Whether evidence of this camera is promised.
-  bool awaits_evidence(const std::string& camera) const;
+  bool awaits_evidence(const std::string& camera) const { return promises_.has(camera); }
 
   /// Tells that what is promised will not be made.
   void give_up_evidence();
@@ -83,11 +94,15 @@ class AlertDesk {
   /// The camera has ended: so have its episodes.
   void end(const CameraPtr& camera);
 
+  /// Writes what waits and may be written, alerts first, and publishes it. What gathers, in one append: then
+  /// this is true if there is more, so that the caller can take in what has come meanwhile.
+  bool flush() { return flush(/*patient=*/true, /*all=*/!options_.gather); }
+
   /// Retries what waits, serves new subscribers, forgets what is old. To be called regularly.
   void tick();
 
-  /// Events that are not in the outbox yet.
-  std::size_t backlog() const { return backlog_.size(); }
+  /// Events that are not in the outbox yet, each copy counted.
+  std::size_t backlog() const { return queue_.size(); }
   /// Why the outbox fails; empty while it does not.
   const std::string& failure() const { return failure_; }
 
@@ -103,6 +118,7 @@ class AlertDesk {
     std::size_t place = 0;
     /// Of the episode that is told.
     std::string episode;
+    std::vector<std::string> topics;
     Evidence evidence;
     bool held = false;
   };
@@ -111,33 +127,6 @@ class AlertDesk {
     /// One for each of its rules.
     std::vector<Rule> rules;
   };
-  struct Waiting {
-    std::string topic;
-    config::Clock::WallTime time;
-    std::function<std::string(std::uint64_t sequence, const std::optional<std::string>& text)> body;
-    /// Of the explanation that it waits for.
-    std::optional<std::uint64_t> ticket;
-    config::Clock::TimePoint until{};
-    std::string camera;
-    std::optional<std::string> text;
-  };
-
-  /// An event of an episode.
-  struct Told {
-    WindowAnswersPtr window;
-    std::size_t place = 0;
-    Emission emission;
-    std::string episode;
-    Evidence evidence;
-    bool only_evidence = false;
-  };
-  /// An episode whose evidence is being made.
-  struct Promise {
-    std::string camera;
-    /// Its end, if it has ended.
-    std::optional<Told> end;
-  };
-
   void follow(Watched& watched, const CameraPtr& camera);
   void close(Rule& rule, EndReason reason);
   /// `ticket`: of the explanation that it waits for.
@@ -146,11 +135,19 @@ class AlertDesk {
   void publish(const Told& told, std::optional<std::uint64_t> ticket);
   void promise_evidence(Rule& rule);
   Rule* find_rule(const std::string& episode);
-  void enqueue(Waiting event);
+  void enqueue(WaitingEvent event);
+  WaitingEvent process_news(const std::string& name, ProcessState state, const std::string& reason,
+                            const std::string& text = "") const;
   void recover();
-  /// `patient`: leaves an outbox alone that failed a moment ago.
-  void flush(bool patient = true);
-  void write_and_publish();
+  /// Something was taken in.
+  void taken_in();
+  /// `patient`: leaves an outbox alone that failed a moment ago. Returns whether there is more.
+  bool flush(bool patient, bool all);
+  /// Both return whether there is more that may be written.
+  bool write_and_publish(bool all);
+  bool write_batch();
+  void written(const EventQueue::Batch& batch);
+  void publish_written();
   void forget_old();
 
   Options options_;
@@ -160,15 +157,23 @@ class AlertDesk {
   const config::Clock& clock_;
   std::map<std::string, Watched> watched_;
   std::uint64_t episodes_ = 0;
-  std::deque<Waiting> backlog_;
+  EventQueue queue_;
+  /// What an append that failed may have kept or not.
+  std::optional<EventQueue::Batch> doubtful_;
+  /// What the outbox of this identity has: one that takes its place gets them again.
+  std::map<std::string, std::string> notes_;
+  std::string noted_in_;
   /// Events in the outbox that are not published yet, as far as it was looked at.
   std::size_t written_ = 0;
+  /// The publisher has taken all up to this position of this outbox.
+  std::uint64_t offered_ = 0;
+  std::string offered_of_;
   std::vector<ExplainRequest> requests_;
   std::uint64_t tickets_ = 0;
   std::vector<EvidenceRequest> evidence_requests_;
-  /// By episode.
-  std::map<std::string, Promise> promises_;
+  EvidencePromises promises_;
   bool recovered_ = false;
+  bool finished_ = false;
   std::string failure_;
   config::Clock::TimePoint retry_at_{};
   config::Clock::TimePoint prune_at_{};

@@ -29,8 +29,27 @@ void alerts_state::observe(const WindowAnswersPtr& window, const prefill_actor& 
   for (ExplainRequest& request : desk->take_requests())
     self->send(targets.at(source.address()), std::move(request));
   ask_for_evidence();
-  log_failure();
+  flush_later(caf::message_priority::high);
   self->send(source, grant_atom_v, std::uint32_t{1});
+}
+
+void alerts_state::flush_later(caf::message_priority priority) {
+  log_failure();
+  if (desk->backlog() == 0) return;
+  const bool soon = priority == caf::message_priority::high;
+  if (std::exchange(soon ? flushing_soon : flushing, true)) return;
+  if (soon) {
+    self->send<caf::message_priority::high>(self, work_atom_v);
+  } else {
+    self->send(self, work_atom_v);
+  }
+}
+
+void alerts_state::flush() {
+  flushing = flushing_soon = false;
+  const bool more = desk->flush();
+  log_failure();
+  if (more) flush_later(caf::message_priority::normal);
 }
 
 void alerts_state::finish() {
@@ -61,6 +80,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
   state.board = &deps.board;
   state.evidence = std::move(evidence);
   state.supervisor = std::move(supervisor);
+  deps.options.gather = true;
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
@@ -74,26 +94,29 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       [self](const Explanation& explanation) {
         self->state.desk->explained(
             explanation.ticket, explanation.failure.empty() ? std::optional(explanation.text) : std::nullopt);
-        self->state.log_failure();
+        self->state.flush_later(caf::message_priority::high);
         self->state.tell_ended();
       },
       [self](const EvidenceReport& report) {
         self->state.desk->evidence(report);
-        self->state.log_failure();
+        self->state.flush_later(caf::message_priority::high);
         self->state.tell_ended();
       },
       [self](const StatusChange& change) {
         self->state.desk->status(change.camera, change.state, change.reason);
-        self->state.log_failure();
+        self->state.flush_later(caf::message_priority::normal);
       },
       [self](end_atom, const CameraPtr& camera) {
         self->state.desk->end(camera);
+        self->state.flush_later(caf::message_priority::high);
         if (self->state.evidence) self->send(self->state.evidence, end_atom_v, camera->name);
         self->state.ending.insert(camera->name);
         self->state.tell_ended();
       },
+      [self](work_atom) { self->state.flush(); },
       [self](tick_atom) {
         self->state.desk->tick();
+        self->state.board->beat("alerts", kAlertsPatience);
         self->state.log_failure();
         self->state.tell_ended();
         self->delayed_send(self, kOutboxTick, tick_atom_v);

@@ -34,6 +34,10 @@ struct alerts_state {
   void ask_for_evidence();
   /// Says once that the outbox fails, and once that it works again.
   void log_failure();
+  /// What was taken in is written once what has come meanwhile was taken in, too; an alert before all
+  /// changes of state that wait here.
+  void flush_later(caf::message_priority priority);
+  void flush();
   /// Tells what waits, or how much is lost.
   void finish();
 
@@ -49,6 +53,9 @@ struct alerts_state {
   /// Cameras that have ended, of which something may still wait for the target or for evidence.
   std::set<std::string> ending;
   std::string logged;
+  /// Whether it was asked of itself to write, with either priority.
+  bool flushing = false;
+  bool flushing_soon = false;
   static inline const char* name = "alerts";
 };
 

@@ -15,18 +15,30 @@ namespace {
 
 using nlohmann::json;
 
-/// "EPISODE-3" becomes "EPISODE-4".
-std::optional<std::string> next_id(const std::string& id, const std::string& episode) {
-  if (!id.starts_with(episode + '-')) return std::nullopt;
-  const std::string ordinal = id.substr(episode.size() + 1);
-  if (ordinal.empty() || ordinal.size() > 18) return std::nullopt;
-  if (ordinal.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return episode + '-' + std::to_string(std::stoull(ordinal) + 1);
-}
-
 std::string text_at(const json& object, const char* key) {
   const auto entry = object.find(key);
   return entry != object.end() && entry->is_string() ? entry->get<std::string>() : std::string();
+}
+
+bool is_alert(const json& event) {
+  return event.is_object() && text_at(event, "type") == "dev.vigil.alert.v1" && event.contains("data") &&
+         event.at("data").is_object();
+}
+
+/// "EPISODE-3" or "EPISODE-3-MARK" of an alert whose episode is that.
+std::optional<EventName> name_of_alert(const json& alert) {
+  const std::string id = text_at(alert, "id");
+  const std::string episode = text_at(alert.at("data"), "episode");
+  if (!id.starts_with(episode + '-')) return std::nullopt;
+  std::string number = id.substr(episode.size() + 1);
+  number.resize(std::min(number.find('-'), number.size()));
+  if (number.empty() || number.size() > 18) return std::nullopt;
+  if (number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  return EventName{episode, std::stoull(number)};
+}
+
+std::string text_of(const json& event) {
+  return event.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 bool promises_evidence(const json& data) {
@@ -37,41 +49,34 @@ bool promises_evidence(const json& data) {
 
 }  // namespace
 
-std::vector<OutboxEvent> last_of_each_episode(std::span<const OutboxEvent> events) {
-  std::vector<std::pair<std::string, OutboxEvent>> last;
-  for (const OutboxEvent& event : events) {
-    const json body = json::parse(event.body, nullptr, /*allow_exceptions=*/false);
-    if (!body.is_object()) continue;
-    const auto data = body.find("data");
-    if (data == body.end() || !data->is_object()) continue;
-    const std::string episode = text_at(*data, "episode");
-    if (episode.empty()) continue;
-    const auto known =
-        std::find_if(last.begin(), last.end(), [&](const auto& entry) { return entry.first == episode; });
-    if (known == last.end()) {
-      last.emplace_back(episode, event);
-    } else {
-      known->second = event;
-    }
-  }
-  std::vector<OutboxEvent> result;
-  result.reserve(last.size());
-  for (auto& entry : last) result.push_back(std::move(entry.second));
-  return result;
+std::optional<EventName> event_name(const std::string& body) {
+  const json event = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  return is_alert(event) ? name_of_alert(event) : std::nullopt;
+}
+
+std::optional<config::Clock::WallTime> time_of_event(const std::string& body) {
+  const json event = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  return event.is_object() ? config::parse_rfc3339(text_at(event, "time")) : std::nullopt;
+}
+
+std::string with_sequence(const std::string& body, std::uint64_t sequence) {
+  json event = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!event.is_object() || !event.contains("data") || !event.at("data").is_object()) return body;
+  event["data"]["seq"] = sequence;
+  return text_of(event);
 }
 
 std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t sequence,
-                                         config::Clock::WallTime now) {
+                                         config::Clock::WallTime now, const std::string& mark) {
   json event = json::parse(last.body, nullptr, /*allow_exceptions=*/false);
-  if (!event.is_object() || text_at(event, "type") != "dev.vigil.alert.v1") return std::nullopt;
+  if (!is_alert(event)) return std::nullopt;
   const auto data = event.find("data");
-  if (data == event.end() || !data->is_object()) return std::nullopt;
   const std::string phase = text_at(*data, "phase");
   const bool open = phase == name_of(Phase::begin) || phase == name_of(Phase::update);
   const bool promised = promises_evidence(*data);
   if (!open && !(promised && phase == name_of(Phase::end))) return std::nullopt;
-  const auto id = next_id(text_at(event, "id"), text_at(*data, "episode"));
-  if (!id) return std::nullopt;
+  const auto name = name_of_alert(event);
+  if (!name) return std::nullopt;
   if (open) {
     const auto seconds = std::chrono::duration_cast<std::chrono::milliseconds>(last.time.time_since_epoch());
     (*data)["phase"] = name_of(Phase::end);
@@ -86,9 +91,9 @@ std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t 
     (*data)["evidence"]["reason"] = "Vigil was started again before it was made";
   }
   (*data)["seq"] = sequence;
-  event["id"] = *id;
+  event["id"] = name->episode + '-' + std::to_string(name->number + 1) + (mark.empty() ? "" : '-' + mark);
   event["time"] = config::format_rfc3339(now);
-  return event.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text_of(event);
 }
 
 }  // namespace vigil::actors

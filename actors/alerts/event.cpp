@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/fnv1a.h"
 #include "config/fields.h"
 #include "config/timestamp.h"
 
@@ -16,15 +17,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
-
-// FNV-1a: the same on every machine, which std::hash does not promise.
-std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325U) {
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3U;
-  }
-  return hash;
-}
 
 std::string hex(std::uint64_t value) {
   std::array<char, 17> text{};
@@ -45,15 +37,30 @@ std::string text_of(const json& event) {
   return event.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-json envelope(const config::CameraSettings& camera, std::string id, const char* type, std::string subject,
+json envelope(std::string source, std::string id, const char* type, std::string subject,
               config::Clock::WallTime time) {
   return {{"specversion", "1.0"},
           {"id", std::move(id)},
-          {"source", source_of(camera)},
+          {"source", std::move(source)},
           {"type", type},
           {"subject", std::move(subject)},
           {"time", config::format_rfc3339(time)},
           {"datacontenttype", "application/json"}};
+}
+
+std::string id_of(const char* kind, const EventPlace& place) {
+  return std::string(kind) + '-' + place.outbox + '-' + std::to_string(place.sequence);
+}
+
+std::string replaced(std::string text, std::string_view what, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
+  return text;
+}
+
+std::string title_of(const config::CameraSettings& camera, const config::RuleSettings& rule) {
+  if (rule.title.empty()) return rule.name + " at " + camera.name;
+  return replaced(replaced(rule.title, "{camera}", camera.name), "{rule}", rule.name);
 }
 
 json evidence_of(const Evidence& evidence) {
@@ -77,8 +84,8 @@ json evidence_of(const Evidence& evidence) {
 std::string episode_id(config::Clock::WallTime start, std::string_view what) {
   constexpr std::string_view kAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
   const auto time = static_cast<std::uint64_t>(duration_cast<milliseconds>(start.time_since_epoch()).count());
-  const std::uint64_t high = fnv1a(what);
-  const std::uint64_t low = fnv1a(what, high);
+  const std::uint64_t high = base::fnv1a(what);
+  const std::uint64_t low = base::fnv1a(what, high);
   std::string id(26, '0');
   // 48 bits of time in 10 characters, then 80 bits of identity in 16: 64 of the first hash, 16 of the second.
   for (std::size_t i = 0; i < 10; ++i) id[9 - i] = kAlphabet[(time >> (5 * i)) & 31U];
@@ -100,7 +107,7 @@ std::string rule_version(const config::CameraSettings& camera, const config::Rul
                       {"length_ms", camera.stream.window.length.count()},
                       {"stride_ms", camera.stream.window.stride.count()},
                       {"fps", camera.stream.fps}};
-  return hex(fnv1a(text_of(asked)));
+  return hex(base::fnv1a(text_of(asked)));
 }
 
 std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Clock::TimePoint now) {
@@ -108,8 +115,8 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Cloc
   const config::CameraSettings& camera = *window.camera;
   const config::RuleSettings& rule = camera.rules.at(alert.rule);
   const Emission& emission = alert.emission;
-  json event = envelope(camera, alert.episode + '-' + std::to_string(emission.ordinal), "dev.vigil.alert.v1",
-                        "rule/" + rule.name, window.end_wall);
+  json event = envelope(source_of(camera), alert.episode + '-' + std::to_string(emission.ordinal),
+                        "dev.vigil.alert.v1", "rule/" + rule.name, window.end_wall);
   json& data = event["data"];
   data = {
       {"phase", name_of(emission.phase)},
@@ -126,13 +133,14 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Cloc
       {"confirmations", emission.confirmations},
       {"start_time", epoch_seconds(emission.start)},
       {"end_time", emission.end ? json(epoch_seconds(*emission.end)) : json(nullptr)},
-      {"title", rule.prompt},
+      {"title", title_of(camera, rule)},
+      {"prompt", rule.prompt},
       {"description", alert.text ? json(*alert.text) : json(nullptr)},
       {"window",
        {{"start", config::format_rfc3339(window.start_wall)},
         {"end", config::format_rfc3339(window.end_wall)},
         {"frames", window.frames}}},
-      {"model", {{"id", alert.model.id}, {"prompt_hash", hex(fnv1a(rule.prompt))}}},
+      {"model", {{"id", alert.model.id}, {"prompt_hash", hex(base::fnv1a(rule.prompt))}}},
       {"latency_ms",
        {{"capture_to_alert", duration_cast<milliseconds>(now - window.captured.steady).count()}}},
   };
@@ -143,15 +151,25 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Cloc
 }
 
 std::string status_event(const config::CameraSettings& camera, CameraState state, std::string_view reason,
-                         std::uint64_t sequence, config::Clock::WallTime time) {
-  // The sequence outlives the process, so that no two changes of a camera share an id.
-  json event = envelope(camera, "status-" + std::to_string(sequence), "dev.vigil.status.v1", "camera", time);
-  event["data"] = {{"seq", sequence},
+                         const EventPlace& place, config::Clock::WallTime time) {
+  json event = envelope(source_of(camera), id_of("status", place), "dev.vigil.status.v1", "camera", time);
+  event["data"] = {{"seq", place.sequence},
                    {"camera", camera.name},
                    {"tenant", camera.tenant()},
                    {"labels", camera.labels},
                    {"state", std::string(name_of(state))},
                    {"reason", std::string(reason)}};
+  return text_of(event);
+}
+
+std::string process_event(const ProcessNews& news, const EventPlace& place, config::Clock::WallTime time) {
+  json event =
+      envelope("/process/" + news.process, id_of("process", place), "dev.vigil.process.v1", "process", time);
+  event["data"] = {{"seq", place.sequence},
+                   {"process", news.process},
+                   {"state", name_of(news.state)},
+                   {"reason", news.reason}};
+  if (!news.text.empty()) event["data"]["text"] = news.text;
   return text_of(event);
 }
 

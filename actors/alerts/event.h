@@ -42,11 +42,37 @@ struct Alert {
 
 /// An alert as event number `sequence` of its topic (docs/event.schema.json). The `id` is the episode's with
 /// the number of the emission, since equal source and id mean a duplicate to every reader of CloudEvents;
-/// `data.episode` stays the same from `new` to `end`.
+/// `data.episode` stays the same from `new` to `end`. `now` is when it is written: what it waited for is part
+/// of its latency.
 std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Clock::TimePoint now);
+
+/// Where an event that is no alert's is in the outbox. Its `id` is made of it: the sequence outlives the
+/// process, and the outbox's identity a sequence that begins anew, so that no two share an id.
+struct EventPlace {
+  std::string outbox;
+  std::uint64_t sequence = 0;
+};
 
 /// A change of a camera's state.
 std::string status_event(const config::CameraSettings& camera, CameraState state, std::string_view reason,
-                         std::uint64_t sequence, config::Clock::WallTime time);
+                         const EventPlace& place, config::Clock::WallTime time);
+
+enum class ProcessState : std::uint8_t { online, offline };
+
+constexpr const char* name_of(ProcessState state) {
+  return state == ProcessState::online ? "online" : "offline";
+}
+
+/// What a process tells of itself: that it is there, that it is not, or what became of its outbox.
+struct ProcessNews {
+  std::string process;
+  ProcessState state = ProcessState::online;
+  /// A word.
+  std::string reason;
+  /// A line for people; may be empty.
+  std::string text;
+};
+
+std::string process_event(const ProcessNews& news, const EventPlace& place, config::Clock::WallTime time);
 
 }  // namespace vigil::actors

@@ -43,7 +43,14 @@ std::optional<std::string> event_text(const std::string& body) {
   // "2026-08-01T10:00:12.480Z", without the punctuation.
   std::string time = text_at(event, "time");
   if (time.size() == 24) time = time.substr(0, 10) + ' ' + time.substr(11, 8);
-  std::string line = padded(time, 19) + "  " + padded(text_at(data, "camera"), 14) + "  ";
+  const bool of_process = type == "dev.vigil.process.v1";
+  std::string line =
+      padded(time, 19) + "  " + padded(text_at(data, of_process ? "process" : "camera"), 14) + "  ";
+  if (of_process) {
+    line += text_at(data, "state") + "  " + text_at(data, "reason");
+    const std::string text = text_at(data, "text");
+    return text.empty() ? line : line + "  " + text;
+  }
   if (type == "dev.vigil.status.v1") {
     line += text_at(data, "state");
     const std::string reason = text_at(data, "reason");

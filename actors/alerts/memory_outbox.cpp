@@ -10,23 +10,46 @@ namespace {
 
 class MemoryOutbox final : public Outbox {
  public:
+  using Outbox::acknowledge;
+  using Outbox::append;
+
+  MemoryOutbox(config::RetentionClock* ages, std::size_t max_bytes) : ages_(ages), max_bytes_(max_bytes) {}
+
+  void refresh() override {}
+
   std::uint64_t last_sequence(const std::string& topic) const override {
     const auto entry = sequences_.find(topic);
     return entry == sequences_.end() ? 0 : entry->second;
   }
 
-  std::uint64_t append(const OutboxEvent& event) override {
-    if (event.sequence != last_sequence(event.topic) + 1)
-      throw std::invalid_argument("outbox: a sequence with a gap");
-    const std::uint64_t position = next_++;
-    OutboxEvent& kept = events_[position];
-    kept = event;
-    kept.position = position;
-    sequences_[event.topic] = event.sequence;
-    positions_[{event.topic, event.sequence}] = position;
-    pending_.insert(position);
-    return position;
+  std::uint64_t append(std::span<const OutboxEvent> events, std::span<const OutboxNote> notes) override {
+    const auto sequences = sequences_after(*this, events);
+    make_room(events);
+    for (const OutboxNote& note : notes) {
+      if (note.value) {
+        notes_[note.key] = *note.value;
+      } else {
+        notes_.erase(note.key);
+      }
+    }
+    if (events.empty()) return 0;
+    for (const auto& [topic, sequence] : sequences) sequences_[topic] = sequence;
+    const config::Clock::WallTime stamp = ages_ != nullptr ? ages_->now() : config::Clock::WallTime{};
+    const std::uint64_t first = next_;
+    for (const OutboxEvent& event : events) {
+      const std::uint64_t position = next_++;
+      OutboxEvent& kept = events_[position];
+      kept = event;
+      kept.position = position;
+      positions_[{event.topic, event.sequence}] = position;
+      pending_.insert(position);
+      stamps_[position] = stamp;
+      bytes_ += size_of(event);
+    }
+    return first;
   }
+
+  std::map<std::string, std::string> notes() const override { return notes_; }
 
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
     std::vector<OutboxEvent> result;
@@ -37,15 +60,15 @@ class MemoryOutbox final : public Outbox {
     return result;
   }
 
-  void acknowledge(std::uint64_t position) override { pending_.erase(position); }
+  void acknowledge(std::span<const std::uint64_t> positions) override {
+    for (const std::uint64_t position : positions) pending_.erase(position);
+  }
 
-  std::size_t prune(config::Clock::WallTime before) override {
-    return std::erase_if(events_, [&](const auto& entry) {
-      const OutboxEvent& event = entry.second;
-      const bool old = event.time < before && !pending_.contains(entry.first) &&
-                       event.sequence != last_sequence(event.topic);
-      if (old) positions_.erase({event.topic, event.sequence});
-      return old;
+  std::size_t prune(config::Duration older_than) override {
+    if (ages_ == nullptr) return 0;
+    const config::Clock::WallTime before = ages_->now() - older_than;
+    return forget([&, count = std::size_t{0}](std::uint64_t position) mutable {
+      return stamps_.at(position) < before && count++ < kPruneAtOnce;
     });
   }
 
@@ -90,18 +113,53 @@ class MemoryOutbox final : public Outbox {
   }
 
  private:
+  /// From the front, as long as `goes` says so for what may go; returns how many.
+  template <class F>
+  std::size_t forget(F goes) {
+    std::size_t count = 0;
+    for (auto entry = events_.begin(); entry != events_.end();) {
+      const OutboxEvent& event = entry->second;
+      if (pending_.contains(entry->first) || event.sequence == last_sequence(event.topic)) {
+        ++entry;
+        continue;
+      }
+      if (!goes(entry->first)) break;
+      positions_.erase({event.topic, event.sequence});
+      stamps_.erase(entry->first);
+      bytes_ -= size_of(event);
+      entry = events_.erase(entry);
+      ++count;
+    }
+    return count;
+  }
+
+  void make_room(std::span<const OutboxEvent> events) {
+    std::size_t more = 0;
+    for (const OutboxEvent& event : events) more += size_of(event);
+    const auto fits = [&] { return more <= max_bytes_ && bytes_ <= max_bytes_ - more; };
+    if (!fits()) forget([&](std::uint64_t) { return !fits(); });
+    if (!fits()) {
+      throw OutboxError("outbox in memory: is full (" + std::to_string(max_bytes_ >> 20) + " MiB)");
+    }
+  }
+
+  config::RetentionClock* ages_;
+  std::size_t max_bytes_;
+  std::size_t bytes_ = 0;
+  std::map<std::uint64_t, config::Clock::WallTime> stamps_;
   std::map<std::uint64_t, OutboxEvent> events_;
   std::set<std::uint64_t> pending_;
   std::map<std::string, std::uint64_t> sequences_;
   std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> positions_;
+  std::map<std::string, std::string> notes_;
   std::uint64_t next_ = 1;
   std::string identity_ = new_outbox_identity();
 };
 
 }  // namespace
 
-std::unique_ptr<Outbox> make_memory_outbox() {
-  return std::make_unique<MemoryOutbox>();
+std::unique_ptr<Outbox> make_memory_outbox(config::RetentionClock* ages, std::size_t max_bytes) {
+  return std::make_unique<MemoryOutbox>(ages, max_bytes);
 }
 
 }  // namespace vigil::actors

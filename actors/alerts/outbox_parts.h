@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <random>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -27,6 +30,19 @@ inline bool is_wanted(const ReplayQuery& query, std::string_view topic, config::
 
 inline std::size_t size_of(const OutboxEvent& event) {
   return event.topic.size() + event.body.size();
+}
+
+/// The last sequence number of each topic once these events are kept. Throws std::invalid_argument if one
+/// does not follow the one before it.
+inline std::map<std::string, std::uint64_t> sequences_after(const Outbox& outbox,
+                                                            std::span<const OutboxEvent> events) {
+  std::map<std::string, std::uint64_t> last;
+  for (const OutboxEvent& event : events) {
+    const auto [entry, first] = last.try_emplace(event.topic, 0);
+    if (first) entry->second = outbox.last_sequence(event.topic);
+    if (event.sequence != ++entry->second) throw std::invalid_argument("outbox: a sequence with a gap");
+  }
+  return last;
 }
 
 /// Whether an answer with so many events and bytes has no room for this one.

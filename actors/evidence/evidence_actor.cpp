@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
 
 namespace vigil::actors {
@@ -13,6 +14,7 @@ constexpr auto kStoreTick = std::chrono::milliseconds(200);
 
 void evidence_state::tell(EvidenceReport report) {
   if (report.evidence.state == EvidenceState::failed) {
+    const LogFields about(LogFields::Fields{{"episode", report.episode}});
     logger->warn("evidence: no clip of episode {}: {}", report.episode, report.evidence.reason);
   }
   self->send(alerts, std::move(report));
@@ -29,6 +31,7 @@ evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence
   set_handlers(self, deps.logger);
   evidence_state& state = self->state;
   state.logger = &deps.logger;
+  state.board = &deps.board;
   state.desk.emplace(EvidenceDesk::Options{.memory = deps.memory}, deps.store, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
@@ -44,6 +47,9 @@ evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence
       },
       [self](tick_atom) {
         self->state.desk->tick();
+        // Alerts come without it.
+        self->state.board->beat("evidence", kEvidencePatience, /*vital=*/false);
+        if (const auto news = self->state.desk->take_news()) self->state.logger->warn("evidence: {}", *news);
         self->state.look();
         self->delayed_send(self, kStoreTick, tick_atom_v);
       },

@@ -11,6 +11,7 @@
 
 #include "actors/evidence/evidence_desk.h"
 #include "actors/messages/messages.h"
+#include "actors/status/status_board.h"
 
 namespace vigil::actors {
 
@@ -18,6 +19,7 @@ struct EvidenceDeps {
   EvidenceStore& store;
   const config::Clock& clock;
   Metrics& metrics;
+  StatusBoard& board;
   spdlog::logger& logger;
   /// Packets of each camera that are held for clips which wait to be written, about.
   std::size_t memory = EvidenceDesk::Options().memory;
@@ -33,6 +35,7 @@ struct evidence_state {
   evidence_actor::pointer self;
   std::optional<EvidenceDesk> desk;
   spdlog::logger* logger = nullptr;
+  StatusBoard* board = nullptr;
   alerts_actor alerts;
   bool working = false;
   static inline const char* name = "evidence";

@@ -141,6 +141,16 @@ Evidence EvidenceDesk::make(const Waiting& waiting) {
   const auto wall = [&](double seconds) {
     return request.moment + wall_duration(seconds - request.span.moment);
   };
+  // A file may have its name, and still not last: then nobody is told of it.
+  const auto write = [&](const std::string& file, const auto& writer) {
+    try {
+      writer(store_.prepare(file));
+      return store_.keep(file);
+    } catch (const std::exception&) {
+      store_.discard(file);
+      throw;
+    }
+  };
   try {
     if (!waiting.cut) throw EvidenceError(waiting.failure);
     const media::Cut& cut = *waiting.cut;
@@ -157,14 +167,12 @@ Evidence EvidenceDesk::make(const Waiting& waiting) {
     // A JPEG has far less than half of its picture's bytes.
     store_.make_room(cut.bytes() + kOverhead + (still ? still->image.rgb.size() / 2 : 0));
     if (still) {
-      media::write_jpeg(store_.prepare(place + ".jpg"), still->image);
-      store_.keep(place + ".jpg");
+      write(place + ".jpg", [&](const auto& path) { media::write_jpeg(path, still->image); });
       evidence.thumb = place + ".jpg";
       evidence.thumb_time = shown;
     }
     const std::string clip = place + cut.extension();
-    cut.write_clip(store_.prepare(clip));
-    evidence.bytes = store_.keep(clip);
+    evidence.bytes = write(clip, [&](const auto& path) { cut.write_clip(path); });
     evidence.clip = clip;
     evidence.codec = cut.codec();
     evidence.from = wall(cut.from());
@@ -180,7 +188,7 @@ Evidence EvidenceDesk::make(const Waiting& waiting) {
 void EvidenceDesk::tick() {
   cut_due();
   try {
-    store_.remove_old();
+    store_.tidy();
   } catch (const EvidenceError&) {
     // It stays, and counts; the next clip that needs its room says so.
   }

@@ -47,8 +47,11 @@ class EvidenceDesk {
   /// are due are held until then.
   std::optional<EvidenceReport> make_next();
 
-  /// Holds the packets of what has become due, removes files that are too old. To be called regularly.
+  /// Holds the packets of what has become due, removes files that have to go. To be called regularly.
   void tick();
+
+  /// What people should know of the files since the last call, as a line.
+  std::optional<std::string> take_news() { return store_.take_news(); }
 
   std::size_t waiting() const { return waiting_.size(); }
 

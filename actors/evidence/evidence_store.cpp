@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
+#include <iterator>
+#include <limits>
 #include <system_error>
 #include <vector>
 
 #include "config/timestamp.h"
+#include "media/media.h"
 #include "media/new_file.h"
 
 namespace vigil::actors {
@@ -19,6 +23,14 @@ constexpr std::array<std::string_view, 3> kExtensions = {".jpg", ".mp4", ".mkv"}
 constexpr std::size_t kTimeLength = 20;
 /// File systems take names of 255 bytes.
 constexpr std::size_t kMostOfAName = 100;
+constexpr fs::perms kOthers = fs::perms::group_all | fs::perms::others_all;
+/// As long as a retention clock waits until it believes the machine's.
+constexpr config::Duration kPatience = config::RetentionClock::Options().patience;
+/// Ages of files whose times are to come; so much may be forgotten with every start.
+constexpr std::string_view kAges = ".ages";
+constexpr config::Duration kBetweenNotes = std::chrono::minutes(10);
+/// Between two looks at the clock, while this process lives.
+constexpr config::Duration kLongestStep = std::chrono::minutes(1);
 
 /// One name of a path that means nothing but itself.
 std::string safe(std::string_view name) {
@@ -39,18 +51,31 @@ std::string compact(std::string time) {
   return time;
 }
 
-/// The time in a file's name, if it is one of ours.
-std::optional<config::Clock::WallTime> time_of(const fs::path& file) {
+/// Whether a file's name is one of ours.
+bool is_ours(const fs::path& file) {
   const std::string name = file.filename().string();
   const std::string extension = file.extension().string();
-  if (std::find(kExtensions.begin(), kExtensions.end(), extension) == kExtensions.end()) return std::nullopt;
-  if (name.size() <= kTimeLength || name[kTimeLength] != '-') return std::nullopt;
+  if (std::find(kExtensions.begin(), kExtensions.end(), extension) == kExtensions.end()) return false;
+  if (name.size() <= kTimeLength || name[kTimeLength] != '-') return false;
   std::string time = name.substr(0, kTimeLength);
   for (const std::size_t at : {4U, 7U}) time.insert(at, 1, '-');
   for (const std::size_t at : {13U, 16U}) time.insert(at, 1, ':');
   const auto parsed = config::parse_rfc3339(time);
   // What is not written as we write it is not ours.
-  return parsed && config::format_rfc3339(*parsed) == time ? parsed : std::nullopt;
+  return parsed && config::format_rfc3339(*parsed) == time;
+}
+
+config::Clock::WallTime wall_time(fs::file_time_type time) {
+  return std::chrono::time_point_cast<config::Clock::WallTime::duration>(
+      std::chrono::file_clock::to_sys(time));
+}
+
+fs::file_time_type file_time(config::Clock::WallTime time) {
+  return std::chrono::file_clock::from_sys(time);
+}
+
+std::string mebibytes_text(std::uintmax_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
 }
 
 /// What is directly in a folder; nothing if it cannot be read.
@@ -69,17 +94,18 @@ bool is_folder(const fs::directory_entry& entry) {
 
 }  // namespace
 
-EvidenceStore::EvidenceStore(Options options, const config::Clock& clock)
-    : options_(std::move(options)), clock_(clock) {
-  std::error_code error;
-  fs::create_directories(options_.dir, error);
-  if (error) {
-    failure_ = options_.dir.string() + ": cannot make the folder: " + error.message();
+EvidenceStore::EvidenceStore(Options options, config::RetentionClock& clock)
+    : options_(std::move(options)), clock_(clock), seen_(clock.now()) {
+  try {
+    media::make_folders(options_.dir);
+  } catch (const media::Error& error) {
+    failure_ = error.what();
     return;
   }
+  make_private(options_.dir);
+  noted_ = read_lived_ages(options_.dir / kAges);
   scan();
   try {
-    remove_old();
     make_room(0);
   } catch (const EvidenceError& problem) {
     failure_ = problem.what();
@@ -103,12 +129,40 @@ void EvidenceStore::scan_day(const fs::path& day) {
       fs::remove(file.path(), error);
       continue;
     }
-    const auto time = time_of(file.path());
+    if (!is_ours(file.path())) continue;
     const std::uintmax_t size = file.file_size(error);
-    if (!time || error) continue;
-    files_.emplace(Key(*time, file.path().lexically_relative(options_.dir).string()), size);
+    const auto kept = wall_time(file.last_write_time(error));
+    if (error) continue;
+    make_private(day.parent_path());
+    make_private(day);
+    make_private(file.path());
+    const fs::path path = file.path().lexically_relative(options_.dir);
+    const std::string stem = fs::path(path).replace_extension().string();
+    // What belongs together goes together.
+    const auto known = kept_.try_emplace(stem, kept).first;
+    Pair& pair = pairs_[{known->second, stem}];
+    pair.sizes[path.extension().string()] = size;
+    // The clock was wrong then, or is wrong now: all that is known is how long processes lived with it.
+    if (known->second > seen_) {
+      const auto noted = noted_.find(stem);
+      pair.since = noted == noted_.end() ? config::Duration(0) : -noted->second;
+    }
     bytes_ += size;
   }
+}
+
+void EvidenceStore::make_private(const fs::path& path) {
+  std::error_code error;
+  const fs::perms modes = fs::status(path, error).permissions();
+  if (error || (modes & kOthers) == fs::perms::none) return;
+  // Such as /tmp: what it would take from others is not the store's.
+  if ((modes & fs::perms::sticky_bit) != fs::perms::none) {
+    failure_ = path.string() + ": is a folder that others use, too; evidence needs one of its own";
+    return;
+  }
+  fs::permissions(path, kOthers, fs::perm_options::remove, error);
+  if (error && failure_.empty())
+    failure_ = path.string() + ": others may be able to read it: " + error.message();
 }
 
 fs::path EvidenceStore::place(std::string_view camera, std::string_view rule, std::string_view episode,
@@ -118,12 +172,15 @@ fs::path EvidenceStore::place(std::string_view camera, std::string_view rule, st
          (compact(time) + '-' + safe(rule) + '-' + safe(episode));
 }
 
-fs::path EvidenceStore::prepare(const fs::path& file) const {
+fs::path EvidenceStore::prepare(const fs::path& file) {
   fs::path path = options_.dir / file;
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error)
-    throw EvidenceError(file.parent_path().string() + ": cannot make the folder: " + error.message());
+  try {
+    media::make_folders(path.parent_path());
+  } catch (const media::Error& error) {
+    throw EvidenceError(error.what());
+  }
+  make_private(path.parent_path().parent_path());
+  make_private(path.parent_path());
   return path;
 }
 
@@ -131,22 +188,146 @@ void EvidenceStore::make_room(std::uintmax_t bytes) {
   if (bytes > options_.budget) {
     throw EvidenceError("the clip is larger than what all may have together (evidence.budget)");
   }
-  while (!files_.empty() && bytes_ + bytes > options_.budget) remove_oldest();
+  const std::uintmax_t needed = bytes == 0 ? 0 : options_.keep_free + bytes;
+  const std::uintmax_t free = free_bytes();
+  if (free + bytes_ < needed) {
+    throw EvidenceError("the disk is nearly full (" + mebibytes_text(free) + " are free; a clip needs " +
+                        mebibytes_text(needed) + ", since events come first)");
+  }
+  while (!pairs_.empty() && (bytes_ + bytes > options_.budget || free_bytes() < needed)) {
+    const std::uintmax_t before = free_bytes();
+    const bool takes_room = is_there(*pairs_.begin());
+    remove(pairs_.begin());
+    const std::uintmax_t after = free_bytes();
+    // It is still open somewhere, or others were faster: what else goes would bring no more.
+    if (after < needed && after <= before && takes_room) break;
+  }
+  if (free_bytes() < needed) throw EvidenceError("the disk is nearly full, and what was removed is not free");
+}
+
+// Whether anything of it is, as far as this can tell.
+bool EvidenceStore::is_there(const Pairs::value_type& entry) const {
+  const auto& [key, pair] = entry;
+  return std::any_of(pair.sizes.begin(), pair.sizes.end(), [&, &stem = key.second](const auto& file) {
+    std::error_code none;
+    return file.second > 0 && fs::exists(options_.dir / (stem + file.first), none);
+  });
 }
 
 std::uintmax_t EvidenceStore::keep(const fs::path& file) {
+  follow();
+  const fs::path path = options_.dir / file;
   std::error_code error;
-  const std::uintmax_t size = fs::file_size(options_.dir / file, error);
-  const auto time = time_of(file);
-  if (error || !time) throw EvidenceError(file.string() + ": is gone");
-  files_[Key(*time, file.string())] = size;
-  bytes_ += size;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error || !is_ours(file)) throw EvidenceError(file.string() + ": is gone");
+  make_private(path);
+  const std::string stem = fs::path(file).replace_extension().string();
+  const auto newest = pairs_.empty() ? seen_ : pairs_.rbegin()->first.first + std::chrono::microseconds(1);
+  const auto known = kept_.try_emplace(stem, std::max(seen_, newest)).first;
+  fs::last_write_time(path, file_time(known->second), error);
+  Pair& pair = pairs_[{known->second, stem}];
+  pair.since = lived_;
+  pair.ours = true;
+  std::uintmax_t& before = pair.sizes[file.extension().string()];
+  bytes_ += size - before;
+  before = size;
   return size;
 }
 
-void EvidenceStore::remove_old() {
-  const config::Clock::WallTime oldest = clock_.wall() - options_.max_age;
-  while (!files_.empty() && files_.begin()->first.first < oldest) remove_oldest();
+void EvidenceStore::discard(const fs::path& file) {
+  std::error_code error;
+  fs::remove(options_.dir / file, error);
+  if (error) {
+    try {
+      keep(file);
+    } catch (const EvidenceError&) {
+      // Nothing can be done with it, nor known of it.
+    }
+    return;
+  }
+  const auto known = kept_.find(fs::path(file).replace_extension().string());
+  if (known == kept_.end()) return;
+  const auto entry = pairs_.find({known->second, known->first});
+  const auto counted = entry->second.sizes.find(file.extension().string());
+  if (counted == entry->second.sizes.end()) return;
+  bytes_ -= counted->second;
+  entry->second.sizes.erase(counted);
+  if (entry->second.sizes.empty()) remove(entry);
+}
+
+// What the clock says beyond what this process can have lived through since it looked last is what it did not
+// know before, as after a night's rest: none of it passed since anything was kept here.
+void EvidenceStore::follow() {
+  const config::Clock::WallTime now = clock_.now();
+  const auto passed = std::chrono::duration_cast<config::Duration>(now - std::exchange(seen_, now));
+  lived_ += std::clamp(passed, config::Duration(0), kLongestStep);
+  if (passed <= kLongestStep) return;
+  Pairs moved;
+  for (auto entry = pairs_.begin(); entry != pairs_.end();) {
+    auto& [key, pair] = *entry;
+    if (!pair.ours || key.first >= now) {
+      ++entry;
+      continue;
+    }
+    auto node = pairs_.extract(entry++);
+    node.key().first = std::min(now, node.key().first + passed);
+    kept_[node.key().second] = node.key().first;
+    for (const auto& [extension, size] : node.mapped().sizes) {
+      std::error_code none;
+      fs::last_write_time(options_.dir / (node.key().second + extension), file_time(node.key().first), none);
+    }
+    moved.insert(std::move(node));
+  }
+  pairs_.merge(moved);
+}
+
+bool EvidenceStore::is_old(const Pairs::value_type& entry) const {
+  const auto& [key, pair] = entry;
+  if (!pair.ours && lived_ < kPatience) return false;
+  if (pair.since) return lived_ - *pair.since > options_.max_age;
+  return seen_ - key.first > options_.max_age;
+}
+
+void EvidenceStore::note_ages() {
+  if (lived_ - noted_at_ < kBetweenNotes) return;
+  noted_at_ = lived_;
+  LivedAges ages;
+  for (auto entry = pairs_.rbegin(); entry != pairs_.rend() && entry->first.first > seen_; ++entry)
+    if (entry->second.since) ages[entry->first.second] = lived_ - *entry->second.since;
+  if (ages.empty() && noted_.empty()) return;
+  const fs::path file = options_.dir / kAges;
+  try {
+    if (ages.empty()) {
+      std::error_code none;
+      fs::remove(file, none);
+    } else {
+      write_lived_ages(file, ages);
+      make_private(file);
+    }
+    noted_ = std::move(ages);
+  } catch (const media::Error&) {
+    // On a disk that is full, they are younger for the next process, and go for lack of room.
+  }
+}
+
+void EvidenceStore::tidy() {
+  follow();
+  note_ages();
+  for (auto entry = pairs_.begin(); entry != pairs_.end();)
+    entry = is_old(*entry) ? remove(entry) : std::next(entry);
+  std::size_t given = 0;
+  for (; !pairs_.empty() && free_bytes() < options_.keep_free / 2; ++given) remove(pairs_.begin());
+  if (given > 0)
+    news_ = "the disk is nearly full: the oldest " + std::to_string(given) +
+            " clips were removed, since events come first";
+}
+
+std::uintmax_t EvidenceStore::free_bytes() const {
+  constexpr auto kUnknown = std::numeric_limits<std::uintmax_t>::max() / 2;
+  if (options_.free_bytes) return options_.free_bytes().value_or(kUnknown);
+  std::error_code error;
+  const fs::space_info space = fs::space(options_.dir, error);
+  return error ? kUnknown : space.available;
 }
 
 std::string EvidenceStore::shown(std::string text) const {
@@ -157,21 +338,20 @@ std::string EvidenceStore::shown(std::string text) const {
 }
 
 // With all that belongs to it, and its folders when nothing else is in them.
-void EvidenceStore::remove_oldest() {
-  const fs::path stem = fs::path(files_.begin()->first.second).replace_extension();
-  while (!files_.empty()) {
-    const auto& [key, size] = *files_.begin();
-    const fs::path file = key.second;
-    if (fs::path(file).replace_extension() != stem) break;
+EvidenceStore::Pairs::iterator EvidenceStore::remove(Pairs::iterator entry) {
+  auto& [key, pair] = *entry;
+  const fs::path stem = key.second;
+  for (auto file = pair.sizes.begin(); file != pair.sizes.end(); file = pair.sizes.erase(file)) {
     std::error_code error;
-    fs::remove(options_.dir / file, error);
-    if (error) throw EvidenceError(file.string() + ": cannot be removed: " + error.message());
-    bytes_ -= size;
-    files_.erase(files_.begin());
+    fs::remove(options_.dir / (key.second + file->first), error);
+    if (error) throw EvidenceError(key.second + file->first + ": cannot be removed: " + error.message());
+    bytes_ -= file->second;
   }
   std::error_code none;
   fs::remove(options_.dir / stem.parent_path(), none);
   fs::remove(options_.dir / stem.parent_path().parent_path(), none);
+  kept_.erase(key.second);
+  return pairs_.erase(entry);
 }
 
 }  // namespace vigil::actors

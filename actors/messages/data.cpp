@@ -47,11 +47,16 @@ bool is_whole_topic(std::string_view topic) {
   if (!topic.empty() || names.empty()) return false;
   if (names.front() == "alert") return names.size() == 4;
   if (names.front() == "topic") return names.size() == 5;
+  if (names.front() == "process") return names.size() == 2;
   return names.front() == "status" && names.size() == 3;
 }
 
 std::string status_topic(const config::CameraSettings& camera) {
   return "status/" + camera.tenant() + '/' + camera.name + '/';
+}
+
+std::string process_topic(std::string_view process) {
+  return "process/" + std::string(process) + '/';
 }
 
 }  // namespace vigil::actors

@@ -245,4 +245,7 @@ bool is_whole_topic(std::string_view topic);
 /// "status/<tenant>/<camera>/".
 std::string status_topic(const config::CameraSettings& camera);
 
+/// "process/<name>/": what a process tells of itself.
+std::string process_topic(std::string_view process);
+
 }  // namespace vigil::actors

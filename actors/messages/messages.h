@@ -26,6 +26,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "actors/messages/data.h"
+#include "media/reach.h"
 
 namespace vigil::actors {
 
@@ -36,6 +37,27 @@ struct CameraReport {
   std::string reason;
   /// The camera gave up, and will not try again.
   bool failed = false;
+};
+
+/// A camera's or a recorder's actor gives its thread back, and quits: its source is to be tried again then.
+struct SourceRest {
+  std::string camera;
+  config::Role role = config::Role::detect;
+  config::Clock::TimePoint until;
+  /// No file descriptor was left to try it with.
+  bool no_descriptor = false;
+};
+
+/// A recorder's actor tells whether its input delivers.
+struct RecorderReport {
+  std::string camera;
+  bool recording = false;
+  std::string reason;
+};
+
+/// Whether the server of a source answers, of which the supervisor asked under this ticket.
+struct ReachReport {
+  media::Reach::Answer answer;
 };
 
 /// The supervisor lets a change of a camera's state be told on its status topic.
@@ -108,6 +130,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, release_atom, "release")
 CAF_ADD_ATOM(vigil, vigil::actors, step_atom, "step")
 CAF_ADD_ATOM(vigil, vigil::actors, work_atom, "work")
 CAF_ADD_ATOM(vigil, vigil::actors, tick_atom, "tick")
+CAF_ADD_ATOM(vigil, vigil::actors, dial_atom, "dial")
 CAF_ADD_ATOM(vigil, vigil::actors, stop_atom, "stop")
 CAF_ADD_ATOM(vigil, vigil::actors, force_atom, "force")
 CAF_ADD_ATOM(vigil, vigil::actors, giveup_atom, "giveup")
@@ -127,6 +150,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ExplainRequest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::StatusChange)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::RecorderReport)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ReachReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceRequest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
@@ -136,7 +162,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::DeviceReport)
 
 namespace vigil::actors {
 
-/// The CAMERA reads and decodes one source.
+/// The CAMERA reads and decodes one source, from an attempt to open it until it is lost; the next attempt is
+/// another actor's.
 using camera_actor = caf::typed_actor<
     // So many more patches may be sent.
     caf::reacts_to<grant_atom, std::uint32_t>,
@@ -178,6 +205,8 @@ using vision_actor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::string, std::uint32_t>,
     // Encode the next batch (to itself).
     caf::reacts_to<work_atom>,
+    // Say that you are alive (to itself).
+    caf::reacts_to<tick_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
@@ -196,6 +225,8 @@ using prefill_actor = caf::typed_actor<
     caf::reacts_to<room_atom>,
     // Take the next batch of windows (to itself).
     caf::reacts_to<work_atom>,
+    // Say that you are alive (to itself).
+    caf::reacts_to<tick_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
@@ -215,6 +246,8 @@ using target_actor = caf::typed_actor<
     caf::reacts_to<ExplainRequest>,
     // Generate for all that waits (to itself).
     caf::reacts_to<work_atom>,
+    // Say that you are alive (to itself).
+    caf::reacts_to<tick_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
@@ -241,7 +274,8 @@ using evidence_actor = caf::typed_actor<
     // Quit.
     caf::reacts_to<stop_atom>>;
 
-/// The ALERTS actor owns the outbox and the topics.
+/// The ALERTS actor owns the outbox and the topics. What becomes alerts is sent to it with high priority, so
+/// that no number of changes of state delays them.
 using alerts_actor = caf::typed_actor<
     // The sending prefill actor starts; it is granted credit in return.
     caf::reacts_to<AnswerSource>,
@@ -255,6 +289,8 @@ using alerts_actor = caf::typed_actor<
     caf::reacts_to<StatusChange>,
     // No window of this camera follows: end its episodes and tell the supervisor.
     caf::reacts_to<end_atom, CameraPtr>,
+    // Write what has come meanwhile, and publish it (to itself).
+    caf::reacts_to<work_atom>,
     // Retry what waits, serve new subscribers (to itself).
     caf::reacts_to<tick_atom>,
     // Publish what there is, and quit.
@@ -276,11 +312,19 @@ using device_actor = caf::typed_actor<
 using supervisor_actor = caf::typed_actor<
     // A camera entered a state.
     caf::reacts_to<CameraReport>,
+    // A source could not be opened, or was lost, and its actor quits.
+    caf::reacts_to<SourceRest>,
+    // The input of a camera that is recorded delivers, or does not any more.
+    caf::reacts_to<RecorderReport>,
+    // The server of a source answers, or does not (from no actor).
+    caf::reacts_to<ReachReport>,
+    // Open the sources whose turn it is, if this timer counts (to itself).
+    caf::reacts_to<dial_atom, std::uint64_t>,
     // A device entered a state.
     caf::reacts_to<DeviceReport>,
     // All that this camera sent has gone through the pipeline.
     caf::reacts_to<end_atom, std::string>,
-    // Look for cameras that stalled, and restart those that failed (to itself).
+    // Look for cameras that stalled (to itself).
     caf::reacts_to<tick_atom>,
     // These are the cameras now: start, alter, stop or restart what differs.
     caf::reacts_to<reload_atom, CameraList>,

@@ -1,0 +1,42 @@
+// How the outbox uses RocksDB.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <rocksdb/options.h>
+#include <rocksdb/slice.h>
+#include <rocksdb/status.h>
+
+#include "config/clock.h"
+
+namespace vigil::actors {
+
+/// Of a small database that is written to a disk which may be full.
+rocksdb::Options outbox_options();
+
+/// Whether what was written is not what is read, rather than that the system does not give it now.
+bool is_damage(const rocksdb::Status& status);
+
+/// Whether the disk cannot read it (EIO): this time, or ever again.
+bool is_unreadable(const rocksdb::Status& status);
+
+/// Tells a sector that is gone from a disk that has a bad moment. Not thread-safe.
+class ReadErrors {
+ public:
+  /// One has come. Whether they have come again and again for a minute.
+  bool lasts(config::Clock::WallTime now);
+
+ private:
+  config::Clock::WallTime first_{};
+  config::Clock::WallTime last_{};
+};
+
+/// Whether another process, or another object of this one, has the database.
+bool is_locked(const rocksdb::Status& status);
+
+inline std::string_view view_of(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+}  // namespace vigil::actors
