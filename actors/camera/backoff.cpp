@@ -5,7 +5,10 @@
 namespace vigil::actors {
 
 Backoff::Backoff(config::ReconnectSettings settings, std::uint64_t seed)
-    : settings_(settings), ceiling_(settings.min), random_(seed) {}
+    : settings_(settings), ceiling_(settings.min), random_(seed) {
+  // The first numbers of seeds that lie beside each other do so as well.
+  random_.discard(4);
+}
 
 config::Duration Backoff::next() {
   const config::Duration ceiling = ceiling_;

@@ -26,7 +26,8 @@ class Backoff {
  private:
   config::ReconnectSettings settings_;
   config::Duration ceiling_;
-  std::mt19937_64 random_;
+  /// Small, as every camera has one.
+  std::minstd_rand random_;
 };
 
 }  // namespace vigil::actors

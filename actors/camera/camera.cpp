@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "actors/camera/source_options.h"
-#include "media/url.h"
+#include "base/url_mask.h"
 
 namespace vigil::actors {
 namespace {
@@ -43,9 +43,11 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const config::Clock& c
       clock_(clock),
       pulse_(pulse),
       listener_(listener),
-      backoff_(options_.camera->stream.reconnect, options_.seed),
+      backoff_(options_.backoff),
       paced_(false),
-      lossless_(is_lossless(*options_.camera)) {
+      lossless_(is_lossless(*options_.camera)),
+      retrying_(options_.retrying) {
+  if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
   if (position_ >= 0) {
@@ -63,7 +65,7 @@ CameraStep Camera::step() {
     return finish();
   }
   if (!reader_) {
-    if (clock_.now() < retry_at_) return {CameraStep::Next::wait, retry_at_, nullptr};
+    if (clock_.now() < retry_at_) return {CameraStep::Next::rest, retry_at_, nullptr};
     return connect();
   }
   if (held_ && clock_.now() < held_->due) return {CameraStep::Next::wait, held_->due, nullptr};
@@ -77,8 +79,8 @@ CameraStep Camera::step() {
 CameraStep Camera::connect() {
   const config::MaskedText url = options_.camera->url();
   // Until it delivers, a camera that could not be reached stays down, however often it is tried.
-  if (!continues_ && !retrying_) enter(CameraState::connecting, media::without_credentials(url.shown));
-  media::ReadOptions read_options = source_options(*options_.camera, pulse_);
+  if (!continues_ && !retrying_) enter(CameraState::connecting, base::mask_source(url.shown));
+  media::ReadOptions read_options = source_options(*options_.camera, url, pulse_);
   read_options.fps = options_.camera->stream.fps;
   read_options.threads = options_.camera->stream.threads;
   read_options.size = options_.shape.size;
@@ -148,7 +150,7 @@ CameraStep Camera::read() {
 CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
   if (!delivered_) {
     delivered_ = true;
-    backoff_.reset();
+    backoff_->reset();
     retrying_ = false;
   }
   enter(CameraState::up, "");
@@ -243,10 +245,8 @@ CameraStep Camera::fail(const std::string& reason, media::Error::Kind kind) {
   }
   listener_.on_reconnect();
   retrying_ = true;
-  // A camera locks a user out after some attempts with a wrong password.
-  const bool refused = kind == media::Error::Kind::unauthorized;
-  retry_at_ = clock_.now() + (refused ? backoff_.longest() : backoff_.next());
-  CameraStep step{CameraStep::Next::wait, retry_at_, nullptr};
+  retry_at_ = next_attempt(*backoff_, kind, clock_.now());
+  CameraStep step{CameraStep::Next::rest, retry_at_, nullptr, kind == media::Error::Kind::no_descriptor};
   if (patch_) step.patch = take_patch();
   return step;
 }

@@ -49,6 +49,11 @@ struct CameraOptions {
   std::uint32_t generation = 0;
   /// Of the jitter.
   std::uint64_t seed = 0;
+  /// Of its attempts, shared with the incarnations before and after it, of which one at a time uses it. Null:
+  /// its own.
+  std::shared_ptr<Backoff> backoff = nullptr;
+  /// The one before it was lost, or could not be reached, and this was told.
+  bool retrying = false;
   /// Where its packets are kept, in the camera's time; null if they are not.
   std::shared_ptr<media::PacketHistory> history = nullptr;
 };
@@ -58,6 +63,7 @@ struct CameraStep {
   enum class Next : std::uint8_t {
     again,     ///< call `step` again
     wait,      ///< call `step` again at `until`
+    rest,      ///< as `wait`: its source is closed until then, so that no thread has to wait for it
     credit,    ///< call `step` again after `grant`
     finished,  ///< nothing will come any more
   };
@@ -65,6 +71,8 @@ struct CameraStep {
   config::Clock::TimePoint until;
   /// To be sent, if not null; a credit was spent on it.
   FramePatchPtr patch;
+  /// Why it rests: no file descriptor was left, which says nothing of the camera.
+  bool no_descriptor = false;
 };
 
 /// Not thread-safe. A step blocks as long as its source does, and no longer.
@@ -113,7 +121,7 @@ class Camera {
   const config::Clock& clock_;
   Pulse& pulse_;
   CameraListener& listener_;
-  Backoff backoff_;
+  std::shared_ptr<Backoff> backoff_;
   /// Whether frames wait for their time: of a file, and of a recording that a server sends as fast as it can.
   bool paced_;
   bool lossless_;

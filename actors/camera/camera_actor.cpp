@@ -12,7 +12,7 @@ void camera_state::on_state(CameraState state, const std::string& reason) {
 
 void camera_state::on_frame() {
   rate.count(deps->clock.now());
-  deps->metrics.frame_captured(settings->name);
+  deps->metrics.frame_captured(settings->name, deps->clock.wall());
   deps->metrics.camera_fps(settings->name, rate.per_second());
 }
 
@@ -40,6 +40,11 @@ void camera_state::advance() {
     case CameraStep::Next::wait:
       self->delayed_send(self, step.until - deps->clock.now(), step_atom_v);
       break;
+    case CameraStep::Next::rest:
+      self->send(supervisor,
+                 SourceRest{settings->name, config::Role::detect, step.until, step.no_descriptor});
+      self->quit();
+      break;
     case CameraStep::Next::credit:
       break;
     case CameraStep::Next::finished:
@@ -60,6 +65,10 @@ camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> 
   state.pruner = std::move(pruner);
   state.supervisor = std::move(supervisor);
   state.deps.emplace(std::move(deps));
+  if (state.settings->stream.tls.insecure) {
+    state.deps->logger.warn("{}: `tls: {{insecure: true}}`: nobody verifies who answers for this camera",
+                            state.settings->name);
+  }
   const std::uint32_t generation = options.generation;
   state.camera.emplace(std::move(options), state.deps->open, state.deps->clock, *state.deps->pulse, state);
   self->send(state.pruner, join_atom_v, state.settings, generation);

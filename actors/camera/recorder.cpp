@@ -20,14 +20,16 @@ Recorder::Recorder(RecorderOptions options, PacketReaderFactory open, const conf
       clock_(clock),
       pulse_(pulse),
       listener_(listener),
-      backoff_(options_.camera->stream.reconnect, options_.seed) {}
+      backoff_(options_.backoff) {
+  if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
+}
 
 Recorder::Step Recorder::step() {
   if (pulse_.cancelled().stop_requested()) {
     reader_.reset();
     return {Step::Next::finished, {}};
   }
-  if (!reader_ && clock_.now() < retry_at_) return {Step::Next::wait, retry_at_};
+  if (!reader_ && clock_.now() < retry_at_) return {Step::Next::rest, retry_at_};
   try {
     if (reader_) {
       read();
@@ -42,10 +44,11 @@ Recorder::Step Recorder::step() {
 }
 
 void Recorder::connect() {
-  media::ReadOptions read_options = source_options(*options_.camera, pulse_);
+  const config::MaskedText url = options_.camera->record_url();
+  media::ReadOptions read_options = source_options(*options_.camera, url, pulse_);
   read_options.history = options_.history;
   offset_.reset();
-  reader_ = open_(options_.camera->record_url().value, read_options);
+  reader_ = open_(url.value, read_options);
 }
 
 void Recorder::read() {
@@ -56,7 +59,7 @@ void Recorder::read() {
   }
   anchor(*packet);
   if (recording_ == true) return;
-  backoff_.reset();
+  backoff_->reset();
   recording_ = true;
   listener_.on_recording(true, "");
 }
@@ -79,9 +82,8 @@ Recorder::Step Recorder::fail(const std::string& reason, media::Error::Kind kind
     recording_ = false;
     listener_.on_recording(false, reason);
   }
-  const bool refused = kind == media::Error::Kind::unauthorized;
-  retry_at_ = clock_.now() + (refused ? backoff_.longest() : backoff_.next());
-  return {Step::Next::wait, retry_at_};
+  retry_at_ = next_attempt(*backoff_, kind, clock_.now());
+  return {Step::Next::rest, retry_at_, kind == media::Error::Kind::no_descriptor};
 }
 
 }  // namespace vigil::actors

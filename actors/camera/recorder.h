@@ -27,6 +27,8 @@ struct RecorderOptions {
   std::shared_ptr<media::PacketHistory> history;
   /// Of the jitter.
   std::uint64_t seed = 0;
+  /// As that of a camera.
+  std::shared_ptr<Backoff> backoff = nullptr;
 };
 
 /// Told in the recorder's own thread.
@@ -43,11 +45,14 @@ class RecorderListener {
 /// whose time the pulse knows. So a clip may be off by as much as one input comes later than the other.
 class Recorder {
  public:
-  /// What to do after a step: call `step` again at once, or at `until`, or never.
+  /// What to do after a step: call `step` again at once, or at `until`, its source being closed until then,
+  /// or never.
   struct Step {
-    enum class Next : std::uint8_t { again, wait, finished };
+    enum class Next : std::uint8_t { again, rest, finished };
     Next next = Next::again;
     config::Clock::TimePoint until;
+    /// Why it rests: no file descriptor was left.
+    bool no_descriptor = false;
   };
 
   /// The clock, the pulse of the camera and the listener have to outlive the recorder. It ends when the pulse
@@ -70,7 +75,7 @@ class Recorder {
   const config::Clock& clock_;
   const Pulse& pulse_;
   RecorderListener& listener_;
-  Backoff backoff_;
+  std::shared_ptr<Backoff> backoff_;
   std::unique_ptr<media::PacketReader> reader_;
   TimePoint retry_at_{};
   /// What was said last; nothing was.

@@ -7,12 +7,7 @@
 namespace vigil::actors {
 
 void recorder_state::on_recording(bool recording, const std::string& reason) {
-  deps->metrics.camera_recording(camera, recording);
-  if (recording) {
-    deps->logger.info("camera {}: recorded", camera);
-  } else {
-    deps->logger.warn("camera {}: not recorded: {}", camera, reason);
-  }
+  self->send(supervisor, RecorderReport{camera, recording, reason});
 }
 
 // One step for one message, so that `stop` is heard between two.
@@ -22,8 +17,9 @@ void recorder_state::advance() {
     case Recorder::Step::Next::again:
       self->send(self, step_atom_v);
       break;
-    case Recorder::Step::Next::wait:
-      self->delayed_send(self, step.until - deps->clock.now(), step_atom_v);
+    case Recorder::Step::Next::rest:
+      self->send(supervisor, SourceRest{camera, config::Role::record, step.until, step.no_descriptor});
+      self->quit();
       break;
     case Recorder::Step::Next::finished:
       self->quit();
@@ -32,16 +28,18 @@ void recorder_state::advance() {
 }
 
 recorder_actor::behavior_type recorder(recorder_actor::stateful_pointer<recorder_state> self,
-                                       RecorderOptions options, RecorderDeps deps) {
+                                       RecorderOptions options, RecorderDeps deps,
+                                       supervisor_actor supervisor) {
   set_handlers(self, deps.logger);
   recorder_state& state = self->state;
   state.camera = options.camera->name;
+  state.supervisor = std::move(supervisor);
   state.deps.emplace(std::move(deps));
   state.recorder.emplace(std::move(options), state.deps->open, state.deps->clock, *state.deps->pulse, state);
   self->send(self, step_atom_v);
   return {
       [self](step_atom) { self->state.advance(); },
-      // It waits for its source or for the next attempt; the pulse is cancelled before.
+      // It waits for its source; the pulse is cancelled before.
       [self](stop_atom) { self->send(self, step_atom_v); },
   };
 }

@@ -10,14 +10,12 @@
 
 #include "actors/camera/recorder.h"
 #include "actors/messages/messages.h"
-#include "actors/status/metrics.h"
 
 namespace vigil::actors {
 
 struct RecorderDeps {
   PacketReaderFactory open;
   const config::Clock& clock;
-  Metrics& metrics;
   spdlog::logger& logger;
   std::shared_ptr<const Pulse> pulse;
 };
@@ -30,12 +28,14 @@ struct recorder_state : RecorderListener {
 
   recorder_actor::pointer self;
   std::optional<RecorderDeps> deps;
+  supervisor_actor supervisor;
   std::string camera;
   std::optional<Recorder> recorder;
   static inline const char* name = "recorder";
 };
 
 recorder_actor::behavior_type recorder(recorder_actor::stateful_pointer<recorder_state> self,
-                                       RecorderOptions options, RecorderDeps deps);
+                                       RecorderOptions options, RecorderDeps deps,
+                                       supervisor_actor supervisor);
 
 }  // namespace vigil::actors

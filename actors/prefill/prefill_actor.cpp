@@ -6,6 +6,7 @@
 
 #include <caf/send.hpp>
 
+#include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
 
 namespace vigil::actors {
@@ -30,6 +31,7 @@ void prefill_state::tell_fit(const VisualPatchPtr& patch) {
   const auto trouble = fit->check(patch);
   if (!trouble) return;
   deps->board.remark(patch->camera->name, *trouble);
+  const LogFields about(*patch->camera);
   if (!trouble->empty()) deps->logger.warn("prefill: camera {}: {}", patch->camera->name, *trouble);
 }
 
@@ -44,6 +46,7 @@ void prefill_state::work() {
     return true;
   });
   deps->metrics.queue_depth("prefill", desk->size(), deps->device);
+  deps->metrics.requests(RequestKind::window, deps->device, 0, desk->size() + batch.windows.size());
   if (batch.windows.empty()) return tell_ended(batch);
   waiting = std::move(batch);
   self->send(cache, reserve_atom_v, tokens);
@@ -61,22 +64,33 @@ void prefill_state::answer() {
 void prefill_state::compute() {
   // Until they are answered they wait, so that they are counted if the device fails.
   const WindowDesk::Batch& batch = *waiting;
+  deps->metrics.requests(RequestKind::window, deps->device, batch.windows.size(), desk->size());
+  beat->begins(batch.windows.size());
   const auto start = deps->clock.now();
   const AskedWindows asked = ask(deps->prefiller, batch.windows, [to = cache](std::int64_t tokens) {
     caf::anon_send(to, release_atom_v, tokens);
   });
   const auto end = deps->clock.now();
   std::int64_t prompt_tokens = 0;
+  std::int64_t reused = 0;
   for (const WindowAnswersPtr& window : asked.windows) {
-    for (const window::Answer& each : window->answers) prompt_tokens += each.prompt_tokens;
+    for (const window::Answer& each : window->answers) {
+      prompt_tokens += each.prompt_tokens;
+      // The first of a window's questions has computed what they share.
+      if (&each != &window->answers.front()) reused += each.shared_tokens;
+    }
     const std::chrono::duration<double> latency = end - window->captured.steady;
     deps->metrics.window_latency(latency.count());
+    const std::chrono::duration<double> to_first_token = end - window->encoded.end;
+    deps->metrics.first_token(to_first_token.count());
     if (deps->observer) deps->observer(*window, {start, end});
     --credits;
-    self->send(alerts, window);
+    self->send<caf::message_priority::high>(alerts, window);
   }
   const std::chrono::duration<double> spent = end - start;
-  deps->metrics.prefilled(spent.count(), prompt_tokens);
+  deps->metrics.prefilled(spent.count(), prompt_tokens, reused);
+  deps->metrics.requests(RequestKind::window, deps->device, 0, desk->size());
+  beat->took(spent.count(), batch.windows.size());
   deps->metrics.windows("answered", asked.windows.size());
   tell_failures(asked);
   for (const DueWindow& window : batch.windows) {
@@ -95,6 +109,7 @@ void prefill_state::tell_failures(const AskedWindows& asked) {
     if (out_of_memory) {
       ++without_room;
     } else if (failure_log.failed(camera->name, reason)) {
+      const LogFields about(*camera);
       deps->logger.error("prefill: camera {}: no answer about a window: {}", camera->name, reason);
     }
   }
@@ -116,8 +131,13 @@ void prefill_state::tell_ended(const WindowDesk::Batch& batch) {
   for (const CameraPtr& camera : batch.ended) {
     fit->forget(camera->name);
     failure_log.succeeded(camera->name);
-    self->send(alerts, end_atom_v, camera);
+    self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
   }
+}
+
+void prefill_state::tick() {
+  beat->idle();
+  self->delayed_send(self, kBeatTick, tick_atom_v);
 }
 
 void prefill_state::schedule() {
@@ -138,8 +158,10 @@ prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_sta
   state.cache = std::move(cache);
   state.desk.emplace(deps.frames_per_patch);
   state.limit.emplace(deps.batch);
+  state.beat.emplace(deps.board, deps.device + " prefill");
   state.fit.emplace(deps.prefiller, deps.frames_per_patch);
   state.deps.emplace(deps);
+  self->send(self, tick_atom_v);
   self->send(state.alerts, AnswerSource{std::move(target)});
   return {
       [self](join_atom, const CameraPtr& camera) {
@@ -156,6 +178,7 @@ prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_sta
       },
       [self](room_atom) { self->state.answer(); },
       [self](work_atom) { self->state.work(); },
+      [self](tick_atom) { self->state.tick(); },
       [self](stop_atom) { self->quit(); },
   };
 }

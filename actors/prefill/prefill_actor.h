@@ -18,6 +18,7 @@
 #include "actors/prefill/window_fit.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
+#include "actors/status/work_beat.h"
 #include "config/clock.h"
 #include "engine/window/answerer.h"
 
@@ -56,6 +57,7 @@ struct prefill_state {
   void give_up();
   void tell_ended(const WindowDesk::Batch& batch);
   void schedule();
+  void tick();
 
   prefill_actor::pointer self;
   std::optional<PrefillDeps> deps;
@@ -64,6 +66,7 @@ struct prefill_state {
   cache_actor cache;
   std::optional<WindowDesk> desk;
   std::optional<BatchLimit> limit;
+  std::optional<WorkBeat> beat;
   std::optional<WindowFit> fit;
   FailureLog failure_log;
   /// Waits for room in the cache.

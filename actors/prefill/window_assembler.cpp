@@ -25,8 +25,10 @@ WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
   const double seconds = patch->tokens->seconds;
   if (seconds <= last_ + kMoment) return {Verdict::late, {}};
   last_ = seconds;
-  // Its rules may have changed since the patch before.
+  // Its rules may have changed since the patch before, and how much a window shows. A longer one grows from
+  // what is still there.
   camera_ = patch->camera;
+  length_ = config::seconds(camera_->stream.window.length);
 
   Result result;
   // A gap closes what was begun before it; after that, the strides without anything new are skipped.

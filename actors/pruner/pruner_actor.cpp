@@ -30,7 +30,9 @@ void pruner_state::route(const Route& route) {
 void pruner_state::grant(const std::string& camera, std::uint32_t credits) {
   const std::uint32_t more = gate.grant(camera, credits);
   const auto entry = cameras.find(camera);
-  if (more > 0 && entry != cameras.end()) self->send(entry->second, grant_atom_v, more);
+  if (more == 0 || entry == cameras.end()) return;
+  if (const auto handle = caf::actor_cast<camera_actor>(entry->second))
+    self->send(handle, grant_atom_v, more);
 }
 
 void pruner_state::tell(const std::optional<PatchGate::Told>& told) {
@@ -46,7 +48,7 @@ pruner_actor::behavior_type pruner(pruner_actor::stateful_pointer<pruner_state> 
   self->state.metrics = &deps.metrics;
   return {
       [self](join_atom, const CameraPtr& camera, std::uint32_t generation) {
-        self->state.cameras[camera->name] = caf::actor_cast<camera_actor>(self->current_sender());
+        self->state.cameras[camera->name] = caf::actor_cast<caf::actor_addr>(self->current_sender());
         self->state.tell(self->state.gate.join(camera, generation));
       },
       [self](const FramePatchPtr& patch) { self->state.take(patch); },

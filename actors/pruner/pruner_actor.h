@@ -35,8 +35,9 @@ struct pruner_state {
   PatchGate gate;
   /// Where the patches of a camera go.
   std::map<std::string, vision_actor> visions;
-  /// Who gets the credit of a camera.
-  std::map<std::string, camera_actor> cameras;
+  /// Who gets the credit of a camera. Weak, as the thread of an actor that has ended lives as long as a
+  /// handle does.
+  std::map<std::string, caf::actor_addr> cameras;
   static inline const char* name = "pruner";
 };
 

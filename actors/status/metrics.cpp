@@ -1,6 +1,7 @@
 #include "actors/status/metrics.h"
 
 #include <array>
+#include <initializer_list>
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
@@ -20,8 +21,14 @@ using prometheus::Registry;
 const Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,  0.25, 0.5,
                                               0.75,  1.0,   2.5,  5.0,  7.5,  10.0, 20.0, 40.0, 80.0, 160.0};
 
-constexpr std::array kCameraStates = {CameraState::connecting, CameraState::up, CameraState::stalled,
-                                      CameraState::down};
+constexpr std::array kOutboxReplaced = {"behind",  "incomplete", "unreadable",
+                                        "missing", "watermark",  "foreign"};
+
+// The same servers' for the time between two tokens, and shorter ones: small models need them.
+const Histogram::BucketBoundaries kTokenSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1,
+                                                   0.15,  0.2,    0.3,   0.4,  0.5,   0.75, 1.0,   2.5,
+                                                   5.0,   7.5,    10.0,  20.0, 40.0,  80.0};
+
 constexpr std::array kDeviceStates = {DeviceState::up, DeviceState::restarting, DeviceState::lost};
 
 Family<Counter>& counter(Registry& registry, const char* name, const char* help) {
@@ -32,8 +39,18 @@ Family<Gauge>& gauge(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
 }
 
-Histogram& seconds(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, kSeconds);
+Histogram& seconds(Registry& registry, const char* name, const char* help,
+                   const Histogram::BucketBoundaries& buckets = kSeconds) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
+}
+
+/// A counter's series at 0, so that the first event is an increase of it.
+void declare(Family<Counter>& family, const char* label, std::initializer_list<const char*> values) {
+  for (const char* value : values) family.Add({{label, value}});
+}
+
+const char* name_of(RequestKind kind) {
+  return kind == RequestKind::window ? "window" : "explanation";
 }
 
 }  // namespace
@@ -41,23 +58,21 @@ Histogram& seconds(Registry& registry, const char* name, const char* help) {
 struct Metrics::Families {
   std::shared_ptr<Registry> registry = std::make_shared<Registry>();
   Registry& r = *registry;
-  Family<Gauge>& up = gauge(r, "vigil_camera_up", "Whether the camera delivers frames (1) or not (0)");
-  Family<Gauge>& state =
-      gauge(r, "vigil_camera_state", "The state that the camera is in (1), and the others (0)");
-  Family<Gauge>& fps =
-      gauge(r, "vigil_camera_fps", "Frames sampled from the camera a second, over the last seconds");
-  Family<Gauge>& recording =
-      gauge(r, "vigil_camera_recording", "Whether the input that is recorded and not watched delivers");
-  Family<Counter>& reconnects =
-      counter(r, "vigil_camera_reconnects_total", "Attempts to reach a lost camera again");
-  Family<Counter>& damaged =
-      counter(r, "vigil_camera_damaged_packets_total", "Packets that could not be decoded");
-  Family<Counter>& frames = counter(r, "vigil_frames_total", "Frames sampled from the camera");
-  Family<Counter>& dropped =
-      counter(r, "vigil_frames_dropped_total", "Sampled frames that no window showed, by reason");
+  CameraSeries cameras;
+
+  explicit Families(const Options& options) : cameras(r, options.cameras) {}
+
+  Family<Gauge>& build = gauge(r, "vigil_build_info", "What was built: always 1");
+  Counter& cpu =
+      counter(r, "process_cpu_seconds_total", "Processor time of all threads, in user and kernel mode")
+          .Add({});
+  Gauge& resident = gauge(r, "process_resident_memory_bytes", "Memory that is resident").Add({});
+  Gauge& virtual_memory = gauge(r, "process_virtual_memory_bytes", "Memory that is mapped").Add({});
+  Gauge& open_fds = gauge(r, "process_open_fds", "File descriptors that are open").Add({});
+  Gauge& max_fds = gauge(r, "process_max_fds", "File descriptors that may be open").Add({});
+  Gauge& start = gauge(r, "process_start_time_seconds", "When the process started, since 1970").Add({});
   Family<Gauge>& depth = gauge(r, "vigil_mailbox_depth", "What waits in the actor's bounded queue");
   Family<Counter>& windows = counter(r, "vigil_windows_total", "Windows that became due, by outcome");
-  Family<Counter>& alerts = counter(r, "vigil_alerts_total", "Alerts emitted, by topic and severity");
   Family<Counter>& held =
       counter(r, "vigil_alerts_held_total", "Episodes that began without being told, by reason");
   Family<Counter>& reloads =
@@ -67,9 +82,31 @@ struct Metrics::Families {
                               .Add({});
   Family<Counter>& messages = counter(r, "vigil_messages_dropped_total",
                                       "Events lost, and times that a slow subscriber began to lose events");
+  Family<Gauge>& topic_connections =
+      gauge(r, "vigil_topic_connections", "Connections that are open, by the socket that listens");
+  Family<Counter>& connections_refused =
+      counter(r, "vigil_connections_refused_total",
+              "Connections that were not taken up or were closed for what they did, by listener and reason");
   Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
   Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "Prefill of one batch of windows");
   Histogram& decode = seconds(r, "vigil_request_decode_time_seconds", "Completion of one batch of answers");
+  Histogram& first_token =
+      seconds(r, "vigil_time_to_first_token_seconds",
+              "From when a window's last patch was encoded until the first tokens of its answers");
+  Histogram& inter_token =
+      seconds(r, "vigil_inter_token_latency_seconds",
+              "Between two tokens of an explanation, as the mean of its batch", kTokenSeconds);
+  Family<Gauge>& running =
+      gauge(r, "vigil_requests_running", "Windows and explanations that are computed, by kind and device");
+  Family<Gauge>& waiting = gauge(r, "vigil_requests_waiting",
+                                 "Windows and explanations that wait to be computed, by kind and device");
+  Counter& cache_queries =
+      counter(r, "vigil_prefix_cache_queries_total", "Tokens of prompts that were looked up in the KV cache")
+          .Add({});
+  Counter& cache_hits =
+      counter(r, "vigil_prefix_cache_hits_total",
+              "Tokens of prompts that were in the KV cache, computed for another rule of the same window")
+          .Add({});
   Histogram& latency = seconds(r, "vigil_window_latency_seconds",
                                "From the capture of a window's last frame until its answers");
   Counter& patches =
@@ -81,6 +118,13 @@ struct Metrics::Families {
   Counter& generated = counter(r, "vigil_generation_tokens_total", "Tokens generated").Add({});
   Counter& outbox_failures =
       counter(r, "vigil_outbox_failures_total", "Writes to the outbox that failed").Add({});
+  Family<Counter>& outbox_replaced =
+      counter(r, "vigil_outbox_replaced_total",
+              "Times that the outbox got a new identity, since what was kept was not all there, by reason");
+  Gauge& outbox_in_memory =
+      gauge(r, "vigil_outbox_in_memory", "Whether events are kept in memory (1) or on the disk (0)").Add({});
+  Counter& clock_steps =
+      counter(r, "vigil_clock_steps_total", "What was told of steps of the machine's clock").Add({});
   Family<Gauge>& kv = gauge(r, "vigil_kv_cache_usage_ratio",
                             "Share of the KV cache that windows hold or have reserved, by tier and device");
   Family<Gauge>& device_up =
@@ -95,8 +139,15 @@ struct Metrics::Families {
   Gauge& pending = gauge(r, "vigil_outbox_pending", "Events that are not published yet").Add({});
 };
 
-Metrics::Metrics() : families_(std::make_unique<Families>()) {
+Metrics::Metrics(const Options& options) : families_(std::make_unique<Families>(options)) {
   families_->reload_success.Set(1);
+  for (const char* reason : kOutboxReplaced) families_->outbox_replaced.Add({{"reason", reason}});
+  declare(families_->windows, "outcome", {"answered", "overtaken", "failed", "out_of_memory", "device_lost"});
+  declare(families_->held, "reason", {"cooldown", "rate_cap", "snoozed"});
+  declare(families_->reloads, "result", {"applied", "refused"});
+  declare(families_->clips, "state", {"ready", "failed"});
+  families_->messages.Add({{"socket", "events"}, {"reason", "slow_subscriber"}});
+  families_->messages.Add({{"socket", "outbox"}, {"reason", "backlog_full"}});
 }
 Metrics::~Metrics() = default;
 
@@ -108,46 +159,58 @@ std::string Metrics::text() const {
   return prometheus::TextSerializer().Serialize(families_->registry->Collect());
 }
 
+void Metrics::build(const std::string& version, const std::string& commit) {
+  families_->build.Add({{"version", version}, {"commit", commit}}).Set(1);
+}
+
+void Metrics::process(const ProcessFigures& figures) {
+  const double spent = figures.cpu_seconds - families_->cpu.Value();
+  if (spent > 0) families_->cpu.Increment(spent);
+  families_->resident.Set(static_cast<double>(figures.resident_bytes));
+  families_->virtual_memory.Set(static_cast<double>(figures.virtual_bytes));
+  families_->open_fds.Set(static_cast<double>(figures.open_fds));
+  families_->max_fds.Set(static_cast<double>(figures.max_fds));
+  families_->start.Set(figures.start_seconds);
+}
+
+void Metrics::camera_added(const config::CameraSettings& camera) {
+  families_->cameras.add(camera);
+}
+
 void Metrics::camera_state(const std::string& camera, CameraState state) {
-  families_->up.Add({{"camera", camera}}).Set(state == CameraState::up ? 1 : 0);
-  for (const CameraState each : kCameraStates) {
-    families_->state.Add({{"camera", camera}, {"state", std::string(name_of(each))}})
-        .Set(each == state ? 1 : 0);
-  }
+  families_->cameras.state(camera, state);
 }
 
 void Metrics::camera_fps(const std::string& camera, double fps) {
-  families_->fps.Add({{"camera", camera}}).Set(fps);
+  families_->cameras.fps(camera, fps);
 }
 
 void Metrics::camera_recording(const std::string& camera, bool recording) {
-  families_->recording.Add({{"camera", camera}}).Set(recording ? 1 : 0);
+  families_->cameras.recording(camera, recording);
 }
 
 void Metrics::camera_removed(const std::string& camera) {
-  families_->up.Remove(&families_->up.Add({{"camera", camera}}));
-  families_->fps.Remove(&families_->fps.Add({{"camera", camera}}));
-  families_->recording.Remove(&families_->recording.Add({{"camera", camera}}));
-  for (const CameraState each : kCameraStates) {
-    families_->state.Remove(
-        &families_->state.Add({{"camera", camera}, {"state", std::string(name_of(each))}}));
-  }
+  families_->cameras.remove(camera);
+}
+
+std::map<std::string, CameraFigures> Metrics::cameras() const {
+  return families_->cameras.figures();
 }
 
 void Metrics::camera_reconnected(const std::string& camera) {
-  families_->reconnects.Add({{"camera", camera}}).Increment();
+  families_->cameras.reconnected(camera);
 }
 
 void Metrics::camera_damaged_packets(const std::string& camera, std::uint64_t packets) {
-  families_->damaged.Add({{"camera", camera}}).Increment(static_cast<double>(packets));
+  families_->cameras.damaged(camera, packets);
 }
 
-void Metrics::frame_captured(const std::string& camera) {
-  families_->frames.Add({{"camera", camera}}).Increment();
+void Metrics::frame_captured(const std::string& camera, std::optional<config::Clock::WallTime> at) {
+  families_->cameras.frame(camera, at);
 }
 
 void Metrics::frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames) {
-  families_->dropped.Add({{"camera", camera}, {"reason", reason}}).Increment(static_cast<double>(frames));
+  families_->cameras.dropped(camera, reason, frames);
 }
 
 void Metrics::queue_depth(const std::string& actor, std::size_t waiting, const std::string& device) {
@@ -162,14 +225,30 @@ void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t vis
   families_->visual_tokens.Increment(static_cast<double>(visual_tokens));
 }
 
-void Metrics::prefilled(double seconds, std::int64_t prompt_tokens) {
+void Metrics::prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused) {
   families_->prefill.Observe(seconds);
   families_->prompt_tokens.Increment(static_cast<double>(prompt_tokens));
+  families_->cache_queries.Increment(static_cast<double>(prompt_tokens));
+  families_->cache_hits.Increment(static_cast<double>(reused));
 }
 
-void Metrics::generated(double seconds, std::int64_t tokens) {
+void Metrics::first_token(double seconds) {
+  families_->first_token.Observe(seconds);
+}
+
+void Metrics::generated(double seconds, std::int64_t tokens, std::int64_t passes, std::int64_t later) {
   families_->decode.Observe(seconds);
   families_->generated.Increment(static_cast<double>(tokens));
+  for (std::int64_t i = 0; passes > 0 && i < later; ++i)
+    families_->inter_token.Observe(seconds / static_cast<double>(passes));
+}
+
+void Metrics::requests(RequestKind kind, const std::string& device, std::size_t running,
+                       std::size_t waiting) {
+  prometheus::Labels labels{{"kind", name_of(kind)}};
+  if (!device.empty()) labels.emplace("device", device);
+  families_->running.Add(labels).Set(static_cast<double>(running));
+  families_->waiting.Add(labels).Set(static_cast<double>(waiting));
 }
 
 void Metrics::kv_usage(const std::string& tier, const std::string& device, double ratio) {
@@ -181,6 +260,7 @@ void Metrics::device_state(const std::string& device, DeviceState state) {
   for (const DeviceState each : kDeviceStates)
     families_->device_state.Add({{"device", device}, {"state", std::string(name_of(each))}})
         .Set(each == state ? 1 : 0);
+  families_->device_failures.Add({{"device", device}});
 }
 
 void Metrics::device_failed(const std::string& device) {
@@ -196,7 +276,7 @@ void Metrics::window_latency(double latency_seconds) {
 }
 
 void Metrics::alert(const std::string& topic, const std::string& severity) {
-  families_->alerts.Add({{"topic", topic}, {"severity", severity}}).Increment();
+  families_->cameras.alert(topic, severity);
 }
 
 void Metrics::alert_held(const std::string& reason) {
@@ -210,6 +290,16 @@ void Metrics::config_reloaded(bool applied) {
 
 void Metrics::messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count) {
   families_->messages.Add({{"socket", socket}, {"reason", reason}}).Increment(static_cast<double>(count));
+}
+
+void Metrics::topic_connections(const std::string& listener, int open) {
+  families_->topic_connections.Add({{"listener", listener}}).Set(open);
+}
+
+void Metrics::connections_refused(const std::string& listener, const std::string& reason,
+                                  std::uint64_t count) {
+  families_->connections_refused.Add({{"listener", listener}, {"reason", reason}})
+      .Increment(static_cast<double>(count));
 }
 
 void Metrics::evidence_bytes(std::uintmax_t bytes) {
@@ -226,6 +316,16 @@ void Metrics::outbox_failed() {
 
 void Metrics::outbox_pending(std::size_t events) {
   families_->pending.Set(static_cast<double>(events));
+}
+
+void Metrics::outbox_in_memory(bool in_memory) {
+  families_->outbox_in_memory.Set(in_memory ? 1 : 0);
+}
+
+void Metrics::outbox_noticed(const std::string& reason) {
+  if (reason == "clock") families_->clock_steps.Increment();
+  for (const std::string replaced : kOutboxReplaced)
+    if (reason == "outbox_" + replaced) families_->outbox_replaced.Add({{"reason", replaced}}).Increment();
 }
 
 }  // namespace vigil::actors

@@ -3,19 +3,44 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <prometheus/registry.h>
 
 #include "actors/messages/data.h"
+#include "actors/status/camera_series.h"
+#include "config/clock.h"
 
 namespace vigil::actors {
 
-/// All metrics of `vigil run`, prefix `vigil_`. Thread-safe.
+/// What the kernel tells of the process, for the metrics `process_`.
+struct ProcessFigures {
+  double cpu_seconds = 0;
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t virtual_bytes = 0;
+  std::uint64_t open_fds = 0;
+  std::uint64_t max_fds = 0;
+  /// Since 1970.
+  double start_seconds = 0;
+};
+
+/// What a stage is asked for. Of each window, all rules at once; of an alert, its text.
+enum class RequestKind : std::uint8_t { window, explanation };
+
+/// All metrics of `vigil run`, prefix `vigil_`. Counters are there at 0 before anything is counted, with
+/// every value of their labels that is known in advance. Thread-safe.
 class Metrics {
  public:
-  Metrics();
+  struct Options {
+    /// Whether there are series of each camera, or of all together.
+    bool cameras = true;
+  };
+
+  Metrics() : Metrics(Options{true}) {}
+  explicit Metrics(const Options& options);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -24,15 +49,23 @@ class Metrics {
   std::shared_ptr<prometheus::Registry> registry() const;
   std::string text() const;
 
+  void build(const std::string& version, const std::string& commit);
+  void process(const ProcessFigures& figures);
+
+  /// From now on it is counted; to be called again when its labels or rules are others. What comes of a
+  /// camera that was not added counts for none.
+  void camera_added(const config::CameraSettings& camera);
   void camera_state(const std::string& camera, CameraState state);
   void camera_fps(const std::string& camera, double fps);
   /// Of an input that is recorded and not watched: whether it delivers.
   void camera_recording(const std::string& camera, bool recording);
-  /// Its state is not shown any more. To be called when nothing of it is under way.
+  /// Nothing is shown of it any more. To be called when nothing of it is under way.
   void camera_removed(const std::string& camera);
+  /// Of each camera that was added and not removed, whether or not there are series of each.
+  std::map<std::string, CameraFigures> cameras() const;
   void camera_reconnected(const std::string& camera);
   void camera_damaged_packets(const std::string& camera, std::uint64_t packets);
-  void frame_captured(const std::string& camera);
+  void frame_captured(const std::string& camera, std::optional<config::Clock::WallTime> at = {});
   /// `reason`: no_credit, queue_full, late, encode_failed, out_of_memory, device_down (its device is not up),
   /// device_lost (they were on a device when it failed).
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
@@ -42,10 +75,16 @@ class Metrics {
   void queue_depth(const std::string& actor, std::size_t waiting, const std::string& device = {});
   /// One pass of the vision tower.
   void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
-  /// One batch of windows that were prefilled and asked.
-  void prefilled(double seconds, std::int64_t prompt_tokens);
-  /// One batch of answers that were completed.
-  void generated(double seconds, std::int64_t tokens);
+  /// One batch of windows that were prefilled and asked. Of the tokens of all prompts, `reused` had their
+  /// keys and values computed already, for another rule of the same window.
+  void prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused = 0);
+  /// From when a window's last patch was encoded until the first tokens of its answers.
+  void first_token(double seconds);
+  /// One batch of answers that were completed, with so many tokens. In `passes`, each took one token of each
+  /// answer that went on, `later` in all: those behind the answers' first ones.
+  void generated(double seconds, std::int64_t tokens, std::int64_t passes = 0, std::int64_t later = 0);
+  /// Those that are computed and those that wait for it, as the one who computes knows.
+  void requests(RequestKind kind, const std::string& device, std::size_t running, std::size_t waiting);
   /// The share of a device's KV cache that windows hold or have reserved. `tier`: host, gpu.
   void kv_usage(const std::string& tier, const std::string& device, double ratio);
   void device_state(const std::string& device, DeviceState state);
@@ -62,12 +101,22 @@ class Metrics {
   /// A change of the configuration was applied, or was not.
   void config_reloaded(bool applied);
   void messages_dropped(const std::string& socket, const std::string& reason, std::uint64_t count);
+  /// Connections that are open on a socket for strangers. `listener`: events, replay.
+  void topic_connections(const std::string& listener, int open);
+  /// `reason`: connections, address, handshake, protocol, frame_size, message_parts, allowance, silence,
+  /// descriptors.
+  void connections_refused(const std::string& listener, const std::string& reason, std::uint64_t count);
   /// Of all stills and clips.
   void evidence_bytes(std::uintmax_t bytes);
   /// A clip that was asked for is there or will not be. `state`: ready, failed.
   void evidence_clip(const std::string& state);
   void outbox_failed();
   void outbox_pending(std::size_t events);
+  /// Events are kept in memory, since the disk cannot be used.
+  void outbox_in_memory(bool in_memory);
+  /// `reason`: of an `OutboxNotice`. Those that mean that the outbox was replaced are counted, and so are
+  /// those of the clock.
+  void outbox_noticed(const std::string& reason);
 
  private:
   struct Families;

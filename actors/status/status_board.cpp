@@ -106,17 +106,28 @@ class Figures {
 }  // namespace
 
 StatusBoard::StatusBoard(const config::Clock& clock, config::Duration patience)
-    : clock_(clock), patience_(patience), begin_(clock.now()), last_beat_(begin_) {}
+    : clock_(clock), patience_(patience), begin_(clock.now()) {}
 
 void StatusBoard::phase(RunPhase phase) {
-  const std::lock_guard lock(mutex_);
-  phase_ = phase;
-  last_beat_ = clock_.now();
+  {
+    const std::lock_guard lock(mutex_);
+    phase_ = phase;
+  }
+  beat();
 }
 
 void StatusBoard::beat() {
+  beat("supervisor", patience_);
+}
+
+void StatusBoard::beat(const std::string& name, config::Duration patience, bool vital) {
   const std::lock_guard lock(mutex_);
-  last_beat_ = clock_.now();
+  beats_[name] = {clock_.now(), patience, vital};
+}
+
+void StatusBoard::silent(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  beats_.erase(name);
 }
 
 void StatusBoard::camera(const config::CameraSettings& camera, CameraState state, const std::string& reason) {
@@ -150,7 +161,20 @@ void StatusBoard::outbox(const std::string& failure) {
 }
 
 bool StatusBoard::live_locked() const {
-  return phase_ == RunPhase::starting || clock_.now() - last_beat_ <= patience_;
+  return phase_ == RunPhase::starting || late_locked(true).empty();
+}
+
+std::vector<std::string> StatusBoard::late_locked(bool vital_only) const {
+  std::vector<std::string> late;
+  const auto now = clock_.now();
+  for (const auto& [name, beat] : beats_)
+    if ((beat.vital || !vital_only) && now - beat.last > beat.patience) late.push_back(name);
+  return late;
+}
+
+std::vector<std::string> StatusBoard::late() const {
+  const std::lock_guard lock(mutex_);
+  return late_locked(false);
 }
 
 bool StatusBoard::ready_locked() const {
@@ -176,53 +200,67 @@ bool StatusBoard::ready() const {
 }
 
 std::string StatusBoard::json(const Metrics& metrics) const {
+  // What takes long is done without the lock: probes and the pipeline must not wait for it.
   const Figures figures(metrics);
-  const std::lock_guard lock(mutex_);
+  const std::map<std::string, CameraFigures> counted = metrics.cameras();
   const auto now = clock_.now();
-  nlohmann::json cameras = nlohmann::json::array();
-  for (const auto& [name, camera] : cameras_) {
-    const auto remark = remarks_.find(name);
-    const bool remarked = camera.state == CameraState::up && remark != remarks_.end();
-    cameras.push_back({{"camera", name},
-                       {"tenant", camera.tenant},
-                       {"state", std::string(actors::name_of(camera.state))},
-                       {"reason", remarked ? remark->second : camera.reason},
-                       {"since_seconds", seconds(now - camera.since)},
-                       {"fps", figures.sum("vigil_camera_fps", name)},
-                       {"frames", figures.sum("vigil_frames_total", name)},
-                       {"dropped", figures.sum("vigil_frames_dropped_total", name)},
-                       {"reconnects", figures.sum("vigil_camera_reconnects_total", name)}});
+  nlohmann::json result;
+  std::map<std::string, Camera> cameras;
+  std::map<std::string, Device> devices;
+  {
+    const std::lock_guard lock(mutex_);
+    result = {{"phase", name_of(phase_)},
+              {"live", live_locked()},
+              {"late", late_locked(false)},
+              {"ready", ready_locked()},
+              {"uptime_seconds", seconds(now - begin_)},
+              {"outbox",
+               {{"failure", outbox_failure_},
+                {"in_memory", figures.sum("vigil_outbox_in_memory") > 0},
+                {"pending", figures.sum("vigil_outbox_pending")}}},
+              {"configuration", {{"current", figures.sum("vigil_config_last_reload_success") > 0}}}};
+    cameras = cameras_;
+    devices = devices_;
+    for (auto& [name, camera] : cameras)
+      if (const auto remark = remarks_.find(name);
+          remark != remarks_.end() && camera.state == CameraState::up)
+        camera.reason = remark->second;
   }
-  nlohmann::json devices = nlohmann::json::array();
-  for (const auto& [name, device] : devices_)
-    devices.push_back({{"device", name},
-                       {"state", std::string(actors::name_of(device.state))},
-                       {"reason", device.reason},
-                       {"since_seconds", seconds(now - device.since)},
-                       {"failures", figures.sum("vigil_device_failures_total", name, "device")}});
-  nlohmann::json latency;
+  result["cameras"] = nlohmann::json::array();
+  for (const auto& [name, camera] : cameras) {
+    const auto entry = counted.find(name);
+    const CameraFigures of_camera = entry == counted.end() ? CameraFigures() : entry->second;
+    result["cameras"].push_back({{"camera", name},
+                                 {"tenant", camera.tenant},
+                                 {"state", std::string(actors::name_of(camera.state))},
+                                 {"reason", camera.reason},
+                                 {"since_seconds", seconds(now - camera.since)},
+                                 {"fps", of_camera.fps},
+                                 {"frames", of_camera.frames},
+                                 {"dropped", of_camera.dropped},
+                                 {"reconnects", of_camera.reconnects}});
+  }
+  result["devices"] = nlohmann::json::array();
+  for (const auto& [name, device] : devices)
+    result["devices"].push_back({{"device", name},
+                                 {"state", std::string(actors::name_of(device.state))},
+                                 {"reason", device.reason},
+                                 {"since_seconds", seconds(now - device.since)},
+                                 {"failures", figures.sum("vigil_device_failures_total", name, "device")}});
   figures.each("vigil_window_latency_seconds", [&](const auto& metric, double) {
     const auto& histogram = metric.histogram;
     const auto count = static_cast<double>(histogram.sample_count);
-    latency = {{"count", histogram.sample_count},
-               {"mean", count > 0 ? nlohmann::json(histogram.sample_sum / count) : nlohmann::json()},
-               {"p50", quantile(histogram, 0.5)},
-               {"p95", quantile(histogram, 0.95)}};
+    result["window_latency_seconds"] = {
+        {"count", histogram.sample_count},
+        {"mean", count > 0 ? nlohmann::json(histogram.sample_sum / count) : nlohmann::json()},
+        {"p50", quantile(histogram, 0.5)},
+        {"p95", quantile(histogram, 0.95)}};
   });
-  return nlohmann::json{
-      {"phase", name_of(phase_)},
-      {"live", live_locked()},
-      {"ready", ready_locked()},
-      {"uptime_seconds", seconds(now - begin_)},
-      {"outbox", {{"failure", outbox_failure_}, {"pending", figures.sum("vigil_outbox_pending")}}},
-      {"devices", std::move(devices)},
-      {"cameras", std::move(cameras)},
-      {"queues", figures.by("vigil_mailbox_depth", "actor")},
-      {"windows", figures.by("vigil_windows_total", "outcome")},
-      {"alerts", figures.sum("vigil_alerts_total")},
-      {"kv_usage", figures.mean("vigil_kv_cache_usage_ratio")},
-      {"window_latency_seconds", std::move(latency)}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  result["queues"] = figures.by("vigil_mailbox_depth", "actor");
+  result["windows"] = figures.by("vigil_windows_total", "outcome");
+  result["alerts"] = figures.sum("vigil_alerts_total");
+  result["kv_usage"] = figures.mean("vigil_kv_cache_usage_ratio");
+  return result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace vigil::actors

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
@@ -16,14 +17,24 @@ namespace vigil::actors {
 /// finished.
 enum class RunPhase : std::uint8_t { starting, running, draining };
 
+/// How long those who wait for disks may be silent: one that hangs for longer does not come back by itself.
+constexpr config::Duration kAlertsPatience = std::chrono::seconds(30);
+constexpr config::Duration kEvidencePatience = std::chrono::minutes(2);
+
 /// Written by the pipeline, read by whoever asks. Thread-safe.
 class StatusBoard {
  public:
+  /// `patience`: with the supervisor.
   explicit StatusBoard(const config::Clock& clock, config::Duration patience = std::chrono::seconds(10));
 
   void phase(RunPhase phase);
-  /// The supervisor is alive. Without a beat for longer than the patience, the process is not.
+  /// The supervisor is alive.
   void beat();
+  /// This one is alive, and says so again within `patience`, or it is late. `vital`: without it there are no
+  /// alerts, so that the process is not alive either while it is late.
+  void beat(const std::string& name, config::Duration patience, bool vital = true);
+  /// It has ended, or nothing depends on it any more.
+  void silent(const std::string& name);
   /// A camera entered a state.
   void camera(const config::CameraSettings& camera, CameraState state, const std::string& reason);
   /// What a person should know of a camera that delivers; it is its reason while it is up. Empty if there is
@@ -36,15 +47,19 @@ class StatusBoard {
   /// Why events cannot be kept; empty if they can.
   void outbox(const std::string& failure);
 
-  /// The process makes progress, or is still starting.
+  /// The process makes progress, or is still starting: nobody is late without whom there are no alerts.
   bool live() const;
+  /// Who should have said long ago that it is alive, by name.
+  std::vector<std::string> late() const;
   /// It has started.
   bool started() const;
   /// It takes frames and can keep events.
   bool ready() const;
 
   /// All of it and the figures of `metrics`, as JSON:
-  ///   {"phase", "live", "ready", "uptime_seconds", "outbox": {"failure", "pending"},
+  ///   {"phase", "live", "late": [name], "ready", "uptime_seconds", "outbox": {"failure", "in_memory",
+  ///   "pending"},
+  ///    "configuration": {"current"},
   ///    "devices": [{"device", "state", "reason", "since_seconds", "failures"}],
   ///    "cameras": [{"camera", "tenant", "state", "reason", "since_seconds", "fps", "frames", "dropped",
   ///    "reconnects"}], "queues": {actor: waiting}, "windows": {outcome: count}, "alerts", "kv_usage",
@@ -65,6 +80,13 @@ class StatusBoard {
     config::Clock::TimePoint since;
   };
 
+  struct Beat {
+    config::Clock::TimePoint last;
+    config::Duration patience;
+    bool vital = true;
+  };
+
+  std::vector<std::string> late_locked(bool vital_only) const;
   bool live_locked() const;
   bool ready_locked() const;
 
@@ -73,7 +95,7 @@ class StatusBoard {
   const config::Clock::TimePoint begin_;
   mutable std::mutex mutex_;
   RunPhase phase_ = RunPhase::starting;
-  config::Clock::TimePoint last_beat_;
+  std::map<std::string, Beat> beats_;
   std::string outbox_failure_;
   std::map<std::string, Camera> cameras_;
   /// By camera; one may come before its camera's state does.

@@ -52,11 +52,12 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
-/// "name 3, other 4".
+/// "name 3, other 4", without what is 0.
 std::string pairs(const json& counts) {
   std::string text;
   for (const auto& [name, count] : counts.items())
-    text += (text.empty() ? "" : ", ") + plain(name) + ' ' + number(count.get<double>());
+    if (count.get<double>() != 0)
+      text += (text.empty() ? "" : ", ") + plain(name) + ' ' + number(count.get<double>());
   return text.empty() ? "none" : text;
 }
 
@@ -65,11 +66,19 @@ std::string pairs(const json& counts) {
 std::optional<std::string> status_text(const std::string& text) {
   try {
     const json status = json::parse(text);
-    std::string result = status.at("phase").get<std::string>() + " for " +
+    std::string result = plain(status.at("phase")) + " for " +
                          span(status.at("uptime_seconds").get<double>()) +
                          (status.at("ready").get<bool>() ? ", ready" : ", not ready") + '\n';
+    std::string late;
+    for (const json& name : status.value("late", json::array()))
+      late += (late.empty() ? "" : ", ") + plain(name);
+    if (!late.empty()) result += "not heard of for too long: " + late + '\n';
     const std::string failure = status.at("outbox").at("failure");
     if (!failure.empty()) result += "the outbox fails: " + plain(failure) + '\n';
+    if (status.at("outbox").at("in_memory").get<bool>())
+      result += "events are kept in memory and not on the disk: the log says why\n";
+    if (!status.at("configuration").at("current").get<bool>())
+      result += "the configuration's file was refused, and an earlier one goes on: the log says why\n";
     for (const json& device : status.value("devices", json::array()))
       if (device.at("state") != "up")
         result += plain(device.at("device")) + " is " + plain(device.at("state")) + " for " +

@@ -22,6 +22,7 @@ void device_state::start() {
                  TargetDeps{.generator = *parts.generator,
                             .clock = deps->clock,
                             .metrics = deps->metrics,
+                            .board = deps->board,
                             .logger = deps->logger,
                             .device = deps->slot.name});
   prefill = spawn(self, own, actors::prefill,
@@ -38,6 +39,7 @@ void device_state::start() {
                  VisionDeps{.encoder = *parts.encoder,
                             .clock = deps->clock,
                             .metrics = deps->metrics,
+                            .board = deps->board,
                             .logger = deps->logger,
                             .device = deps->slot.name},
                  prefill);
@@ -56,6 +58,7 @@ void device_state::ended(const caf::down_msg& message) {
   if (entry == running.end()) return;
   const std::string stage = entry->second;
   running.erase(entry);
+  deps->board.silent(deps->slot.name + ' ' + stage);
   if (!stopping && state == DeviceState::up) fail(stage, message.reason);
   if (!running.empty()) return;
   let_go();
@@ -115,7 +118,10 @@ void device_state::lose(const std::string& why) {
 }
 
 void device_state::give_up(std::uint32_t which) {
-  if (which != engine || state != DeviceState::restarting || running.empty()) return;
+  if (which != engine || running.empty()) return;
+  // Nothing waits for them any more.
+  for (const auto& [address, stage] : running) deps->board.silent(deps->slot.name + ' ' + stage);
+  if (state != DeviceState::restarting) return;
   lose(reason + "; its " + running.begin()->second + " actor does not end");
 }
 

@@ -1,5 +1,7 @@
 #include "actors/supervisor/fleet.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace vigil::actors {
@@ -8,8 +10,10 @@ Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) : seed_(
   for (const CameraPtr& camera : cameras) cameras_.emplace(camera->name, make(camera, 0));
 }
 
-Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
+Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) const {
   const config::ReconnectSettings& reconnect = camera->stream.reconnect;
+  // Cameras behind one switch must not draw the same jitter.
+  const std::uint64_t seed = seed_ + std::hash<std::string>{}(camera->name) + generations;
   return {.camera = std::move(camera),
           .pulse = std::make_shared<Pulse>(),
           .state = std::nullopt,
@@ -19,16 +23,18 @@ Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
           .unwatched = {},
           .generations = generations,
           .running = false,
+          .begun = false,
           .ended = false,
           .leaving = false,
           .next = nullptr,
-          .backoff = Backoff(reconnect, seed_++),
-          .restart_at = std::nullopt};
+          .backoff = std::make_shared<Backoff>(reconnect, seed),
+          .start_at = TimePoint()};
 }
 
 std::uint32_t Fleet::started(const std::string& camera) {
   Camera& each = cameras_.at(camera);
-  each.running = true;
+  each.running = each.begun = true;
+  each.start_at.reset();
   return each.generations++;
 }
 
@@ -36,9 +42,7 @@ std::optional<Fleet::Change> Fleet::report(const std::string& camera, CameraStat
                                            const std::string& reason) {
   const auto entry = cameras_.find(camera);
   if (entry == cameras_.end()) return std::nullopt;
-  Camera& each = entry->second;
-  if (state == CameraState::up) each.backoff.reset();
-  return say(each, state, reason);
+  return say(entry->second, state, reason);
 }
 
 std::optional<Fleet::Change> Fleet::unwatched(const std::string& camera, const std::string& reason) {
@@ -66,13 +70,24 @@ std::optional<Fleet::Change> Fleet::lost(const std::string& camera, bool failed,
   each.running = false;
   each.pulse->awaited();
   if (!failed) return std::nullopt;
-  if (!stopping_ && !each.leaving) each.restart_at = now + each.backoff.next();
+  if (!stopping_ && !each.leaving) each.start_at = now + each.backoff->next();
   return say(each, CameraState::down, "the camera's actor failed");
+}
+
+void Fleet::rests(const std::string& camera, TimePoint until) {
+  Camera& each = cameras_.at(camera);
+  each.running = false;
+  each.pulse->awaited();
+  if (!stopping_ && !each.leaving) each.start_at = until;
 }
 
 void Fleet::ended(const std::string& camera) {
   const auto entry = cameras_.find(camera);
-  if (entry != cameras_.end()) entry->second.ended = true;
+  if (entry != cameras_.end()) end(entry->second);
+}
+
+void Fleet::end(Camera& camera) {
+  if (!std::exchange(camera.ended, true)) ++ended_;
 }
 
 Fleet::Plan Fleet::reload(const std::vector<CameraPtr>& cameras) {
@@ -105,7 +120,9 @@ Fleet::Plan Fleet::reload(const std::vector<CameraPtr>& cameras) {
 void Fleet::leave(Camera& camera, CameraPtr next, Plan& plan) {
   camera.next = std::move(next);
   if (std::exchange(camera.leaving, true)) return;
-  camera.restart_at.reset();
+  leaving_.insert(camera.camera->name);
+  camera.start_at.reset();
+  if (!camera.begun) end(camera);
   if (camera.running) {
     plan.stop.push_back(camera.camera->name);
   } else if (!camera.ended) {
@@ -115,19 +132,23 @@ void Fleet::leave(Camera& camera, CameraPtr next, Plan& plan) {
 
 Fleet::Departed Fleet::departed() {
   Departed departed;
-  for (auto entry = cameras_.begin(); entry != cameras_.end();) {
+  for (auto name = leaving_.begin(); name != leaving_.end();) {
+    const auto entry = cameras_.find(*name);
     Camera& each = entry->second;
-    if (!each.leaving || !each.ended || each.running) {
-      ++entry;
-    } else if (each.next && !stopping_) {
+    if (!each.ended || each.running) {
+      ++name;
+      continue;
+    }
+    --ended_;
+    if (each.next && !stopping_) {
       // What its predecessor still has under way earns it no credit.
       each = make(std::move(each.next), each.generations);
-      departed.start.push_back(entry->first);
-      ++entry;
+      departed.start.push_back(*name);
     } else {
-      departed.gone.push_back(entry->first);
-      entry = cameras_.erase(entry);
+      departed.gone.push_back(*name);
+      cameras_.erase(entry);
     }
+    name = leaving_.erase(name);
   }
   return departed;
 }
@@ -149,19 +170,12 @@ std::vector<Fleet::Change> Fleet::watch(TimePoint now) {
   return changes;
 }
 
-std::vector<std::string> Fleet::due(TimePoint now) {
-  std::vector<std::string> names;
-  for (auto& [name, each] : cameras_) {
-    if (!each.restart_at || now < *each.restart_at) continue;
-    each.restart_at.reset();
-    names.push_back(name);
-  }
-  return names;
-}
-
 void Fleet::stop() {
   stopping_ = true;
-  for (auto& [name, each] : cameras_) each.restart_at.reset();
+  for (auto& [name, each] : cameras_) {
+    each.start_at.reset();
+    if (!each.begun) end(each);
+  }
 }
 
 std::vector<CameraPtr> Fleet::remaining() const {
@@ -172,10 +186,15 @@ std::vector<CameraPtr> Fleet::remaining() const {
   return cameras;
 }
 
+bool Fleet::all_ended() const {
+  const auto comes_back = [this](const std::string& name) { return find(name).next && !stopping_; };
+  return ended_ == cameras_.size() && std::none_of(leaving_.begin(), leaving_.end(), comes_back);
+}
+
 std::vector<CameraPtr> Fleet::orphans() const {
   std::vector<CameraPtr> cameras;
   for (const auto& [name, each] : cameras_) {
-    if (!each.ended && !each.running && !each.restart_at) cameras.push_back(each.camera);
+    if (!each.ended && !each.running && !each.start_at) cameras.push_back(each.camera);
   }
   return cameras;
 }
@@ -199,7 +218,10 @@ std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, con
   if (!news) return std::nullopt;
   camera.state = state;
   camera.reason = reason;
-  return Change{camera.camera, state, reason, camera.leaving};
+  const bool trouble = state == CameraState::down || state == CameraState::stalled;
+  const bool recovered = state == CameraState::up && std::exchange(camera.troubled, false);
+  camera.troubled = camera.troubled || trouble;
+  return Change{camera.camera, state, reason, camera.leaving, recovered};
 }
 
 }  // namespace vigil::actors

@@ -1,5 +1,4 @@
-// The cameras of a run: their states, which to restart when, which come and go, and what is still under way.
-// Without actors.
+// The cameras of a run: their states, which come and go, and what is still under way. Without actors.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,12 +28,19 @@ class Fleet {
     std::string reason;
     /// The camera was asked to end, so that being down is no trouble.
     bool leaving = false;
+    /// It is up, and was down or stalled since it was last.
+    bool recovered = false;
   };
 
   Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed);
 
   const std::shared_ptr<Pulse>& pulse(const std::string& camera) const { return find(camera).pulse; }
   CameraPtr settings(const std::string& camera) const { return find(camera).camera; }
+  /// Of the attempts to open its source. Whoever tries uses it: an actor of the camera, or, while it has
+  /// none, others.
+  const std::shared_ptr<Backoff>& backoff(const std::string& camera) const { return find(camera).backoff; }
+  /// Whether it was told that it is down and has not delivered since.
+  bool retrying(const std::string& camera) const { return find(camera).own_state == CameraState::down; }
 
   /// The camera's actor runs, in its n-th incarnation from 0.
   std::uint32_t started(const std::string& camera);
@@ -49,9 +56,13 @@ class Fleet {
   /// The camera gave up.
   void gave_up(const std::string& camera, const std::string& reason);
 
-  /// The camera's actor is gone. `failed`: not by its own will; then it is due for a restart after a growing
-  /// wait.
+  /// The camera's actor is gone. `failed`: not by its own will; then the camera is to be started again, after
+  /// a growing wait.
   std::optional<Change> lost(const std::string& camera, bool failed, TimePoint now);
+  /// The camera's actor is gone until its source is to be tried again.
+  void rests(const std::string& camera, TimePoint until);
+  /// When a camera without an actor is to be started, if it is to be.
+  std::optional<TimePoint> start_at(const std::string& camera) const { return find(camera).start_at; }
 
   /// All that the camera sent has gone through the pipeline.
   void ended(const std::string& camera);
@@ -81,16 +92,15 @@ class Fleet {
   /// Cameras that have waited for their source for too long, and those that deliver again.
   std::vector<Change> watch(TimePoint now);
 
-  /// Cameras to be restarted now.
-  std::vector<std::string> due(TimePoint now);
-
-  /// No camera is restarted any more.
+  /// No camera is started any more.
   void stop();
   bool stopping() const { return stopping_; }
 
   /// Cameras that have not ended, and those that are about to start again.
   std::vector<CameraPtr> remaining() const;
-  /// Cameras that have neither an actor nor ended nor wait for a restart: their streams have to be ended for
+  /// Whether there is none.
+  bool all_ended() const;
+  /// Cameras that have neither an actor nor ended nor wait for a start: their streams have to be ended for
   /// them.
   std::vector<CameraPtr> orphans() const;
 
@@ -103,6 +113,8 @@ class Fleet {
     std::shared_ptr<Pulse> pulse = std::make_shared<Pulse>();
     std::optional<CameraState> state;
     std::string reason;
+    /// Down or stalled since it was last up.
+    bool troubled = false;
     /// What it said last of itself, while it is shown as stalled or unwatched.
     CameraState own_state = CameraState::connecting;
     std::string own_reason;
@@ -110,15 +122,18 @@ class Fleet {
     std::string unwatched;
     std::uint32_t generations = 0;
     bool running = false;
+    /// It has had an actor, so that something of it may be under way.
+    bool begun = false;
     bool ended = false;
     /// It was asked to end; afterwards it is gone, or starts with the settings of `next`.
     bool leaving = false;
     CameraPtr next;
-    Backoff backoff;
-    std::optional<TimePoint> restart_at;
+    std::shared_ptr<Backoff> backoff;
+    std::optional<TimePoint> start_at;
   };
 
-  Camera make(CameraPtr camera, std::uint32_t generations);
+  Camera make(CameraPtr camera, std::uint32_t generations) const;
+  void end(Camera& camera);
   void leave(Camera& camera, CameraPtr next, Plan& plan);
   const Camera& find(const std::string& camera) const { return cameras_.at(camera); }
   std::optional<Change> say(Camera& camera, CameraState state, const std::string& reason);
@@ -126,6 +141,9 @@ class Fleet {
   std::optional<Change> enter(Camera& camera, CameraState state, const std::string& reason);
 
   std::map<std::string, Camera> cameras_;
+  /// Names of those that were asked to end.
+  std::set<std::string> leaving_;
+  std::size_t ended_ = 0;
   std::vector<std::string> failures_;
   std::uint64_t seed_;
   bool stopping_ = false;

@@ -1,5 +1,6 @@
 #include "actors/target/explain.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <new>
@@ -38,7 +39,12 @@ Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainR
   for (std::size_t i = 0; i < begun.size(); ++i) {
     try {
       window::Answer answer = std::move(completions[i]).take();
-      result.tokens += static_cast<std::int64_t>(answer.tokens.size());
+      const auto tokens = static_cast<std::int64_t>(answer.tokens.size());
+      result.tokens += tokens;
+      // The pass that ends an answer has no token for it.
+      const std::int64_t later = std::max<std::int64_t>(tokens - 1, 0);
+      result.later += later;
+      result.passes = std::max(result.passes, later);
       result.texts[begun[i]] = std::move(answer.text);
     } catch (const std::exception& error) {
       result.failures[begun[i]] = error.what();

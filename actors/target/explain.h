@@ -1,6 +1,7 @@
 // The texts of answers that are worth telling.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ struct Explained {
   std::vector<std::string> texts;
   std::vector<std::string> failures;
   std::int64_t tokens = 0;
+  /// Passes of the generator, and the tokens that it made: an answer's first token was there before.
+  std::int64_t passes = 0;
+  std::int64_t later = 0;
   /// Why the answers did not fit into one batch; empty if they did.
   std::string too_many;
 };

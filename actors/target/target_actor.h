@@ -15,6 +15,8 @@
 #include "actors/messages/batch_limit.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
+#include "actors/status/work_beat.h"
 #include "config/clock.h"
 #include "engine/window/answerer.h"
 
@@ -24,6 +26,7 @@ struct TargetDeps {
   window::AnswerGenerator& generator;
   const config::Clock& clock;
   Metrics& metrics;
+  StatusBoard& board;
   spdlog::logger& logger;
   /// Answers that are generated together at most.
   std::size_t batch = 16;
@@ -37,12 +40,14 @@ struct target_state {
   void work();
   /// Requests that arrive while a batch is generated are taken together by the next.
   void schedule();
+  void tick();
 
   target_actor::pointer self;
   std::optional<TargetDeps> deps;
   /// Bounded by the KV cache, in which each has its window.
   std::deque<std::pair<ExplainRequest, alerts_actor>> queue;
   std::optional<BatchLimit> limit;
+  std::optional<WorkBeat> beat;
   bool scheduled = false;
   static inline const char* name = "target";
 };

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
 
 namespace vigil::actors {
@@ -27,6 +28,7 @@ void vision_state::work() {
   const PatchQueue::Batch batch = queue->pop(limit->now());
   deps->metrics.queue_depth("vision", queue->size(), deps->device);
   if (!batch.patches.empty()) {
+    beat->begins(batch.patches.size());
     const auto start = deps->clock.now();
     const Encoded encoded = encode(deps->encoder, deps->clock, batch.patches);
     std::int64_t tokens = 0;
@@ -36,6 +38,7 @@ void vision_state::work() {
     }
     const std::chrono::duration<double> spent = deps->clock.now() - start;
     deps->metrics.encoded(spent.count(), encoded.patches.size(), tokens);
+    beat->took(spent.count(), batch.patches.size());
     tell_failures(encoded);
     for (const auto& [camera, credits] : queue->freed(batch.patches)) {
       self->send(pruner, grant_atom_v, camera, credits);
@@ -57,6 +60,7 @@ void vision_state::tell_failures(const Encoded& encoded) {
     if (out_of_memory) {
       ++without_room;
     } else if (failure_log.failed(patch->camera->name, reason)) {
+      const LogFields about(*patch->camera);
       deps->logger.error("vision: camera {}: frames dropped: {}", patch->camera->name, reason);
     }
     // It did not reach the next stage, which can take another one instead.
@@ -68,6 +72,11 @@ void vision_state::tell_failures(const Encoded& encoded) {
   deps->logger.log(without_room > 0 ? spdlog::level::err : spdlog::level::warn,
                    "vision: {} of {} patches dropped, passes of at most {} from now on: {}", without_room,
                    tried, limit->now(), encoded.too_many);
+}
+
+void vision_state::tick() {
+  beat->idle();
+  self->delayed_send(self, kBeatTick, tick_atom_v);
 }
 
 void vision_state::schedule() {
@@ -83,7 +92,9 @@ vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> 
   state.prefill = std::move(prefill);
   state.queue.emplace(deps.encoder.frames_per_patch());
   state.limit.emplace(deps.batch);
+  state.beat.emplace(deps.board, deps.device + " vision");
   state.deps.emplace(deps);
+  self->send(self, tick_atom_v);
   return {
       [self](join_atom, const CameraPtr& camera, std::uint32_t generation) {
         self->state.join(camera, generation, caf::actor_cast<pruner_actor>(self->current_sender()));
@@ -98,6 +109,7 @@ vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> 
         self->state.schedule();
       },
       [self](work_atom) { self->state.work(); },
+      [self](tick_atom) { self->state.tick(); },
       [self](stop_atom) { self->quit(); },
   };
 }

@@ -13,6 +13,8 @@
 #include "actors/messages/failure_log.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
+#include "actors/status/work_beat.h"
 #include "actors/vision/encode.h"
 #include "actors/vision/patch_queue.h"
 #include "config/clock.h"
@@ -24,6 +26,7 @@ struct VisionDeps {
   window::VisionEncoder& encoder;
   const config::Clock& clock;
   Metrics& metrics;
+  StatusBoard& board;
   spdlog::logger& logger;
   /// Patches of one pass at most.
   std::size_t batch = 8;
@@ -41,12 +44,14 @@ struct vision_state {
   void tell_failures(const Encoded& encoded);
   /// Patches that arrive while a batch is encoded are taken together by the next.
   void schedule();
+  void tick();
 
   vision_actor::pointer self;
   std::optional<VisionDeps> deps;
   prefill_actor prefill;
   std::optional<PatchQueue> queue;
   std::optional<BatchLimit> limit;
+  std::optional<WorkBeat> beat;
   FailureLog failure_log;
   pruner_actor pruner;
   bool scheduled = false;

@@ -9,6 +9,7 @@
 
 #include "config/timestamp.h"
 #include "tests/actors/events.h"
+#include "tests/actors/watched_outbox.h"
 
 namespace vigil::actors {
 namespace {
@@ -18,6 +19,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class AlertDeskTest : public ::testing::Test {
  protected:
@@ -83,7 +85,7 @@ TEST_F(AlertDeskTest, NewSettingsKeepTheEpisodesOfRulesThatStay) {
   alerts.observe(window_of(after, 6, {0.9F, 0.9F}));
   EXPECT_THAT(phases(publisher_), ElementsAre("changed end rule_changed", "removed end rule_changed"));
   for (const auto& message : publisher_.messages) {
-    EXPECT_EQ(json::parse(message.body).at("data").at("title"), "Is there a person in the room?")
+    EXPECT_EQ(json::parse(message.body).at("data").at("prompt"), "Is there a person in the room?")
         << "what ended is what had begun";
   }
   publisher_.messages.clear();
@@ -98,7 +100,19 @@ TEST_F(AlertDeskTest, NewSettingsKeepTheEpisodesOfRulesThatStay) {
   EXPECT_EQ(person.at("severity"), "detection");
   EXPECT_EQ(person.at("confirmations"), 3);
   EXPECT_EQ(person.at("labels").at("zone"), "dock");
-  EXPECT_EQ(last.at("title"), "Is there a dog?");
+  EXPECT_EQ(last.at("prompt"), "Is there a dog?");
+}
+
+// Nobody looks, so nobody can say that it is over.
+TEST_F(AlertDeskTest, AnAlertOfACameraThatIsLostStaysOpenUntilItIsBackOrRemoved) {
+  AlertDesk alerts = desk();
+  for (int i = 1; i <= 2; ++i) alerts.observe(window_of(gate_, 2 * i, {0.9F}));
+  alerts.status(gate_, CameraState::down, "no route");
+  clock_.advance(24h);
+  alerts.tick();
+  EXPECT_THAT(phases(publisher_), ElementsAre("person new"));
+  alerts.end(gate_);
+  EXPECT_THAT(phases(publisher_), ElementsAre("person new", "person end camera_ended"));
 }
 
 TEST_F(AlertDeskTest, AnotherTenantIsAnotherTopic) {
@@ -252,7 +266,7 @@ TEST_F(AlertDeskTest, ARestartEndsTheEpisodesThatWereLeftOpen) {
   EXPECT_EQ(end.at("data").at("end_time"), 1785578406.0) << "the last window that is known of";
   EXPECT_EQ(end.at("data").at("end_reason"), "restart");
   // All else is as it was.
-  for (const char* key : {"episode", "camera", "rule", "score", "start_time", "title", "window"}) {
+  for (const char* key : {"episode", "camera", "rule", "score", "start_time", "title", "prompt", "window"}) {
     EXPECT_EQ(end.at("data").at(key), last.at("data").at(key)) << key;
   }
   EXPECT_EQ(end.at("source"), last.at("source"));
@@ -278,20 +292,22 @@ TEST_F(AlertDeskTest, ARestartRemembersTheLastEventOfEachTopic) {
 /// Fails while it is told to.
 class FailingOutbox final : public Outbox {
  public:
+  void refresh() override { inner_->refresh(); }
   std::uint64_t last_sequence(const std::string& topic) const override {
     return inner_->last_sequence(topic);
   }
-  std::uint64_t append(const OutboxEvent& event) override {
+  std::uint64_t append(std::span<const OutboxEvent> events, std::span<const OutboxNote> notes) override {
     if (full) throw OutboxError("outbox: No space left on device");
-    return inner_->append(event);
+    return inner_->append(events, notes);
   }
+  std::map<std::string, std::string> notes() const override { return inner_->notes(); }
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
     return inner_->unacknowledged(limit);
   }
-  void acknowledge(std::uint64_t position) override { inner_->acknowledge(position); }
-  std::size_t prune(config::Clock::WallTime before) override {
-    pruned_before = before;
-    return inner_->prune(before);
+  void acknowledge(std::span<const std::uint64_t> positions) override { inner_->acknowledge(positions); }
+  std::size_t prune(config::Duration older_than) override {
+    pruned.push_back(older_than);
+    return inner_->prune(older_than);
   }
   const std::string& identity() const override { return inner_->identity(); }
   std::uint64_t last_position() const override { return inner_->last_position(); }
@@ -304,7 +320,7 @@ class FailingOutbox final : public Outbox {
     return inner_->last_events(each);
   }
   bool full = false;
-  config::Clock::WallTime pruned_before;
+  std::vector<config::Duration> pruned;
 
  private:
   std::unique_ptr<Outbox> inner_ = make_memory_outbox();
@@ -385,14 +401,13 @@ TEST_F(AlertDeskTest, ForgetsWhatIsOlderThanTheRetention) {
   outbox_ = std::move(failing);
   AlertDesk alerts = desk();
   alerts.tick();
-  EXPECT_EQ(disk.pruned_before, clock_.wall() - 24h);
-  const auto before = disk.pruned_before;
+  EXPECT_THAT(disk.pruned, ElementsAre(24h));
   clock_.advance(30s);
   alerts.tick();
-  EXPECT_EQ(disk.pruned_before, before) << "not at every tick";
+  EXPECT_THAT(disk.pruned, SizeIs(1)) << "not at every tick";
   clock_.advance(31s);
   alerts.tick();
-  EXPECT_EQ(disk.pruned_before, clock_.wall() - 24h);
+  EXPECT_THAT(disk.pruned, ElementsAre(24h, 24h));
 }
 
 TEST_F(AlertDeskTest, CountsWhatSlowSubscribersMissed) {
@@ -401,6 +416,69 @@ TEST_F(AlertDeskTest, CountsWhatSlowSubscribersMissed) {
   alerts.tick();
   EXPECT_THAT(metrics_.text(),
               HasSubstr("vigil_messages_dropped_total{reason=\"slow_subscriber\",socket=\"events\"} 7\n"));
+}
+
+class GatheringTest : public AlertDeskTest {
+ protected:
+  AlertDesk gathering() {
+    return AlertDesk({.model = {"m"}, .retention = 24h, .backlog = 4096, .run = 1, .gather = true}, watched_,
+                     publisher_, metrics_, clock_);
+  }
+  WatchedOutbox watched_{*outbox_};
+};
+
+TEST_F(GatheringTest, WhatComesTogetherIsWrittenTogether) {
+  AlertDesk alerts = gathering();
+  for (int i = 0; i < 100; ++i) alerts.status(gate_, CameraState::up, "");
+  EXPECT_THAT(watched_.appends, IsEmpty());
+  EXPECT_EQ(alerts.backlog(), 100U);
+  EXPECT_FALSE(alerts.flush());
+  ASSERT_THAT(watched_.appends, SizeIs(1)) << "one sync for all";
+  EXPECT_THAT(published(), SizeIs(100));
+}
+
+TEST_F(GatheringTest, AFloodOfStatesDelaysAnAlertByOneAppendAtMost) {
+  config::CameraSettings settings = *gate_;
+  settings.rules[0].topics = {"staff"};
+  const auto owner = std::make_shared<const config::CameraSettings>(settings);
+  AlertDesk alerts = gathering();
+  constexpr std::size_t kFlood = 10'000;
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < kFlood; ++i) {
+    alerts.status(gate_, CameraState::stalled, std::to_string(i));
+    if (i != kFlood / 2) continue;
+    for (const double end : {2.0, 4.0}) alerts.observe(window_of(owner, end, {0.9F}));
+    before = watched_.appends.size();
+    alerts.flush();
+    ASSERT_EQ(watched_.appends.size(), before + 1);
+    EXPECT_EQ(watched_.appends.back().at(0).topic, "alert/north/gate/person/");
+    EXPECT_EQ(watched_.appends.back().at(1).topic, "topic/staff/north/gate/person/");
+  }
+  while (alerts.flush()) {
+  }
+  EXPECT_EQ(alerts.backlog(), 0U);
+  EXPECT_LE(watched_.appends.size(), kFlood / 256 + 3);
+  for (const auto& batch : watched_.appends) EXPECT_LE(batch.size(), 256U);
+  EXPECT_EQ(publisher_.messages.size(), kFlood + 2) << "none is lost";
+  const json last = json::parse(publisher_.messages.back().body).at("data");
+  EXPECT_EQ(last.at("reason"), std::to_string(kFlood - 1)) << "in their order";
+  EXPECT_EQ(last.at("seq"), kFlood);
+}
+
+TEST_F(GatheringTest, NothingOfABatchThatFailsIsLostOrToldTwice) {
+  AlertDesk alerts = gathering();
+  alerts.tick();
+  watched_.fails = true;
+  for (const double end : {2.0, 4.0}) alerts.observe(window_of(gate_, end, {0.9F}));
+  alerts.status(gate_, CameraState::up, "");
+  EXPECT_FALSE(alerts.flush());
+  EXPECT_EQ(alerts.backlog(), 2U);
+  EXPECT_THAT(published(), IsEmpty());
+  watched_.fails = false;
+  clock_.advance(1s);
+  alerts.flush();
+  EXPECT_THAT(published(), ElementsAre("alert/north/gate/person/ 1 new", "status/north/gate/ 1 up"));
+  EXPECT_EQ(alerts.backlog(), 0U);
 }
 
 /// Alerts of a rule that explains, of windows that are in the cache.
@@ -443,18 +521,53 @@ TEST_F(ExplainTest, AnAlertWaitsForItsTextAndHoldsItsWindowNoLongerThanThat) {
   EXPECT_FALSE(alerts.explains("gate"));
   alerts.status(gate_, CameraState::up, "");
   alerts.tick();
-  EXPECT_THAT(published(), IsEmpty()) << "the order of events is kept";
+  EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up")) << "others do not wait";
   alerts.explained(requests[0].ticket + 7, "of somebody else");
-  EXPECT_THAT(published(), IsEmpty());
+  EXPECT_THAT(published(), SizeIs(1));
   alerts.explained(requests[0].ticket, "Yes, a man at the door.");
   requests.clear();
   EXPECT_EQ(released_, 2);
   EXPECT_FALSE(alerts.explains("yard"));
-  EXPECT_THAT(published(), ElementsAre("alert/north/yard/person/ 1 new", "status/north/gate/ 1 up"));
+  EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up", "alert/north/yard/person/ 1 new"));
   EXPECT_THAT(descriptions(), ElementsAre("Yes, a man at the door."));
   alerts.end(yard_);
   EXPECT_THAT(json::parse(publisher_.messages.back().body).at("data").at("description"), nullptr)
       << "an end is not explained";
+}
+
+TEST_F(ExplainTest, ItHoldsBackWhatFollowsItOnItsTopicsAndNothingElse) {
+  auto settings = std::make_shared<config::CameraSettings>(*yard_);
+  settings->rules.push_back(settings->rules[0]);
+  settings->rules[1].name = "car";
+  settings->rules[1].explain = false;
+  AlertDesk alerts = desk();
+  const auto observe = [&](double end, float person, float car) {
+    auto window = std::make_shared<WindowAnswers>(*window_of(settings, end, {person, car}));
+    window->lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [] {});
+    alerts.observe(window);
+  };
+  for (const double end : {2.0, 4.0}) observe(end, 0.9F, 0.1F);
+  const auto requests = alerts.take_requests();
+  ASSERT_EQ(requests.size(), 1U);
+  for (const double end : {6.0, 8.0}) observe(end, 0.1F, 0.9F);
+  EXPECT_THAT(published(), ElementsAre("alert/north/yard/car/ 1 new")) << "the person's end waits";
+  for (const double end : {2.0, 4.0}) alerts.observe(window_of(gate_, end, {0.9F}));
+  EXPECT_THAT(published(), ElementsAre("alert/north/yard/car/ 1 new", "alert/north/gate/person/ 1 new"));
+  alerts.explained(requests[0].ticket, "A man.");
+  EXPECT_THAT(published(), ElementsAre("alert/north/yard/car/ 1 new", "alert/north/gate/person/ 1 new",
+                                       "alert/north/yard/person/ 1 new", "alert/north/yard/person/ 2 end"));
+}
+
+TEST_F(ExplainTest, TheTimeThatItWaitsIsPartOfItsLatency) {
+  AlertDesk alerts = desk();
+  for (const double end : {2.0, 4.0}) alerts.observe(cached(yard_, end, 0.9F));
+  const auto requests = alerts.take_requests();
+  ASSERT_EQ(requests.size(), 1U);
+  // It was captured at the clock's beginning.
+  clock_.advance(7s);
+  alerts.explained(requests[0].ticket, "A man.");
+  const json data = json::parse(publisher_.messages.back().body).at("data");
+  EXPECT_EQ(data.at("latency_ms").at("capture_to_alert"), 7000);
 }
 
 TEST_F(ExplainTest, AnAlertIsToldWithoutATextThatDoesNotCome) {

@@ -19,6 +19,7 @@ namespace {
 using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
@@ -133,6 +134,8 @@ TEST(StageLog, GivesWhatEndedWithinAndForgetsWhatWasBefore) {
 
 TEST(MetricBy, AddsUpByALabel) {
   Metrics metrics;
+  metrics.camera_added(*camera("a \"quoted\" one"));
+  metrics.camera_added(*camera("gate"));
   metrics.frames_dropped("a \"quoted\" one", "late", 2);
   metrics.frames_dropped("gate", "late", 3);
   metrics.frames_dropped("gate", "no_credit", 4);
@@ -140,16 +143,17 @@ TEST(MetricBy, AddsUpByALabel) {
   metrics.generated(1, 5);
   const std::string page = metrics.text();
   EXPECT_THAT(metric_by(page, "vigil_frames_dropped_total", "reason"),
-              UnorderedElementsAre(Pair("late", 5), Pair("no_credit", 4)));
+              IsSupersetOf({Pair("late", 5), Pair("no_credit", 4)}));
   EXPECT_THAT(metric_by(page, "vigil_frames_dropped_total", "camera"),
               UnorderedElementsAre(Pair("a \"quoted\" one", 2), Pair("gate", 7)));
-  EXPECT_THAT(metric_by(page, "vigil_windows_total", "outcome"), ElementsAre(Pair("answered", 7)));
+  EXPECT_THAT(metric_by(page, "vigil_windows_total", "outcome"), IsSupersetOf({Pair("answered", 7)}));
   EXPECT_THAT(metric_by(page, "vigil_generation_tokens_total", "camera"), ElementsAre(Pair("", 5)));
   EXPECT_THAT(metric_by(page, "vigil_windows", "outcome"), IsEmpty()) << "another metric's beginning";
 }
 
 TEST(Losses, AreEveryWindowWithoutAnswersAndEveryDroppedFrame) {
   Metrics metrics;
+  metrics.camera_added(*camera("gate"));
   metrics.windows("answered", 7);
   EXPECT_FALSE(losses(metrics.text()).any());
   metrics.windows("overtaken", 1);
@@ -174,6 +178,7 @@ TEST(Losses, AreEveryWindowWithoutAnswersAndEveryDroppedFrame) {
 TEST(Losses, ToADeviceAreTold) {
   const auto lost = [](auto count) {
     Metrics metrics;
+    metrics.camera_added(*camera("gate"));
     count(metrics);
     return losses(metrics.text()).to_a_device();
   };

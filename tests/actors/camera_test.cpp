@@ -53,7 +53,7 @@ class CameraTest : public ::testing::Test {
     const auto until = clock_.now() + span;
     for (;;) {
       const CameraStep step = run(camera);
-      if (step.next != Next::wait || step.until > until) return;
+      if ((step.next != Next::wait && step.next != Next::rest) || step.until > until) return;
       clock_.advance(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
     }
   }
@@ -180,7 +180,7 @@ TEST_F(CameraTest, ReconnectsForEverWithGrowingWaits) {
   std::vector<config::Duration> waits;
   for (int attempt = 0; attempt < 50; ++attempt) {
     const CameraStep step = run(gate);
-    ASSERT_EQ(step.next, Next::wait);
+    ASSERT_EQ(step.next, Next::rest) << "no thread is needed meanwhile";
     waits.push_back(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
     clock_.advance(waits.back());
   }
@@ -247,7 +247,7 @@ TEST_F(CameraTest, ASourceWithoutAFrameIsNotLoopedInHaste) {
   settings->stream.loop = true;
   Camera gate = make(settings);
   gate.grant(10);
-  EXPECT_EQ(run(gate).next, Next::wait);
+  EXPECT_EQ(run(gate).next, Next::rest);
   EXPECT_EQ(recorder_.states.back(), "down: no frame in the whole source");
 }
 
@@ -406,13 +406,32 @@ TEST_F(LiveCameraTest, ItsSourceIsOpenedWithDeadlinesAndItsTransport) {
   EXPECT_GT(seen.frame_timeout, 60s) << "smart codecs send a key frame a minute";
 }
 
+TEST_F(LiveCameraTest, ItsSourceHasTheBoundsOfTheConfiguration) {
+  media::ReadOptions seen;
+  Camera gate =
+      live([&](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+        seen = options;
+        throw media::Error("no");
+      });
+  settings_->stream.tls = {"/etc/vigil/ca.pem", true};
+  settings_->stream.playlists = true;
+  settings_->stream.decoder_memory = config::mebibytes(7);
+  settings_->inputs[0].url.shown = "rtsp://***@10.0.0.1/live?***";
+  run(gate);
+  EXPECT_EQ(seen.tls.ca_file, "/etc/vigil/ca.pem");
+  EXPECT_TRUE(seen.tls.insecure);
+  EXPECT_TRUE(seen.playlists);
+  EXPECT_EQ(seen.decoder_memory, std::size_t{7} << 20);
+  EXPECT_EQ(seen.shown_name, "rtsp://***@10.0.0.1/live?***");
+}
+
 TEST_F(LiveCameraTest, NothingThatItSaysHoldsACredential) {
   Camera gate =
       live([](const std::string&, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
         throw media::Error("rtsp://viewer:***@10.0.0.1/live: no");
       });
   run(gate);
-  EXPECT_THAT(recorder_.states, ElementsAre("connecting: rtsp://viewer:***@10.0.0.1/live?token=***",
+  EXPECT_THAT(recorder_.states, ElementsAre("connecting: rtsp://***@10.0.0.1/live?***",
                                             "down: rtsp://viewer:***@10.0.0.1/live: no"));
 }
 
@@ -422,9 +441,54 @@ TEST_F(LiveCameraTest, AfterARefusalItWaitsLongestAtOnce) {
         throw media::Error("401 Unauthorized", media::Error::Kind::unauthorized);
       });
   const CameraStep step = run(gate);
-  EXPECT_EQ(step.next, Next::wait);
+  EXPECT_EQ(step.next, Next::rest);
   EXPECT_GE(step.until - clock_.now(), 16s);
   EXPECT_LE(step.until - clock_.now(), 32s);
+}
+
+TEST_F(LiveCameraTest, WithoutADescriptorItIsTriedSoonAndItsWaitsDoNotGrow) {
+  int attempts = 0;
+  Camera gate =
+      live([&](const std::string&, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
+        if (++attempts > 10) throw media::Error("refused");
+        throw media::Error("no file descriptor is left", media::Error::Kind::no_descriptor);
+      });
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const CameraStep step = run(gate);
+    ASSERT_EQ(step.next, Next::rest);
+    EXPECT_TRUE(step.no_descriptor);
+    EXPECT_EQ(step.until - clock_.now(), 1s);
+    clock_.advance(1s);
+  }
+  const CameraStep step = run(gate);
+  EXPECT_FALSE(step.no_descriptor);
+  EXPECT_LE(step.until - clock_.now(), 1s) << "the first failure of the camera itself";
+  EXPECT_THAT(recorder_.states,
+              ElementsAre(StartsWith("connecting"), "down: no file descriptor is left", "down: refused"));
+}
+
+TEST_F(LiveCameraTest, ItsSuccessorGoesOnWithItsAttempts) {
+  const auto refuse = [](const std::string&,
+                         const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
+    throw media::Error("refused");
+  };
+  settings_ = camera("gate", config::Pace::realtime, kUrl);
+  settings_->stream.reconnect = {1s, 32s};
+  CameraOptions options{settings_, {2, {}}};
+  options.backoff = std::make_shared<Backoff>(settings_->stream.reconnect, 7);
+  config::Duration last(0);
+  for (int incarnation = 0; incarnation < 5; ++incarnation) {
+    Camera gate(options, refuse, clock_, pulse_, recorder_);
+    const CameraStep step = run(gate);
+    ASSERT_EQ(step.next, Next::rest);
+    const auto wait = std::chrono::ceil<config::Duration>(step.until - clock_.now());
+    EXPECT_GT(wait, last / 2);
+    last = wait;
+    options.retrying = true;
+  }
+  EXPECT_GE(last, 8s);
+  EXPECT_EQ(std::count(recorder_.states.begin(), recorder_.states.end(), recorder_.states.front()), 1)
+      << "only the first one says that it connects";
 }
 
 TEST_F(LiveCameraTest, ItStaysDownUntilItDeliversAndTellsNewReasonsOnly) {

@@ -21,6 +21,8 @@ using namespace testing;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
+constexpr const char* kOutbox = "0123456789abcdef";
+
 TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   auto owner = camera("gate-7");
   owner->labels = {{"tenant", "north"}, {"zone", "dock"}};
@@ -48,7 +50,7 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   json expected = json::parse(R"({
     "phase": "end", "seq": 8812, "camera": "gate-7", "tenant": "north", "labels": {"tenant": "north", "zone": "dock"},
     "rule": "person", "severity": "alert", "score": 0.75, "threshold": 0.5, "confirmations": 5,
-    "start_time": 1785578400.48, "end_time": 1785578410.0, "end_reason": "camera_ended", "title": "Is there a person in the room?", "description": null,
+    "start_time": 1785578400.48, "end_time": 1785578410.0, "end_reason": "camera_ended", "title": "person at gate-7", "prompt": "Is there a person in the room?", "description": null,
     "window": {"start": "2026-08-01T10:00:08.500Z", "end": "2026-08-01T10:00:12.500Z", "frames": 8},
     "latency_ms": {"capture_to_alert": 1840}})");
   expected["episode"] = episode;
@@ -65,6 +67,45 @@ TEST(Event, AnExplanationIsItsDescriptionWhateverItsBytes) {
   const json event = json::parse(alert_event({*window_of(owner, 4, {1}), 0, {}, "", "A man \xff", {"m"}, {}},
                                              1, config::Clock::TimePoint(1h)));
   EXPECT_EQ(event.at("data").at("description"), "A man \xEF\xBF\xBD");
+}
+
+TEST(Event, ItsTitleReadsLikeNews) {
+  auto owner = camera("gate-7");
+  const auto told = [&](const std::string& title) {
+    owner->rules[0].title = title;
+    const json event = json::parse(
+        alert_event({*window_of(owner, 4, {1}), 0, {}, "", {}, {"m"}, {}}, 1, config::Clock::TimePoint(1h)));
+    EXPECT_EQ(event.at("data").at("prompt"), "Is there a person in the room?");
+    return event.at("data").at("title").get<std::string>();
+  };
+  EXPECT_EQ(told(""), "person at gate-7");
+  EXPECT_EQ(told("Jemand steht am Tor"), "Jemand steht am Tor");
+  EXPECT_EQ(told("{rule} ({camera}), {rule}"), "person (gate-7), person");
+  owner->rules[0].name = "x";
+  EXPECT_EQ(told("{rule}{camera}{rule}"), "xgate-7x");
+}
+
+TEST(Event, AProcessTellsOfItself) {
+  const json event =
+      json::parse(process_event({"north-1", ProcessState::offline, "restart", ""}, {kOutbox, 8}, kStart));
+  expect_valid(event);
+  EXPECT_EQ(event.at("id"), "process-0123456789abcdef-8");
+  EXPECT_EQ(event.at("source"), "/process/north-1");
+  EXPECT_EQ(event.at("data"),
+            json::parse(R"({"seq": 8, "process": "north-1", "state": "offline", "reason": "restart"})"));
+  expect_valid(json::parse(
+      process_event({"a", ProcessState::online, "outbox_replaced", "damaged"}, {kOutbox, 8}, kStart)));
+}
+
+TEST(Event, NoTwoOutboxesGiveAStatusTheSameId) {
+  const auto id = [](const char* outbox, std::uint64_t sequence) {
+    const json event = json::parse(status_event(*camera(), CameraState::up, "", {outbox, sequence}, kStart));
+    expect_valid(event);
+    return event.at("id").get<std::string>();
+  };
+  EXPECT_EQ(id(kOutbox, 1), "status-0123456789abcdef-1");
+  EXPECT_NE(id(kOutbox, 1), id(kOutbox, 2));
+  EXPECT_NE(id(kOutbox, 1), id("fedcba9876543210", 1));
 }
 
 TEST(Event, EvidenceIsToldWithItsState) {
@@ -104,7 +145,7 @@ TEST(Event, TheSchemaRefusesWhatIsNoEvent) {
   for (const auto& [key, value] : event.at("data").items()) {
     json without = event;
     without["data"].erase(key);
-    EXPECT_FALSE(is_valid(without)) << key;
+    EXPECT_EQ(is_valid(without), key == "prompt") << key << ": events of before have none";
     json other = event;
     other["data"][key] = json::array({1});
     EXPECT_FALSE(is_valid(other)) << key;
@@ -162,11 +203,13 @@ TEST(Topics, AreWholeWithAllTheNamesOfTheirForm) {
   for (const std::string& topic : alert_topics(*settings, settings->rules[0]))
     EXPECT_TRUE(is_whole_topic(topic)) << topic;
   EXPECT_TRUE(is_whole_topic(status_topic(*settings)));
+  EXPECT_TRUE(is_whole_topic(process_topic("north-1")));
   for (const char* beginning :
        {"", "/", "alert/", "alert/north/gate/", "alert/north/gate/person", "alert/north/gate/person/more/",
         "alert//gate/person/", "topic/staff/north/gate/", "topic/staff/north/gate/person",
         "topic/staff/north/gate/person/more/", "status/north/", "status/north/gate",
-        "status/north/gate/more/", "alerts/north/gate/person/", "/alert/north/gate/"})
+        "status/north/gate/more/", "process/", "process/a", "process/a/b/", "process//",
+        "alerts/north/gate/person/", "/alert/north/gate/"})
     EXPECT_FALSE(is_whole_topic(beginning)) << beginning;
 }
 
@@ -176,11 +219,15 @@ TEST(EventText, IsALineForPeople) {
   emission.score = 0.912;
   const std::string body = alert_event({*window_of(owner, 12, {1}), 0, emission, "", {}, {"m"}, {}}, 1,
                                        config::Clock::TimePoint(1h));
-  EXPECT_EQ(
-      event_text(body),
-      "2026-08-01 10:00:12  gate-7          person        new     0.91  Is there a person in the room?");
-  EXPECT_EQ(event_text(status_event(*owner, CameraState::down, "no route", 3, kStart)),
+  EXPECT_EQ(event_text(body),
+            "2026-08-01 10:00:12  gate-7          person        new     0.91  person at gate-7");
+  EXPECT_EQ(event_text(status_event(*owner, CameraState::down, "no route", {kOutbox, 3}, kStart)),
             "2026-08-01 10:00:00  gate-7          down  no route");
+  EXPECT_EQ(event_text(process_event({"north-1", ProcessState::online, "start", ""}, {kOutbox, 3}, kStart)),
+            "2026-08-01 10:00:00  north-1         online  start");
+  EXPECT_EQ(event_text(process_event({"north-1", ProcessState::online, "clock", "it\x1bstepped"},
+                                     {kOutbox, 3}, kStart)),
+            "2026-08-01 10:00:00  north-1         online  clock  it?stepped");
 }
 
 TEST(EventText, TakesWhateverComesOverTheWire) {
@@ -194,6 +241,17 @@ TEST(EventText, TakesWhateverComesOverTheWire) {
   ASSERT_TRUE(line.has_value());
   EXPECT_THAT(*line, HasSubstr("?[2J?"));
   EXPECT_EQ(line->find('\x1b'), std::string::npos);
+}
+
+TEST(Closing, AfterALossItsIdIsNoneThatMayHaveBeenLost) {
+  const std::string body =
+      R"({"type":"dev.vigil.alert.v1","id":"E-4","data":{"episode":"E","phase":"update"}})";
+  const auto id_of = [](const std::string& event) { return json::parse(event).at("id").get<std::string>(); };
+  const auto marked = closing_event({1, "t/", 1, kStart, body}, 2, kStart, "6f1c");
+  ASSERT_TRUE(marked);
+  EXPECT_EQ(id_of(*marked), "E-5-6f1c");
+  EXPECT_EQ(event_name(*marked), (EventName{"E", 5})) << "it is read again as what it is";
+  EXPECT_EQ(id_of(closing_event({1, "t/", 1, kStart, body}, 2, kStart).value()), "E-5");
 }
 
 TEST(Closing, LeavesAloneWhatIsNoOpenEpisode) {

@@ -62,7 +62,8 @@ class EvidencePipeline : public PipelineTest {
 
   media::Scratch scratch_;
   fs::path folder_ = scratch_ / "evidence";
-  EvidenceStore store_{{.dir = folder_}, clock_};
+  config::RetentionClock retention_clock_{clock_};
+  EvidenceStore store_{{.dir = folder_}, retention_clock_};
 };
 
 TEST_F(EvidencePipeline, AnAlertIsToldAtOnceAndItsClipAfterThePostRoll) {

@@ -1,16 +1,20 @@
-// Stills and clips as files: names, budget, age, and what is made when; from real videos.
+// Stills and clips of real videos: what is made, when, and what there is if it cannot be.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "actors/camera/camera.h"
 #include "actors/evidence/evidence_desk.h"
 #include "actors/evidence/evidence_store.h"
 #include "config/timestamp.h"
+#include "tests/actors/evidence_files.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/times.h"
 #include "tests/media/clip.h"
@@ -24,154 +28,6 @@ using media::Scratch;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// All files below a folder, as paths within it. Sorted.
-std::vector<std::string> files_below(const fs::path& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_directory()) files.push_back(entry.path().lexically_relative(folder).string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-/// Writes a file of so many bytes where the store wants it, and lets it count.
-std::string put(EvidenceStore& store, config::Clock::WallTime time, std::size_t bytes,
-                const std::string& extension = ".mp4", const std::string& episode = "E") {
-  const std::string file = EvidenceStore::place("gate", "person", episode, time).string() + extension;
-  store.make_room(bytes);
-  std::ofstream(store.prepare(file)) << std::string(bytes, 'x');
-  EXPECT_EQ(store.keep(file), bytes);
-  return file;
-}
-
-class Store : public ::testing::Test {
- protected:
-  EvidenceStore open(std::uintmax_t budget = 1000, config::Duration age = 24h) {
-    return EvidenceStore({folder_, budget, age}, clock_);
-  }
-
-  Scratch scratch_;
-  fs::path folder_ = scratch_ / "evidence";
-  ManualClock clock_;
-};
-
-TEST_F(Store, NamesHoldTheTimeAndStayInTheFolderWhateverTheyAreMadeOf) {
-  EXPECT_EQ(EvidenceStore::place("gate-7", "person", "01J", kStart + 12480ms),
-            "gate-7/2026-08-01/20260801T100012.480Z-person-01J");
-  EvidenceStore store = open();
-  for (const std::string& name :
-       {std::string("../../x"), std::string(".."), std::string("."), std::string(""),
-        std::string("/etc/passwd"), std::string("a/b"), std::string("a\0b", 3), std::string("\xff\n"),
-        std::string(300, 'n'), std::string("~")}) {
-    const fs::path place = EvidenceStore::place(name, name, name, kStart);
-    EXPECT_EQ(std::distance(place.begin(), place.end()), 3) << place;
-    EXPECT_EQ(place.lexically_normal(), place);
-    EXPECT_FALSE(place.is_absolute());
-    for (const fs::path& part : place) {
-      EXPECT_FALSE(part.string().starts_with('.')) << place;
-      EXPECT_LT(part.string().size(), 250U);
-    }
-    std::ofstream(store.prepare(place.string() + ".jpg")) << "x";
-    EXPECT_EQ(store.keep(place.string() + ".jpg"), 1U) << place;
-  }
-  for (const auto& entry : fs::directory_iterator(scratch_ / "")) EXPECT_EQ(entry.path(), folder_);
-}
-
-TEST_F(Store, TheOldestGoFirstWhateverTheOrderOfWriting) {
-  EvidenceStore store = open(1000);
-  const std::string second = put(store, kStart + 2s, 300);
-  const std::string first = put(store, kStart + 1s, 300);
-  const std::string third = put(store, kStart + 3s, 300);
-  EXPECT_EQ(store.bytes(), 900U);
-  const std::string fourth = put(store, kStart + 4s, 300);
-  EXPECT_THAT(files_below(folder_), ElementsAre(second, third, fourth));
-  EXPECT_EQ(store.bytes(), 900U);
-  store.make_room(1000);
-  EXPECT_THAT(files_below(folder_), IsEmpty());
-  EXPECT_EQ(store.bytes(), 0U);
-  EXPECT_FALSE(fs::exists(folder_ / "gate")) << "nor are folders left";
-  EXPECT_THROW(store.make_room(1001), EvidenceError);
-}
-
-TEST_F(Store, AStillGoesWithItsClip) {
-  EvidenceStore store = open(1000);
-  put(store, kStart, 400, ".mp4", "A");
-  put(store, kStart, 100, ".jpg", "A");
-  const std::string other = put(store, kStart, 100, ".jpg", "B");
-  store.make_room(450);
-  EXPECT_THAT(files_below(folder_), ElementsAre(other));
-}
-
-TEST_F(Store, WhatIsOlderThanAllowedGoes) {
-  EvidenceStore store = open(1000, 1h);
-  put(store, clock_.wall() - 59min, 10);
-  const std::string young = put(store, clock_.wall(), 10);
-  store.remove_old();
-  EXPECT_EQ(store.bytes(), 20U);
-  clock_.advance(1min);
-  store.remove_old();
-  EXPECT_EQ(store.bytes(), 20U) << "just an hour";
-  clock_.advance(1s);
-  store.remove_old();
-  EXPECT_THAT(files_below(folder_), ElementsAre(young));
-  EXPECT_EQ(store.bytes(), 10U);
-}
-
-TEST_F(Store, ARestartCountsWhatIsThereAndRemovesWhatWasNotFinished) {
-  std::string kept;
-  std::string old;
-  {
-    EvidenceStore store = open();
-    old = put(store, kStart - 23h, 300);
-    kept = put(store, kStart, 300);
-    std::ofstream(folder_ / "gate" / "2026-08-01" / ".part-20260801T100012.480Z-person-E.mp4") << "half";
-    std::ofstream(folder_ / "gate" / "2026-08-01" / "holiday.mp4") << "not ours";
-    std::ofstream(folder_ / "gate" / "2026-08-01" / "20261301T100012.480Z-person-E.mp4") << "no such month";
-    std::ofstream(folder_ / "notes.txt") << "not ours";
-    fs::create_directory_symlink(folder_, folder_ / "loop");
-    fs::create_symlink("/etc/hostname",
-                       folder_ / "gate" / "2026-08-01" / "20200801T100012.480Z-person-E.mp4");
-  }
-  EvidenceStore store = open();
-  EXPECT_EQ(store.bytes(), 600U);
-  EXPECT_EQ(store.failure(), "");
-  for (const std::string& file : files_below(folder_)) EXPECT_THAT(file, ::testing::Not(HasSubstr(".part-")));
-  clock_.advance(2h);
-  store.remove_old();
-  EXPECT_FALSE(fs::exists(folder_ / old));
-  store.make_room(900);
-  EXPECT_EQ(store.bytes(), 0U);
-  EXPECT_TRUE(fs::exists(folder_ / "gate" / "2026-08-01" / "holiday.mp4")) << "what is not ours stays";
-  EXPECT_TRUE(fs::exists(folder_ / "notes.txt"));
-  EXPECT_TRUE(fs::exists("/etc/hostname"));
-}
-
-TEST_F(Store, ARestartWithASmallerBudgetRemovesTheOldest) {
-  std::string last;
-  {
-    EvidenceStore store = open();
-    put(store, kStart, 300);
-    last = put(store, kStart + 1s, 300);
-  }
-  EXPECT_EQ(open(500).bytes(), 300U);
-  EXPECT_THAT(files_below(folder_), ElementsAre(last));
-}
-
-TEST_F(Store, AFileThatSomebodyRemovedIsNoTrouble) {
-  EvidenceStore store = open();
-  fs::remove(folder_ / put(store, kStart, 600));
-  put(store, kStart + 1s, 600);
-  EXPECT_EQ(store.bytes(), 600U);
-}
-
-TEST_F(Store, AFolderThatCannotBeIsToldAndNotThrown) {
-  std::ofstream(scratch_ / "evidence") << "a file";
-  EvidenceStore store = open();
-  EXPECT_THAT(store.failure(), HasSubstr("cannot make the folder"));
-  EXPECT_THROW(store.prepare("gate/x.mp4"), EvidenceError);
-  EXPECT_EQ(store.shown(folder_.string() + "/gate/x.mp4: full"), "gate/x.mp4: full");
-}
 
 class Desk : public ::testing::Test {
  protected:
@@ -217,7 +73,8 @@ class Desk : public ::testing::Test {
   fs::path folder_ = scratch_ / "evidence";
   ManualClock clock_;
   Metrics metrics_;
-  EvidenceStore store_{{.dir = folder_}, clock_};
+  config::RetentionClock retention_clock_{clock_};
+  EvidenceStore store_{{.dir = folder_}, retention_clock_};
   EvidenceDesk desk_{{.most_waiting = 3}, store_, metrics_, clock_};
   struct Playing {
     std::shared_ptr<media::PacketHistory> history;
@@ -415,8 +272,48 @@ TEST_F(Desk, AFullDiskIsAReasonAndLeavesNothingBehind) {
   EXPECT_EQ(desk_.make_next()->evidence.state, EvidenceState::ready);
 }
 
+// It has its name, and the folder that holds it cannot be synced: who may not read it cannot open it.
+TEST_F(Desk, AFileThatMayNotLastIsNotLeftUncounted) {
+  constexpr uid_t kSomebody = 65534;
+  play(gate_, 8);
+  const fs::path day = folder_ / "gate" / "2026-08-01";
+  fs::create_directories(day);
+  ASSERT_EQ(::chmod(day.c_str(), 0300), 0);
+  if (::geteuid() == 0) {
+    for (fs::path path = day; path != folder_.parent_path().parent_path(); path = path.parent_path())
+      ASSERT_EQ(::chown(path.c_str(), kSomebody, kSomebody), 0);
+    ::setfsuid(kSomebody);
+  }
+  desk_.ask(request(gate_, 2, 7));
+  const auto report = desk_.make_next();
+  ::setfsuid(::geteuid());
+  ASSERT_EQ(::chmod(day.c_str(), 0700), 0);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->evidence.state, EvidenceState::failed);
+  EXPECT_THAT(report->evidence.reason, HasSubstr("Permission denied"));
+  EXPECT_THAT(files_below(folder_), IsEmpty());
+  EXPECT_EQ(store_.bytes(), 0U);
+}
+
+TEST_F(Desk, OnADiskThatIsNearlyFullAClipFailsAndSaysSo) {
+  std::uintmax_t free = (64 << 20) + 1000;
+  EvidenceStore store({.dir = folder_, .free_bytes = [&free] { return std::optional(free); }},
+                      retention_clock_);
+  EvidenceDesk desk({}, store, metrics_, clock_);
+  play(gate_, 8);
+  desk.record({"gate", playing_["gate"].history});
+  desk.ask(request(gate_, 2, 7, "A"));
+  const auto report = desk.make_next();
+  EXPECT_EQ(report->evidence.state, EvidenceState::failed);
+  EXPECT_THAT(report->evidence.reason, HasSubstr("the disk is nearly full (64 MiB are free"));
+  EXPECT_THAT(files_below(folder_), IsEmpty());
+  free <<= 1;
+  desk.ask(request(gate_, 2, 7, "B"));
+  EXPECT_EQ(desk.make_next()->evidence.state, EvidenceState::ready);
+}
+
 TEST_F(Desk, AClipThatIsLargerThanTheBudgetRemovesNoOther) {
-  EvidenceStore store({.dir = folder_, .budget = 300 << 10}, clock_);
+  EvidenceStore store({.dir = folder_, .budget = 300 << 10}, retention_clock_);
   const std::string other = put(store, kStart, 1000);
   EvidenceDesk desk({}, store, metrics_, clock_);
   play(gate_, 10);

@@ -208,6 +208,7 @@ class FakePrefiller final : public window::WindowPrefiller {
         answer.text = window->value >= 50 ? "Yes" : "No";
         answer.tokens = {1};
         answer.prompt_tokens = static_cast<std::int64_t>(request.patches.size()) + 10;
+        answer.shared_tokens = shared;
         window->begun.push_back(std::move(answer));
       }
       result.push_back(std::move(window));
@@ -217,6 +218,8 @@ class FakePrefiller final : public window::WindowPrefiller {
   std::vector<std::size_t> batches;
   std::int64_t capacity = 10'000;
   std::int64_t per_patch = 0;
+  /// Tokens of each window that its questions share.
+  std::int64_t shared = 0;
   /// What happens while it computes so many windows.
   std::function<void(std::size_t windows)> on_ask;
 };
@@ -260,13 +263,20 @@ inline DeviceSlot slot(window::VisionEncoder& encoder, window::WindowPrefiller& 
 }
 
 /// Keeps what was published.
-class FakePublisher final : public Publisher {
+class FakePublisher : public Publisher {
  public:
   bool publish(const OutboxEvent& event) override {
     if (refuses) return false;
     messages.push_back(event);
+    if (!holds_back) handed_over = event.position;
     return true;
   }
+  std::uint64_t published() const override { return handed_over; }
+  void drain() override {
+    ++drained;
+    if (!messages.empty()) handed_over = messages.back().position;
+  }
+  void start_over() override { handed_over = 0; }
   void remember(const OutboxEvent& event) override { remembered.push_back(event); }
   void serve() override { ++served; }
   std::uint64_t take_dropped() override { return std::exchange(dropped, 0); }
@@ -274,6 +284,10 @@ class FakePublisher final : public Publisher {
   std::vector<OutboxEvent> messages;
   std::vector<OutboxEvent> remembered;
   bool refuses = false;
+  /// Whether what is taken is handed over later.
+  bool holds_back = false;
+  std::uint64_t handed_over = 0;
+  int drained = 0;
   int served = 0;
   std::uint64_t dropped = 0;
 };

@@ -69,6 +69,17 @@ TEST(Fleet, AnotherReasonToBeDownIsAChange) {
   EXPECT_EQ(change->reason, "401 Unauthorized");
 }
 
+TEST(Fleet, ACameraThatIsUpAfterTroubleHasRecovered) {
+  Fleet fleet({camera("a")}, 1);
+  fleet.report("a", CameraState::connecting, "");
+  EXPECT_FALSE(fleet.report("a", CameraState::up, "")->recovered) << "it never was down";
+  EXPECT_FALSE(fleet.report("a", CameraState::down, "refused")->recovered);
+  EXPECT_FALSE(fleet.report("a", CameraState::connecting, "")->recovered);
+  EXPECT_TRUE(fleet.report("a", CameraState::up, "")->recovered);
+  fleet.report("a", CameraState::connecting, "");
+  EXPECT_FALSE(fleet.report("a", CameraState::up, "")->recovered) << "said once";
+}
+
 TEST(Fleet, ACameraThatIsLostWhileStalledIsDown) {
   ManualClock clock;
   Fleet fleet({camera("a")}, 1);
@@ -98,20 +109,50 @@ TEST(Fleet, AFailedActorIsRestartedAfterGrowingWaits) {
   EXPECT_EQ(fleet.started("a"), 0U);
   config::Duration last(0);
   for (std::uint32_t attempt = 1; attempt <= 5; ++attempt) {
+    EXPECT_FALSE(fleet.start_at("a").has_value()) << "it runs";
     fleet.lost("a", /*failed=*/true, clock.now());
-    EXPECT_THAT(fleet.due(clock.now()), IsEmpty());
     EXPECT_THAT(fleet.orphans(), IsEmpty()) << "it will come back";
-    config::Duration waited(0);
-    while (fleet.due(clock.now()).empty()) {
-      clock.advance(10ms);
-      waited += 10ms;
-    }
-    EXPECT_GT(waited, last / 2);
-    last = waited;
+    ASSERT_TRUE(fleet.start_at("a").has_value());
+    const auto wait = std::chrono::ceil<config::Duration>(*fleet.start_at("a") - clock.now());
+    EXPECT_GT(wait, last / 2);
+    last = wait;
     EXPECT_EQ(fleet.started("a"), attempt) << "a new incarnation";
-    EXPECT_THAT(fleet.due(clock.now()), IsEmpty()) << "once";
   }
   EXPECT_GT(last, 7s);
+}
+
+TEST(Fleet, ACameraThatRestsIsNoOrphanAndStillToBeEnded) {
+  ManualClock clock;
+  Fleet fleet({camera("a")}, 1);
+  fleet.started("a");
+  fleet.report("a", CameraState::down, "refused");
+  EXPECT_TRUE(fleet.retrying("a"));
+  fleet.pulse("a")->await(clock.now());
+  fleet.rests("a", clock.now() + 3s);
+  EXPECT_EQ(fleet.start_at("a"), clock.now() + 3s);
+  EXPECT_THAT(fleet.orphans(), IsEmpty());
+  EXPECT_FALSE(fleet.all_ended());
+  EXPECT_EQ(fleet.pulse("a")->awaiting_since(), std::nullopt);
+  fleet.stop();
+  EXPECT_FALSE(fleet.start_at("a").has_value());
+  EXPECT_EQ(fleet.orphans().size(), 1U) << "what it sent may be under way";
+  fleet.ended("a");
+  EXPECT_TRUE(fleet.all_ended());
+}
+
+TEST(Fleet, OfACameraThatNeverHadAnActorNothingIsUnderWay) {
+  Fleet fleet({camera("never"), camera("begun")}, 1);
+  fleet.started("begun");
+  fleet.report("never", CameraState::down, "refused");
+  EXPECT_FALSE(fleet.all_ended());
+  fleet.rests("begun", {});
+  fleet.stop();
+  ASSERT_EQ(fleet.orphans().size(), 1U);
+  EXPECT_EQ(fleet.orphans()[0]->name, "begun");
+  EXPECT_EQ(fleet.remaining().size(), 1U);
+  fleet.ended("begun");
+  fleet.ended("begun");
+  EXPECT_TRUE(fleet.all_ended());
 }
 
 TEST(Fleet, StoppingRestartsNobodyAndNamesTheOrphans) {
@@ -122,8 +163,7 @@ TEST(Fleet, StoppingRestartsNobodyAndNamesTheOrphans) {
   fleet.lost("done", false, clock.now());
   fleet.ended("done");
   fleet.stop();
-  clock.advance(1h);
-  EXPECT_THAT(fleet.due(clock.now()), IsEmpty());
+  EXPECT_FALSE(fleet.start_at("waiting").has_value());
   ASSERT_EQ(fleet.orphans().size(), 1U);
   EXPECT_EQ(fleet.orphans()[0]->name, "waiting");
   EXPECT_EQ(fleet.remaining().size(), 2U);
@@ -229,12 +269,24 @@ TEST(FleetReload, ACameraWithoutAnActorIsEndedByOthers) {
   EXPECT_THAT(names(plan.end), ElementsAre("waiting"));
   EXPECT_THAT(plan.stop, ElementsAre("crashed"));
   EXPECT_THAT(fleet.departed().gone, ElementsAre("played")) << "nothing of it was under way";
-  clock.advance(1h);
-  EXPECT_THAT(fleet.due(clock.now()), IsEmpty()) << "not before it has ended";
+  EXPECT_FALSE(fleet.start_at("waiting").has_value()) << "not before it has ended";
   fleet.lost("crashed", /*failed=*/true, clock.now());
   EXPECT_THAT(names(fleet.orphans()), ElementsAre("crashed", "waiting"));
   fleet.ended("waiting");
   EXPECT_THAT(fleet.departed().start, ElementsAre("waiting"));
+}
+
+TEST(FleetReload, ACameraThatNeverHadAnActorDepartsAtOnce) {
+  Fleet fleet({camera("gone"), camera("changed"), camera("stays")}, 1);
+  const auto changed = with_fps("changed", 4);
+  const auto plan = fleet.reload({changed, camera("stays")});
+  EXPECT_TRUE(plan.start.empty() && plan.alter.empty() && plan.stop.empty() && plan.end.empty());
+  const auto departed = fleet.departed();
+  EXPECT_THAT(departed.gone, ElementsAre("gone"));
+  EXPECT_THAT(departed.start, ElementsAre("changed"));
+  EXPECT_EQ(fleet.settings("changed"), changed);
+  EXPECT_EQ(fleet.remaining().size(), 2U);
+  EXPECT_FALSE(fleet.all_ended());
 }
 
 TEST(FleetReload, AFileThatWasPlayedIsNotPlayedAgainUnlessItsStreamIsAnother) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "actors/alerts/outbox.h"
+#include "tests/actors/outboxes.h"
 
 namespace vigil::actors {
 namespace {
@@ -32,6 +33,11 @@ class Disk {
     if (error || fstat(descriptor, &status) != 0) return;
     const std::lock_guard lock(mutex_);
     bytes_[file] = static_cast<std::uintmax_t>(status.st_size);
+    last_ = file;
+  }
+  std::filesystem::path last() const {
+    const std::lock_guard lock(mutex_);
+    return last_;
   }
 
   /// Of this file, as it was when it was synced last.
@@ -44,6 +50,7 @@ class Disk {
  private:
   mutable std::mutex mutex_;
   std::map<std::filesystem::path, std::uintmax_t> bytes_;
+  std::filesystem::path last_;
 };
 
 }  // namespace
@@ -65,12 +72,14 @@ extern "C" int fsync(int descriptor) {
 namespace vigil::actors {
 namespace {
 
-TEST(RocksdbOutbox, WhatWasAppendedLiesOnTheDisk) {
+TEST(OutboxSync, WhatWasAppendedLiesOnTheDisk) {
   std::string name = (std::filesystem::temp_directory_path() / "vigil-sync-XXXXXX").string();
   ASSERT_NE(mkdtemp(name.data()), nullptr);
   const std::filesystem::path folder = std::filesystem::canonical(name);
   {
-    const auto outbox = open_rocksdb_outbox(folder / "outbox");
+    const testing::OutboxClock clock;
+    config::RetentionClock ages(clock);
+    const auto outbox = open_rocksdb_outbox(folder / "outbox", ages);
     std::uintmax_t before = 0;
     for (std::uint64_t sequence = 1; sequence <= 5; ++sequence) {
       const std::string body = "event " + std::to_string(sequence);
@@ -85,6 +94,7 @@ TEST(RocksdbOutbox, WhatWasAppendedLiesOnTheDisk) {
       }
       EXPECT_GE(written, before + body.size());
       EXPECT_EQ(synced, written) << "event " << sequence;
+      EXPECT_EQ(Disk::instance().last(), folder / "outbox" / "WATERMARK") << "which vouches for it";
       before = written;
       // Not synced by itself, but with the next event.
       outbox->acknowledge(position);

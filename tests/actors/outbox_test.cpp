@@ -13,52 +13,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/actors/outboxes.h"
+
 namespace vigil::actors {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using testing::event;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kStart;
+using testing::query;
+using testing::run_and_kill;
+using testing::shown;
 using ::testing::SizeIs;
-
-constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vigil-outbox-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::filesystem::path outbox() const { return path_ / "deep" / "outbox"; }
-
- private:
-  std::filesystem::path path_;
-};
-
-OutboxEvent event(const std::string& topic, std::uint64_t sequence, config::Clock::WallTime time = kStart) {
-  return {0, topic, sequence, time, topic + '#' + std::to_string(sequence) + std::string("\0\n\xff", 3)};
-}
-
-std::vector<std::string> shown(const std::vector<OutboxEvent>& events) {
-  std::vector<std::string> result;
-  for (const OutboxEvent& each : events) {
-    EXPECT_EQ(each.body, event(each.topic, each.sequence).body);
-    result.push_back(std::to_string(each.position) + ':' + each.topic + '#' + std::to_string(each.sequence) +
-                     '@' + std::to_string((each.time - kStart) / 1ms));
-  }
-  return result;
-}
+using Folder = testing::OutboxFolder;
 
 class OutboxTest : public ::testing::TestWithParam<const char*> {
  protected:
-  std::unique_ptr<Outbox> make() const {
-    return GetParam() == std::string("memory") ? make_memory_outbox() : open_rocksdb_outbox(folder_.outbox());
+  std::unique_ptr<Outbox> make() {
+    return GetParam() == std::string("memory") ? make_memory_outbox(&ages_)
+                                               : open_rocksdb_outbox(folder_.outbox(), ages_);
   }
+  testing::OutboxClock clock_;
+  config::RetentionClock ages_{clock_};
   Folder folder_;
   std::unique_ptr<Outbox> outbox_ = make();
 };
@@ -85,14 +64,94 @@ TEST_P(OutboxTest, RefusesASequenceWithAGap) {
   EXPECT_EQ(outbox_->unacknowledged(10).size(), 1U);
 }
 
+TEST_P(OutboxTest, KeepsAllOfABatchOrNothing) {
+  outbox_->append(event("a/", 1));
+  const std::vector<OutboxEvent> batch = {event("b/", 1), event("a/", 2), event("b/", 2, kStart + 5ms)};
+  EXPECT_EQ(outbox_->append(batch), 2U);
+  EXPECT_THAT(shown(outbox_->unacknowledged(10)),
+              ElementsAre("1:a/#1@0", "2:b/#1@0", "3:a/#2@0", "4:b/#2@5"));
+  EXPECT_EQ(outbox_->last_sequence("a/"), 2U);
+  EXPECT_EQ(outbox_->last_sequence("b/"), 2U);
+
+  for (const auto& gap :
+       {std::vector{event("a/", 3), event("b/", 4)}, std::vector{event("a/", 3), event("a/", 3)}})
+    EXPECT_THROW(outbox_->append(gap), std::invalid_argument);
+  EXPECT_EQ(outbox_->last_position(), 4U) << "nothing of them is kept";
+  EXPECT_EQ(outbox_->last_sequence("a/"), 2U);
+  EXPECT_EQ(outbox_->append(std::span<const OutboxEvent>()), 0U);
+  EXPECT_EQ(outbox_->append(event("c/", 1)), 5U);
+}
+
+TEST_P(OutboxTest, KeepsNotesUntilTheyAreTakenBack) {
+  const auto note = [](const std::string& key, std::optional<std::string> value) {
+    return OutboxNote{key, std::move(value)};
+  };
+  EXPECT_THAT(outbox_->notes(), IsEmpty());
+  const std::vector<OutboxEvent> one = {event("a/", 1)};
+  const std::vector<OutboxNote> two = {note("x", "1"), note("y", std::string("\0\n\xff", 3))};
+  EXPECT_EQ(outbox_->append(one, two), 1U);
+  EXPECT_THAT(outbox_->notes(),
+              ElementsAre(::testing::Pair("x", "1"), ::testing::Pair("y", std::string("\0\n\xff", 3))));
+  const std::vector<OutboxNote> changed = {note("x", std::nullopt), note("x", "2"), note("y", std::nullopt),
+                                           note("z", std::nullopt)};
+  EXPECT_EQ(outbox_->append({}, changed), 0U) << "no event";
+  EXPECT_THAT(outbox_->notes(), ElementsAre(::testing::Pair("x", "2")));
+  EXPECT_EQ(outbox_->last_position(), 1U);
+  const std::vector<OutboxNote> lost = {note("x", std::nullopt)};
+  EXPECT_THROW(outbox_->append(std::vector{event("a/", 7)}, lost), std::invalid_argument);
+  EXPECT_THAT(outbox_->notes(), SizeIs(1)) << "all or nothing";
+  outbox_->acknowledge(1);
+  clock_.passed += 100h;
+  outbox_->prune(1h);
+  EXPECT_THAT(outbox_->notes(), SizeIs(1));
+  // Nor are they taken for anything else.
+  EXPECT_THAT(shown(outbox_->last_events(9)), ElementsAre("1:a/#1@0"));
+  ReplayQuery all;
+  all.topics = {""};
+  EXPECT_THAT(shown(outbox_->replay(all).events), ElementsAre("1:a/#1@0"));
+}
+
 TEST_P(OutboxTest, ForgetsOnlyWhatIsOldAndAcknowledged) {
-  for (std::uint64_t i = 1; i <= 4; ++i) outbox_->append(event("a/", i, kStart + i * 1h));
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    clock_.passed += 1h;
+    outbox_->append(event("a/", i));
+  }
   outbox_->acknowledge(1);
   outbox_->acknowledge(3);
-  EXPECT_EQ(outbox_->prune(kStart + 3h), 1U) << "the second is old, but nobody has seen it";
-  EXPECT_EQ(outbox_->prune(kStart + 100h), 1U);
-  EXPECT_THAT(shown(outbox_->unacknowledged(10)), ElementsAre("2:a/#2@7200000", "4:a/#4@14400000"));
+  EXPECT_EQ(outbox_->prune(1h), 1U) << "the second is old, but nobody has seen it";
+  clock_.passed += 100h;
+  EXPECT_EQ(outbox_->prune(1h), 1U);
+  EXPECT_THAT(shown(outbox_->unacknowledged(10)), ElementsAre("2:a/#2@0", "4:a/#4@0"));
   EXPECT_EQ(outbox_->last_sequence("a/"), 4U) << "sequences go on";
+  outbox_->acknowledge(2);
+  EXPECT_EQ(outbox_->prune(1h), 1U) << "it was passed over before";
+}
+
+// The events' own times are those of cameras and of a clock that may be wrong.
+TEST_P(OutboxTest, GrowsOldByTheTimeThatPassedAndNotByTheEventsTimes) {
+  outbox_->append(event("a/", 1, kStart - 9000h));
+  outbox_->append(event("a/", 2, kStart + 9000h));
+  outbox_->append(event("a/", 3));
+  for (std::uint64_t position = 1; position <= 3; ++position) outbox_->acknowledge(position);
+  EXPECT_EQ(outbox_->prune(24h), 0U);
+  clock_.ahead = 240h;
+  EXPECT_EQ(outbox_->prune(24h), 0U) << "the machine's clock stepped, and nothing grew older";
+  clock_.ahead = -24h * 365 * 24;
+  EXPECT_EQ(outbox_->prune(24h), 0U);
+  clock_.ahead = 0h;
+  clock_.passed += 25h;
+  EXPECT_EQ(outbox_->prune(24h), 2U);
+}
+
+TEST_P(OutboxTest, ForgetsABoundedNumberAtOnce) {
+  std::vector<OutboxEvent> many;
+  for (std::uint64_t i = 1; i <= kPruneAtOnce + 10; ++i) many.push_back({0, "a/", i, kStart, ""});
+  outbox_->append(many);
+  for (const OutboxEvent& each : outbox_->unacknowledged(many.size())) outbox_->acknowledge(each.position);
+  clock_.passed += 2h;
+  EXPECT_EQ(outbox_->prune(1h), kPruneAtOnce);
+  EXPECT_EQ(outbox_->prune(1h), 9U);
+  EXPECT_EQ(outbox_->prune(1h), 0U);
 }
 
 TEST_P(OutboxTest, TopicsWithTheSamePrefixCountApart) {
@@ -103,23 +162,17 @@ TEST_P(OutboxTest, TopicsWithTheSamePrefixCountApart) {
   EXPECT_EQ(outbox_->unacknowledged(10).size(), 6U);
 }
 
-ReplayQuery query(std::vector<std::string> topics, std::uint64_t after = 0) {
-  ReplayQuery result;
-  result.topics = std::move(topics);
-  result.after = after;
-  return result;
-}
-
 TEST_P(OutboxTest, TheLastEventOfATopicIsNeverForgotten) {
   outbox_->append(event("a/", 1));
   outbox_->append(event("a/", 2, kStart + 1h));
   outbox_->append(event("b/", 1));
   for (std::uint64_t position = 1; position <= 3; ++position) outbox_->acknowledge(position);
-  EXPECT_EQ(outbox_->prune(kStart + 100h), 1U);
+  clock_.passed += 100h;
+  EXPECT_EQ(outbox_->prune(1h), 1U);
   EXPECT_THAT(shown(outbox_->last_events(1)), ElementsAre("2:a/#2@3600000", "3:b/#1@0"));
   EXPECT_THAT(shown(outbox_->replay(query({""})).events), ElementsAre("2:a/#2@3600000", "3:b/#1@0"));
   outbox_->append(event("a/", 3, kStart + 2h));
-  EXPECT_EQ(outbox_->prune(kStart + 100h), 1U) << "the one that was the last";
+  EXPECT_EQ(outbox_->prune(1h), 1U) << "the one that was the last";
 }
 
 TEST_P(OutboxTest, ReplaysByTopicsPositionAndTime) {
@@ -182,7 +235,8 @@ TEST_P(OutboxTest, FindsTheFirstKeptEventFromASequence) {
   EXPECT_EQ(outbox_->position_of("a/", 4), std::nullopt);
   EXPECT_EQ(outbox_->position_of("a", 1), std::nullopt) << "a topic, no prefix";
   EXPECT_EQ(outbox_->position_of("a/", 0), 1U);
-  outbox_->prune(kStart + 2h);
+  clock_.passed += 2h;
+  outbox_->prune(1h);
   EXPECT_EQ(outbox_->position_of("a/", 0), 3U) << "the first was forgotten";
 }
 
@@ -215,8 +269,10 @@ INSTANTIATE_TEST_SUITE_P(All, OutboxTest, ::testing::Values("memory", "rocksdb")
 
 TEST(Outboxes, AnswerTheSameToTheSameOperations) {
   const Folder folder;
-  const auto memory = make_memory_outbox();
-  auto rocksdb = open_rocksdb_outbox(folder.outbox());
+  testing::OutboxClock clock;
+  config::RetentionClock ages(clock);
+  const auto memory = make_memory_outbox(&ages);
+  auto rocksdb = open_rocksdb_outbox(folder.outbox(), ages);
   std::mt19937_64 random(1);
   const auto draw = [&](std::uint64_t below) { return random() % below; };
   for (int step = 0; step < 2000; ++step) {
@@ -239,14 +295,15 @@ TEST(Outboxes, AnswerTheSameToTheSameOperations) {
         break;
       }
       case 5: {
-        const auto before = kStart + std::chrono::minutes(draw(100));
-        ASSERT_EQ(memory->prune(before), rocksdb->prune(before));
+        clock.passed += std::chrono::minutes(draw(10));
+        const auto age = std::chrono::minutes(draw(200));
+        ASSERT_EQ(memory->prune(age), rocksdb->prune(age));
         break;
       }
       case 6:
         if (draw(20) == 0) {
           rocksdb.reset();
-          rocksdb = open_rocksdb_outbox(folder.outbox());
+          rocksdb = open_rocksdb_outbox(folder.outbox(), ages);
         }
         break;
       default:
@@ -271,30 +328,26 @@ TEST(Outboxes, AnswerTheSameToTheSameOperations) {
   }
 }
 
-/// Runs `work` in a process of its own, which is then killed without a chance to tidy up.
-template <class F>
-void run_and_kill(F work) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    work();
-    ::kill(getpid(), SIGKILL);
+/// A disk and a clock for tests that need no others.
+class RocksdbOutbox : public ::testing::Test {
+ protected:
+  std::unique_ptr<Outbox> open(std::uintmax_t keep_free = 16 << 20) {
+    return open_rocksdb_outbox(folder_.outbox(), ages_, keep_free);
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
+  testing::OutboxClock clock_;
+  config::RetentionClock ages_{clock_};
+  const Folder folder_;
+};
 
-TEST(RocksdbOutbox, AKilledProcessLosesNothingThatWasAppended) {
-  const Folder folder;
+TEST_F(RocksdbOutbox, AKilledProcessLosesNothingThatWasAppended) {
   for (std::uint64_t run = 0; run < 3; ++run) {
-    run_and_kill([&] {
-      const auto outbox = open_rocksdb_outbox(folder.outbox());
-      for (int i = 0; i < 5; ++i) outbox->append(event("a/", outbox->last_sequence("a/") + 1));
-      outbox->acknowledge(5 * run + 1);
-    });
+    ASSERT_EQ(0, run_and_kill([&] {
+                const auto outbox = open();
+                for (int i = 0; i < 5; ++i) outbox->append(event("a/", outbox->last_sequence("a/") + 1));
+                outbox->acknowledge(5 * run + 1);
+              }));
   }
-  const auto outbox = open_rocksdb_outbox(folder.outbox());
+  const auto outbox = open();
   EXPECT_EQ(outbox->last_sequence("a/"), 15U);
   const auto left = outbox->unacknowledged(100);
   ASSERT_GE(left.size(), 12U) << "an acknowledgement may be lost, an event may not";
@@ -304,8 +357,7 @@ TEST(RocksdbOutbox, AKilledProcessLosesNothingThatWasAppended) {
 
 // A limit on the size of files stands for the full disk: it needs no rights and no other file system. RocksDB
 // takes both for an error of writing, after which it refuses all writes until it is told to go on.
-TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
-  const Folder folder;
+TEST_F(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
   // In a process of its own, since the limit is the process's.
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -315,7 +367,7 @@ TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
     rlimit limit{};
     getrlimit(RLIMIT_FSIZE, &limit);
     const rlimit plenty = limit;
-    auto outbox = open_rocksdb_outbox(folder.outbox());
+    auto outbox = open();
     for (std::uint64_t i = 1; i <= 3; ++i) outbox->append(event("a/", i));
     limit.rlim_cur = 4096;
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -350,7 +402,7 @@ TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status)) << "step " << WEXITSTATUS(status);
-  const auto outbox = open_rocksdb_outbox(folder.outbox());
+  const auto outbox = open();
   const Replay all = outbox->replay(query({""}));
   ASSERT_EQ(all.events.size(), 5U);
   EXPECT_EQ(all.events[3].body, std::string(8192, 'x'));
@@ -358,8 +410,7 @@ TEST(RocksdbOutbox, AFullDiskRefusesEventsAndLosesNone) {
 }
 
 // Whatever is written first after the error: no event has to come for it.
-TEST(RocksdbOutbox, AcknowledgesAndForgetsAsSoonAsTheDiskHasRoomAgain) {
-  const Folder folder;
+TEST_F(RocksdbOutbox, AcknowledgesAndForgetsAsSoonAsTheDiskHasRoomAgain) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -369,7 +420,7 @@ TEST(RocksdbOutbox, AcknowledgesAndForgetsAsSoonAsTheDiskHasRoomAgain) {
     getrlimit(RLIMIT_FSIZE, &limit);
     const rlimit plenty = limit;
     limit.rlim_cur = 1;
-    auto outbox = open_rocksdb_outbox(folder.outbox());
+    auto outbox = open();
     for (std::uint64_t i = 1; i <= 4; ++i) outbox->append(event("a/", i));
     const auto acknowledge_on_full_disk = [&](std::uint64_t position) {
       setrlimit(RLIMIT_FSIZE, &limit);
@@ -387,7 +438,8 @@ TEST(RocksdbOutbox, AcknowledgesAndForgetsAsSoonAsTheDiskHasRoomAgain) {
       outbox->acknowledge(3);
       if (outbox->unacknowledged(9).size() != 1) fail(3);
       acknowledge_on_full_disk(4);
-      if (outbox->prune(kStart + 1h) != 3) fail(4);
+      clock_.passed += 2h;
+      if (outbox->prune(1h) != 3) fail(4);
     } catch (const OutboxError&) {
       fail(5);
     }
@@ -396,47 +448,46 @@ TEST(RocksdbOutbox, AcknowledgesAndForgetsAsSoonAsTheDiskHasRoomAgain) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status)) << "step " << WEXITSTATUS(status);
-  const auto outbox = open_rocksdb_outbox(folder.outbox());
+  const auto outbox = open();
   EXPECT_EQ(shown(outbox->replay(query({""})).events), shown({outbox->last_events(1)}));
 }
 
-TEST(RocksdbOutbox, LeavesTheLastBytesOfADiskAlone) {
-  const Folder folder;
+TEST_F(RocksdbOutbox, LeavesTheLastBytesOfADiskAlone) {
   {
-    const auto roomy = open_rocksdb_outbox(folder.outbox());
+    const auto roomy = open();
     for (std::uint64_t i = 1; i <= 2; ++i) roomy->append(event("a/", i));
   }
-  const auto outbox = open_rocksdb_outbox(folder.outbox(), std::uintmax_t{1} << 60);
+  const auto outbox = open(std::uintmax_t{1} << 60);
   try {
     outbox->append(event("a/", 3));
     FAIL() << "no error";
   } catch (const OutboxError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(folder.outbox().string() + ": no space left on the disk ("));
+    EXPECT_THAT(error.what(), HasSubstr(folder_.outbox().string() + ": no space left on the disk ("));
   }
   EXPECT_EQ(outbox->replay(query({"a/"})).events.size(), 2U) << "what is kept can be read";
   outbox->acknowledge(1);
-  EXPECT_EQ(outbox->prune(kStart + 1h), 1U) << "and forgotten";
+  clock_.passed += 2h;
+  EXPECT_EQ(outbox->prune(1h), 1U) << "and forgotten";
   EXPECT_EQ(outbox->last_sequence("a/"), 2U);
 }
 
-TEST(RocksdbOutbox, KeepsItsIdentityAndIndexesTheOlderLayout) {
-  const Folder folder;
-  auto outbox = open_rocksdb_outbox(folder.outbox());
+TEST_F(RocksdbOutbox, KeepsItsIdentityAndIndexesTheOlderLayout) {
+  auto outbox = open();
   const std::string identity = outbox->identity();
   for (std::uint64_t i = 1; i <= 3; ++i) outbox->append(event("a/", i));
   outbox->acknowledge(1);
   outbox.reset();
-  EXPECT_EQ(open_rocksdb_outbox(folder.outbox())->identity(), identity);
+  EXPECT_EQ(open()->identity(), identity);
   {
     // As the older layout had it.
     rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open({}, folder.outbox().string(), &db).ok());
+    ASSERT_TRUE(rocksdb::DB::Open({}, folder_.outbox().string(), &db).ok());
     const std::unique_ptr<rocksdb::DB> store(db);
     ASSERT_TRUE(store->DeleteRange({}, store->DefaultColumnFamily(), "t", "u").ok());
     ASSERT_TRUE(store->Delete({}, "i").ok());
     ASSERT_TRUE(store->Put({}, "v", "1").ok());
   }
-  outbox = open_rocksdb_outbox(folder.outbox());
+  outbox = open();
   EXPECT_EQ(outbox->identity().size(), 16U);
   EXPECT_EQ(outbox->position_of("a/", 2), 2U);
   EXPECT_THAT(shown(outbox->last_events(1)), ElementsAre("3:a/#3@0"));
@@ -444,39 +495,51 @@ TEST(RocksdbOutbox, KeepsItsIdentityAndIndexesTheOlderLayout) {
   outbox.reset();
   {
     rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open({}, folder.outbox().string(), &db).ok());
+    ASSERT_TRUE(rocksdb::DB::Open({}, folder_.outbox().string(), &db).ok());
     const std::unique_ptr<rocksdb::DB> store(db);
     ASSERT_TRUE(store->Put({}, "v", "99").ok());
   }
   try {
-    open_rocksdb_outbox(folder.outbox());
+    open();
     FAIL() << "no error";
   } catch (const OutboxError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has layout 99, this program knows 2"));
+    EXPECT_THAT(error.what(), HasSubstr("has layout 99, this program knows 3"));
   }
 }
 
-TEST(RocksdbOutbox, IsOpenOnceOnly) {
-  const Folder folder;
-  const auto first = open_rocksdb_outbox(folder.outbox());
+TEST_F(RocksdbOutbox, NotesSurviveAKillTogetherWithTheirEvents) {
+  run_and_kill([&] {
+    const auto outbox = open();
+    const std::vector<OutboxEvent> events = {event("a/", 1)};
+    const std::vector<OutboxNote> notes = {{"open", "a/"}, {"over", "b/"}};
+    outbox->append(events, notes);
+    const std::vector<OutboxNote> later = {{"over", std::nullopt}};
+    outbox->append(std::vector{event("a/", 2)}, later);
+  });
+  const auto outbox = open();
+  EXPECT_EQ(outbox->last_sequence("a/"), 2U);
+  EXPECT_THAT(outbox->notes(), ElementsAre(::testing::Pair("open", "a/")));
+}
+
+TEST_F(RocksdbOutbox, IsOpenOnceOnly) {
+  const auto first = open();
   try {
-    open_rocksdb_outbox(folder.outbox());
+    open();
     FAIL() << "no error";
   } catch (const OutboxError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(folder.outbox().string()));
+    EXPECT_THAT(error.what(), HasSubstr(folder_.outbox().string()));
     EXPECT_THAT(error.what(), HasSubstr("lock"));
   }
 }
 
-TEST(RocksdbOutbox, AFolderThatCannotBeMadeIsNamed) {
-  const Folder folder;
-  std::filesystem::create_directories(folder.outbox().parent_path());
-  std::ofstream(folder.outbox()) << "a file";
+TEST_F(RocksdbOutbox, AFolderThatCannotBeMadeIsNamed) {
+  std::filesystem::create_directories(folder_.outbox().parent_path());
+  std::ofstream(folder_.outbox()) << "a file";
   try {
-    open_rocksdb_outbox(folder.outbox() / "x");
+    open_rocksdb_outbox(folder_.outbox() / "x", ages_);
     FAIL() << "no error";
   } catch (const OutboxError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(folder.outbox().string()));
+    EXPECT_THAT(error.what(), HasSubstr(folder_.outbox().string()));
   }
 }
 

@@ -2,6 +2,7 @@
 // when it is told to.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -52,6 +53,8 @@ class PipelineTest : public ::testing::Test {
                                                          .retention = 24h,
                                                          .model_id = "fake",
                                                          .open = std::move(open),
+                                                         .reach = reach_,
+                                                         .dial = dial_,
                                                          .shape = {2, {}},
                                                          .devices = devices(),
                                                          .outbox = *outbox_,
@@ -111,13 +114,26 @@ class PipelineTest : public ::testing::Test {
     return result;
   }
 
+  /// Of all series of this name that have these labels, and maybe others, together: name{label="value",...}.
   double metric(const std::string& name) const {
+    double sum = 0;
+    const std::string family = name.substr(0, name.find('{'));
+    std::vector<std::string> labels;
+    for (std::size_t begin = family.size() + 1; begin < name.size();) {
+      const std::size_t end = name.find("\"", name.find("=\"", begin) + 2) + 1;
+      labels.push_back(name.substr(begin, end - begin));
+      begin = end + 1;
+    }
     std::istringstream lines(metrics_.text());
     for (std::string line; std::getline(lines, line);) {
       const std::size_t space = line.rfind(' ');
-      if (line.substr(0, space) == name) return std::stod(line.substr(space + 1));
+      const std::string series = line.substr(0, space);
+      if (series.substr(0, series.find('{')) != family) continue;
+      if (std::all_of(labels.begin(), labels.end(),
+                      [&](const auto& label) { return series.find(label) != std::string::npos; }))
+        sum += std::stod(line.substr(space + 1));
     }
-    return 0;
+    return sum;
   }
 
   int times_logged(const std::string& text) const {
@@ -139,6 +155,8 @@ class PipelineTest : public ::testing::Test {
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
   WindowObserver observer_;
+  ReachFactory reach_;
+  Dialer::Limits dial_;
   TestConfig config_;
   caf::actor_system system_{config_};
   supervisor_actor supervisor_;

@@ -122,16 +122,16 @@ TEST_F(RecorderTest, AnInputThatEndsIsTriedAgainAndAgain) {
   ASSERT_EQ(recorder().step().next, Next::again);
   read(250, 0);
   Recorder::Step step = recorder().step();
-  ASSERT_EQ(step.next, Next::wait);
+  ASSERT_EQ(step.next, Next::rest);
   EXPECT_THAT(told_, ElementsAre("recorded", "the source ended"));
-  EXPECT_EQ(recorder().step().next, Next::wait) << "not before its time";
+  EXPECT_EQ(recorder().step().next, Next::rest) << "not before its time";
   fs::rename(main_, main_ + ".away");
   for (int i = 0; i < 5; ++i) {
     EXPECT_GE(step.until - clock_.now(), 500ms);
     EXPECT_LE(step.until - clock_.now(), 8s);
     await(step);
     step = recorder().step();
-    ASSERT_EQ(step.next, Next::wait);
+    ASSERT_EQ(step.next, Next::rest);
   }
   EXPECT_EQ(told_.size(), 2U) << "said once";
   fs::rename(main_ + ".away", main_);
@@ -179,7 +179,8 @@ class RecorderPipeline : public PipelineTest {
 
   media::Scratch scratch_;
   fs::path folder_ = scratch_ / "evidence";
-  EvidenceStore store_{{.dir = folder_}, clock_};
+  config::RetentionClock retention_clock_{clock_};
+  EvidenceStore store_{{.dir = folder_}, retention_clock_};
 };
 
 TEST_F(RecorderPipeline, AnInputThatCannotBeReachedCostsTheClipAndNothingElse) {
@@ -187,7 +188,7 @@ TEST_F(RecorderPipeline, AnInputThatCannotBeReachedCostsTheClipAndNothingElse) {
         EvidenceParts{store_, 1s, 2s});
   pass(15s);
   EXPECT_EQ(metric("vigil_camera_up{camera=\"gate\"}"), 1);
-  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_camera_recording{camera=\"gate\"} 0"));
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_camera_recording{camera=\"gate\",tenant=\"north\"} 0"));
   EXPECT_THAT(log_.str(), HasSubstr("camera gate: not recorded: rtsp://127.0.0.1:1/main: "));
   EXPECT_THAT(last_evidence(), HasSubstr("failed"));
   caf::anon_send(supervisor_, stop_atom_v);
@@ -200,12 +201,12 @@ TEST_F(RecorderPipeline, ACameraThatIsGoneIsNotRecorded) {
   start({gate("rtsp://127.0.0.1:1/main"), camera("yard", config::Pace::realtime, scratch_ / "sub.mp4")},
         /*once=*/false, media::VideoReader::open, EvidenceParts{store_, 1s, 2s});
   pass(2s);
-  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_camera_recording{camera=\"gate\"}"));
-  EXPECT_THAT(metrics_.text(), ::testing::Not(HasSubstr("vigil_camera_recording{camera=\"yard\"}")));
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_camera_recording{camera=\"gate\","));
+  EXPECT_THAT(metrics_.text(), ::testing::Not(HasSubstr("vigil_camera_recording{camera=\"yard\",")));
   caf::anon_send(supervisor_, reload_atom_v,
                  CameraList{{camera("yard", config::Pace::realtime, scratch_ / "sub.mp4")}});
   pass(60s);
-  EXPECT_THAT(metrics_.text(), ::testing::Not(HasSubstr("camera=\"gate\"} 0")));
+  EXPECT_THAT(metrics_.text(), ::testing::Not(HasSubstr("vigil_camera_recording{camera=\"gate\",")));
   const std::size_t said = log_.str().size();
   pass(60s);
   EXPECT_EQ(log_.str().size(), said) << "nobody tries to reach it any more";

@@ -3,12 +3,14 @@
 #include <array>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <mutex>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <stop_token>
+#include <thread>
 
 #include <caf/all.hpp>
 #include <gmock/gmock.h>
@@ -20,6 +22,7 @@
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/clock.h"
 #include "cluster/http.h"
+#include "cluster/http_client.h"
 #include "cluster/system.h"
 #include "cluster/topics.h"
 #include "services/topic_publisher.h"
@@ -59,7 +62,7 @@ void expect_exposition_format(const std::string& page) {
         if (!types.contains(family) && family.ends_with(suffix)) family.resize(family.size() - suffix.size());
       }
       EXPECT_TRUE(types.contains(family)) << line;
-      EXPECT_TRUE(family.starts_with("vigil_")) << line;
+      EXPECT_TRUE(family.starts_with("vigil_") || family.starts_with("process_")) << line;
     } else {
       ADD_FAILURE() << "no line of the format: " << line;
     }
@@ -81,11 +84,14 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
   FakeGenerator generator;
   Metrics metrics;
   StatusBoard board(clock);
-  const auto outbox = open_rocksdb_outbox(std::filesystem::path(folder) / "outbox");
+  config::RetentionClock ages(clock);
+  const auto outbox = open_rocksdb_outbox(std::filesystem::path(folder) / "outbox", ages);
   services::TopicPublisher publisher({.endpoint = "tcp://127.0.0.1:0"}, {.endpoint = "tcp://127.0.0.1:0"},
                                      *outbox);
   const cluster::HttpServer server(
-      "127.0.0.1:0", {{"/metrics", [&] { return cluster::HttpResponse{.body = metrics.text()}; }}});
+      {.listen = "127.0.0.1:0", .routes = {{.path = "/metrics", .handler = [&](const cluster::HttpRequest&) {
+                                              return cluster::HttpResponse{.body = metrics.text()};
+                                            }}}});
   spdlog::logger logger("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   cluster::TopicSubscriber subscriber({.endpoint = publisher.endpoint(), .prefixes = {"alert/north/gate/"}});
   cluster::TopicSubscriber states({.endpoint = publisher.endpoint(), .prefixes = {"status/"}});
@@ -146,11 +152,11 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
     EXPECT_EQ(answer.status, 200);
     const std::string& page = answer.body;
     expect_exposition_format(page);
-    EXPECT_THAT(page, HasSubstr("vigil_frames_total{camera=\"gate\"} 200\n"));
+    EXPECT_THAT(page, HasSubstr("vigil_frames_total{camera=\"gate\",tenant=\"north\"} 200\n"));
     EXPECT_THAT(page, HasSubstr("vigil_windows_total{outcome=\"answered\"} 100\n"));
     EXPECT_THAT(page,
                 HasSubstr("vigil_alerts_total{severity=\"alert\",topic=\"alert/north/gate/person/\"} 1\n"));
-    EXPECT_THAT(page, HasSubstr("vigil_camera_up{camera=\"lost\"} 0\n"));
+    EXPECT_THAT(page, HasSubstr("vigil_camera_up{camera=\"lost\",tenant=\"north\"} 0\n"));
     EXPECT_THAT(page, HasSubstr("vigil_window_latency_seconds_count 100\n"));
     EXPECT_THAT(page, HasSubstr("vigil_outbox_pending 0\n"));
   }
@@ -184,6 +190,7 @@ class SilentReader final : public media::VideoReader {
 class WatchedPublisher final : public Publisher {
  public:
   bool publish(const OutboxEvent& event) override {
+    published_ = event.position;
     const json data = json::parse(event.body).at("data");
     if (!data.contains("phase")) return true;
     const std::lock_guard lock(mutex_);
@@ -191,6 +198,9 @@ class WatchedPublisher final : public Publisher {
     changed_.notify_all();
     return true;
   }
+  std::uint64_t published() const override { return published_; }
+  void drain() override {}
+  void start_over() override { published_ = 0; }
   void remember(const OutboxEvent&) override {}
   void serve() override {}
   std::uint64_t take_dropped() override { return 0; }
@@ -206,6 +216,8 @@ class WatchedPublisher final : public Publisher {
   }
 
  private:
+  // Of the thread that publishes.
+  std::uint64_t published_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> phases_;
@@ -216,8 +228,9 @@ class WatchedPublisher final : public Publisher {
 class SilentCamera : public ::testing::Test {
  protected:
   /// Waits for the 10 windows, stops, and tells how the run ended.
-  DrainReport run(const std::function<std::unique_ptr<media::VideoReader>(const media::ReadOptions&)>& open,
-                  config::Duration grace) {
+  DrainReport run(
+      const std::function<std::unique_ptr<media::VideoReader>(const media::ReadOptions&)>& open,
+      config::Duration grace, const std::function<void()>& before_the_end = [] {}) {
     sources_.add("/clips/gate.mp4", frames(std::vector<int>(40, 90)));
     const auto handle = system_.spawn(
         supervisor,
@@ -230,7 +243,7 @@ class SilentCamera : public ::testing::Test {
                          [this, open, inner = sources_.factory()](const std::string& url,
                                                                   const media::ReadOptions& options) {
                            if (!url.starts_with("rtsp")) return inner(url, options);
-                           opened_.count_down();
+                           if (!opened_.try_wait()) opened_.count_down();
                            return open(options);
                          },
                      .shape = {2, {}},
@@ -247,6 +260,7 @@ class SilentCamera : public ::testing::Test {
     EXPECT_TRUE(publisher_.wait_until_episode_ends(20s));
     EXPECT_THAT(metrics_.text(), HasSubstr("vigil_windows_total{outcome=\"answered\"} 10\n"));
     opened_.wait();
+    before_the_end();
     caf::anon_send(handle, stop_atom_v);
     DrainReport report;
     caf::scoped_actor self{system_};
@@ -274,6 +288,31 @@ class SilentCamera : public ::testing::Test {
   Config config_;
   caf::actor_system system_{config_};
 };
+
+/// Threads of this process that have the name.
+int threads_named(const std::string& name) {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "comm");
+    std::string comm;
+    std::getline(file, comm);
+    count += comm == name ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(SilentCamera, ThatCannotBeReachedGivesItsThreadBack) {
+  const DrainReport report = run(
+      [](const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> { throw media::Error("refused"); },
+      20s,
+      [] {
+        const auto end = std::chrono::steady_clock::now() + 20s;
+        while (threads_named("camera") > 0 && std::chrono::steady_clock::now() < end)
+          std::this_thread::sleep_for(1ms);
+        EXPECT_EQ(threads_named("camera"), 0) << "neither that one nor the one that has ended";
+      });
+  EXPECT_TRUE(report.complete);
+}
 
 TEST_F(SilentCamera, HoldsUpNeitherTheOthersNorTheEnd) {
   const DrainReport report = run(

@@ -1,10 +1,13 @@
 // The state of the process: what probes are told, and the table that people see.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "actors/status/status_board.h"
 #include "actors/status/status_text.h"
+#include "actors/status/work_beat.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {
@@ -50,6 +53,8 @@ TEST_F(StatusTest, ProbesFollowTheLifeOfTheProcess) {
 
 TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
   board_.phase(RunPhase::running);
+  metrics_.camera_added(*camera("gate"));
+  metrics_.camera_added(*camera("yard"));
   board_.camera(*camera("gate"), CameraState::up, "");
   board_.camera(*camera("yard"), CameraState::down, "Connection refused");
   clock_.advance(90s);
@@ -75,9 +80,14 @@ TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
     {"camera": "yard", "tenant": "north", "state": "down", "reason": "Connection refused", "since_seconds": 90.0, "fps": 0.0,
      "frames": 0.0, "dropped": 0.0, "reconnects": 1.0}])"));
   EXPECT_EQ(status.at("queues"), json({{"vision", 3.0}}));
-  EXPECT_EQ(status.at("windows"), json({{"answered", 12.0}, {"overtaken", 2.0}}));
+  EXPECT_EQ(status.at("windows"), json({{"answered", 12.0},
+                                        {"overtaken", 2.0},
+                                        {"failed", 0.0},
+                                        {"out_of_memory", 0.0},
+                                        {"device_lost", 0.0}}));
   EXPECT_EQ(status.at("alerts"), 1);
-  EXPECT_EQ(status.at("outbox").at("pending"), 2);
+  EXPECT_EQ(status.at("outbox"), json({{"failure", ""}, {"in_memory", false}, {"pending", 2.0}}));
+  EXPECT_EQ(status.at("configuration").at("current"), true);
   EXPECT_EQ(status.at("kv_usage"), 0.25);
   const json& latency = status.at("window_latency_seconds");
   EXPECT_EQ(latency.at("count"), 20);
@@ -87,6 +97,85 @@ TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
   EXPECT_NEAR(latency.at("p95").get<double>(), 0.5, 1e-9);
   board_.forget("yard");
   EXPECT_EQ(state().at("cameras").size(), 1U);
+}
+
+TEST_F(StatusTest, WhatOnlyTheLogSaidIsSeen) {
+  board_.phase(RunPhase::running);
+  EXPECT_THAT(status_text(board_.json(metrics_)).value(),
+              Not(AnyOf(HasSubstr("memory and not"), HasSubstr("refused"))));
+  metrics_.outbox_in_memory(true);
+  metrics_.config_reloaded(false);
+  EXPECT_EQ(state().at("outbox").at("in_memory"), true);
+  EXPECT_EQ(state().at("configuration").at("current"), false);
+  EXPECT_THAT(
+      status_text(board_.json(metrics_)).value(),
+      AllOf(HasSubstr("kept in memory and not on the disk"), HasSubstr("configuration's file was refused")));
+  metrics_.outbox_in_memory(false);
+  metrics_.config_reloaded(true);
+  EXPECT_EQ(state().at("configuration").at("current"), true);
+  EXPECT_THAT(status_text(board_.json(metrics_)).value(), Not(HasSubstr("log says why")));
+}
+
+TEST_F(StatusTest, WhoIsSilentForTooLongIsNamed) {
+  const auto late = [&] { return state().at("late"); };
+  board_.phase(RunPhase::running);
+  board_.beat("alerts", 30s);
+  board_.beat("cuda:0 vision", 10min);
+  board_.beat("evidence", 2min, /*vital=*/false);
+  clock_.advance(31s);
+  board_.beat();
+  EXPECT_FALSE(board_.live()) << "the supervisor is alive, but there will be no alerts";
+  EXPECT_FALSE(board_.ready());
+  EXPECT_EQ(late(), json({"alerts"}));
+  EXPECT_THAT(status_text(board_.json(metrics_)).value_or(""),
+              HasSubstr("not heard of for too long: alerts\n"));
+  board_.beat("alerts", 30s);
+  EXPECT_TRUE(board_.live());
+  EXPECT_EQ(late(), json::array());
+  clock_.advance(121s);
+  board_.beat();
+  board_.beat("alerts", 30s);
+  EXPECT_TRUE(board_.live()) << "alerts come without clips";
+  EXPECT_EQ(late(), json({"evidence"}));
+  clock_.advance(480s);
+  board_.beat();
+  board_.beat("alerts", 30s);
+  EXPECT_EQ(late(), json({"cuda:0 vision", "evidence"}));
+  EXPECT_FALSE(board_.live());
+  board_.silent("cuda:0 vision");
+  EXPECT_TRUE(board_.live()) << "its device was given up";
+  board_.silent("nobody");
+}
+
+TEST(WorkBeat, PatienceFollowsWhatPassesTake) {
+  WorkPatience patience;
+  EXPECT_EQ(patience.of(1), WorkPatience::kMost) << "the first pass may take as long as any";
+  patience.took(0.5, 1);
+  EXPECT_EQ(patience.of(1), 60s) << "never less";
+  EXPECT_EQ(patience.of(8), 80s) << "twenty times what 8 would have taken";
+  patience.took(0.8, 8);
+  EXPECT_EQ(patience.of(8), 80s) << "the slowest counts";
+  EXPECT_EQ(patience.of(1'000'000), WorkPatience::kMost);
+  patience.took(1e12, 0);
+  EXPECT_EQ(patience.of(1), WorkPatience::kMost);
+}
+
+TEST_F(StatusTest, WhoComputesMayTakeAsLongAsAPassCan) {
+  board_.phase(RunPhase::running);
+  WorkBeat beat(board_, "cpu vision");
+  const auto late_after = [&](config::Duration span) {
+    clock_.advance(span);
+    const std::vector<std::string> late = board_.late();
+    return std::find(late.begin(), late.end(), "cpu vision") != late.end();
+  };
+  EXPECT_FALSE(late_after(30s));
+  EXPECT_TRUE(late_after(1s)) << "an idle one speaks every second";
+  beat.begins(8);
+  EXPECT_FALSE(late_after(10min));
+  beat.took(1, 8);
+  beat.begins(8);
+  EXPECT_FALSE(late_after(60s));
+  EXPECT_TRUE(late_after(1s));
 }
 
 TEST_F(StatusTest, ARemarkIsTheReasonOfACameraThatIsUp) {

@@ -57,6 +57,28 @@ std::vector<std::string> names(const std::vector<FramePatchPtr>& patches) {
   return result;
 }
 
+TEST(WindowAssembler, ANewLengthCountsFromTheNextWindowOn) {
+  const auto with_length = [](std::chrono::seconds length) {
+    config::CameraSettings settings = *camera("a");
+    settings.stream.window = {length, std::chrono::seconds(2)};
+    return std::make_shared<const config::CameraSettings>(settings);
+  };
+  WindowAssembler assembler(with_length(std::chrono::seconds(4)));
+  std::vector<std::pair<double, double>> windows;
+  const auto push = [&](std::chrono::seconds length, int second) {
+    for (const DueWindow& due : assembler.push(visual_patch(with_length(length), second)).due)
+      windows.emplace_back(due.end, static_cast<double>(due.patches.size()));
+  };
+  for (int second = 0; second < 8; ++second) push(std::chrono::seconds(4), second);
+  for (int second = 8; second < 16; ++second) push(std::chrono::seconds(8), second);
+  for (int second = 16; second < 20; ++second) push(std::chrono::seconds(2), second);
+  using Window = std::pair<double, double>;
+  // It grows from what is still there.
+  EXPECT_THAT(windows,
+              ElementsAre(Window(2, 2), Window(4, 4), Window(6, 4), Window(8, 4), Window(10, 4),
+                          Window(12, 6), Window(14, 8), Window(16, 8), Window(18, 2), Window(20, 2)));
+}
+
 TEST(PatchQueue, ServesCamerasInTurnWithinTheCreditOfTheNextStage) {
   PatchQueue queue(2);
   const CameraPtr a = camera("a");

@@ -1,0 +1,252 @@
+#include "actors/status/camera_series.h"
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <set>
+
+#include "config/fields.h"
+
+namespace vigil::actors {
+namespace {
+
+using prometheus::Family;
+using prometheus::Labels;
+using prometheus::Registry;
+
+constexpr std::array kStates = {CameraState::connecting, CameraState::up, CameraState::stalled,
+                                CameraState::down};
+/// Those of Metrics::frames_dropped.
+constexpr std::array kDropReasons = {"no_credit",     "queue_full",  "late",       "encode_failed",
+                                     "out_of_memory", "device_down", "device_lost"};
+
+Family<prometheus::Counter>& counter(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+Family<prometheus::Gauge>& gauge(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
+Labels with(Labels labels, const std::string& name, const std::string& value) {
+  labels[name] = value;
+  return labels;
+}
+
+}  // namespace
+
+struct CameraSeries::Families {
+  Registry& r;
+  Family<Gauge>& cameras = actors::gauge(r, "vigil_cameras", "Cameras in a state");
+  Family<Gauge>& up =
+      actors::gauge(r, "vigil_camera_up", "Whether the camera delivers frames (1) or not (0)");
+  Family<Gauge>& state =
+      actors::gauge(r, "vigil_camera_state", "The state that the camera is in (1), and the others (0)");
+  Family<Gauge>& fps =
+      actors::gauge(r, "vigil_camera_fps", "Frames sampled from the camera a second, over the last seconds");
+  Family<Gauge>& recording = actors::gauge(r, "vigil_camera_recording",
+                                           "Whether the input that is recorded and not watched delivers");
+  Family<Gauge>& last_frame = actors::gauge(r, "vigil_camera_last_frame_timestamp_seconds",
+                                            "When the last frame was sampled, since 1970");
+  Family<Counter>& reconnects =
+      counter(r, "vigil_camera_reconnects_total", "Attempts to reach a lost camera again");
+  Family<Counter>& damaged =
+      counter(r, "vigil_camera_damaged_packets_total", "Packets that could not be decoded");
+  Family<Counter>& frames = counter(r, "vigil_frames_total", "Frames sampled from the camera");
+  Family<Counter>& dropped =
+      counter(r, "vigil_frames_dropped_total", "Sampled frames that no window showed, by reason");
+  Family<Counter>& alerts = counter(r, "vigil_alerts_total", "Alerts emitted, by topic and severity");
+};
+
+CameraSeries::CameraSeries(Registry& registry, bool each) : each_(each), families_(new Families{registry}) {
+  for (const CameraState state : kStates) families_->cameras.Add({{"state", std::string(name_of(state))}});
+  if (each_) return;
+  families_->reconnects.Add({});
+  families_->damaged.Add({});
+  families_->frames.Add({});
+  for (const char* reason : kDropReasons) families_->dropped.Add({{"reason", reason}});
+  for (const auto& [severity, value] : config::kSeverityNames)
+    families_->alerts.Add({{"severity", std::string(severity)}});
+}
+
+Labels CameraSeries::labels(const std::string& name, const Camera& camera) const {
+  return each_ ? Labels{{"camera", name}, {"tenant", camera.tenant}} : Labels{};
+}
+
+template <class Family>
+auto& CameraSeries::series(Family& family, Camera& camera, Labels labels) {
+  auto& metric = family.Add(labels);
+  if (each_) camera.removals.push_back([&family, &metric] { family.Remove(&metric); });
+  return metric;
+}
+
+void CameraSeries::declare(const std::string& name, Camera& camera) {
+  camera.frames = &series(families_->frames, camera, labels(name, camera));
+  camera.reconnects = &series(families_->reconnects, camera, labels(name, camera));
+  camera.damaged = &series(families_->damaged, camera, labels(name, camera));
+  for (const char* reason : kDropReasons) dropped_counter(name, camera, reason);
+}
+
+prometheus::Counter& CameraSeries::dropped_counter(const std::string& name, Camera& camera,
+                                                   const std::string& reason) {
+  Counter*& place = camera.dropped[reason];
+  if (place == nullptr)
+    place = &series(families_->dropped, camera, with(labels(name, camera), "reason", reason));
+  return *place;
+}
+
+void CameraSeries::declare_alerts(const config::CameraSettings& settings, Camera& camera) {
+  if (!each_) return;
+  std::set<std::pair<std::string, std::string>> wanted;
+  for (const config::RuleSettings& rule : settings.rules)
+    wanted.emplace("alert/" + camera.tenant + '/' + settings.name + '/' + rule.name + '/',
+                   config::name_of(rule.severity));
+  for (const auto& key : wanted)
+    if (!camera.alerts.contains(key))
+      camera.alerts[key] = &families_->alerts.Add({{"topic", key.first}, {"severity", key.second}});
+  std::erase_if(camera.alerts, [&](const auto& entry) {
+    if (wanted.contains(entry.first)) return false;
+    families_->alerts.Remove(entry.second);
+    return true;
+  });
+}
+
+void CameraSeries::take_away(Camera& camera) {
+  for (const auto& removal : camera.removals) removal();
+  for (const auto& [key, alerts] : camera.alerts) families_->alerts.Remove(alerts);
+  camera.removals.clear();
+  camera.dropped.clear();
+  camera.alerts.clear();
+  camera.gauges = {};
+}
+
+void CameraSeries::add(const config::CameraSettings& settings) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = cameras_.try_emplace(settings.name);
+  Camera& camera = entry->second;
+  if (is_new || camera.tenant != settings.tenant()) {
+    take_away(camera);
+    camera.tenant = settings.tenant();
+    declare(settings.name, camera);
+    // What is known of it as it is now holds under the other name, too; counters begin anew.
+    show(settings.name, camera);
+  }
+  declare_alerts(settings, camera);
+}
+
+void CameraSeries::remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = cameras_.find(name);
+  if (entry == cameras_.end()) return;
+  count_state(entry->second.state, std::nullopt);
+  take_away(entry->second);
+  cameras_.erase(entry);
+}
+
+CameraSeries::Camera* CameraSeries::find(const std::string& name) {
+  const auto entry = cameras_.find(name);
+  return entry == cameras_.end() ? nullptr : &entry->second;
+}
+
+void CameraSeries::show(const std::string& name, Camera& camera) {
+  if (!each_) return;
+  const auto set = [&](Family<Gauge>& family, Gauge*& place, const std::optional<double>& value) {
+    if (!value) return;
+    if (place == nullptr) place = &series(family, camera, labels(name, camera));
+    place->Set(*value);
+  };
+  set(families_->fps, camera.gauges.fps, camera.fps);
+  set(families_->recording, camera.gauges.recording, camera.recording);
+  set(families_->last_frame, camera.gauges.last_frame, camera.last_frame);
+  if (!camera.state) return;
+  set(families_->up, camera.gauges.up, *camera.state == CameraState::up ? 1 : 0);
+  for (const CameraState each : kStates) {
+    Gauge*& place = camera.gauges.states[each];
+    if (place == nullptr)
+      place =
+          &series(families_->state, camera, with(labels(name, camera), "state", std::string(name_of(each))));
+    place->Set(each == *camera.state ? 1 : 0);
+  }
+}
+
+void CameraSeries::count_state(std::optional<CameraState> left, std::optional<CameraState> entered) {
+  const auto cameras = [this](CameraState state) -> Gauge& {
+    return families_->cameras.Add({{"state", std::string(name_of(state))}});
+  };
+  if (left) cameras(*left).Decrement();
+  if (entered) cameras(*entered).Increment();
+}
+
+void CameraSeries::state(const std::string& name, CameraState state) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  count_state(camera->state, state);
+  camera->state = state;
+  show(name, *camera);
+}
+
+void CameraSeries::fps(const std::string& name, double fps) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  camera->figures.fps = fps;
+  camera->fps = fps;
+  show(name, *camera);
+}
+
+void CameraSeries::recording(const std::string& name, bool recording) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  camera->recording = recording ? 1 : 0;
+  show(name, *camera);
+}
+
+void CameraSeries::reconnected(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  ++camera->figures.reconnects;
+  camera->reconnects->Increment();
+}
+
+void CameraSeries::damaged(const std::string& name, std::uint64_t packets) {
+  const std::lock_guard lock(mutex_);
+  if (Camera* camera = find(name)) camera->damaged->Increment(static_cast<double>(packets));
+}
+
+void CameraSeries::frame(const std::string& name, std::optional<config::Clock::WallTime> at) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  ++camera->figures.frames;
+  camera->frames->Increment();
+  if (!at) return;
+  camera->last_frame = std::chrono::duration<double>(at->time_since_epoch()).count();
+  show(name, *camera);
+}
+
+void CameraSeries::dropped(const std::string& name, const std::string& reason, std::uint64_t frames) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  camera->figures.dropped += frames;
+  dropped_counter(name, *camera, reason).Increment(static_cast<double>(frames));
+}
+
+void CameraSeries::alert(const std::string& topic, const std::string& severity) {
+  const std::lock_guard lock(mutex_);
+  families_->alerts
+      .Add(each_ ? Labels{{"topic", topic}, {"severity", severity}} : Labels{{"severity", severity}})
+      .Increment();
+}
+
+std::map<std::string, CameraFigures> CameraSeries::figures() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, CameraFigures> result;
+  for (const auto& [name, camera] : cameras_) result[name] = camera.figures;
+  return result;
+}
+
+}  // namespace vigil::actors

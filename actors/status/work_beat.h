@@ -1,0 +1,67 @@
+// How those who compute for long say that they are alive.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "actors/status/status_board.h"
+#include "config/duration.h"
+
+namespace vigil::actors {
+
+/// A pass that takes many times as long as the slowest one so far would have is taken for hung. Before the
+/// first pass nobody knows how fast the machine is: it may take as long as any. Not thread-safe.
+class WorkPatience {
+ public:
+  static constexpr config::Duration kLeast = std::chrono::seconds(60);
+  static constexpr config::Duration kMost = std::chrono::minutes(10);
+  static constexpr double kTimes = 20;
+
+  /// For a pass over so many of what it computes (patches, windows, tokens).
+  config::Duration of(std::size_t size) const {
+    if (slowest_ <= 0) return kMost;
+    const double seconds = kTimes * slowest_ * static_cast<double>(size);
+    return std::clamp(std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000)),
+                      kLeast, kMost);
+  }
+
+  /// A pass over so many took so long.
+  void took(double seconds, std::size_t size) {
+    slowest_ = std::max(slowest_, seconds / static_cast<double>(std::max<std::size_t>(size, 1)));
+  }
+
+ private:
+  /// Seconds for one.
+  double slowest_ = 0;
+};
+
+/// Between two passes, who computes says every so often that it is alive, and may be silent for so long.
+constexpr config::Duration kBeatTick = std::chrono::seconds(1);
+constexpr config::Duration kIdlePatience = std::chrono::seconds(30);
+
+/// The beats of one who computes. Not thread-safe.
+class WorkBeat {
+ public:
+  WorkBeat(StatusBoard& board, std::string name) : board_(board), name_(std::move(name)) { idle(); }
+
+  /// It waits for work.
+  void idle() { board_.beat(name_, kIdlePatience); }
+  /// A pass over so many begins.
+  void begins(std::size_t size) { board_.beat(name_, patience_.of(size)); }
+  /// It ended.
+  void took(double seconds, std::size_t size) {
+    patience_.took(seconds, size);
+    idle();
+  }
+
+ private:
+  StatusBoard& board_;
+  const std::string name_;
+  WorkPatience patience_;
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,92 @@
+// What the tests of outboxes share: a folder, events that say what they are, and a clock that is told the
+// time.
+#pragma once
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "actors/alerts/outbox.h"
+#include "config/clock.h"
+#include "config/retention_clock.h"
+#include "tests/actors/watched_outbox.h"
+
+namespace vigil::actors::testing {
+
+using namespace std::chrono_literals;
+
+// 2026-08-01T10:00:00Z
+inline constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+
+class OutboxClock final : public config::Clock {
+ public:
+  TimePoint now() const override { return TimePoint(1h) + passed; }
+  WallTime wall() const override { return kStart + passed + ahead; }
+  config::Duration passed{0};
+  /// How far the machine's wall clock was set.
+  config::Duration ahead{0};
+};
+
+class OutboxFolder {
+ public:
+  OutboxFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "vigil-outbox-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~OutboxFolder() { std::filesystem::remove_all(path_); }
+  OutboxFolder(const OutboxFolder&) = delete;
+  OutboxFolder& operator=(const OutboxFolder&) = delete;
+  std::filesystem::path path() const { return path_; }
+  std::filesystem::path outbox() const { return path_ / "deep" / "outbox"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline OutboxEvent event(const std::string& topic, std::uint64_t sequence,
+                         config::Clock::WallTime time = kStart) {
+  return {0, topic, sequence, time, topic + '#' + std::to_string(sequence) + std::string("\0\n\xff", 3)};
+}
+
+/// "POSITION:TOPIC#SEQUENCE@MILLISECONDS" of each; checks that the bodies are those of `event`.
+inline std::vector<std::string> shown(const std::vector<OutboxEvent>& events) {
+  std::vector<std::string> result;
+  for (const OutboxEvent& each : events) {
+    EXPECT_TRUE(each.body.starts_with(event(each.topic, each.sequence).body)) << each.body;
+    result.push_back(std::to_string(each.position) + ':' + each.topic + '#' + std::to_string(each.sequence) +
+                     '@' + std::to_string((each.time - kStart) / 1ms));
+  }
+  return result;
+}
+
+inline ReplayQuery query(std::vector<std::string> topics, std::uint64_t after = 0) {
+  ReplayQuery result;
+  result.topics = std::move(topics);
+  result.after = after;
+  return result;
+}
+
+/// Runs `work` in a process of its own, which is then killed without a chance to tidy up; 0, or the status
+/// with which it ended by itself.
+template <class F>
+int run_and_kill(F work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    work();
+    ::kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 0 : status;
+}
+
+}  // namespace vigil::actors::testing
