@@ -46,7 +46,9 @@ Calibration parse_calibration(std::string_view text, const std::string& name) {
 std::optional<Calibration> read_calibration(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "calibration.json";
   // A link that leads nowhere is a fault, not a folder without the file.
-  if (!std::filesystem::exists(std::filesystem::symlink_status(path))) return std::nullopt;
+  std::error_code unknown;
+  if (std::filesystem::symlink_status(path, unknown).type() == std::filesystem::file_type::not_found)
+    return std::nullopt;
   return parse_calibration(read_text_file(path, kMostBytes), path.string());
 }
 

@@ -159,12 +159,12 @@ std::string ChatTemplate::warning() const {
 
 ChatTemplate read_chat_template(const std::filesystem::path& folder) {
   const auto known = [](std::string_view text) { return normalized(text) == kPublished; };
-  if (const auto file = folder / "chat_template.jinja"; std::filesystem::exists(file)) {
+  if (const auto file = folder / "chat_template.jinja"; is_there(file)) {
     return {file, known(read_text_file(file))};
   }
   for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
     const auto file = folder / name;
-    if (!std::filesystem::exists(file)) continue;
+    if (!is_there(file)) continue;
     const Json root = read_json_file(file);
     if (const Json* text = template_in(root); text != nullptr) {
       return {file, known(text->get_ref<const std::string&>())};

@@ -24,8 +24,10 @@ class Check {
   explicit Check(const std::filesystem::path& folder) : folder_(folder) { report_.folder = folder.string(); }
 
   FolderReport run() {
-    if (!std::filesystem::is_directory(folder_)) {
-      report_.problems.push_back(report_.folder + ": no such folder");
+    std::error_code error;
+    if (!std::filesystem::is_directory(folder_, error)) {
+      part([this] { is_there(folder_); });
+      if (report_.problems.empty()) report_.problems.push_back(report_.folder + ": no such folder");
       return std::move(report_);
     }
     part([this] { report_.config = read_config(folder_); });

@@ -23,7 +23,7 @@ std::vector<std::int32_t> token_ids(const JsonObject& from, std::string_view key
 
 std::vector<std::int32_t> end_ids_of_config(const std::filesystem::path& folder) {
   const auto path = folder / "config.json";
-  if (!std::filesystem::exists(path)) return {};
+  if (!is_there(path)) return {};
   const Json root = read_json_file(path);
   const JsonObject top(root, path.string());
   std::vector<std::int32_t> ids = token_ids(top, "eos_token_id");
@@ -52,7 +52,7 @@ Sampling GenerationConfig::sampling() const {
 GenerationConfig read_generation_config(const std::filesystem::path& folder) {
   GenerationConfig config;
   const auto path = folder / "generation_config.json";
-  if (std::filesystem::exists(path)) {
+  if (is_there(path)) {
     const Json root = read_json_file(path);
     const JsonObject from(root, path.string());
     config.end_token_ids = token_ids(from, "eos_token_id");

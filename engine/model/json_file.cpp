@@ -70,6 +70,13 @@ std::optional<std::int64_t> integer_within(const Json& value, std::int64_t least
   return number < least || number > most ? std::nullopt : std::optional(number);
 }
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::status_known(status)) throw ModelError(path.string() + ": " + error.message());
+  return std::filesystem::exists(status);
+}
+
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);

@@ -32,6 +32,10 @@ std::string in_quotes(std::string_view name);
 /// The value as an integer if it is one between `least` and `most`.
 std::optional<std::int64_t> integer_within(const Json& value, std::int64_t least, std::int64_t most);
 
+/// Whether there is anything of that name. Throws ModelError where that cannot be told, as in a folder that
+/// must not be searched.
+bool is_there(const std::filesystem::path& path);
+
 /// The whole file. Throws ModelError if it cannot be read or has more than `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path,
                            std::size_t max_bytes = std::size_t{256} << 20U);

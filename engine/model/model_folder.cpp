@@ -1,6 +1,7 @@
 #include "engine/model/model_folder.h"
 
 #include "engine/model/error.h"
+#include "engine/model/json_file.h"
 #include "kernels/device/stream.h"
 
 namespace vigil::model {
@@ -43,12 +44,13 @@ std::shared_ptr<const ModelFolder> ModelFolder::made_up(const std::filesystem::p
 }
 
 std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) throw ModelError(path.string() + ": no such model folder");
+  if (!is_there(path) || !std::filesystem::is_directory(path))
+    throw ModelError(path.string() + ": no such model folder");
   auto folder = std::make_shared<ModelFolder>();
   folder->path = path;
   folder->config = read_config(path);
   folder->weights = Weights::open(path);
-  if (std::filesystem::exists(path / "tokenizer.json")) {
+  if (is_there(path / "tokenizer.json")) {
     folder->tokenizer = Tokenizer::open(path);
     folder->tokenizer->require_ids_below(folder->config.text.vocab_size);
   }

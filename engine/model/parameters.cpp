@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/fnv1a.h"
 #include "kernels/device/error.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/random/random.h"
@@ -269,10 +270,8 @@ void Parameters::make_up(std::string_view name, const Tile& tile, kernels::Matri
 }
 
 std::uint64_t Parameters::seed_of(std::string_view name) const {
-  // FNV-1a: every tensor has numbers of its own, on every machine the same.
-  std::uint64_t hash = 0xcbf29ce484222325ULL ^ seed_;
-  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
-  return hash;
+  // Every tensor has numbers of its own, on every machine the same.
+  return base::fnv1a(name, base::kFnv1aStart ^ seed_);
 }
 
 const std::byte* Parameters::keep_bytes(std::span<const std::byte> bytes) {

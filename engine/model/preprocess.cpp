@@ -88,14 +88,14 @@ PreprocessSettings settings_of(const JsonObject& from, PreprocessSettings settin
 /// that exists.
 PreprocessSettings read_settings(const std::filesystem::path& folder, const char* key,
                                  std::span<const char* const> files, const PreprocessSettings& defaults) {
-  if (const auto path = folder / "processor_config.json"; std::filesystem::exists(path)) {
+  if (const auto path = folder / "processor_config.json"; is_there(path)) {
     const Json root = read_json_file(path);
     const JsonObject top(root, path.string());
     if (const auto nested = top.optional_object(key)) return settings_of(*nested, defaults);
   }
   for (const char* file : files) {
     const auto path = folder / file;
-    if (!std::filesystem::exists(path)) continue;
+    if (!is_there(path)) continue;
     const Json root = read_json_file(path);
     return settings_of(JsonObject(root, path.string()), defaults);
   }

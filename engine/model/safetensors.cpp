@@ -28,7 +28,8 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 class Mapping {
  public:
   explicit Mapping(const std::filesystem::path& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe would be waited for until somebody writes to it.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) throw ModelError(path.string() + ": " + std::generic_category().message(errno));
     struct stat status {};
     const bool known = ::fstat(file, &status) == 0;

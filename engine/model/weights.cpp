@@ -64,13 +64,13 @@ Weights Weights::open(const std::filesystem::path& folder) {
   const auto add = [&weights](const std::string& tensor, const SafetensorsFile& file) {
     weights.owner_.emplace(tensor, &file);
   };
-  if (std::filesystem::exists(single)) {
+  if (is_there(single)) {
     const auto file = weights.files_.emplace_back(SafetensorsFile::open(single));
     for (const auto& [tensor, view] : file->tensors()) add(tensor, *file);
     for (const auto& [tensor, type] : file->other_types()) add(tensor, *file);
     return weights;
   }
-  if (!std::filesystem::exists(index)) {
+  if (!is_there(index)) {
     throw ModelError(folder.string() +
                      ": neither model.safetensors nor model.safetensors.index.json is here");
   }

@@ -78,6 +78,8 @@ struct Answer {
   FinishReason finish = FinishReason::end_of_turn;
   /// Tokens of the whole prompt, those of the frames included.
   std::int64_t prompt_tokens = 0;
+  /// Of these, the ones that all questions of the window share: computed once, whatever their number.
+  std::int64_t shared_tokens = 0;
 };
 
 /// A camera's window and the questions of its operators. The questions share the window's keys and values.
@@ -106,7 +108,8 @@ class WindowPrefiller {
  public:
   virtual ~WindowPrefiller() = default;
 
-  /// The longest window, in visual tokens, for which the cache has room.
+  /// The longest window, in visual tokens, for which the cache has room; negative where not even the text
+  /// has.
   virtual std::int64_t max_visual_tokens() const = 0;
 
   /// Tokens that the cache has room for.
@@ -168,6 +171,7 @@ class WindowAnswerer {
       : prefiller_(prefiller), generator_(generator) {}
 
   std::int64_t max_visual_tokens() const { return prefiller_.max_visual_tokens(); }
+  std::int64_t room() const { return prefiller_.room(); }
 
   /// Answers all questions of all windows, as many windows together as the cache has room for; result[i][j]
   /// belongs to requests[i].questions[j]. Throws std::invalid_argument for a window that cannot be asked or

@@ -91,7 +91,7 @@ std::int64_t FullPrefiller::room() const {
 std::int64_t FullPrefiller::max_visual_tokens() const {
   // Room for the frame, and for one question and its answer of ordinary length.
   constexpr std::int64_t kText = 512;
-  return std::max<std::int64_t>(0, room() - kText);
+  return room() - kText;
 }
 
 std::int64_t FullPrefiller::room_for(const WindowRequest& request) const {

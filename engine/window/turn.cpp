@@ -32,6 +32,7 @@ Turn::Turn(const CachedModel& model, Question asked, kv::View fork, model::Posit
   const auto count = static_cast<std::int64_t>(pending.size());
   positions.text(count);
   answer.prompt_tokens = view.size() + count;
+  answer.shared_tokens = view.size();
 }
 
 void TurnRunner::advance(std::span<Turn* const> turns) {

@@ -1,11 +1,15 @@
 #include "engine/model/check.h"
 
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "engine/model/expected_tensors.h"
+#include "engine/model/model_folder.h"
 #include "tests/engine/model/support.h"
 
 namespace vigil::model {
@@ -156,6 +160,47 @@ TEST_F(CheckFolder, TellsOfTheCalibration) {
   EXPECT_EQ(report.calibration->slope, 1.5);
   folder_.write("calibration.json", R"({"yes": {"slope": 0, "bias": -0.5}})");
   EXPECT_THAT(check().problems, ElementsAre(HasSubstr("calibration.json: yes.slope: 0 is not between")));
+}
+
+constexpr const char* kFiles[] = {"config.json",           "model.safetensors",
+                                  "tokenizer.json",        "generation_config.json",
+                                  "calibration.json",      "chat_template.jinja",
+                                  "tokenizer_config.json", "preprocessor_config.json",
+                                  "processor_config.json", "video_preprocessor_config.json"};
+
+/// Nobody writes to the pipe: whoever opens it for reading would wait for ever.
+TEST_F(CheckFolder, APipeIsNoFile) {
+  for (const char* name : kFiles) {
+    SCOPED_TRACE(name);
+    const std::filesystem::path file = folder_.path() / name;
+    const std::filesystem::path aside = folder_.path() / "aside";
+    std::error_code was_not_there;
+    std::filesystem::rename(file, aside, was_not_there);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(check().problems, Contains(file.string() + ": not a regular file"));
+    std::filesystem::remove(file);
+    if (!was_not_there) std::filesystem::rename(aside, file);
+  }
+}
+
+/// As in a folder that must not be searched, for whoever runs the test as root.
+TEST_F(CheckFolder, WhatCannotBeLookedAtIsNamedWithTheReason) {
+  for (const char* name : kFiles) {
+    SCOPED_TRACE(name);
+    const std::filesystem::path file = folder_.path() / name;
+    const std::filesystem::path aside = folder_.path() / "aside";
+    std::error_code was_not_there;
+    std::filesystem::rename(file, aside, was_not_there);
+    std::filesystem::create_symlink(name, file);
+    EXPECT_THAT(check().problems, Contains(HasSubstr(file.string() + ": Too many levels of symbolic links")));
+    std::filesystem::remove(file);
+    if (!was_not_there) std::filesystem::rename(aside, file);
+  }
+  const std::filesystem::path itself = folder_.path() / "loop";
+  std::filesystem::create_symlink("loop", itself);
+  EXPECT_THAT(check_folder(itself / "model").problems,
+              ElementsAre((itself / "model").string() + ": Too many levels of symbolic links"));
+  EXPECT_THAT(testing::error_of([&] { ModelFolder::open(itself / "model"); }), HasSubstr("Too many levels"));
 }
 
 TEST(CheckNoFolder, SaysSo) {
