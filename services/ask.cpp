@@ -57,11 +57,19 @@ class ProgressBar {
 };
 
 int run_ask(const AskArguments& arguments) {
+  if (arguments.stream && arguments.output == "json")
+    throw UsageError(
+        "--stream prints words as they come, --output json one object at the end: give one of the two");
   window::Engine engine = make_engine(arguments.ask);
   for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
   ProgressBar bar(arguments.output == "text");
-  const Clip clip =
-      read_clip(engine, arguments.ask.clip, [&](auto done, auto expected) { bar.show(done, expected); });
+  const Clip clip = read_clip(engine, arguments.ask.clip,
+                              {.frames = [&](auto done, auto expected) { bar.show(done, expected); },
+                               .notice =
+                                   [&](const std::string& line) {
+                                     bar.clear();
+                                     std::cerr << "vigil: " << line << '\n';
+                                   }});
   bar.clear();
   if (!clip.stats.last_damage.empty())
     std::cerr << "vigil: " << clip.info.name << ": " << clip.stats.damaged_packets

@@ -1,26 +1,38 @@
 #include "services/ask_options.h"
 
+#include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
+#include "config/fields.h"
 #include "services/command.h"
 #include "services/device_option.h"
+#include "services/video_option.h"
 
 namespace vigil::services {
 
 void add_ask_options(CLI::App& command, AskOptions& options) {
-  command.add_option("VIDEO", options.clip.video, "A file or URL that FFmpeg reads")->required();
-  command.add_option("QUESTION", options.question, "What to ask, in words")->required();
+  add_video(command, options.clip.video, "A file, a URL such as rtsp:// or https://, or /dev/videoN")
+      ->required();
+  command
+      .add_option_function<std::string>(
+          "QUESTION",
+          [&options](const std::string& text) {
+            if (!config::is_prompt(text))
+              throw CLI::ValidationError("QUESTION", "expected " + std::string(config::kPrompt.expected));
+            options.question = text;
+          },
+          "What to ask, in words")
+      ->required();
   command.add_option("--model", options.model, "Model folder as Hugging Face publishes it")
       ->envname("VIGIL_MODEL")
       ->capture_default_str();
   command.add_option("--fps", options.clip.fps, "Frames a second that the model sees")
       ->check(above_zero())
       ->capture_default_str();
-  command.add_option("--from", options.clip.from, "Start, in seconds")
-      ->check(zero_or_more())
-      ->capture_default_str();
-  command.add_option("--to", options.clip.to, "End, in seconds; the end of the file if left out")
-      ->check(zero_or_more());
+  add_moment(command, "--from", options.clip.from, "Start: 15, 0:15 or 1m30s; the beginning if left out");
+  add_moment(command, "--to", options.clip.to,
+             "End; if left out, that of the file, or 40 s later of what has none");
   command.add_option("--max-tokens", options.max_tokens, "Longest answer")
       ->check(above_zero())
       ->capture_default_str();
@@ -48,13 +60,19 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
 }
 
 window::Engine make_engine(const AskOptions& options) {
-  if (options.clip.to && *options.clip.to <= options.clip.from)
+  if (options.clip.to && *options.clip.to <= options.clip.from.value_or(0))
     throw UsageError("--to has to lie after --from");
   check_compute(options.engine);
   try {
     model::validate(options.sampling);
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
+  }
+  std::error_code unknown;
+  if (options.model == kDemoModel && !std::filesystem::is_directory(options.model, unknown)) {
+    throw std::runtime_error("no model is named, and " + options.model + " is not in this folder, " +
+                             std::filesystem::current_path(unknown).string() +
+                             ": name one with --model DIR or in VIGIL_MODEL");
   }
   return window::make_engine(options.model, options.engine);
 }

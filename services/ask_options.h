@@ -10,10 +10,13 @@
 
 namespace vigil::services {
 
+/// What is asked if no model is named: that of a checkout.
+inline constexpr const char* kDemoModel = "models/demo";
+
 struct AskOptions {
   ClipOptions clip;
   std::string question;
-  std::string model = "models/demo";
+  std::string model = kDemoModel;
   window::EngineOptions engine;
   int max_tokens = 64;
   model::Sampling sampling;

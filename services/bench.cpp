@@ -11,6 +11,7 @@
 #include "services/clip.h"
 #include "services/command.h"
 #include "services/figures.h"
+#include "services/video_option.h"
 
 namespace vigil::services {
 namespace {
@@ -38,7 +39,7 @@ class AskBench {
                     {"decode_device", window::name_of(engine_.decode_device)},
                     {"dtype", kernels::name_of(engine_.compute)},
                     {"quantization", model::name_of(engine_.quantization)},
-                    {"video", arguments_.ask.clip.video},
+                    {"video", shown_video(arguments_.ask.clip.video)},
                     {"frames", frames_},
                     {"prompt_tokens", prompt_tokens_},
                     {"threads", arguments_.ask.engine.threads == 0

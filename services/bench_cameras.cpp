@@ -26,6 +26,7 @@
 #include "services/command.h"
 #include "services/engine_options.h"
 #include "services/frame_shape.h"
+#include "services/video_option.h"
 
 namespace vigil::services {
 namespace {
@@ -112,7 +113,7 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
       throw UsageError("nothing to watch: name VIDEO files, or a configuration with --config");
     for (const std::string& video : arguments.videos) {
       config::CameraSettings camera;
-      camera.inputs = {{{video, video}, {config::Role::detect}}};
+      camera.inputs = {{{video, shown_video(video)}, {config::Role::detect}}};
       camera.stream.window = {duration_of("--window", arguments.window),
                               duration_of("--stride", arguments.stride)};
       camera.stream.fps = arguments.fps;
@@ -165,6 +166,7 @@ ReadCost read_cost(const config::CameraSettings& camera, const BenchPipelineOpti
   media::ReadOptions read;
   read.fps = camera.stream.fps;
   read.motion = false;
+  read.shown_name = camera.url().shown;
   if (options.size) read.size = [size = *options.size](media::Size) { return size; };
   std::vector<double> reading;
   std::vector<double> decoding;
@@ -180,7 +182,7 @@ ReadCost read_cost(const config::CameraSettings& camera, const BenchPipelineOpti
     reading.push_back(middle - begin);
     decoding.push_back(thread_seconds() - middle);
   }
-  if (cost.stream_seconds <= 0) throw media::Error(file + ": has no length");
+  if (cost.stream_seconds <= 0) throw media::Error(read.shown_name + ": has no length");
   cost.read = actors::percentile(reading, 0.5) / cost.stream_seconds;
   cost.null_decode = actors::percentile(decoding, 0.5) / cost.stream_seconds;
   return cost;
@@ -280,7 +282,7 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
   auto* videos = command
                      ->add_option("VIDEO", arguments->videos,
                                   "Files that the cameras play in turns, looped, at their own pace")
-                     ->check(CLI::ExistingFile);
+                     ->check(file_of_video());
   auto* config = command
                      ->add_option("--config", arguments->config,
                                   "Take cameras, windows and rules from this configuration instead of the "

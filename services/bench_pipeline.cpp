@@ -30,6 +30,7 @@ class BenchPipeline::TimedPublisher final : public actors::Publisher {
  public:
   TimedPublisher(actors::StageLog& log, const config::Clock& clock) : log_(log), clock_(clock) {}
   bool publish(const actors::OutboxEvent& event) override {
+    published_ = event.position;
     if (!event.topic.starts_with("alert/")) return true;
     // An alert has the time of its window's last frame.
     const auto age = clock_.wall() - event.time;
@@ -37,6 +38,9 @@ class BenchPipeline::TimedPublisher final : public actors::Publisher {
     log_.add(now - std::chrono::duration_cast<actors::StageLog::TimePoint::duration>(age), now);
     return true;
   }
+  std::uint64_t published() const override { return published_; }
+  void drain() override {}
+  void start_over() override { published_ = 0; }
   void remember(const actors::OutboxEvent&) override {}
   void serve() override {}
   std::uint64_t take_dropped() override { return 0; }
@@ -44,6 +48,7 @@ class BenchPipeline::TimedPublisher final : public actors::Publisher {
  private:
   actors::StageLog& log_;
   const config::Clock& clock_;
+  std::uint64_t published_ = 0;
 };
 
 class BenchPipeline::Folder {
@@ -100,7 +105,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
     : options_(std::move(options)),
       engine_(window::make_engine(options_.folder, options_.engine)),
       folder_(std::make_unique<Folder>()),
-      outbox_(actors::open_rocksdb_outbox(folder_->path())),
+      outbox_(actors::open_rocksdb_outbox(folder_->path(), ages_)),
       publisher_(std::make_unique<TimedPublisher>(stages_["alerts"], clock_)),
       board_(clock_),
       logger_("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {

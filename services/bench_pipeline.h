@@ -92,9 +92,11 @@ class BenchPipeline {
   window::Engine engine_;
   std::map<std::string, actors::StageLog> stages_;
   std::unique_ptr<Folder> folder_;
+  config::RetentionClock ages_{clock_};
   std::unique_ptr<actors::Outbox> outbox_;
   std::unique_ptr<TimedPublisher> publisher_;
-  actors::Metrics metrics_;
+  /// Of all cameras together: what was lost does not go with a camera that is removed.
+  actors::Metrics metrics_{actors::Metrics::Options{.cameras = false}};
   actors::StatusBoard board_;
   actors::WindowLog log_;
   spdlog::logger logger_;

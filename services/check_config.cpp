@@ -1,23 +1,117 @@
 // vigil check-config: every problem of a configuration file at once.
+#include <exception>
+#include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cluster/curve.h"
+#include "cluster/tls.h"
+#include "config/idle_rules.h"
 #include "config/load.h"
+#include "engine/model/check.h"
+#include "media/media.h"
 #include "services/command.h"
 
 namespace vigil::services {
 namespace {
 
-int check(const std::string& file, bool effective) {
+using Faults = std::vector<std::string>;
+
+/// Of a folder that is made unless it is there.
+Faults faults_of_folder(const config::MaskedText& name) {
+  std::filesystem::path path = name.value;
+  std::error_code error;
+  // Where nothing is yet, what is to hold it counts.
+  while (!std::filesystem::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  if (std::filesystem::is_directory(path, error)) return {};
+  return {path == std::filesystem::path(name.value)
+              ? name.shown + ": is not a folder"
+              : name.shown + ": cannot be made, since " + path.string() + " is not a folder"};
+}
+
+/// Of a file of video: it is opened, and its first frame decoded, as a camera does.
+Faults faults_of_video(const config::MaskedText& name) {
+  const std::string path = name.value.starts_with("file://") ? name.value.substr(7) : name.value;
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return {name.shown + ": no such file"};
+  if (!std::filesystem::is_regular_file(status)) {
+    return {name.shown + ": " +
+            (std::filesystem::status_known(status) ? "not a regular file" : error.message())};
+  }
+  media::ReadOptions options;
+  options.motion = false;
+  options.pixels = false;
+  options.shown_name = name.shown;
+  // A camera may have more than is usual.
+  options.decoder_memory = std::size_t{64} << 30U;
+  try {
+    media::VideoReader::open(name.value, options)->next();
+    return {};
+  } catch (const std::exception& fault) {
+    return {fault.what()};
+  }
+}
+
+/// Looks at what is named. One of many cameras' clips is looked at once.
+class Looker {
+ public:
+  Faults operator()(config::Named what, const config::MaskedText& name) {
+    switch (what) {
+      case config::Named::model:
+        return model::check_folder(name.value).problems;
+      case config::Named::video: {
+        const auto [entry, is_new] = videos_.try_emplace(name.value);
+        if (is_new) entry->second = faults_of_video(name);
+        return entry->second;
+      }
+      case config::Named::secret_key:
+        return faults_of([&] { cluster::read_secret_key(name.value); });
+      case config::Named::folder:
+        return faults_of_folder(name);
+      case config::Named::certificate: {
+        certificate_.clear();
+        Faults faults = faults_of([&] { cluster::check_tls({name.value, {}}); });
+        if (faults.empty()) certificate_ = name.value;
+        return faults;
+      }
+      case config::Named::private_key:
+        return faults_of([&] { cluster::check_tls({certificate_, name.value}); });
+    }
+    return {};
+  }
+
+ private:
+  template <class F>
+  static Faults faults_of(F&& look) {
+    try {
+      look();
+      return {};
+    } catch (const std::runtime_error& fault) {
+      return {fault.what()};
+    }
+  }
+
+  std::map<std::string, Faults> videos_;
+  std::filesystem::path certificate_;
+};
+
+int check(const std::string& file, bool effective, bool text_only) {
   config::Settings settings;
   try {
-    settings = config::load(file);
+    settings = config::load(file, config::process_environment(), text_only ? config::LookAt() : Looker());
   } catch (const config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return kFailed;
   }
+  for (const std::string& line : config::idle_rules(settings)) std::cerr << file << ": " << line << '\n';
   if (effective) {
     std::cout << config::effective(settings);
     return kDone;
@@ -46,11 +140,14 @@ void add_check_config(CLI::App& root, Invocation& chosen) {
   auto effective = std::make_shared<bool>(false);
   command->add_option("FILE", *file, "the configuration")->required();
   command->add_flag("--effective", *effective, "print every setting as it applies, secrets masked");
+  auto text_only = std::make_shared<bool>(false);
+  command->add_flag(
+      "--text-only", *text_only,
+      "do not look at the model, the files, the folders and the keys that it names: they are elsewhere");
   command->footer(
       "Problems go to stderr as FILE:LINE:COLUMN: MESSAGE, all at once. config/vigil.schema.json is for "
       "editors.");
-  command->callback(
-      [file, effective, &chosen] { chosen = [file, effective] { return check(*file, *effective); }; });
+  command->callback([=, &chosen] { chosen = [=] { return check(*file, *effective, *text_only); }; });
 }
 
 }  // namespace vigil::services

@@ -6,13 +6,21 @@
 #include <stdexcept>
 #include <utility>
 
+#include "config/settings.h"
+#include "engine/window/what_fits.h"
 #include "media/read_ahead.h"
+#include "services/video_option.h"
 
 namespace vigil::services {
 namespace {
 
 // Patches of one pass through the vision tower: enough rows for its products, little memory for long clips.
 constexpr std::size_t kPatchesPerPass = 8;
+
+// Of what is no file, as of cameras: nobody waits for ever.
+constexpr std::chrono::seconds kOpenTimeout{10};
+constexpr std::chrono::seconds kReadTimeout{30};
+constexpr std::chrono::minutes kFrameTimeout{3};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -26,9 +34,13 @@ std::string in_seconds(double value) {
 
 class ClipEncoder {
  public:
-  ClipEncoder(window::Engine& engine, const ClipOptions& options, Clip& clip)
+  /// `seconds`, `frames`: of the whole clip; 0 where that is not known.
+  ClipEncoder(window::Engine& engine, const ClipOptions& options, double seconds, double frames, Clip& clip)
       : engine_(engine),
         fps_(options.fps),
+        from_(options.from.value_or(0)),
+        seconds_(seconds),
+        expected_(frames),
         clip_(clip),
         per_patch_(static_cast<std::size_t>(engine.encoder->frames_per_patch())) {}
 
@@ -66,16 +78,33 @@ class ClipEncoder {
     }
     frames_.erase(frames_.begin(), frames_.begin() + static_cast<std::ptrdiff_t>(frames));
     clip_.encode_seconds += seconds_since(start);
+    const auto per_patch = static_cast<double>(count_) / static_cast<double>(clip_.patches.size());
+    const double patches_expected = std::ceil(expected_ / static_cast<double>(per_patch_));
+    const auto whole = std::max<std::int64_t>(count_, std::llround(patches_expected * per_patch));
     const std::int64_t most = engine_.answerer->max_visual_tokens();
-    if (count_ > most)
-      throw std::runtime_error(
-          "the clip has more than the " + std::to_string(most) +
-          " visual tokens that there is room for: choose a lower --fps, a shorter --from and --to, or more "
-          "--kv-tokens");
+    if (whole <= most) return;
+    const auto fits =
+        window::what_fits({.from = from_,
+                           .seconds = std::max(seconds_, clip_.seconds - from_),
+                           .fps = fps_,
+                           .frames = static_cast<double>(most) / per_patch * static_cast<double>(per_patch_),
+                           .least = static_cast<double>(per_patch_)});
+    // Beside what is seen there has to be room for the question and its answer.
+    const auto needed = [&](std::int64_t tokens) {
+      return std::to_string(engine_.answerer->room() - most + tokens);
+    };
+    throw std::runtime_error("the clip has " + std::to_string(whole) + " visual tokens, more than the " +
+                             std::to_string(std::max<std::int64_t>(0, most)) + " that there is room for: " +
+                             (fits ? *fits + ", or more --kv-tokens (" + needed(whole) + ')'
+                                   : "no part of it fits; the shortest one needs --kv-tokens " +
+                                         needed(std::llround(per_patch)) + ", all of it " + needed(whole)));
   }
 
   window::Engine& engine_;
   double fps_;
+  double from_;
+  double seconds_;
+  double expected_;
   Clip& clip_;
   std::size_t per_patch_;
   std::vector<media::SampledFrame> frames_;
@@ -84,29 +113,54 @@ class ClipEncoder {
 
 }  // namespace
 
-Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progress& progress) {
+Clip read_clip(window::Engine& engine, const ClipOptions& options, const ClipProgress& progress) {
   Clip clip;
   std::optional<media::Size> size;
-  auto file = media::VideoReader::open(
-      options.video, {.fps = options.fps,
-                      .from = options.from,
-                      .to = options.to,
-                      .size =
-                          [&](media::Size source) {
-                            if (!size) {
-                              const auto fitted = engine.encoder->frame_size({source.width, source.height});
-                              size = media::Size{fitted.width, fitted.height};
-                            }
-                            return *size;
-                          },
-                      .threads = options.threads,
-                      .motion = false});
-  ClipEncoder encoder(engine, options, clip);
+  const double from = options.from.value_or(0);
+  std::optional<double> to = options.to;
+  const bool is_file = config::is_file(options.video);
+  const auto open = [&] {
+    media::ReadOptions read{
+        .fps = options.fps,
+        .from = from,
+        .to = to,
+        .size =
+            [&](media::Size source) {
+              if (!size) {
+                const auto fitted = engine.encoder->frame_size({source.width, source.height});
+                size = media::Size{fitted.width, fitted.height};
+              }
+              return *size;
+            },
+        .threads = options.threads,
+        .motion = false,
+        .shown_name = shown_video(options.video)};
+    if (!is_file) {
+      read.open_timeout = kOpenTimeout;
+      read.read_timeout = kReadTimeout;
+      read.frame_timeout = kFrameTimeout;
+    }
+    return media::VideoReader::open(options.video, read);
+  };
+  auto file = open();
+  if (!to && !is_file && file->info().duration_seconds <= 0) {
+    to = from + kLiveSeconds;
+    if (progress.notice)
+      progress.notice(file->info().name + ": has no end: looking at it for " + in_seconds(*to) +
+                      " s from now on (--to says otherwise)");
+    file.reset();
+    file = open();
+  }
+  clip.info = file->info();
+  const double duration = clip.info.duration_seconds;
+  // Where the container does not tell, the end is what was asked for.
+  const double end = duration > 0 ? std::min(to.value_or(duration), duration) : to.value_or(from);
+  const double length = std::max(0.0, end - from);
+  const double rate = clip.info.average_fps > 0 ? std::min(options.fps, clip.info.average_fps) : options.fps;
+  const double frames = std::ceil(length * rate);
+  const auto expected = static_cast<std::uint64_t>(frames);
+  ClipEncoder encoder(engine, options, length, frames, clip);
   media::ReadAhead reader(std::move(file), encoder.frames_per_pass());
-  clip.info = reader.info();
-  const double end = std::min(options.to.value_or(clip.info.duration_seconds), clip.info.duration_seconds);
-  const auto expected =
-      static_cast<std::uint64_t>(std::max(0.0, std::ceil((end - options.from) * options.fps)));
 
   while (true) {
     // Whatever has been read is encoded while the next frames are read.
@@ -116,13 +170,19 @@ Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progres
     clip.decode_seconds += seconds_since(start);
     if (!frame) break;
     encoder.add(std::move(*frame));
-    if (progress) progress(clip.frames, expected);
+    if (progress.frames) progress.frames(clip.frames, expected);
   }
   encoder.finish();
   clip.stats = reader.stats();
   if (clip.frames == 0)
-    throw std::runtime_error(clip.info.name + ": no frame between " + in_seconds(options.from) + " s and " +
-                             (options.to ? in_seconds(*options.to) + " s" : "the end"));
+    throw std::runtime_error(clip.info.name + ": no frame between " + in_seconds(from) + " s and " +
+                             (to ? in_seconds(*to) + " s" : "the end"));
+  if (progress.notice && clip.seconds - from > kMostSeconds)
+    progress.notice(
+        "the " + in_seconds(std::round(clip.seconds - from)) + " s that are asked about are more than the " +
+        in_seconds(kMostSeconds) +
+        " s that such models are made for at a time; the answer may be worth nothing (--from and --to "
+        "choose a part)");
   return clip;
 }
 

@@ -14,11 +14,19 @@ namespace vigil::services {
 struct ClipOptions {
   std::string video;
   double fps = 2.0;
-  double from = 0;
+  /// Seconds; from the beginning if it is absent.
+  std::optional<double> from;
+  /// Absent: the end, or of a source that has none, kLiveSeconds later.
   std::optional<double> to;
   /// Decoder threads.
   int threads = 1;
 };
+
+/// So much of a live source is looked at unless one says otherwise: as much as a window of a camera.
+inline constexpr double kLiveSeconds = 40;
+
+/// What models of this kind are asked about at a time, at most; of more, answers get worse.
+inline constexpr double kMostSeconds = 120;
 
 struct Clip {
   std::vector<model::VisualTokensPtr> patches;
@@ -32,11 +40,15 @@ struct Clip {
   media::ReadStats stats;
 };
 
-/// `done` of `expected` frames are encoded; `expected` is 0 where the length is not known.
-using Progress = std::function<void(std::uint64_t done, std::uint64_t expected)>;
+struct ClipProgress {
+  /// `done` of `expected` frames are encoded; `expected` is 0 where the length is not known.
+  std::function<void(std::uint64_t done, std::uint64_t expected)> frames;
+  /// A line for the user about what is done, before it takes its time.
+  std::function<void(const std::string& line)> notice;
+};
 
 /// Samples and encodes a stretch of a video at the size of its first frame. Throws media::Error, or
-/// std::runtime_error if no frame lies in the stretch or it does not fit the engine.
-Clip read_clip(window::Engine& engine, const ClipOptions& options, const Progress& progress = {});
+/// std::runtime_error if no frame lies in the stretch or it does not fit the engine: then it says what does.
+Clip read_clip(window::Engine& engine, const ClipOptions& options, const ClipProgress& progress = {});
 
 }  // namespace vigil::services

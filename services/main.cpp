@@ -3,12 +3,15 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <system_error>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "services/build_info.h"
 #include "services/command.h"
+#include "services/video_option.h"
 
 namespace {
 
@@ -24,10 +27,18 @@ void wait_passively(char** argv) {
   if (!unknown) ::execv(self.c_str(), argv);
 }
 
+/// So that no file or socket gets the number of an output that was closed, and what is said there.
+void occupy_outputs() {
+  int descriptor = ::open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::dup(descriptor);
+  if (descriptor >= 0) ::close(descriptor);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace vigil::services;
+  occupy_outputs();
   wait_passively(argv);
   CLI::App root{
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "
@@ -46,10 +57,12 @@ int main(int argc, char** argv) {
   add_watch(root, chosen);
   add_status(root, chosen);
   add_keygen(root, chosen);
+  add_snooze(root, chosen);
   add_check_config(root, chosen);
 
-  if (const auto complaint = unknown_command(root, {argv + std::min(argc, 1), argv + argc})) {
-    std::cerr << *complaint << '\n';
+  const std::vector<std::string> words{argv + std::min(argc, 1), argv + argc};
+  if (const auto complaint = unknown_command(root, words)) {
+    std::cerr << mask_words(*complaint, words) << '\n';
     return kUsage;
   }
   try {
@@ -57,7 +70,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return root.exit(help);
   } catch (const CLI::ParseError& error) {
-    root.exit(error, std::cerr, std::cerr);
+    // A word too many may be a camera's address.
+    std::ostringstream lines;
+    root.exit(error, lines, lines);
+    std::cerr << mask_words(lines.str(), words);
     return kUsage;
   }
   try {

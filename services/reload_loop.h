@@ -1,6 +1,7 @@
 // Follows the configuration's file while the pipeline runs.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -25,6 +26,20 @@ class ReloadLoop {
 
  private:
   cluster::FileWatch& watch_;
+  std::thread thread_;
+};
+
+/// A thread that pokes a watch when another file changes that counts for what the watch's file says.
+class FollowToo {
+ public:
+  /// `watch` has to outlive it.
+  FollowToo(const std::filesystem::path& file, cluster::FileWatch& watch);
+  ~FollowToo();
+  FollowToo(const FollowToo&) = delete;
+  FollowToo& operator=(const FollowToo&) = delete;
+
+ private:
+  cluster::FileWatch file_;
   std::thread thread_;
 };
 

@@ -13,25 +13,32 @@
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
-#include <nlohmann/json.hpp>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "actors/alerts/fallback_outbox.h"
+#include "actors/camera/source_options.h"
+#include "actors/supervisor/sources.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/clock.h"
+#include "cluster/end_requests.h"
 #include "cluster/file_watch.h"
-#include "cluster/http.h"
+#include "cluster/process.h"
 #include "cluster/system.h"
-#include "config/fields.h"
+#include "config/idle_rules.h"
+#include "config/left_behind.h"
 #include "config/load.h"
 #include "config/reload.h"
+#include "config/retention_clock.h"
+#include "config/snoozes.h"
 #include "engine/window/engine.h"
+#include "services/build_info.h"
 #include "services/command.h"
 #include "services/frame_shape.h"
+#include "services/log.h"
 #include "services/reload_loop.h"
 #include "services/signals.h"
+#include "services/state_server.h"
 #include "services/topic_publisher.h"
 
 namespace vigil::services {
@@ -44,36 +51,6 @@ struct RunArguments {
   bool once = false;
 };
 
-/// The message as a JSON string, quotes included.
-class JsonMessage final : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
-    const nlohmann::json text = std::string(message.payload.data(), message.payload.size());
-    const std::string quoted = text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    out.append(quoted.data(), quoted.data() + quoted.size());
-  }
-  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
-    return std::make_unique<JsonMessage>();
-  }
-};
-
-spdlog::level::level_enum log_level(const config::LogSettings& settings) {
-  return spdlog::level::from_str(std::string(config::name_of(settings.level)));
-}
-
-std::shared_ptr<spdlog::logger> make_logger(const config::LogSettings& settings) {
-  auto logger = std::make_shared<spdlog::logger>("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_level(log_level(settings));
-  logger->flush_on(spdlog::level::info);
-  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
-  formatter->add_flag<JsonMessage>('*').set_pattern(
-      settings.format == config::LogFormat::json
-          ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%*})"
-          : "%Y-%m-%d %H:%M:%S.%e %l %v");
-  logger->set_formatter(std::move(formatter));
-  return logger;
-}
-
 std::vector<actors::CameraPtr> cameras_of(const config::Settings& settings) {
   std::vector<actors::CameraPtr> cameras;
   for (const config::CameraSettings& camera : settings.cameras) {
@@ -82,39 +59,53 @@ std::vector<actors::CameraPtr> cameras_of(const config::Settings& settings) {
   return cameras;
 }
 
+/// What cameras may take of this process. Says so if they want more.
+actors::Dialer::Limits dial_limits(const std::vector<actors::CameraPtr>& cameras, bool recorded,
+                                   Announcer& announcer) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const actors::Dialer::Limits limits = actors::Dialer::limits_for(files.rlim_cur);
+  const std::size_t held = actors::cameras_within(limits.descriptors, cameras, recorded);
+  if (held < cameras.size()) {
+    announcer.warn("a limit of " + std::to_string(files.rlim_cur) + " open files leaves " +
+                   std::to_string(limits.descriptors) + " for cameras, which is enough for " +
+                   std::to_string(held) + " of " + std::to_string(cameras.size()) +
+                   " at a time; the others wait until one is lost (raise it with ulimit -n, LimitNOFILE= or "
+                   "--ulimit nofile=)");
+  }
+  return limits;
+}
+
 std::optional<cluster::CurveServer> curve_of(const config::CurveSettings& settings) {
   if (settings.secret_key_file.empty()) return std::nullopt;
   return cluster::CurveServer{cluster::read_secret_key(settings.secret_key_file), settings.allow};
 }
 
-/// What probes, scrapers and `vigil status` read.
-std::unique_ptr<cluster::HttpServer> serve_state(const std::string& listen, const actors::Metrics& metrics,
-                                                 const actors::StatusBoard& board) {
-  if (listen.empty()) return nullptr;
-  const auto probe = [](bool good) {
-    return good ? cluster::HttpResponse{.body = "ok\n"}
-                : cluster::HttpResponse{.status = 503, .body = "no\n"};
-  };
-  return std::make_unique<cluster::HttpServer>(
-      listen, std::map<std::string, cluster::HttpServer::Handler>{
-                  {"/metrics",
-                   [&metrics] {
-                     return cluster::HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                                                  .body = metrics.text()};
-                   }},
-                  {"/status",
-                   [&metrics, &board] {
-                     return cluster::HttpResponse{.content_type = "application/json",
-                                                  .body = board.json(metrics)};
-                   }},
-                  {"/healthz", [&board, probe] { return probe(board.live()); }},
-                  {"/readyz", [&board, probe] { return probe(board.ready()); }},
-                  {"/startupz", [&board, probe] { return probe(board.started()); }}});
+/// The connections of each topics' socket, of the descriptors that this process may have.
+cluster::GateOptions gate_of(const config::AlertSettings& settings, spdlog::logger& logger) {
+  const std::uint64_t descriptors = cluster::raise_descriptor_limit();
+  cluster::GateOptions gate;
+  gate.connections = cluster::fitting_connections(settings.max_connections, descriptors, 2);
+  gate.connections_of_address = settings.max_connections_per_address;
+  if (gate.connections < settings.max_connections)
+    logger.warn("alerts.max_connections: {} instead of {}: this process may have {} descriptors",
+                gate.connections, settings.max_connections, descriptors);
+  return gate;
+}
+
+cluster::GateOptions observed(cluster::GateOptions gate, ConnectionMetrics& metrics) {
+  gate.observer = &metrics;
+  return gate;
+}
+
+std::unique_ptr<media::Reach> make_reach(media::Reach::Told told) {
+  return media::Reach::make(std::move(told), {.time = actors::kOpenTimeout});
 }
 
 /// An engine on each device.
 std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
-                                           const std::shared_ptr<const model::ModelFolder>& folder) {
+                                           const std::shared_ptr<const model::ModelFolder>& folder,
+                                           Announcer& announcer) {
   std::vector<actors::DeviceSlot> slots;
   const std::vector<window::Device> devices = window::parse_devices(settings.device);
   const std::vector<window::Device> decode_devices =
@@ -127,15 +118,16 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
                                         .kv_tokens = settings.kv_tokens};
     window::Engine engine = window::make_engine(folder, options);
     if (slots.empty())
-      for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
+      for (const std::string& warning : engine.warnings) announcer.warn(warning);
     slots.push_back({window::name_of(devices[i]), actors::parts_of(std::move(engine)),
                      [folder, options] { return actors::parts_of(window::make_engine(folder, options)); }});
   }
   return slots;
 }
 
-/// The configuration with what the command line says otherwise. Throws ConfigError.
-config::Settings load_settings(const RunArguments& arguments) {
+/// The configuration with what the command line says otherwise, and with what is snoozed. Throws ConfigError;
+/// `remarks` gets lines about what does not keep it from being used.
+config::Settings load_settings(const RunArguments& arguments, std::vector<std::string>& remarks) {
   // A pipe could not be read again when it is time to reload.
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(arguments.config, error);
@@ -144,6 +136,9 @@ config::Settings load_settings(const RunArguments& arguments) {
                               {{0, 0, "is not a regular file, which could be read again when it changes"}});
   }
   config::Settings settings = config::load(arguments.config);
+  config::Snoozes snoozes = config::read_snoozes(config::snooze_file(arguments.config));
+  config::apply_snoozes(settings, snoozes.entries);
+  remarks = std::move(snoozes.faults);
   if (!arguments.model.empty()) settings.model = arguments.model;
   for (config::CameraSettings& camera : settings.cameras) {
     if (arguments.pace == "fast") camera.stream.pace = config::Pace::fast;
@@ -152,63 +147,79 @@ config::Settings load_settings(const RunArguments& arguments) {
   return settings;
 }
 
-int run(const RunArguments& arguments) {
-  // Before it is read, so that no change is missed while the model loads.
-  cluster::FileWatch watch(arguments.config);
-  config::Settings settings;
-  try {
-    settings = load_settings(arguments);
-  } catch (const config::ConfigError& error) {
-    std::cerr << error.what() << '\n';
-    return kFailed;
-  }
-
+int run_as(const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
+           const std::shared_ptr<spdlog::logger>& logger, Announcer& announcer) {
   // Before any thread is started, since threads inherit what is blocked. The first signal may come while the
   // model is still loading.
   std::mutex mutex;
   std::function<void()> drain = [] { std::_Exit(kDone); };
+  const cluster::SystemClock clock;
+  cluster::EndRequests requests(clock);
   const Signals handler(
-      [&](int count) {
-        if (count > 1) std::_Exit(kFailed);
+      [&] {
+        const auto meaning = requests.take();
+        if (meaning == cluster::EndRequests::Meaning::quit) std::_Exit(kFailed);
+        if (meaning == cluster::EndRequests::Meaning::nothing) return;
         const std::lock_guard lock(mutex);
         drain();
       },
       [&watch] { watch.poke(); });
 
-  const cluster::SystemClock clock;
-  const auto logger = make_logger(settings.log);
-  actors::Metrics metrics;
+  // Before anything is made: without a model, nothing is.
+  const auto folder = model::ModelFolder::open(settings.model);
+  std::error_code unknown;
+  for (const std::string& line : config::left_behind(settings, std::filesystem::current_path(unknown)))
+    announcer.warn(line);
+  for (const std::string& line : config::idle_rules(settings)) announcer.warn(line);
+  actors::Metrics metrics(actors::Metrics::Options{.cameras = settings.metrics.cameras});
+  metrics.build(kVersion, kCommit);
   actors::StatusBoard board(clock);
-  const auto server = serve_state(settings.metrics.listen, metrics, board);
-  const auto outbox = actors::open_rocksdb_outbox(settings.alerts.outbox);
+  const StateServer server(settings.metrics, metrics, board, clock,
+                           [&logger](const std::string& line) { logger->warn("{}", line); });
+  config::RetentionClock ages(clock);
+  const auto outbox = actors::make_fallback_outbox(
+      {.open = [&] { return actors::open_rocksdb_outbox(settings.alerts.outbox, ages); }}, ages, clock,
+      metrics, *logger);
   const auto curve = curve_of(settings.alerts.curve);
-  TopicPublisher publisher(
-      {.endpoint = settings.alerts.bind, .high_water_mark = settings.alerts.high_water_mark, .curve = curve},
-      {.endpoint = settings.alerts.replay_endpoint(), .curve = curve}, *outbox);
+  ConnectionMetrics events_connections("events", metrics);
+  ConnectionMetrics replay_connections("replay", metrics);
+  const cluster::GateOptions gate = gate_of(settings.alerts, *logger);
+  TopicPublisher publisher({.endpoint = settings.alerts.bind,
+                            .high_water_mark = settings.alerts.high_water_mark,
+                            .curve = curve,
+                            .gate = observed(gate, events_connections)},
+                           {.endpoint = settings.alerts.replay_endpoint(),
+                            .curve = curve,
+                            .gate = observed(gate, replay_connections)},
+                           *outbox);
   std::optional<actors::EvidenceStore> evidence;
   std::optional<actors::EvidenceParts> evidence_parts;
   if (settings.evidence.enabled) {
     evidence.emplace(actors::EvidenceStore::Options{settings.evidence.dir, settings.evidence.budget.bytes,
                                                     settings.evidence.max_age},
-                     clock);
+                     ages);
     if (!evidence->failure().empty()) logger->warn("evidence: {}", evidence->failure());
     evidence_parts.emplace(actors::EvidenceParts{
         *evidence, settings.evidence.pre_roll, settings.evidence.post_roll, settings.evidence.memory.bytes});
   }
-  const auto folder = model::ModelFolder::open(settings.model);
-  std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder);
+  std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder, announcer);
 
   cluster::SystemConfig system_config;
   system_config.add_message_types<caf::id_block::vigil>();
   caf::actor_system system(system_config);
   const std::vector<actors::CameraPtr> cameras = cameras_of(settings);
+  const std::string name = settings.name.empty() ? cluster::host_name() : settings.name;
+  const actors::Dialer::Limits dial = dial_limits(cameras, evidence_parts.has_value(), announcer);
   const actors::supervisor_actor supervisor =
       system.spawn(actors::supervisor, actors::PipelineDeps{.cameras = cameras,
                                                             .once = arguments.once,
                                                             .grace = settings.shutdown_grace,
+                                                            .name = name,
                                                             .retention = settings.alerts.retention,
                                                             .model_id = folder->name(),
                                                             .open = media::VideoReader::open,
+                                                            .reach = make_reach,
+                                                            .dial = dial,
                                                             .shape = frame_shape(*folder),
                                                             .devices = std::move(devices),
                                                             .outbox = *outbox,
@@ -224,19 +235,27 @@ int run(const RunArguments& arguments) {
     const std::lock_guard lock(mutex);
     drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };
   }
-  std::cerr << "vigil: watching " << cameras.size() << " cameras; events on " << publisher.endpoint()
-            << ", replayed on " << publisher.replay_endpoint();
-  if (server) std::cerr << ", metrics on http://" << settings.metrics.listen << "/metrics";
-  std::cerr << '\n';
+  announcer.info("watching " + std::to_string(cameras.size()) +
+                 (cameras.size() == 1 ? " camera" : " cameras") + "; events on " + publisher.endpoint() +
+                 ", replayed on " + publisher.replay_endpoint() +
+                 (server.url().empty() ? "" : ", metrics on " + server.url()));
 
   std::optional<ReloadLoop> reload;
+  std::optional<FollowToo> follow_snoozes;
   if (!arguments.once) {
-    reload.emplace(config::Reloader(settings, [&arguments] { return load_settings(arguments); }), watch,
-                   metrics, *logger, [&](const config::Settings& changed) {
-                     logger->set_level(log_level(changed.log));
-                     caf::anon_send(supervisor, actors::reload_atom_v,
-                                    actors::CameraList{cameras_of(changed)});
-                   });
+    follow_snoozes.emplace(config::snooze_file(arguments.config), watch);
+    const auto load = [&arguments, &logger] {
+      std::vector<std::string> remarks;
+      config::Settings loaded = load_settings(arguments, remarks);
+      for (const std::string& remark : remarks) logger->error("{}", remark);
+      for (const std::string& line : config::idle_rules(loaded)) logger->warn("{}", line);
+      return loaded;
+    };
+    reload.emplace(
+        config::Reloader(settings, load), watch, metrics, *logger, [&](const config::Settings& changed) {
+          logger->set_level(log_level(changed.log));
+          caf::anon_send(supervisor, actors::reload_atom_v, actors::CameraList{cameras_of(changed)});
+        });
   }
 
   actors::DrainReport report;
@@ -248,10 +267,9 @@ int run(const RunArguments& arguments) {
                [&](const caf::error& error) {
                  report.failures.push_back("the supervisor failed: " + system.render(error));
                });
-  for (const std::string& failure : report.failures) std::cerr << "vigil: " << failure << '\n';
+  for (const std::string& failure : report.failures) announcer.error(failure);
   if (!report.complete) {
-    std::cerr
-        << "vigil: not everything under way was finished; every alert that was found is in the outbox\n";
+    announcer.error("not everything under way was finished; every alert that was found is in the outbox");
     // A source or a computation that does not come to an end must not keep the process.
     logger->flush();
     std::cerr.flush();
@@ -262,6 +280,28 @@ int run(const RunArguments& arguments) {
     drain = [] {};
   }
   return report.failures.empty() ? kDone : kFailed;
+}
+
+int run(const RunArguments& arguments) {
+  // Before it is read, so that no change is missed while the model loads.
+  cluster::FileWatch watch(arguments.config);
+  config::Settings settings;
+  std::vector<std::string> remarks;
+  try {
+    settings = load_settings(arguments, remarks);
+  } catch (const config::ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kFailed;
+  }
+  const auto logger = make_logger(settings.log);
+  Announcer announcer(*logger);
+  for (const std::string& remark : remarks) announcer.error(remark);
+  try {
+    return run_as(settings, arguments, watch, logger, announcer);
+  } catch (const std::exception& error) {
+    announcer.error(error.what());
+    return kFailed;
+  }
 }
 
 }  // namespace
@@ -280,8 +320,9 @@ void add_run(CLI::App& root, Invocation& chosen) {
       ->check(CLI::IsMember({"realtime", "fast"}));
   command->add_flag("--once", arguments->once, "play every file once, finish what is under way, and exit");
   command->footer(
-      "The first SIGTERM or SIGINT finishes what is under way within the configuration's grace period; the "
-      "second ends at once. A change of the configuration's file, or SIGHUP, adds, removes and changes "
+      "The first SIGTERM or SIGINT finishes what is under way within the configuration's grace period; "
+      "another one, a second or more later, ends at once. A change of the configuration's file, or SIGHUP, "
+      "adds, removes and changes "
       "cameras "
       "and rules; a file with a mistake changes nothing. With --once, neither does.\n"
       "Example: vigil run --config config/demo.yaml, and in another terminal: vigil watch");

@@ -13,7 +13,8 @@
 
 namespace vigil::services {
 
-Signals::Signals(std::function<void(int count)> on_end, std::function<void()> on_hangup) {
+Signals::Signals(std::function<void()> on_end, std::function<void()> on_hangup) {
+  std::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
@@ -26,7 +27,7 @@ Signals::Signals(std::function<void(int count)> on_end, std::function<void()> on
     throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
   thread_ = std::thread([this, on_end = std::move(on_end), on_hangup = std::move(on_hangup)] {
     pollfd wanted[] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
-    for (int count = 0;;) {
+    for (;;) {
       if (poll(wanted, 2, -1) < 0) continue;
       if ((wanted[1].revents & POLLIN) != 0) return;
       signalfd_siginfo info{};
@@ -34,7 +35,7 @@ Signals::Signals(std::function<void(int count)> on_end, std::function<void()> on
       if (info.ssi_signo == SIGHUP) {
         on_hangup();
       } else {
-        on_end(++count);
+        on_end();
       }
     }
   });

@@ -6,11 +6,12 @@
 
 namespace vigil::services {
 
-/// Blocks the signals in the calling thread and those that it starts later, and calls `on_end` with 1, 2, …
-/// for each SIGTERM and SIGINT that arrives, `on_hangup` for each SIGHUP. Make it before any other thread.
+/// Ignores SIGPIPE: a log or a socket whose reader has gone is an error of a write. Blocks the signals in the
+/// calling thread and those that it starts later, and calls `on_end` for each SIGTERM and SIGINT that
+/// arrives, `on_hangup` for each SIGHUP. Make it before any other thread.
 class Signals {
  public:
-  Signals(std::function<void(int count)> on_end, std::function<void()> on_hangup);
+  Signals(std::function<void()> on_end, std::function<void()> on_hangup);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

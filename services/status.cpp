@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "actors/status/status_text.h"
-#include "cluster/http.h"
+#include "cluster/http_client.h"
 #include "config/settings.h"
 #include "services/command.h"
 
@@ -15,11 +15,22 @@ namespace {
 struct StatusArguments {
   std::string endpoint = "http://" + config::MetricsSettings().listen;
   std::string output = "text";
+  cluster::HttpTrust trust;
 };
 
+cluster::HttpResponse ask(const StatusArguments& arguments) {
+  try {
+    return cluster::http_get(cluster::url_of(arguments.endpoint, "/status"), std::chrono::seconds(5),
+                             arguments.trust);
+  } catch (const cluster::HttpUnreachable& error) {
+    throw cluster::HttpError("no answer at " + std::string(error.what()) +
+                             "; is `vigil run` running, and is --endpoint what its configuration says in "
+                             "metrics.listen?");
+  }
+}
+
 int status(const StatusArguments& arguments) {
-  const cluster::HttpResponse answer =
-      cluster::http_get(cluster::url_of(arguments.endpoint, "/status"), std::chrono::seconds(5));
+  const cluster::HttpResponse answer = ask(arguments);
   const auto text = answer.status == 200 ? actors::status_text(answer.body) : std::optional<std::string>();
   if (!text) throw cluster::HttpError(arguments.endpoint + ": what answers there is no `vigil run`");
   std::cout << (arguments.output == "json" ? answer.body + '\n' : *text);
@@ -33,6 +44,11 @@ void add_status(CLI::App& root, Invocation& chosen) {
   auto arguments = std::make_shared<StatusArguments>();
   command->add_option("--endpoint", arguments->endpoint, "where it serves its metrics")
       ->capture_default_str();
+  command
+      ->add_option("--ca-file", arguments->trust.ca_file,
+                   "certificates to believe, for https://, instead of the system's")
+      ->type_name("FILE");
+  command->add_flag("--insecure", arguments->trust.insecure, "believe any certificate");
   command->add_option("--output", arguments->output, "a table for people, or JSON")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -35,6 +35,16 @@ struct WatchArguments {
 
 cluster::Follower::Options options_of(const WatchArguments& arguments, const config::Clock& clock) {
   cluster::Follower::Options options;
+  for (const auto& [name, endpoint] :
+       {std::pair("--endpoint", arguments.endpoint), std::pair("--replay", arguments.replay)}) {
+    if (!endpoint.empty() && endpoint.find("://") == endpoint.npos)
+      throw UsageError(std::string(name)
+                           .append(": expected an endpoint such as tcp://127.0.0.1:5556, not '")
+                           .append(endpoint)
+                           .append("'; did you mean tcp://")
+                           .append(endpoint)
+                           .append("?"));
+  }
   options.endpoint = arguments.endpoint;
   options.replay = arguments.replay.empty() ? config::endpoint_next_to(arguments.endpoint) : arguments.replay;
   if (options.replay.empty()) throw UsageError("--endpoint has no port after it: --replay is needed");
@@ -134,8 +144,9 @@ void add_watch(CLI::App& root, Invocation& chosen) {
       ->type_name("S")
       ->check(above_zero());
   command->footer(
-      "Topics: alert/<tenant>/<camera>/<rule>/, topic/<name>/<tenant>/<camera>/<rule>/ and\n"
-      "status/<tenant>/<camera>/. Without --since, the last event of each topic comes\nfirst. Each event is "
+      "Topics: alert/<tenant>/<camera>/<rule>/, topic/<name>/<tenant>/<camera>/<rule>/,\n"
+      "status/<tenant>/<camera>/ and process/<name>/. Without --since, the last event of each topic "
+      "comes\nfirst. Each event is "
       "shown once, in the order of its topic; events that were missed are "
       "asked for "
       "again, over restarts of\n`vigil run` too, and those that nobody has any more are told on stderr.");

@@ -114,7 +114,7 @@ class Member final : actors::CameraListener {
       const actors::CameraStep step = camera_.step();
       if (step.patch) camera_.grant(1);
       if (step.next == actors::CameraStep::Next::finished) return;
-      if (step.next == actors::CameraStep::Next::wait) {
+      if (step.next == actors::CameraStep::Next::wait || step.next == actors::CameraStep::Next::rest) {
         std::unique_lock lock(mutex);
         never.wait_until(lock, stop, step.until, [] { return false; });
       }

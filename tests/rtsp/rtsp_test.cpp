@@ -1,9 +1,14 @@
 // Cameras against RTSP servers that are not ours.
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/media/certificate.h"
 #include "tests/rtsp/server.h"
 #include "tests/rtsp/watched.h"
 
@@ -16,6 +21,24 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const media::Size kSize{160, 120};
+
+/// Gone after the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "vigil-rtsp-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
 
 class Rtsp : public ::testing::Test {
  protected:
@@ -66,10 +89,36 @@ TEST_F(Rtsp, APasswordIsUsedAndNeverShown) {
     EXPECT_THAT(refused->story().states.back(), HasSubstr("401 Unauthorized"));
     EXPECT_THAT(refused->story().states.back(), Not(HasSubstr("\n")));
   }
-  EXPECT_THAT(wrong.story().states.back(), StartsWith("down: rtsp://viewer:***@127.0.0.1:"));
+  EXPECT_THAT(wrong.story().states.back(), StartsWith("down: rtsp://***@127.0.0.1:"));
   for (const Watched* each : {&right, &wrong, &none}) {
     for (const std::string& state : each->story().states) EXPECT_THAT(state, Not(HasSubstr("hunter")));
   }
+}
+
+TEST_F(Rtsp, IsWatchedOverTlsOnlyIfItIsVerified) {
+  const GStreamer server(0, {"--user", "viewer", "--password", "hunter2"});
+  const Folder folder;
+  const auto text = media::make_certificate({.name = "DNS:localhost"});
+  std::ofstream(folder / "ca.pem") << text.certificate;
+  std::ofstream(folder / "key.pem") << text.key;
+  Process proxy({"/usr/bin/python3", std::string(VIGIL_SOURCE_DIR) + "/tests/rtsp/tls_proxy.py",
+                 folder / "ca.pem", folder / "key.pem", std::to_string(server.port())});
+  const auto line = proxy.line();
+  ASSERT_TRUE(line && line->starts_with("port "));
+  const auto settings = [&](const std::string& host) {
+    return live_camera("rtsps://viewer:hunter2@" + host + ":" + line->substr(5) + "/live");
+  };
+  const auto trusting = settings("localhost");
+  trusting->stream.tls.ca_file = folder / "ca.pem";
+  const Watched right(trusting);
+  const auto insecure = settings("127.0.0.1");
+  insecure->stream.tls.insecure = true;
+  const Watched without(insecure);
+  const Watched stranger(settings("localhost"));
+  EXPECT_TRUE(right.await_frames(8)) << PrintToString(right.story().states);
+  EXPECT_TRUE(without.await_frames(8)) << PrintToString(without.story().states);
+  ASSERT_TRUE(stranger.await_state("down: ")) << PrintToString(stranger.story().states);
+  EXPECT_THAT(stranger.story().states.back(), HasSubstr("its certificate is not trusted"));
 }
 
 TEST_F(Rtsp, AServerThatIsKilledAndStartedAgainIsWatchedAgain) {

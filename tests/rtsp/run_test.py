@@ -76,11 +76,11 @@ def await_metrics(run, port, what, holds):
 
 
 def is_up(text, camera, up):
-    return f'vigil_camera_up{{camera="{camera}"}} {up}\n' in text
+    return re.search(rf'^vigil_camera_up{{camera="{camera}",tenant="[^"]*"}} {up}$', text, re.MULTILINE)
 
 
 def is_recorded(text, recorded):
-    return f'vigil_camera_recording{{camera="gate"}} {recorded}\n' in text
+    return re.search(rf'^vigil_camera_recording{{camera="gate",tenant="[^"]*"}} {recorded}$', text, re.MULTILINE)
 
 
 def main():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """GStreamer's RTSP server with streams that behave badly on demand.
 
-  server.py [--port N] [--user NAME --password TEXT] [--serve NAME=STREAM]
+  server.py [--port N] [--user NAME --password TEXT] [--serve NAME=STREAM] [--clip NAME=FILE]
 
 Prints "port N" when it serves; the streams are rtsp://127.0.0.1:N/NAME, with NAME one of STREAMS below (--serve: another NAME for one of
-them). Then one command a line on stdin, each answered with "done":
+them; --clip: an MP4 file with H.264, from its beginning for whoever comes first). Then one command a line on stdin, each answered with "done":
   mute NAME | unmute NAME     the stream goes silent, its connections stay open
   resize NAME WIDTH HEIGHT    the pictures of a running stream get another size
   jump NAME SECONDS           the stream's clock is set ahead, or back
@@ -38,6 +38,8 @@ STREAMS = {
                "video/mpegts,systemstream=true,packetsize=188 ! rtpmp2tpay name=pay0",
 }
 
+
+CLIP = "filesrc location={file} ! qtdemux ! h264parse ! rtph264pay name=pay0 config-interval=-1"
 
 # What is served over one transport only.
 TRANSPORTS = {"only-tcp": GstRtsp.RTSPLowerTrans.TCP, "only-udp": GstRtsp.RTSPLowerTrans.UDP}
@@ -77,6 +79,9 @@ class Server:
         for renamed in options.serve:
             name, stream = renamed.split("=")
             self.factories[name] = Factory(STREAMS[stream])
+        for clip in options.clip:
+            name, file = clip.split("=", 1)
+            self.factories[name] = Factory(CLIP.format(file=file))
         self.server = GstRtspServer.RTSPServer()
         self.server.set_address("127.0.0.1")
         self.server.set_service(str(options.port))
@@ -134,6 +139,7 @@ def main():
     parser.add_argument("--user")
     parser.add_argument("--password", default="")
     parser.add_argument("--serve", action="append", default=[], metavar="NAME=STREAM")
+    parser.add_argument("--clip", action="append", default=[], metavar="NAME=FILE")
     options = parser.parse_args()
     Gst.init(None)
     server = Server(options)

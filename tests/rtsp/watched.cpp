@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/substitute.h"
+
 namespace vigil::testing {
 namespace {
 
@@ -18,7 +20,7 @@ std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, cons
   settings->stream.window = {4s, 2s};
   settings->stream.reconnect = {100ms, 400ms};
   settings->stream.stall_after = 2s;
-  settings->inputs = {{{url, url}, {config::Role::detect}}};
+  settings->inputs = {{{url, config::mask_credentials(url)}, {config::Role::detect}}};
   return settings;
 }
 

@@ -1,5 +1,6 @@
 // Delivery from end to end, over the real outbox, sockets and programs: the source of events is killed again
 // and again, and `vigil watch` stays on.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "actors/alerts/outbox.h"
+#include "cluster/clock.h"
 #include "cluster/topics.h"
 
 namespace vigil {
@@ -207,7 +209,9 @@ void kill_and_watch(int kills, std::uint64_t seed) {
   EXPECT_EQ(process->kill(), 0);
   EXPECT_EQ(watcher.kill(), 0) << "the watcher stays on";
 
-  const auto outbox = actors::open_rocksdb_outbox(folder / "outbox");
+  const cluster::SystemClock clock;
+  config::RetentionClock ages(clock);
+  const auto outbox = actors::open_rocksdb_outbox(folder / "outbox", ages);
   std::map<std::string, std::vector<std::string>> kept;
   actors::ReplayQuery query;
   query.topics = {""};
@@ -249,6 +253,88 @@ void kill_and_watch(int kills, std::uint64_t seed) {
 
 TEST(Delivery, AWatcherSeesEveryEventOfASourceThatIsKilledAgainAndAgain) {
   kill_and_watch(KILLS, KILLS);
+}
+
+// A byte of the log is another one when the killed source starts again: what was seen keeps its meaning, what
+// is left is not shown twice, and what is new is not taken for what is gone.
+TEST(Delivery, AWatcherGoesOnWhenTheLogOfAKilledSourceIsDamaged) {
+  const Folder folder;
+  const Told told({folder / "source.log", folder / "watch.log"});
+  const auto source = [&](const char* seed, const char* mode) {
+    return std::make_unique<Process>(std::vector<std::string>{EVENT_SOURCE, folder.text(), seed, mode},
+                                     folder / "source.log", folder / "source.log");
+  };
+  Process watcher({VIGIL, "watch", "", "--output", "json", "--endpoint", "ipc://" + (folder / "events"),
+                   "--replay", "ipc://" + (folder / "replay")},
+                  folder / "seen", folder / "watch.log");
+  auto process = source("0", "hello");
+  ASSERT_TRUE(eventually([&] { return lines_of(folder / "seen").size() == 1; })) << "the watcher saw nothing";
+  EXPECT_EQ(process->kill(), 0);
+  process = source("1", "run");
+  ASSERT_TRUE(eventually([&] { return lines_of(folder / "seen").size() > 100; }));
+  EXPECT_EQ(process->kill(), 0);
+  const std::size_t committed = lines_of(folder / "committed").size();
+
+  std::filesystem::path log;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "outbox"))
+    if (entry.path().extension() == ".log" && (log.empty() || entry.path() > log)) log = entry.path();
+  std::fstream file(log, std::ios::binary | std::ios::in | std::ios::out);
+  const auto middle = static_cast<std::streamoff>(std::filesystem::file_size(log) / 2);
+  file.seekg(middle);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(middle);
+  file.put(byte);
+  file.close();
+
+  process = source("2", "run");
+  ASSERT_TRUE(eventually([&] { return lines_of(folder / "committed").size() > committed + 100; }));
+  EXPECT_EQ(process->kill(), 0);
+  process = source("3", "rest");
+  ASSERT_TRUE(eventually([&] {
+    const auto lines = lines_of(folder / "kept");
+    return !lines.empty() && lines.back() == "end";
+  }));
+  const auto name_of = [](const std::string& body) {
+    const json event = json::parse(body);
+    return event.at("source").get<std::string>() + ' ' + event.at("id").get<std::string>();
+  };
+  std::vector<std::string> kept;
+  const auto all_seen = [&] {
+    std::set<std::string> names;
+    for (const std::string& line : lines_of(folder / "seen")) names.insert(name_of(line));
+    return std::all_of(kept.begin(), kept.end(),
+                       [&](const auto& body) { return names.contains(name_of(body)); });
+  };
+  EXPECT_EQ(process->kill(), 0);
+  {
+    const cluster::SystemClock clock;
+    config::RetentionClock ages(clock);
+    const auto outbox = actors::open_rocksdb_outbox(folder / "outbox", ages);
+    actors::ReplayQuery query;
+    query.topics = {""};
+    for (bool more = true; more;) {
+      actors::Replay page = outbox->replay(query);
+      for (actors::OutboxEvent& event : page.events) kept.push_back(std::move(event.body));
+      query.after = page.cursor;
+      more = page.more;
+    }
+  }
+  EXPECT_GT(kept.size(), 150U);
+  process = source("4", "rest");
+  EXPECT_TRUE(eventually(all_seen)) << "what the outbox has was not all seen";
+  EXPECT_EQ(process->kill(), 0);
+  EXPECT_EQ(watcher.kill(), 0) << "the watcher stays on";
+  std::map<std::string, std::string> seen;
+  for (const std::string& line : lines_of(folder / "seen"))
+    EXPECT_TRUE(seen.emplace(name_of(line), line).second) << "twice: " << line;
+  for (const std::string& body : kept) EXPECT_EQ(seen[name_of(body)], body) << "another event under its id";
+  const auto says = [&](const char* name, const std::string& text) {
+    const auto lines = lines_of(folder / name);
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  };
+  EXPECT_EQ(says("source.log", "outbox_behind: "), 1);
+  EXPECT_EQ(says("watch.log", "has another outbox than before"), 1);
 }
 
 }  // namespace

@@ -1,24 +1,29 @@
 // A process that finds and publishes alerts as `vigil run` does, without cameras and a model, until it is
 // killed:
 //
-//   event_source FOLDER SEED hello|run|rest
+//   event_source FOLDER SEED hello|run|rest|dump [OUTBOX]
 //
-// FOLDER gets the outbox, the endpoints `events` and `replay`, and the file `committed`: a line for each
-// event that the outbox has taken. hello: one event, then none; run: events all the time; rest: none but
-// those that a start makes, and the file `kept` with a line for each event that the outbox has then, complete
-// when its last line is "end".
+// FOLDER gets the outbox (unless it is another folder), the endpoints `events` and `replay`, and the file
+// `committed`: a line for each event that the outbox has taken. hello: one event, then none; run: events all
+// the time; rest: none but those that a start makes, and the file `kept` with a line for each event that the
+// outbox has then, complete when its last line is "end". dump: one more event, then everything that can be
+// read of the outbox goes to stdout as JSON lines, and it ends.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <map>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -42,21 +47,33 @@ class LoggedOutbox final : public actors::Outbox {
   LoggedOutbox(const LoggedOutbox&) = delete;
   LoggedOutbox& operator=(const LoggedOutbox&) = delete;
 
-  std::uint64_t append(const actors::OutboxEvent& event) override {
-    const std::uint64_t position = inner_->append(event);
-    const std::string line = event.topic + ' ' + std::to_string(event.sequence) + '\n';
-    if (::write(log_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
-    return position;
+  void refresh() override { inner_->refresh(); }
+  std::uint64_t append(std::span<const actors::OutboxEvent> events,
+                       std::span<const actors::OutboxNote> notes) override {
+    const std::uint64_t first = inner_->append(events, notes);
+    std::string lines;
+    for (const actors::OutboxEvent& event : events)
+      lines += event.topic + ' ' + std::to_string(event.sequence) + '\n';
+    if (::write(log_, lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) std::abort();
+    return first;
   }
+  std::map<std::string, std::string> notes() const override { return inner_->notes(); }
   std::uint64_t last_sequence(const std::string& topic) const override {
     return inner_->last_sequence(topic);
   }
   std::vector<actors::OutboxEvent> unacknowledged(std::size_t limit) const override {
     return inner_->unacknowledged(limit);
   }
-  void acknowledge(std::uint64_t position) override { inner_->acknowledge(position); }
-  std::size_t prune(config::Clock::WallTime before) override { return inner_->prune(before); }
+  void acknowledge(std::span<const std::uint64_t> positions) override { inner_->acknowledge(positions); }
+  std::size_t prune(config::Duration older_than) override { return inner_->prune(older_than); }
+  std::vector<actors::OutboxNotice> take_notices() override {
+    std::vector<actors::OutboxNotice> notices = inner_->take_notices();
+    for (const actors::OutboxNotice& notice : notices)
+      std::cerr << notice.reason << ": " << notice.text << '\n';
+    return notices;
+  }
   const std::string& identity() const override { return inner_->identity(); }
+  std::string mark_of_loss() const override { return inner_->mark_of_loss(); }
   std::uint64_t last_position() const override { return inner_->last_position(); }
   std::optional<std::uint64_t> position_of(const std::string& topic, std::uint64_t sequence) const override {
     return inner_->position_of(topic, sequence);
@@ -85,6 +102,57 @@ void write_down(const actors::Outbox& outbox, const std::filesystem::path& file)
   lines << "end" << std::endl;
 }
 
+/// Everything that a subscriber may ever be told, by all ways to read it.
+void dump(const actors::Outbox& outbox, std::ostream& out) {
+  using nlohmann::json;
+  out << json{{"outbox", outbox.identity()}, {"last", outbox.last_position()}} << '\n';
+  std::map<std::string, std::uint64_t> last;
+  actors::ReplayQuery query;
+  query.topics = {""};
+  for (bool more = true; more;) {
+    const actors::Replay page = outbox.replay(query);
+    for (const actors::OutboxEvent& event : page.events) {
+      out << json{{"position", event.position},
+                  {"topic", event.topic},
+                  {"sequence", event.sequence},
+                  {"time", event.time.time_since_epoch().count()},
+                  {"body", event.body},
+                  {"found_at", outbox.position_of(event.topic, event.sequence).value_or(0)}}
+                 .dump(-1, ' ', false, json::error_handler_t::replace)
+          << '\n';
+      last[event.topic] = event.sequence;
+    }
+    query.after = page.cursor;
+    more = page.more;
+  }
+  for (const auto& [topic, sequence] : last) {
+    out << json{{"topic", topic}, {"last", outbox.last_sequence(topic)}}.dump(-1, ' ', false,
+                                                                              json::error_handler_t::replace)
+        << '\n';
+  }
+  for (const actors::OutboxEvent& event : outbox.last_events(8)) {
+    out << json{{"last_event", event.position}, {"topic", event.topic}, {"sequence", event.sequence}}.dump(
+               -1, ' ', false, json::error_handler_t::replace)
+        << '\n';
+  }
+  out << json{{"end", true}} << std::endl;
+}
+
+/// As whoever asks: a read that meets damage fails, and the next one finds what could be saved.
+void dump_patiently(const actors::Outbox& outbox) {
+  for (int attempt = 1;; ++attempt) {
+    try {
+      std::ostringstream lines;
+      dump(outbox, lines);
+      std::cout << lines.str() << std::flush;
+      return;
+    } catch (const actors::OutboxError& error) {
+      std::cerr << error.what() << '\n';
+      if (attempt == 4) throw;
+    }
+  }
+}
+
 actors::CameraPtr camera(const std::string& name) {
   auto settings = std::make_shared<config::CameraSettings>();
   settings->name = name;
@@ -103,7 +171,7 @@ actors::CameraPtr camera(const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
   // Not longer than the test that started it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::filesystem::path folder = argv[1];
@@ -111,14 +179,21 @@ int main(int argc, char** argv) {
   const std::string mode = argv[3];
   const cluster::SystemClock clock;
   actors::Metrics metrics;
-  LoggedOutbox outbox(actors::open_rocksdb_outbox(folder / "outbox"), folder / "committed");
+  const std::filesystem::path place = argc == 5 ? std::filesystem::path(argv[4]) : folder / "outbox";
+  config::RetentionClock ages(clock);
+  LoggedOutbox outbox(actors::open_rocksdb_outbox(place, ages), folder / "committed");
+  outbox.take_notices();
   services::TopicPublisher publisher({.endpoint = "ipc://" + (folder / "events").string()},
                                      {.endpoint = "ipc://" + (folder / "replay").string()}, outbox);
   actors::AlertDesk desk({.model = {"none"}, .run = std::random_device{}()}, outbox, publisher, metrics,
                          clock);
   desk.tick();
   if (mode == "rest") write_down(outbox, folder / "kept");
-  if (mode == "hello") desk.status(camera("hello"), actors::CameraState::up, "");
+  if (mode == "hello" || mode == "dump") desk.status(camera("hello"), actors::CameraState::up, "");
+  if (mode == "dump") {
+    dump_patiently(outbox);
+    return 0;
+  }
   const std::vector<actors::CameraPtr> cameras = {camera("a"), camera("b"), camera("c")};
   for (double seconds = 4;; seconds += 2) {
     if (mode == "run") {

@@ -61,6 +61,21 @@ TEST_F(Inspect, WritesASheetWhenAsked) {
   EXPECT_THAT(media::read_bytes(scratch_ / "sheet.png"), testing::StartsWith("\x89PNG"));
 }
 
+TEST_F(Inspect, EndsAfterSoManySeconds) {
+  const auto part =
+      nlohmann::json::parse(vigil_inspect({video_, "--output", "json", "--seconds", "0.5"}).out);
+  EXPECT_GE(part["seconds"], 0.5);
+  EXPECT_LT(part["frames"], 50);
+  EXPECT_EQ(part["ended_by"], "limit");
+  const auto& types = part["frame_types"];
+  EXPECT_EQ(part["frames"], types["I"].get<int>() + types["P"].get<int>() + types["B"].get<int>());
+  EXPECT_THAT(vigil_inspect({video_, "--seconds", "0.5"}).out,
+              testing::HasSubstr("looked at    the first 0."));
+  const auto all = nlohmann::json::parse(vigil_inspect({video_, "--output", "json", "--seconds", "600"}).out);
+  EXPECT_EQ(all["frames"], 50);
+  EXPECT_EQ(all["ended_by"], "end");
+}
+
 TEST_F(Inspect, FailsWithTheFilesName) {
   try {
     vigil_inspect({scratch_ / "missing.mp4"});

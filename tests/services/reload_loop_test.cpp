@@ -83,10 +83,10 @@ TEST_F(ReloadLoopTest, AppliesWhatIsRightAndSaysWhatIsWrong) {
     EXPECT_TRUE(wait_until([this] { return applied_.size() == 2; }));
   }
   EXPECT_THAT(applied_, ElementsAre("yard", "roof"));
-  EXPECT_THAT(log_.str(), HasSubstr("configuration: applied: added yard; removed gate"));
+  EXPECT_THAT(log_.str(), HasSubstr("[info] configuration: applied: added yard; removed gate"));
   EXPECT_THAT(log_.str(), HasSubstr("site.yaml:3:1: colour: unknown key"));
   EXPECT_THAT(log_.str(), HasSubstr("site.yaml:4:1: size: unknown key"));
-  EXPECT_THAT(log_.str(), HasSubstr("configuration: applied: added roof; removed yard"));
+  EXPECT_THAT(log_.str(), HasSubstr("[error] configuration: applied: added roof; removed yard"));
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_config_reloads_total{result=\"applied\"} 2\n"));
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_config_reloads_total{result=\"refused\"} 1\n"));
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_config_last_reload_success 1\n"));

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/actors/outboxes.h"
+
 namespace vigil::services {
 namespace {
 
@@ -11,7 +13,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+using actors::testing::kStart;
 
 /// Positions 1 to 6: three events of each topic in turn, a minute apart.
 class OutboxReplayTest : public ::testing::Test {
@@ -19,6 +21,7 @@ class OutboxReplayTest : public ::testing::Test {
   void SetUp() override {
     for (std::uint64_t i = 0; i < 6; ++i) {
       const std::string topic = i % 2 == 0 ? "alert/a/" : "alert/b/";
+      clock_.passed = i * 1min;
       outbox_->append({0, topic, i / 2 + 1, kStart + i * 1min, "body " + std::to_string(i + 1)});
     }
   }
@@ -41,7 +44,9 @@ class OutboxReplayTest : public ::testing::Test {
     return result;
   }
 
-  std::unique_ptr<actors::Outbox> outbox_ = actors::make_memory_outbox();
+  actors::testing::OutboxClock clock_;
+  config::RetentionClock ages_{clock_};
+  std::unique_ptr<actors::Outbox> outbox_ = actors::make_memory_outbox(&ages_);
   OutboxReplay source_{*outbox_};
   cluster::ReplayPage page_;
 };
@@ -89,9 +94,36 @@ TEST_F(OutboxReplayTest, BeginsWithASequenceNumber) {
   EXPECT_EQ(page_.cursor, 6U);
   // What was forgotten cannot be begun with.
   for (std::uint64_t position = 1; position <= 3; ++position) outbox_->acknowledge(position);
-  outbox_->prune(kStart + 2min);
+  // After 5 minutes, these are the first two.
+  outbox_->prune(210s);
   from.from = 1;
   EXPECT_THAT(shown(from), ElementsAre("alert/b/2", "alert/b/3"));
+}
+
+TEST_F(OutboxReplayTest, OnlyAWholeTopicHasNumbersToBeginWith) {
+  cluster::ReplayQuery from = query("alert/north/gate/car/");
+  from.from = 1;
+  EXPECT_FALSE(source_.refuse(from));
+  for (const char* beginning : {"", "alert/", "alert/north/gate/", "alert/north/gate/car"}) {
+    from.topics = {beginning};
+    const auto refusal = source_.refuse(from);
+    ASSERT_TRUE(refusal) << beginning;
+    EXPECT_EQ(refusal->reason,
+              "from: expected a single whole topic, such as alert/<tenant>/<camera>/<rule>/");
+  }
+  EXPECT_FALSE(source_.refuse(query("alert/"))) << "without `from`";
+}
+
+// The metrics do not know the reasons: whoever tells them of connections does.
+TEST(ConnectionMetrics, EachReasonIsThereBeforeItHappens) {
+  actors::Metrics metrics;
+  const ConnectionMetrics events("events", metrics);
+  const ConnectionMetrics replay("replay", metrics);
+  for (const cluster::Refusal reason : cluster::kRefusals)
+    for (const char* listener : {"events", "replay"})
+      EXPECT_THAT(metrics.text(),
+                  ::testing::HasSubstr("vigil_connections_refused_total{listener=\"" + std::string(listener) +
+                                       "\",reason=\"" + std::string(name_of(reason)) + "\"} 0\n"));
 }
 
 }  // namespace

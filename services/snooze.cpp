@@ -1,0 +1,124 @@
+// vigil snooze: silence for a camera or a rule while a process runs.
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "cluster/clock.h"
+#include "config/load.h"
+#include "config/snoozes.h"
+#include "config/timestamp.h"
+#include "services/command.h"
+
+namespace vigil::services {
+namespace {
+
+struct SnoozeArguments {
+  std::string config;
+  std::string target;
+  std::string length;
+  bool list = false;
+  bool clear = false;
+};
+
+/// Throws UsageError for what can be no name.
+config::Snooze named(const std::string& text) {
+  const auto target = config::parse_target(text);
+  if (!target) throw UsageError("expected CAMERA or CAMERA/RULE, not '" + text + "'");
+  return *target;
+}
+
+/// The target, which the configuration has.
+config::Snooze target_of(const SnoozeArguments& arguments) {
+  config::Snooze target = named(arguments.target);
+  // Whoever snoozes need not know the secrets of the cameras.
+  const config::Settings settings = config::load(
+      arguments.config, [](const std::string&) -> std::optional<std::string> { return "unknown"; });
+  if (!config::has_target(settings, target)) {
+    throw std::runtime_error(arguments.config + ": has no " +
+                             (target.rule.empty()
+                                  ? "camera `" + target.camera + '`'
+                                  : "rule `" + target.rule + "` of a camera `" + target.camera + '`'));
+  }
+  return target;
+}
+
+void print(const std::vector<config::Snooze>& entries) {
+  if (entries.empty()) std::cout << "nothing is snoozed\n";
+  for (const config::Snooze& each : entries)
+    std::cout << each.target() << " until " << config::format_rfc3339(each.until) << '\n';
+}
+
+int snooze(const SnoozeArguments& arguments) {
+  const cluster::SystemClock clock;
+  const auto file = config::snooze_file(arguments.config);
+  if (arguments.list) {
+    config::Snoozes snoozes = config::read_snoozes(file);
+    for (const std::string& fault : snoozes.faults) std::cerr << "vigil: " << fault << '\n';
+    config::forget_past(snoozes.entries, clock.wall());
+    print(snoozes.entries);
+    return snoozes.faults.empty() ? kDone : kFailed;
+  }
+  if (arguments.target.empty()) throw UsageError("name a CAMERA or CAMERA/RULE, or --list");
+  if (arguments.clear != arguments.length.empty())
+    throw UsageError("give either how long, such as 30m, or --clear");
+  if (arguments.clear) {
+    // The configuration may have it no more.
+    const config::Snooze target = named(arguments.target);
+    bool lifted = false;
+    config::change_snoozes(file, [&](auto& entries) {
+      config::forget_past(entries, clock.wall());
+      lifted = config::lift(entries, target);
+    });
+    std::cout << arguments.target << (lifted ? " is not snoozed any more\n" : " was not snoozed\n");
+    return kDone;
+  }
+  constexpr std::chrono::hours kLongest{8760};
+  const auto length = config::parse_duration(arguments.length);
+  if (!length || length->count() == 0 || *length > kLongest)
+    throw UsageError("expected a duration up to 365d, such as 30m or 2h, not '" + arguments.length + "'");
+  config::Snooze snooze = target_of(arguments);
+  snooze.until = clock.wall() + *length;
+  config::change_snoozes(file, [&](auto& entries) {
+    config::forget_past(entries, clock.wall());
+    config::put(entries, snooze);
+  });
+  print({snooze});
+  return kDone;
+}
+
+}  // namespace
+
+void add_snooze(CLI::App& root, Invocation& chosen) {
+  auto* command = root.add_subcommand("snooze", "Silence a camera or a rule for some time");
+  auto arguments = std::make_shared<SnoozeArguments>();
+  command->add_option("TARGET", arguments->target, "CAMERA, or CAMERA/RULE")->type_name("");
+  command->add_option("DURATION", arguments->length, "how long from now on, such as 30m, 2h or 1d")
+      ->type_name("");
+  command->add_option("--config", arguments->config, "the configuration of the `vigil run`")
+      ->required()
+      ->type_name("FILE");
+  auto* list = command->add_flag("--list", arguments->list, "show what is snoozed");
+  command->add_flag("--clear", arguments->clear, "end the snooze; of a CAMERA, also those of its rules")
+      ->excludes(list);
+  command->footer(
+      "A running `vigil run` follows within a second, without a restart. What is set is kept in "
+      "FILE.snoozes, "
+      "beside the configuration, also over restarts; `snooze_until` in the configuration itself counts "
+      "beside "
+      "it.\n"
+      "Example: vigil snooze gate-7/person 30m --config site.yaml");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments] {
+      try {
+        return snooze(*arguments);
+      } catch (const config::ConfigError& error) {
+        std::cerr << error.what() << '\n';
+        return static_cast<int>(kFailed);
+      }
+    };
+  });
+}
+
+}  // namespace vigil::services

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""`vigil check-config` says what `vigil run` would stumble over: clips, keys, folders, addresses, rules of no camera. All at once, with places.
+
+  check_config_test.py VIGIL MODEL CLIP
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import wave
+
+CONFIGURATION = """model: {model}
+cameras:
+  good: {{url: good.mp4, rules: [{{name: r, prompt: p}}]}}
+  again: {{url: cut.mp4, rules: [{{name: r, prompt: p}}]}}
+  cut: {{url: cut.mp4, rules: [{{name: r, prompt: p}}]}}
+  sound: {{url: sound.wav, rules: [{{name: r, prompt: p}}]}}
+  text: {{url: text.mp4, rules: [{{name: r, prompt: p}}]}}
+alerts:
+  outbox: file
+evidence:
+  enabled: true
+  dir: file/below
+metrics:
+  listen: 127.0.0.1:5556
+  tls: {{cert_file: cert.pem, key_file: key.pem}}
+"""
+SOUND = """model: {model}
+cameras:
+  good: {{url: good.mp4, labels: {{site: north}}, rules: [{{name: r, prompt: p}}]}}
+rules:
+  - {{name: idle, prompt: p, labels: {{site: nort}}}}
+metrics:
+  tls: {{cert_file: cert.pem, key_file: key.pem}}
+"""
+
+
+def main():
+    vigil, model, clip = (os.path.abspath(each) for each in sys.argv[1:])
+    problems = []
+
+    with tempfile.TemporaryDirectory() as folder:
+        def write(name, data, mode=0o600):
+            path = os.path.join(folder, name)
+            with open(path, "wb") as file:
+                file.write(data)
+            os.chmod(path, mode)
+            return path
+
+        def check(text, *options):
+            write("site.yaml", text.format(model=model).encode())
+            done = subprocess.run([vigil, "check-config", "site.yaml", *options], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+            return done.returncode, done.stdout, done.stderr.replace(os.path.realpath(folder) + "/", "").splitlines()
+
+        def expect(told, lines):
+            """Each line begins with its own of `lines`, in their order."""
+            if len(told) != len(lines) or not all(line.startswith(wanted) for line, wanted in zip(told, lines)):
+                problems.append("not\n  " + "\n  ".join(lines) + "\nbut\n  " + "\n  ".join(told))
+
+        with open(clip, "rb") as file:
+            data = file.read()
+        write("good.mp4", data)
+        # Its index is at the end, or the beginning is all that there is.
+        write("cut.mp4", data[:400])
+        write("text.mp4", b"no video at all\n" * 100)
+        write("file", b"")
+        with wave.open(os.path.join(folder, "sound.wav"), "wb") as sound:
+            sound.setparams((1, 2, 8000, 0, "NONE", ""))
+            sound.writeframes(bytes(16000))
+        write("key.pem", b"no key\n")
+        status, out, told = check(CONFIGURATION)
+        expect(told, ["site.yaml:4:16: cameras.again.url: cut.mp4: ", "site.yaml:5:14: cameras.cut.url: cut.mp4: ",
+                      "site.yaml:6:16: cameras.sound.url: sound.wav: ", "site.yaml:7:15: cameras.text.url: text.mp4: ",
+                      "site.yaml:9:11: alerts.outbox: file: is not a folder",
+                      "site.yaml:12:8: evidence.dir: file/below: cannot be made, since file is not a folder",
+                      "site.yaml:14:11: metrics.listen: `127.0.0.1:5556` is the address of alerts.bind, too, by default",
+                      "site.yaml:15:20: metrics.tls.cert_file: cert.pem: no such file",
+                      "site.yaml:15:40: metrics.tls.key_file: key.pem: no private key in PEM"])
+        if (status, out) != (1, ""):
+            problems.append(f"status {status}, {out!r}")
+
+        for name, of in (("cert.pem", "a"), ("other.pem", "b")):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + of,
+                            "-keyout", "key-" + of, "-out", name], cwd=folder, check=True, capture_output=True)
+        idle = "site.yaml: rules: `idle` is a rule of no camera: none has its labels {site: nort}"
+        for key, mode, wanted in (("key-b", 0o600, "key.pem: not the private key in PEM of cert.pem"), ("key-a", 0o644, "key.pem: everybody may read this")):
+            with open(os.path.join(folder, key), "rb") as file:
+                write("key.pem", file.read(), mode)
+            expect(check(SOUND)[2], ["site.yaml:7:40: metrics.tls.key_file: " + wanted])
+        os.chmod(os.path.join(folder, "key.pem"), 0o600)
+        status, out, told = check(SOUND)
+        expect(told, [idle])
+        if (status, out) != (0, "ok: 1 camera, 1 rule\n"):
+            problems.append(f"of a sound file: status {status}, {out!r}")
+        os.remove(os.path.join(folder, "cert.pem"))
+        expect(check(SOUND, "--text-only")[2], [idle])
+    sys.exit("\n".join(problems) or 0)
+
+
+if __name__ == "__main__":
+    main()
