@@ -1,0 +1,71 @@
+// Any bytes as a configuration, as a file of snoozes and as each scalar: either problems of one line each, or
+// settings that are shown without a secret and read back.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "config/byte_size.h"
+#include "config/devices.h"
+#include "config/duration.h"
+#include "config/load.h"
+#include "config/snoozes.h"
+#include "config/timestamp.h"
+
+namespace {
+
+using namespace vigil::config;
+
+constexpr const char* kSecret = "Zq3xV8kLm2Pw9RtY5bNc";
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+bool shows(const std::string& text) {
+  return text.find(kSecret) != std::string::npos;
+}
+
+void fuzz_settings(const std::string& text) {
+  const Environment environment = [](const std::string&) { return std::optional<std::string>(kSecret); };
+  try {
+    const Settings settings = parse(text, "/etc/vigil/fuzz.yaml", environment);
+    for (const CameraSettings& camera : settings.cameras) {
+      require(!shows(camera.url().shown) && !shows(camera.record_url().shown));
+      for (const auto& [name, label] : camera.labels) require(!shows(label));
+    }
+    const std::string printed = effective(settings);
+    require(effective(parse(printed, "/etc/vigil/fuzz.yaml", environment)) == printed);
+  } catch (const ConfigError& error) {
+    require(!error.problems().empty());
+    for (const Problem& problem : error.problems()) require(!problem.message.empty());
+  }
+}
+
+void fuzz_scalars(const std::string& text) {
+  if (const auto value = parse_duration(text)) require(parse_duration(format_duration(*value)) == value);
+  if (const auto value = parse_byte_size(text)) require(parse_byte_size(format_byte_size(*value)) == value);
+  if (const auto value = parse_rfc3339(text)) {
+    const auto again = parse_rfc3339(format_rfc3339(*value));
+    // An hour before 1970 in one zone is after it in another.
+    require(again == value || *value < Clock::WallTime());
+  }
+  if (const auto value = parse_moment(text)) require(*value >= 0);
+  (void)parse_devices(text);
+  for (const Snooze& snooze : parse_snoozes(text, "fuzz").entries) require(!snooze.camera.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  fuzz_scalars(text);
+  fuzz_settings(text);
+  // A file that is whole but for one value.
+  if (text.find('\n') == std::string::npos) {
+    fuzz_settings("model: m\ncameras: {gate: {url: 'rtsp://h/live', fps: 2, rules: [{name: r, prompt: p}], " +
+                  text + "}}\n");
+    fuzz_settings("model: m\ncameras: {gate: {url: " + text + ", rules: [{name: r, prompt: p}]}}\n");
+  }
+  return 0;
+}
