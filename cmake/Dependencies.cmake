@@ -12,6 +12,8 @@ find_package(CLI11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc)
+find_package(Boost 1.74 REQUIRED) # Asio and Beast, which are headers
+find_package(OpenSSL 3 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
@@ -27,4 +29,3 @@ if(zmq_folders)
   list(FILTER zmq_folders EXCLUDE REGEX "mit-krb5")
   set_property(TARGET PkgConfig::ZMQ PROPERTY INTERFACE_INCLUDE_DIRECTORIES "${zmq_folders}")
 endif()
-pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)

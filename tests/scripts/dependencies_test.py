@@ -78,12 +78,13 @@ class Dependencies(unittest.TestCase):
         self.run_script()
         self.assertTrue(self.calls()[-1].endswith(" libicu-dev"), self.calls())
 
-    def test_lint_and_fuzz_ask_for_more(self):
+    def test_lint_fuzz_and_faults_ask_for_more(self):
         plain = self.packages()
         self.assertNotIn("clang", plain)
         self.assertNotIn("clang-tidy", plain)
         self.assertEqual(set(self.packages("--lint")) - set(plain), {"clang-format-14", "clang-tidy", "libomp-14-dev"})
         self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-14-dev", "libomp-14-dev"})
+        self.assertEqual(set(self.packages("--faults")) - set(plain), {"prometheus"})
         self.put("os-release", UBUNTU)
         self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-18-dev", "libomp-18-dev"})
 
