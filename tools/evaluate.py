@@ -25,7 +25,7 @@ import numpy as np
 TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
 
-from evaluation import agreement, answers, calibration, engines, tables, windows  # noqa: E402
+from evaluation import answers, calibration, engines, tables, windows  # noqa: E402
 
 QUESTIONS = {
     "person": "Is a person present?", "car": "Is a car present?", "zone": "Is a person inside the marked zone?", "fall": "Does a person fall?", "stop": "Does a car stop on the road?", "bag": "Is a bag left behind?",
@@ -157,6 +157,7 @@ def main():
     args = parser.parse_args()
     found = list(windows.real_windows(args.clips, args.seconds, args.fps, args.half)) if args.clips else [w for path in args.long for w in windows.long_windows(path)] if args.long else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
     if args.draft:
+        from evaluation import agreement  # needs torch
         return agreement.report(args.model, args.draft, found[:args.limit])
     args.jobs = args.jobs if args.engine == "vigil" else 1
     engine = {"twin": engines.Twin, "transformers": engines.Transformers}[args.engine](args.model, args.frames) if args.engine != "vigil" else engines.Vigil(args.model, args.frames, args.program, args.device)
