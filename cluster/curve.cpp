@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <zmq_addon.hpp>
 
+#include "base/durable.h"
 #include "cluster/message.h"
 #include "config/settings.h"
 #include "config/substitute.h"
@@ -61,21 +62,13 @@ std::string key_line(const std::filesystem::path& file) {
   return key;
 }
 
+/// A public key that others were given must not lose its secret one: names are synced, too.
 void write_new(const std::filesystem::path& file, const std::string& text, mode_t mode) {
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (descriptor < 0) throw KeyError(file.string() + ": " + reason_of(errno));
-  const ssize_t written = ::write(descriptor, text.data(), text.size());
-  const bool kept = written == static_cast<ssize_t>(text.size()) && ::fsync(descriptor) == 0;
-  const int error = errno;
-  if (::close(descriptor) != 0 || !kept) {
-    throw KeyError(file.string() + ": " + (written < 0 ? reason_of(error) : "could not be written"));
+  try {
+    base::write_first(file, text, mode);
+  } catch (const base::FileError& error) {
+    throw KeyError(error.what());
   }
-  // The name is kept by the folder: a public key that others were given must not lose its secret one.
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = opened >= 0 && ::fsync(opened) == 0;
-  if (opened >= 0) ::close(opened);
-  if (!synced) throw KeyError(folder.string() + ": could not be synced to the disk");
 }
 
 std::filesystem::path public_file(std::filesystem::path secret) {

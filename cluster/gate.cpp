@@ -8,7 +8,6 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <random>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -24,7 +23,6 @@
 #include <boost/asio/write.hpp>
 #include <netinet/tcp.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cluster/pace.h"
 #include "cluster/spare_descriptors.h"
@@ -448,12 +446,10 @@ void Gate::Running::drain() {
   deadline_.async_wait([this](error_code) { context_.stop(); });
 }
 
-Gate::Gate(const std::string& endpoint, std::string inner, const GateOptions& options,
+Gate::Gate(const std::string& endpoint, const std::string& inner, const GateOptions& options,
            const PeerLimits& limits, std::chrono::milliseconds linger) {
   try {
-    // A name of an abstract socket begins with NUL.
-    running_ = std::make_unique<Running>(parse_tcp(endpoint), std::string(1, '\0') + std::move(inner),
-                                         options, limits, linger);
+    running_ = std::make_unique<Running>(parse_tcp(endpoint), inner, options, limits, linger);
   } catch (const boost::system::system_error& error) {
     throw failed(error.code().value());
   }
@@ -463,27 +459,12 @@ Gate::Gate(const std::string& endpoint, std::string inner, const GateOptions& op
 
 Gate::~Gate() = default;
 
-namespace {
-
-/// A name that nobody guesses, and a socket that takes connections of this process alone.
-std::string bind_privately(zmq::socket_t& socket) {
-  std::random_device random;
-  std::string name = "vigil-";
-  for (int i = 0; i < 4; ++i) name += std::to_string(random()) + '-';
-  const pid_t process = ::getpid();
-  if (zmq_setsockopt(socket.handle(), ZMQ_IPC_FILTER_PID, &process, sizeof process) != 0)
-    throw zmq::error_t();
-  socket.bind("ipc://@" + name);
-  return name;
-}
-
-}  // namespace
-
 void Entrance::open(zmq::socket_t& socket, const std::string& endpoint, const GateOptions& options,
                     const PeerLimits& limits, std::chrono::milliseconds linger) {
   constexpr std::string_view kIpc = "ipc://";
   if (endpoint.starts_with("tcp://")) {
-    gate_ = std::make_unique<Gate>(endpoint, bind_privately(socket), options, limits, linger);
+    inner_.emplace(socket);
+    gate_ = std::make_unique<Gate>(endpoint, inner_->path(), options, limits, linger);
     endpoint_ = gate_->endpoint();
     return;
   }

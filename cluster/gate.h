@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <zmq.hpp>
 
+#include "cluster/nameless_socket.h"
 #include "cluster/peer_account.h"
 
 namespace vigil::cluster {
@@ -45,11 +47,11 @@ int fitting_connections(int wanted, std::uint64_t descriptors, int gates);
 /// own.
 class Gate {
  public:
-  /// `endpoint`: tcp://HOST:PORT as ZeroMQ takes it, port 0 takes any free one; `inner`: the name of the
-  /// abstract Unix socket on which the ZeroMQ socket listens; `linger`: how long what was sent may still go
+  /// `endpoint`: tcp://HOST:PORT as ZeroMQ takes it, port 0 takes any free one; `inner`: the path of
+  /// the Unix socket on which the ZeroMQ socket listens; `linger`: how long what was sent may still go
   /// out when this is destroyed, which is to be after the ZeroMQ socket. Throws std::system_error.
-  Gate(const std::string& endpoint, std::string inner, const GateOptions& options, const PeerLimits& limits,
-       std::chrono::milliseconds linger);
+  Gate(const std::string& endpoint, const std::string& inner, const GateOptions& options,
+       const PeerLimits& limits, std::chrono::milliseconds linger);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -77,6 +79,7 @@ class Entrance {
   const std::string& endpoint() const { return endpoint_; }
 
  private:
+  std::optional<NamelessSocket> inner_;
   std::unique_ptr<Gate> gate_;
   std::string endpoint_;
 };

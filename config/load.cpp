@@ -56,8 +56,8 @@ void look_at_folders(Reading& reading, const YAML::Node& root, const Settings& s
   if (settings.evidence.enabled) look("evidence", "dir", settings.evidence.dir);
 }
 
-/// Follows the parser through a text's documents. At a comma, say, that belongs to nothing, yaml-cpp gives out
-/// documents without ever going on.
+/// Follows the parser through a text's documents. At a comma, say, that belongs to nothing, yaml-cpp gives
+/// out documents without ever going on.
 class Progress : public YAML::EventHandler {
  public:
   /// Throws YAML::ParserException where a document begins at which another one did.

@@ -12,7 +12,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/descriptor.h"
+#include "base/durable.h"
 #include "base/sealed_text.h"
 #include "config/fields.h"
 #include "config/timestamp.h"
@@ -28,28 +28,6 @@ bool same_target(const Snooze& a, const Snooze& b) {
 
 [[noreturn]] void fail(const std::filesystem::path& file) {
   throw std::runtime_error(file.string() + ": " + std::generic_category().message(errno));
-}
-
-base::Descriptor opened(const std::filesystem::path& file, int flags) {
-  base::Descriptor descriptor(::open(file.c_str(), flags | O_CLOEXEC, 0644));
-  if (!descriptor) fail(file);
-  return descriptor;
-}
-
-/// The file with this text, or as it was.
-void replace(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path next = file.string() + ".next";
-  {
-    const base::Descriptor out = opened(next, O_WRONLY | O_CREAT | O_TRUNC);
-    std::string_view left = text;
-    while (!left.empty()) {
-      const ssize_t written = ::write(out.number(), left.data(), left.size());
-      if (written < 0) fail(next);
-      left.remove_prefix(static_cast<std::size_t>(written));
-    }
-    if (::fsync(out.number()) != 0) fail(next);
-  }
-  if (::rename(next.c_str(), file.c_str()) != 0) fail(file);
 }
 
 }  // namespace
@@ -161,7 +139,7 @@ void change_snoozes(const std::filesystem::path& file,
                     const std::function<void(std::vector<Snooze>&)>& change) {
   // What is locked stays: the file itself is replaced.
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  const base::Descriptor lock = opened(folder, O_RDONLY | O_DIRECTORY);
+  const base::Descriptor lock = base::open_file(folder, O_RDONLY | O_DIRECTORY);
   if (::flock(lock.number(), LOCK_EX) != 0) fail(folder);
   Snoozes now = read_snoozes(file);
   if (!now.faults.empty()) throw std::runtime_error(now.faults.front());
@@ -171,8 +149,9 @@ void change_snoozes(const std::filesystem::path& file,
   std::string text =
       "# Written by `vigil snooze`: a camera, or one of its rules, and until when it is silent.\n";
   for (const Snooze& each : now.entries) text += each.target() + ' ' + format_rfc3339(each.until) + '\n';
-  replace(file, base::sealed(text));
-  ::fsync(lock.number());
+  base::NewFile written(file);
+  written.write(base::sealed(text));
+  written.commit();
 }
 
 }  // namespace vigil::config

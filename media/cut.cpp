@@ -11,9 +11,9 @@ extern "C" {
 #include <system_error>
 #include <utility>
 
+#include "base/durable.h"
 #include "media/decoder.h"
 #include "media/log_capture.h"
-#include "media/new_file.h"
 #include "media/scaler.h"
 
 namespace vigil::media {
@@ -194,7 +194,7 @@ std::string Cut::extension() const {
 }
 
 void Cut::write_clip(const std::filesystem::path& path) const {
-  NewFile file(path);
+  base::NewFile file(path);
   const std::vector<Packet>& packets = content_->packets;
   const AVRational time_base = content_->time_base;
   const bool mp4 = is_mp4(content_->parameters->codec_id);
@@ -229,7 +229,11 @@ void Cut::write_clip(const std::filesystem::path& path) const {
     output.must(av_write_trailer(output.get()));
     output.close();
   }
-  file.commit();
+  try {
+    file.commit();
+  } catch (const base::FileError& error) {
+    throw Error(error.what());
+  }
 }
 
 Still Cut::still(double moment) const {

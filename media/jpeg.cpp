@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/durable.h"
 #include "media/ffmpeg.h"
-#include "media/new_file.h"
 
 namespace vigil::media {
 namespace {
@@ -56,9 +56,13 @@ void write_jpeg(const std::filesystem::path& path, const Image& image) {
   must(avcodec_send_frame(encoder.get(), frame.get()), path);
   const Packet packet = make_packet();
   must(avcodec_receive_packet(encoder.get(), packet.get()), path);
-  NewFile file(path);
-  file.write(std::span<const unsigned char>(packet->data, static_cast<std::size_t>(packet->size)));
-  file.commit();
+  try {
+    base::NewFile file(path);
+    file.write(std::span<const unsigned char>(packet->data, static_cast<std::size_t>(packet->size)));
+    file.commit();
+  } catch (const base::FileError& error) {
+    throw Error(error.what());
+  }
 }
 
 }  // namespace vigil::media

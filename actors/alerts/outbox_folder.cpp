@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <ctime>
 #include <string_view>
@@ -10,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "base/durable.h"
 
 namespace vigil::actors {
 namespace {
@@ -65,6 +62,15 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return result;
 }
 
+template <class Do>
+void as_outbox_error(const Do& act) {
+  try {
+    act();
+  } catch (const base::FileError& error) {
+    throw OutboxError(std::string("outbox ") + error.what());
+  }
+}
+
 std::string utc_text(config::Clock::WallTime time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   std::tm parts{};
@@ -77,25 +83,11 @@ std::string utc_text(config::Clock::WallTime time) {
 }  // namespace
 
 void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
-  const int error = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  // Some file systems know no such thing, and a folder above may be one that only others may list.
-  if (!synced && error != EINVAL && error != EACCES) {
-    throw OutboxError("outbox " + folder.string() + ": " + std::generic_category().message(error));
-  }
+  as_outbox_error([&] { base::sync(folder); });
 }
 
 OutboxFolder::OutboxFolder(fs::path path) : path_(std::move(path)) {
-  std::vector<fs::path> missing;
-  std::error_code error;
-  for (fs::path each = fs::absolute(path_, error); !fs::exists(each, error) && each.has_relative_path();
-       each = each.parent_path())
-    missing.push_back(each);
-  fs::create_directories(path_, error);
-  if (error) fail("cannot be made", error);
-  for (const fs::path& each : missing) sync_folder(each.parent_path());
+  as_outbox_error([&] { base::make_folders(path_); });
 }
 
 void OutboxFolder::fail(const std::string& what, const std::error_code& error) const {

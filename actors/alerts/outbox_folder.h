@@ -15,7 +15,7 @@ namespace vigil::actors {
 /// Folders of damaged files that are kept; beyond, the oldest go.
 inline constexpr std::size_t kDamagedKept = 3;
 
-/// Makes sure that the entries of a folder lie on the disk. Throws OutboxError.
+/// As base::sync. Throws OutboxError.
 void sync_folder(const std::filesystem::path& folder);
 
 /// The database is in the folder itself, or, once that was damaged, in a subfolder `store-N`; the one with

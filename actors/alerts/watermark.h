@@ -7,6 +7,7 @@
 #include <string>
 
 #include "actors/alerts/outbox_records.h"
+#include "base/descriptor.h"
 
 namespace vigil::actors {
 
@@ -17,20 +18,17 @@ class WatermarkFile {
   /// In this folder, which has to exist; the file is made if it is missing. Throws OutboxLocked if another
   /// process has it open, and OutboxError for other reasons.
   explicit WatermarkFile(const std::filesystem::path& folder);
-  ~WatermarkFile();
-  WatermarkFile(const WatermarkFile&) = delete;
-  WatermarkFile& operator=(const WatermarkFile&) = delete;
 
   /// The one that was written last. Nothing if none ever was, or none can be read.
   const std::optional<Watermark>& last() const { return last_; }
   /// Something was written here, and none of it can be read.
   bool damaged() const { return damaged_; }
 
-  /// When it returns, the watermark lies on the disk; its counter is given by this. Throws OutboxError.
   /// Whether it is the file that its name finds: not if the folder was removed, moved, or is on another disk
   /// now.
   bool in_place() const;
 
+  /// When it returns, the watermark lies on the disk; its counter is given by this. Throws OutboxError.
   void write(Watermark watermark);
   /// The same in both slots: for what must not be forgotten with one of them.
   void write_twice(const Watermark& watermark);
@@ -40,7 +38,7 @@ class WatermarkFile {
   void read();
 
   std::filesystem::path file_;
-  int descriptor_ = -1;
+  base::Descriptor descriptor_;
   std::optional<Watermark> last_;
   bool damaged_ = false;
 };

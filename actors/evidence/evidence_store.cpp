@@ -9,9 +9,9 @@
 #include <system_error>
 #include <vector>
 
+#include "base/durable.h"
 #include "config/timestamp.h"
 #include "media/media.h"
-#include "media/new_file.h"
 
 namespace vigil::actors {
 namespace {
@@ -97,8 +97,8 @@ bool is_folder(const fs::directory_entry& entry) {
 EvidenceStore::EvidenceStore(Options options, config::RetentionClock& clock)
     : options_(std::move(options)), clock_(clock), seen_(clock.now()) {
   try {
-    media::make_folders(options_.dir);
-  } catch (const media::Error& error) {
+    base::make_folders(options_.dir);
+  } catch (const base::FileError& error) {
     failure_ = error.what();
     return;
   }
@@ -125,7 +125,7 @@ void EvidenceStore::scan_day(const fs::path& day) {
   for (const fs::directory_entry& file : entries_of(day)) {
     std::error_code error;
     if (file.symlink_status(error).type() != fs::file_type::regular) continue;
-    if (file.path().filename().string().starts_with(media::kUnfinished)) {
+    if (file.path().filename().string().starts_with(base::kUnfinished)) {
       fs::remove(file.path(), error);
       continue;
     }
@@ -175,8 +175,8 @@ fs::path EvidenceStore::place(std::string_view camera, std::string_view rule, st
 fs::path EvidenceStore::prepare(const fs::path& file) {
   fs::path path = options_.dir / file;
   try {
-    media::make_folders(path.parent_path());
-  } catch (const media::Error& error) {
+    base::make_folders(path.parent_path());
+  } catch (const base::FileError& error) {
     throw EvidenceError(error.what());
   }
   make_private(path.parent_path().parent_path());

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <span>
 #include <string_view>
 
+#include "base/durable.h"
 #include "base/sealed_text.h"
-#include "media/new_file.h"
 
 namespace vigil::actors {
 
@@ -36,9 +35,8 @@ void write_lived_ages(const std::filesystem::path& file, const LivedAges& ages) 
   std::string text;
   for (const auto& [name, age] : ages)
     if (name.find('\n') == std::string::npos) text += std::to_string(age.count()) + ' ' + name + '\n';
-  text = base::sealed(text);
-  media::NewFile written(file);
-  written.write(std::span(reinterpret_cast<const unsigned char*>(text.data()), text.size()));
+  base::NewFile written(file);
+  written.write(base::sealed(text));
   written.commit();
 }
 

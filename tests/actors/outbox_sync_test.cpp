@@ -14,6 +14,7 @@
 
 #include "actors/alerts/outbox.h"
 #include "tests/actors/outboxes.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::actors {
 namespace {
@@ -73,9 +74,8 @@ namespace vigil::actors {
 namespace {
 
 TEST(OutboxSync, WhatWasAppendedLiesOnTheDisk) {
-  std::string name = (std::filesystem::temp_directory_path() / "vigil-sync-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  const std::filesystem::path folder = std::filesystem::canonical(name);
+  const TemporaryFolder scratch;
+  const std::filesystem::path& folder = scratch.path();
   {
     const testing::OutboxClock clock;
     config::RetentionClock ages(clock);
@@ -100,7 +100,6 @@ TEST(OutboxSync, WhatWasAppendedLiesOnTheDisk) {
       outbox->acknowledge(position);
     }
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

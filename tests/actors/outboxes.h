@@ -18,6 +18,7 @@
 #include "config/clock.h"
 #include "config/retention_clock.h"
 #include "tests/actors/watched_outbox.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::actors::testing {
 
@@ -35,21 +36,10 @@ class OutboxClock final : public config::Clock {
   config::Duration ahead{0};
 };
 
-class OutboxFolder {
+/// Where an outbox has its own folder.
+class OutboxFolder : public TemporaryFolder {
  public:
-  OutboxFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vigil-outbox-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~OutboxFolder() { std::filesystem::remove_all(path_); }
-  OutboxFolder(const OutboxFolder&) = delete;
-  OutboxFolder& operator=(const OutboxFolder&) = delete;
-  std::filesystem::path path() const { return path_; }
-  std::filesystem::path outbox() const { return path_ / "deep" / "outbox"; }
-
- private:
-  std::filesystem::path path_;
+  std::filesystem::path outbox() const { return path() / "deep" / "outbox"; }
 };
 
 inline OutboxEvent event(const std::string& topic, std::uint64_t sequence,

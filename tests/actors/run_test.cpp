@@ -27,6 +27,7 @@
 #include "cluster/topics.h"
 #include "services/topic_publisher.h"
 #include "tests/actors/fakes.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::actors {
 namespace {
@@ -71,8 +72,7 @@ void expect_exposition_format(const std::string& page) {
 }
 
 TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
-  std::string folder = (std::filesystem::temp_directory_path() / "vigil-run-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const TemporaryFolder folder;
   const cluster::SystemClock clock;
   FakeSources sources;
   std::vector<int> values(200, 10);
@@ -85,7 +85,7 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
   Metrics metrics;
   StatusBoard board(clock);
   config::RetentionClock ages(clock);
-  const auto outbox = open_rocksdb_outbox(std::filesystem::path(folder) / "outbox", ages);
+  const auto outbox = open_rocksdb_outbox(folder / "outbox", ages);
   services::TopicPublisher publisher({.endpoint = "tcp://127.0.0.1:0"}, {.endpoint = "tcp://127.0.0.1:0"},
                                      *outbox);
   const cluster::HttpServer server(
@@ -161,7 +161,6 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
     EXPECT_THAT(page, HasSubstr("vigil_outbox_pending 0\n"));
   }
   EXPECT_TRUE(report.complete);
-  std::filesystem::remove_all(folder);
 }
 
 /// A source that blocks until `release`, as a camera does that says nothing.

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/temporary_folder.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -23,14 +25,7 @@ constexpr auto kWhile = 200ms;
 
 class FileWatchTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "vigil-watch-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    file_ = folder_ / "site.yaml";
-    put(file_, "one");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  void SetUp() override { put(file_, "one"); }
 
   static void put(const fs::path& file, const std::string& text) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
@@ -41,8 +36,9 @@ class FileWatchTest : public ::testing::Test {
     return FileWatch(file_, {.settle = settle, .look = look});
   }
 
-  fs::path folder_;
-  fs::path file_;
+  const TemporaryFolder scratch_;
+  const fs::path& folder_ = scratch_.path();
+  fs::path file_ = folder_ / "site.yaml";
 };
 
 TEST_F(FileWatchTest, SeesAFileWrittenInPlace) {

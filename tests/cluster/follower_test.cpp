@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cluster/clock.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::cluster {
 namespace {
@@ -22,22 +23,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vigil-follower-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// What is committed; it outlives the servers that publish it.
 class Log final : public ReplaySource {
@@ -114,7 +99,7 @@ class FollowerTest : public ::testing::Test {
     }
   }
 
-  const Folder folder_;
+  const TemporaryFolder folder_;
   const SystemClock clock_;
   Log log_;
   std::optional<TopicPublisher> publisher_;
@@ -319,7 +304,7 @@ TEST(ParseSince, ReadsDurationsTimesAndSequences) {
 }
 
 TEST(CurveKeys, AreWrittenOnceAndReadBack) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const KeyPair keys = make_key_pair();
   write_key_files(folder / "server.key", keys);
   EXPECT_EQ(read_secret_key(folder / "server.key").secret_key, keys.secret_key);
@@ -336,7 +321,7 @@ TEST(CurveKeys, AreWrittenOnceAndReadBack) {
 }
 
 TEST(CurveKeys, AFileThatHoldsNoneIsNamedAndNotShown) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto message = [&](const std::string& text) {
     std::ofstream(folder / "x.key") << text;
     std::filesystem::permissions(folder / "x.key", std::filesystem::perms(0600));
@@ -358,7 +343,7 @@ TEST(CurveKeys, AFileThatHoldsNoneIsNamedAndNotShown) {
 }
 
 TEST(CurveKeys, HalvesThatAreNoPairAreRefused) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string file = folder / "server.key";
   write_key_files(file, make_key_pair());
   const auto message = [&] {
@@ -378,7 +363,7 @@ TEST(CurveKeys, HalvesThatAreNoPairAreRefused) {
 }
 
 TEST(CurveKeys, ASecretThatOthersMayReadOrChangeIsRefused) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string file = folder / "server.key";
   write_key_files(file, make_key_pair());
   for (const unsigned mode : {0666U, 0644U, 0640U, 0604U, 0620U, 0602U, 0601U}) {
@@ -398,7 +383,7 @@ TEST(CurveKeys, ASecretThatOthersMayReadOrChangeIsRefused) {
 }
 
 TEST(CurveKeys, AKeyInPlaceOfItsFileIsNotShown) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto message = [](const std::string& file) {
     try {
       read_secret_key(file);

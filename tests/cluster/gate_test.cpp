@@ -8,6 +8,8 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
+#include <sstream>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -17,11 +19,13 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "base/descriptor.h"
 #include "cluster/clock.h"
 #include "cluster/process.h"
 #include "cluster/publishing_thread.h"
 #include "cluster/replay.h"
 #include "tests/cluster/raw_peer.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::cluster {
 namespace {
@@ -438,50 +442,57 @@ TEST_F(GateTest, WithoutDescriptorsItWaitsQuietlyAndGoesOnLater) {
   for (const RawPeer& each : clients) EXPECT_TRUE(each.shake_hands("SUB"));
 }
 
+// ZeroMQ ends a process that has no descriptor for a connection on a Unix socket: nobody else may make one.
 TEST_F(GateTest, NobodyButThisProcessGetsPastIt) {
   PublishingThread publisher(events());
   const auto sink = honest(publisher);
+  std::set<std::string> own;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    own.insert(std::filesystem::read_symlink(each, gone));
+  }
   std::vector<std::string> names;
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
-    const std::size_t name = line.find("@vigil-");
-    if (name != std::string::npos) names.push_back(line.substr(name + 1));
+    std::istringstream columns(line);
+    std::string inode;
+    std::string name;
+    for (int i = 0; i < 7; ++i) columns >> inode;
+    if (columns >> name && own.contains("socket:[" + inode + ']')) names.push_back(name);
   }
-  ASSERT_FALSE(names.empty());
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int greeted = 0;
-    for (const std::string& name : names) {
-      const int connection = ::socket(AF_UNIX, SOCK_STREAM, 0);
-      sockaddr_un address{};
-      address.sun_family = AF_UNIX;
-      std::copy(name.begin(), name.end(), address.sun_path + 1);
-      const auto size = static_cast<socklen_t>(sizeof address.sun_family + 1 + name.size());
-      char byte = 0;
-      if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
-          ::recv(connection, &byte, 1, 0) > 0)
-        ++greeted;
-    }
-    ::_exit(greeted);
+  ASSERT_FALSE(names.empty()) << "where it was bound is still told";
+  for (const std::string& name : names) {
+    const base::Descriptor connection(::socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(name.begin(), name.end(), address.sun_path);
+    EXPECT_NE(::connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(errno, ENOENT) << name;
+    EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(name).parent_path())) << name;
   }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  expect_served(publisher, *sink);
+}
+
+TEST_F(GateTest, WithoutAFolderForTemporaryFilesItOpensToo) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", "/proc", 1);
+  PublishingThread publisher(events());
+  before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", kept.c_str(), 1);
+  const auto sink = honest(publisher);
   expect_served(publisher, *sink);
 }
 
 TEST_F(GateTest, APathIsOpenToItsOwnerAlone) {
-  std::string folder = (std::filesystem::temp_directory_path() / "vigil-gate-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const TemporaryFolder folder;
   const mode_t mask = ::umask(0);
   {
-    const TopicPublisher publisher({.endpoint = "ipc://" + folder + "/events"});
+    const TopicPublisher publisher({.endpoint = "ipc://" + folder / "events"});
     struct stat status {};
-    ASSERT_EQ(::stat((folder + "/events").c_str(), &status), 0);
+    ASSERT_EQ(::stat((folder / "events").c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777U, 0600U);
   }
   ::umask(mask);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_F(GateTest, ListensWhereZeroMqWould) {

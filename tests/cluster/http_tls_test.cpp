@@ -12,6 +12,7 @@
 #include "cluster/http.h"
 #include "cluster/http_client.h"
 #include "tests/cluster/raw_client.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::cluster {
 namespace {
@@ -32,13 +33,9 @@ std::string output_of(const std::string& command) {
 
 class HttpTls : public ::testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
-    issue("server", "IP:127.0.0.1,DNS:localhost");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { issue("server", "IP:127.0.0.1,DNS:localhost"); }
 
-  std::filesystem::path file(const std::string& name) const { return std::filesystem::path(folder_) / name; }
+  std::filesystem::path file(const std::string& name) const { return folder_ / name; }
 
   /// A certificate for `names` that issued itself: NAME.pem and NAME.key.
   void issue(const std::string& name, const std::string& names) {
@@ -74,7 +71,7 @@ class HttpTls : public ::testing::Test {
     }
   }
 
-  std::string folder_ = (std::filesystem::temp_directory_path() / "vigil-tls-XXXXXX").string();
+  const TemporaryFolder folder_;
   std::string log_;
 };
 

@@ -462,7 +462,7 @@ TEST(Load, WhatBelongsToNothingIsNotReadForEver) {
     ASSERT_EQ(problems.size(), 1U) << text;
     EXPECT_THAT(problems[0].message, HasSubstr("not YAML")) << text;
   }
-  EXPECT_EQ(problems_of(minimal() + "...\n,\n")[0].line, 8) << "the line of the comma";
+  EXPECT_EQ(problems_of(minimal() + "...\n,\n")[0].line, 7) << "the line of the comma";
 }
 
 TEST(Load, AFileHoldsOneDocument) {

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <span>
 #include <string>
 
 #include <fcntl.h>
@@ -16,8 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/durable.h"
 #include "cluster/curve.h"
-#include "media/new_file.h"
 
 namespace {
 
@@ -144,9 +143,9 @@ const std::map<std::string, void (*)()> kCases = {
     // What Vigil itself says is kept.
     {"vigils_new_file",
      [] {
-       vigil::media::make_folders(folder + "/camera/day");
-       vigil::media::NewFile file(folder + "/camera/day/clip");
-       file.write(std::span(reinterpret_cast<const unsigned char*>(kLong.data()), kLong.size()));
+       vigil::base::make_folders(folder + "/camera/day");
+       vigil::base::NewFile file(folder + "/camera/day/clip");
+       file.write(kLong);
        file.commit();
      }},
     {"vigils_key_files",

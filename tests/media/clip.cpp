@@ -60,17 +60,6 @@ std::uint64_t hash(int centre_x, int centre_y, int width, int height, int dx, in
 
 }  // namespace
 
-Scratch::Scratch() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "vigil-media-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
-  folder_ = pattern;
-}
-
-Scratch::~Scratch() {
-  std::error_code none;
-  std::filesystem::remove_all(folder_, none);
-}
-
 void write_clip(const std::string& path, const Clip& clip) {
   av_log_set_level(AV_LOG_ERROR);  // x264 tells a lot
   const AVCodec* codec = avcodec_find_encoder_by_name(clip.codec.c_str());

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,22 +9,11 @@
 
 #include "media/ffmpeg.h"
 #include "media/media.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::media {
 
-/// A folder that is gone after the test.
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  std::string operator/(const std::string& name) const { return (folder_ / name).string(); }
-
- private:
-  std::filesystem::path folder_;
-};
+using Scratch = TemporaryFolder;
 
 /// A made video: a textured scene in which a square moves 4 pixels right and 2 down a frame.
 struct Clip {

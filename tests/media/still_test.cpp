@@ -2,13 +2,13 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include "media/jpeg.h"
-#include "media/new_file.h"
 #include "tests/media/clip.h"
 #include "tests/media/kept.h"
 
@@ -91,9 +91,10 @@ TEST(NewFile, LeavesNothingBehindWhenTheDiskIsFull) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string clip_reason = reason_of_failure([&] { cut.write_clip(folder + "/a.mp4"); });
   const std::string still_reason = reason_of_failure([&] {
-    NewFile file(folder + "/a.jpg");
-    file.write(std::vector<unsigned char>(std::size_t{64} << 10));
-    file.commit();
+    Image noise{{400, 400}, std::vector<std::uint8_t>(3 * 400 * 400)};
+    std::minstd_rand random;
+    for (std::uint8_t& each : noise.rgb) each = static_cast<std::uint8_t>(random() >> 8);
+    write_jpeg(folder + "/a.jpg", noise);
   });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);

@@ -7,6 +7,7 @@
 
 #include "media/packet_history.h"
 #include "tests/rtsp/server.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::testing {
 namespace {
@@ -17,13 +18,6 @@ class RtspEvidence : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string missing = GStreamer::missing(); !missing.empty()) GTEST_SKIP() << missing;
-    std::string pattern = (std::filesystem::temp_directory_path() / "vigil-clips-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    std::error_code none;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, none);
   }
 
   void open(const std::string& url) {
@@ -56,7 +50,7 @@ class RtspEvidence : public ::testing::Test {
     EXPECT_LE(cut.from(), span.from + 0.05);
     EXPECT_GE(cut.to(), span.to - 0.05);
     EXPECT_NEAR(cut.still(span.moment).seconds, span.moment, 0.11);
-    const std::string path = (folder_ / ("clip" + cut.extension())).string();
+    const std::string path = folder_ / ("clip" + cut.extension());
     cut.write_clip(path);
     media::ReadOptions options;
     options.fps = 1000;
@@ -72,7 +66,7 @@ class RtspEvidence : public ::testing::Test {
     return made;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::shared_ptr<media::PacketHistory> history_ =
       std::make_shared<media::PacketHistory>(media::PacketHistory::Limits{});
   std::unique_ptr<media::VideoReader> reader_;

@@ -7,6 +7,7 @@
 
 #include "tests/rtsp/server.h"
 #include "tests/rtsp/watched.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::testing {
 namespace {
@@ -19,21 +20,18 @@ using ::testing::StartsWith;
 /// A folder that everybody may read, with a clip of 640x360 in it.
 class Clips : public ::testing::Test {
  protected:
-  Clips() : folder_(std::filesystem::temp_directory_path() / "vigil-rtsp-XXXXXX") {
-    std::string name = folder_.string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = name;
+  Clips() {
     using std::filesystem::perms;
     std::filesystem::permissions(folder_, perms::owner_all | perms::group_read | perms::group_exec |
                                               perms::others_read | perms::others_exec);
     std::filesystem::copy_file(std::string(VIGIL_SOURCE_DIR) + "/tests/videos/bottle-detection.mp4", clip());
     std::filesystem::permissions(clip(), perms::owner_all | perms::group_read | perms::others_read);
   }
-  ~Clips() override { std::filesystem::remove_all(folder_); }
 
   std::string clip() const { return folder_ / "clip.mp4"; }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder scratch_;
+  const std::filesystem::path& folder_ = scratch_.path();
 };
 
 const media::Size kSize{640, 360};

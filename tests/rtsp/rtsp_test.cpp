@@ -11,6 +11,7 @@
 #include "tests/media/certificate.h"
 #include "tests/rtsp/server.h"
 #include "tests/rtsp/watched.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::testing {
 namespace {
@@ -21,24 +22,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const media::Size kSize{160, 120};
-
-/// Gone after the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vigil-rtsp-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 class Rtsp : public ::testing::Test {
  protected:
@@ -97,7 +80,7 @@ TEST_F(Rtsp, APasswordIsUsedAndNeverShown) {
 
 TEST_F(Rtsp, IsWatchedOverTlsOnlyIfItIsVerified) {
   const GStreamer server(0, {"--user", "viewer", "--password", "hunter2"});
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto text = media::make_certificate({.name = "DNS:localhost"});
   std::ofstream(folder / "ca.pem") << text.certificate;
   std::ofstream(folder / "key.pem") << text.key;

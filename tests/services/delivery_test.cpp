@@ -21,29 +21,13 @@
 #include "actors/alerts/outbox.h"
 #include "cluster/clock.h"
 #include "cluster/topics.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil {
 namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vigil-delivery-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-  std::string text() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::vector<std::string> lines_of(const std::string& file) {
   std::ifstream stream(file);
@@ -149,11 +133,11 @@ class Told {
 };
 
 void kill_and_watch(int kills, std::uint64_t seed) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Told told({folder / "source.log", folder / "watch.log"});
   const auto source = [&](std::uint64_t number, const char* mode) {
     return std::make_unique<Process>(
-        std::vector<std::string>{EVENT_SOURCE, folder.text(), std::to_string(seed + number), mode},
+        std::vector<std::string>{EVENT_SOURCE, folder.path().string(), std::to_string(seed + number), mode},
         folder / "source.log", folder / "source.log");
   };
   Wire wire("ipc://" + (folder / "events"));
@@ -258,11 +242,12 @@ TEST(Delivery, AWatcherSeesEveryEventOfASourceThatIsKilledAgainAndAgain) {
 // A byte of the log is another one when the killed source starts again: what was seen keeps its meaning, what
 // is left is not shown twice, and what is new is not taken for what is gone.
 TEST(Delivery, AWatcherGoesOnWhenTheLogOfAKilledSourceIsDamaged) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Told told({folder / "source.log", folder / "watch.log"});
   const auto source = [&](const char* seed, const char* mode) {
-    return std::make_unique<Process>(std::vector<std::string>{EVENT_SOURCE, folder.text(), seed, mode},
-                                     folder / "source.log", folder / "source.log");
+    return std::make_unique<Process>(
+        std::vector<std::string>{EVENT_SOURCE, folder.path().string(), seed, mode}, folder / "source.log",
+        folder / "source.log");
   };
   Process watcher({VIGIL, "watch", "", "--output", "json", "--endpoint", "ipc://" + (folder / "events"),
                    "--replay", "ipc://" + (folder / "replay")},

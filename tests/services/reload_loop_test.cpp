@@ -14,6 +14,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "config/load.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::services {
 namespace {
@@ -23,14 +24,7 @@ using ::testing::HasSubstr;
 
 class ReloadLoopTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "vigil-reload-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    file_ = folder_ / "site.yaml";
-    put("gate");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { put("gate"); }
 
   /// As editors do: a new file takes the place of the old one.
   void put(const std::string& camera, const std::string& more = "") const {
@@ -58,8 +52,9 @@ class ReloadLoopTest : public ::testing::Test {
     return told_.wait_for(lock, std::chrono::seconds(20), reached);
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path file_;
+  const TemporaryFolder scratch_;
+  const std::filesystem::path& folder_ = scratch_.path();
+  std::filesystem::path file_ = folder_ / "site.yaml";
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
   actors::Metrics metrics_;
