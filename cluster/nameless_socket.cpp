@@ -33,6 +33,7 @@ base::Descriptor bind_in(const fs::path& where, zmq::socket_t& socket) {
 NamelessSocket::NamelessSocket(zmq::socket_t& socket) {
   std::error_code none;
   for (const fs::path& where : std::array{fs::temp_directory_path(none), fs::path("/dev/shm")}) {
+    if (where.empty()) continue;
     found_ = bind_in(where, socket);
     if (found_) return;
   }

@@ -1,6 +1,7 @@
 #include "cluster/unblocked_sink.h"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <string>
 #include <utility>
@@ -13,17 +14,27 @@ namespace {
 
 // Milliseconds.
 constexpr int kMoment = 50;
+constexpr auto kBetweenMoments = std::chrono::seconds(1);
 
 }  // namespace
 
-bool UnblockedSink::has_room() const {
-  // A reader that is only slow gets a moment; one that has missed lines already gets none.
+bool UnblockedSink::has_room() {
   pollfd wanted{descriptor_, POLLOUT, 0};
-  return ::poll(&wanted, 1, lost_ == 0 ? kMoment : 0) == 1 && (wanted.revents & POLLOUT) != 0;
+  const auto is_ready = [&wanted](int milliseconds) {
+    return ::poll(&wanted, 1, milliseconds) == 1 && (wanted.revents & POLLOUT) != 0;
+  };
+  if (is_ready(0)) return true;
+  // A reader that is only slow gets a moment now and then; one that has missed lines already gets none.
+  const auto now = std::chrono::steady_clock::now();
+  if (lost_ > 0 || now < patient_again_) return false;
+  patient_again_ = now + kBetweenMoments;
+  return is_ready(kMoment);
 }
 
 // In pieces that a pipe takes as a whole when it takes anything.
-void UnblockedSink::write_line(std::string_view line) {
+void UnblockedSink::write_line(std::string_view text) {
+  const std::string whole = cut_off_ ? '\n' + std::string(text) : std::string(text);
+  std::string_view line = whole;
   while (!line.empty()) {
     if (!has_room()) {
       ++lost_;
@@ -35,6 +46,7 @@ void UnblockedSink::write_line(std::string_view line) {
       return;
     }
     line.remove_prefix(static_cast<std::size_t>(count));
+    cut_off_ = !line.empty();
   }
 }
 

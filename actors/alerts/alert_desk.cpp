@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/alerts/process_news.h"
 #include "config/fields.h"
 
 namespace vigil::actors {
@@ -12,8 +13,6 @@ namespace {
 constexpr std::size_t kPublishAtOnce = 256;
 // So much is not left waiting for `flush`.
 constexpr std::size_t kGatherAtMost = 256;
-// The note of the process that is online.
-constexpr const char* kOnlineNote = "process";
 constexpr auto kPruneEvery = std::chrono::minutes(1);
 // After a failure the outbox is left alone so long: trying again costs it tens of milliseconds.
 constexpr auto kRetryAfter = std::chrono::seconds(1);
@@ -67,8 +66,8 @@ void AlertDesk::explained(std::uint64_t ticket, const std::optional<std::string>
 void AlertDesk::finish() {
   queue_.let_go();
   if (!finished_ && !options_.process.empty()) {
-    WaitingEvent offline = process_news(options_.process, ProcessState::offline, "stopped");
-    offline.note = [](const std::string&) { return OutboxNote{kOnlineNote, std::nullopt}; };
+    WaitingEvent offline =
+        noted_news({options_.process, ProcessState::offline, "stopped", ""}, clock_.wall(), outbox_);
     // Nothing of this process comes after it.
     offline.urgent = false;
     enqueue(std::move(offline));
@@ -137,22 +136,11 @@ void AlertDesk::status(const CameraPtr& camera, CameraState state, const std::st
   taken_in();
 }
 
-WaitingEvent AlertDesk::process_news(const std::string& name, ProcessState state, const std::string& reason,
-                                     const std::string& text) const {
-  const config::Clock::WallTime time = clock_.wall();
-  WaitingEvent event;
-  event.topics = {process_topic(name)};
-  event.time = time;
-  event.body = [this, name, state, reason, text, time](const EventDraft& draft) {
-    return process_event({name, state, reason, text}, {outbox_.identity(), draft.sequence}, time);
-  };
-  return event;
-}
-
 void AlertDesk::tick() {
   for (const OutboxNotice& notice : outbox_.take_notices())
     if (!options_.process.empty())
-      enqueue(process_news(options_.process, ProcessState::online, notice.reason, notice.text));
+      enqueue(process_news({options_.process, ProcessState::online, notice.reason, notice.text},
+                           clock_.wall(), outbox_));
   flush();
   publisher_.serve();
   if (const std::uint64_t dropped = publisher_.take_dropped()) {
@@ -255,25 +243,23 @@ void AlertDesk::recover() {
   const std::vector<OutboxEvent> events = outbox_.last_events(kLookBack);
   notes_ = outbox_.notes();
   noted_in_ = outbox_.identity();
-  for (std::size_t i = 0; i < events.size(); ++i)
-    if (i + 1 == events.size() || events[i + 1].topic != events[i].topic) publisher_.remember(events[i]);
   std::vector<WaitingEvent> first;
-  // It had no time to say so itself.
-  if (const auto online = notes_.find(kOnlineNote); online != notes_.end()) {
-    first.push_back(process_news(online->second, ProcessState::offline, "restart"));
-    first.back().note = [](const std::string&) { return OutboxNote{kOnlineNote, std::nullopt}; };
-  }
-  if (!options_.process.empty()) {
-    first.push_back(process_news(options_.process, ProcessState::online, "start"));
-    first.back().note = [name = options_.process](const std::string&) {
-      return OutboxNote{kOnlineNote, name};
-    };
-  }
+  if (auto unsaid = unsaid_news(notes_, clock_.wall(), outbox_)) first.push_back(std::move(*unsaid));
+  if (!options_.process.empty())
+    first.push_back(
+        noted_news({options_.process, ProcessState::online, "start", ""}, clock_.wall(), outbox_));
   for (WaitingEvent& owed :
        unfinished_events(events, notes_, options_.topics, clock_.wall(), outbox_.mark_of_loss()))
     first.push_back(std::move(owed));
   queue_.push_front(std::move(first));
   recovered_ = true;
+}
+
+// Of a process before this one, which nobody has heard from this one.
+void AlertDesk::remember_last() {
+  if (remembered_of_ == outbox_.identity()) return;
+  for (const OutboxEvent& event : outbox_.last_events(1)) publisher_.remember(event);
+  remembered_of_ = outbox_.identity();
 }
 
 void AlertDesk::taken_in() {
@@ -329,6 +315,7 @@ bool AlertDesk::write_and_publish(bool all) {
   try {
     outbox_.refresh();
     if (!recovered_) recover();
+    remember_last();
     bool more = write_batch();
     while (all && more) more = write_batch();
     publish_written();

@@ -136,9 +136,8 @@ class AlertDesk {
   void promise_evidence(Rule& rule);
   Rule* find_rule(const std::string& episode);
   void enqueue(WaitingEvent event);
-  WaitingEvent process_news(const std::string& name, ProcessState state, const std::string& reason,
-                            const std::string& text = "") const;
   void recover();
+  void remember_last();
   /// Something was taken in.
   void taken_in();
   /// `patient`: leaves an outbox alone that failed a moment ago. Returns whether there is more.
@@ -168,6 +167,8 @@ class AlertDesk {
   /// The publisher has taken all up to this position of this outbox.
   std::uint64_t offered_ = 0;
   std::string offered_of_;
+  /// The outbox whose last events the publisher knows.
+  std::string remembered_of_;
   std::vector<ExplainRequest> requests_;
   std::uint64_t tickets_ = 0;
   std::vector<EvidenceRequest> evidence_requests_;

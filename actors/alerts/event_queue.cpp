@@ -19,6 +19,7 @@ std::size_t EventQueue::push(WaitingEvent event) {
   name_once(event.topics);
   std::size_t lost = 0;
   while (!empty() && copies_ + event.topics.size() > options_.most) {
+    if (others_.empty() && !event.urgent) return lost + event.topics.size();
     Parts& parts = others_.empty() ? urgent_ : others_;
     lost += parts.front().event.topics.size();
     copies_ -= parts.front().event.topics.size();

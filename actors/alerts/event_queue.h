@@ -68,8 +68,8 @@ class EventQueue {
 
   explicit EventQueue(Options options) : options_(options) {}
 
-  /// Returns how many copies of the oldest events are lost to make room; an urgent one only when no other is
-  /// left.
+  /// Returns how many copies of the oldest events are lost to make room: an urgent one only for another, and
+  /// when no other is left. One that is not finds no room among urgent ones, and is lost itself.
   std::size_t push(WaitingEvent event);
 
   /// Before all others, in this order.

@@ -9,21 +9,27 @@
 #include "actors/alerts/closing.h"
 #include "actors/alerts/event_queue.h"
 #include "actors/alerts/open_episodes.h"
+#include "actors/alerts/process_news.h"
 
 namespace vigil::actors {
 namespace {
 
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-/// Ends the episodes that were left open there; returns how many events that took.
-std::size_t close_episodes(Outbox& outbox, const config::Clock& clock) {
+/// Tells what the process before this one owes there.
+void settle(Outbox& outbox, const config::Clock& clock) {
+  const std::map<std::string, std::string> notes = outbox.notes();
+  std::vector<WaitingEvent> owed;
+  if (auto unsaid = unsaid_news(notes, clock.wall(), outbox)) owed.push_back(std::move(*unsaid));
+  for (WaitingEvent& each :
+       unfinished_events(outbox.last_events(kLookBack), notes, {}, clock.wall(), outbox.mark_of_loss()))
+    owed.push_back(std::move(each));
+  if (owed.empty()) return;
   EventQueue queue({.most = kAll, .batch_events = kAll, .batch_bytes = kAll});
-  queue.push_front(unfinished_events(outbox.last_events(kLookBack), outbox.notes(), {}, clock.wall(),
-                                     outbox.mark_of_loss()));
+  queue.push_front(std::move(owed));
   const EventQueue::Batch batch =
       queue.next(clock.now(), [&outbox](const std::string& topic) { return outbox.last_sequence(topic); });
   outbox.append(batch.events, batch.notes);
-  return batch.events.size();
 }
 
 class FallbackOutbox final : public Outbox {
@@ -113,8 +119,9 @@ class FallbackOutbox final : public Outbox {
   /// Returns how many events were moved. If it throws, they are moved with the next attempt, unless this one
   /// has kept them.
   std::size_t move_to(Outbox& disk) {
-    close_episodes(disk, clock_);
     if (attempt_ && !has_event(disk, attempt_->last)) attempt_.reset();
+    // What is open there after an attempt that was kept is this process's.
+    if (!attempt_) settle(disk, clock_);
     std::map<std::string, std::uint64_t> sequences;
     std::set<std::uint64_t> pending;
     for (const OutboxEvent& event : now_->unacknowledged(kAll)) pending.insert(event.position);

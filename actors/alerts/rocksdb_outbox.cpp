@@ -22,7 +22,7 @@ class RocksdbOutbox final : public Outbox {
   using Outbox::append;
 
   RocksdbOutbox(const std::filesystem::path& folder, config::RetentionClock& ages, std::uintmax_t keep_free)
-      : database_(folder, ages, keep_free) {}
+      : database_(folder, ages, keep_free), identity_(database_.identity()) {}
 
   void refresh() override { database_.make_writable(); }
 
@@ -248,6 +248,8 @@ class RocksdbOutbox final : public Outbox {
   /// What is remembered of the entries is of those that are there now.
   void follow_generation() const {
     if (std::exchange(generation_, database_.generation()) == database_.generation()) return;
+    // The positions of another one are other events'.
+    if (std::exchange(identity_, database_.identity()) != database_.identity()) acknowledged_.clear();
     first_pending_ = 0;
     front_ = 0;
     passed_over_.clear();
@@ -283,11 +285,13 @@ class RocksdbOutbox final : public Outbox {
 
   /// Reading may open it again.
   mutable OutboxDatabase database_;
+  /// Of the database that what follows was learnt of.
+  mutable std::string identity_;
   mutable std::uint64_t generation_ = 0;
   /// No event before it waits for an acknowledgement: it spares the search what was deleted there.
   mutable std::uint64_t first_pending_ = 0;
   /// Acknowledged, but not written yet.
-  std::set<std::uint64_t> acknowledged_;
+  mutable std::set<std::uint64_t> acknowledged_;
   /// Every event before it is gone, but for those that were passed over, by position.
   mutable std::uint64_t front_ = 0;
   mutable std::map<std::uint64_t, Place> passed_over_;

@@ -187,11 +187,7 @@ Evidence EvidenceDesk::make(const Waiting& waiting) {
 
 void EvidenceDesk::tick() {
   cut_due();
-  try {
-    store_.tidy();
-  } catch (const EvidenceError&) {
-    // It stays, and counts; the next clip that needs its room says so.
-  }
+  store_.tidy();
   metrics_.evidence_bytes(store_.bytes());
 }
 

@@ -194,15 +194,25 @@ void EvidenceStore::make_room(std::uintmax_t bytes) {
     throw EvidenceError("the disk is nearly full (" + mebibytes_text(free) + " are free; a clip needs " +
                         mebibytes_text(needed) + ", since events come first)");
   }
-  while (!pairs_.empty() && (bytes_ + bytes > options_.budget || free_bytes() < needed)) {
+  remove_oldest(options_.budget - bytes, needed);
+  if (bytes_ + bytes > options_.budget) {
+    throw EvidenceError("there is no room for it within evidence.budget: older files cannot be removed");
+  }
+  if (free_bytes() < needed) throw EvidenceError("the disk is nearly full, and what was removed is not free");
+}
+
+std::size_t EvidenceStore::remove_oldest(std::uintmax_t allowed, std::uintmax_t needed) {
+  std::size_t removed = 0;
+  for (auto entry = pairs_.begin(); entry != pairs_.end() && (bytes_ > allowed || free_bytes() < needed);) {
     const std::uintmax_t before = free_bytes();
-    const bool takes_room = is_there(*pairs_.begin());
-    remove(pairs_.begin());
+    const bool takes_room = is_there(*entry);
+    if (!remove(entry)) continue;
+    ++removed;
     const std::uintmax_t after = free_bytes();
     // It is still open somewhere, or others were faster: what else goes would bring no more.
     if (after < needed && after <= before && takes_room) break;
   }
-  if (free_bytes() < needed) throw EvidenceError("the disk is nearly full, and what was removed is not free");
+  return removed;
 }
 
 // Whether anything of it is, as far as this can tell.
@@ -247,7 +257,7 @@ void EvidenceStore::discard(const fs::path& file) {
   }
   const auto known = kept_.find(fs::path(file).replace_extension().string());
   if (known == kept_.end()) return;
-  const auto entry = pairs_.find({known->second, known->first});
+  auto entry = pairs_.find({known->second, known->first});
   const auto counted = entry->second.sizes.find(file.extension().string());
   if (counted == entry->second.sizes.end()) return;
   bytes_ -= counted->second;
@@ -305,7 +315,7 @@ void EvidenceStore::note_ages() {
       make_private(file);
     }
     noted_ = std::move(ages);
-  } catch (const media::Error&) {
+  } catch (const base::FileError&) {
     // On a disk that is full, they are younger for the next process, and go for lack of room.
   }
 }
@@ -313,13 +323,14 @@ void EvidenceStore::note_ages() {
 void EvidenceStore::tidy() {
   follow();
   note_ages();
-  for (auto entry = pairs_.begin(); entry != pairs_.end();)
-    entry = is_old(*entry) ? remove(entry) : std::next(entry);
-  std::size_t given = 0;
-  for (; !pairs_.empty() && free_bytes() < options_.keep_free / 2; ++given) remove(pairs_.begin());
-  if (given > 0)
-    news_ = "the disk is nearly full: the oldest " + std::to_string(given) +
-            " clips were removed, since events come first";
+  for (auto entry = pairs_.begin(); entry != pairs_.end();) {
+    if (is_old(*entry)) {
+      remove(entry);
+    } else {
+      ++entry;
+    }
+  }
+  given_ += remove_oldest(options_.budget, options_.keep_free / 2);
 }
 
 std::uintmax_t EvidenceStore::free_bytes() const {
@@ -338,20 +349,36 @@ std::string EvidenceStore::shown(std::string text) const {
 }
 
 // With all that belongs to it, and its folders when nothing else is in them.
-EvidenceStore::Pairs::iterator EvidenceStore::remove(Pairs::iterator entry) {
+bool EvidenceStore::remove(Pairs::iterator& entry) {
   auto& [key, pair] = *entry;
   const fs::path stem = key.second;
   for (auto file = pair.sizes.begin(); file != pair.sizes.end(); file = pair.sizes.erase(file)) {
     std::error_code error;
     fs::remove(options_.dir / (key.second + file->first), error);
-    if (error) throw EvidenceError(key.second + file->first + ": cannot be removed: " + error.message());
+    if (error) {
+      if (!pair.stuck) stuck_ = key.second + file->first + ": cannot be removed: " + error.message();
+      pair.stuck = true;
+      ++entry;
+      return false;
+    }
     bytes_ -= file->second;
   }
   std::error_code none;
   fs::remove(options_.dir / stem.parent_path(), none);
   fs::remove(options_.dir / stem.parent_path().parent_path(), none);
   kept_.erase(key.second);
-  return pairs_.erase(entry);
+  entry = pairs_.erase(entry);
+  return true;
+}
+
+std::optional<std::string> EvidenceStore::take_news() {
+  const std::size_t given = std::exchange(given_, 0);
+  std::string news = std::exchange(stuck_, {});
+  if (given > 0)
+    news += (news.empty() ? "" : "; ") + std::string("the disk is nearly full: the oldest ") +
+            std::to_string(given) + (given == 1 ? " clip was" : " clips were") +
+            " removed, since events come first";
+  return news.empty() ? std::nullopt : std::optional(std::move(news));
 }
 
 }  // namespace vigil::actors

@@ -59,8 +59,8 @@ class EvidenceStore {
   std::filesystem::path prepare(const std::filesystem::path& file);
 
   /// Removes the oldest files until so many more bytes are within the budget, and can be written without
-  /// touching what is kept free. Throws EvidenceError if that cannot be; then nothing was removed for it, but
-  /// for a file that could not be removed, or whose room was not free when it was.
+  /// touching what is kept free. Throws EvidenceError if that cannot be; then nothing was removed for it,
+  /// unless files could not be removed, or their room was not free when they were.
   void make_room(std::uintmax_t bytes);
 
   /// A file was written: from now on it counts. Returns its size.
@@ -74,8 +74,9 @@ class EvidenceStore {
   /// kept before it is not too old for the first ten minutes, in which the clock may still be wrong.
   void tidy();
 
-  /// What people should know since the last call, as a line: that files went for lack of space.
-  std::optional<std::string> take_news() { return std::exchange(news_, std::nullopt); }
+  /// What people should know since the last call, as a line: that files went for lack of space, or
+  /// cannot be removed.
+  std::optional<std::string> take_news();
 
   /// A message with the names of files within the folder alone: subscribers need not know the machine's.
   std::string shown(std::string text) const;
@@ -95,6 +96,8 @@ class EvidenceStore {
     std::optional<config::Duration> since;
     /// Kept by this process.
     bool ours = false;
+    /// It could not be removed, and that was told.
+    bool stuck = false;
   };
   using Pairs = std::map<Key, Pair>;
 
@@ -106,13 +109,19 @@ class EvidenceStore {
   /// Notes how old those are whose times are to come.
   void note_ages();
   bool is_there(const Pairs::value_type& entry) const;
-  Pairs::iterator remove(Pairs::iterator entry);
+  /// Goes on to the next. False if its files could not all be removed: it stays, and counts.
+  bool remove(Pairs::iterator& entry);
+  /// From the oldest on, until no more than this is taken and so much is free, or removing gains nothing.
+  /// Returns how many went.
+  std::size_t remove_oldest(std::uintmax_t allowed, std::uintmax_t needed);
   std::uintmax_t free_bytes() const;
 
   Options options_;
   config::RetentionClock& clock_;
   std::string failure_;
-  std::optional<std::string> news_;
+  /// News: clips that went for lack of space, and what could not be removed last.
+  std::size_t given_ = 0;
+  std::string stuck_;
   Pairs pairs_;
   /// When each of them was kept, by path without extension.
   std::map<std::string, config::Clock::WallTime> kept_;

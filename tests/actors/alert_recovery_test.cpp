@@ -413,15 +413,23 @@ TEST_F(AlertRecovery, AnOutboxThatTakesTheOthersPlaceKnowsWhatIsOpen) {
   const auto first = make_memory_outbox();
   const auto second = make_memory_outbox();
   WatchedOutbox outbox(*first);
+  second->append({0, "status/south/yard/", 1, {}, "of an earlier process"});
+  second->acknowledge(1);
   std::string open;
   {
     AlertDesk alerts = desk(outbox);
     for (const double end : {2.0, 4.0}) observe(alerts, end, 0.1F, 0.9F);
     open = alerts.take_evidence_requests().at(0).episode;
+    EXPECT_THAT(publisher_.remembered, IsEmpty());
     outbox.replace(*second);
     outbox.notices = {{"outbox_replaced", "it was damaged"}};
     alerts.tick();
     EXPECT_EQ(alerts.failure(), "");
+    EXPECT_THAT(publisher_.remembered,
+                ::testing::ElementsAre(::testing::Field(&OutboxEvent::topic, "status/south/yard/")))
+        << "for those who subscribe now";
+    alerts.tick();
+    EXPECT_THAT(publisher_.remembered, SizeIs(1));
   }
   AlertDesk next = desk(*second);
   next.tick();

@@ -142,6 +142,14 @@ TEST_F(EventQueueTest, BeyondItsBoundTheOldestAreLostAlertsLast) {
   EXPECT_THAT(write(queue), SizeIs(5));
 }
 
+TEST_F(EventQueueTest, AmongAlertsAloneThereIsNoRoomForAnother) {
+  EventQueue queue({.most = 3});
+  queue.push(event({"s/"}, "status", false));
+  queue.push(event({"a/", "t/"}, "alert"));
+  EXPECT_EQ(queue.push(event({"s/", "u/"}, "wide", false)), 3U) << "the older one, and itself";
+  EXPECT_THAT(write(queue), ElementsAre("a/ alert1", "t/ alert1"));
+}
+
 TEST_F(EventQueueTest, NotesGoWithTheirEventsAndAlone) {
   EventQueue queue({});
   WaitingEvent noted = event({"a/", "b/"}, "x");

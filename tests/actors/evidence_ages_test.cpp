@@ -73,6 +73,20 @@ TEST_F(AfterAWrongClock, WhatIsKeptGrowsOldHoweverOftenTheProcessStarts) {
   EXPECT_LE(files_below(folder_).size(), 28U) << "so it goes on";
 }
 
+TEST_F(AfterAWrongClock, OnAFullDiskTheyAreNotNotedAndNothingEnds) {
+  EvidenceStore store = open();
+  const fs::path unfinished = folder_ / ".part-.ages";
+  fs::create_symlink("/dev/full", unfinished);
+  // Until it was tried, and what could not be finished was removed.
+  for (int minutes = 0; minutes < 60 && fs::is_symlink(unfinished); ++minutes)
+    ASSERT_NO_THROW(pass(store, 1min));
+  EXPECT_FALSE(fs::is_symlink(unfinished));
+  EXPECT_FALSE(fs::exists(folder_ / ".ages"));
+  EXPECT_THAT(files_below(folder_), Contains(future_));
+  pass(store, 1h);
+  EXPECT_TRUE(fs::exists(folder_ / ".ages")) << "when there is room again";
+}
+
 TEST_F(AfterAWrongClock, OnlyTimeThatProcessesLivedCounts) {
   std::vector<std::string> files = {future_};
   for (int i = 0; i < 5; ++i) {

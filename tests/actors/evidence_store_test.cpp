@@ -398,6 +398,38 @@ TEST_F(SharedDisk, WhatIsNotFreeWhenItWasRemovedStopsTheRemoving) {
   EXPECT_THAT(files_below(folder_), SizeIs(2));
 }
 
+TEST_F(SharedDisk, WhatIsNotFreeWhenItWasRemovedCostsOneClipARound) {
+  EvidenceStore store = open();
+  std::vector<std::string> files;
+  for (int i = 0; i < 5; ++i) files.push_back(put(store, kStart, 100, ".mp4", std::to_string(i)));
+  frozen_ = 49;
+  store.tidy();
+  EXPECT_THAT(files_below(folder_), ElementsAreArray(files.begin() + 1, files.end()));
+  store.tidy();
+  EXPECT_THAT(files_below(folder_), ElementsAreArray(files.begin() + 2, files.end()));
+}
+
+// As one that root has put there, or that a backup has made immutable.
+TEST_F(SharedDisk, WhatCannotBeRemovedHoldsNothingElseBack) {
+  EvidenceStore store = open();
+  const std::string stuck = put(store, kStart, 100, ".mp4", "0");
+  put(store, kStart, 100, ".mp4", "1");
+  const std::string last = put(store, kStart, 100, ".mp4", "2");
+  fs::remove(folder_ / stuck);
+  fs::create_directories(folder_ / stuck / "something");
+  others_ = 770;
+  store.tidy();
+  EXPECT_THAT(files_below(folder_), ElementsAre(last));
+  EXPECT_THAT(store.take_news(), Optional(::testing::AllOf(HasSubstr(stuck + ": cannot be removed: "),
+                                                           HasSubstr("the oldest 1 clip was removed"))));
+  others_ = 0;
+  store.make_room(600);
+  EXPECT_THAT(files_below(folder_), ElementsAre(last));
+  pass(store, 25h);
+  EXPECT_THAT(files_below(folder_), IsEmpty()) << "younger ones grow old, too";
+  EXPECT_EQ(store.take_news(), std::nullopt) << "told once";
+}
+
 TEST_F(SharedDisk, WhenOthersFillItTheOldestGiveWay) {
   EvidenceStore store = open();
   put(store, kStart, 100, ".mp4", "A");

@@ -150,6 +150,22 @@ TEST_F(FallbackOutboxTest, WhatTheDiskWasLeftWithEndsWhenItComesBack) {
   EXPECT_THAT(named(all_events(*outbox)), ElementsAre("a/#1 OPEN-0 new", "a/#2 OPEN-1 end", "a/#3 M-0 new"));
 }
 
+TEST_F(FallbackOutboxTest, AProcessThatWasKilledIsToldToBeGoneWhenTheDiskComesBack) {
+  const auto online = [](const std::string& name) { return OutboxNote{"process", name}; };
+  disk()->append({}, std::vector{online("north-1")});
+  fault_ = "Permission denied";
+  const auto outbox = make();
+  outbox->append({}, std::vector{online("north-2")});
+  fault_.clear();
+  clock_.passed += 5s;
+  outbox->refresh();
+  const auto events = all_events(*outbox);
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].topic, "process/north-1/");
+  EXPECT_THAT(events[0].body, ::testing::AllOf(HasSubstr("\"offline\""), HasSubstr("\"restart\"")));
+  EXPECT_EQ(outbox->notes().at("process"), "north-2");
+}
+
 TEST_F(FallbackOutboxTest, ADiskThatFailsWhileItIsMovedToKeepsNothingOfIt) {
   fault_ = "Read-only file system";
   auto outbox = make_fallback_outbox(

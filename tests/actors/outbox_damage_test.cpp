@@ -403,6 +403,19 @@ TEST_F(OutboxDamage, AFolderThatIsTakenAwayWhileItIsOpenIsToldAndMadeAnew) {
   }
 }
 
+TEST_F(OutboxDamage, WhatWasAcknowledgedThereIsNotHere) {
+  keep(3, /*acknowledged=*/false);
+  const auto outbox = open();
+  ASSERT_THAT(outbox->unacknowledged(9), SizeIs(3));
+  fs::remove_all(folder_.outbox());
+  const std::vector<std::uint64_t> published = {1, 2, 3};
+  ASSERT_THROW(outbox->acknowledge(published), OutboxError) << "it cannot be written down";
+  ASSERT_THROW(outbox->refresh(), OutboxError);
+  outbox->refresh();
+  ASSERT_EQ(outbox->append(large("a/", 1)), 1U);
+  EXPECT_THAT(outbox->unacknowledged(9), SizeIs(1)) << "another event at the same position";
+}
+
 TEST_F(OutboxDamage, AnOlderCopyOfTheDatabaseIsNotTheSame) {
   keep(10);
   const fs::path copy = folder_.path() / "copy";

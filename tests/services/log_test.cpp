@@ -127,6 +127,45 @@ TEST(Log, WaitsForNobodyWhoDoesNotReadIt) {
   EXPECT_EQ(pipe.read().find("lost"), std::string::npos);
 }
 
+TEST(Log, ALineThatIsCutOffEndsBeforeTheNext) {
+  const Pipe pipe;
+  config::LogSettings settings;
+  settings.level = config::LogLevel::info;
+  const auto logger = make_logger(settings, pipe.in());
+  logger->info("{}", std::string(20'000, 'x'));
+  const std::string first = pipe.read();
+  EXPECT_EQ(first.size(), 8192U) << "what the pipe holds";
+  logger->info("next");
+  const std::string then = pipe.read();
+  EXPECT_EQ(then.front(), '\n');
+  EXPECT_NE(then.find("log: 1 lines are lost"), std::string::npos) << then;
+  EXPECT_EQ(then.find("next\n"), then.size() - 5) << then;
+}
+
+// One that takes a line every 40 ms would hold every thread to that.
+TEST(Log, ASlowReaderIsWaitedForNowAndThen) {
+  const Pipe pipe;
+  config::LogSettings settings;
+  settings.level = config::LogLevel::info;
+  const auto logger = make_logger(settings, pipe.in());
+  const auto fill = [&logger] {
+    for (int i = 0; i < 20; ++i) logger->info("{:01000}", i);
+  };
+  fill();
+  pipe.read();
+  logger->info("whole again");
+  pipe.read();
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) {
+    fill();
+    pipe.read();
+    logger->info("whole again");
+    pipe.read();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(400))
+      << "a moment for each, 500 ms";
+}
+
 TEST(Log, AnnouncementsAreWordsForPeople) {
   const Pipe pipe;
   config::LogSettings settings;
