@@ -44,8 +44,26 @@ Authority authority_of(std::string_view url) {
 /// Whether this can be a host and a port, with an '@' before them: what has other characters is rather a part
 /// of a password or a query with an '@' in it.
 bool is_host(std::string_view text) {
-  static const std::regex host(R"(@?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.%]*\])(:[0-9]*)?)");
-  return std::regex_match(text.begin(), text.end(), host);
+  // By hand: std::regex calls itself for each character, and a server may name one of a megabyte.
+  const auto skip = [&text](const auto& is) {
+    text.remove_prefix(static_cast<std::size_t>(
+        std::find_if_not(text.begin(), text.end(), [&](unsigned char c) { return is(c); }) - text.begin()));
+  };
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  if (text.starts_with('@')) text.remove_prefix(1);
+  if (text.starts_with('[')) {
+    text.remove_prefix(1);
+    skip([](unsigned char c) { return std::isxdigit(c) != 0 || c == ':' || c == '.' || c == '%'; });
+    if (!text.starts_with(']')) return false;
+    text.remove_prefix(1);
+  } else {
+    skip([](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-'; });
+  }
+  if (text.starts_with(':')) {
+    text.remove_prefix(1);
+    skip(is_digit);
+  }
+  return text.empty();
 }
 
 /// Whether a parameter of a query says which of a camera's streams is meant, and nothing else.

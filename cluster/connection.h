@@ -18,6 +18,9 @@ struct Heartbeat {
 /// To be called before the socket is bound or connected.
 void use_heartbeat(zmq::socket_t& socket, const Heartbeat& heartbeat);
 
+/// Of a part that a client takes, at most: an event has some KiB, a page of them 256.
+inline constexpr std::int64_t kReceivedBytes = 16 << 20;
+
 /// up: it stands, and both sides know each other; lost: it stood, or could not be made; refused: the server
 /// does not let this key in; failed: both sides do not speak the same, as when only one of them uses CURVE.
 enum class ConnectionEvent : std::uint8_t { up, lost, refused, failed };

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/one_line.h"
 #include "config/timestamp.h"
 
 namespace vigil::cluster {
@@ -30,6 +31,26 @@ std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime 
     return Since{now - std::min(*ago, age)};
   }
   if (const auto sequence = parse_number(text)) return Since{*sequence};
+  return std::nullopt;
+}
+
+// What a server bounds: a query's topics and bytes (replay.cpp), and those of a subscription and of all that
+// a connection sends in its life (topics.cpp), with room for connecting again.
+std::optional<std::string> topics_fault(const std::vector<std::string>& topics) {
+  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kBytes = 1000;
+  constexpr std::size_t kBytesOfAll = 8 << 10;
+  if (topics.size() > kMost)
+    return std::to_string(topics.size()) +
+           " topics are more than a server takes: 64; a beginning stands for "
+           "all that begin so";
+  std::size_t bytes = 0;
+  for (const std::string& topic : topics) {
+    if (topic.size() > kBytes) return "a topic has 1000 bytes at most, not " + std::to_string(topic.size());
+    bytes += topic.size();
+  }
+  if (bytes > kBytesOfAll)
+    return "topics have 8 KiB together at most, not " + std::to_string(bytes) + " bytes";
   return std::nullopt;
 }
 
@@ -75,7 +96,8 @@ std::optional<Follower::Entry> Follower::take() {
   if (!entry) return std::nullopt;
   if (auto* message = std::get_if<TopicMessage>(&*entry)) return std::move(*message);
   if (const auto* missed = std::get_if<Missed>(&*entry)) {
-    return Notice{plural(missed->count) + " of " + missed->topic + " cannot be replayed and will be missing"};
+    return Notice{plural(missed->count) + " of " + base::one_line(missed->topic) +
+                  " cannot be replayed and will be missing"};
   }
   return Notice{options_.endpoint +
                 " has another outbox than before: its events are counted anew, and all "
@@ -103,7 +125,8 @@ void Follower::hear_connections() {
       case ConnectionEvent::failed:
         tell(told_failed_,
              options_.endpoint + (options_.curve
-                                      ? " does not have this server key, or no keys at all"
+                                      ? " does not have this server key, or no keys at all, or takes no more "
+                                        "connections from here"
                                       : " wants keys (--server-key and --key-file), or is no Vigil"));
         break;
     }
@@ -128,14 +151,14 @@ void Follower::hear_events() {
 void Follower::hear_answers() {
   while (auto answer = replay_.take_answer()) {
     asked_.reset();
-    answered_ = silent_since_ = clock_.now();
-    told_silent_ = false;
+    answered_ = clock_.now();
     if (const auto* refusal = std::get_if<ReplayRefusal>(&*answer)) {
       tell(told_unavailable_, "no replay from " + options_.replay + ": " + refusal->reason);
       unsure_ = true;
       ask_at_ = clock_.now() + kPause;
     } else {
-      told_unavailable_ = false;
+      silent_since_ = clock_.now();
+      told_silent_ = told_unavailable_ = false;
       ledger_.page(std::get<ReplayPage>(*answer));
     }
   }
@@ -176,7 +199,7 @@ void Follower::lose_patience() {
 }
 
 void Follower::tell(bool& told, std::string text) {
-  if (!told) notices_.push_back({std::move(text)});
+  if (!told) notices_.push_back({base::one_line(text)});
   told = true;
 }
 

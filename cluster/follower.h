@@ -27,6 +27,9 @@ struct Since {
 /// "10m" (before `now`, at most back to 1970), "2026-08-01T10:00:00Z" or a sequence number.
 std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime now);
 
+/// Why a server would not take these beginnings of topics, of a subscriber or in a query, in a line.
+std::optional<std::string> topics_fault(const std::vector<std::string>& topics);
+
 /// Something that a person should know, in a line.
 struct Notice {
   std::string text;

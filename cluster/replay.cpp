@@ -225,6 +225,7 @@ ReplayClient::ReplayClient(const Options& options)
     : socket_(context_, zmq::socket_type::dealer), connection_(context_, socket_) {
   try {
     socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::maxmsgsize, kReceivedBytes);
     // A query belongs to a connection that stands.
     socket_.set(zmq::sockopt::immediate, true);
     socket_.set(zmq::sockopt::reconnect_ivl, 100);

@@ -138,6 +138,7 @@ TopicSubscriber::TopicSubscriber(const Options& options)
     : socket_(context_, zmq::socket_type::sub), connection_(context_, socket_) {
   try {
     socket_.set(zmq::sockopt::rcvhwm, options.high_water_mark);
+    socket_.set(zmq::sockopt::maxmsgsize, kReceivedBytes);
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::reconnect_ivl, 100);
     socket_.set(zmq::sockopt::reconnect_ivl_max, 2000);

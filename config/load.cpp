@@ -167,6 +167,7 @@ Settings load(const std::filesystem::path& file, const Environment& environment,
   // Of a device, say, there is no end.
   std::string text(kMostBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) throw ConfigError(file, {{0, 0, "cannot be read"}});
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > kMostBytes)
     throw ConfigError(file, {{0, 0, "is larger than 16 MiB, and so no configuration"}});

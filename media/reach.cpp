@@ -26,6 +26,7 @@
 #include "base/url_mask.h"
 #include "media/connect.h"
 #include "media/ffmpeg.h"
+#include "media/name_queue.h"
 #include "media/server.h"
 
 namespace vigil::media {
@@ -40,9 +41,9 @@ bool is_exhaustion(int error) {
   return error == EMFILE || error == ENFILE;
 }
 
-/// Of a question.
+/// A name's addresses, and who asked for them.
 struct Found {
-  std::uint64_t ticket = 0;
+  std::vector<std::uint64_t> tickets;
   Resolved resolved;
 };
 
@@ -50,7 +51,10 @@ struct Found {
 /// that do it may outlive all but this.
 class Inbox {
  public:
-  explicit Inbox(int resolvers) : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), most_(resolvers) {
+  explicit Inbox(int resolvers)
+      : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        names_(std::max(resolvers * 3 / 4, 1)),
+        most_(resolvers) {
     if (!wake_) throw std::runtime_error("no file descriptor is left to ask cameras with");
   }
 
@@ -96,7 +100,7 @@ class Inbox {
     // Those that run take it in their turn if the machine has no thread for another.
     const bool wanted = inbox->idle_ == 0 && inbox->running_ < inbox->most_;
     if (wanted && !start(inbox) && inbox->running_ == 0) return false;
-    inbox->names_.emplace_back(ticket, server);
+    inbox->names_.add(ticket, server.host, server.port);
     inbox->named_.notify_one();
     return true;
   }
@@ -104,7 +108,7 @@ class Inbox {
   /// Nobody waits for it any more.
   void drop(std::uint64_t ticket) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(names_, [ticket](const auto& name) { return name.first == ticket; });
+    names_.drop(ticket);
   }
 
  private:
@@ -134,15 +138,15 @@ class Inbox {
     std::unique_lock lock(mutex_);
     while (true) {
       ++idle_;
-      named_.wait(lock, [this] { return over_ || !names_.empty(); });
+      named_.wait(lock, [this] { return over_ || names_.ready(); });
       --idle_;
       if (over_) return;
-      const auto [ticket, server] = std::move(names_.front());
-      names_.pop_front();
+      const NameQueue::Name name = names_.take().value();
       lock.unlock();
-      Found found{ticket, media::resolve(server.host, server.port, 0)};
+      Found found{name.tickets, media::resolve(name.host, name.port, 0)};
       put([&] { content_.found.push_back(std::move(found)); });
       lock.lock();
+      names_.done(name);
     }
   }
 
@@ -150,7 +154,7 @@ class Inbox {
   std::mutex mutex_;
   std::condition_variable named_;
   Content content_;
-  std::deque<std::pair<std::uint64_t, Server>> names_;
+  NameQueue names_;
   /// Threads: those that wait for a name, all that have been started, and how many these may be.
   int idle_ = 0;
   int running_ = 0;
@@ -235,7 +239,8 @@ class EpollReach final : public Reach {
     Inbox::Content content = inbox_->take();
     if (content.over) return false;
     for (Inbox::Question& question : content.questions) begin(question);
-    for (const Found& found : content.found) connect(found);
+    for (const Found& found : content.found)
+      for (const std::uint64_t ticket : found.tickets) connect(ticket, found.resolved);
     for (const std::uint64_t ticket : content.forgotten) {
       inbox_->drop(ticket);
       probes_.erase(ticket);
@@ -248,14 +253,13 @@ class EpollReach final : public Reach {
     if (!server) return told_({question.ticket, "", false});
     const auto entry =
         probes_.insert_or_assign(question.ticket, Probe{question.shown_name, *server, {}, 0}).first;
-    const Found found{question.ticket, media::resolve(server->host, server->port, AI_NUMERICHOST)};
-    if (found.resolved.error == 0) return connect(found);
+    const Resolved resolved = media::resolve(server->host, server->port, AI_NUMERICHOST);
+    if (resolved.error == 0) return connect(question.ticket, resolved);
     if (!Inbox::resolve(inbox_, question.ticket, *server))
       fail(entry, "no thread is left to resolve hostname " + server->host, false);
   }
 
-  void connect(const Found& found) {
-    const auto& [ticket, resolved] = found;
+  void connect(std::uint64_t ticket, const Resolved& resolved) {
     const auto entry = probes_.find(ticket);
     if (entry == probes_.end()) return;
     Probe& probe = entry->second;

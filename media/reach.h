@@ -28,7 +28,7 @@ class Reach {
     /// For the connection, and an answer where one is asked for; names that are being resolved take longer.
     std::chrono::milliseconds time;
     /// Threads that resolve names, which cannot be done without one: a name for which the machine has none is
-    /// answered as a failure.
+    /// answered as a failure. Three quarters of them, at most, are busy with one zone.
     int resolvers = 16;
   };
 

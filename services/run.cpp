@@ -147,6 +147,31 @@ config::Settings load_settings(const RunArguments& arguments, std::vector<std::s
   return settings;
 }
 
+/// A signal stops the supervisor as long as this lives, and so does its end: an actor system waits for its
+/// actors, also when something that was to follow could not be made.
+class Stopping {
+ public:
+  Stopping(const actors::supervisor_actor& supervisor, std::mutex& mutex, std::function<void()>& drain)
+      : supervisor_(supervisor), mutex_(mutex), drain_(drain) {
+    const std::lock_guard lock(mutex_);
+    drain_ = [this] { stop(); };
+  }
+  ~Stopping() {
+    const std::lock_guard lock(mutex_);
+    drain_ = [] {};
+    stop();
+  }
+  Stopping(const Stopping&) = delete;
+  Stopping& operator=(const Stopping&) = delete;
+
+ private:
+  void stop() const { caf::anon_send(supervisor_, actors::stop_atom_v); }
+
+  const actors::supervisor_actor& supervisor_;
+  std::mutex& mutex_;
+  std::function<void()>& drain_;
+};
+
 int run_as(const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
            const std::shared_ptr<spdlog::logger>& logger, Announcer& announcer) {
   // Before any thread is started, since threads inherit what is blocked. The first signal may come while the
@@ -204,6 +229,9 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   }
   std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder, announcer);
 
+  std::optional<FollowToo> follow_snoozes;
+  if (!arguments.once) follow_snoozes.emplace(config::snooze_file(arguments.config), watch);
+
   cluster::SystemConfig system_config;
   system_config.add_message_types<caf::id_block::vigil>();
   caf::actor_system system(system_config);
@@ -231,19 +259,14 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                                                             .seed = std::random_device{}(),
                                                             .threads = actors::Threads::own,
                                                             .evidence = evidence_parts});
-  {
-    const std::lock_guard lock(mutex);
-    drain = [&] { caf::anon_send(supervisor, actors::stop_atom_v); };
-  }
+  const Stopping stopping(supervisor, mutex, drain);
   announcer.info("watching " + std::to_string(cameras.size()) +
                  (cameras.size() == 1 ? " camera" : " cameras") + "; events on " + publisher.endpoint() +
                  ", replayed on " + publisher.replay_endpoint() +
                  (server.url().empty() ? "" : ", metrics on " + server.url()));
 
   std::optional<ReloadLoop> reload;
-  std::optional<FollowToo> follow_snoozes;
   if (!arguments.once) {
-    follow_snoozes.emplace(config::snooze_file(arguments.config), watch);
     const auto load = [&arguments, &logger] {
       std::vector<std::string> remarks;
       config::Settings loaded = load_settings(arguments, remarks);
@@ -274,10 +297,6 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
     logger->flush();
     std::cerr.flush();
     std::_Exit(kFailed);
-  }
-  {
-    const std::lock_guard lock(mutex);
-    drain = [] {};
   }
   return report.failures.empty() ? kDone : kFailed;
 }

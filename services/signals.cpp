@@ -15,6 +15,7 @@ namespace vigil::services {
 
 Signals::Signals(std::function<void()> on_end, std::function<void()> on_hangup) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);

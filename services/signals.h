@@ -6,9 +6,10 @@
 
 namespace vigil::services {
 
-/// Ignores SIGPIPE: a log or a socket whose reader has gone is an error of a write. Blocks the signals in the
-/// calling thread and those that it starts later, and calls `on_end` for each SIGTERM and SIGINT that
-/// arrives, `on_hangup` for each SIGHUP. Make it before any other thread.
+/// Ignores SIGPIPE and SIGXFSZ: a log or a socket whose reader has gone, and a file that may grow no more,
+/// are errors of a write. Blocks the signals in the calling thread and those that it starts later, and calls
+/// `on_end` for each SIGTERM and SIGINT that arrives, `on_hangup` for each SIGHUP. Make it before any other
+/// thread.
 class Signals {
  public:
   Signals(std::function<void()> on_end, std::function<void()> on_hangup);

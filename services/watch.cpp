@@ -49,6 +49,7 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const con
   options.replay = arguments.replay.empty() ? config::endpoint_next_to(arguments.endpoint) : arguments.replay;
   if (options.replay.empty()) throw UsageError("--endpoint has no port after it: --replay is needed");
   options.topics = arguments.topics;
+  if (const auto fault = cluster::topics_fault(options.topics)) throw UsageError("TOPIC: " + *fault);
   if (!arguments.since.empty()) {
     options.since = cluster::parse_since(arguments.since, clock.wall());
     if (!options.since) {
@@ -101,7 +102,7 @@ int watch(const WatchArguments& arguments) {
       std::cerr << "vigil: " << arguments.endpoint << ": something that is no event was passed over\n";
       continue;
     }
-    std::cout << (arguments.output == "json" ? body : *text) << std::endl;
+    std::cout << (arguments.output == "json" ? actors::event_line(body) : *text) << std::endl;
     ++shown;
   }
   return shown < arguments.count ? kFailed : kDone;

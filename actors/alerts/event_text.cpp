@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/one_line.h"
+
 namespace vigil::actors {
 namespace {
 
@@ -13,10 +15,7 @@ using nlohmann::json;
 std::string text_at(const json& object, const char* key) {
   const auto entry = object.find(key);
   if (entry == object.end() || !entry->is_string()) return "";
-  std::string text = entry->get<std::string>();
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }, '?');
-  return text;
+  return base::one_line(entry->get<std::string>());
 }
 
 std::string padded(std::string text, std::size_t width) {
@@ -66,6 +65,13 @@ std::optional<std::string> event_text(const std::string& body) {
   const std::string description = text_at(data, "description");
   if (!description.empty()) line += "  " + description;
   return line + evidence_text(data);
+}
+
+std::string event_line(const std::string& body) {
+  const auto is_control = [](unsigned char c) { return c < 32; };
+  if (std::none_of(body.begin(), body.end(), is_control)) return body;
+  const auto event = nlohmann::ordered_json::parse(body, nullptr, /*allow_exceptions=*/false);
+  return event.is_discarded() ? base::one_line(body) : event.dump();
 }
 
 }  // namespace vigil::actors

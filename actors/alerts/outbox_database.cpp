@@ -106,13 +106,14 @@ void OutboxDatabase::open_again() {
 
 // In the place of one that is gone. It may be empty, or hold what somebody put there.
 void OutboxDatabase::begin_elsewhere() {
-  const bool lost = watermark_ && watermark_->last() && watermark_->last()->position > 0;
+  // What follows may fail, and is tried again.
+  lost_ = lost_ || (watermark_ && watermark_->last() && watermark_->last()->position > 0);
   watermark_.reset();
   folder_ = OutboxFolder(folder_.path());
   watermark_ = std::make_unique<WatermarkFile>(folder_.path());
   folder_.make_private();
   damage_.reset();
-  if (lost)
+  if (std::exchange(lost_, false))
     tell("outbox_missing", "its folder was removed or replaced while it was open; what is there now counts");
 }
 

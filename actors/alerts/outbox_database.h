@@ -97,6 +97,8 @@ class OutboxDatabase {
   std::uint64_t generation_ = 0;
   /// It cannot be written to until it was opened again.
   bool failed_ = false;
+  /// What was there is gone, and that is still to be told.
+  bool lost_ = false;
   ReadErrors read_errors_;
   std::optional<Damage> damage_;
   /// Why nothing vouches for what is there, so that it needs a new identity.

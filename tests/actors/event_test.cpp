@@ -230,6 +230,14 @@ TEST(EventText, IsALineForPeople) {
             "2026-08-01 10:00:00  north-1         online  clock  it?stepped");
 }
 
+TEST(EventText, AnEventIsOneLineOfJson) {
+  const std::string body = alert_event({*window_of(camera("gate-7"), 12, {1}), 0, {}, "", {}, {"m"}, {}}, 1,
+                                       config::Clock::TimePoint(1h));
+  EXPECT_EQ(event_line(body), body) << "byte for byte";
+  EXPECT_EQ(event_line("{\n  \"b\": 1,\r\n\t\"a\": \"\\n\"\n}"), R"({"b":1,"a":"\n"})");
+  EXPECT_EQ(event_line("{\nno event"), "{?no event");
+}
+
 TEST(EventText, TakesWhateverComesOverTheWire) {
   for (const char* text :
        {"", "{", "[]", "3", "null", "{}", R"({"data": 3})", R"({"data": {}})", R"({"type": 7, "data": {}})",

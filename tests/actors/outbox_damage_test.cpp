@@ -403,6 +403,21 @@ TEST_F(OutboxDamage, AFolderThatIsTakenAwayWhileItIsOpenIsToldAndMadeAnew) {
   }
 }
 
+TEST_F(OutboxDamage, AFolderThatIsTakenAwayIsToldAlsoIfNoneCanBeMadeAtFirst) {
+  keep(9);
+  const auto outbox = open();
+  outbox->take_notices();
+  fs::remove_all(folder_.outbox());
+  std::ofstream(folder_.outbox()) << "in its place";
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(outbox->refresh(), OutboxError);
+  fs::remove(folder_.outbox());
+  EXPECT_THROW(outbox->refresh(), OutboxError) << "numbers have to be counted again";
+  outbox->refresh();
+  EXPECT_THAT(reasons(*outbox), ElementsAre("outbox_missing"));
+  EXPECT_EQ(outbox->append(large("a/", 1)), 1U);
+  EXPECT_THAT(reasons(*outbox), IsEmpty()) << "once";
+}
+
 TEST_F(OutboxDamage, WhatWasAcknowledgedThereIsNotHere) {
   keep(3, /*acknowledged=*/false);
   const auto outbox = open();

@@ -64,6 +64,24 @@ TEST(UrlMask, WhatEndsASentenceIsNoneOfTheUrl) {
             "leads to http://h/***: refused (http://h/live).");
 }
 
+TEST(UrlMask, AHostOfAMegabyteIsNoTrouble) {
+  const std::string host(1 << 20, 'a');
+  EXPECT_EQ(mask_credentials("udp://" + host + ":1234"), "udp://" + host + ":1234");
+  EXPECT_EQ(mask_credentials("udp://u:p@" + host + '!'), "udp://***@***");
+  const std::string path(1 << 20, '/');
+  EXPECT_EQ(mask_credentials("http://h" + path), "http://h" + path);
+  EXPECT_EQ(mask_credentials("http://h/x?" + host + '=' + host), "http://h/x?***");
+  EXPECT_EQ(mask_credentials("http://[" + std::string(1 << 20, ':') + "]/"),
+            "http://[" + std::string(1 << 20, ':') + "]/");
+}
+
+TEST(UrlMask, AHostHasTheCharactersOfOne) {
+  for (const char* host : {"h", "h:80", "h_1-2.example:", "[fe80::1%25]:554", "192.0.2.7:1"})
+    EXPECT_EQ(mask_credentials("udp://" + std::string(host)), "udp://" + std::string(host));
+  for (const char* host : {"h!", "h:80x", "[fe80::1", "[zz]", "a b", "h:8:0"})
+    EXPECT_EQ(mask_credentials("udp://" + std::string(host)), "udp://***");
+}
+
 // What a server says that was told the URL, wherever it puts its parts.
 TEST(UrlMask, PartsThatAreNotShownAreHiddenEverywhere) {
   const std::string url = "http://operator:hunter2@h:80/swordfish/clip.mp4?session=qT0k";

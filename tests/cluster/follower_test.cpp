@@ -33,6 +33,7 @@ class Log final : public ReplaySource {
     return events.back();
   }
   ReplayPage replay(const ReplayQuery& query) override {
+    ++pages;
     ReplayPage page{outbox, {}, query.after.value_or(events.size()), false, events.size()};
     while (page.cursor < events.size() && page.events.size() < 2) {
       const TopicMessage& event = events[page.cursor++];
@@ -46,6 +47,9 @@ class Log final : public ReplaySource {
     page.more = page.cursor < events.size();
     return page;
   }
+  std::optional<ReplayRefusal> refuse(const ReplayQuery&) const override { return refusal; }
+  std::optional<ReplayRefusal> refusal;
+  int pages = 0;
   std::string outbox = "A";
   std::vector<TopicMessage> events;
   std::map<std::string, std::uint64_t> sequences;
@@ -192,6 +196,31 @@ TEST_F(FollowerTest, WithoutReplayEventsComeAfterAWhile) {
   follow(follower, 2);
   EXPECT_THAT(seen_, ElementsAre("alert/a/1", "alert/a/3"));
   EXPECT_THAT(notices_, HasSubstr("1 event of alert/a/ cannot be replayed"));
+}
+
+TEST_F(FollowerTest, WhereReplayIsRefusedEventsComeAfterAWhile) {
+  log_.refusal = ReplayRefusal{"un\x1b[2Javailable\nvigil: all is well"};
+  start();
+  Follower follower(options(), clock_);
+  for (int i = 0; i < 20; ++i) step(follower);
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 1);
+  EXPECT_THAT(notices_, HasSubstr("replay: un?[2Javailable?vigil: all is well\n")) << "as a line of this one";
+  EXPECT_THAT(notices_, HasSubstr("what was missed cannot be filled in"));
+  log_.refusal.reset();
+  for (int i = 0; i < 2000 && log_.pages < 2; ++i) step(follower);
+  log_.commit("alert/a/");
+  publisher_->publish(log_.commit("alert/a/"));
+  follow(follower, 3);
+  EXPECT_THAT(seen_, ElementsAre("alert/a/1", "alert/a/2", "alert/a/3"));
+}
+
+TEST(TopicsFault, IsWhatAServerWouldNotTake) {
+  EXPECT_EQ(topics_fault({"", "alert/north/", std::string(1000, 'x')}), std::nullopt);
+  EXPECT_THAT(topics_fault(std::vector<std::string>(65, "alert/")).value_or(""), HasSubstr("64"));
+  EXPECT_THAT(topics_fault({std::string(1001, 'x')}).value_or(""), HasSubstr("1000 bytes"));
+  EXPECT_THAT(topics_fault(std::vector<std::string>(10, std::string(900, 'x'))).value_or(""),
+              HasSubstr("8 KiB"));
 }
 
 TEST_F(FollowerTest, AnotherOutboxIsTold) {

@@ -456,6 +456,15 @@ TEST(Load, SaysWhereTheFileIsNotYaml) {
   EXPECT_GE(problems[0].line, 2);
 }
 
+TEST(Load, AFileThatCannotBeReadIsSaidSo) {
+  try {
+    load("/proc/self/mem");
+    FAIL() << "nothing was refused";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "/proc/self/mem: cannot be read");
+  }
+}
+
 TEST(Load, WhatBelongsToNothingIsNotReadForEver) {
   for (const char* text : {",", ",\xB6M,", "---\n,", "{model: m}\n,\n"}) {
     const auto problems = problems_of(text);

@@ -132,6 +132,10 @@ def main():
             run = subprocess.Popen([vigil, "run", "--config", configuration], cwd=folder, stdout=log, stderr=log)
             try:
                 await_status(run, ports["probes"], "/readyz")
+                with open(f"/proc/{run.pid}/status", encoding="utf-8") as file:
+                    ignored = int(re.search(r"^SigIgn:\s*(\w+)$", file.read(), re.MULTILINE).group(1), 16)
+                for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                    check(ignored >> (number - 1) & 1, f"{number!r} would end the process")
                 check(status_of(ports["probes"], "/metrics") == 404, "the probes' address tells more")
                 context = ssl.create_default_context(cafile=certificate)
                 check_pages(context, ports["metrics"])
