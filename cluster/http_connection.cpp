@@ -28,8 +28,8 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 // What is read ahead of a request's end at most, beside its header.
 constexpr std::size_t kReadAhead = 4096;
 constexpr std::size_t kFirstRead = 1024;
-// What a client may still send after an answer that ends the connection. Without reading it, the answer could
-// be lost to the client.
+// How long what a client still sends is read after an answer that ends the connection. Without reading it,
+// the answer could be lost to the client.
 constexpr auto kLinger = std::chrono::seconds(1);
 
 template <class Stream>

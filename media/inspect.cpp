@@ -131,7 +131,7 @@ InspectReport inspect(const std::string& url, const InspectOptions& options, Con
   read.stop = options.stop;
   const auto reader = VideoReader::open(url, read);
   std::optional<double> limit = options.seconds;
-  if (!limit && reader->info().duration_seconds <= 0) limit = options.seconds_of_endless;
+  if (!limit && reader->info().live) limit = options.seconds_of_endless;
 
   Inspector inspector;
   InspectEnd ended_by = InspectEnd::end;

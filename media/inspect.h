@@ -99,7 +99,7 @@ struct InspectOptions {
   std::string shown_name = {};
   /// Samples a second for the contact sheet, which keeps as many as fit.
   double sheet_fps = 4;
-  /// Ends after so much of the video; and so, if that is absent, what tells no length, as a camera.
+  /// Ends after so much of the video; and so, if that is absent, what is live, as a camera.
   std::optional<double> seconds = {};
   std::optional<double> seconds_of_endless = {};
   /// As in `ReadOptions`.

@@ -81,7 +81,7 @@ std::string to_text(const InspectReport& report) {
     text += row("looked at", format("the first %.2f s", report.seconds) +
                                  (report.ended_by == InspectEnd::interrupt ? ", until it was interrupted"
                                   : source.duration_seconds > 0            ? ", not the whole"
-                                                                           : ", since it tells no end"));
+                                                                           : ", since it is live"));
   }
   text += row("rate",
               format("%.3f a second (announced %.3f), %.1f to %.1f ms apart", report.measured_fps,

@@ -166,6 +166,9 @@ struct SourceInfo {
   Size size;
   double average_fps = 0;
   double duration_seconds = 0;
+  /// It comes no faster than it plays: no length is told, or its protocol is for live streams, whatever
+  /// length a server tells.
+  bool live = false;
   std::int64_t bit_rate = 0;
   /// Whether the decoder can export motion vectors for this codec.
   bool exports_motion = false;

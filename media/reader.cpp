@@ -19,6 +19,7 @@ extern "C" {
 #include "media/sampler.h"
 #include "media/scale_thread.h"
 #include "media/scaler.h"
+#include "media/schemes.h"
 #include "media/timeline.h"
 #include "media/vectors.h"
 
@@ -39,7 +40,7 @@ constexpr std::uint64_t kMostUndecodable = 100;
 /// Samples that may wait to be scaled while decoding goes on.
 constexpr std::size_t kMostInScaling = 3;
 
-SourceInfo describe(const Input& input) {
+SourceInfo describe(const Input& input, const std::string& url) {
   const AVFormatContext& format = input.format();
   const AVStream& stream = input.stream();
   const AVCodecParameters& parameters = *stream.codecpar;
@@ -59,6 +60,9 @@ SourceInfo describe(const Input& input) {
   } else if (format.duration != AV_NOPTS_VALUE && format.duration > 0) {
     info.duration_seconds = static_cast<double>(format.duration) / AV_TIME_BASE;
   }
+  const Scheme* scheme = scheme_of(url);
+  const bool streamed = scheme != nullptr && !scheme->is_local() && scheme->kind != Scheme::Kind::http;
+  info.live = streamed || info.duration_seconds <= 0;
   info.bit_rate = parameters.bit_rate > 0 ? parameters.bit_rate : format.bit_rate;
   info.exports_motion = exports_motion(parameters.codec_id);
   return info;
@@ -177,7 +181,7 @@ Reader::Reader(const std::string& url, const ReadOptions& options)
     : options_(checked(options)),
       input_(std::make_unique<Input>(url, options_)),
       decoder_(open_decoder()),
-      info_(describe(*input_)),
+      info_(describe(*input_, url)),
       source_(std::make_shared<const std::string>(input_->name())),
       time_base_(av_q2d(input_->stream().time_base)),
       // A camera's frames must not wait for packets that are still to be sent.

@@ -143,10 +143,10 @@ Clip read_clip(window::Engine& engine, const ClipOptions& options, const ClipPro
     return media::VideoReader::open(options.video, read);
   };
   auto file = open();
-  if (!to && !is_file && file->info().duration_seconds <= 0) {
+  if (!to && !is_file && file->info().live) {
     to = from + kLiveSeconds;
     if (progress.notice)
-      progress.notice(file->info().name + ": has no end: looking at it for " + in_seconds(*to) +
+      progress.notice(file->info().name + ": is live: looking at it for " + in_seconds(*to) +
                       " s from now on (--to says otherwise)");
     file.reset();
     file = open();

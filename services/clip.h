@@ -16,7 +16,7 @@ struct ClipOptions {
   double fps = 2.0;
   /// Seconds; from the beginning if it is absent.
   std::optional<double> from;
-  /// Absent: the end, or of a source that has none, kLiveSeconds later.
+  /// Absent: the end, or of a source that is live, kLiveSeconds later.
   std::optional<double> to;
   /// Decoder threads.
   int threads = 1;

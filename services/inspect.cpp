@@ -57,7 +57,7 @@ int run(const InspectArguments& arguments) {
   std::cout << (arguments.output == "json" ? media::to_json(report) + '\n' : media::to_text(report))
             << std::flush;
   if (report.ended_by == media::InspectEnd::limit && !options.seconds)
-    std::cerr << "vigil: it tells no end: " << kLiveSeconds
+    std::cerr << "vigil: it is live: " << kLiveSeconds
               << " s of it were looked at (--seconds says otherwise)\n";
   return kDone;
 }
@@ -86,7 +86,7 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
       ->needs(sheet);
   command
       .add_option("--seconds", arguments->options.seconds,
-                  "So much of the video; if left out, all of it, or 10 s of what has no end, as a camera")
+                  "So much of the video; if left out, all of it, or 10 s of what is live, as a camera")
       ->check(above_zero());
   command.add_option("--threads", arguments->options.threads, "Threads of the decoder")
       ->check(CLI::Range(1, 16))

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include "tests/temporary_folder.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -16,16 +18,14 @@ namespace fs = std::filesystem;
 
 class ThreadTimesTest : public ::testing::Test {
  protected:
-  ThreadTimesTest() { fs::remove_all(folder_); }
-  ~ThreadTimesTest() override { fs::remove_all(folder_); }
-
   void thread(const std::string& id, const std::string& name, double seconds) {
     fs::create_directories(folder_ / id);
     std::ofstream(folder_ / id / "comm") << name << '\n';
     std::ofstream(folder_ / id / "schedstat") << static_cast<std::uint64_t>(seconds * 1e9) << " 17 3\n";
   }
 
-  fs::path folder_ = fs::path(::testing::TempDir()) / "thread-times";
+  const TemporaryFolder scratch_;
+  const fs::path& folder_ = scratch_.path();
 };
 
 TEST_F(ThreadTimesTest, AddsUpWhatThreadsOfANameSpentSinceTheBegin) {
@@ -92,7 +92,8 @@ TEST(Process, ItsOwnThreadsAreSeenByName) {
 }
 
 TEST(Process, ReadsWhatTheKernelSaysOfMemory) {
-  const fs::path status = fs::path(::testing::TempDir()) / "status";
+  const TemporaryFolder folder;
+  const fs::path status = folder / "status";
   std::ofstream(status) << "Name:\tvigil\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t3\n";
   EXPECT_EQ(process_memory(status).resident_bytes, 1U << 20U);
   EXPECT_EQ(process_memory(status).most_resident_bytes, 2U << 20U);

@@ -8,6 +8,7 @@
 #include "config/left_behind.h"
 #include "config/source.h"
 #include "config/substitute.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::config {
 
@@ -267,8 +268,8 @@ TEST(Load, WhatIsNamedIsLookedAtByWhoeverWantsTo) {
 }
 
 TEST(LeftBehind, IsWhatLiesWhereItWasBefore) {
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "left-behind";
-  std::filesystem::remove_all(root);
+  const TemporaryFolder scratch;
+  const std::filesystem::path& root = scratch.path();
   for (const char* folder : {"work/vigil-outbox", "work/vigil-evidence", "etc"})
     std::filesystem::create_directories(root / folder);
   Settings settings;
@@ -286,7 +287,6 @@ TEST(LeftBehind, IsWhatLiesWhereItWasBefore) {
   EXPECT_THAT(left_behind(settings, root / "work"), testing::IsEmpty()) << "there is one already";
   settings.alerts.outbox = root / "elsewhere";
   EXPECT_THAT(left_behind(settings, root / "work"), testing::IsEmpty()) << "the file names it";
-  std::filesystem::remove_all(root);
 }
 
 TEST(Load, ReportsEveryProblemAtOnceWithItsPlace) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "config/timestamp.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::config {
 namespace {
@@ -26,20 +27,13 @@ const Clock::WallTime kNoon = at("2026-08-01T12:00:00Z");
 
 class SnoozeFile : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("snoozes-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    file_ = snooze_file(folder_ / "site.yaml");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string text() const {
     std::ifstream stream(file_, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
-  std::filesystem::path folder_;
-  std::filesystem::path file_;
+  const TemporaryFolder scratch_;
+  const std::filesystem::path& folder_ = scratch_.path();
+  const std::filesystem::path file_ = snooze_file(folder_ / "site.yaml");
 };
 
 Settings site() {

@@ -59,7 +59,8 @@ def main():
     except (ImportError, ValueError) as missing:
         print(f"skipped: GStreamer's RTSP server is not installed: {missing}")
         sys.exit(77)
-    server = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    clip = os.path.join(os.path.dirname(HERE), "videos", "bottle-detection.mp4")
+    server = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "server.py"), "--clip", f"recorded={clip}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     problems = []
     try:
         relay = Relay(int(server.stdout.readline().split()[1]))
@@ -73,9 +74,17 @@ def main():
         report = json.loads(out)
         if status != 0 or told or report["ended_by"] != "limit" or not 1 <= report["seconds"] < 3 or report["frames"] < 10:
             problems.append(f"with --seconds: status {status}, {told!r}, {out}")
+        # Its length is announced to whoever comes first.
+        recorded = subprocess.Popen([vigil, "inspect", url.replace("/live", "/recorded"), "--output", "json"], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True)
         status, out, told = inspect()
-        if status != 0 or "looked at    the first 10." not in out or told != "vigil: it tells no end: 10 s of it were looked at (--seconds says otherwise)\n":
+        if status != 0 or "looked at    the first 10." not in out or told != "vigil: it is live: 10 s of it were looked at (--seconds says otherwise)\n":
             problems.append(f"by itself: status {status}, {told!r}, {out}")
+
+        out, told = recorded.communicate(timeout=PATIENCE)
+        report = json.loads(out)
+        if recorded.returncode != 0 or report["ended_by"] != "limit" or not report["announced_seconds"] > 20 or not 10 <= report["seconds"] < 12:
+            problems.append(f"a camera that announces a length: status {recorded.returncode}, {told!r}, {out}")
 
         # How many packets FFmpeg wants before the first frame is its own business.
         packets = 50

@@ -118,7 +118,7 @@ def main():
         stream = make(folder, "live.ts", "-t", "6", "-i", video, "-an", "-c", "copy", "-f", "mpegts")
         url = f"http://127.0.0.1:{serve(stream)}/live.ts"
         _, told = asking.answered(url)
-        check(told.startswith(f"vigil: {url}: has no end: looking at it for 40 s from now on (--to says otherwise)\n"), f"of a camera: {told}")
+        check(told.startswith(f"vigil: {url}: is live: looking at it for 40 s from now on (--to says otherwise)\n"), f"of a camera: {told}")
         answer, told = asking.answered(url, "--to", "2")
         check(answer["frames"] == 4 and "--to" not in told, f"with --to: {answer} {told}")
 
