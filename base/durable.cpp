@@ -52,7 +52,7 @@ void sync(const std::filesystem::path& path) {
 // A folder is kept by the one above it: what is synced within it is lost with its name.
 void make_folders(const std::filesystem::path& folder) {
   std::filesystem::path made;
-  for (const std::filesystem::path& name : std::filesystem::absolute(folder).lexically_normal()) {
+  for (const std::filesystem::path& name : std::filesystem::absolute(folder)) {
     const std::filesystem::path above = made;
     made /= name;
     std::error_code error;

@@ -31,8 +31,8 @@ Descriptor open_file(const std::filesystem::path& path, int flags, mode_t mode =
 /// systems that know no such thing are passed over. Throws `FileError`.
 void sync(const std::filesystem::path& path);
 
-/// Makes a folder, and those above it that are missing, each synced in the one above unless only others may
-/// list that. Throws `FileError`.
+/// Makes a folder, and those that are missing on the way to it, each synced in the one above unless only
+/// others may list that. Throws `FileError`.
 void make_folders(const std::filesystem::path& folder);
 
 /// Writes a file that there must not be yet, with its name and all of its bytes synced. Throws `FileError`;

@@ -37,10 +37,13 @@ std::string reason_of(const std::function<void()>& act, int code) {
 
 TEST(Durable, AFolderIsMadeWithThoseAboveIt) {
   const TemporaryFolder scratch;
-  make_folders(scratch.path() / "a/./b/../c");
-  EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "a/c"));
-  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "a/b"));
-  make_folders(scratch.path() / "a/c");
+  make_folders(scratch.path() / "a/./b//c/");
+  EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "a/b/c"));
+  make_folders(scratch.path() / "a/b/c");
+  // The same folder as everybody else finds there.
+  std::filesystem::create_directory_symlink("a/b/c", scratch.path() / "link");
+  make_folders(scratch.path() / "link/../d");
+  EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "a/b/d"));
 }
 
 TEST(Durable, WhatStandsInAFoldersPlaceIsNamed) {
