@@ -198,7 +198,7 @@ void Follower::lose_patience() {
   ledger_.give_up();
 }
 
-void Follower::tell(bool& told, std::string text) {
+void Follower::tell(bool& told, const std::string& text) {
   if (!told) notices_.push_back({base::one_line(text)});
   told = true;
 }

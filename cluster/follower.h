@@ -72,7 +72,7 @@ class Follower {
   void ask_if_needed();
   ReplayQuery query() const;
   void lose_patience();
-  void tell(bool& told, std::string text);
+  void tell(bool& told, const std::string& text);
 
   Options options_;
   const config::Clock& clock_;
