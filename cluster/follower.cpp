@@ -108,7 +108,7 @@ void Follower::hear_connections() {
   while (const auto event = events_.connection().take()) {
     switch (*event) {
       case ConnectionEvent::up:
-        connected_ = true;
+        connected_ = was_connected_ = true;
         silent_since_ = clock_.now();
         if (told_lost_) notices_.push_back({"connected to " + options_.endpoint});
         told_lost_ = told_refused_ = told_failed_ = false;

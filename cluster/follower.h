@@ -64,6 +64,9 @@ class Follower {
   /// The next event or notice, or nothing after `timeout`.
   std::optional<Entry> next(config::Duration timeout);
 
+  /// Whether the events' endpoint ever let it in.
+  bool was_connected() const { return was_connected_; }
+
  private:
   std::optional<Entry> take();
   void hear_connections();
@@ -81,6 +84,7 @@ class Follower {
   EventLedger ledger_;
   std::deque<Notice> notices_;
   bool connected_ = false;
+  bool was_connected_ = false;
   /// Whether something may have been missed since the last query.
   bool unsure_ = true;
   /// When the query that has no answer yet was sent.

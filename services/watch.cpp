@@ -1,10 +1,14 @@
 // vigil watch: events as they come.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,6 +36,18 @@ struct WatchArguments {
   std::uint64_t count = 0;
   double timeout = 0;
 };
+
+/// The server's public key, from itself or from its file.
+std::string server_key_of(const std::string& key_or_file) {
+  std::error_code unknown;
+  // The text is not shown: a secret key may stand there by mistake.
+  if (!config::is_curve_key(key_or_file) && !std::filesystem::exists(key_or_file, unknown)) {
+    throw UsageError(
+        "--server-key: expected a public CURVE key, 40 characters of Z85 (vigil keygen), in single quotes, "
+        "or the name of a file that holds one; what is given is neither");
+  }
+  return cluster::read_public_key(key_or_file);
+}
 
 cluster::Follower::Options options_of(const WatchArguments& arguments, const config::Clock& clock) {
   cluster::Follower::Options options;
@@ -67,7 +83,7 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const con
   }
   if (!arguments.server_key.empty()) {
     options.curve = cluster::CurveClient{cluster::read_secret_key(arguments.key_file),
-                                         cluster::read_public_key(arguments.server_key)};
+                                         server_key_of(arguments.server_key)};
   }
   return options;
 }
@@ -105,6 +121,12 @@ int watch(const WatchArguments& arguments) {
     std::cout << (arguments.output == "json" ? actors::event_line(body) : *text) << std::endl;
     ++shown;
   }
+  // What was replayed came in, too.
+  if (shown == 0 && !follower.was_connected()) {
+    std::ostringstream line;
+    line << "no connection to " << arguments.endpoint << " within " << arguments.timeout << " s";
+    throw std::runtime_error(line.str());
+  }
   return shown < arguments.count ? kFailed : kDone;
 }
 
@@ -140,8 +162,9 @@ void add_watch(CLI::App& root, Invocation& chosen) {
       ->type_name("N")
       ->check(above_zero());
   command
-      ->add_option("--timeout", arguments->timeout,
-                   "exit after so many seconds; status 1 if --count was not reached")
+      ->add_option(
+          "--timeout", arguments->timeout,
+          "exit after so many seconds; status 1 if there was no connection, or --count was not reached")
       ->type_name("S")
       ->check(above_zero());
   command->footer(

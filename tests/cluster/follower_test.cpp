@@ -295,6 +295,7 @@ TEST_F(FollowerTest, KeysLetInThoseWhoAreOnTheList) {
     Follower follower(with(friendly, server.public_key), clock_);
     follow(follower, 1);
     EXPECT_THAT(seen_, ElementsAre("alert/a/1"));
+    EXPECT_TRUE(follower.was_connected());
     log_.commit("alert/a/");
     publisher_->publish(log_.commit("alert/a/"));
     follow(follower, 3);
@@ -303,6 +304,7 @@ TEST_F(FollowerTest, KeysLetInThoseWhoAreOnTheList) {
   {
     Follower follower(with(stranger, server.public_key), clock_);
     follow_until(follower, "does not let this key in");
+    EXPECT_FALSE(follower.was_connected());
   }
   {
     Follower follower(with(friendly, stranger.public_key), clock_);
@@ -311,6 +313,7 @@ TEST_F(FollowerTest, KeysLetInThoseWhoAreOnTheList) {
   {
     Follower follower(options(), clock_);
     follow_until(follower, "wants keys");
+    EXPECT_FALSE(follower.was_connected());
   }
   EXPECT_THAT(seen_, IsEmpty()) << "nobody else sees anything";
   for (const std::string& key : {server.secret_key, friendly.secret_key, stranger.secret_key}) {
