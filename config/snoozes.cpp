@@ -120,6 +120,24 @@ bool has_target(const Settings& settings, const Snooze& target) {
       });
 }
 
+std::vector<Snooze> configured_snoozes(const Settings& settings) {
+  std::vector<Snooze> entries;
+  for (const CameraSettings& camera : settings.cameras) {
+    if (camera.snooze_until) entries.push_back({camera.name, "", *camera.snooze_until});
+    for (const RuleSettings& rule : camera.rules) {
+      if (rule.snooze_until) entries.push_back({camera.name, rule.name, *rule.snooze_until});
+    }
+  }
+  return entries;
+}
+
+std::optional<Snooze> snooze_of_camera(const std::vector<Snooze>& entries, const Snooze& target) {
+  const auto entry = std::find_if(entries.begin(), entries.end(), [&target](const Snooze& each) {
+    return each.camera == target.camera && each.rule.empty() && !target.rule.empty();
+  });
+  return entry == entries.end() ? std::nullopt : std::optional(*entry);
+}
+
 void apply_snoozes(Settings& settings, const std::vector<Snooze>& entries) {
   const auto prolong = [](std::optional<Clock::WallTime>& until, Clock::WallTime time) {
     until = until ? std::max(*until, time) : time;

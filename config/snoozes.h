@@ -63,6 +63,12 @@ void forget_past(std::vector<Snooze>& entries, Clock::WallTime now);
 /// Whether there is such a camera, and it has such a rule.
 bool has_target(const Settings& settings, const Snooze& target);
 
+/// What the configuration itself snoozes, over or not: cameras as a whole and rules, in its order.
+std::vector<Snooze> configured_snoozes(const Settings& settings);
+
+/// The entry that silences a rule with its whole camera, if there is one.
+std::optional<Snooze> snooze_of_camera(const std::vector<Snooze>& entries, const Snooze& target);
+
 /// What the file says counts beside what the configuration does: the later time. Of cameras and rules that
 /// are not there, nothing.
 void apply_snoozes(Settings& settings, const std::vector<Snooze>& entries);

@@ -1,7 +1,12 @@
 // vigil snooze: silence for a camera or a rule while a process runs.
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -29,12 +34,16 @@ config::Snooze named(const std::string& text) {
   return *target;
 }
 
+/// Whoever snoozes need not know the secrets of the cameras.
+config::Settings settings_of(const SnoozeArguments& arguments) {
+  return config::load(arguments.config,
+                      [](const std::string&) -> std::optional<std::string> { return "unknown"; });
+}
+
 /// The target, which the configuration has.
 config::Snooze target_of(const SnoozeArguments& arguments) {
   config::Snooze target = named(arguments.target);
-  // Whoever snoozes need not know the secrets of the cameras.
-  const config::Settings settings = config::load(
-      arguments.config, [](const std::string&) -> std::optional<std::string> { return "unknown"; });
+  const config::Settings settings = settings_of(arguments);
   if (!config::has_target(settings, target)) {
     throw std::runtime_error(arguments.config + ": has no " +
                              (target.rule.empty()
@@ -44,47 +53,60 @@ config::Snooze target_of(const SnoozeArguments& arguments) {
   return target;
 }
 
-void print(const std::vector<config::Snooze>& entries) {
-  if (entries.empty()) std::cout << "nothing is snoozed\n";
-  for (const config::Snooze& each : entries)
-    std::cout << each.target() << " until " << config::format_rfc3339(each.until) << '\n';
+std::string in_words(const config::Snooze& snooze) {
+  return snooze.target() + " until " + config::format_rfc3339(snooze.until);
+}
+
+int list(const SnoozeArguments& arguments, config::Clock::WallTime now) {
+  if (!arguments.target.empty()) throw UsageError("--list shows all: it takes no TARGET and no DURATION");
+  std::vector<config::Snooze> configured = config::configured_snoozes(settings_of(arguments));
+  config::Snoozes snoozes = config::read_snoozes(config::snooze_file(arguments.config));
+  for (const std::string& fault : snoozes.faults) std::cerr << "vigil: " << fault << '\n';
+  config::forget_past(snoozes.entries, now);
+  config::forget_past(configured, now);
+  for (const config::Snooze& each : snoozes.entries) std::cout << in_words(each) << '\n';
+  for (const config::Snooze& each : configured) std::cout << in_words(each) << " (configuration)\n";
+  if (snoozes.entries.empty() && configured.empty()) std::cout << "nothing is snoozed\n";
+  return snoozes.faults.empty() ? kDone : kFailed;
+}
+
+int clear(const SnoozeArguments& arguments, config::Clock::WallTime now) {
+  // The configuration may have it no more, but is there.
+  const config::Snooze target = named(arguments.target);
+  std::error_code unknown;
+  if (!std::filesystem::exists(arguments.config, unknown))
+    throw std::runtime_error(arguments.config + ": no such file");
+  bool lifted = false;
+  std::optional<config::Snooze> whole;
+  config::change_snoozes(config::snooze_file(arguments.config), [&](auto& entries) {
+    config::forget_past(entries, now);
+    lifted = config::lift(entries, target);
+    whole = config::snooze_of_camera(entries, target);
+  });
+  std::cout << arguments.target << (lifted ? " is not snoozed any more" : " was not snoozed");
+  if (whole) std::cout << " by itself, but with all of " << in_words(*whole);
+  std::cout << '\n';
+  return kDone;
 }
 
 int snooze(const SnoozeArguments& arguments) {
   const cluster::SystemClock clock;
-  const auto file = config::snooze_file(arguments.config);
-  if (arguments.list) {
-    config::Snoozes snoozes = config::read_snoozes(file);
-    for (const std::string& fault : snoozes.faults) std::cerr << "vigil: " << fault << '\n';
-    config::forget_past(snoozes.entries, clock.wall());
-    print(snoozes.entries);
-    return snoozes.faults.empty() ? kDone : kFailed;
-  }
+  if (arguments.list) return list(arguments, clock.wall());
   if (arguments.target.empty()) throw UsageError("name a CAMERA or CAMERA/RULE, or --list");
   if (arguments.clear != arguments.length.empty())
     throw UsageError("give either how long, such as 30m, or --clear");
-  if (arguments.clear) {
-    // The configuration may have it no more.
-    const config::Snooze target = named(arguments.target);
-    bool lifted = false;
-    config::change_snoozes(file, [&](auto& entries) {
-      config::forget_past(entries, clock.wall());
-      lifted = config::lift(entries, target);
-    });
-    std::cout << arguments.target << (lifted ? " is not snoozed any more\n" : " was not snoozed\n");
-    return kDone;
-  }
+  if (arguments.clear) return clear(arguments, clock.wall());
   constexpr std::chrono::hours kLongest{8760};
   const auto length = config::parse_duration(arguments.length);
   if (!length || length->count() == 0 || *length > kLongest)
     throw UsageError("expected a duration up to 365d, such as 30m or 2h, not '" + arguments.length + "'");
   config::Snooze snooze = target_of(arguments);
   snooze.until = clock.wall() + *length;
-  config::change_snoozes(file, [&](auto& entries) {
+  config::change_snoozes(config::snooze_file(arguments.config), [&](auto& entries) {
     config::forget_past(entries, clock.wall());
     config::put(entries, snooze);
   });
-  print({snooze});
+  std::cout << in_words(snooze) << '\n';
   return kDone;
 }
 
@@ -99,7 +121,8 @@ void add_snooze(CLI::App& root, Invocation& chosen) {
   command->add_option("--config", arguments->config, "the configuration of the `vigil run`")
       ->required()
       ->type_name("FILE");
-  auto* list = command->add_flag("--list", arguments->list, "show what is snoozed");
+  auto* list =
+      command->add_flag("--list", arguments->list, "show what is snoozed, also by the configuration itself");
   command->add_flag("--clear", arguments->clear, "end the snooze; of a CAMERA, also those of its rules")
       ->excludes(list);
   command->footer(

@@ -99,6 +99,23 @@ TEST(Snoozes, ATargetIsOneOfTheConfiguration) {
     EXPECT_EQ(parse_target(text), std::nullopt) << text;
 }
 
+TEST(Snoozes, OfTheConfigurationAreCamerasAndRules) {
+  Settings settings = site();
+  EXPECT_THAT(configured_snoozes(settings), IsEmpty());
+  settings.cameras[0].rules[1].snooze_until = kNoon;
+  settings.cameras[1].snooze_until = kNoon + 1h;
+  EXPECT_THAT(configured_snoozes(settings),
+              ElementsAre(Snooze{"gate", "person", kNoon}, Snooze{"yard", "", kNoon + 1h}));
+}
+
+TEST(Snoozes, ARuleIsSilentWithItsCamera) {
+  const Snooze whole{"gate", "", kNoon};
+  EXPECT_EQ(snooze_of_camera({whole}, {"gate", "car", {}}), whole);
+  EXPECT_EQ(snooze_of_camera({whole}, {"yard", "car", {}}), std::nullopt);
+  EXPECT_EQ(snooze_of_camera({whole}, {"gate", "", {}}), std::nullopt) << "that is its own";
+  EXPECT_EQ(snooze_of_camera({{"gate", "person", kNoon}}, {"gate", "car", {}}), std::nullopt);
+}
+
 TEST_F(SnoozeFile, KeepsWhatIsSetAndLifted) {
   EXPECT_THAT(read_snoozes(file_).entries, IsEmpty()) << "no file";
   change_snoozes(file_, [](auto& entries) {

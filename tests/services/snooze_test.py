@@ -74,10 +74,24 @@ def main():
         for arguments, words, status in ((("gate", "30m"), "has no camera `gate`", 1), (("road/dog", "30m"), "has no rule `dog` of a camera `road`", 1),
                                          (("road", "tomorrow"), "expected a duration up to 365d", 2), (("road", "0s"), "expected a duration", 2),
                                          (("a/b/c", "30m"), "expected CAMERA or CAMERA/RULE", 2), (("a/b/c", "--clear"), "expected CAMERA or CAMERA/RULE", 2),
-                                         (("road/", "--clear"), "expected CAMERA or CAMERA/RULE", 2), (("road",), "give either how long", 2), ((), "name a CAMERA", 2)):
+                                         (("road/", "--clear"), "expected CAMERA or CAMERA/RULE", 2), (("road",), "give either how long", 2), ((), "name a CAMERA", 2),
+                                         (("road", "30m", "--list"), "--list shows all", 2), (("road", "--list"), "--list shows all", 2)):
             done = snooze(*arguments)
             check((done.returncode, done.stdout) == (status, "") and words in done.stderr, f"{arguments}: {done}")
         check(not os.path.exists(site + ".snoozes"), "what is refused leaves a file")
+
+        for arguments in (("--list",), ("road", "--clear"), ("road", "30m")):
+            done = command("snooze", *arguments, "--config", "nope.yaml")
+            check((done.returncode, done.stdout) == (1, "") and re.fullmatch(r"(vigil: )?nope\.yaml: no such file\n", done.stderr), f"{arguments}: {done}")
+        # What the configuration snoozes is listed, too, and of a rule it is said what silences it with its camera.
+        with open(site, "a", encoding="utf-8") as file:
+            file.write("rules: [{name: dog, prompt: p, snooze_until: 2126-01-01T00:00:00Z}, {name: cat, prompt: p, snooze_until: 2026-01-01T00:00:00Z}]\n")
+        whole = snooze("road", "1h").stdout
+        check(snooze("--list").stdout == whole + "road/dog until 2126-01-01T00:00:00.000Z (configuration)\n", f"--list: {snooze('--list')}")
+        done = snooze("road/car", "--clear")
+        check(done.stdout == "road/car was not snoozed by itself, but with all of " + whole, f"--clear of a rule: {done}")
+        snooze("road", "--clear")
+        os.remove(site + ".snoozes")
 
         # Whoever snoozes need not know the variables.
         write(video="{CLIP}")
