@@ -44,8 +44,9 @@ struct Reading {
       report(node, std::string(path).append(": ").append(fault));
   }
 
+  /// `what` is there twice.
   void report_again(const YAML::Node& node, const YAML::Node& first, const std::string& what) {
-    report(node, what + ": is there twice; the first is in line " + std::to_string(first.Mark().line + 1));
+    report(node, what + " is there twice; the first is in line " + std::to_string(first.Mark().line + 1));
   }
 
   std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
@@ -86,7 +87,7 @@ class SectionReader {
       }
       const std::string& key = entry.first.Scalar();
       const auto [first, is_new] = entries_.emplace(key, entry);
-      if (!is_new) reading_.report_again(entry.first, first->second.first, at(key));
+      if (!is_new) reading_.report_again(entry.first, first->second.first, at(key) + ':');
     }
   }
 
@@ -290,7 +291,7 @@ class SectionReader {
       }
       const std::string& name = entry.first.Scalar();
       const auto [first, is_new] = seen.emplace(name, entry.first);
-      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
+      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name + ':');
       // Labels go out with every event, and a variable may hold a secret.
       if (has_variable(entry.second.Scalar())) {
         reading_.report(entry.second, at(key) + '.' + name +
@@ -337,7 +338,7 @@ class SectionReader {
       // What stands below it may be wrong, too.
       if (!is_name(name)) expected(entry.first, key, std::string(kName.expected));
       const auto [first, is_new] = seen.emplace(name, entry.first);
-      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name);
+      if (!is_new) reading_.report_again(entry.first, first->second, at(key) + '.' + name + ':');
       S& value = values.emplace_back(prototype);
       value.name = name;
       read_section(entry.second, at(key) + '.' + name, value);
@@ -360,8 +361,17 @@ class SectionReader {
   void scalar(const char* key, F&& read) {
     const YAML::Node* node = find(key);
     if (node == nullptr) return;
+    // Not what stands there, which may be a secret.
+    if (is_bare_variable(*node)) return expected(*node, key, "one value; `{NAME}` needs quotes, \"{NAME}\"");
     if (!node->IsScalar()) return expected(*node, key, "one value");
     read(*node);
+  }
+
+  /// Whether `{NAME}` stands there without quotes, which is a map to YAML.
+  static bool is_bare_variable(const YAML::Node& node) {
+    if (!node.IsMap() || node.size() != 1) return false;
+    const auto only = node.begin();
+    return only->second.IsNull() && only->first.IsScalar() && has_variable('{' + only->first.Scalar() + '}');
   }
 
   /// Calls `read` for each item of a list of plain values.

@@ -66,7 +66,7 @@ bool looks_like_url(std::string_view text) {
   const bool dotted = host.find('.') != host.npos;
   const bool address = dotted && std::count(host.begin(), host.end(), '.') == 3 &&
                        host.find_first_not_of("0123456789.") == host.npos;
-  if (colon == first.npos) return address && end < text.size();
+  if (colon == first.npos) return address;
   const std::string_view port = first.substr(colon + 1);
   const bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
   // "12:30.mp4" and "gate:1" are files.

@@ -360,7 +360,7 @@ TEST(Load, RefusesWhatDoesNotFitTogether) {
       {"model: m\ncameras:\n  a: {url: x, rules: []}\n", "there is no rule"},
       {"model: m\ncameras:\n  a: {rules: [{name: r, prompt: p}]}\n", "url: is missing"},
       {"model: m\ncameras:\n  a: {url: x, rules: [{name: r, prompt: p}, {name: r, prompt: q}]}\n",
-       "a rule named `r`: is there twice; the first is in line 3"},
+       "a rule named `r` is there twice; the first is in line 3"},
       {"model: m\ncameras:\n  a: {inputs: [{url: x}, {url: y}], rules: [{name: r, prompt: p}]}\n",
        "exactly one input"},
       {"model: m\ncameras:\n  a: {inputs: [{roles: [detect]}], rules: [{name: r, prompt: p}]}\n",
@@ -392,9 +392,13 @@ TEST(Load, RefusesWhatDoesNotFitTogether) {
       {"model: m\ncameras:\n  a: {url: 'rtsp://h/', username: a, password: '', rules: [{name: r, prompt: "
        "p}]}\n",
        "expected a password"},
+      {"model: m\ncameras:\n  a: {url: 'rtsp://h/', username: a, password: {SECRET}, rules: [{name: r, "
+       "prompt: "
+       "p}]}\n",
+       "password: expected one value; `{NAME}` needs quotes, \"{NAME}\""},
       {minimal("    snooze_until: tomorrow\n"), "expected a time such as 2026-08-01T18:00:00Z"},
       {minimal() + "rules: [{name: r, prompt: p}, {name: r, prompt: q}]\n",
-       "a rule named `r`: is there twice"},
+       "a rule named `r` is there twice"},
       {minimal("    rules: [{name: r, prompt: ' '}]\n"), "rules: is there twice; the first is in line 5"},
       {minimal() + "  gate: {url: y, rules: [{name: r, prompt: p}]}\n",
        "cameras.gate: is there twice; the first is in line 3"},

@@ -59,6 +59,7 @@ TEST(Source, AFaultIsSaidInWordsThatShowNothingOfTheSource) {
       {"192.168.1.10:554/hunter2", "a URL with its scheme"},
       {"192.168.1.10:554", "a URL with its scheme"},
       {"192.168.1.10/hunter2", "a URL with its scheme"},
+      {"192.168.1.10", "such as rtsp://"},
       {"127.0.0.1:8554/gate", "a URL with its scheme"},
       {"gate:8554/hunter2", "a URL with its scheme"},
       {"[fe80::1]:554/live", "a URL with its scheme"},
