@@ -26,6 +26,10 @@ class UsageError : public std::runtime_error {
 /// say that a subcommand is required.
 std::optional<std::string> unknown_command(const CLI::App& root, const std::vector<std::string>& arguments);
 
+/// The lines about a command line that does not parse: CLI11's, with the words in their order, and with what
+/// usually is wrong.
+std::string parse_complaint(const CLI::App& root, const CLI::ParseError& error);
+
 /// Checks of numbers whose messages a person can read.
 CLI::Validator above_zero();
 CLI::Validator zero_or_more();

@@ -3,7 +3,6 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <sstream>
 #include <system_error>
 
 #include <fcntl.h>
@@ -71,9 +70,7 @@ int main(int argc, char** argv) {
     return root.exit(help);
   } catch (const CLI::ParseError& error) {
     // A word too many may be a camera's address.
-    std::ostringstream lines;
-    root.exit(error, lines, lines);
-    std::cerr << mask_words(lines.str(), words);
+    std::cerr << mask_words(parse_complaint(root, error), words);
     return kUsage;
   }
   try {

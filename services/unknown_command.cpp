@@ -1,6 +1,52 @@
+#include <algorithm>
+
+#include "config/source.h"
 #include "services/command.h"
 
 namespace vigil::services {
+namespace {
+
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + ' ' + command.get_name();
+}
+
+/// Words beyond the last one that a command takes.
+std::string too_much(const CLI::App& command, const std::vector<std::string>& extras) {
+  std::string text = full_name(command) + ": not expected:";
+  for (const std::string& word : extras) text.append(" ").append(word);
+  const bool words = std::none_of(extras.begin(), extras.end(),
+                                  [](const std::string& word) { return word.starts_with('-'); });
+  if (words && command.get_option_no_throw("QUESTION") != nullptr)
+    text += "; a question of several words needs quotes around it";
+  return text;
+}
+
+/// Of what is taken for an option and is none.
+std::string unknown_option(const CLI::App& command, const std::string& word) {
+  std::string text = full_name(command).append(": no option ").append(word);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  if (const auto meant = config::meant_name(word.substr(0, word.find('=')), known))
+    text.append("; did you mean ").append(*meant).append("?");
+  return text;
+}
+
+}  // namespace
+
+std::string parse_complaint(const CLI::App& root, const CLI::ParseError& error) {
+  constexpr const char* kMore = "\nRun with --help for more information.\n";
+  const CLI::App* command = &root;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const std::vector<std::string> extras = command->remaining();
+  // A misspelled option is missed under its right name.
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& word) { return word.starts_with("--"); });
+  if (option != extras.end()) return unknown_option(*command, *option) + kMore;
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  return (extra && !extras.empty() ? too_much(*command, extras) : std::string(error.what())) + kMore;
+}
 
 std::optional<std::string> unknown_command(const CLI::App& root, const std::vector<std::string>& arguments) {
   const CLI::App* command = &root;

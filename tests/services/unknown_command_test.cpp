@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "services/command.h"
@@ -9,8 +11,24 @@ class UnknownCommand : public testing::Test {
  protected:
   UnknownCommand() {
     root_.name("vigil");
-    root_.add_subcommand("ask")->add_option("VIDEO");
+    CLI::App* ask = root_.add_subcommand("ask");
+    ask->add_option("VIDEO")->required();
+    ask->add_option("QUESTION");
+    root_.add_subcommand("run")->add_option("--config")->required();
     root_.add_subcommand("model")->add_subcommand("check")->add_option("DIR");
+  }
+
+  /// The first line of what is said about a command line.
+  std::string complaint(std::vector<std::string> words) {
+    std::reverse(words.begin(), words.end());
+    try {
+      root_.parse(std::move(words));
+      return "";
+    } catch (const CLI::ParseError& error) {
+      const std::string lines = parse_complaint(root_, error);
+      EXPECT_TRUE(lines.ends_with("\nRun with --help for more information.\n")) << lines;
+      return lines.substr(0, lines.find('\n'));
+    }
   }
 
   CLI::App root_;
@@ -29,6 +47,20 @@ TEST_F(UnknownCommand, LeavesArgumentsAndOptionsToTheCommand) {
   EXPECT_EQ(unknown_command(root_, {"model", "--help"}), std::nullopt);
   EXPECT_EQ(unknown_command(root_, {"ask", "bogus"}), std::nullopt);
   EXPECT_EQ(unknown_command(root_, {"model", "check", "bogus"}), std::nullopt);
+}
+
+TEST_F(UnknownCommand, WordsTooManyStandInTheirOrder) {
+  EXPECT_EQ(complaint({"ask", "gate.mp4", "Is", "there", "a", "car"}),
+            "vigil ask: not expected: there a car; a question of several words needs quotes around it");
+  EXPECT_EQ(complaint({"model", "check", "one", "two", "three"}),
+            "vigil model check: not expected: two three");
+}
+
+TEST_F(UnknownCommand, AMisspelledOptionIsNamedBeforeTheOneThatIsMissing) {
+  EXPECT_EQ(complaint({"run", "--confg", "u.yaml"}), "vigil run: no option --confg; did you mean --config?");
+  EXPECT_EQ(complaint({"run", "--config", "u.yaml", "--colour=red"}), "vigil run: no option --colour=red");
+  EXPECT_EQ(complaint({"run"}), "--config is required");
+  EXPECT_EQ(complaint({"ask"}), "VIDEO is required");
 }
 
 }  // namespace
