@@ -1,6 +1,9 @@
 #include "cluster/http_client.h"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -8,11 +11,13 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/ssl/verify_context.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 
 namespace vigil::cluster {
 namespace {
@@ -100,17 +105,44 @@ class Get {
       context.set_verify_mode(ssl::verify_peer);
     }
     beast::ssl_stream<beast::tcp_stream> stream(io_, context);
-    if (!trust.insecure) stream.set_verify_callback(ssl::host_name_verification(url_.host));
+    if (!trust.insecure) stream.set_verify_callback(name_check());
     if (!is_address(url_.host)) SSL_set_tlsext_host_name(stream.native_handle(), url_.host.c_str());
     connect(stream.next_layer());
-    step([&](auto done) { stream.async_handshake(ssl::stream_base::client, done); });
+    step([&](auto done) { stream.async_handshake(ssl::stream_base::client, done); },
+         [&] { return distrust(SSL_get_verify_result(stream.native_handle()), trust); });
     return exchange(stream);
   }
 
  private:
-  /// Runs one operation to its end. `start` is given what to call then. Throws HttpError.
-  template <class Start>
-  void step(const Start& start) {
+  /// As Boost's, which leaves out of OpenSSL's verdict what it finds itself.
+  std::function<bool(bool, ssl::verify_context&)> name_check() const {
+    return [check = ssl::host_name_verification(url_.host),
+            fault = is_address(url_.host) ? X509_V_ERR_IP_ADDRESS_MISMATCH : X509_V_ERR_HOSTNAME_MISMATCH](
+               bool so_far, ssl::verify_context& context) {
+      if (check(so_far, context)) return true;
+      if (so_far) X509_STORE_CTX_set_error(context.native_handle(), fault);
+      return false;
+    };
+  }
+
+  /// Why a certificate is not believed; empty if that is not what is wrong.
+  static std::string distrust(long verdict, const HttpTrust& trust) {
+    if (verdict == X509_V_OK) return {};
+    std::string reason = std::string(": ") + X509_verify_cert_error_string(verdict);
+    constexpr std::array<long, 4> kIssuerUnknown = {
+        X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+        X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN};
+    if (std::find(kIssuerUnknown.begin(), kIssuerUnknown.end(), verdict) == kIssuerUnknown.end())
+      return reason;
+    return reason + (trust.ca_file.empty()
+                         ? "; nobody known vouches for it: --ca-file FILE names its issuer's certificate"
+                         : "; its issuer is not in " + trust.ca_file.string());
+  }
+
+  /// Runs one operation to its end. `start` is given what to call then; `more` says more of its failure.
+  /// Throws HttpError.
+  template <class Start, class More>
+  void step(const Start& start, const More& more) {
     std::optional<error_code> outcome;
     start([&outcome](error_code error, auto&&...) { outcome = error; });
     io_.restart();
@@ -122,7 +154,11 @@ class Get {
     if (*outcome == asio::error::connection_refused || *outcome == asio::error::host_unreachable ||
         *outcome == asio::error::network_unreachable)
       fail_to_reach(outcome->message());
-    if (*outcome) fail(outcome->message());
+    if (*outcome) fail(outcome->message() + more());
+  }
+  template <class Start>
+  void step(const Start& start) {
+    step(start, [] { return std::string(); });
   }
 
   [[noreturn]] void fail_to_reach(const std::string& reason) const {
