@@ -25,7 +25,11 @@ bool EventLedger::try_live(const TopicMessage& message) {
     }
     return true;
   }
-  if (message.sequence <= last->second) return true;
+  if (message.sequence <= last->second) {
+    // Nothing that was told before: it may be of another outbox, which a page says.
+    if (seen_.is_new(message)) behind_ = true;
+    return true;
+  }
   if (message.sequence > last->second + 1 && !covered) return false;
   show(message);
   return true;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -21,11 +22,16 @@ class SeenIds {
   /// False if it was added before and is still remembered. What has no `source` and `id` never was.
   bool add(const TopicMessage& message);
 
+  /// Whether it has `source` and `id`, and `add` would be true.
+  bool is_new(const TopicMessage& message) const;
+
   std::size_t size() const { return ids_.size(); }
 
  private:
   /// 128 bits of hashes: no two events meet in one by chance.
   using Id = std::pair<std::uint64_t, std::uint64_t>;
+
+  static std::optional<Id> id_of(const TopicMessage& message);
 
   std::size_t bound_;
   std::set<Id> ids_;

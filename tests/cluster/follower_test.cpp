@@ -238,6 +238,33 @@ TEST_F(FollowerTest, AnotherOutboxIsTold) {
   EXPECT_THAT(notices_, HasSubstr("has another outbox than before"));
 }
 
+TEST_F(FollowerTest, ANumberThatBeginsAnewIsAskedAboutAtOnce) {
+  const auto commit = [&](const std::string& id) -> const TopicMessage& {
+    log_.commit("alert/a/");
+    log_.events.back().body = R"({"source":"s","id":")" + id + R"("})";
+    return log_.events.back();
+  };
+  start();
+  Follower::Options patient = options();
+  patient.heartbeat = 1h;
+  Follower follower(patient, clock_);
+  publisher_->publish(commit("1"));
+  follow(follower, 1);
+  publisher_->publish(commit("2"));
+  follow(follower, 2);
+  log_.events.clear();
+  log_.sequences.clear();
+  log_.outbox = "B";
+  publisher_->publish(commit("3"));
+  follow(follower, 3);
+  EXPECT_THAT(notices_, HasSubstr("has another outbox than before"));
+  // What was told before is asked about by nobody.
+  const int pages = log_.pages;
+  publisher_->publish(log_.events.back());
+  for (int i = 0; i < 20; ++i) step(follower);
+  EXPECT_EQ(log_.pages, pages);
+}
+
 // As after damage: what is left has its numbers, and what is new has those of what is gone.
 TEST_F(FollowerTest, AnotherOutboxShowsWhatIsNewAndNothingTwice) {
   const auto body = [](int id) { return R"({"source":"s","id":")" + std::to_string(id) + R"("})"; };
