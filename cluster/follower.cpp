@@ -37,13 +37,12 @@ std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime 
 // What a server bounds: a query's topics and bytes (replay.cpp), and those of a subscription and of all that
 // a connection sends in its life (topics.cpp), with room for connecting again.
 std::optional<std::string> topics_fault(const std::vector<std::string>& topics) {
-  constexpr std::size_t kMost = 64;
   constexpr std::size_t kBytes = 1000;
   constexpr std::size_t kBytesOfAll = 8 << 10;
-  if (topics.size() > kMost)
+  if (topics.size() > kQueryTopics)
     return std::to_string(topics.size()) +
-           " topics are more than a server takes: 64; a beginning stands for "
-           "all that begin so";
+           " topics are more than a server takes: " + std::to_string(kQueryTopics) +
+           "; a beginning stands for all that begin so";
   std::size_t bytes = 0;
   for (const std::string& topic : topics) {
     if (topic.size() > kBytes) return "a topic has 1000 bytes at most, not " + std::to_string(topic.size());

@@ -26,7 +26,6 @@ constexpr int kQueriesWaiting = 16;
 constexpr std::int64_t kQueryBytes = 16 << 10;
 // Frames of a request: an identity of a proxy or two, REQ's empty one, a tag, a query.
 constexpr int kParts = 8;
-constexpr std::size_t kTopics = 64;
 // In the year 2255; clocks of nanoseconds end in 2262.
 constexpr std::int64_t kLatestTime = 9'000'000'000'000;
 constexpr std::size_t kLimit = 256;
@@ -60,9 +59,9 @@ bool is_number(const json& value) {
 
 std::optional<ReplayRefusal> read_topics(const json& value, ReplayQuery& query) {
   const bool texts =
-      value.is_array() && !value.empty() && value.size() <= kTopics &&
+      value.is_array() && !value.empty() && value.size() <= kQueryTopics &&
       std::all_of(value.begin(), value.end(), [](const json& each) { return each.is_string(); });
-  if (!texts) return refused("topics: expected 1 to " + std::to_string(kTopics) + " texts");
+  if (!texts) return refused("topics: expected 1 to " + std::to_string(kQueryTopics) + " texts");
   query.topics = value.get<std::vector<std::string>>();
   return std::nullopt;
 }

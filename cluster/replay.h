@@ -21,6 +21,9 @@
 
 namespace vigil::cluster {
 
+/// Of a query, at most.
+inline constexpr std::size_t kQueryTopics = 64;
+
 struct ReplayQuery {
   /// Beginnings of topics, at least one.
   std::vector<std::string> topics;

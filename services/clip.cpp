@@ -17,11 +17,6 @@ namespace {
 // Patches of one pass through the vision tower: enough rows for its products, little memory for long clips.
 constexpr std::size_t kPatchesPerPass = 8;
 
-// Of what is no file, as of cameras: nobody waits for ever.
-constexpr std::chrono::seconds kOpenTimeout{10};
-constexpr std::chrono::seconds kReadTimeout{30};
-constexpr std::chrono::minutes kFrameTimeout{3};
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

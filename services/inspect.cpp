@@ -28,11 +28,6 @@ struct InspectArguments {
 /// So much of a live source, unless one says otherwise.
 constexpr double kLiveSeconds = 10;
 
-// Of what is no file, as of cameras: nobody waits for ever.
-constexpr std::chrono::seconds kOpenTimeout{10};
-constexpr std::chrono::seconds kReadTimeout{30};
-constexpr std::chrono::minutes kFrameTimeout{3};
-
 int run(const InspectArguments& arguments) {
   media::ContactSheet sheet;
   media::InspectOptions options = arguments.options;

@@ -1,6 +1,7 @@
 // Videos as the command line names them, and moments of them.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,11 @@
 #include <CLI/CLI.hpp>
 
 namespace vigil::services {
+
+/// Of what is no file, as of cameras: nobody waits for ever.
+inline constexpr std::chrono::seconds kOpenTimeout{10};
+inline constexpr std::chrono::seconds kReadTimeout{30};
+inline constexpr std::chrono::minutes kFrameTimeout{3};
 
 /// Adds "VIDEO" to a command: a text that can be a file, a URL or a device. What is said of another does not
 /// show it.

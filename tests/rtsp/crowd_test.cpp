@@ -9,14 +9,12 @@
 #include <stdexcept>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/media/listener.h"
 #include "tests/rtsp/server.h"
 #include "tests/rtsp/watched.h"
 
@@ -25,45 +23,6 @@ namespace {
 
 using namespace ::testing;
 using Clock = std::chrono::steady_clock;
-
-/// Listens and never answers. With a `backlog` of 0 that is full, even the connection is not made: so looks
-/// an address where nobody is.
-class Silence {
- public:
-  explicit Silence(int backlog) : socket_(open_socket()) {
-    address_.sin_family = AF_INET;
-    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address_;
-    if (bind(socket_, reinterpret_cast<sockaddr*>(&address_), size) != 0 || listen(socket_, backlog) != 0 ||
-        getsockname(socket_, reinterpret_cast<sockaddr*>(&address_), &size) != 0) {
-      throw std::runtime_error("cannot listen");
-    }
-    if (backlog > 0) return;
-    for (int& filler : fillers_) {
-      filler = open_socket();
-      static_cast<void>(connect(filler, reinterpret_cast<sockaddr*>(&address_), size));
-    }
-  }
-  ~Silence() {
-    for (const int filler : fillers_) {
-      if (filler >= 0) close(filler);
-    }
-    close(socket_);
-  }
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
-
-  std::string url() const {
-    return "rtsp://viewer:hunter2@127.0.0.1:" + std::to_string(ntohs(address_.sin_port)) + "/live";
-  }
-
- private:
-  static int open_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
-
-  int socket_;
-  sockaddr_in address_{};
-  int fillers_[2] = {-1, -1};
-};
 
 /// What the whole crowd has done.
 struct Tally {
@@ -175,8 +134,9 @@ TEST_F(Crowd, HalfThatCannotBeReachedDoesNotStopTheOtherHalf) {
   // GStreamer fails for good when the first clients of a stream come all at once.
   const Watched first(live_camera(server.url("crowd")));
   ASSERT_TRUE(first.await_frames(4)) << PrintToString(first.story().states);
-  const Silence blackhole(0);
-  const Silence mute(512);
+  // One drops whoever comes, the other never answers.
+  const media::Listener blackhole(0);
+  const media::Listener mute(512);
   const std::string refused = "rtsp://127.0.0.1:" + std::to_string(free_port()) + "/live";
   const long memory_before = resident_megabytes();
   const double cpu_before = cpu_seconds();

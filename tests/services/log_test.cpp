@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <spdlog/sinks/ostream_sink.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "actors/messages/log_fields.h"
+#include "base/descriptor.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::services {
 namespace {
@@ -85,16 +88,12 @@ class Pipe {
     EXPECT_EQ(::fcntl(ends_[0], F_SETFL, O_NONBLOCK), 0);
   }
   ~Pipe() {
-    close_reader();
+    ::close(ends_[0]);
     ::close(ends_[1]);
   }
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
   int in() const { return ends_[1]; }
-  void close_reader() {
-    if (ends_[0] >= 0) ::close(ends_[0]);
-    ends_[0] = -1;
-  }
   std::string read() const {
     std::string text(1 << 16, '\0');
     const ssize_t count = ::read(ends_[0], text.data(), text.size());
@@ -176,14 +175,27 @@ TEST(Log, AnnouncementsAreWordsForPeople) {
 }
 
 TEST(Log, OutlivesItsReader) {
-  Pipe pipe;
+  const TemporaryFolder folder;
+  const std::string name = folder / "log";
+  ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
+  const auto open = [&name](int flags) { return base::Descriptor(::open(name.c_str(), flags | O_NONBLOCK)); };
   const auto before = std::signal(SIGPIPE, SIG_IGN);
-  const auto logger = make_logger({}, pipe.in());
+  base::Descriptor reader = open(O_RDONLY);
+  const base::Descriptor writer = open(O_WRONLY);
+  const auto logger = make_logger({}, writer.number());
   Announcer announcer(*logger);
-  pipe.close_reader();
+  reader = base::Descriptor();
   logger->error("nobody hears this");
   announcer.info("nor this");
+  reader = open(O_RDONLY);
+  logger->error("next");
   std::signal(SIGPIPE, before);
+  std::string text(4096, '\0');
+  text.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(::read(reader.number(), text.data(), text.size()), 0)));
+  EXPECT_EQ(text.find("hears"), std::string::npos) << text;
+  EXPECT_NE(text.find("lines are lost"), std::string::npos) << text;
+  EXPECT_NE(text.find("next\n"), std::string::npos) << text;
 }
 
 TEST(Log, WhatOthersSayEndsNoLineAndSetsNoColour) {
