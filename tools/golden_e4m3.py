@@ -7,7 +7,7 @@ A line for each of the 256 codes, in hexadecimal: the code, the bits of its numb
 of the smallest float32 that is rounded to it: the place where rounding goes from the code before to this one. Then lines `=`, the bits of
 a float32 and its code: zeros, infinities, NaN, and what is larger than 448 (of 2.13; earlier releases make NaN of what is)."""
 
-import sys
+import argparse
 from pathlib import Path
 
 import torch
@@ -32,12 +32,15 @@ def first_with(code):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    out = parser.parse_args().out
     lines = []
     for code in range(256):
         lines.append(f"{code:02x} {number_bits(code):08x}" + (f" {first_with(code):08x}" if 0 < code < 0x7F else ""))
     for bits in (0x00000000, 0x80000000, 0x43E80000, 0x43E80001, 0x43F00000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000):
         lines.append(f"= {bits:08x} {code_of(bits):02x}")
-    Path(sys.argv[1]).write_text("\n".join(lines) + "\n")
+    out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ raises. Whole preprocessing (order of patches, normalisation) is in the golden f
 Needs numpy, Pillow, torch, safetensors and transformers 5.17.
 """
 
+import argparse
 import json
 import random
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +52,9 @@ def with_torch(picture, height, width):
 
 
 def main() -> None:
-    out = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="a folder that is there")
+    out = parser.parse_args().out
     rng = np.random.default_rng(3)
     tensors = {}
     for name, (height, width, to_height, to_width) in SIZES.items():
@@ -83,6 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
     main()

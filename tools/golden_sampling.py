@@ -7,8 +7,8 @@ A list of {"logits", "prompt", "temperature", "top_k", "top_p", "repetition_pena
 probability 0. The processors and their order are those of `GenerationMixin._get_logits_processor`. Needs torch and transformers 5.17.
 """
 
+import argparse
 import json
-import sys
 
 import numpy as np
 import torch
@@ -33,6 +33,9 @@ def distribution(logits, prompt, temperature, top_k, top_p, repetition_penalty):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    out = parser.parse_args().out
     rng = np.random.default_rng(7)
     cases = []
 
@@ -58,10 +61,9 @@ def main() -> None:
     add([1, 3, 3, 2, 3, 0], [], top_k=2)                             # ties with the last one stay
     add([5, 5, 1, 1], [0, 0, 2], repetition_penalty=2.0)             # a repeated token counts once
     add([-1, -2, -3], [0], temperature=0.0, repetition_penalty=3.0)  # negative logits are multiplied
-    json.dump(cases, open(sys.argv[1], "w"), separators=(",", ":"))
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(cases, file, separators=(",", ":"))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
     main()

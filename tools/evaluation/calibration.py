@@ -1,4 +1,4 @@
-"""Platt calibration: the slope and the bias that make a model's log odds of "Yes" agree with how often "Yes" is right (engine/model/calibration.h applies them)."""
+"""Platt calibration: the slope and the bias that make a model's log odds of "Yes" agree with how often "Yes" is right (engine/model/files/calibration.h applies them)."""
 
 import json
 from pathlib import Path

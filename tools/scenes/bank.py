@@ -6,9 +6,9 @@
 Frames are scaled to 256x256 and kept as JPEG. Besides each clip as it is, two versions coded anew (H.264 and H.265, few bits) are taken. Needs ffmpeg, numpy, opencv.
 """
 
+import argparse
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -104,4 +104,9 @@ def main(videos, labels, out):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("videos", help="the folder of the clips")
+    parser.add_argument("labels", help="the folder of their labels (tools/labels)")
+    parser.add_argument("out", help="an .npz file")
+    arguments = parser.parse_args()
+    main(arguments.videos, arguments.labels, arguments.out)

@@ -5,6 +5,7 @@
     two, or "random:SEED". TEMPERATURE divides all logits: the last norm's weights become so much smaller, and greedy answers stay what they are.
 """
 
+import argparse
 import shutil
 import sys
 from pathlib import Path
@@ -80,4 +81,11 @@ def main(weights, tokenizer, out, size="demo", temperature=1):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:6])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights")
+    parser.add_argument("tokenizer", help="the folder that tokenizer.py wrote, or of a model")
+    parser.add_argument("out")
+    parser.add_argument("size", nargs="?", choices=sorted(CONFIGS), default="demo")
+    parser.add_argument("temperature", nargs="?", type=float, default=1.0)
+    arguments = parser.parse_args()
+    main(arguments.weights, arguments.tokenizer, arguments.out, arguments.size, arguments.temperature)

@@ -6,6 +6,7 @@
 The text is what the scenes' questions and answers say, with the repository's licence for words beyond them; any other text is spelt in smaller pieces or bytes.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -84,4 +85,7 @@ def write(tokenizer, out):
 
 
 if __name__ == "__main__":
-    write(train(), sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", help="the folder for its files")
+    out = parser.parse_args().out
+    write(train(), out)
