@@ -6,7 +6,7 @@
 #include "kernels/attention/attention_backends.h"
 #include "kernels/attention/softmax_cpu.h"
 #include "kernels/device/cpu.h"
-#include "kernels/device/onednn.h"
+#include "kernels/linear/onednn.h"
 #include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {

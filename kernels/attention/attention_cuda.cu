@@ -9,6 +9,7 @@
 #include "kernels/attention/plans_cuda.h"
 #include "kernels/attention/segment_attention_cuda.h"
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
@@ -191,6 +192,11 @@ void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, Const
     attend_segment_tiles(queue, call);
     return;
   }
+  static SlowPath dtype{"segment_attention",
+                        "queries are f32: on matrix units are bf16 ones only; a warp a query"};
+  static SlowPath head{"segment_attention", "heads are no multiple of 16 elements up to 128; a warp a query"};
+  static SlowPath place{"segment_attention", "rows do not begin at multiples of 16 bytes; a warp a query"};
+  (q.dtype != DType::bf16 ? dtype : head_dim % 16 != 0 || head_dim > 128 ? head : place).taken();
   const auto heads = static_cast<unsigned>(q.cols / head_dim);
   with_type(q.dtype, [&](auto type) {
     using T = decltype(type);

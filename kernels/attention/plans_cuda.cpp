@@ -5,6 +5,7 @@
 
 #include "kernels/attention/attention_backends.h"
 #include "kernels/attention/decode_attention_cuda.h"
+#include "kernels/device/slow_path.h"
 
 namespace vigil::kernels {
 namespace {
@@ -13,10 +14,35 @@ constexpr std::int32_t kPageTokens = 64;
 
 /// Whether the kernels for pages of 64 tokens can take the shape.
 bool fits_pages(const PagedPlan& plan) {
-  const KvLayer& shape = plan.shape();
   constexpr std::int64_t kMostGroup = 128;
-  return shape.dtype == DType::bf16 && shape.page_tokens == kPageTokens &&
-         (shape.head_dim == 64 || shape.head_dim == 128) && plan.heads() / shape.kv_heads <= kMostGroup;
+  static SlowPath type{"paged_attention", "keys are f32: on matrix units are bf16 ones only; a warp a query"};
+  static SlowPath page{"paged_attention", "pages are not of 64 tokens; a warp a query"};
+  static SlowPath head{"paged_attention", "heads are not of 64 or 128 elements; a warp a query"};
+  static SlowPath group{"paged_attention", "more than 128 query heads share a key head; a warp a query"};
+  const KvLayer& shape = plan.shape();
+  SlowPath* const slow = shape.dtype != DType::bf16                      ? &type
+                         : shape.page_tokens != kPageTokens              ? &page
+                         : shape.head_dim != 64 && shape.head_dim != 128 ? &head
+                         : plan.heads() / shape.kv_heads > kMostGroup    ? &group
+                                                                         : nullptr;
+  if (slow != nullptr) slow->taken();
+  return slow == nullptr;
+}
+
+/// Whether the kernel for one query a segment can take the pass, each in a row of its own from the first on.
+bool fits_decode(const PagedPlan& plan) {
+  const auto segments = plan.segments();
+  if (plan.rows() != static_cast<std::int64_t>(segments.size()) ||
+      !std::all_of(segments.begin(), segments.end(),
+                   [](const AttentionSegment& segment) { return segment.own.size() == 1; }))
+    return false;
+  static SlowPath slow{
+      "paged_attention",
+      "one query a segment, but of more than 16 heads a key head, or 1,024 segments: tiles that stay empty"};
+  const bool fits =
+      plan.heads() / plan.shape().kv_heads <= cuda::kDecodeGroup && segments.size() <= cuda::kDecodeSequences;
+  if (!fits) slow.taken();
+  return fits;
 }
 
 /// Whether values count up by one.
@@ -70,12 +96,7 @@ struct Lists {
 
 void by_pages(const PagedPlan& plan, CudaPagedPlan& to, Lists& lists) {
   const auto segments = plan.segments();
-  const std::int64_t group = plan.heads() / plan.shape().kv_heads;
-  // One query a segment, each in a row of its own from the first on.
-  to.decode = group <= cuda::kDecodeGroup && segments.size() <= cuda::kDecodeSequences &&
-              plan.rows() == static_cast<std::int64_t>(segments.size()) &&
-              std::all_of(segments.begin(), segments.end(),
-                          [](const AttentionSegment& segment) { return segment.own.size() == 1; });
+  to.decode = fits_decode(plan);
   const auto most_rows = static_cast<std::size_t>(
       cuda::tile_rows(static_cast<int>(plan.heads()), static_cast<int>(plan.shape().kv_heads)));
 

@@ -2,6 +2,7 @@
 #include "kernels/attention/plans_cuda.h"
 #include "kernels/device/cuda.cuh"
 #include "kernels/device/overlap.cuh"
+#include "kernels/device/slow_path.h"
 
 namespace vigil::kernels {
 namespace {
@@ -105,6 +106,8 @@ void cuda::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, cons
     if (whole) {
       with.template operator()<4>();
     } else {
+      static SlowPath slow{"store_rotated", kOddRows};
+      slow.taken();
       with.template operator()<1>();
     }
   });

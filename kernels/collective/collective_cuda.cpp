@@ -6,6 +6,7 @@
 #include "kernels/collective/group_cuda.h"
 #include "kernels/collective/sum_cuda.h"
 #include "kernels/device/error.h"
+#include "kernels/device/slow_path.h"
 
 namespace vigil::kernels {
 namespace {
@@ -36,6 +37,8 @@ CudaGroup::CudaGroup(std::span<const Stream> streams, Transport transport)
                                     ": their kernels could wait for each other for ever");
       if (!share_memory(streams[i], streams[j])) peers_ = false;
     }
+  static SlowPath slow{"add_parts", "GPUs that cannot read each other's memory: sums go through NCCL"};
+  if (!peers_) slow.taken();
   if (transport == Transport::nccl) peers_ = false;
   shares_ = streams.size() > kMostFetched || transport == Transport::in_two_steps;
 

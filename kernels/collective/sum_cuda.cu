@@ -3,6 +3,7 @@
 #include "kernels/collective/sum_cuda.h"
 #include "kernels/device/cuda.cuh"
 #include "kernels/device/overlap.cuh"
+#include "kernels/device/slow_path.h"
 
 namespace vigil::kernels {
 namespace {
@@ -326,6 +327,8 @@ void with_shape(ConstMatrix part, Matrix x, const SumNorm& norm, const Run& run)
       if (whole) {
         run.template operator()<T, packs, true>(target);
       } else {
+        static SlowPath slow{"add_parts", kOddRows};
+        slow.taken();
         run.template operator()<T, packs, false>(target);
       }
     };

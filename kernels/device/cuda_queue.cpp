@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/device/error.h"
-#include "kernels/linear/product_cache.h"
+#include "kernels/device/product_cache.h"
 
 namespace vigil::kernels {
 namespace {

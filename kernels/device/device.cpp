@@ -6,6 +6,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/device/error.h"
+#include "kernels/device/slow_path.h"
 #include "kernels/device/stream.h"
 
 #if VIGIL_CUDA
@@ -26,6 +27,10 @@ Stream Stream::cpu(int threads) {
   if (threads > kMostThreads)
     throw std::invalid_argument("a stream cannot have " + std::to_string(threads) + " threads, at most " +
                                 std::to_string(kMostThreads));
+  static SlowPath slow{"everything", "this processor has no AVX2: narrower vectors"};
+  if (const auto isa = dnnl::get_effective_cpu_isa();
+      isa == dnnl::cpu_isa::sse41 || isa == dnnl::cpu_isa::avx)
+    slow.taken();
   return {DeviceKind::cpu, threads == 0 ? std::min(omp_get_num_procs(), kMostThreads) : threads};
 }
 
@@ -42,7 +47,11 @@ void Stream::synchronize() const {
 bool share_memory(const Stream& a, const Stream& b) {
   if (a.kind() == DeviceKind::cpu || b.kind() == DeviceKind::cpu) return a.kind() == b.kind();
   const bool there = a.cuda_queue().open_memory_to(b.cuda_queue().device());
-  return b.cuda_queue().open_memory_to(a.cuda_queue().device()) && there;
+  const bool both = b.cuda_queue().open_memory_to(a.cuda_queue().device()) && there;
+  static SlowPath slow{"copies between GPUs",
+                       "GPUs that cannot read each other's memory: by way of the host"};
+  if (!both) slow.taken();
+  return both;
 }
 
 int cuda_devices() {

@@ -3,6 +3,7 @@
 
 #include "kernels/device/cuda_queue.h"
 #include "kernels/device/error.h"
+#include "kernels/device/slow_path.h"
 
 namespace vigil::kernels {
 namespace {
@@ -30,6 +31,9 @@ std::size_t CudaReplay::recorded() const {
 
 void CudaReplay::run(CudaQueue& queue, std::uint64_t key, const std::function<void()>& submit) {
   queue.bind();
+  static SlowPath many{"replay", "more than 256 graphs: all are given up and recorded again"};
+  static SlowPath full{"replay", "no device memory for a graph: operations one by one"};
+  if (graphs_.size() > kMostGraphs) many.taken();
   if (queue.allocations() != allocations_ || graphs_.size() > kMostGraphs) clear();
   const auto found = graphs_.find(key);
   if (found == graphs_.end()) {
@@ -44,6 +48,7 @@ void CudaReplay::run(CudaQueue& queue, std::uint64_t key, const std::function<vo
     if (found->second == nullptr) found->second = record(queue, submit);
     check_cuda(cudaGraphLaunch(found->second, queue.stream()), "graph");
   } catch (const OutOfDeviceMemory&) {
+    full.taken();
     // Graphs need memory that the work itself does not, and nothing of it has run.
     if (found->second != nullptr) cudaGraphExecDestroy(found->second);
     graphs_.erase(found);

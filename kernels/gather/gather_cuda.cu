@@ -1,4 +1,5 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/gather/gather_backends.h"
 
 namespace vigil::kernels {
@@ -42,6 +43,8 @@ void gather(cudaStream_t queue, ConstMatrix from, const std::int32_t* rows, Matr
       cuda::packs(to.data, to.stride, to.cols, sizeof(To), 4)) {
     launch.template operator()<4>();
   } else {
+    static SlowPath slow{"gather_rows", kOddRows};
+    slow.taken();
     launch.template operator()<1>();
   }
 }

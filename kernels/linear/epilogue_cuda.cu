@@ -1,4 +1,5 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/epilogue_cuda.h"
 
@@ -44,6 +45,8 @@ void launch(cudaStream_t stream, Matrix out, const float* bias, ConstMatrix mult
       (multiply.data == nullptr || cuda::packs(multiply.data, multiply.stride, out.cols, sizeof(T), kMost))) {
     with.template operator()<kMost>();
   } else {
+    static SlowPath slow{"linear: bias, activation or gate", kOddRows};
+    slow.taken();
     with.template operator()<1>();
   }
 }

@@ -7,6 +7,7 @@
 #include "kernels/device/bulk_copy.cuh"
 #include "kernels/device/cuda.cuh"
 #include "kernels/device/overlap.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
 #include "kernels/quantize/quantize.h"
@@ -379,8 +380,13 @@ bool cuda::fits_few_rows(ConstMatrix x, ConstMatrix w) {
   if (x.rows > kMostTiles * kTile || x.cols == 0 || x.dtype != w.dtype) return false;
   if (x.dtype == DType::e4m3) return true;  // laid out in packs
   constexpr int kPack = kPackBytes / sizeof(bfloat);
-  return x.dtype == DType::bf16 && packs(x.data, x.stride, x.cols, sizeof(bfloat), kPack) &&
-         packs(w.data, w.stride, w.cols, sizeof(bfloat), kPack);
+  if (x.dtype != DType::bf16) return false;
+  const bool fits = packs(x.data, x.stride, x.cols, sizeof(bfloat), kPack) &&
+                    packs(w.data, w.stride, w.cols, sizeof(bfloat), kPack);
+  static SlowPath slow{
+      "linear", "up to 16 rows that are no whole packs of 16 bytes: cuBLASLt, which reads weights slower"};
+  if (!fits) slow.taken();
+  return fits;
 }
 
 void cuda::few_rows(const CudaQueue& queue, ConstMatrix x, ConstMatrix w, Matrix out, const float* bias,

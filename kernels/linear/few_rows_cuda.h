@@ -7,7 +7,7 @@
 namespace vigil::kernels::cuda {
 
 /// Whether `few_rows` can take the product: bf16 or e4m3 with scales, at most 16 rows, whole packs of 16
-/// bytes.
+/// bytes. Tells of a slow path where only the packs are missing.
 bool fits_few_rows(ConstMatrix x, ConstMatrix w);
 
 /// out (+)= x wᵀ + bias (in f32, or null). Weights are read while the stream's previous kernel ends, so that

@@ -1,4 +1,5 @@
 #include "kernels/device/overlap.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/linear/activate_cuda.h"
 #include "kernels/linear/gate_e4m3_cuda.h"
 #include "kernels/quantize/quantize_cuda.h"
@@ -109,6 +110,8 @@ void launch(cudaStream_t stream, ConstMatrix gate, ConstMatrix multiply, Matrix 
   };
   if (!cuda::packs(gate.data, gate.stride, gate.cols, sizeof(T), kMost) ||
       !cuda::packs(multiply.data, multiply.stride, gate.cols, sizeof(T), kMost)) {
+    static SlowPath slow{"quantized_gate", kOddRows};
+    slow.taken();
     with.template operator()<1, 512>();
   } else if (gate.cols <= std::int64_t{128} * kKept * kMost && gate.rows > 132) {
     with.template operator()<kMost, 128>();

@@ -1,7 +1,7 @@
 #include <omp.h>
 
-#include "kernels/device/onednn.h"
 #include "kernels/linear/linear_backends.h"
+#include "kernels/linear/onednn.h"
 
 namespace vigil::kernels {
 namespace {

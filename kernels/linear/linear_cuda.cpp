@@ -5,11 +5,12 @@
 #include "kernels/device/buffer.h"
 #include "kernels/device/cuda_queue.h"
 #include "kernels/device/cuda_timer.h"
+#include "kernels/device/product_cache.h"
+#include "kernels/device/slow_path.h"
 #include "kernels/linear/epilogue_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
 #include "kernels/linear/gate_e4m3_cuda.h"
 #include "kernels/linear/linear_backends.h"
-#include "kernels/linear/product_cache.h"
 
 namespace vigil::kernels {
 namespace {
@@ -83,6 +84,10 @@ void cuda::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, cons
                              .x_alignment = alignment_of(x.data, x.stride, x.dtype),
                              .w_alignment = alignment_of(w.data, w.stride, w.dtype),
                              .out_alignment = alignment_of(out.data, out.stride, out.dtype)};
+    static SlowPath slow{
+        "linear",
+        "rows that do not begin at multiples of 16 bytes: of cuBLASLt's algorithms the slower ones"};
+    if (std::min({shape.x_alignment, shape.w_alignment, shape.out_alignment}) < 16) slow.taken();
     Product& product = queue.products().of(queue.blas(), shape, CudaQueue::kWorkspaceBytes);
     if (product.candidates() > 1) choose_fastest(stream, product, x, w, bias, out);
     done = product.possible();
@@ -92,6 +97,8 @@ void cuda::linear(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out, cons
                   CudaQueue::kWorkspaceBytes);
   }
   if (!done) {
+    static SlowPath slow{"linear", "a shape that cuBLASLt refuses: a thread an element"};
+    if (x.cols > 0) slow.taken();
     plain_product(queue.stream(), x, w, out, options.accumulate);
     bias = nullptr;
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/device/cpu.h"
+#include "kernels/device/slow_path.h"
 #include "kernels/linear/activation_cpu.h"
 #include "kernels/linear/linear_backends.h"
 #include "kernels/quantize/quantize_backends.h"
@@ -50,6 +51,8 @@ float read(ConstMatrix matrix, std::int64_t i, std::int64_t j) {
 
 void cpu::linear_e4m3(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out,
                       const LinearOptions& options) {
+  static SlowPath slow{"linear", "the CPU has no products of e4m3: computed in f32"};
+  slow.taken();
   std::vector<std::byte> rounded;
   if (x.dtype != DType::e4m3) {
     rounded.resize(e4m3_bytes(x.rows, x.cols) + 16);

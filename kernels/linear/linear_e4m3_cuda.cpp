@@ -6,10 +6,11 @@
 // error stays below that of rounding the result to bf16.
 #include "kernels/device/cuda_queue.h"
 #include "kernels/device/error.h"
+#include "kernels/device/product_cache.h"
+#include "kernels/device/slow_path.h"
 #include "kernels/linear/epilogue_cuda.h"
 #include "kernels/linear/few_rows_cuda.h"
 #include "kernels/linear/linear_backends.h"
-#include "kernels/linear/product_cache.h"
 #include "kernels/quantize/quantize_backends.h"
 
 namespace vigil::kernels {
@@ -70,6 +71,9 @@ void cuda::linear_e4m3(Stream& stream, ConstMatrix x, ConstMatrix w, Matrix out,
                 queue.workspace(CudaQueue::Workspace::products, CudaQueue::kWorkspaceBytes),
                 CudaQueue::kWorkspaceBytes, 0, {x.scales, w.scales});
   } else {
+    static SlowPath slow{"linear",
+                         "results of e4m3 products whose rows are no whole 16 bytes: a thread an element"};
+    if (x.cols > 0) slow.taken();
     plain_product(queue.stream(), x, w, out, options.accumulate);
     bias = nullptr;
   }

@@ -1,3 +1,4 @@
+#include "kernels/device/slow_path.h"
 #include "kernels/quantize/quantize_backends.h"
 #include "kernels/quantize/quantize_cuda.h"
 
@@ -47,6 +48,8 @@ void cuda::quantize_rows(Stream& stream, ConstMatrix x, Matrix out) {
     if (packs(x.data, x.stride, x.cols, sizeof(T), kMost)) {
       with.template operator()<kMost>();
     } else {
+      static SlowPath slow{"quantize_rows", kOddRows};
+      slow.taken();
       with.template operator()<1>();
     }
   });

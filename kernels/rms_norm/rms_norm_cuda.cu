@@ -1,5 +1,6 @@
 #include "kernels/device/cuda.cuh"
 #include "kernels/device/overlap.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/rms_norm/rms_norm_backends.h"
 #include "kernels/rms_norm/rms_norm_e4m3_cuda.h"
 
@@ -76,6 +77,8 @@ void cuda::rms_norm(Stream& stream, ConstMatrix x, const float* weight, float ep
         packs(out.data, out.stride, x.cols, sizeof(Out), 4)) {
       launch.template operator()<4>();
     } else {
+      static SlowPath slow{"rms_norm", kOddRows};
+      slow.taken();
       launch.template operator()<1>();
     }
   });

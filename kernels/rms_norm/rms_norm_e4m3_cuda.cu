@@ -1,4 +1,5 @@
 #include "kernels/device/overlap.cuh"
+#include "kernels/device/slow_path.h"
 #include "kernels/quantize/quantize_cuda.h"
 #include "kernels/rms_norm/rms_norm_e4m3_cuda.h"
 
@@ -92,6 +93,8 @@ void cuda::rms_norm_e4m3(cudaStream_t stream, ConstMatrix x, const float* weight
   if (packs(x.data, x.stride, x.cols, sizeof(float), 4) && packs(weight, 0, x.cols, sizeof(float), 4)) {
     launch.template operator()<4>();
   } else {
+    static SlowPath slow{"rms_norm", kOddRows};
+    slow.taken();
     launch.template operator()<1>();
   }
 }

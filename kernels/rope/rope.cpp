@@ -16,10 +16,11 @@ void rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, con
 }
 
 void rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
-                 const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin) {
+                 const RopeFrequency* frequencies, std::int64_t pairs, RopeAngles precision, float* cos,
+                 float* sin) {
   if (rows < 0 || pairs < 0) throw std::invalid_argument("rope: a negative number of angles");
   if (rows == 0 || pairs == 0) return;
-  VIGIL_ON_DEVICE(stream, rope_angles(stream, positions, rows, frequencies, pairs, cos, sin));
+  VIGIL_ON_DEVICE(stream, rope_angles(stream, positions, rows, frequencies, pairs, precision, cos, sin));
 }
 
 }  // namespace vigil::kernels

@@ -28,9 +28,21 @@ struct RopeFrequency {
   std::int32_t axis = 0;
 };
 
+/// How exactly angles are computed.
+enum class RopeAngles : std::uint8_t {
+  /// Position times frequency in f32, as transformers computes them: far positions lose the fractions of
+  /// their angles, all of them where an angle reaches 2^24.
+  single,
+  /// In f64, less whole turns, up to the sine and cosine: within 1e-6 of the exact ones at all positions, for
+  /// frequencies up to 1, so that differences of positions count alike however long a stream has run.
+  wide,
+};
+
 /// cos and sin[i, j] of positions[i][frequencies[j].axis] * frequencies[j].inverse, in f32: dense [rows,
-/// pairs]. All of it lies on the stream's device.
+/// pairs]. All of it lies on the stream's device. Throws std::invalid_argument for a negative number of rows
+/// or pairs.
 void rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
-                 const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin);
+                 const RopeFrequency* frequencies, std::int64_t pairs, RopeAngles precision, float* cos,
+                 float* sin);
 
 }  // namespace vigil::kernels

@@ -7,11 +7,13 @@ namespace vigil::kernels {
 namespace cpu {
 void rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, const float* sin);
 void rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
-                 const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin);
+                 const RopeFrequency* frequencies, std::int64_t pairs, RopeAngles precision, float* cos,
+                 float* sin);
 }  // namespace cpu
 namespace cuda {
 void rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos, const float* sin);
 void rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
-                 const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin);
+                 const RopeFrequency* frequencies, std::int64_t pairs, RopeAngles precision, float* cos,
+                 float* sin);
 }  // namespace cuda
 }  // namespace vigil::kernels

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/device/cpu.h"
+#include "kernels/rope/rope_angle.h"
 #include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
@@ -58,14 +59,22 @@ void cpu::rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* cos
 }
 
 void cpu::rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
-                      const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin) {
+                      const RopeFrequency* frequencies, std::int64_t pairs, RopeAngles precision, float* cos,
+                      float* sin) {
   parallel_blocks(stream, rows, 256, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       for (std::int64_t j = 0; j < pairs; ++j) {
-        const auto position = static_cast<float>(positions[i][static_cast<std::size_t>(frequencies[j].axis)]);
-        const float angle = position * frequencies[j].inverse;
-        cos[i * pairs + j] = std::cos(angle);
-        sin[i * pairs + j] = std::sin(angle);
+        const RopeFrequency& frequency = frequencies[j];
+        const std::int32_t position = positions[i][static_cast<std::size_t>(frequency.axis)];
+        if (precision == RopeAngles::wide) {
+          const double angle = angle_within_turn(position, frequency.inverse);
+          cos[i * pairs + j] = static_cast<float>(std::cos(angle));
+          sin[i * pairs + j] = static_cast<float>(std::sin(angle));
+        } else {
+          const float angle = static_cast<float>(position) * frequency.inverse;
+          cos[i * pairs + j] = std::cos(angle);
+          sin[i * pairs + j] = std::sin(angle);
+        }
       }
   });
 }

@@ -1,4 +1,6 @@
 #include "kernels/device/cuda.cuh"
+#include "kernels/device/slow_path.h"
+#include "kernels/rope/rope_angle.h"
 #include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
@@ -35,15 +37,25 @@ __global__ void __launch_bounds__(kThreads) rotate(T* x, std::int64_t stride, st
   *high = b;
 }
 
+template <RopeAngles precision>
 __global__ void __launch_bounds__(kThreads)
     turn(const RopePosition* positions, std::int64_t rows, const RopeFrequency* frequencies, int pairs,
          float* cos, float* sin) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (at >= rows * pairs) return;
   const RopeFrequency frequency = frequencies[at % pairs];
-  const auto* position = reinterpret_cast<const std::int32_t*>(positions) + at / pairs * 3;
-  // Angles of far positions are large: the exact functions, not the fast ones.
-  sincosf(static_cast<float>(position[frequency.axis]) * frequency.inverse, sin + at, cos + at);
+  const auto* axes = reinterpret_cast<const std::int32_t*>(positions) + at / pairs * 3;
+  const std::int32_t position = axes[frequency.axis];
+  // Not the fast functions: f32 angles of far positions are large, and those of f64 are to stay exact.
+  if constexpr (precision == RopeAngles::wide) {
+    double of_cos = 0;
+    double of_sin = 0;
+    sincos(angle_within_turn(position, frequency.inverse), &of_sin, &of_cos);
+    cos[at] = static_cast<float>(of_cos);
+    sin[at] = static_cast<float>(of_sin);
+  } else {
+    sincosf(static_cast<float>(position) * frequency.inverse, sin + at, cos + at);
+  }
 }
 
 }  // namespace
@@ -62,6 +74,8 @@ void cuda::rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* co
         packs(sin, half, half, sizeof(float), 4)) {
       launch.template operator()<4>();
     } else {
+      static SlowPath slow{"rope", kOddRows};
+      slow.taken();
       launch.template operator()<1>();
     }
   });
@@ -69,8 +83,10 @@ void cuda::rope(Stream& stream, Matrix x, std::int64_t head_dim, const float* co
 }
 
 void cuda::rope_angles(Stream& stream, const RopePosition* positions, std::int64_t rows,
-                       const RopeFrequency* frequencies, std::int64_t pairs, float* cos, float* sin) {
-  turn<<<blocks_for(rows * pairs, kThreads), kThreads, 0, queue_of(stream)>>>(
+                       const RopeFrequency* frequencies, std::int64_t pairs, RopeAngles precision, float* cos,
+                       float* sin) {
+  const auto kernel = precision == RopeAngles::wide ? turn<RopeAngles::wide> : turn<RopeAngles::single>;
+  kernel<<<blocks_for(rows * pairs, kThreads), kThreads, 0, queue_of(stream)>>>(
       positions, rows, frequencies, static_cast<int>(pairs), cos, sin);
   check_launch("rope_angles");
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Indexed attention beside cuDNN's dense attention on one GPU, in one run.
 
-    loadtest/kernels/attention_peers.py path/to/bench_attention_cuda
+    loadtest/kernels/attention_peers.py build/cuda/bin/bench_attention_cuda [--check]
 
 The peer gets contiguous keys and values: 28 query heads and 4 key heads of 128, bf16, through PyTorch's
 scaled_dot_product_attention with the cuDNN backend. Rates count 4 * head_dim * heads * visible (query, key) pairs.
 """
+import argparse
 import json
 import subprocess
 import sys
@@ -48,12 +49,15 @@ def peer(name, queries, causal, grouped):
 
 
 def main():
-    program = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="our bench, bench_attention_cuda")
+    parser.add_argument("--check", action="store_true", help="fail where ours has less than 70 %% of the peer's rate")
+    arguments = parser.parse_args()
     device = torch.cuda.get_device_name()
     print(json.dumps({"device": device, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}))
     causal = max(peer("cuDNN, causal, 10240 queries, 10240 keys", KEYS, True, g) for g in (False, True))
     full = max(peer("cuDNN, full, 2048 queries, 10240 keys", QUERIES, False, g) for g in (False, True))
-    output = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([arguments.program], check=True, capture_output=True, text=True).stdout
     rows = [json.loads(line) for line in output.splitlines()]
     again = peer("cuDNN, causal, 10240 queries, 10240 keys", KEYS, True, False)
     causal = max(causal, again)
@@ -62,7 +66,7 @@ def main():
             row["of_causal_peer"] = round(row["tflops"] / causal, 3)
             row["of_full_peer"] = round(row["tflops"] / full, 3)
         print(json.dumps(row))
-    if "--check" in sys.argv:
+    if arguments.check:
         three = [row for row in rows if row.get("gflop", 0) > 140 and "dead" not in row["case"] and "of 64" not in row["case"]]
         failed = [row["case"] for row in three if row["of_causal_peer"] < 0.7]
         if len(three) != 3 or failed:

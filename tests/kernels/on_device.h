@@ -25,8 +25,9 @@ inline Stream test_stream(int threads = 1) {
   return tests_on_gpu() ? Stream::cuda() : Stream::cpu(threads);
 }
 
-#define VIGIL_SKIP_WITHOUT_DEVICE() \
-  if (tests_on_gpu() && cuda_devices() == 0) GTEST_SKIP() << "skipped, no GPU"
+#define VIGIL_SKIP_WITHOUT_DEVICE()                                              \
+  if (::vigil::kernels::tests_on_gpu() && ::vigil::kernels::cuda_devices() == 0) \
+  GTEST_SKIP() << "skipped, no GPU"
 
 /// Products of bf16 matrices exist only where the processor has them; GPUs do.
 #define VIGIL_SKIP_WITHOUT(dtype)                                   \

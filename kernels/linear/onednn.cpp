@@ -1,16 +1,19 @@
-#include "kernels/device/onednn.h"
+#include "kernels/linear/onednn.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <list>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include <omp.h>
 
 #include "kernels/device/product_time.h"
+#include "kernels/device/slow_path.h"
+#include "kernels/device/stream.h"
 
 namespace vigil::kernels::onednn {
 namespace {
@@ -58,6 +61,15 @@ const dnnl::engine& cpu() {
   return engine;
 }
 
+/// By the name of oneDNN's code for a product: "ref" is what computes anything, an element at a time.
+void tell_if_slow(std::string_view code, DType in) {
+  if (!code.starts_with("ref")) return;
+  static SlowPath type{"linear", "this processor has no products of bf16: oneDNN's reference code"};
+  static SlowPath shape{
+      "linear", "a shape, or what follows the product, that this oneDNN is not fast at: its reference code"};
+  (in == DType::bf16 && !cpu_has_bf16() ? type : shape).taken();
+}
+
 /// A primitive with its memory objects, whose pointers are set before each run.
 struct Product {
   dnnl::matmul primitive;
@@ -92,6 +104,7 @@ struct Product {
     const dnnl::matmul::desc operation(x.get_desc(), w.get_desc(), bias_desc, out.get_desc());
     const dnnl::matmul::primitive_desc description(operation, attributes, cpu());
 #endif
+    tell_if_slow(description.impl_info_str(), key.in);
     primitive = dnnl::matmul(description);
     arguments = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, out}};
     if (key.bias) arguments.emplace(DNNL_ARG_BIAS, bias);

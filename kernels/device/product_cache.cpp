@@ -1,4 +1,4 @@
-#include "kernels/linear/product_cache.h"
+#include "kernels/device/product_cache.h"
 
 #include <array>
 #include <span>
