@@ -124,14 +124,14 @@ constexpr std::string_view name_of(E value) {
 
 template <class V>
 void describe(V& v, WindowSettings& s) {
-  v.field("length", s.length, Limits<Duration>{500ms, 1h}, "how much of the stream a window shows");
-  v.field("stride", s.stride, Limits<Duration>{100ms, 1h}, "time between the ends of two windows");
+  v.field("length", s.length, Limits<base::Duration>{500ms, 1h}, "how much of the stream a window shows");
+  v.field("stride", s.stride, Limits<base::Duration>{100ms, 1h}, "time between the ends of two windows");
 }
 
 template <class V>
 void describe(V& v, ReconnectSettings& s) {
-  v.field("min", s.min, Limits<Duration>{10ms, 1h}, "first waiting time");
-  v.field("max", s.max, Limits<Duration>{10ms, 24h}, "longest waiting time");
+  v.field("min", s.min, Limits<base::Duration>{10ms, 1h}, "first waiting time");
+  v.field("max", s.max, Limits<base::Duration>{10ms, 24h}, "longest waiting time");
 }
 
 template <class V>
@@ -150,7 +150,7 @@ void describe(V& v, StreamSettings& s) {
   v.field("threads", s.threads, Limits<int>{1, 64}, "decoder threads");
   v.field("transport", s.transport, "how the packets of an RTSP source travel");
   v.section("reconnect", s.reconnect, "waiting times between attempts to reach a camera");
-  v.field("stall_after", s.stall_after, Limits<Duration>{1s, 1h},
+  v.field("stall_after", s.stall_after, Limits<base::Duration>{1s, 1h},
           "silence after which an open source is stalled");
   v.section("tls", s.tls, "how servers of https, rtsps, rtmps and tls are verified");
   v.field("playlists", s.playlists, "whether an http or https source may be a playlist (HLS) of its server");
@@ -171,7 +171,7 @@ void describe(V& v, RuleSettings& s) {
   v.field("title", s.title, kTitle, "of its alerts, with {camera} and {rule}; nothing: RULE at CAMERA");
   v.field("threshold", s.threshold, Limits<double>{0, 1}, "probability of Yes from which a window counts");
   v.field("confirm", s.confirm, "N/M: N of the last M windows have to count");
-  v.field("cooldown", s.cooldown, Limits<Duration>{0ms, 8760h}, "silence after an emitted alert");
+  v.field("cooldown", s.cooldown, Limits<base::Duration>{0ms, 8760h}, "silence after an emitted alert");
   v.field("max_per_hour", s.max_per_hour, Limits<int>{1, 10'000}, "alerts within any hour at most");
   v.field("severity", s.severity, "of its alerts");
   v.field("topics", s.topics, kName, "topics that get its alerts beside the rule's own");
@@ -213,7 +213,8 @@ void describe(V& v, AlertSettings& s) {
           "where events are replayed; nothing: the port after that of `bind`");
   v.section("curve", s.curve, "encryption, and who may read events");
   v.field("outbox", s.outbox, "folder of the outbox");
-  v.field("retention", s.retention, Limits<Duration>{0ms, 87600h}, "how long published events are kept");
+  v.field("retention", s.retention, Limits<base::Duration>{0ms, 87600h},
+          "how long published events are kept");
   v.field("high_water_mark", s.high_water_mark, Limits<int>{1, 1'000'000},
           "events that wait for one slow subscriber");
   v.field("max_connections", s.max_connections, Limits<int>{1, 65536},
@@ -229,9 +230,11 @@ void describe(V& v, EvidenceSettings& s) {
   v.field("dir", s.dir, "folder of the stills and clips");
   v.field("budget", s.budget, Limits<ByteSize>{mebibytes(1), gibibytes(1 << 20)},
           "bytes of all files at most; the oldest go first");
-  v.field("max_age", s.max_age, Limits<Duration>{1s, 87600h}, "how long a file is kept");
-  v.field("pre_roll", s.pre_roll, Limits<Duration>{0ms, 10min}, "how long before its window a clip begins");
-  v.field("post_roll", s.post_roll, Limits<Duration>{0ms, 10min}, "how long after its window a clip ends");
+  v.field("max_age", s.max_age, Limits<base::Duration>{1s, 87600h}, "how long a file is kept");
+  v.field("pre_roll", s.pre_roll, Limits<base::Duration>{0ms, 10min},
+          "how long before its window a clip begins");
+  v.field("post_roll", s.post_roll, Limits<base::Duration>{0ms, 10min},
+          "how long after its window a clip ends");
   v.field("memory", s.memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
           "packets of each camera that are held for clips");
 }
@@ -286,7 +289,8 @@ void describe(V& v, Settings& s) {
   v.section("evidence", s.evidence, "stills and clips that show what an alert is about");
   v.section("metrics", s.metrics, "figures about the running process");
   v.section("log", s.log, "lines on stderr");
-  v.field("shutdown_grace", s.shutdown_grace, Limits<Duration>{0ms, 1h}, "time to finish what is under way");
+  v.field("shutdown_grace", s.shutdown_grace, Limits<base::Duration>{0ms, 1h},
+          "time to finish what is under way");
 }
 
 }  // namespace vigil::config

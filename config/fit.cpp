@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "config/devices.h"
+#include "base/devices.h"
 
 namespace vigil::config {
 namespace {
@@ -67,24 +67,24 @@ void check_present(Reading& reading, const SectionReader& section, const Setting
 
 void check_fit(Reading& reading, const SectionReader& section, const WindowSettings& window) {
   if (window.stride > window.length) {
-    reading.report(section.where("stride"), section.at("stride") + ": " + format_duration(window.stride) +
-                                                " is longer than the window's length, " +
-                                                format_duration(window.length) +
-                                                "; what lies between would never be seen");
+    reading.report(section.where("stride"),
+                   section.at("stride") + ": " + base::format_duration(window.stride) +
+                       " is longer than the window's length, " + base::format_duration(window.length) +
+                       "; what lies between would never be seen");
   }
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const ReconnectSettings& reconnect) {
   if (reconnect.min > reconnect.max) {
-    reading.report(section.where("min"), section.at("min") + ": " + format_duration(reconnect.min) +
-                                             " is longer than max, " + format_duration(reconnect.max));
+    reading.report(section.where("min"), section.at("min") + ": " + base::format_duration(reconnect.min) +
+                                             " is longer than max, " + base::format_duration(reconnect.max));
   }
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream) {
-  if (seconds(stream.window.stride) * stream.fps < 1) {
+  if (base::seconds(stream.window.stride) * stream.fps < 1) {
     reading.report(section.where("window"), section.at("window.stride") + ": no frame within " +
-                                                format_duration(stream.window.stride) + " at this fps");
+                                                base::format_duration(stream.window.stride) + " at this fps");
   }
 }
 
@@ -237,17 +237,17 @@ void check_fit(Reading& reading, const SectionReader& section, const AlertSettin
 /// and of others.
 void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine) {
   if (engine.decode_device.empty()) return;
-  const auto from = parse_devices(engine.device);
-  const auto to = parse_devices(engine.decode_device);
+  const auto from = base::parse_devices(engine.device);
+  const auto to = base::parse_devices(engine.decode_device);
   if (!from || !to) return;
-  const auto same = [](const Gpus& one, const Gpus& other) { return one.size() == other.size(); };
+  const auto same = [](const base::Gpus& one, const base::Gpus& other) { return one.size() == other.size(); };
   const auto report = [&](const std::string& what) {
     reading.report(section.where("decode_device"),
                    section.at("decode_device") + ": `" + engine.decode_device + "` " + what);
   };
   if (!std::equal(from->begin(), from->end(), to->begin(), to->end(), same)) {
     report("is not as many GPUs as `" + engine.device + '`');
-  } else if (const std::optional<int> gpu = gpu_of_both(*from, *to)) {
+  } else if (const std::optional<int> gpu = base::gpu_of_both(*from, *to)) {
     report("has GPU " + std::to_string(*gpu) + ", which is one of `" + engine.device +
            "`; other GPUs generate, or `device` itself");
   }

@@ -3,9 +3,9 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/timestamp.h"
 #include "config/fields.h"
 #include "config/load.h"
-#include "config/timestamp.h"
 
 namespace vigil::config {
 namespace {
@@ -16,8 +16,8 @@ class Printer {
 
   void field(const char* key, double& value, const Limits<double>&, const char*) { put(key, value); }
   void field(const char* key, int& value, const Limits<int>&, const char*) { put(key, value); }
-  void field(const char* key, Duration& value, const Limits<Duration>&, const char*) {
-    put(key, format_duration(value));
+  void field(const char* key, base::Duration& value, const Limits<base::Duration>&, const char*) {
+    put(key, base::format_duration(value));
   }
   void field(const char* key, ByteSize& value, const Limits<ByteSize>&, const char*) {
     put(key, format_byte_size(value));
@@ -34,8 +34,8 @@ class Printer {
     for (const std::string& value : values) out_ << YAML::DoubleQuoted << value;
     out_ << YAML::EndSeq;
   }
-  void field(const char* key, std::optional<Clock::WallTime>& value, const char*) {
-    if (value) put_text(key, format_rfc3339(*value));
+  void field(const char* key, std::optional<base::Clock::WallTime>& value, const char*) {
+    if (value) put_text(key, base::format_rfc3339(*value));
   }
   void field(const char* key, Confirmation& value, const char*) {
     put(key, std::to_string(value.needed) + '/' + std::to_string(value.of));

@@ -8,7 +8,7 @@
 
 namespace vigil::config {
 
-/// engine/model/quantization.h says what each comprises.
+/// engine/model/layers/quantization.h says what each comprises.
 enum class Quantization : std::uint8_t { none, fp8, fp8_all };
 
 inline constexpr std::array<std::pair<std::string_view, Quantization>, 3> kQuantizationNames = {

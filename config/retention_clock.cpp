@@ -8,28 +8,28 @@ namespace {
 /// A process may rest so long without anybody having to hear of it.
 constexpr std::chrono::hours kUnremarkableRest{24};
 
-std::string seconds_text(Duration time) {
-  return format_duration(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::abs(time)));
+std::string seconds_text(base::Duration time) {
+  return base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::abs(time)));
 }
 
 }  // namespace
 
-RetentionClock::RetentionClock(const Clock& clock, Options options)
+RetentionClock::RetentionClock(const base::Clock& clock, Options options)
     : clock_(clock), options_(options), begun_(clock.now()), time_(clock.wall()), at_(begun_) {}
 
-void RetentionClock::resume(Clock::WallTime last) {
+void RetentionClock::resume(base::Clock::WallTime last) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(resumed_, true)) return;
   at_ = clock_.now();
   time_ = last + (at_ - begun_);
-  behind_ = Duration(0);
+  behind_ = base::Duration(0);
   step_.reset();
-  const auto rest = std::chrono::duration_cast<Duration>(clock_.wall() - time_);
+  const auto rest = std::chrono::duration_cast<base::Duration>(clock_.wall() - time_);
   follow();
-  if (rest >= Duration(0) && rest <= kUnremarkableRest) news_.reset();
+  if (rest >= base::Duration(0) && rest <= kUnremarkableRest) news_.reset();
 }
 
-Clock::WallTime RetentionClock::now() {
+base::Clock::WallTime RetentionClock::now() {
   const std::lock_guard lock(mutex_);
   follow();
   return time_;
@@ -42,29 +42,29 @@ std::optional<std::string> RetentionClock::take_news() {
 }
 
 void RetentionClock::follow() {
-  const Clock::TimePoint now = clock_.now();
+  const base::Clock::TimePoint now = clock_.now();
   time_ += now - at_;
   at_ = now;
-  const auto ahead = std::chrono::duration_cast<Duration>(clock_.wall() - time_);
-  const Duration deviation = ahead + behind_;
+  const auto ahead = std::chrono::duration_cast<base::Duration>(clock_.wall() - time_);
+  const base::Duration deviation = ahead + behind_;
   const bool small = std::chrono::abs(deviation) <= options_.tolerance;
   if (!small && (!step_ || std::chrono::abs(deviation - step_->ahead) > options_.tolerance)) {
     step_ = Step{deviation, now};
     news_ = "the machine's clock is " + seconds_text(deviation) +
-            (deviation > Duration(0) ? " ahead" : " behind") +
+            (deviation > base::Duration(0) ? " ahead" : " behind") +
             "; nothing that is kept grows older by that unless it stays so for " +
-            format_duration(options_.patience);
+            base::format_duration(options_.patience);
   }
   if (!small && now - step_->since < options_.patience) return;
   if (step_) {
     news_ = small ? "the machine's clock is back at the time that is known to have passed"
                   : "the machine's clock has been " + seconds_text(deviation) +
-                        (deviation > Duration(0) ? " ahead" : " behind") + " for " +
-                        format_duration(options_.patience) + " and is believed";
+                        (deviation > base::Duration(0) ? " ahead" : " behind") + " for " +
+                        base::format_duration(options_.patience) + " and is believed";
   }
   step_.reset();
-  if (ahead > Duration(0)) time_ += ahead;
-  behind_ = ahead > Duration(0) ? Duration(0) : -ahead;
+  if (ahead > base::Duration(0)) time_ += ahead;
+  behind_ = ahead > base::Duration(0) ? base::Duration(0) : -ahead;
 }
 
 }  // namespace vigil::config

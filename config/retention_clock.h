@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "config/clock.h"
-#include "config/duration.h"
+#include "base/clock.h"
+#include "base/duration.h"
 
 namespace vigil::config {
 
@@ -18,20 +18,20 @@ namespace vigil::config {
 class RetentionClock {
  public:
   struct Options {
-    Duration tolerance = std::chrono::minutes(1);
-    Duration patience = std::chrono::minutes(10);
+    base::Duration tolerance = std::chrono::minutes(1);
+    base::Duration patience = std::chrono::minutes(10);
   };
 
   /// Begins at the machine's time. The clock has to outlive it.
-  explicit RetentionClock(const Clock& clock) : RetentionClock(clock, Options()) {}
-  RetentionClock(const Clock& clock, Options options);
+  explicit RetentionClock(const base::Clock& clock) : RetentionClock(clock, Options()) {}
+  RetentionClock(const base::Clock& clock, Options options);
 
   /// The time that a process before this one knew last: this one goes on from there, with the time that has
   /// passed since it was made, and has to wait to believe that the machine's clock tells how long nobody
   /// looked. Only the first call counts.
-  void resume(Clock::WallTime last);
+  void resume(base::Clock::WallTime last);
 
-  Clock::WallTime now();
+  base::Clock::WallTime now();
 
   /// What people should know of the machine's clock since the last call, as a line: that it stepped and is
   /// not believed, that it is, or that it stepped back.
@@ -40,22 +40,22 @@ class RetentionClock {
  private:
   /// How far the machine's clock is ahead of this one, when that was seen first.
   struct Step {
-    Duration ahead{0};
-    Clock::TimePoint since;
+    base::Duration ahead{0};
+    base::Clock::TimePoint since;
   };
 
   void follow();
 
-  const Clock& clock_;
+  const base::Clock& clock_;
   const Options options_;
-  const Clock::TimePoint begun_;
+  const base::Clock::TimePoint begun_;
   std::mutex mutex_;
   bool resumed_ = false;
   /// This clock's time, and where the monotonic one was then.
-  Clock::WallTime time_;
-  Clock::TimePoint at_;
+  base::Clock::WallTime time_;
+  base::Clock::TimePoint at_;
   /// How far a machine's clock that is believed is behind, and stays.
-  Duration behind_{0};
+  base::Duration behind_{0};
   std::optional<Step> step_;
   std::optional<std::string> news_;
 };

@@ -16,12 +16,12 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/timestamp.h"
 #include "config/fields.h"
 #include "config/foreign_keys.h"
 #include "config/load.h"
 #include "config/source.h"
 #include "config/substitute.h"
-#include "config/timestamp.h"
 
 namespace vigil::config {
 
@@ -141,13 +141,13 @@ class SectionReader {
     });
   }
 
-  void field(const char* key, Duration& value, const Limits<Duration>& limits, const char*) {
+  void field(const char* key, base::Duration& value, const Limits<base::Duration>& limits, const char*) {
     scalar(key, [&](const YAML::Node& node) {
-      const auto duration = parse_duration(node.Scalar());
+      const auto duration = base::parse_duration(node.Scalar());
       if (!duration || *duration < limits.min || *duration > limits.max) {
         return expected(node, key,
-                        "a duration from " + format_duration(limits.min) + " to " +
-                            format_duration(limits.max) + ", such as 500ms, 40s or 2m");
+                        "a duration from " + base::format_duration(limits.min) + " to " +
+                            base::format_duration(limits.max) + ", such as 500ms, 40s or 2m");
       }
       value = *duration;
     });
@@ -252,9 +252,9 @@ class SectionReader {
     });
   }
 
-  void field(const char* key, std::optional<Clock::WallTime>& value, const char*) {
+  void field(const char* key, std::optional<base::Clock::WallTime>& value, const char*) {
     scalar(key, [&](const YAML::Node& node) {
-      value = parse_rfc3339(node.Scalar());
+      value = base::parse_rfc3339(node.Scalar());
       if (!value) expected(node, key, "a time such as 2026-08-01T18:00:00Z or 2026-08-01T20:00:00+02:00");
     });
   }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/devices.h"
 #include "config/fields.h"
 #include "config/substitute.h"
 
@@ -138,7 +139,7 @@ bool CameraSettings::has_labels(const std::map<std::string, std::string>& wanted
   });
 }
 
-std::optional<Clock::WallTime> CameraSettings::snoozed_until(const RuleSettings& rule) const {
+std::optional<base::Clock::WallTime> CameraSettings::snoozed_until(const RuleSettings& rule) const {
   return std::max(snooze_until, rule.snooze_until);
 }
 
@@ -152,6 +153,17 @@ bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   StreamSettings stream = a.stream;
   stream.window.length = b.stream.window.length;
   return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
+}
+
+bool is_device(std::string_view text) {
+  return base::parse_devices(text).has_value();
+}
+
+bool is_decode_device(std::string_view text) {
+  if (text.empty()) return true;
+  const auto devices = base::parse_devices(text);
+  return devices &&
+         std::none_of(devices->begin(), devices->end(), [](const base::Gpus& gpus) { return gpus.empty(); });
 }
 
 }  // namespace vigil::config

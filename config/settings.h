@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "config/byte_size.h"
-#include "config/clock.h"
-#include "config/duration.h"
 #include "config/quantization.h"
 
 namespace vigil::config {
@@ -24,9 +24,9 @@ using std::chrono_literals::operator""h;
 
 /// The sliding window that is looked at, by the time of the stream.
 struct WindowSettings {
-  Duration length = 40s;
+  base::Duration length = 40s;
   /// A window ends at every multiple of the stride.
-  Duration stride = 8s;
+  base::Duration stride = 8s;
   friend bool operator==(const WindowSettings&, const WindowSettings&) = default;
 };
 
@@ -39,8 +39,8 @@ enum class Transport : std::uint8_t { tcp, udp };
 
 /// Waiting times between attempts to reach a camera: doubling from min to max, with jitter, for ever.
 struct ReconnectSettings {
-  Duration min = 1s;
-  Duration max = 30s;
+  base::Duration min = 1s;
+  base::Duration max = 30s;
   friend bool operator==(const ReconnectSettings&, const ReconnectSettings&) = default;
 };
 
@@ -67,7 +67,7 @@ struct StreamSettings {
   Transport transport = Transport::tcp;
   ReconnectSettings reconnect;
   /// A source that is open but delivers nothing for so long is `stalled`.
-  Duration stall_after = 10s;
+  base::Duration stall_after = 10s;
   /// Of https, rtsps, rtmps and tls.
   TlsSettings tls;
   /// Whether a source over HTTP may be a playlist (HLS), which names others of its server.
@@ -112,14 +112,14 @@ struct RuleSettings {
   double threshold = 0.5;
   Confirmation confirm;
   /// After an alert was emitted, this long no further one of the rule is. Counted in time of the stream.
-  Duration cooldown = 60s;
+  base::Duration cooldown = 60s;
   /// Alerts of the rule that are emitted within any hour of the stream at most.
   int max_per_hour = 60;
   Severity severity = Severity::alert;
   /// Names of topics on which its alerts are published beside the rule's own.
   std::vector<std::string> topics;
   /// Until then, by the wall clock, no alert of it is emitted.
-  std::optional<Clock::WallTime> snooze_until;
+  std::optional<base::Clock::WallTime> snooze_until;
   /// Whether the answer is more than Yes or No, and goes into the alert as its description.
   bool explain = false;
   /// Tokens of an explaining answer at most.
@@ -151,7 +151,7 @@ struct CameraSettings {
   /// Its own, then those that it shares with others and has no own of the same name for.
   std::vector<RuleSettings> rules;
   /// Until then, by the wall clock, no alert of any of its rules is emitted.
-  std::optional<Clock::WallTime> snooze_until;
+  std::optional<base::Clock::WallTime> snooze_until;
 
   /// Who owns the camera: the label `tenant`, or "default".
   std::string tenant() const;
@@ -162,7 +162,7 @@ struct CameraSettings {
   /// Whether that is another input than the one that is watched.
   bool records_apart() const { return record_url() != url(); }
   /// Until when a rule of this camera is silent, if it is: the later one of its own time and the camera's.
-  std::optional<Clock::WallTime> snoozed_until(const RuleSettings& rule) const;
+  std::optional<base::Clock::WallTime> snoozed_until(const RuleSettings& rule) const;
   /// Whether it has all of these, with these values.
   bool has_labels(const std::map<std::string, std::string>& wanted) const;
   /// Whether the input that is watched is a file.
@@ -196,7 +196,7 @@ struct AlertSettings {
   /// The folder of the outbox.
   std::filesystem::path outbox = "vigil-outbox";
   /// How long published events are kept.
-  Duration retention = 168h;
+  base::Duration retention = 168h;
   /// Events that wait for one slow subscriber, at most; beyond, that subscriber loses events, and they are
   /// counted.
   int high_water_mark = 1000;
@@ -227,10 +227,10 @@ struct EvidenceSettings {
   /// Bytes of all files at most; the oldest go first.
   ByteSize budget = gibibytes(10);
   /// How long a file is kept.
-  Duration max_age = 168h;
+  base::Duration max_age = 168h;
   /// A clip begins so long before the window that raised the alert, and ends so long after it.
-  Duration pre_roll = 5s;
-  Duration post_roll = 5s;
+  base::Duration pre_roll = 5s;
+  base::Duration post_roll = 5s;
   /// Packets of each camera that are held in memory, at most, for a clip to begin in the past.
   ByteSize memory = mebibytes(64);
   friend bool operator==(const EvidenceSettings&, const EvidenceSettings&) = default;
@@ -295,7 +295,7 @@ struct Settings {
   MetricsSettings metrics;
   LogSettings log;
   /// The time that a shutdown has to finish what is under way.
-  Duration shutdown_grace = 10s;
+  base::Duration shutdown_grace = 10s;
   friend bool operator==(const Settings&, const Settings&) = default;
 };
 

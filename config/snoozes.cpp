@@ -14,8 +14,8 @@
 
 #include "base/durable.h"
 #include "base/sealed_text.h"
+#include "base/timestamp.h"
 #include "config/fields.h"
-#include "config/timestamp.h"
 
 namespace vigil::config {
 namespace {
@@ -54,8 +54,8 @@ Snoozes parse_snoozes(std::string_view text, const std::string& name) {
     if (entry.empty() || entry.front() == '#') continue;
     const std::size_t blank = std::min(entry.find(' '), entry.size());
     auto snooze = parse_target(entry.substr(0, blank));
-    const auto until =
-        blank < entry.size() ? parse_rfc3339(entry.substr(blank + 1)) : std::optional<Clock::WallTime>();
+    const auto until = blank < entry.size() ? base::parse_rfc3339(entry.substr(blank + 1))
+                                            : std::optional<base::Clock::WallTime>();
     if (!snooze || !until) {
       snoozes.faults.push_back(name + ':' + std::to_string(line) +
                                ": expected CAMERA TIME or CAMERA/RULE TIME; the line changes nothing");
@@ -106,7 +106,7 @@ bool lift(std::vector<Snooze>& entries, const Snooze& target) {
          }) > 0;
 }
 
-void forget_past(std::vector<Snooze>& entries, Clock::WallTime now) {
+void forget_past(std::vector<Snooze>& entries, base::Clock::WallTime now) {
   std::erase_if(entries, [now](const Snooze& each) { return each.until <= now; });
 }
 
@@ -139,7 +139,7 @@ std::optional<Snooze> snooze_of_camera(const std::vector<Snooze>& entries, const
 }
 
 void apply_snoozes(Settings& settings, const std::vector<Snooze>& entries) {
-  const auto prolong = [](std::optional<Clock::WallTime>& until, Clock::WallTime time) {
+  const auto prolong = [](std::optional<base::Clock::WallTime>& until, base::Clock::WallTime time) {
     until = until ? std::max(*until, time) : time;
   };
   for (const Snooze& snooze : entries) {
@@ -166,7 +166,8 @@ void change_snoozes(const std::filesystem::path& file,
   if (now.entries == before) return;
   std::string text =
       "# Written by `vigil snooze`: a camera, or one of its rules, and until when it is silent.\n";
-  for (const Snooze& each : now.entries) text += each.target() + ' ' + format_rfc3339(each.until) + '\n';
+  for (const Snooze& each : now.entries)
+    text += each.target() + ' ' + base::format_rfc3339(each.until) + '\n';
   base::NewFile written(file);
   written.write(base::sealed(text));
   written.commit();

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/clock.h"
+#include "base/clock.h"
 #include "config/settings.h"
 
 namespace vigil::config {
@@ -25,7 +25,7 @@ struct Snooze {
   std::string camera;
   /// Empty: all rules of the camera.
   std::string rule;
-  Clock::WallTime until;
+  base::Clock::WallTime until;
   friend bool operator==(const Snooze&, const Snooze&) = default;
 
   /// "gate-7" or "gate-7/person".
@@ -58,7 +58,7 @@ void put(std::vector<Snooze>& entries, Snooze snooze);
 bool lift(std::vector<Snooze>& entries, const Snooze& target);
 
 /// Takes out what is over.
-void forget_past(std::vector<Snooze>& entries, Clock::WallTime now);
+void forget_past(std::vector<Snooze>& entries, base::Clock::WallTime now);
 
 /// Whether there is such a camera, and it has such a rule.
 bool has_target(const Settings& settings, const Snooze& target);

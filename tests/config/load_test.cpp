@@ -711,7 +711,7 @@ TEST(Load, SnoozesAreThoseOfTheRuleAndOfItsCamera) {
       "      - {name: late, prompt: p, snooze_until: 2026-08-01T11:00:00Z}\n"
       "      - {name: none, prompt: p}\n"
       "  b: {url: y, rules: [{name: r, prompt: p}]}\n");
-  const Clock::WallTime ten{std::chrono::seconds(1785578400)};
+  const base::Clock::WallTime ten{std::chrono::seconds(1785578400)};
   const CameraSettings& a = settings.cameras[0];
   EXPECT_EQ(a.snoozed_until(a.rules[0]), ten);
   EXPECT_EQ(a.snoozed_until(a.rules[1]), ten + 1h);

@@ -10,19 +10,19 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-constexpr Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+constexpr base::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
 
-class TwoClocks final : public Clock {
+class TwoClocks final : public base::Clock {
  public:
   TimePoint now() const override { return TimePoint(1h) + passed; }
   WallTime wall() const override { return kStart + passed + ahead; }
-  Duration passed{0};
-  Duration ahead{0};
+  base::Duration passed{0};
+  base::Duration ahead{0};
 };
 
 class RetentionClockTest : public ::testing::Test {
  protected:
-  Duration known() { return std::chrono::duration_cast<Duration>(clock_.now() - kStart); }
+  base::Duration known() { return std::chrono::duration_cast<base::Duration>(clock_.now() - kStart); }
   TwoClocks machine_;
   RetentionClock clock_{machine_};
 };
@@ -64,7 +64,7 @@ TEST_F(RetentionClockTest, AStepThatIsTakenBackNeverHappened) {
 }
 
 TEST_F(RetentionClockTest, AnotherStepBeginsItsOwnTenMinutes) {
-  for (const Duration ahead : {240h, 480h, 240h}) {
+  for (const base::Duration ahead : {240h, 480h, 240h}) {
     machine_.ahead = ahead;
     EXPECT_EQ(known(), machine_.passed);
     machine_.passed += 9min;

@@ -91,30 +91,32 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   const auto number = [&](const char* pointer) { return root.at(json::json_pointer(pointer)).get<double>(); };
   const StreamSettings stream;
   const RuleSettings rule;
-  EXPECT_EQ(parse_duration(text("/$defs/window/properties/length/default")), stream.window.length);
-  EXPECT_EQ(parse_duration(text("/$defs/window/properties/stride/default")), stream.window.stride);
-  EXPECT_EQ(parse_duration(text("/$defs/reconnect/properties/min/default")), stream.reconnect.min);
-  EXPECT_EQ(parse_duration(text("/$defs/reconnect/properties/max/default")), stream.reconnect.max);
-  EXPECT_EQ(parse_duration(text("/$defs/camera/properties/stall_after/default")), stream.stall_after);
+  EXPECT_EQ(base::parse_duration(text("/$defs/window/properties/length/default")), stream.window.length);
+  EXPECT_EQ(base::parse_duration(text("/$defs/window/properties/stride/default")), stream.window.stride);
+  EXPECT_EQ(base::parse_duration(text("/$defs/reconnect/properties/min/default")), stream.reconnect.min);
+  EXPECT_EQ(base::parse_duration(text("/$defs/reconnect/properties/max/default")), stream.reconnect.max);
+  EXPECT_EQ(base::parse_duration(text("/$defs/camera/properties/stall_after/default")), stream.stall_after);
   EXPECT_EQ(number("/$defs/camera/properties/fps/default"), stream.fps);
   EXPECT_EQ(number("/$defs/rule/properties/threshold/default"), rule.threshold);
   EXPECT_EQ(text("/$defs/rule/properties/confirm/default"),
             std::to_string(rule.confirm.needed) + '/' + std::to_string(rule.confirm.of));
-  EXPECT_EQ(parse_duration(text("/$defs/rule/properties/cooldown/default")), rule.cooldown);
+  EXPECT_EQ(base::parse_duration(text("/$defs/rule/properties/cooldown/default")), rule.cooldown);
   EXPECT_EQ(number("/$defs/rule/properties/max_tokens/default"), rule.max_tokens);
   EXPECT_EQ(number("/$defs/rule/properties/max_per_hour/default"), rule.max_per_hour);
   const Settings settings;
   EXPECT_EQ(text("/properties/alerts/properties/bind/default"), settings.alerts.bind);
-  EXPECT_EQ(parse_duration(text("/properties/alerts/properties/retention/default")),
+  EXPECT_EQ(base::parse_duration(text("/properties/alerts/properties/retention/default")),
             settings.alerts.retention);
   const EvidenceSettings& evidence = settings.evidence;
   EXPECT_EQ(root.at("/properties/evidence/properties/enabled/default"_json_pointer), evidence.enabled);
   EXPECT_EQ(text("/properties/evidence/properties/dir/default"), evidence.dir);
   EXPECT_EQ(parse_byte_size(text("/properties/evidence/properties/budget/default")), evidence.budget);
   EXPECT_EQ(parse_byte_size(text("/properties/evidence/properties/memory/default")), evidence.memory);
-  EXPECT_EQ(parse_duration(text("/properties/evidence/properties/max_age/default")), evidence.max_age);
-  EXPECT_EQ(parse_duration(text("/properties/evidence/properties/pre_roll/default")), evidence.pre_roll);
-  EXPECT_EQ(parse_duration(text("/properties/evidence/properties/post_roll/default")), evidence.post_roll);
+  EXPECT_EQ(base::parse_duration(text("/properties/evidence/properties/max_age/default")), evidence.max_age);
+  EXPECT_EQ(base::parse_duration(text("/properties/evidence/properties/pre_roll/default")),
+            evidence.pre_roll);
+  EXPECT_EQ(base::parse_duration(text("/properties/evidence/properties/post_roll/default")),
+            evidence.post_roll);
   EXPECT_EQ(text("/properties/engine/properties/quantization/default"),
             name_of(settings.engine.quantization));
   EXPECT_EQ(text("/properties/metrics/properties/listen/default"), settings.metrics.listen);
@@ -122,7 +124,7 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(root.at("/properties/metrics/properties/cameras/default"_json_pointer), settings.metrics.cameras);
   EXPECT_EQ(root.at("/properties/metrics/properties/allow_plain_text/default"_json_pointer),
             settings.metrics.allow_plain_text);
-  EXPECT_EQ(parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
+  EXPECT_EQ(base::parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
 }
 
 TEST(Schema, SaysTheSameOfRulesWhereverTheyAre) {

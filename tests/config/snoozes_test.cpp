@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 #include "tests/temporary_folder.h"
 
 namespace vigil::config {
@@ -19,11 +19,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Clock::WallTime at(const char* time) {
-  return parse_rfc3339(time).value();
+base::Clock::WallTime at(const char* time) {
+  return base::parse_rfc3339(time).value();
 }
 
-const Clock::WallTime kNoon = at("2026-08-01T12:00:00Z");
+const base::Clock::WallTime kNoon = at("2026-08-01T12:00:00Z");
 
 class SnoozeFile : public testing::Test {
  protected:

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace vigil::config {
+namespace vigil::base {
 
 using Duration = std::chrono::milliseconds;
 
@@ -26,4 +26,4 @@ constexpr double seconds(Duration value) {
   return static_cast<double>(value.count()) / 1000.0;
 }
 
-}  // namespace vigil::config
+}  // namespace vigil::base

@@ -1,12 +1,10 @@
-#include "config/devices.h"
+#include "base/devices.h"
 
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
-#include "config/fields.h"
-
-namespace vigil::config {
+namespace vigil::base {
 namespace {
 
 constexpr std::string_view kPrefix = "cuda:";
@@ -76,15 +74,4 @@ std::optional<int> gpu_of_both(const std::vector<Gpus>& device, const std::vecto
   return std::nullopt;
 }
 
-bool is_device(std::string_view text) {
-  return parse_devices(text).has_value();
-}
-
-bool is_decode_device(std::string_view text) {
-  if (text.empty()) return true;
-  const auto devices = parse_devices(text);
-  return devices &&
-         std::none_of(devices->begin(), devices->end(), [](const Gpus& gpus) { return gpus.empty(); });
-}
-
-}  // namespace vigil::config
+}  // namespace vigil::base

@@ -1,4 +1,4 @@
-#include "config/duration.h"
+#include "base/duration.h"
 
 #include <array>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace vigil::config {
+namespace vigil::base {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kUnits = {{
@@ -109,4 +109,4 @@ std::string format_duration(Duration value) {
   return std::to_string(count / best_unit) + std::string(best);
 }
 
-}  // namespace vigil::config
+}  // namespace vigil::base

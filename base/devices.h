@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vigil::config {
+namespace vigil::base {
 
 /// The GPUs of one device, in their order; none: the CPU.
 using Gpus = std::vector<int>;
@@ -20,4 +20,4 @@ std::optional<std::vector<Gpus>> parse_devices(std::string_view text);
 /// is no such GPU.
 std::optional<int> gpu_of_both(const std::vector<Gpus>& device, const std::vector<Gpus>& decode);
 
-}  // namespace vigil::config
+}  // namespace vigil::base

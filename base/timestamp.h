@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
-namespace vigil::config {
+namespace vigil::base {
 
 /// In UTC with milliseconds: "2026-08-01T10:00:12.480Z".
 std::string format_rfc3339(Clock::WallTime time);
@@ -17,4 +17,4 @@ std::string format_rfc3339(Clock::WallTime time);
 /// day.
 std::optional<Clock::WallTime> parse_rfc3339(std::string_view text);
 
-}  // namespace vigil::config
+}  // namespace vigil::base

@@ -1,10 +1,9 @@
-// The clock that is injected everywhere. Its interface lies in this room because it is the one that both
-// `actors/`, which read the time, and `cluster/`, which implements it, may know.
+// The clock that is injected everywhere.
 #pragma once
 
 #include <chrono>
 
-namespace vigil::config {
+namespace vigil::base {
 
 /// Tells the time. Implementations are thread-safe.
 class Clock {
@@ -21,4 +20,4 @@ class Clock {
   virtual WallTime wall() const = 0;
 };
 
-}  // namespace vigil::config
+}  // namespace vigil::base

@@ -1,11 +1,11 @@
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 
 #include <array>
 #include <cctype>
 #include <chrono>
 #include <cstdio>
 
-namespace vigil::config {
+namespace vigil::base {
 namespace {
 
 using std::chrono::milliseconds;
@@ -115,4 +115,4 @@ std::optional<Clock::WallTime> parse_rfc3339(std::string_view text) {
          std::chrono::minutes(minute - offset_minutes) + std::chrono::seconds(second) + fraction;
 }
 
-}  // namespace vigil::config
+}  // namespace vigil::base
