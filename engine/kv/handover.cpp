@@ -7,18 +7,18 @@ Handover::~Handover() {
 }
 
 std::optional<View> Handover::take(const View& view, std::vector<PageCopy>& copies) {
-  std::vector<PagePool::PageId> fresh;
+  std::vector<PageId> fresh;
   std::int64_t missing = 0;
   for (const View::Part& part : view.parts_)
-    if (part.own || !shared_.contains(part.page)) ++missing;
+    if (part.fills || !shared_.contains(part.page)) ++missing;
   if (!to_->allocate(missing, fresh)) return std::nullopt;
 
   View taken(*to_);
   auto next = fresh.begin();
-  const std::int32_t page_tokens = to_->layout().page_tokens;
+  const std::int32_t page_tokens = to_->page_tokens();
   for (const View::Part& part : view.parts_) {
-    PagePool::PageId page = 0;
-    if (part.own) {
+    PageId page = 0;
+    if (part.fills) {
       page = *next++;
       copies.push_back({part.page, page});
     } else {
@@ -27,7 +27,7 @@ std::optional<View> Handover::take(const View& view, std::vector<PageCopy>& copi
       if (first) copies.push_back({part.page, *next++});
       to_->retain(page);
     }
-    taken.parts_.push_back({page, part.begin, part.end, part.own});
+    taken.parts_.push_back({page, part.begin, part.end, part.fills});
     for (std::int32_t i = part.begin; i < part.end; ++i) taken.slots_.push_back(page * page_tokens + i);
   }
   return taken;

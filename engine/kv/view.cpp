@@ -6,34 +6,105 @@
 namespace vigil::kv {
 
 View::View(View&& other) noexcept
-    : pool_(other.pool_), parts_(std::exchange(other.parts_, {})), slots_(std::exchange(other.slots_, {})) {}
+    : book_(other.book_), parts_(std::exchange(other.parts_, {})), slots_(std::exchange(other.slots_, {})) {}
 
 View& View::operator=(View&& other) noexcept {
   if (this != &other) {
     clear();
-    pool_ = other.pool_;
+    book_ = other.book_;
     parts_ = std::exchange(other.parts_, {});
     slots_ = std::exchange(other.slots_, {});
   }
   return *this;
 }
 
+std::int64_t View::room_in_last() const {
+  return !parts_.empty() && parts_.back().fills ? book_->page_tokens() - parts_.back().end : 0;
+}
+
+std::int64_t View::pages_to_append(std::int64_t count) const {
+  return book_->pages_for(std::max<std::int64_t>(0, count - room_in_last()));
+}
+
 bool View::append(std::int64_t count) {
-  const std::int32_t page_tokens = pool_->layout().page_tokens;
-  const std::int64_t room = !parts_.empty() && parts_.back().own ? page_tokens - parts_.back().end : 0;
-  const std::int64_t pages = std::max<std::int64_t>(0, (count - room + page_tokens - 1) / page_tokens);
-  std::vector<PagePool::PageId> fresh;
-  if (!pool_->allocate(pages, fresh)) return false;
-  for (const PagePool::PageId page : fresh) parts_.push_back({page, 0, 0, true});
+  std::vector<PageId> fresh;
+  if (!book_->allocate(pages_to_append(count), fresh)) return false;
+  fill(count, fresh);
+  return true;
+}
+
+void View::append(std::int64_t count, Book::Claim& claim) {
+  std::vector<PageId> fresh;
+  claim.allocate(pages_to_append(count), fresh);
+  fill(count, fresh);
+}
+
+void View::fill(std::int64_t count, std::span<const PageId> fresh) {
+  const std::int32_t page_tokens = book_->page_tokens();
+  const bool goes_on = room_in_last() > 0 && count > 0;
+  for (const PageId page : fresh) parts_.push_back({page, 0, 0, true});
   auto part = parts_.end() - static_cast<std::ptrdiff_t>(fresh.size());
-  if (room > 0 && count > 0) --part;
+  if (goes_on) --part;
   for (std::int64_t left = count; left > 0; ++part) {
     const auto taken = static_cast<std::int32_t>(std::min<std::int64_t>(left, page_tokens - part->end));
     for (std::int32_t i = 0; i < taken; ++i) slots_.push_back(part->page * page_tokens + part->end + i);
     part->end += taken;
     left -= taken;
   }
-  return true;
+}
+
+void View::extend(const View& other, std::int64_t first, std::int64_t count) {
+  std::int64_t at = 0;
+  for (const Part& part : other.parts_) {
+    const std::int64_t size = part.end - part.begin;
+    const std::int64_t begin = std::max(first, at);
+    const std::int64_t end = std::min(first + count, at + size);
+    if (begin < end) {
+      book_->retain(part.page);
+      parts_.push_back({part.page, part.begin + static_cast<std::int32_t>(begin - at),
+                        part.begin + static_cast<std::int32_t>(end - at), false});
+    }
+    at += size;
+  }
+  const auto from = other.slots_.begin() + first;
+  slots_.insert(slots_.end(), from, from + count);
+}
+
+View View::fork() const {
+  View copy(*book_);
+  copy.extend(*this, 0, size());
+  return copy;
+}
+
+std::int64_t View::pages_to_own(std::int64_t first, std::int64_t count) const {
+  std::int64_t pages = 0;
+  std::int64_t at = 0;
+  for (const Part& part : parts_) {
+    const std::int64_t end = at + part.end - part.begin;
+    if (at < first + count && end > first && book_->references(part.page) > 1) ++pages;
+    at = end;
+  }
+  return pages;
+}
+
+void View::own(std::int64_t first, std::int64_t count, Book::Claim& claim, std::vector<PageCopy>& copies) {
+  std::vector<PageId> fresh;
+  claim.allocate(pages_to_own(first, count), fresh);
+  auto next = fresh.begin();
+  const std::int32_t page_tokens = book_->page_tokens();
+  std::int64_t at = 0;
+  for (Part& part : parts_) {
+    const std::int64_t begin = at;
+    at += part.end - part.begin;
+    if (begin >= first + count || at <= first || book_->references(part.page) == 1) continue;
+    const PageId page = *next++;
+    if (begin < first || at > first + count) copies.push_back({part.page, page});
+    book_->release(part.page);
+    part.page = page;
+    for (std::int64_t i = begin; i < at; ++i)
+      slots_[static_cast<std::size_t>(i)] =
+          page * page_tokens + part.begin + static_cast<std::int32_t>(i - begin);
+  }
 }
 
 void View::truncate(std::int64_t count) {
@@ -44,8 +115,11 @@ void View::truncate(std::int64_t count) {
     excess -= taken;
     slots_.resize(slots_.size() - static_cast<std::size_t>(taken));
     if (last.end == last.begin) {
-      pool_->release(last.page);
+      book_->release(last.page);
       parts_.pop_back();
+    } else if (book_->references(last.page) > 1) {
+      // Others may see what was forgotten.
+      last.fills = false;
     }
   }
 }
@@ -59,26 +133,14 @@ void View::drop_front(std::int64_t count) {
     first.begin += taken;
     left -= taken;
     if (first.begin == first.end) {
-      pool_->release(first.page);
+      book_->release(first.page);
       parts_.pop_front();
     }
   }
 }
 
-View View::fork() {
-  View copy(*pool_);
-  // The rest of a page that is shared from now on belongs to neither: both go on in pages of their own.
-  for (Part& part : parts_) {
-    part.own = false;
-    pool_->retain(part.page);
-  }
-  copy.parts_ = parts_;
-  copy.slots_ = slots_;
-  return copy;
-}
-
 void View::clear() {
-  for (const Part& part : parts_) pool_->release(part.page);
+  for (const Part& part : parts_) book_->release(part.page);
   parts_.clear();
   slots_.clear();
 }

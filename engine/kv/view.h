@@ -1,4 +1,4 @@
-// A view on pages: the live tokens of one sequence, in stream order.
+// A view on pages: tokens of one sequence, in stream order.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,26 @@
 #include <span>
 #include <vector>
 
-#include "engine/kv/page_pool.h"
+#include "engine/kv/book.h"
 
 namespace vigil::kv {
 
-/// The live tokens of a window, a rule or a prompt. It appends at the back, forgets at the front, and can be
-/// forked: forks share what was there and go on in pages of their own. Holds references to its pages; the
-/// pool has to outlive it. Move-only, not thread-safe.
+/// A page whose contents are to be copied to another one, of the same store or of another's.
+struct PageCopy {
+  PageId from = 0;
+  PageId to = 0;
+  friend bool operator==(const PageCopy&, const PageCopy&) = default;
+};
+
+/// The live tokens of a stream, a window, a question or a prompt. It appends at the back, forgets at the
+/// front, shows what others have, and lets others see what it has. Holds references to its pages; the book
+/// has to outlive it. Move-only, not thread-safe.
+///
+/// Whoever appends to a page goes on there alone: who sees a part of the page, sees no more of it. Tokens
+/// that are computed anew keep their slots as long as nobody else sees them (`own`).
 class View {
  public:
-  explicit View(PagePool& pool) : pool_(&pool) {}
+  explicit View(Book& book) : book_(&book) {}
   ~View() { clear(); }
   View(View&& other) noexcept;
   View& operator=(View&& other) noexcept;
@@ -27,26 +37,44 @@ class View {
   std::int64_t size() const { return static_cast<std::int64_t>(slots_.size()); }
 
   /// Adds `count` tokens whose keys and values are still to be written. False, and nothing changes, if the
-  /// pool has no room.
+  /// book has no page for them.
   bool append(std::int64_t count);
+  /// The same with pages of a claim. Throws std::logic_error if it has too few.
+  void append(std::int64_t count, Book::Claim& claim);
+  /// Pages that appending `count` tokens would take.
+  std::int64_t pages_to_append(std::int64_t count) const;
+
+  /// Adds the tokens [first, first + count) of another view of this book, which has them, too, from then on.
+  void extend(const View& other, std::int64_t first, std::int64_t count);
+  /// A second view on all tokens.
+  View fork() const;
+
+  /// Gives the tokens [first, first + count) slots that nobody else sees, so that they may be written anew.
+  /// Pages that hold other tokens of this view, too, are to be copied: they are appended to `copies`. Throws
+  /// std::logic_error if the claim has too few pages.
+  void own(std::int64_t first, std::int64_t count, Book::Claim& claim, std::vector<PageCopy>& copies);
+  /// Pages that `own` would take.
+  std::int64_t pages_to_own(std::int64_t first, std::int64_t count) const;
+
   /// Forgets all but the oldest `count` tokens. Pages that are left empty go back.
   void truncate(std::int64_t count);
   /// Forgets the oldest `count` tokens. Nothing moves; pages that are left empty go back.
   void drop_front(std::int64_t count);
-  /// A second view on the same tokens. What either appends later, the other does not see.
-  View fork();
   void clear();
 
  private:
   friend class Handover;
   struct Part {
-    PagePool::PageId page;
-    /// Live tokens in this page, and whether this view alone may fill the rest of it.
+    PageId page;
+    /// Live tokens in this page, and whether this view may fill the rest of it.
     std::int32_t begin, end;
-    bool own;
+    bool fills;
   };
 
-  PagePool* pool_;
+  std::int64_t room_in_last() const;
+  void fill(std::int64_t count, std::span<const PageId> fresh);
+
+  Book* book_;
   std::deque<Part> parts_;
   std::vector<std::int32_t> slots_;
 };

@@ -5,13 +5,13 @@
 #include <functional>
 #include <stdexcept>
 
-#include "engine/model/chat.h"
-#include "engine/model/error.h"
 #include "engine/model/expected_tensors.h"
-#include "engine/model/generation.h"
-#include "engine/model/preprocess.h"
-#include "engine/model/tokenizer.h"
-#include "engine/model/weights.h"
+#include "engine/model/files/error.h"
+#include "engine/model/files/weights.h"
+#include "engine/model/language/generation.h"
+#include "engine/model/text/chat.h"
+#include "engine/model/text/tokenizer.h"
+#include "engine/model/vision/preprocess.h"
 
 namespace vigil::model {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/calibration.h"
-#include "engine/model/config.h"
-#include "engine/model/picture.h"
+#include "engine/model/files/calibration.h"
+#include "engine/model/files/config.h"
+#include "engine/model/vision/picture.h"
 
 namespace vigil::model {
 

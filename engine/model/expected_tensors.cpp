@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "engine/model/error.h"
+#include "engine/model/files/error.h"
 
 namespace vigil::model {
 namespace {

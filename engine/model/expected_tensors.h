@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/config.h"
-#include "engine/model/weights.h"
+#include "engine/model/files/config.h"
+#include "engine/model/files/weights.h"
 
 namespace vigil::model {
 

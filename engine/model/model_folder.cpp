@@ -1,7 +1,7 @@
 #include "engine/model/model_folder.h"
 
-#include "engine/model/error.h"
-#include "engine/model/json_file.h"
+#include "engine/model/files/error.h"
+#include "engine/model/files/json_file.h"
 #include "kernels/device/stream.h"
 
 namespace vigil::model {

@@ -7,13 +7,13 @@
 #include <optional>
 #include <string>
 
-#include "engine/model/calibration.h"
-#include "engine/model/chat.h"
-#include "engine/model/config.h"
-#include "engine/model/generation.h"
-#include "engine/model/parameters.h"
-#include "engine/model/tokenizer.h"
-#include "engine/model/weights.h"
+#include "engine/model/files/calibration.h"
+#include "engine/model/files/config.h"
+#include "engine/model/files/weights.h"
+#include "engine/model/language/generation.h"
+#include "engine/model/layers/parameters.h"
+#include "engine/model/text/chat.h"
+#include "engine/model/text/tokenizer.h"
 #include "kernels/device/dtype.h"
 #include "kernels/device/stream.h"
 

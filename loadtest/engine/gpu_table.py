@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """`vigil bench engine` on each device and in each precision, one process after the other, as one table of milliseconds.
 
-    loadtest/engine/gpu_table.py --vigil build/cuda/bin/vigil [--devices cuda:0,cuda:0+1,cuda:0>cuda:1] [--keep FILE]
+    loadtest/engine/gpu_table.py --vigil build/cuda/bin/vigil [--devices 'cuda:0,cuda:0+1,cuda:0>cuda:1'] [--keep FILE]
 
-A window of 80 frames of 448x448 answered alone, then steps of 64 sequences of 16 frames, as in docs/cuda.md. A device A>B prefills on A and generates on B. Every JSON line of the
+A window of 80 frames of 448x448 answered alone, then steps of 64 sequences of 16 frames, as in docs/performance.md. A device A>B prefills on A and generates on B. Every JSON line of the
 benches goes to FILE, and the table to stdout. Exit status 1 if a bench failed; the others are told all the same.
 """
 

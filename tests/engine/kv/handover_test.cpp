@@ -12,10 +12,8 @@ namespace {
 
 class HandoverTest : public testing::Test {
  protected:
-  static constexpr PageLayout kLayout{.layers = 1, .kv_heads = 1, .head_dim = 4, .page_tokens = 4};
-  kernels::Stream stream_ = kernels::Stream::cpu(1);
-  PagePool from_{stream_, kLayout, 8};
-  PagePool to_{stream_, kLayout, 6};
+  Book from_{8, 4};
+  Book to_{6, 4};
   std::vector<PageCopy> copies_;
 
   /// Where the tokens of `taken` come from, by what is copied.

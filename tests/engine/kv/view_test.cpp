@@ -19,8 +19,7 @@ namespace {
 class ViewTest : public testing::Test {
  protected:
   static constexpr int kPageTokens = 4;
-  kernels::Stream stream_ = kernels::Stream::cpu(1);
-  PagePool pool_{stream_, {.layers = 2, .kv_heads = 3, .head_dim = 8, .page_tokens = kPageTokens}, 6};
+  Book book_{6, kPageTokens};
 
   static std::vector<std::int32_t> slots(const View& view) {
     return {view.slots().begin(), view.slots().end()};
@@ -28,11 +27,11 @@ class ViewTest : public testing::Test {
 };
 
 TEST_F(ViewTest, AppendingFillsPagesOneAfterTheOther) {
-  View view(pool_);
+  View view(book_);
   ASSERT_TRUE(view.append(3));
-  EXPECT_EQ(pool_.free_pages(), 5);
+  EXPECT_EQ(book_.free_pages(), 5);
   ASSERT_TRUE(view.append(2));
-  EXPECT_EQ(pool_.free_pages(), 4);
+  EXPECT_EQ(book_.free_pages(), 4);
   const auto all = slots(view);
   EXPECT_EQ(all.size(), 5U);
   EXPECT_EQ(std::set<std::int32_t>(all.begin(), all.end()).size(), 5U) << "a slot was given out twice";
@@ -41,39 +40,39 @@ TEST_F(ViewTest, AppendingFillsPagesOneAfterTheOther) {
 }
 
 TEST_F(ViewTest, AppendingNothingTakesNothing) {
-  View view(pool_);
+  View view(book_);
   EXPECT_TRUE(view.append(0));
-  EXPECT_EQ(pool_.free_pages(), 6);
+  EXPECT_EQ(book_.free_pages(), 6);
   EXPECT_EQ(view.size(), 0);
 }
 
 TEST_F(ViewTest, AppendingMoreThanThereIsChangesNothing) {
-  View view(pool_);
+  View view(book_);
   ASSERT_TRUE(view.append(5));
   const auto before = slots(view);
   EXPECT_FALSE(view.append(6 * kPageTokens));
   EXPECT_EQ(slots(view), before);
-  EXPECT_EQ(pool_.free_pages(), 4);
+  EXPECT_EQ(book_.free_pages(), 4);
   EXPECT_TRUE(view.append(6 * kPageTokens - 5)) << "the room that is left has to be usable to the last slot";
-  EXPECT_EQ(pool_.free_pages(), 0);
+  EXPECT_EQ(book_.free_pages(), 0);
 }
 
 TEST_F(ViewTest, SlidingFreesWholePagesAndMovesNothing) {
-  View view(pool_);
+  View view(book_);
   ASSERT_TRUE(view.append(10));
   const auto before = slots(view);
   view.drop_front(3);
-  EXPECT_EQ(pool_.free_pages(), 3) << "a page with a live token stays";
+  EXPECT_EQ(book_.free_pages(), 3) << "a page with a live token stays";
   view.drop_front(1);
-  EXPECT_EQ(pool_.free_pages(), 4);
+  EXPECT_EQ(book_.free_pages(), 4);
   EXPECT_EQ(slots(view), std::vector<std::int32_t>(before.begin() + 4, before.end()));
   view.drop_front(100);
   EXPECT_EQ(view.size(), 0);
-  EXPECT_EQ(pool_.free_pages(), 6);
+  EXPECT_EQ(book_.free_pages(), 6);
 }
 
 TEST_F(ViewTest, SlidingForeverStaysWithinItsPages) {
-  View view(pool_);
+  View view(book_);
   ASSERT_TRUE(view.append(9));
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(view.append(3)) << "after " << i << " steps";
@@ -83,11 +82,11 @@ TEST_F(ViewTest, SlidingForeverStaysWithinItsPages) {
 }
 
 TEST_F(ViewTest, TruncatingGivesBackAndTheRoomIsUsedAgain) {
-  View view(pool_);
+  View view(book_);
   ASSERT_TRUE(view.append(7));
   const auto before = slots(view);
   view.truncate(2);
-  EXPECT_EQ(pool_.free_pages(), 5);
+  EXPECT_EQ(book_.free_pages(), 5);
   ASSERT_TRUE(view.append(1));
   EXPECT_EQ(slots(view), std::vector<std::int32_t>(before.begin(), before.begin() + 3));
   view.truncate(50);
@@ -95,11 +94,11 @@ TEST_F(ViewTest, TruncatingGivesBackAndTheRoomIsUsedAgain) {
 }
 
 TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
-  View window(pool_);
+  View window(book_);
   ASSERT_TRUE(window.append(6));
   View first = window.fork();
   View second = window.fork();
-  EXPECT_EQ(pool_.free_pages(), 4) << "a fork takes no page";
+  EXPECT_EQ(book_.free_pages(), 4) << "a fork takes no page";
   ASSERT_TRUE(first.append(2));
   ASSERT_TRUE(second.append(2));
   const auto a = slots(first);
@@ -110,36 +109,119 @@ TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
   ASSERT_TRUE(window.append(1));
   EXPECT_EQ(std::count(a.begin(), a.end(), window.slots()[6]), 0);
   EXPECT_EQ(std::count(b.begin(), b.end(), window.slots()[6]), 0);
+  EXPECT_EQ(window.slots()[6], window.slots()[5] + 1) << "who owns a page goes on in it, whoever looks on";
+}
+
+TEST_F(ViewTest, WhatWasForgottenIsNotWrittenAgainWhileOthersSeeIt) {
+  View window(book_);
+  ASSERT_TRUE(window.append(7));
+  const View reader = window.fork();
+  window.truncate(5);
+  ASSERT_TRUE(window.append(2));
+  for (const std::int32_t slot : window.slots().subspan(5))
+    EXPECT_EQ(std::count(reader.slots().begin(), reader.slots().end(), slot), 0);
+}
+
+TEST_F(ViewTest, ShowsARangeOfAnother) {
+  View prompt(book_), stream(book_);
+  ASSERT_TRUE(prompt.append(3));
+  ASSERT_TRUE(stream.append(10));
+  stream.drop_front(1);
+  View window(book_);
+  window.extend(prompt, 0, 3);
+  window.extend(stream, 2, 5);
+  std::vector<std::int32_t> expected = slots(prompt);
+  expected.insert(expected.end(), stream.slots().begin() + 2, stream.slots().begin() + 7);
+  EXPECT_EQ(slots(window), expected);
+  EXPECT_EQ(book_.free_pages(), 2) << "to look on takes no page";
+  // The stream slides on; the window sees what it saw.
+  stream.drop_front(9);
+  prompt.clear();
+  EXPECT_EQ(slots(window), expected);
+  EXPECT_EQ(book_.free_pages(), 3) << "the page that only the stream had is free";
+  ASSERT_TRUE(window.append(1));
+  window.clear();
+  EXPECT_EQ(book_.free_pages(), 6);
+}
+
+TEST_F(ViewTest, WritesAnewWhereNobodyElseSeesIt) {
+  View stream(book_);
+  ASSERT_TRUE(stream.append(12));
+  const std::vector<std::int32_t> before = slots(stream);
+  std::vector<PageCopy> copies;
+  auto claim = book_.claim(3);
+  stream.own(0, 12, *claim, copies);
+  EXPECT_EQ(slots(stream), before) << "its own pages stay where they are";
+  EXPECT_EQ(claim->left(), 3);
+
+  const View reader = stream.fork();
+  // The second half of the first page, all of the second.
+  EXPECT_EQ(stream.pages_to_own(2, 6), 2);
+  stream.own(2, 6, *claim, copies);
+  EXPECT_EQ(claim->left(), 1);
+  EXPECT_EQ(slots(reader), before);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_NE(stream.slots()[i], before[i]) << i;
+    EXPECT_EQ(stream.slots()[i] % kPageTokens, before[i] % kPageTokens) << i;
+  }
+  for (std::size_t i = 8; i < 12; ++i) EXPECT_EQ(stream.slots()[i], before[i]);
+  // What of the first page is not written anew has to come along.
+  ASSERT_EQ(copies.size(), 1U);
+  EXPECT_EQ(copies[0], (PageCopy{before[0] / kPageTokens, stream.slots()[0] / kPageTokens}));
+  View second = stream.fork();
+  EXPECT_THROW(stream.own(0, 12, *claim, copies), std::logic_error) << "three pages, and one is left";
+}
+
+TEST_F(ViewTest, AClaimIsThereWhenItIsNeeded) {
+  auto claim = book_.claim(4);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(book_.free_pages(), 2);
+  EXPECT_FALSE(book_.claim(3));
+  EXPECT_EQ(book_.events().refused, 1U);
+  View other(book_);
+  EXPECT_FALSE(other.append(3 * kPageTokens)) << "what is promised is nobody else's";
+  EXPECT_TRUE(other.append(2 * kPageTokens));
+  View mine(book_);
+  mine.append(3 * kPageTokens, *claim);
+  EXPECT_EQ(claim->left(), 1);
+  EXPECT_THROW(mine.append(2 * kPageTokens, *claim), std::logic_error);
+  EXPECT_EQ(mine.size(), 3 * kPageTokens);
+  Book::Claim moved = std::move(*claim);
+  claim.reset();
+  EXPECT_EQ(book_.free_pages(), 0);
+  moved.give_back();
+  EXPECT_EQ(book_.free_pages(), 1);
+  EXPECT_DOUBLE_EQ(book_.usage(), 5.0 / 6);
 }
 
 TEST_F(ViewTest, SharedPagesLiveUntilTheLastViewLeaves) {
-  View window(pool_);
+  View window(book_);
   ASSERT_TRUE(window.append(5));
   {
     const View fork = window.fork();
     window.clear();
-    EXPECT_EQ(pool_.free_pages(), 4);
+    EXPECT_EQ(book_.free_pages(), 4);
     EXPECT_EQ(fork.size(), 5);
   }
-  EXPECT_EQ(pool_.free_pages(), 6);
+  EXPECT_EQ(book_.free_pages(), 6);
 }
 
 TEST_F(ViewTest, MovingHandsOverThePages) {
-  View from(pool_);
+  View from(book_);
   ASSERT_TRUE(from.append(5));
   const auto before = slots(from);
   View to(std::move(from));
   EXPECT_EQ(slots(to), before);
-  View other(pool_);
+  View other(book_);
   ASSERT_TRUE(other.append(4));
   other = std::move(to);
   EXPECT_EQ(slots(other), before);
-  EXPECT_EQ(pool_.free_pages(), 4);
+  EXPECT_EQ(book_.free_pages(), 4);
 }
 
-TEST(PagePoolTest, LayersOfAPageDoNotOverlap) {
+TEST(PageStoreTest, LayersOfAPageDoNotOverlap) {
   const PageLayout layout{.layers = 3, .kv_heads = 2, .head_dim = 5, .page_tokens = 7};
-  PagePool pool(kernels::Stream::cpu(1), layout, 2);
+  const PageStore pool(kernels::Stream::cpu(1), layout, 2);
   std::set<const float*> places;
   for (int l = 0; l < layout.layers; ++l) {
     const kernels::KvLayer layer = pool.layer(l);
@@ -156,19 +238,22 @@ TEST(PagePoolTest, LayersOfAPageDoNotOverlap) {
       << "no gaps and nothing outside";
 }
 
-TEST(PagePoolTest, RejectsWhatHasNoRoom) {
+TEST(PageStoreTest, RejectsWhatHasNoRoom) {
   const kernels::Stream stream = kernels::Stream::cpu(1);
-  EXPECT_THROW(PagePool(stream, {.layers = 0, .kv_heads = 1, .head_dim = 1}, 1), std::invalid_argument);
-  EXPECT_THROW(PagePool(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1}, 0), std::invalid_argument);
-  EXPECT_THROW(PagePool(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 1 << 20}, 1 << 20),
-               std::invalid_argument);
+  EXPECT_THROW(PageStore(stream, {.layers = 0, .kv_heads = 1, .head_dim = 1}, 1), std::invalid_argument);
+  EXPECT_THROW(PageStore(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1}, 0), std::invalid_argument);
+  EXPECT_THROW(
+      PageStore(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 1 << 20}, 1 << 20),
+      std::invalid_argument);
 }
 
 // A window leaves the cache on the thread of whoever held it last.
-TEST(PagePoolTest, IsSharedByThreads) {
+TEST(BookTest, IsSharedByThreads) {
   constexpr std::size_t kThreads = 4;
   constexpr int kRounds = 3000;
-  PagePool pool(kernels::Stream::cpu(1), {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 2}, 48);
+  const PageStore pool(kernels::Stream::cpu(1), {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 2},
+                       48);
+  Book book(48, 2);
   const kernels::KvLayer layer = pool.layer(0);
   const auto at = [&](std::int32_t slot) -> float& {
     return static_cast<float*>(layer.base)[layer.offset(slot, 0)];
@@ -179,7 +264,7 @@ TEST(PagePoolTest, IsSharedByThreads) {
   std::atomic<int> taken{0};
   const auto work = [&](std::size_t thread) {
     for (int round = 0; round < kRounds; ++round) {
-      View view(pool);
+      View view(book);
       if (!view.append(1 + round % 7)) continue;
       ++taken;
       const auto mark = static_cast<float>(thread * kRounds) + static_cast<float>(round);
@@ -198,7 +283,8 @@ TEST(PagePoolTest, IsSharedByThreads) {
   for (auto& view : left) view.reset();
   EXPECT_EQ(lost, 0) << "a page belonged to two views at once";
   EXPECT_GT(taken, kRounds);
-  EXPECT_EQ(pool.free_pages(), pool.pages());
+  EXPECT_EQ(book.free_pages(), book.pages());
+  EXPECT_EQ(book.events().taken, book.events().freed);
 }
 
 }  // namespace

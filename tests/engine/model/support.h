@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/model/error.h"
-#include "engine/model/json_file.h"
+#include "engine/model/files/error.h"
+#include "engine/model/files/json_file.h"
 
 namespace vigil::model::testing {
 

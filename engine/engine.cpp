@@ -1,0 +1,91 @@
+#include "engine/engine.h"
+
+#include "engine/run/guard.h"
+#include "engine/run/parallel_encoder.h"
+#include "engine/run/pass_runner.h"
+#include "engine/stream/full_prefiller.h"
+#include "engine/stream/guarded_parts.h"
+#include "engine/stream/turn_generator.h"
+
+namespace vigil::engine {
+
+namespace {
+
+// Rows of a pass. On a CPU their results stay in its caches; a GPU wants a whole window at once.
+constexpr std::int64_t kRowsOnCpu = 1024;
+constexpr std::int64_t kRowsOnGpu = 16384;
+
+}  // namespace
+
+Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options) {
+  return make_engine(model::ModelFolder::open(model_folder), options);
+}
+
+Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, const EngineOptions& options) {
+  // Each part has a queue of its own, so that they run beside each other.
+  Engine engine;
+  engine.device = options.device;
+  engine.decode_device = options.decode_device.value_or(options.device);
+  run::check_decode_device(options.device, engine.decode_device);
+  engine.quantization = options.quantization;
+  engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
+  const auto streams_of = [&](const run::Device& device) {
+    return run::make_streams(device, options.threads);
+  };
+  const auto model_on = [&](const run::Device& device) {
+    return std::make_shared<run::CachedModel>(
+        folder, run::CachedModelOptions{.memory = streams_of(device),
+                                        .compute = engine.compute,
+                                        .quantization = model::of_decoder(options.quantization),
+                                        .kv_tokens = options.kv_tokens});
+  };
+  // First, so that a model that cannot be shared by so many devices is refused before anything is loaded.
+  const std::shared_ptr<run::CachedModel> model = model_on(options.device);
+  const auto vision = streams_of(options.device);
+  engine.encoder = run::guarded(std::make_unique<run::ParallelEncoder>(
+                                    folder, engine.compute, vision, model::of_vision(options.quantization),
+                                    options.embeddings.value_or(engine.compute)),
+                                vision);
+  const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
+  const auto prefill = streams_of(options.device);
+  engine.prefiller = stream::guarded(
+      std::make_unique<stream::FullPrefiller>(
+          model, prefill, stream::FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu}),
+      prefill);
+  const auto language_of = [&](const std::shared_ptr<run::CachedModel>& of, const run::Device& device,
+                               const run::CachedModel* other) {
+    const auto streams = streams_of(device);
+    const std::int64_t rows = gpu ? kRowsOnGpu : kRowsOnCpu;
+    Language language;
+    language.model = of;
+    language.passes = run::guarded(std::make_unique<run::PassRunner>(*of, streams, other), streams);
+    language.questions = std::make_unique<stream::QuestionCompiler>(*folder, of->prompts);
+    language.desk = std::make_unique<stream::StreamDesk>(
+        *folder, of->prompts, of->book, *language.passes,
+        stream::StreamDesk::Options{
+            .limits = {.rows = rows, .rows_beside_texts = rows, .asks_at_once = gpu}});
+    return language;
+  };
+  engine.language = language_of(model, options.device, nullptr);
+  const auto decode = streams_of(engine.decode_device);
+  if (engine.decode_device == options.device) {
+    engine.generator = stream::guarded(std::make_unique<stream::TurnGenerator>(model, decode), decode);
+  } else {
+    const std::shared_ptr<run::CachedModel> taking = model_on(engine.decode_device);
+    for (std::size_t rank = 0; rank < taking->parts.size(); ++rank)
+      kernels::share_memory(model->parts[rank]->memory, taking->parts[rank]->memory);
+    engine.generator =
+        stream::guarded(std::make_unique<stream::TurnGenerator>(model, taking, decode), decode);
+    engine.decoder = language_of(taking, engine.decode_device, model.get());
+  }
+  engine.answerer = std::make_unique<stream::WindowAnswerer>(*engine.prefiller, *engine.generator);
+  engine.model_id = folder->name();
+  if (const std::string warning = folder->chat_template.warning(); !warning.empty())
+    engine.warnings.push_back(warning);
+  if (!gpu && options.quantization != model::Quantization::none)
+    engine.warnings.emplace_back(
+        "quantization fp8 is emulated on the CPU: the numbers of a GPU, slower than without");
+  return engine;
+}
+
+}  // namespace vigil::engine

@@ -1,0 +1,82 @@
+// The engine as actors and commands take it: made from a model folder, used through the seam of answerer.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/model/model_folder.h"
+#include "engine/run/cached_model.h"
+#include "engine/run/device.h"
+#include "engine/run/passes.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
+#include "engine/stream/compiled_question.h"
+#include "engine/stream/stream_desk.h"
+#include "kernels/device/dtype.h"
+
+namespace vigil::engine {
+
+struct EngineOptions {
+  run::Device device;
+  /// Of answers after their first token; absent: the same. Another has a copy of the model and takes the
+  /// pages of windows over, so that prefill and generation do not slow each other down. As many GPUs as
+  /// `device` has, and none of these.
+  std::optional<run::Device> decode_device = std::nullopt;
+  /// f32 or bf16; absent: what the folder and the processor suggest (see `choose_compute`).
+  std::optional<kernels::DType> compute;
+  /// In which the visual tokens of streams are kept, f32 or bf16; absent: that of the computation.
+  std::optional<kernels::DType> embeddings = std::nullopt;
+  /// Of large products.
+  model::Quantization quantization = model::Quantization::none;
+  /// Threads of each part on the CPU; 0: all processors.
+  int threads = 0;
+  /// Tokens that the KV cache has room for, over all windows that are answered at once.
+  std::int64_t kv_tokens = 16384;
+};
+
+/// A language model with its cache, and the desk of whoever asks it. One owner (an actor) at a time.
+struct Language {
+  /// First, since the desk's pages lie in it.
+  std::shared_ptr<run::CachedModel> model;
+  std::unique_ptr<run::Passes> passes;
+  std::unique_ptr<stream::QuestionCompiler> questions;
+  std::unique_ptr<stream::StreamDesk> desk;
+};
+
+/// The parts have working memory of their own, so that each may have an actor of its own as its owner;
+/// prefiller and generator share the cache.
+struct Engine {
+  std::unique_ptr<run::VisionEncoder> encoder;
+  std::unique_ptr<stream::WindowPrefiller> prefiller;
+  std::unique_ptr<stream::AnswerGenerator> generator;
+  /// Over both, for whoever owns them together.
+  std::unique_ptr<stream::WindowAnswerer> answerer;
+  /// For whoever asks about streams or clips.
+  Language language;
+  /// On the decode device, where that is another: texts that `language`'s desk lends go on at this one's.
+  std::optional<Language> decoder;
+  /// What the model is called in messages and events: the folder's name.
+  std::string model_id;
+  kernels::DType compute = kernels::DType::f32;
+  model::Quantization quantization = model::Quantization::none;
+  run::Device device, decode_device;
+  /// Lines for the user about what is unusual in the folder; mostly empty.
+  std::vector<std::string> warnings;
+};
+
+/// Throws model::ModelError for a folder that cannot be used, or not by these devices; kernels::DeviceError
+/// for a GPU that is not there or cannot be used, or has no products in FP8 where they are wanted;
+/// kernels::OutOfDeviceMemory (a std::bad_alloc) for one that has no room for the model and its cache;
+/// std::invalid_argument for a decode device that does not go with the device (check_decode_device) and for a
+/// cache without a token or with more than 32 bits can name.
+Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
+
+/// The same from a folder that was opened, or of a shape that was made up.
+Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder,
+                   const EngineOptions& options = {});
+
+}  // namespace vigil::engine

@@ -1,0 +1,145 @@
+// The language model: one operation over any ascending subset of a sequence's tokens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/kv/page_store.h"
+#include "engine/model/files/config.h"
+#include "engine/model/language/positions.h"
+#include "engine/model/language/shard.h"
+#include "engine/model/layers/parameters.h"
+#include "engine/model/layers/projections.h"
+#include "kernels/attention/attention.h"
+#include "kernels/collective/communicator.h"
+#include "kernels/device/buffer.h"
+#include "kernels/device/device_table.h"
+#include "kernels/rope/rope.h"
+
+namespace vigil::model {
+
+/// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights behind the
+/// parameters have to outlive it. Immutable: owners on several threads may run it at once, each with a stream
+/// and a workspace of its own, over pages of its own. It may be a part of a decoder: then the parts run the
+/// same passes at the same time, each on its device, its thread and pages of its own heads, and each returns
+/// the same states.
+class Decoder {
+ public:
+  /// The activations of one owner's passes, on its stream's device: reused from pass to pass, as large as the
+  /// largest.
+  struct Workspace {
+    /// What the host says of a pass: tokens, positions, and the rows whose results are wanted.
+    kernels::DeviceTable table;
+    kernels::PagedPlan plan;
+    /// The same for the wanted rows alone, where those are not all.
+    struct Narrow {
+      std::vector<std::int32_t> own;
+      std::vector<kernels::AttentionSegment> segments;
+      kernels::PagedPlan plan;
+    } narrow;
+    kernels::Buffer cos, sin, normed, projected, attended, inner, rounded;
+    /// Of the rows whose results are wanted.
+    kernels::Buffer wanted_cos, wanted_sin, states, wanted_normed;
+    kernels::Buffer tokens, logits;
+    /// Of a part: this one among those that run its passes.
+    std::optional<kernels::Communicator> ranks;
+  };
+
+  /// Throws ModelError for a missing tensor or a wrong shape, for a part that there is not (see DecoderPart)
+  /// and for what the device cannot compute (limits.h).
+  Decoder(const TextConfig& config, Parameters parameters, Shard shard = {});
+
+  /// Of the whole, and what this one has of it.
+  const TextConfig& config() const { return config_; }
+  const DecoderPart& part() const { return part_; }
+  /// The type of keys, values and activations.
+  kernels::DType compute() const { return parameters_.compute(); }
+
+  /// The embeddings of tokens, as the first rows of `to`, f32 [at least tokens, hidden_size] on the stream's
+  /// device. Throws std::invalid_argument for an id outside of the vocabulary.
+  void embed(kernels::Stream& stream, Workspace& workspace, std::span<const std::int32_t> tokens,
+             kernels::Matrix to) const;
+
+  struct Pass {
+    /// f32 [rows, hidden_size], dense, on the stream's device: what enters the first layer for each query
+    /// token. Overwritten.
+    float* hidden = nullptr;
+    /// One a row.
+    std::span<const Position> positions;
+    /// Whose rows these are, in order, and which keys each sees; the rows of all segments cover all rows.
+    std::span<const kernels::AttentionSegment> segments;
+    /// Ascending rows whose results are wanted. The last layer computes nothing but keys and values for the
+    /// others.
+    std::span<const std::int32_t> outputs;
+    /// One a row: their embeddings are what enters. Empty: `hidden` holds it already.
+    std::span<const std::int32_t> tokens = {};
+    /// How exactly positions become angles: `wide` where they may be far from zero.
+    kernels::RopeAngles angles = kernels::RopeAngles::single;
+  };
+
+  /// The one operation (prefill, chunked prefill, refresh and decode are uses of it): every layer computes
+  /// fresh keys and values of the query tokens, writes them into the slots `keys[own[i]]`, and lets each
+  /// query attend to every live key up to its own. Returns the states of the rows `outputs` after the last
+  /// layer, before the final norm: f32 [outputs.size(), hidden_size], in the workspace until its next pass,
+  /// or in `hidden` where all rows are wanted.
+  kernels::Matrix forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                          const kv::PageStore& pages) const {
+    return run(stream, workspace, prepare(stream, workspace, pass, pages), pages);
+  }
+
+  /// The shape of a pass that was prepared.
+  struct Prepared {
+    float* hidden = nullptr;
+    std::int64_t rows = 0;
+    std::int64_t wanted = 0;
+    /// The tokens' embeddings enter.
+    bool embeds = false;
+    kernels::RopeAngles angles = kernels::RopeAngles::single;
+  };
+  /// The first half of `forward`: checks a pass and sends to the device what it has to know of it. Throws
+  /// std::invalid_argument for segments that do not cover the rows, and for a token outside of the
+  /// vocabulary.
+  Prepared prepare(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                   const kv::PageStore& pages) const;
+  /// The second half: submits operations, and neither waits nor reads what the host says. Where every row is
+  /// a sequence of its own and wanted, they depend on the number of rows and on the kind
+  /// of angles alone, and may be replayed for other
+  /// tokens, positions and keys (kernels/device/replay.h).
+  kernels::Matrix run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
+                      const kv::PageStore& pages) const;
+
+  /// The logits of states that `forward` returned (final norm and head): f32 [states.rows,
+  /// part().vocabulary.count] in the workspace, until the next call.
+  kernels::Matrix logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const;
+
+ private:
+  void check(std::span<const std::int32_t> tokens) const;
+
+  /// hidden += x wᵀ, all parts together, and then, if `norm` is not null, normed = the norm of hidden.
+  /// `which`: 0 and 1 in turn.
+  void add(kernels::Stream& stream, const Workspace& workspace, int which, kernels::ConstMatrix x,
+           kernels::ConstMatrix w, kernels::Matrix hidden, const float* norm, kernels::Matrix normed) const;
+
+  struct Layer {
+    const float* input_norm;
+    const float* attention_norm;
+    /// Query, key and value; gate and value of the MLP.
+    Projections attention, mlp;
+    kernels::ConstMatrix o, down;
+  };
+
+  TextConfig config_;
+  Parameters parameters_;
+  DecoderPart part_;
+  kernels::ConstMatrix head_;
+  /// In the file's own type.
+  kernels::ConstMatrix embeddings_;
+  std::vector<Layer> layers_;
+  const float* norm_ = nullptr;
+  const kernels::RopeFrequency* frequencies_ = nullptr;
+};
+
+}  // namespace vigil::model

@@ -1,0 +1,261 @@
+#include "engine/model/vision/vision_tower.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "engine/model/files/error.h"
+#include "engine/model/layers/gated.h"
+#include "engine/model/layers/limits.h"
+#include "kernels/gather/gather.h"
+#include "kernels/linear/linear.h"
+#include "kernels/quantize/quantize.h"
+#include "kernels/rms_norm/rms_norm.h"
+
+namespace vigil::model {
+namespace {
+
+using kernels::dense;
+using kernels::DType;
+using kernels::Matrix;
+
+// Qwen2.5-VL fixes both in code rather than in its configuration.
+constexpr float kNormEpsilon = 1e-6F;
+constexpr float kRopeTheta = 10000.0F;
+
+/// Sizes of frames that a planner keeps; cameras with more of them have what is theirs worked out again.
+constexpr std::size_t kMostSizes = 64;
+
+/// Throws ModelError for what the tower cannot compute, before sizes divide each other.
+const VisionConfig& checked(const VisionConfig& config, kernels::DeviceKind device) {
+  if (config.hidden_act != "silu")
+    throw ModelError("config.json: the vision tower's activation \"" + config.hidden_act +
+                     "\" is not supported");
+  check_limits(config, device);
+  return config;
+}
+
+/// Appends what is counted from a frame's begin, as it is counted from the pass's.
+void append(const std::vector<std::int32_t>& from, std::int64_t offset, std::vector<std::int32_t>& to) {
+  std::transform(from.begin(), from.end(), std::back_inserter(to),
+                 [offset](std::int32_t value) { return static_cast<std::int32_t>(value + offset); });
+}
+
+}  // namespace
+
+VisionPlanner::VisionPlanner(const VisionConfig& config)
+    : merge_(config.spatial_merge_size), window_(config.window_size / merge_ / config.patch_size) {}
+
+const VisionPlan& VisionPlanner::frame_of(std::int64_t height, std::int64_t width) {
+  if (const auto known = frames_.find({height, width}); known != frames_.end()) return known->second;
+  if (frames_.size() >= kMostSizes) frames_.clear();
+  const std::int64_t square = merge_ * merge_;
+  const std::int64_t down = height / merge_;
+  const std::int64_t across = width / merge_;
+  VisionPlan frame;
+  frame.side = std::max(height, width);
+  frame.places.resize(static_cast<std::size_t>(down * across));
+  for (std::int64_t top = 0; top < down; top += window_)
+    for (std::int64_t left = 0; left < across; left += window_) {
+      for (std::int64_t y = top; y < std::min(top + window_, down); ++y)
+        for (std::int64_t x = left; x < std::min(left + window_, across); ++x) {
+          const std::int64_t of_input = y * across + x;
+          frame.places[static_cast<std::size_t>(of_input)] = static_cast<std::int32_t>(frame.squares.size());
+          frame.squares.push_back(static_cast<std::int32_t>(of_input));
+          for (std::int64_t patch = 0; patch < square; ++patch)
+            frame.positions.push_back({static_cast<std::int32_t>(y * merge_ + patch / merge_),
+                                       static_cast<std::int32_t>(x * merge_ + patch % merge_)});
+        }
+      frame.window_bounds.push_back(static_cast<std::int32_t>(frame.positions.size()));
+    }
+  frame.frame_bounds.push_back(static_cast<std::int32_t>(frame.positions.size()));
+  return frames_.emplace(std::pair(height, width), std::move(frame)).first->second;
+}
+
+const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids) {
+  for (std::vector<std::int32_t>* values : {&plan_.squares, &plan_.places}) values->clear();
+  for (std::vector<std::int32_t>* bounds : {&plan_.window_bounds, &plan_.frame_bounds}) bounds->assign(1, 0);
+  plan_.positions.clear();
+  plan_.side = 0;
+  for (const PatchGrid& grid : grids) {
+    if (grid.t <= 0 || grid.h <= 0 || grid.w <= 0 || grid.h % merge_ != 0 || grid.w % merge_ != 0)
+      throw std::invalid_argument("vision tower: a grid of " + std::to_string(grid.h) + " x " +
+                                  std::to_string(grid.w) + " patches is no whole number of merged squares");
+    const VisionPlan& frame = frame_of(grid.h, grid.w);
+    plan_.side = std::max(plan_.side, frame.side);
+    for (std::int64_t t = 0; t < grid.t; ++t) {
+      const auto squares = static_cast<std::int64_t>(plan_.squares.size());
+      const std::int64_t rows = plan_.patches();
+      append(frame.squares, squares, plan_.squares);
+      append(frame.places, squares, plan_.places);
+      append(frame.window_bounds, rows, plan_.window_bounds);
+      append(frame.frame_bounds, rows, plan_.frame_bounds);
+      plan_.positions.insert(plan_.positions.end(), frame.positions.begin(), frame.positions.end());
+    }
+  }
+  return plan_;
+}
+
+VisionAngles::VisionAngles(const VisionConfig& config) {
+  const int axis_values = config.head_dim() / 2;
+  for (int j = 0; j < axis_values / 2; ++j) {
+    const float exponent = static_cast<float>(2 * j) / static_cast<float>(axis_values);
+    frequencies_.push_back({1.0F / std::pow(kRopeTheta, exponent), 0});
+  }
+}
+
+void VisionAngles::make(kernels::Stream& stream, const std::int32_t* positions, std::int64_t patches,
+                        std::int64_t side) {
+  const auto pairs = static_cast<std::int64_t>(frequencies_.size());
+  const auto table = [&](kernels::Buffer& buffer, std::int64_t rows) {
+    buffer.reserve(stream, static_cast<std::size_t>(rows * pairs) * sizeof(float));
+    return dense(buffer.data(), DType::f32, rows, pairs);
+  };
+  if (side > side_) {
+    // Twice as far: pictures that grow by and by do not come here each time.
+    const std::int64_t reach = std::max<std::int64_t>(2 * side, 128);
+    std::vector<kernels::RopePosition> places;
+    for (std::int64_t place = 0; place < reach; ++place)
+      places.push_back({static_cast<std::int32_t>(place), 0, 0});
+    side_ = 0;  // tables that are half made are none
+    kernels::rope_angles(stream, kernels::DeviceArray<kernels::RopePosition>(stream, places).data(), reach,
+                         kernels::DeviceArray<kernels::RopeFrequency>(stream, frequencies_).data(), pairs,
+                         kernels::RopeAngles::single, table(axis_cos_, reach).row<float>(0),
+                         table(axis_sin_, reach).row<float>(0));
+    side_ = reach;
+  }
+  // A patch's line is that of its row, and after it that of its column.
+  kernels::gather_rows(stream, table(axis_cos_, side_), positions, table(cos_, 2 * patches));
+  kernels::gather_rows(stream, table(axis_sin_, side_), positions, table(sin_, 2 * patches));
+}
+
+VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
+    : config_(checked(config, parameters.device())),
+      parameters_(std::move(parameters)),
+      planner_(config),
+      angles_(config) {
+  const std::string prefix = "model.visual.";
+  const std::int64_t width = config.hidden_size;
+  const std::int64_t inner = config.intermediate_size;
+  const std::int64_t multiple = kernels::linear_multiple(parameters_.device());
+  inner_ = (inner + multiple - 1) / multiple * multiple;
+
+  patch_embed_ = parameters_.folded(
+      prefix + "patch_embed.proj.weight",
+      {width, config.in_channels, config.temporal_patch_size, config.patch_size, config.patch_size});
+  for (int i = 0; i < config.depth; ++i) {
+    const std::string block = prefix + "blocks." + std::to_string(i) + ".";
+    const auto& full = config.fullatt_block_indexes;
+    blocks_.push_back({
+        .norm1 = parameters_.vector(block + "norm1.weight", width),
+        .norm2 = parameters_.vector(block + "norm2.weight", width),
+        .qkv = parameters_.large(block + "attn.qkv.weight", 3 * width, width),
+        .proj = parameters_.large(block + "attn.proj.weight", width, width),
+        .down = parameters_.large(block + "mlp.down_proj.weight", width, inner, width, inner_),
+        .mlp = parameters_.projections(
+            {{block + "mlp.gate_proj.weight", block + "mlp.gate_proj.bias", inner, inner_},
+             {block + "mlp.up_proj.weight", block + "mlp.up_proj.bias", inner, inner_}},
+            width),
+        .qkv_bias = parameters_.bias(block + "attn.qkv.bias", 3 * width),
+        .proj_bias = parameters_.bias(block + "attn.proj.bias", width),
+        .down_bias = parameters_.bias(block + "mlp.down_proj.bias", width),
+        .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
+    });
+  }
+  const std::int64_t merged = width * config.spatial_merge_size * config.spatial_merge_size;
+  merger_norm_ = parameters_.vector(prefix + "merger.ln_q.weight", width);
+  merger_ = parameters_.matrix(prefix + "merger.mlp.0.weight", merged, merged);
+  merger_bias_ = parameters_.vector(prefix + "merger.mlp.0.bias", merged);
+  out_ = parameters_.matrix(prefix + "merger.mlp.2.weight", config.out_hidden_size, merged);
+  out_bias_ = parameters_.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
+  parameters_.ready();
+}
+
+const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<const PatchGrid> grids) {
+  if (std::equal(grids.begin(), grids.end(), way_.grids.begin(), way_.grids.end()) && !grids.empty())
+    return way_;
+  way_.grids.clear();  // a plan that is half made is none
+  const VisionPlan& plan = planner_.plan(grids);
+  way_.rows = plan.patches();
+  way_.table.clear();
+  way_.table.add(std::span(plan.squares));
+  way_.table.add(std::span(plan.places));
+  way_.table.add(std::span(plan.positions));
+  way_.table.send(stream);
+  angles_.make(stream, way_.positions(), way_.rows, plan.side);
+  way_.windows = kernels::SegmentPlan(stream, plan.window_bounds);
+  way_.frames = kernels::SegmentPlan(stream, plan.frame_bounds);
+  way_.grids.assign(grids.begin(), grids.end());
+  return way_;
+}
+
+Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
+                           std::span<const PatchGrid> grids) {
+  const Way& way = way_of(stream, grids);
+  const std::int64_t rows = way.rows;
+  const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
+  const std::int64_t width = config_.hidden_size;
+  const std::int64_t square_values = square * width;
+  const std::int64_t merged_rows = rows / square;
+  const std::int64_t head_dim = config_.head_dim();
+  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
+  if (patches.rows != rows || patches.cols != patch_values())
+    throw std::invalid_argument("vision tower: " + std::to_string(patches.rows) + " patches of " +
+                                std::to_string(patches.cols) + " values do not fill grids of " +
+                                std::to_string(rows) + " patches of " + std::to_string(patch_values()));
+
+  const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
+    buffer.reserve(stream, static_cast<std::size_t>(count * cols) * kernels::size_of(dtype));
+    return dense(buffer.data(), dtype, count, cols);
+  };
+  const Matrix tokens = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
+  if (rows == 0) return tokens;
+  const Matrix hidden = room(hidden_, DType::f32, rows, width);
+  // What only large products read is rounded as it is made, if they want it so; what the merger reads is not.
+  const bool quantized = parameters_.quantization() != Quantization::none;
+  const auto room_e4m3 = [&](kernels::Buffer& buffer, std::int64_t cols) {
+    buffer.reserve(stream, kernels::e4m3_bytes(rows, cols));
+    return kernels::e4m3_matrix(buffer.data(), rows, cols);
+  };
+  const Matrix plain = room(normed_, compute(), rows, width);
+  const Matrix normed = quantized ? room_e4m3(rounded_, width) : plain;
+  const Matrix rounded = quantized ? room_e4m3(rounded_inner_, inner_) : Matrix{};
+  const Matrix qkv = room(qkv_, compute(), rows, 3 * width);
+  const Matrix attended = room(attended_, compute(), rows, width);
+  const Matrix gate_up = room(gate_up_, compute(), rows, 2 * inner_);
+
+  const Matrix embedded = room(embedded_, DType::f32, rows, width);
+  kernels::linear(stream, patches, patch_embed_, embedded);
+  const auto squares_of = [&](const Matrix& matrix) {
+    return dense(matrix.data, DType::f32, merged_rows, square_values);
+  };
+  kernels::gather_rows(stream, squares_of(embedded), way.squares(), squares_of(hidden));
+
+  for (const Block& block : blocks_) {
+    kernels::rms_norm(stream, hidden, block.norm1, kNormEpsilon, normed);
+    kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias});
+    kernels::rotated_segment_attention(stream, qkv.columns(0, width), qkv.columns(width, width),
+                                       qkv.columns(2 * width, width), angles_.cos(), angles_.sin(),
+                                       block.whole_frame ? way.frames : way.windows, head_dim, scale,
+                                       attended);
+    kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias, .accumulate = true});
+
+    kernels::rms_norm(stream, hidden, block.norm2, kNormEpsilon, normed);
+    kernels::linear(stream, gated(stream, block.mlp, normed, gate_up, rounded), block.down, hidden,
+                    {.bias = block.down_bias, .accumulate = true});
+  }
+
+  kernels::rms_norm(stream, hidden, merger_norm_, kNormEpsilon, plain);
+  const Matrix merged = room(merged_, compute(), merged_rows, square_values);
+  kernels::linear(stream, dense(normed_.data(), compute(), merged_rows, square_values), merger_, merged,
+                  {.bias = merger_bias_, .activation = kernels::Activation::gelu});
+  const Matrix made = room(made_, DType::f32, merged_rows, config_.out_hidden_size);
+  kernels::linear(stream, merged, out_, made, {.bias = out_bias_});
+  kernels::gather_rows(stream, made, way.places(), tokens);
+  return tokens;
+}
+
+}  // namespace vigil::model

@@ -1,0 +1,163 @@
+// Qwen2.5-VL's vision tower: patches in, one token for each merged square of patches out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/model/files/config.h"
+#include "engine/model/layers/parameters.h"
+#include "engine/model/layers/projections.h"
+#include "kernels/attention/attention.h"
+#include "kernels/device/buffer.h"
+#include "kernels/device/device_table.h"
+#include "kernels/rope/rope.h"
+
+namespace vigil::model {
+
+/// The patches of one picture or video: `t` temporal patches of `h` x `w` patches; h and w are multiples of
+/// spatial_merge_size.
+struct PatchGrid {
+  std::int64_t t = 0;
+  std::int64_t h = 0;
+  std::int64_t w = 0;
+
+  std::int64_t patches() const { return t * h * w; }
+  friend bool operator==(const PatchGrid&, const PatchGrid&) = default;
+};
+
+/// How the tower walks over patches: in which order, in which windows, at which places.
+///
+/// Patches arrive as the preprocessor lays them: squares of spatial_merge_size² patches, square after square.
+/// Windowed blocks want the squares of a window together, so the whole tower runs in window order and the
+/// merged tokens are put back at the end.
+struct VisionPlan {
+  /// Square `squares[i]` of the input is the i-th in window order, and the i-th of the input is the
+  /// `places[i]`-th there.
+  std::vector<std::int32_t> squares, places;
+  /// Rows of patches that attend to each other, in window order: within windows, and over whole frames.
+  /// Ascending from 0.
+  std::vector<std::int32_t> window_bounds, frame_bounds;
+  /// Of each patch in window order: its row and its column in its frame, which its angles are made of.
+  std::vector<std::array<std::int32_t, 2>> positions;
+  /// All rows and columns lie below it.
+  std::int64_t side = 0;
+
+  std::int64_t patches() const { return static_cast<std::int64_t>(positions.size()); }
+};
+
+/// Makes plans. What a temporal patch of one size needs is worked out once and kept: cameras have a few
+/// sizes, and come in ever other orders and numbers. Not thread-safe.
+class VisionPlanner {
+ public:
+  explicit VisionPlanner(const VisionConfig& config);
+
+  /// The plan of a pass over these grids, in working memory until the next call. Throws
+  /// std::invalid_argument for grids that are no whole number of merged squares.
+  const VisionPlan& plan(std::span<const PatchGrid> grids);
+
+ private:
+  /// Of one temporal patch, as if it were alone; bounds without the 0 that they begin with.
+  const VisionPlan& frame_of(std::int64_t height, std::int64_t width);
+
+  /// Patches on a side of a merged square, and squares on a side of a window.
+  std::int64_t merge_, window_;
+  std::map<std::pair<std::int64_t, std::int64_t>, VisionPlan> frames_;
+  VisionPlan plan_;
+};
+
+/// The tower's rotary tables, made on the stream's device: half of the frequencies turn by a patch's row,
+/// half by its column. Not thread-safe.
+///
+/// Sines and cosines are computed of the places on one axis alone, once, and a patch takes the lines of its
+/// row and of its column. So for a pass of eight temporal patches of 448x448 the host copies positions, 8,192
+/// rows and columns in 64 KB, and computes no angle.
+class VisionAngles {
+ public:
+  explicit VisionAngles(const VisionConfig& config);
+
+  /// Makes the tables of patches in these rows and columns, all below `side`: int32 [patches, 2] on the
+  /// stream's device.
+  void make(kernels::Stream& stream, const std::int32_t* positions, std::int64_t patches, std::int64_t side);
+
+  /// f32 [patches, head_dim / 2], dense, on the device until the next call of `make`.
+  const float* cos() const { return cos_.as<float>(); }
+  const float* sin() const { return sin_.as<float>(); }
+
+ private:
+  /// Of either axis.
+  std::vector<kernels::RopeFrequency> frequencies_;
+  /// cos and sin of the places [0, side_) on an axis.
+  std::int64_t side_ = 0;
+  kernels::Buffer axis_cos_, axis_sin_;
+  kernels::Buffer cos_, sin_;
+};
+
+/// The weights behind the parameters have to outlive it. Not thread-safe: it keeps working memory. One owner
+/// (an actor) at a time.
+class VisionTower {
+ public:
+  /// Throws ModelError for a missing tensor, a wrong shape, an activation that it does not have, and what the
+  /// device cannot compute (limits.h).
+  VisionTower(const VisionConfig& config, Parameters parameters);
+
+  const VisionConfig& config() const { return config_; }
+  /// Values of a patch: in_channels * temporal_patch_size * patch_size².
+  std::int64_t patch_values() const { return patch_embed_.cols; }
+  kernels::DType compute() const { return parameters_.compute(); }
+
+  /// Encodes pictures of any number and size in one pass; frames do not see each other.
+  /// patches: the type of computation, [sum of patches(), patch_values()]. Returns f32 [sum of patches() /
+  /// spatial_merge_size², out_hidden_size], dense, in the order of the squares, in working memory until the
+  /// next call; both on the stream's device. Throws std::invalid_argument if the patches do not fit the
+  /// grids.
+  kernels::Matrix encode(kernels::Stream& stream, kernels::ConstMatrix patches,
+                         std::span<const PatchGrid> grids);
+
+ private:
+  struct Block {
+    const float* norm1;
+    const float* norm2;
+    kernels::ConstMatrix qkv, proj, down;
+    /// Gate and value.
+    Projections mlp;
+    kernels::Bias qkv_bias, proj_bias, down_bias;
+    bool whole_frame;
+  };
+
+  /// A VisionPlan on the stream's device, for as long as passes have the same grids.
+  struct Way {
+    std::vector<PatchGrid> grids;
+    std::int64_t rows = 0;
+    /// Squares, places and positions.
+    kernels::DeviceTable table;
+    kernels::SegmentPlan windows, frames;
+
+    const std::int32_t* squares() const { return table.at<std::int32_t>(0); }
+    const std::int32_t* places() const { return table.at<std::int32_t>(1); }
+    const std::int32_t* positions() const { return table.at<std::int32_t>(2); }
+  };
+  const Way& way_of(kernels::Stream& stream, std::span<const PatchGrid> grids);
+
+  VisionConfig config_;
+  Parameters parameters_;
+  kernels::ConstMatrix patch_embed_;
+  std::vector<Block> blocks_;
+  const float* merger_norm_ = nullptr;
+  const float* merger_bias_ = nullptr;
+  const float* out_bias_ = nullptr;
+  kernels::ConstMatrix merger_, out_;
+  /// Values between the two products of a block: intermediate_size, and zeros up to what products like.
+  std::int64_t inner_ = 0;
+  VisionPlanner planner_;
+  VisionAngles angles_;
+  Way way_;
+  /// Activations, reused from pass to pass; grows to the largest.
+  kernels::Buffer embedded_, hidden_, normed_, qkv_, attended_, gate_up_, rounded_, rounded_inner_, merged_,
+      made_, tokens_;
+};
+
+}  // namespace vigil::model

@@ -1,0 +1,51 @@
+// The one who decides what a device does next.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace vigil::run {
+
+/// Where pieces of work come from: patches that wait for the vision tower, windows and texts that wait for
+/// the language model. Each piece is short, so that what is more urgent comes in between. Not thread-safe.
+class WorkSource {
+ public:
+  virtual ~WorkSource() = default;
+
+  /// By when its next piece should be done; nothing if there is none.
+  virtual std::optional<base::Clock::TimePoint> due() const = 0;
+
+  /// Does that piece. Throws DeviceLost.
+  virtual void work(base::Clock::TimePoint now) = 0;
+};
+
+/// Runs the pieces of all sources of a device, one after the other, the most urgent first; of equally urgent
+/// ones those of the source that was served least recently. Not thread-safe: whoever calls it owns the device
+/// and its streams.
+class Executor {
+ public:
+  /// The sources have to outlive it.
+  Executor(const base::Clock& clock, const std::vector<WorkSource*>& sources);
+
+  /// Whether any source has a piece.
+  bool has_work() const;
+
+  /// Runs the next piece. False if there is none. Throws DeviceLost, after which nothing works here any more.
+  bool run_one();
+
+ private:
+  struct Entry {
+    WorkSource* source;
+    /// The turn in which it was served last.
+    std::uint64_t served = 0;
+  };
+
+  const base::Clock& clock_;
+  std::vector<Entry> sources_;
+  std::uint64_t turn_ = 0;
+};
+
+}  // namespace vigil::run

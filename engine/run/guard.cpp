@@ -1,0 +1,101 @@
+#include "engine/run/guard.h"
+
+#include <exception>
+#include <span>
+#include <utility>
+
+#include "kernels/device/error.h"
+
+namespace vigil::run {
+namespace {
+
+/// Whether the error that is being handled leaves a device unusable: not every library that reports one says
+/// so, but the next call to the device does. Waits for what was submitted before, since whoever gets the
+/// error may give the memory away that it writes.
+bool is_lost(const std::vector<kernels::Stream>& streams, const std::exception& error) {
+  const auto* device = dynamic_cast<const kernels::DeviceError*>(&error);
+  if (device != nullptr && device->lost()) return true;
+  try {
+    for (const kernels::Stream& stream : streams) stream.synchronize();
+    return false;
+  } catch (const kernels::DeviceError& next) {
+    return next.lost();
+  }
+}
+
+template <typename Compute>
+auto guard(const std::vector<kernels::Stream>& streams, const Compute& compute) {
+  try {
+    return compute();
+  } catch (...) {
+    rethrow_judged(streams);
+  }
+}
+
+class GuardedEncoder final : public VisionEncoder {
+ public:
+  GuardedEncoder(std::unique_ptr<VisionEncoder> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
+
+  int frames_per_patch() const override { return part_->frames_per_patch(); }
+  model::PictureSize frame_size(model::PictureSize source) const override {
+    return part_->frame_size(source);
+  }
+  std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override {
+    return guard(streams_, [&] { return part_->encode(patches); });
+  }
+
+ private:
+  std::vector<kernels::Stream> streams_;
+  std::unique_ptr<VisionEncoder> part_;
+};
+
+class GuardedPasses final : public Passes {
+ public:
+  GuardedPasses(std::unique_ptr<Passes> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
+
+  void run(const Pass& pass) override {
+    guard(streams_, [&] { part_->run(pass); });
+  }
+  std::int32_t likeliest(std::size_t i) const override { return part_->likeliest(i); }
+  std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) override {
+    return guard(streams_, [&] { return part_->likeliest(i, count); });
+  }
+  std::span<const float> logits(std::size_t i) override {
+    return guard(streams_, [&] { return part_->logits(i); });
+  }
+  void copy_pages(std::span<const kv::PageCopy> copies) override {
+    guard(streams_, [&] { part_->copy_pages(copies); });
+  }
+  void take_pages(std::span<const kv::PageCopy> copies) override {
+    guard(streams_, [&] { part_->take_pages(copies); });
+  }
+  void settle() noexcept override { part_->settle(); }
+
+ private:
+  std::vector<kernels::Stream> streams_;
+  std::unique_ptr<Passes> part_;
+};
+
+}  // namespace
+
+void rethrow_judged(const std::vector<kernels::Stream>& streams) {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    if (is_lost(streams, error)) throw DeviceLost(error.what());
+    throw;
+  }
+}
+
+std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
+                                       std::vector<kernels::Stream> streams) {
+  return std::make_unique<GuardedEncoder>(std::move(part), std::move(streams));
+}
+
+std::unique_ptr<Passes> guarded(std::unique_ptr<Passes> part, std::vector<kernels::Stream> streams) {
+  return std::make_unique<GuardedPasses>(std::move(part), std::move(streams));
+}
+
+}  // namespace vigil::run

@@ -1,0 +1,63 @@
+#include "engine/run/parallel_encoder.h"
+
+#include <iterator>
+#include <utility>
+
+namespace vigil::run {
+namespace {
+
+/// Pixels of a patch, which its work grows with.
+std::int64_t size_of(const PatchFrames& patch) {
+  return patch.frames.empty() ? 0 : std::int64_t{patch.frames.front().width} * patch.frames.front().height;
+}
+
+/// Neighbouring patches for each of `count` towers, of about the same size together: the i-th takes
+/// [bounds[i], bounds[i + 1]).
+std::vector<std::size_t> shares(std::span<const PatchFrames> patches, std::size_t count) {
+  std::int64_t all = 0;
+  for (const PatchFrames& patch : patches) all += size_of(patch);
+  std::vector<std::size_t> bounds{0};
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    // A patch belongs to the tower in whose share its middle lies.
+    const std::int64_t middle = 2 * sum + size_of(patches[i]);
+    while (bounds.size() < count &&
+           middle * static_cast<std::int64_t>(count) >= 2 * all * static_cast<std::int64_t>(bounds.size()))
+      bounds.push_back(i);
+    sum += size_of(patches[i]);
+  }
+  bounds.resize(count + 1, patches.size());
+  return bounds;
+}
+
+}  // namespace
+
+ParallelEncoder::ParallelEncoder(const std::shared_ptr<const model::ModelFolder>& folder,
+                                 kernels::DType compute, const std::vector<kernels::Stream>& streams,
+                                 model::Quantization quantization, kernels::DType embeddings)
+    : towers_(streams.size()), team_(static_cast<int>(streams.size())) {
+  team_.run(
+      [&](int rank) {
+        const auto at = static_cast<std::size_t>(rank);
+        towers_[at] = std::make_unique<TowerEncoder>(folder, compute, streams[at], quantization, embeddings);
+      },
+      [] {});
+}
+
+std::vector<model::VisualTokensPtr> ParallelEncoder::encode(std::span<const PatchFrames> patches) {
+  const std::vector<std::size_t> bounds = shares(patches, towers_.size());
+  std::vector<std::vector<model::VisualTokensPtr>> parts(towers_.size());
+  team_.run(
+      [&](int rank) {
+        const auto at = static_cast<std::size_t>(rank);
+        const auto share = patches.subspan(bounds[at], bounds[at + 1] - bounds[at]);
+        if (!share.empty()) parts[at] = towers_[at]->encode(share);
+      },
+      [] {});
+  std::vector<model::VisualTokensPtr> encoded;
+  for (auto& part : parts)
+    encoded.insert(encoded.end(), std::move_iterator(part.begin()), std::move_iterator(part.end()));
+  return encoded;
+}
+
+}  // namespace vigil::run

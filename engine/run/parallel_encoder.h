@@ -1,0 +1,35 @@
+// The vision tower on several devices: each encodes some of the frames.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/run/rank_team.h"
+#include "engine/run/tower_encoder.h"
+#include "engine/run/vision_encoder.h"
+
+namespace vigil::run {
+
+/// Frames do not see each other in the vision tower, so devices that have the whole of it need not speak with
+/// each other, which they would twice a block if they shared it. What each has encoded stays on it.
+class ParallelEncoder final : public VisionEncoder {
+ public:
+  /// Loads a tower on each stream's device. Throws as TowerEncoder does.
+  ParallelEncoder(const std::shared_ptr<const model::ModelFolder>& folder, kernels::DType compute,
+                  const std::vector<kernels::Stream>& streams,
+                  model::Quantization quantization = model::Quantization::none,
+                  kernels::DType embeddings = kernels::DType::f32);
+
+  int frames_per_patch() const override { return towers_.front()->frames_per_patch(); }
+  model::PictureSize frame_size(model::PictureSize source) const override {
+    return towers_.front()->frame_size(source);
+  }
+  std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
+
+ private:
+  std::vector<std::unique_ptr<TowerEncoder>> towers_;
+  RankTeam team_;
+};
+
+}  // namespace vigil::run

@@ -1,0 +1,282 @@
+#include "engine/run/pass_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/argmax/argmax.h"
+#include "kernels/collective/communicator.h"
+#include "kernels/convert/convert.h"
+#include "kernels/top_k/top_k.h"
+
+namespace vigil::run {
+
+PassRunner::PassRunner(CachedModel& model, const std::vector<kernels::Stream>& streams,
+                       const CachedModel* other)
+    : model_(model), other_(other), team_(model.ranks()) {
+  if (streams.size() != model.parts.size())
+    throw std::invalid_argument("a model in " + std::to_string(model.parts.size()) +
+                                " parts does not run on " + std::to_string(streams.size()) + " streams");
+  if (other != nullptr) {
+    const kv::PageLayout& from = other->parts.front()->pages.layout();
+    const kv::PageLayout& to = model.parts.front()->pages.layout();
+    if (other->ranks() != model.ranks() || from.page_bytes() != to.page_bytes() ||
+        from.page_tokens != to.page_tokens || model.book.pages() < other->book.pages())
+      throw std::invalid_argument(
+          "windows cannot be continued by a model of another shape or in other parts");
+  }
+  for (std::size_t rank = 0; rank < streams.size(); ++rank)
+    lanes_.push_back({model.parts[rank].get(), streams[rank]});
+  if (!shared()) return;
+  const std::vector<kernels::Communicator> ranks = kernels::make_group(streams);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    lanes_[rank].large.ranks = lanes_[rank].small.ranks = ranks[rank];
+}
+
+void PassRunner::on_all(const std::function<void(Lane&)>& body) {
+  if (!shared()) return body(lanes_.front());
+  const kernels::Communicator& ranks = *lanes_.front().large.ranks;
+  try {
+    team_.run([&](int rank) { body(lanes_[static_cast<std::size_t>(rank)]); }, [&] { ranks.call_off(); });
+  } catch (...) {
+    // They name what the group gives up.
+    for (Lane& lane : lanes_) lane.steps = {};
+    ranks.reset();
+    throw;
+  }
+}
+
+void PassRunner::settle() noexcept {
+  for (const Lane& lane : lanes_) {
+    try {
+      lane.stream.synchronize();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
+
+std::unique_lock<std::mutex> PassRunner::submission() {
+  return shared() ? std::unique_lock(model_.submission) : std::unique_lock<std::mutex>();
+}
+
+void PassRunner::embed(std::span<const std::int32_t> tokens, float* to) {
+  Lane& first = lanes_.front();
+  first.part->decoder.embed(first.stream, first.large, tokens,
+                            kernels::dense(to, kernels::DType::f32, static_cast<std::int64_t>(tokens.size()),
+                                           model_.folder->config.text.hidden_size));
+}
+
+void PassRunner::take_pages(const CachedModel& from, std::span<const kv::PageCopy> copies) {
+  const auto bytes = static_cast<std::size_t>(lanes_.front().part->pages.layout().page_bytes());
+  for (std::size_t rank = 0; rank < lanes_.size(); ++rank)
+    for (const kv::PageCopy& copy : copies)
+      kernels::copy(lanes_[rank].stream, lanes_[rank].part->pages.page(copy.to),
+                    from.parts[rank]->pages.page(copy.from), bytes);
+}
+
+void PassRunner::fill(float* hidden, std::span<const model::Position> positions,
+                      std::span<const kernels::AttentionSegment> segments, kernels::RopeAngles angles) {
+  const std::unique_lock lock = submission();
+  spread(hidden, positions.size());
+  prepare({hidden, positions, segments, {}, {}, angles}, false);
+  on_all([](Lane& lane) {
+    lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
+  });
+}
+
+void PassRunner::step(std::span<const std::int32_t> tokens, std::span<const model::Position> positions,
+                      std::span<const kernels::AttentionSegment> segments,
+                      std::span<const std::int32_t> outputs, kernels::RopeAngles angles) {
+  const std::size_t bytes =
+      tokens.size() * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
+  const bool one_of_each = tokens.size() == segments.size() && tokens.size() == outputs.size();
+  {
+    const std::unique_lock lock = submission();
+    for (Lane& lane : lanes_) lane.hidden.reserve(lane.stream, bytes);
+    reserve_largest(outputs.size());
+    prepare({lanes_.front().hidden.as<float>(), positions, segments, outputs, tokens, angles}, one_of_each);
+    on_all([&](Lane& lane) { submit_step(lane, one_of_each); });
+  }
+  fetch_outputs(outputs.size());
+}
+
+void PassRunner::run(const Pass& pass) {
+  const auto angles = pass.is_far ? kernels::RopeAngles::wide : kernels::RopeAngles::single;
+  const bool of_tokens = std::all_of(pass.rows.begin(), pass.rows.end(),
+                                     [](const Pass::Rows& rows) { return !rows.tokens.empty(); });
+  if (of_tokens && !pass.outputs.empty()) {
+    tokens_.clear();
+    for (const Pass::Rows& rows : pass.rows)
+      tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
+    return step(tokens_, pass.positions, pass.segments, pass.outputs, angles);
+  }
+  float* const hidden = compose(pass);
+  if (pass.outputs.empty()) return fill(hidden, pass.positions, pass.segments, angles);
+  {
+    const std::unique_lock lock = submission();
+    spread(hidden, pass.positions.size());
+    reserve_largest(pass.outputs.size());
+    prepare({hidden, pass.positions, pass.segments, pass.outputs, {}, angles}, false);
+    on_all([&](Lane& lane) { submit_step(lane, false); });
+  }
+  fetch_outputs(pass.outputs.size());
+}
+
+float* PassRunner::compose(const Pass& pass) {
+  const std::int64_t width = model_.folder->config.text.hidden_size;
+  composed_.reserve(stream(), pass.positions.size() * static_cast<std::size_t>(width) * sizeof(float));
+  std::int64_t row = 0;
+  for (const Pass::Rows& rows : pass.rows) {
+    const std::int64_t count = rows.count();
+    float* const to = composed_.as<float>() + row * width;
+    if (!rows.tokens.empty()) {
+      embed(rows.tokens, to);
+    } else if (rows.embedded.cols != width) {
+      throw std::invalid_argument("visual tokens of " + std::to_string(rows.embedded.cols) +
+                                  " values for a model of " + std::to_string(width));
+    } else {
+      kernels::convert_rows(lanes_.front().stream, rows.embedded,
+                            kernels::dense(to, kernels::DType::f32, count, width));
+    }
+    row += count;
+  }
+  return composed_.as<float>();
+}
+
+void PassRunner::spread(const float* hidden, std::size_t rows) {
+  const std::size_t bytes =
+      rows * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
+  for (Lane& lane : std::span(lanes_).subspan(1)) {
+    lane.hidden.reserve(lane.stream, bytes);
+    kernels::copy_across(stream(), hidden, lane.stream, lane.hidden.data(), bytes);
+  }
+}
+
+void PassRunner::copy_pages(std::span<const kv::PageCopy> copies) {
+  for (Lane& lane : lanes_)
+    for (const kv::PageCopy& copy : copies)
+      kernels::copy(lane.stream, lane.part->pages.page(copy.to), lane.part->pages.page(copy.from),
+                    static_cast<std::size_t>(lane.part->pages.layout().page_bytes()));
+}
+
+void PassRunner::take_pages(std::span<const kv::PageCopy> copies) {
+  if (other_ == nullptr) throw std::logic_error("no other model's windows go on here");
+  take_pages(*other_, copies);
+}
+
+void PassRunner::reserve_largest(std::size_t outputs) {
+  for (Lane& lane : lanes_)
+    lane.largest.reserve(lane.stream, outputs * (sizeof(std::int32_t) + sizeof(float)));
+}
+
+void PassRunner::fetch_outputs(std::size_t outputs) {
+  logits_.clear();
+  candidates_.clear();
+  asked_ = 0;
+  on_all([](Lane& lane) { fetch_largest(lane); });
+
+  likeliest_.assign(outputs, -1);
+  std::vector<float> largest(outputs, -std::numeric_limits<float>::infinity());
+  for (const Lane& lane : lanes_) {
+    const auto first = static_cast<std::int32_t>(lane.part->decoder.part().vocabulary.first);
+    for (std::size_t i = 0; i < outputs; ++i) {
+      // Of equal ones, the first of the first part.
+      if (lane.columns[i] < 0 || lane.values[i] <= largest[i]) continue;
+      likeliest_[i] = first + lane.columns[i];
+      largest[i] = lane.values[i];
+    }
+  }
+}
+
+void PassRunner::prepare(const model::Decoder::Pass& pass, bool one_of_each) {
+  on_all([&](Lane& lane) {
+    lane.is_small = one_of_each;
+    model::Decoder::Pass own = pass;
+    if (&lane != &lanes_.front()) own.hidden = lane.hidden.as<float>();
+    lane.prepared = lane.part->decoder.prepare(lane.stream, lane.workspace(), own, lane.part->pages);
+  });
+}
+
+void PassRunner::submit_step(Lane& lane, bool one_of_each) {
+  const model::Decoder& decoder = lane.part->decoder;
+  auto* columns = lane.largest.as<std::int32_t>();
+  const auto submit = [&] {
+    const kernels::Matrix states =
+        decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
+    kernels::largest_columns(lane.stream, decoder.logits(lane.stream, lane.workspace(), states), columns,
+                             reinterpret_cast<float*>(columns + lane.prepared.wanted));
+  };
+  if (one_of_each) {
+    const bool wide = lane.prepared.angles == kernels::RopeAngles::wide;
+    lane.steps.run(lane.stream, 2 * static_cast<std::uint64_t>(lane.prepared.rows) + (wide ? 1 : 0), submit);
+  } else {
+    submit();
+  }
+  lane.logits = kernels::dense(static_cast<const void*>(lane.workspace().logits.data()), kernels::DType::f32,
+                               lane.prepared.wanted, decoder.part().vocabulary.count);
+}
+
+void PassRunner::fetch_largest(Lane& lane) {
+  const auto count = static_cast<std::size_t>(lane.prepared.wanted);
+  lane.columns.resize(2 * count);
+  kernels::download(lane.stream, lane.columns.data(), lane.largest.data(), 2 * count * sizeof(std::int32_t));
+  lane.values.resize(count);
+  std::memcpy(lane.values.data(), lane.columns.data() + count, count * sizeof(float));
+}
+
+void PassRunner::fetch_candidates(Lane& lane, std::size_t count) {
+  const std::int64_t most = std::min(static_cast<std::int64_t>(count), lane.logits.cols);
+  const auto all = static_cast<std::size_t>(lane.logits.rows * most);
+  // Kept: with an allocation, the recorded steps of this stream would be given up.
+  lane.candidates.reserve(lane.stream, all * (sizeof(float) + sizeof(std::int32_t)));
+  auto* values = lane.candidates.as<float>();
+  kernels::top_k(lane.stream, lane.logits, most, reinterpret_cast<std::int32_t*>(values + all), values);
+  std::vector<float> scores(all);
+  std::vector<std::int32_t> columns(all);
+  kernels::download(lane.stream, scores.data(), values, all * sizeof(float));
+  kernels::download(lane.stream, columns.data(), values + all, all * sizeof(std::int32_t));
+  const auto first = static_cast<std::int32_t>(lane.part->decoder.part().vocabulary.first);
+  for (std::size_t at = 0; at < all; ++at)
+    if (columns[at] >= 0)
+      candidates_[at / static_cast<std::size_t>(most)].push_back({scores[at], first + columns[at]});
+}
+
+std::span<const model::Candidate> PassRunner::likeliest(std::size_t i, std::size_t count) {
+  if (count > asked_) {
+    candidates_.assign(likeliest_.size(), {});
+    asked_ = count;
+    for (Lane& lane : lanes_) fetch_candidates(lane, count);
+    if (shared())
+      for (std::vector<model::Candidate>& of : candidates_)
+        // Parts are in the order of their tokens, so that equal ones stay in it.
+        std::stable_sort(of.begin(), of.end(),
+                         [](const auto& a, const auto& b) { return a.score > b.score; });
+  }
+  const std::span<const model::Candidate> all = candidates_[i];
+  return all.first(std::min(count, all.size()));
+}
+
+std::span<const float> PassRunner::logits(std::size_t i) {
+  const auto vocabulary = static_cast<std::size_t>(model_.folder->config.text.vocab_size);
+  if (logits_.empty()) {
+    std::vector<float> of_part;
+    for (const Lane& lane : lanes_) {
+      const auto rows = static_cast<std::size_t>(lane.logits.rows);
+      const auto cols = static_cast<std::size_t>(lane.logits.cols);
+      logits_.resize(rows * vocabulary);
+      std::vector<float>& there = shared() ? of_part : logits_;
+      there.resize(rows * cols);
+      kernels::download(lane.stream, there.data(), lane.logits.data, there.size() * sizeof(float));
+      if (!shared()) break;
+      const auto first = static_cast<std::size_t>(lane.part->decoder.part().vocabulary.first);
+      for (std::size_t row = 0; row < rows; ++row)
+        std::copy_n(of_part.data() + row * cols, cols, logits_.data() + row * vocabulary + first);
+    }
+  }
+  return std::span(logits_).subspan(i * vocabulary, vocabulary);
+}
+
+}  // namespace vigil::run

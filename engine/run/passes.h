@@ -1,0 +1,73 @@
+// The seam between what is to be computed and what computes it: a pass of the language model, wherever it
+// runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/kv/view.h"
+#include "engine/model/language/positions.h"
+#include "engine/model/language/sampler.h"
+#include "kernels/attention/attention.h"
+#include "kernels/device/matrix.h"
+
+namespace vigil::run {
+
+/// One pass over any rows of any sequences.
+struct Pass {
+  /// What enters, in the order of the rows: tokens, or rows that are embedded already.
+  struct Rows {
+    std::span<const std::int32_t> tokens;
+    /// [rows, hidden_size], f32 or bf16, on the model's first device; none where there are tokens.
+    kernels::ConstMatrix embedded;
+
+    std::int64_t count() const {
+      return tokens.empty() ? embedded.rows : static_cast<std::int64_t>(tokens.size());
+    }
+  };
+  std::vector<Rows> rows;
+  /// One a row.
+  std::vector<model::Position> positions;
+  /// They may be far from zero: a camera's stream goes on for ever.
+  bool is_far = false;
+  /// Whose rows these are, in order, and which keys each sees; they cover all rows.
+  std::vector<kernels::AttentionSegment> segments;
+  /// Ascending: the rows that choose what follows.
+  std::vector<std::int32_t> outputs;
+};
+
+/// Runs passes one after the other. Not thread-safe.
+class Passes {
+ public:
+  virtual ~Passes() = default;
+
+  /// Writes keys and values of all rows into their slots. May return before that is done if nothing comes out
+  /// of it. Throws std::bad_alloc where there is no room, DeviceLost, and std::invalid_argument for rows that
+  /// do not fit each other; what the pass was to write is undefined then, and may still be written
+  /// (`settle`).
+  virtual void run(const Pass& pass) = 0;
+
+  // Of the last pass, until the next one:
+
+  /// The likeliest token after outputs[i], the first of equal ones; -1 if no logit is above -infinity.
+  virtual std::int32_t likeliest(std::size_t i) const = 0;
+  /// The `count` likeliest tokens after outputs[i], or all that are possible if these are fewer: the largest
+  /// logits first, equal ones by id. `count` is at most kernels::kMostTopK.
+  virtual std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) = 0;
+  /// The logits after outputs[i], on the host.
+  virtual std::span<const float> logits(std::size_t i) = 0;
+
+  /// Copies whole pages of the cache to others, after all passes before and ahead of those that follow.
+  virtual void copy_pages(std::span<const kv::PageCopy> copies) = 0;
+
+  /// Copies pages of another model's cache, whose windows go on here, into this one's, in the same order.
+  /// Throws std::logic_error where there is no other model.
+  virtual void take_pages(std::span<const kv::PageCopy> copies) = 0;
+
+  /// Waits for all that was submitted, for whoever gives pages away after an exception.
+  virtual void settle() noexcept = 0;
+};
+
+}  // namespace vigil::run

@@ -1,0 +1,50 @@
+// Frames become visual tokens; and what every part of an engine throws when its device is gone.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/model/vision/picture.h"
+#include "engine/model/vision/visual_tokens.h"
+
+namespace vigil::run {
+
+/// The device of an engine failed in a way after which nothing more works on it: the engine's parts are of no
+/// use any more, and can only be destroyed. What a device has no room for is a std::bad_alloc instead, of
+/// which `what` says how much was wanted; the parts stay usable, and a call that wants less may succeed. Both
+/// may come from every call below that computes. One that encodes or asks has kept nothing then and may be
+/// made again, in smaller parts; answers are continued once, whatever comes of it (see AnswerGenerator).
+class DeviceLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One temporal patch of a camera: the consecutive frames that the vision tower folds into one (usually two).
+struct PatchFrames {
+  /// `frames_per_patch()` views of equal size, oldest first. A shorter list is completed by repeating its
+  /// last frame.
+  std::vector<model::PictureView> frames;
+  /// Time of the first frame in seconds of its stream, and the time that the patch covers.
+  double seconds = 0;
+  double duration = 0;
+};
+
+/// Turns frames into visual tokens. `encode` has one caller at a time (an actor); `frames_per_patch` and
+/// `frame_size` depend on nothing that changes and may be called from any thread at any time.
+class VisionEncoder {
+ public:
+  virtual ~VisionEncoder() = default;
+
+  /// Frames that make one temporal patch.
+  virtual int frames_per_patch() const = 0;
+
+  /// The size to which frames of this source size have to be scaled before `encode`.
+  virtual model::PictureSize frame_size(model::PictureSize source) const = 0;
+
+  /// Encodes patches of any number of cameras and sizes in one pass; the result has one entry a patch, in
+  /// order. Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group.
+  virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
+};
+
+}  // namespace vigil::run

@@ -1,0 +1,41 @@
+// What is asked about a window, and what comes of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/language/sampler.h"
+
+namespace vigil::stream {
+
+/// What is asked about a window.
+struct Question {
+  std::string text;
+  /// 1 is enough for yes or no; more lets the model explain.
+  int max_tokens = 1;
+  model::Sampling sampling;
+  /// If set, called with each new piece of the answer's text, whole UTF-8 characters only, while it is
+  /// generated.
+  std::function<void(std::string_view piece)> on_text;
+};
+
+enum class FinishReason : std::uint8_t { end_of_turn, length, stop };
+
+struct Answer {
+  std::string text;
+  /// P("Yes") / (P("Yes") + P("No")) at the first token, over the spellings of both that the vocabulary has,
+  /// calibrated if the model's folder says how. The text is the model's own: near one half, it may say "Yes"
+  /// where this is below.
+  float probability_yes = 0;
+  std::vector<std::int32_t> tokens;
+  FinishReason finish = FinishReason::end_of_turn;
+  /// Tokens of the whole prompt, those of the frames included.
+  std::int64_t prompt_tokens = 0;
+  /// Of these, the ones that all questions of the window share: computed once, whatever their number.
+  std::int64_t shared_tokens = 0;
+};
+
+}  // namespace vigil::stream

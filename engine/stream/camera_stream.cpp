@@ -1,0 +1,145 @@
+#include "engine/stream/camera_stream.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace vigil::stream {
+
+CameraStream::CameraStream(kv::Book& book, const model::VisionConfig& vision,
+                           std::span<const std::int32_t> prompt, RefreshPolicyPtr policy)
+    : book_(book),
+      vision_(vision),
+      prompt_(prompt.begin(), prompt.end()),
+      policy_(std::move(policy)),
+      keys_(book) {}
+
+std::int64_t CameraStream::append(model::VisualTokensPtr patch) {
+  if (!patches_.empty()) {
+    const model::VisualTokens& last = *patches_.back().tokens;
+    if (last.grid_height != patch->grid_height || last.grid_width != patch->grid_width)
+      throw std::invalid_argument("the frames of a window differ in size");
+  }
+  patches_.push_back({std::move(patch)});
+  return patches().last - 1;
+}
+
+void CameraStream::slide(std::int64_t first) {
+  const std::int64_t gone = std::clamp<std::int64_t>(first - first_, 0, patches().count());
+  if (gone == 0) return;
+  const std::int64_t keyless = std::min(first_ + gone, keyed_.last);
+  if (keyless > keyed_.first) {
+    keys_.drop_front(visual_tokens({keyed_.first, keyless}));
+    keyed_.first = keyless;
+  }
+  patches_.erase(patches_.begin(), patches_.begin() + gone);
+  first_ += gone;
+}
+
+std::int64_t CameraStream::visual_tokens(const PatchRange& range) const {
+  // All patches of a stream have as many.
+  return range.count() <= 0 || patches_.empty() ? 0 : range.count() * patches_.front().tokens->count();
+}
+
+void CameraStream::check(const PatchRange& range) const {
+  if (range.count() <= 0) throw std::invalid_argument("a window without frames cannot be asked");
+  if (range.first < first_ || range.last > patches().last)
+    throw std::invalid_argument("a window of frames that are not in the stream");
+}
+
+bool CameraStream::continues(const PatchRange& range) const {
+  return keyed_.count() > 0 && keyed_.first <= range.first && keyed_.last >= range.first &&
+         keyed_.last <= range.last;
+}
+
+bool CameraStream::computes(std::int64_t number) const {
+  return number >= keyed_.last || policy_->refreshes({number, at(number).windows});
+}
+
+std::int64_t CameraStream::interval() const {
+  return model::time_interval(vision_, patches_.front().tokens->duration);
+}
+
+std::int64_t CameraStream::most_pages_for(const PatchRange& range) const {
+  check(range);
+  const auto prompt = static_cast<std::int64_t>(prompt_.size());
+  return policy_->keeps_keys() ? book_.pages_for(prompt) + book_.pages_for(visual_tokens(range))
+                               : book_.pages_for(prompt + visual_tokens(range));
+}
+
+std::int64_t CameraStream::pages_for(const PatchRange& range) const {
+  check(range);
+  const auto prompt = static_cast<std::int64_t>(prompt_.size());
+  if (!policy_->keeps_keys() || !continues(range)) return most_pages_for(range);
+  std::int64_t pages =
+      book_.pages_for(prompt) + keys_.pages_to_append(visual_tokens({keyed_.last, range.last}));
+  for (std::int64_t number = range.first; number < keyed_.last; ++number)
+    if (computes(number))
+      pages += keys_.pages_to_own(visual_tokens({keyed_.first, number}), patch(number).count());
+  return pages;
+}
+
+PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim) {
+  check(range);
+  const auto prompt = static_cast<std::int64_t>(prompt_.size());
+  const bool keeps = policy_->keeps_keys();
+  const model::VisualTokens& first = patch(range.first);
+  PlacedWindow window(book_);
+  window.patches = range;
+  window.is_far = keeps;
+
+  // Under a policy that keeps keys, the texts are placed where the window is.
+  const std::int64_t origin = keeps ? range.first * interval() : 0;
+  if (origin > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument("the stream is longer than positions can tell");
+  window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
+  window.cursor.text(prompt, window.positions);
+  window.cursor.grid(range.count(), first.grid_height, first.grid_width,
+                     static_cast<std::int32_t>(interval()), window.positions);
+
+  window.rows.push_back({0, prompt, nullptr, 0});
+  const auto compute = [&](std::int64_t number) {
+    const std::int64_t tokens = patch(number).count();
+    window.rows.push_back({prompt + visual_tokens({range.first, number}), tokens, at(number).tokens, number});
+  };
+  if (!keeps) {
+    window.view.append(prompt + visual_tokens(range), claim);
+    for (std::int64_t number = range.first; number < range.last; ++number) compute(number);
+    return window;
+  }
+
+  if (!continues(range)) evict();
+  if (keyed_.count() == 0) keyed_ = {range.first, range.first};
+  for (std::int64_t number = range.first; number < range.last; ++number) {
+    if (!computes(number)) continue;
+    compute(number);
+    if (number < keyed_.last)
+      keys_.own(visual_tokens({keyed_.first, number}), patch(number).count(), claim, window.copies);
+  }
+  keys_.append(visual_tokens({keyed_.last, range.last}), claim);
+  window.view.append(prompt, claim);
+  window.view.extend(keys_, visual_tokens({keyed_.first, range.first}), visual_tokens(range));
+  return window;
+}
+
+void CameraStream::computed(const PlacedWindow& window) {
+  if (!policy_->keeps_keys()) return;
+  // The stream may have slid on meanwhile.
+  keyed_.last = std::max(keyed_.first, window.patches.last);
+  const auto entry = [&](std::int64_t number) -> Patch* {
+    return number < first_ ? nullptr : &patches_[static_cast<std::size_t>(number - first_)];
+  };
+  for (std::int64_t number = window.patches.first; number < window.patches.last; ++number)
+    if (Patch* patch = entry(number)) ++patch->windows;
+  for (const RowRun& run : window.rows)
+    if (Patch* patch = run.patch ? entry(run.number) : nullptr) patch->windows = 0;
+}
+
+void CameraStream::evict() {
+  keys_.clear();
+  keyed_ = {};
+}
+
+}  // namespace vigil::stream

@@ -1,0 +1,117 @@
+// The one owner of a camera's stream: its visual tokens in the order of time, and what is kept of them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "engine/kv/book.h"
+#include "engine/kv/view.h"
+#include "engine/model/files/config.h"
+#include "engine/model/language/positions.h"
+#include "engine/model/vision/visual_tokens.h"
+#include "engine/stream/refresh.h"
+
+namespace vigil::stream {
+
+/// Patches [first, last) of a stream, counted since it began.
+struct PatchRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+
+  std::int64_t count() const { return last - first; }
+  friend bool operator==(const PatchRange&, const PatchRange&) = default;
+};
+
+/// What of a window is to be computed: rows in the order of their tokens. A run takes `count` rows from
+/// `tokens` or from a patch's embeddings, and belongs to the tokens [at, at + count) of the window.
+struct RowRun {
+  std::int64_t at = 0;
+  std::int64_t count = 0;
+  /// Null: tokens of the prompt, from the first.
+  model::VisualTokensPtr patch;
+  /// Counted over the stream.
+  std::int64_t number = 0;
+};
+
+/// A window that has a place in the cache.
+struct PlacedWindow {
+  explicit PlacedWindow(kv::Book& book) : view(book) {}
+
+  /// The prompt, then the window's visual tokens: slots of keys that are there, or are written by `rows`.
+  kv::View view;
+  std::vector<model::Position> positions;
+  /// Where the texts behind it go on.
+  model::PositionCursor cursor;
+  /// It lies where the stream is, which may be far from zero.
+  bool is_far = false;
+  std::vector<RowRun> rows;
+  /// To be copied before the rows are computed: others go on reading what was there.
+  std::vector<kv::PageCopy> copies;
+  PatchRange patches;
+};
+
+/// A camera's patches are appended at the back and forgotten at the front; windows are ranges of them. Under
+/// a policy that keeps keys, they are kept in pages of the stream, which windows look at; a patch that is
+/// computed anew is written to other pages if a window still reads it. Not thread-safe.
+class CameraStream {
+ public:
+  /// The book has to outlive it. `prompt`: the tokens before the frames, which are the same for all windows.
+  CameraStream(kv::Book& book, const model::VisionConfig& vision, std::span<const std::int32_t> prompt,
+               RefreshPolicyPtr policy);
+
+  /// The next patch; how manieth it is. Throws std::invalid_argument for one of another size or duration than
+  /// those that are there.
+  std::int64_t append(model::VisualTokensPtr patch);
+  /// Forgets the patches before this one.
+  void slide(std::int64_t first);
+
+  /// The patches that are there.
+  PatchRange patches() const { return {first_, first_ + static_cast<std::int64_t>(patches_.size())}; }
+  /// Of a patch of them.
+  const model::VisualTokens& patch(std::int64_t number) const { return *at(number).tokens; }
+  std::int64_t visual_tokens(const PatchRange& range) const;
+
+  /// Pages that placing a window takes now. Throws std::invalid_argument for patches that are not there, and
+  /// for none.
+  std::int64_t pages_for(const PatchRange& range) const;
+  /// Pages that placing a window takes at most, when nothing of it is kept.
+  std::int64_t most_pages_for(const PatchRange& range) const;
+  /// Gives it a place. One window at a time: `computed` or `evict` follows. Throws as `pages_for` does, and
+  /// std::invalid_argument if its positions reach too far: nothing has changed then.
+  PlacedWindow place(const PatchRange& range, kv::Book::Claim& claim);
+  /// All rows of the window that was placed last have been computed.
+  void computed(const PlacedWindow& window);
+
+  /// Gives back what it keeps between windows; what is needed again is computed again.
+  void evict();
+  /// Pages that it keeps for later windows.
+  bool keeps_pages() const { return keys_.size() > 0; }
+  bool keeps_keys() const { return policy_->keeps_keys(); }
+
+ private:
+  struct Patch {
+    model::VisualTokensPtr tokens;
+    /// Windows since it was computed.
+    std::int64_t windows = 0;
+  };
+  const Patch& at(std::int64_t number) const { return patches_[static_cast<std::size_t>(number - first_)]; }
+  void check(const PatchRange& range) const;
+  /// Whether keys of the stream's pages serve the window at all.
+  bool continues(const PatchRange& range) const;
+  bool computes(std::int64_t number) const;
+  std::int64_t interval() const;
+
+  kv::Book& book_;
+  model::VisionConfig vision_;
+  std::vector<std::int32_t> prompt_;
+  RefreshPolicyPtr policy_;
+  std::int64_t first_ = 0;
+  std::deque<Patch> patches_;
+  /// Of the patches [keyed_.first, keyed_.last).
+  kv::View keys_;
+  PatchRange keyed_;
+};
+
+}  // namespace vigil::stream

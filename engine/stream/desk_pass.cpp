@@ -1,0 +1,272 @@
+// The part of the desk that computes: what goes into the next pass, and what comes of it.
+#include <algorithm>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/stream_desk.h"
+
+namespace vigil::stream {
+namespace {
+
+/// Passes are not made smaller than this.
+constexpr std::int64_t kFewestRows = 64;
+/// So many passes in a row as large as allowed, before larger ones are tried again.
+constexpr int kFullPasses = 16;
+
+}  // namespace
+
+struct StreamDesk::Draft {
+  run::Pass pass;
+  /// What the segments' `own` point into; never grows beyond what was reserved.
+  std::vector<std::int32_t> own;
+  struct Part {
+    WindowId window;
+    std::int64_t rows = 0;
+    std::size_t questions = 0;
+  };
+  std::vector<Part> windows;
+  std::vector<TextRef> texts;
+  /// Whose next token each output is.
+  std::vector<TextRef> outputs;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(pass.positions.size()); }
+};
+
+std::optional<base::Clock::TimePoint> StreamDesk::due() const {
+  std::optional<base::Clock::TimePoint> earliest;
+  const auto consider = [&](base::Clock::TimePoint time) {
+    if (!earliest || time < *earliest) earliest = time;
+  };
+  for (const TextRef& ref : going_) consider(windows_.find(ref.window)->second.asking.due);
+  for (const WindowId& id : placed_) consider(windows_.find(id)->second.rank);
+  if (!is_full_)
+    for (const WindowId& id : waiting_) consider(windows_.find(id)->second.rank);
+  return earliest;
+}
+
+void StreamDesk::work(base::Clock::TimePoint now) {
+  expire(now);
+  admit();
+  Draft next = draft();
+  if (next.rows() == 0) return;
+  try {
+    passes_.run(next.pass);
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::bad_alloc& error) {
+    return failed(next, error, true);
+  } catch (const std::exception& error) {
+    return failed(next, error, false);
+  }
+  commit(next);
+}
+
+// --- What goes in
+// -------------------------------------------------------------------------------------------
+
+StreamDesk::Draft StreamDesk::draft() {
+  std::vector<WindowWork> work;
+  std::vector<WindowId> ids = placed_;
+  std::vector<TextRef> texts = going_;
+  if (!windows_alone_.empty() || !texts_alone_.empty()) {
+    ids.clear();
+    texts.clear();
+    if (!texts_alone_.empty()) {
+      texts = {texts_alone_.front()};
+    } else {
+      ids = {windows_alone_.front()};
+    }
+  }
+  for (const WindowId& id : ids) {
+    const Window& each = window(id);
+    WindowWork& left = work.emplace_back();
+    left.rows = each.rows - each.filled;
+    for (std::size_t i = each.asked; i < each.asking.questions.size(); ++i)
+      left.questions.push_back(static_cast<std::int64_t>(each.asking.questions[i].question->tokens.size()));
+  }
+  const PassShares shares = plan_pass(limits_, texts.size(), work);
+
+  Draft draft;
+  std::int64_t rows = static_cast<std::int64_t>(shares.texts);
+  for (const WindowShare& share : shares.windows) {
+    const auto& questions = work[share.window].questions;
+    rows += share.rows + std::accumulate(questions.begin(),
+                                         questions.begin() + static_cast<std::ptrdiff_t>(share.questions),
+                                         std::int64_t{0});
+  }
+  draft.own.reserve(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < shares.texts; ++i) {
+    draft.texts.push_back(texts[i]);
+    add_text(draft, texts[i]);
+  }
+  for (const WindowShare& share : shares.windows)
+    add_window(draft, ids[share.window], share.rows, share.questions);
+  return draft;
+}
+
+void StreamDesk::add_window(Draft& draft, const WindowId& id, std::int64_t rows, std::size_t questions) {
+  Window& window = this->window(id);
+  const PlacedWindow& placed = *window.placed;
+  draft.windows.push_back({id, rows, questions});
+  draft.pass.is_far = draft.pass.is_far || window.is_far;
+  const std::size_t first = draft.own.size();
+  // Runs lie one after the other; the rows that are computed end somewhere in one of them.
+  std::int64_t skipped = window.filled;
+  std::int64_t left = rows;
+  for (const RowRun& run : placed.rows) {
+    const std::int64_t begin = std::min(skipped, run.count);
+    skipped -= begin;
+    const std::int64_t count = std::min(left, run.count - begin);
+    if (count == 0) continue;
+    left -= count;
+    if (run.patch) {
+      draft.pass.rows.push_back({{}, run.patch->rows(begin, count)});
+    } else {
+      draft.pass.rows.push_back(
+          {prompts_.before_tokens().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
+           {}});
+    }
+    const auto at = placed.positions.begin() + run.at + begin;
+    draft.pass.positions.insert(draft.pass.positions.end(), at, at + count);
+    for (std::int64_t i = 0; i < count; ++i)
+      draft.own.push_back(static_cast<std::int32_t>(run.at + begin + i));
+  }
+  if (rows > 0)
+    draft.pass.segments.push_back({placed.view.slots().first(static_cast<std::size_t>(draft.own.back()) + 1),
+                                   std::span(draft.own).subspan(first), static_cast<std::int64_t>(first)});
+
+  for (std::size_t i = 0; i < questions; ++i) {
+    const std::size_t question = window.asked + i;
+    const Asking::Item& item = window.asking.questions[question];
+    if (!window.texts.contains(question))
+      window.texts.emplace(
+          question, OpenText{Text(folder_, item.question, item.on_text, placed.view.fork(), placed.cursor),
+                             window.claim.split(tail_pages(*item.question))});
+    add_text(draft, {id, question});
+  }
+}
+
+void StreamDesk::add_text(Draft& draft, const TextRef& ref) {
+  Window& of = window(ref.window);
+  draft.pass.is_far = draft.pass.is_far || of.is_far;
+  OpenText& open = of.texts.at(ref.question);
+  open.text.extend(open.claim);
+  const auto pending = open.text.pending();
+  const auto positions = open.text.positions();
+  const std::size_t first = draft.own.size();
+  const std::int64_t before = open.text.view().size() - static_cast<std::int64_t>(pending.size());
+  for (std::size_t i = 0; i < pending.size(); ++i)
+    draft.own.push_back(static_cast<std::int32_t>(before) + static_cast<std::int32_t>(i));
+  draft.pass.rows.push_back({pending, {}});
+  draft.pass.positions.insert(draft.pass.positions.end(), positions.begin(), positions.end());
+  draft.pass.segments.push_back({open.text.view().slots(),
+                                 std::span(draft.own).subspan(first, pending.size()),
+                                 static_cast<std::int64_t>(first)});
+  draft.pass.outputs.push_back(static_cast<std::int32_t>(draft.own.size()) - 1);
+  draft.outputs.push_back(ref);
+}
+
+// --- What comes out
+// -----------------------------------------------------------------------------------------
+
+void StreamDesk::commit(Draft& draft) {
+  for (const Draft::Part& part : draft.windows) {
+    Window& window = this->window(part.window);
+    window.filled += part.rows;
+    if (part.rows > 0 && window.filled == window.rows) {
+      Stream& stream = find(part.window.camera);
+      stream.stream.computed(*window.placed);
+      stream.is_placing = false;
+    }
+    std::erase(windows_alone_, part.window);
+  }
+  for (const TextRef& ref : draft.texts) std::erase(texts_alone_, ref);
+  for (std::size_t i = 0; i < draft.outputs.size(); ++i) choose(draft.outputs[i], i);
+  for (const Draft::Part& part : draft.windows) {
+    const auto entry = windows_.find(part.window);
+    if (entry == windows_.end()) continue;
+    const Window& window = entry->second;
+    if (window.filled == window.rows && window.asked == window.asking.questions.size()) answer(part.window);
+  }
+  grow(draft.rows());
+}
+
+void StreamDesk::choose(const TextRef& ref, std::size_t output) {
+  const auto entry = windows_.find(ref.window);
+  if (entry == windows_.end()) return;  // another of its questions has failed
+  Window& window = entry->second;
+  OpenText& open = window.texts.at(ref.question);
+  const bool is_first = !window.is_answered;
+  try {
+    if (is_first) open.text.set_probability(words_.probability(passes_.logits(output)));
+    open.text.take(passes_, output);
+  } catch (const std::logic_error& error) {  // of this one's logits; a device's errors are no such
+    if (is_first) return fail(ref.window, error.what(), false);
+    return fail_text(ref, std::current_exception());
+  }
+  if (is_first) {
+    ++window.asked;
+  } else if (open.text.done()) {
+    news_.told.push_back({ref.window, ref.question, open.text.answer(), nullptr});
+    close_text(ref);
+  }
+}
+
+void StreamDesk::answer(const WindowId& id) {
+  Window& window = this->window(id);
+  DeskNews::Answered answered{id, {}};
+  for (auto& [question, open] : window.texts) {
+    answered.answers.push_back(open.text.answer());
+    if (!open.text.done()) continue;
+    open.text.let_go();
+    open.claim.give_back();
+  }
+  news_.answered.push_back(std::move(answered));
+  window.placed.reset();
+  window.claim.give_back();
+  window.is_answered = true;
+  std::erase(placed_, id);
+  is_full_ = false;
+  if (window.texts.empty()) windows_.erase(id);
+  const auto stream = streams_.find(id.camera);
+  if (stream != streams_.end()) slide(id.camera, stream->second);
+}
+
+// --- What does not
+// ------------------------------------------------------------------------------------------
+
+void StreamDesk::failed(const Draft& draft, const std::exception& error, bool out_of_memory) {
+  // Its pages may be others' from here on.
+  passes_.settle();
+  full_passes_ = 0;
+  if (out_of_memory && draft.rows() > kFewestRows) {
+    limits_.rows = std::max(kFewestRows, draft.rows() / 2);
+    limits_.rows_beside_texts = std::min(limits_.rows_beside_texts, limits_.rows);
+    news_.pressed = error.what();
+    return;
+  }
+  if (draft.windows.size() + draft.texts.size() > 1) {
+    for (const Draft::Part& part : draft.windows)
+      if (std::find(windows_alone_.begin(), windows_alone_.end(), part.window) == windows_alone_.end())
+        windows_alone_.push_back(part.window);
+    for (const TextRef& ref : draft.texts)
+      if (std::find(texts_alone_.begin(), texts_alone_.end(), ref) == texts_alone_.end())
+        texts_alone_.push_back(ref);
+    return;
+  }
+  if (!draft.windows.empty()) return fail(draft.windows.front().window, error.what(), out_of_memory);
+  fail_text(draft.texts.front(), std::current_exception());
+}
+
+void StreamDesk::grow(std::int64_t rows) {
+  if (limits_.rows == options_.limits.rows || rows < limits_.rows) return;
+  if (++full_passes_ < kFullPasses) return;
+  full_passes_ = 0;
+  limits_.rows = std::min(options_.limits.rows, 2 * limits_.rows);
+  limits_.rows_beside_texts = std::min(options_.limits.rows_beside_texts, limits_.rows);
+}
+
+}  // namespace vigil::stream

@@ -1,0 +1,52 @@
+// Which rows go into the next pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace vigil::stream {
+
+/// How large passes may be.
+struct PassLimits {
+  /// Rows of a pass of windows alone, and of one in which texts wait for their next token.
+  std::int64_t rows = 1024;
+  std::int64_t rows_beside_texts = 1024;
+  /// Texts that take a token each.
+  std::size_t texts = 64;
+  /// Windows that a pass begins or goes on with.
+  std::size_t windows = 8;
+  /// Questions are asked in the pass that computes the last of their window; otherwise in the next one.
+  bool asks_at_once = true;
+};
+
+/// A window on its way to its answers.
+struct WindowWork {
+  /// Rows of its frames that are still to be computed.
+  std::int64_t rows = 0;
+  /// Rows of each question that is still to be asked.
+  std::vector<std::int64_t> questions;
+};
+
+/// What of it goes into the pass.
+struct WindowShare {
+  std::size_t window = 0;
+  std::int64_t rows = 0;
+  /// So many of its next questions, whole ones, so that each has its answer's first token.
+  std::size_t questions = 0;
+  friend bool operator==(const WindowShare&, const WindowShare&) = default;
+};
+
+struct PassShares {
+  /// The first so many texts.
+  std::size_t texts = 0;
+  std::vector<WindowShare> windows;
+};
+
+/// Texts first, one row each, since the weights that a window's rows need are read anyway; then windows, in
+/// the order that is given, the next one only with what the one before has left. At least one thing goes in,
+/// if there is any.
+PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<const WindowWork> windows);
+
+}  // namespace vigil::stream

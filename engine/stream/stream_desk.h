@@ -1,0 +1,278 @@
+// The seam between whoever has cameras and questions (actors, commands) and the model that answers: streams,
+// windows and texts of one device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/kv/book.h"
+#include "engine/model/families/prompt.h"
+#include "engine/model/model_folder.h"
+#include "engine/run/executor.h"
+#include "engine/run/passes.h"
+#include "engine/stream/answer.h"
+#include "engine/stream/camera_stream.h"
+#include "engine/stream/compiled_question.h"
+#include "engine/stream/ids.h"
+#include "engine/stream/pass_plan.h"
+#include "engine/stream/text.h"
+#include "engine/stream/yes_no.h"
+
+namespace vigil::stream {
+
+/// What is asked of a stream.
+struct Asking {
+  PatchRange patches;
+  struct Item {
+    CompiledQuestionPtr question;
+    /// May be empty.
+    Text::OnText on_text = {};
+  };
+  std::vector<Item> questions;
+  /// What is due earlier is computed first.
+  base::Clock::TimePoint due{};
+  /// Until then its texts can be continued; then it is over.
+  base::Clock::TimePoint deadline = base::Clock::TimePoint::max();
+  /// It takes the place of the stream's windows that still wait for theirs, which are told as overtaken.
+  bool overtakes = false;
+};
+
+/// What came of what was asked. Each window is named once in the first three.
+struct DeskNews {
+  /// The first tokens of all its answers are known.
+  struct Answered {
+    WindowId window;
+    std::vector<Answer> answers;
+  };
+  std::vector<Answered> answered;
+  /// There are no answers.
+  struct Failed {
+    WindowId window;
+    std::string reason;
+    bool out_of_memory = false;
+  };
+  std::vector<Failed> failed;
+  std::vector<WindowId> overtaken;
+
+  /// A text that was to be continued has ended, or cannot.
+  struct Told {
+    WindowId window;
+    std::size_t question = 0;
+    Answer answer;
+    /// Null: there is an answer.
+    std::exception_ptr failure;
+  };
+  std::vector<Told> told;
+
+  /// Why passes are smaller from now on; empty if they are not.
+  std::string pressed;
+
+  bool empty() const {
+    return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && pressed.empty();
+  }
+};
+
+/// Owns the streams of a device's cameras, their windows and their texts, by name: what lies behind a
+/// WindowId is here alone, and is taken back when it is done, or its deadline has passed. A window gets all
+/// pages that it and its answers may take, or waits, in the order in which windows are due; pages that
+/// streams keep for later windows go when they are wanted. So a window that fits the cache alone is always
+/// answered.
+///
+/// A pass holds the next token of texts and rows of windows, so that both join and leave between passes. One
+/// that fails changes nothing: it is tried again in smaller pieces, and what fails alone is told with the
+/// reason. DeviceLost alone comes out of it. Not thread-safe.
+class StreamDesk final : public run::WorkSource {
+ public:
+  /// Tokens of a question, its answer and all that is around them, as a rule.
+  static constexpr std::int64_t kText = 512;
+
+  struct Options {
+    PassLimits limits;
+    /// Which engine of its device this is, for the names of windows.
+    std::uint32_t epoch = 0;
+  };
+
+  /// What it is given has to outlive it; the passes write to pages of the book. Throws ModelError for a
+  /// tokenizer that has no token for "Yes" or "No".
+  StreamDesk(const model::ModelFolder& folder, const model::PromptBuilder& prompts, kv::Book& book,
+             run::Passes& passes, Options options);
+
+  /// A camera's stream begins. Throws std::invalid_argument for one that is open.
+  void open(const std::string& camera, RefreshPolicyPtr policy);
+  bool is_open(const std::string& camera) const { return streams_.contains(camera); }
+
+  // Of an open stream; std::invalid_argument for another.
+
+  /// As CameraStream::append.
+  std::int64_t append(const std::string& camera, model::VisualTokensPtr patch);
+  /// Patches before this one are wanted no more, but by windows that were asked.
+  void slide(const std::string& camera, std::int64_t first);
+  const CameraStream& stream(const std::string& camera) const { return find(camera).stream; }
+  /// No patch follows. Windows that have no answers yet are told as failed; texts go on.
+  void close(const std::string& camera);
+
+  /// Asks questions about a window. Throws std::invalid_argument for one that can never be answered: of
+  /// patches that are not there, or larger than the cache.
+  WindowId ask(const std::string& camera, Asking asking);
+
+  /// Pages that a window with these questions takes at most, with answers of full length.
+  std::int64_t pages_for(std::int64_t visual_tokens, std::span<const CompiledQuestionPtr> questions) const;
+
+  /// Pages of the cache.
+  std::int64_t pages() const { return book_.pages(); }
+  /// Tokens that the cache has room for; and the longest window, in visual tokens, beside one question and
+  /// its answer of ordinary length: negative where not even these have room.
+  std::int64_t tokens() const { return book_.tokens(); }
+  std::int64_t max_visual_tokens() const { return tokens() - kText; }
+
+  /// Completes an answer of a window whose answers were told; it is told when it has ended. Once for each
+  /// question; false if there is nothing to continue: another engine's, done, over, or continued before.
+  bool explain(const WindowId& window, std::size_t question);
+  /// A text that another desk goes on with, of the same model on other devices (`adopt`). What it sees stays
+  /// in this desk's pages until the text, or the window, is done.
+  struct Loan {
+    WindowId window;
+    std::size_t question = 0;
+    Text text;
+    base::Clock::TimePoint due{};
+    base::Clock::TimePoint deadline = base::Clock::TimePoint::max();
+    bool is_far = false;
+  };
+  /// In place of `explain`; nothing where that would be false.
+  std::optional<Loan> lend(const WindowId& window, std::size_t question);
+  /// Goes on with it, as if its window had been asked here: it is told when it has ended. The cache has to be
+  /// as large as the lender's. Throws DeviceLost.
+  void adopt(Loan loan);
+
+  /// Nobody will ask for this text, or for any text of the window, any more; a window that waits is
+  /// forgotten.
+  void done(const WindowId& window, std::size_t question);
+  void done(const WindowId& window);
+
+  /// Takes back what is past its deadline.
+  void expire(base::Clock::TimePoint now);
+  /// The next deadline of a window whose answers were told.
+  std::optional<base::Clock::TimePoint> next_deadline() const;
+
+  std::optional<base::Clock::TimePoint> due() const override;
+  /// Runs one pass.
+  void work(base::Clock::TimePoint now) override;
+
+  /// What has come of it since the last call.
+  DeskNews take_news() { return std::exchange(news_, {}); }
+
+  /// Windows that wait for room or are being computed; texts that go on.
+  std::size_t waiting() const { return waiting_.size(); }
+  std::size_t texts() const { return going_.size(); }
+
+ private:
+  struct Stream {
+    explicit Stream(CameraStream of) : stream(std::move(of)) {}
+    CameraStream stream;
+    std::int64_t wanted_from = 0;
+    /// The turn in which a window of it was placed last.
+    std::uint64_t used = 0;
+    bool is_placing = false;
+  };
+
+  enum class TextState : std::uint8_t { idle, goes_on, lent, closed };
+  struct OpenText {
+    Text text;
+    kv::Book::Claim claim;
+    TextState state = TextState::idle;
+    /// What a text that was lent saw.
+    std::optional<kv::View> lent = std::nullopt;
+  };
+  struct Window {
+    Asking asking;
+    /// As urgent as the first window that it overtook.
+    base::Clock::TimePoint rank{};
+    kv::Book::Claim claim;
+    /// While its rows are computed.
+    std::optional<PlacedWindow> placed;
+    /// Rows of `placed`, and those that are computed.
+    std::int64_t rows = 0;
+    std::int64_t filled = 0;
+    /// Those of its questions that were begun, and how many of them have their first token. (Of a window that
+    /// was adopted: those that were.)
+    std::map<std::size_t, OpenText> texts;
+    std::size_t asked = 0;
+    bool is_far = false;
+    bool is_answered = false;
+    /// Of one that was adopted.
+    std::unique_ptr<kv::Handover> handover;
+  };
+  using Windows = std::map<WindowId, Window>;
+  /// A text of a window.
+  struct TextRef {
+    WindowId window;
+    std::size_t question = 0;
+    friend bool operator==(const TextRef&, const TextRef&) = default;
+  };
+  /// A pass that is being put together.
+  struct Draft;
+
+  Stream& find(const std::string& camera);
+  const Stream& find(const std::string& camera) const;
+  Window& window(const WindowId& id) { return windows_.find(id)->second; }
+  std::int64_t tail_pages(const CompiledQuestion& question) const;
+  /// Its pages go back; of a window on its way, what was computed of it is given up.
+  void forget(const WindowId& id);
+  void fail(const WindowId& id, const std::string& reason, bool out_of_memory);
+  static bool can_expire(const Window& window);
+  void close_text(const TextRef& ref);
+  /// Tells why a text that was to be continued has no end, and closes it.
+  void fail_text(const TextRef& ref, std::exception_ptr why);
+  /// As far as windows that wait for it allow.
+  void slide(const std::string& camera, Stream& stream);
+
+  /// Gives places to windows that wait, as long as there is room.
+  void admit();
+  /// What streams keep goes as far as that is needed, of those first that were placed least recently.
+  bool place(const WindowId& id, Window& window, Stream& stream);
+
+  Draft draft();
+  void add_window(Draft& draft, const WindowId& id, std::int64_t rows, std::size_t questions);
+  void add_text(Draft& draft, const TextRef& ref);
+  void commit(Draft& draft);
+  void choose(const TextRef& ref, std::size_t output);
+  void answer(const WindowId& id);
+  void failed(const Draft& draft, const std::exception& error, bool out_of_memory);
+  void grow(std::int64_t rows);
+
+  const model::ModelFolder& folder_;
+  const model::PromptBuilder& prompts_;
+  kv::Book& book_;
+  run::Passes& passes_;
+  Options options_;
+  /// As large as memory has allowed.
+  PassLimits limits_;
+  int full_passes_ = 0;
+  YesNo words_;
+  std::map<std::string, Stream> streams_;
+  Windows windows_;
+  /// Without answers so far, the most urgent first: those that are placed, and those that wait.
+  std::vector<WindowId> placed_, waiting_;
+  /// In the order in which they were begun.
+  std::vector<TextRef> going_;
+  /// After a pass that failed, its parts, each in a pass of its own.
+  std::vector<WindowId> windows_alone_;
+  std::vector<TextRef> texts_alone_;
+  /// No window that waits has room until something goes.
+  bool is_full_ = false;
+  std::uint64_t asked_ = 0;
+  std::uint64_t turn_ = 0;
+  DeskNews news_;
+};
+
+}  // namespace vigil::stream

@@ -1,0 +1,85 @@
+// A question on its way to an answer, token by token.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/kv/book.h"
+#include "engine/kv/handover.h"
+#include "engine/kv/view.h"
+#include "engine/model/language/positions.h"
+#include "engine/model/language/sampler.h"
+#include "engine/model/model_folder.h"
+#include "engine/model/text/tokenizer.h"
+#include "engine/run/passes.h"
+#include "engine/stream/answer.h"
+#include "engine/stream/compiled_question.h"
+
+namespace vigil::stream {
+
+/// What one question sees, its window first and its own tail behind it, and what was said so far. The tokens
+/// that are to be computed next are `pending`: the question's at first, then the last one of the answer.
+/// Not thread-safe.
+class Text {
+ public:
+  using OnText = std::function<void(std::string_view piece)>;
+
+  /// Goes on after `window`, where `cursor` stands. `folder` has to outlive it.
+  Text(const model::ModelFolder& folder, CompiledQuestionPtr question, OnText on_text, kv::View window,
+       const model::PositionCursor& cursor);
+
+  const CompiledQuestion& question() const { return *question_; }
+  const Answer& answer() const { return answer_; }
+  Answer take_answer() && { return std::move(answer_); }
+
+  /// No token follows.
+  bool done() const { return done_; }
+  std::span<const std::int32_t> pending() const { return pending_; }
+  /// One a pending token.
+  std::span<const model::Position> positions() const { return positions_; }
+
+  /// Slots for the pending tokens at the end of the view, out of a claim. A pass that failed may be tried
+  /// again: they are there once.
+  void extend(kv::Book::Claim& claim);
+  const kv::View& view() const { return view_; }
+
+  /// What its pass says comes next, as output `i`: it is done, or a token is pending. Throws
+  /// std::invalid_argument for logits that no token can be chosen from.
+  void take(run::Passes& passes, std::size_t i);
+
+  /// Of the first token; set by who reads it.
+  void set_probability(float yes) { answer_.probability_yes = yes; }
+
+  /// Its pages go back: no pass follows.
+  void let_go() { view_.clear(); }
+
+  /// Goes on in another book; pages that are to be copied are appended. Throws std::logic_error if that has
+  /// no room, which it has while it is as large as the first.
+  void move_to(kv::Handover& handover, std::vector<kv::PageCopy>& copies);
+
+ private:
+  std::int32_t choose(run::Passes& passes, std::size_t i);
+  void say(std::string_view piece);
+  void finish(FinishReason reason, std::string_view rest);
+
+  const model::ModelFolder* folder_;
+  CompiledQuestionPtr question_;
+  OnText on_text_;
+  Answer answer_;
+  kv::View view_;
+  model::PositionCursor cursor_;
+  std::vector<std::int32_t> pending_;
+  std::vector<model::Position> positions_;
+  model::Sampler sampler_;
+  model::StopStrings stops_;
+  model::StreamDecoder decoder_;
+  bool done_ = false;
+  /// The pending tokens have their slots.
+  bool is_extended_ = false;
+};
+
+}  // namespace vigil::stream

@@ -1,0 +1,80 @@
+#include "engine/model/language/positions.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace vigil::model {
+namespace {
+
+TEST(PositionBuilderTest, TextCountsUpOnAllAxes) {
+  PositionBuilder builder;
+  builder.text(3);
+  EXPECT_EQ(builder.positions(), (std::vector<Position>{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}));
+  EXPECT_EQ(builder.next(), 3);
+}
+
+TEST(PositionBuilderTest, AGridStartsWhereTheTextStoppedAndTheTextGoesOnBesideIt) {
+  PositionBuilder builder;
+  builder.text(2);
+  builder.grid(2, 1, 3, 4);
+  builder.text(1);
+  EXPECT_EQ(builder.positions(), (std::vector<Position>{{0, 0, 0},
+                                                        {1, 1, 1},  //
+                                                        {2, 2, 2},
+                                                        {2, 2, 3},
+                                                        {2, 2, 4},  //
+                                                        {6, 2, 2},
+                                                        {6, 2, 3},
+                                                        {6, 2, 4},  //
+                                                        {5, 5, 5}}));
+  EXPECT_EQ(builder.next(), 7) << "generation goes on after the largest position, here the last frame's";
+}
+
+TEST(PositionBuilderTest, NothingStartsAtZero) {
+  EXPECT_EQ(PositionBuilder().next(), 0);
+}
+
+TEST(PositionBuilderTest, RefusesWhatReachesTooFar) {
+  PositionBuilder builder;
+  builder.text(2);
+  EXPECT_THROW(builder.grid(3, 1, 1, 1 << 30), std::invalid_argument);
+  builder.grid(2, 1, 1, 1 << 30);
+  EXPECT_EQ(builder.positions().back(), (Position{2 + (1 << 30), 2, 2}));
+}
+
+TEST(TimeIntervalTest, RefusesWhatIsNoPosition) {
+  VisionConfig vision;
+  vision.tokens_per_second = 2;
+  EXPECT_EQ(time_interval(vision, 1e9), 2'000'000'000);
+  for (const double seconds : {2e9, 1e300, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THROW(time_interval(vision, seconds), std::invalid_argument) << seconds;
+}
+
+TEST(TimeIntervalTest, CountsWholeSecondsOnly) {
+  VisionConfig vision;
+  vision.tokens_per_second = 2;
+  EXPECT_EQ(time_interval(vision, 1.0), 2);
+  EXPECT_EQ(time_interval(vision, 2.0), 4);
+  EXPECT_EQ(time_interval(vision, 2.9), 4);
+  EXPECT_EQ(time_interval(vision, 0.5), 0) << "as transformers 5 has it";
+}
+
+TEST(MultimodalRopeTest, AxesTakeThePairsInRuns) {
+  TextConfig config;
+  config.head_dim = 8;
+  config.rope_theta = 16;
+  config.mrope_section = {1, 2, 1};
+  const std::vector<kernels::RopeFrequency> pairs = multimodal_rope(config);
+  const std::vector<kernels::RopeFrequency> expected{{1.0F, 0}, {0.5F, 1}, {0.25F, 1}, {0.125F, 2}};
+  ASSERT_EQ(pairs.size(), expected.size());
+  for (std::size_t j = 0; j < expected.size(); ++j) {
+    EXPECT_NEAR(pairs[j].inverse, expected[j].inverse, 1e-7) << j;
+    EXPECT_EQ(pairs[j].axis, expected[j].axis) << j;
+  }
+}
+
+}  // namespace
+}  // namespace vigil::model

@@ -1,0 +1,64 @@
+#include "engine/run/executor.h"
+
+#include <chrono>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace vigil::run {
+namespace {
+
+using Time = base::Clock::TimePoint;
+using std::chrono::seconds;
+
+class ManualClock final : public base::Clock {
+ public:
+  TimePoint now() const override { return time; }
+  WallTime wall() const override { return {}; }
+  TimePoint time{};
+};
+
+/// Pieces that are due in this order, and what was done.
+struct Source final : WorkSource {
+  Source(std::string called, std::vector<std::string>& log) : name(std::move(called)), done(log) {}
+  std::optional<Time> due() const override {
+    return pieces.empty() ? std::nullopt : std::optional(Time(seconds(pieces.front())));
+  }
+  void work(Time) override {
+    done.push_back(name + std::to_string(pieces.front()));
+    pieces.pop_front();
+  }
+  std::string name;
+  std::vector<std::string>& done;
+  std::deque<int> pieces;
+};
+
+TEST(ExecutorTest, RunsTheMostUrgentPieceOfAllSources) {
+  std::vector<std::string> done;
+  Source vision("v", done), language("l", done);
+  ManualClock clock;
+  Executor executor(clock, {&vision, &language});
+  EXPECT_FALSE(executor.has_work());
+  EXPECT_FALSE(executor.run_one());
+  vision.pieces = {5, 7, 9};
+  language.pieces = {6, 8};
+  while (executor.run_one()) {
+  }
+  EXPECT_EQ(done, (std::vector<std::string>{"v5", "l6", "v7", "l8", "v9"}));
+}
+
+TEST(ExecutorTest, WhoeverIsUrgentForeverKeepsNobodyEquallyUrgentWaiting) {
+  std::vector<std::string> done;
+  Source vision("v", done), language("l", done);
+  ManualClock clock;
+  Executor executor(clock, {&vision, &language});
+  vision.pieces.assign(6, 1);
+  language.pieces.assign(3, 1);
+  for (int i = 0; i < 6; ++i) executor.run_one();
+  EXPECT_EQ(done, (std::vector<std::string>{"v1", "l1", "v1", "l1", "v1", "l1"}));
+}
+
+}  // namespace
+}  // namespace vigil::run

@@ -1,0 +1,49 @@
+#include "engine/stream/pass_plan.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace vigil::stream {
+namespace {
+
+using Shares = std::vector<WindowShare>;
+
+TEST(PassPlanTest, TextsGoFirstAndWindowsTakeWhatIsLeft) {
+  const std::vector<WindowWork> windows{{100, {5, 5}}, {30, {}}};
+  const PassShares shares = plan_pass({.rows = 200, .rows_beside_texts = 60}, 3, windows);
+  EXPECT_EQ(shares.texts, 3U);
+  EXPECT_EQ(shares.windows, (Shares{{0, 60, 0}})) << "beside texts a pass is smaller";
+}
+
+TEST(PassPlanTest, TheNextWindowBeginsWhereOneIsDone) {
+  const std::vector<WindowWork> windows{{100, {5, 5}}, {300, {7}}};
+  EXPECT_EQ(plan_pass({.rows = 200}, 0, windows).windows, (Shares{{0, 100, 2}, {1, 90, 0}}));
+}
+
+TEST(PassPlanTest, QuestionsAreAskedWhole) {
+  const std::vector<WindowWork> windows{{0, {50, 60, 70}}, {10, {}}};
+  EXPECT_EQ(plan_pass({.rows = 120}, 0, windows).windows, (Shares{{0, 0, 2}}))
+      << "the third comes before the next window";
+  const std::vector<WindowWork> large{{0, {500}}};
+  EXPECT_EQ(plan_pass({.rows = 120}, 0, large).windows, (Shares{{0, 0, 1}})) << "alone, whatever its size";
+}
+
+TEST(PassPlanTest, QuestionsMayWaitForAPassOfTheirOwn) {
+  const PassLimits limits{.rows = 200, .asks_at_once = false};
+  const std::vector<WindowWork> windows{{100, {5}}, {300, {7}}};
+  EXPECT_EQ(plan_pass(limits, 0, windows).windows, (Shares{{0, 100, 0}, {1, 100, 0}}));
+  const std::vector<WindowWork> filled{{0, {5}}, {200, {7}}};
+  EXPECT_EQ(plan_pass(limits, 0, filled).windows, (Shares{{0, 0, 1}, {1, 195, 0}}));
+}
+
+TEST(PassPlanTest, KeepsToItsLimits) {
+  const std::vector<WindowWork> windows(10, {1, {}});
+  const PassShares shares = plan_pass({.rows = 200, .texts = 4, .windows = 3}, 9, windows);
+  EXPECT_EQ(shares.texts, 4U);
+  EXPECT_EQ(shares.windows.size(), 3U);
+  EXPECT_TRUE(plan_pass({}, 0, {}).windows.empty());
+}
+
+}  // namespace
+}  // namespace vigil::stream

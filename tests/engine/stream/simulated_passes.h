@@ -1,0 +1,224 @@
+// A device that computes nothing but fingerprints: of each token, of all that it sees. So a test can say what
+// an answer has to be, whatever the passes, pages and neighbours it came by.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/kv/book.h"
+#include "engine/model/families/prompt.h"
+#include "engine/model/model_folder.h"
+#include "engine/run/passes.h"
+#include "engine/stream/compiled_question.h"
+#include "kernels/device/buffer.h"
+
+namespace vigil::stream::testing {
+
+inline std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t z = a * 0x9E3779B97F4A7C15ULL + b + 0xD1B54A32D192ED03ULL;
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31U);
+}
+
+/// Of a token, and of where it lies beside the first token of its sequence.
+struct Fingerprint {
+  std::uint64_t value = 0;
+  model::Position position;
+};
+
+/// What a token is when it sees these before itself.
+inline std::uint64_t fingerprint(std::uint64_t input, const model::Position& position,
+                                 std::span<const Fingerprint> before) {
+  std::uint64_t value = mixed(1, input);
+  for (const Fingerprint& each : before) {
+    value = mixed(value, each.value);
+    // Rotations tell differences alone.
+    value = mixed(value, static_cast<std::uint64_t>(position.t - each.position.t));
+    value = mixed(value, static_cast<std::uint64_t>(position.h - each.position.h));
+    value = mixed(value, static_cast<std::uint64_t>(position.w - each.position.w));
+  }
+  return value;
+}
+
+/// What follows a token: an answer ends after some words.
+inline std::int32_t token_after(const model::ModelFolder& folder, std::uint64_t value) {
+  if (value % 5 == 0) return folder.generation.end_token_ids.front();
+  return static_cast<std::int32_t>(300 + value % 200);
+}
+
+class SimulatedPasses final : public run::Passes {
+ public:
+  SimulatedPasses(const model::ModelFolder& folder, const kv::Book& book)
+      : folder_(folder),
+        book_(book),
+        cache_(static_cast<std::size_t>(book.tokens())),
+        logits_(static_cast<std::size_t>(folder.config.text.vocab_size)) {}
+
+  /// Called before a pass; what it throws, the pass throws, having scribbled over its slots.
+  std::function<void(const run::Pass&)> before;
+  /// Whose windows go on here.
+  const SimulatedPasses* other = nullptr;
+  std::uint64_t passes = 0;
+  std::int64_t rows = 0;
+  std::int64_t most_rows = 0;
+
+  void run(const run::Pass& pass) override {
+    ++passes;
+    check(pass);
+    try {
+      if (before) before(pass);
+    } catch (...) {
+      for (const auto& segment : pass.segments)
+        for (const std::int32_t own : segment.own) slot_of(segment, own) = {0xBAD, {}};
+      throw;
+    }
+    std::vector<std::uint64_t> inputs;
+    for (const run::Pass::Rows& each : pass.rows)
+      for (std::int64_t i = 0; i < each.count(); ++i) inputs.push_back(input(each, i));
+    values_.assign(inputs.size(), 0);
+    std::vector<Fingerprint> seen;
+    for (const kernels::AttentionSegment& segment : pass.segments)
+      for (std::size_t i = 0; i < segment.own.size(); ++i) {
+        const auto row = static_cast<std::size_t>(segment.first_row) + i;
+        seen.clear();
+        for (std::int32_t key = 0; key < segment.own[i]; ++key) seen.push_back(slot_of(segment, key));
+        values_[row] = fingerprint(inputs[row], pass.positions[row], seen);
+        slot_of(segment, segment.own[i]) = {values_[row], pass.positions[row]};
+      }
+    outputs_.assign(pass.outputs.begin(), pass.outputs.end());
+    rows += static_cast<std::int64_t>(inputs.size());
+    most_rows = std::max(most_rows, static_cast<std::int64_t>(inputs.size()));
+  }
+
+  std::int32_t likeliest(std::size_t i) const override {
+    return token_after(folder_, values_[static_cast<std::size_t>(outputs_[i])]);
+  }
+  std::span<const model::Candidate> likeliest(std::size_t, std::size_t) override {
+    throw std::logic_error("not simulated");
+  }
+  std::span<const float> logits(std::size_t i) override {
+    const std::uint64_t value = values_[static_cast<std::size_t>(outputs_[i])];
+    for (std::size_t id = 0; id < logits_.size(); ++id)
+      logits_[id] = static_cast<float>(mixed(value, id) % 1000) / 500;
+    return logits_;
+  }
+  void copy_pages(std::span<const kv::PageCopy> copies) override {
+    const int tokens = book_.page_tokens();
+    for (const kv::PageCopy& copy : copies)
+      std::copy_n(cache_.begin() + std::int64_t{copy.from} * tokens, tokens,
+                  cache_.begin() + std::int64_t{copy.to} * tokens);
+  }
+  void take_pages(std::span<const kv::PageCopy> copies) override {
+    const int tokens = book_.page_tokens();
+    for (const kv::PageCopy& copy : copies)
+      std::copy_n(other->cache_.begin() + std::int64_t{copy.from} * tokens, tokens,
+                  cache_.begin() + std::int64_t{copy.to} * tokens);
+  }
+  void settle() noexcept override {}
+
+  static std::uint64_t input_of(std::int32_t token) { return static_cast<std::uint64_t>(token) + 1; }
+  static std::uint64_t input_of(float visual) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &visual, sizeof bits);
+    return (std::uint64_t{1} << 40U) + bits;
+  }
+
+ private:
+  Fingerprint& slot_of(const kernels::AttentionSegment& segment, std::int32_t key) {
+    return cache_[static_cast<std::size_t>(segment.keys[static_cast<std::size_t>(key)])];
+  }
+
+  static std::uint64_t input(const run::Pass::Rows& rows, std::int64_t i) {
+    if (!rows.tokens.empty()) return input_of(rows.tokens[static_cast<std::size_t>(i)]);
+    return input_of(rows.embedded.row<float>(i)[0]);
+  }
+
+  void check(const run::Pass& pass) const {
+    std::int64_t rows_in = 0;
+    for (const run::Pass::Rows& each : pass.rows) rows_in += each.count();
+    std::int64_t next = 0;
+    for (const kernels::AttentionSegment& segment : pass.segments) {
+      ASSERT_EQ(segment.first_row, next) << "segments follow each other";
+      next += static_cast<std::int64_t>(segment.own.size());
+      for (const std::int32_t slot : segment.keys)
+        ASSERT_GT(book_.references(slot / book_.page_tokens()), 0) << "a page that nobody has";
+      // What is written is seen by its writer alone.
+      for (const std::int32_t own : segment.own)
+        ASSERT_LT(static_cast<std::size_t>(own), segment.keys.size());
+    }
+    ASSERT_EQ(next, rows_in);
+    ASSERT_EQ(static_cast<std::int64_t>(pass.positions.size()), rows_in);
+  }
+
+  const model::ModelFolder& folder_;
+  const kv::Book& book_;
+  std::vector<Fingerprint> cache_;
+  std::vector<std::uint64_t> values_;
+  std::vector<std::int32_t> outputs_;
+  std::vector<float> logits_;
+};
+
+/// The visual tokens of a patch whose first values count up from `seed`.
+inline model::VisualTokensPtr patch_of(float seed, int height = 1, int width = 2, double seconds = 0,
+                                       double duration = 1) {
+  auto patch = std::make_shared<model::VisualTokens>();
+  const kernels::Stream stream = kernels::Stream::cpu(1);
+  patch->grid_height = height;
+  patch->grid_width = width;
+  patch->seconds = seconds;
+  patch->duration = duration;
+  constexpr std::int64_t kWidth = 4;
+  patch->embeddings =
+      kernels::Buffer(stream, static_cast<std::size_t>(patch->count() * kWidth) * sizeof(float));
+  for (std::int64_t i = 0; i < patch->count() * kWidth; ++i)
+    patch->embeddings.as<float>()[i] = seed + static_cast<float>(i / kWidth) / 64;
+  return patch;
+}
+
+/// The answer's tokens about a window of these patches, as a device that has nothing else to do would say it.
+inline std::vector<std::int32_t> expected_tokens(const model::ModelFolder& folder,
+                                                 const model::PromptBuilder& prompts,
+                                                 std::span<const model::VisualTokensPtr> patches,
+                                                 const CompiledQuestion& question) {
+  std::vector<model::Position> positions;
+  model::PositionCursor cursor;
+  std::vector<std::uint64_t> inputs;
+  for (const std::int32_t token : prompts.before_tokens()) inputs.push_back(SimulatedPasses::input_of(token));
+  cursor.text(prompts.before(), positions);
+  const model::VisualTokens& first = *patches.front();
+  cursor.grid(static_cast<std::int64_t>(patches.size()), first.grid_height, first.grid_width,
+              model::time_interval(folder.config.vision, first.duration), positions);
+  for (const model::VisualTokensPtr& patch : patches)
+    for (std::int64_t i = 0; i < patch->count(); ++i)
+      inputs.push_back(SimulatedPasses::input_of(patch->rows(i, 1).row<float>(0)[0]));
+  for (const std::int32_t token : question.tokens) inputs.push_back(SimulatedPasses::input_of(token));
+  cursor.text(static_cast<std::int64_t>(question.tokens.size()), positions);
+
+  std::vector<Fingerprint> seen;
+  const auto add = [&](std::uint64_t input, const model::Position& position) {
+    seen.push_back({fingerprint(input, position, seen), position});
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) add(inputs[i], positions[i]);
+  std::vector<std::int32_t> tokens;
+  while (true) {
+    const std::int32_t token = token_after(folder, seen.back().value);
+    if (folder.generation.ends(token)) return tokens;
+    tokens.push_back(token);
+    if (static_cast<int>(tokens.size()) == question.max_tokens) return tokens;
+    positions.clear();
+    cursor.generated(positions);
+    add(SimulatedPasses::input_of(token), positions.front());
+  }
+}
+
+}  // namespace vigil::stream::testing
