@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kSame{1};
 }  // namespace
 
 EndRequests::Meaning EndRequests::take() {
-  const config::Clock::TimePoint now = clock_.now();
+  const base::Clock::TimePoint now = clock_.now();
   if (!first_) {
     first_ = now;
     return Meaning::finish;

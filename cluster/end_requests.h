@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::cluster {
 
@@ -14,7 +14,7 @@ namespace vigil::cluster {
 class EndRequests {
  public:
   /// The clock has to outlive this.
-  explicit EndRequests(const config::Clock& clock) : clock_(clock) {}
+  explicit EndRequests(const base::Clock& clock) : clock_(clock) {}
 
   enum class Meaning : std::uint8_t { finish, nothing, quit };
 
@@ -22,8 +22,8 @@ class EndRequests {
   Meaning take();
 
  private:
-  const config::Clock& clock_;
-  std::optional<config::Clock::TimePoint> first_;
+  const base::Clock& clock_;
+  std::optional<base::Clock::TimePoint> first_;
 };
 
 }  // namespace vigil::cluster

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/one_line.h"
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 
 namespace vigil::cluster {
 namespace {
@@ -23,11 +23,11 @@ std::string plural(std::uint64_t count) {
 
 }  // namespace
 
-std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime now) {
-  if (const auto time = config::parse_rfc3339(text)) return Since{*time};
-  if (const auto ago = config::parse_duration(text)) {
+std::optional<Since> parse_since(std::string_view text, base::Clock::WallTime now) {
+  if (const auto time = base::parse_rfc3339(text)) return Since{*time};
+  if (const auto ago = base::parse_duration(text)) {
     // Nothing is older than 1970, and the clock's nanoseconds do not reach back much further.
-    const auto age = std::chrono::duration_cast<config::Duration>(now.time_since_epoch());
+    const auto age = std::chrono::duration_cast<base::Duration>(now.time_since_epoch());
     return Since{now - std::min(*ago, age)};
   }
   if (const auto sequence = parse_number(text)) return Since{*sequence};
@@ -53,7 +53,7 @@ std::optional<std::string> topics_fault(const std::vector<std::string>& topics) 
   return std::nullopt;
 }
 
-Follower::Follower(Options options, const config::Clock& clock)
+Follower::Follower(Options options, const base::Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       events_({.endpoint = options_.endpoint, .prefixes = options_.topics, .curve = options_.curve}),
@@ -62,8 +62,8 @@ Follower::Follower(Options options, const config::Clock& clock)
       answered_(clock.now()),
       silent_since_(clock.now()) {}
 
-std::optional<Follower::Entry> Follower::next(config::Duration timeout) {
-  const config::Clock::TimePoint until = clock_.now() + timeout;
+std::optional<Follower::Entry> Follower::next(base::Duration timeout) {
+  const base::Clock::TimePoint until = clock_.now() + timeout;
   for (;;) {
     if (auto entry = take()) return entry;
     hear_connections();
@@ -72,10 +72,10 @@ std::optional<Follower::Entry> Follower::next(config::Duration timeout) {
     ask_if_needed();
     lose_patience();
     if (auto entry = take()) return entry;
-    const config::Clock::TimePoint now = clock_.now();
+    const base::Clock::TimePoint now = clock_.now();
     if (now >= until) return std::nullopt;
-    const config::Duration nap = ledger_.behind() || unsure_ ? kPause : options_.heartbeat;
-    const auto wait = std::min(std::chrono::ceil<config::Duration>(until - now), nap);
+    const base::Duration nap = ledger_.behind() || unsure_ ? kPause : options_.heartbeat;
+    const auto wait = std::min(std::chrono::ceil<base::Duration>(until - now), nap);
     std::array<zmq::pollitem_t, 4> items = {
         zmq::pollitem_t{events_.socket().handle(), 0, ZMQ_POLLIN, 0},
         zmq::pollitem_t{replay_.socket().handle(), 0, ZMQ_POLLIN, 0},
@@ -164,7 +164,7 @@ void Follower::hear_answers() {
 }
 
 void Follower::ask_if_needed() {
-  const config::Clock::TimePoint now = clock_.now();
+  const base::Clock::TimePoint now = clock_.now();
   if (asked_ && now - *asked_ < options_.ask_again) return;
   if (!ledger_.behind() && !unsure_ && now - answered_ < options_.heartbeat) return;
   if (now < ask_at_) return;
@@ -181,7 +181,7 @@ ReplayQuery Follower::query() const {
   query.topics = options_.topics;
   query.after = ledger_.cursor();
   if (ledger_.begun() || !options_.since) return query;
-  if (const auto* time = std::get_if<config::Clock::WallTime>(&options_.since->begin)) {
+  if (const auto* time = std::get_if<base::Clock::WallTime>(&options_.since->begin)) {
     query.since_ms = std::chrono::duration_cast<milliseconds>(time->time_since_epoch()).count();
   } else if (!query.after) {
     query.from = std::get<std::uint64_t>(options_.since->begin);

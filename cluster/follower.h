@@ -10,22 +10,22 @@
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "cluster/event_ledger.h"
 #include "cluster/replay.h"
 #include "cluster/topics.h"
-#include "config/clock.h"
-#include "config/duration.h"
 
 namespace vigil::cluster {
 
 /// Where the events of the past begin.
 struct Since {
   /// Events of this time or later, or, of one topic, from this sequence number on.
-  std::variant<config::Clock::WallTime, std::uint64_t> begin;
+  std::variant<base::Clock::WallTime, std::uint64_t> begin;
 };
 
 /// "10m" (before `now`, at most back to 1970), "2026-08-01T10:00:00Z" or a sequence number.
-std::optional<Since> parse_since(std::string_view text, config::Clock::WallTime now);
+std::optional<Since> parse_since(std::string_view text, base::Clock::WallTime now);
 
 /// Why a server would not take these beginnings of topics, of a subscriber or in a query, in a line.
 std::optional<std::string> topics_fault(const std::vector<std::string>& topics);
@@ -48,21 +48,21 @@ class Follower {
     std::optional<Since> since;
     std::optional<CurveClient> curve = std::nullopt;
     /// How often it asks whether it missed anything, when nothing tells that it did.
-    config::Duration heartbeat = std::chrono::seconds(5);
+    base::Duration heartbeat = std::chrono::seconds(5);
     /// How long it waits for an answer before it asks again.
-    config::Duration ask_again = std::chrono::seconds(2);
+    base::Duration ask_again = std::chrono::seconds(2);
     /// How long live events wait for the replay of those before them while nobody replays.
-    config::Duration patience = std::chrono::seconds(5);
+    base::Duration patience = std::chrono::seconds(5);
   };
 
   using Entry = std::variant<TopicMessage, Notice>;
 
   /// Throws TopicError for endpoints that make no sense; where nobody listens yet is waited for. The clock
   /// has to outlive it.
-  Follower(Options options, const config::Clock& clock);
+  Follower(Options options, const base::Clock& clock);
 
   /// The next event or notice, or nothing after `timeout`.
-  std::optional<Entry> next(config::Duration timeout);
+  std::optional<Entry> next(base::Duration timeout);
 
   /// Whether the events' endpoint ever let it in.
   bool was_connected() const { return was_connected_; }
@@ -78,7 +78,7 @@ class Follower {
   void tell(bool& told, const std::string& text);
 
   Options options_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   TopicSubscriber events_;
   ReplayClient replay_;
   EventLedger ledger_;
@@ -88,12 +88,12 @@ class Follower {
   /// Whether something may have been missed since the last query.
   bool unsure_ = true;
   /// When the query that has no answer yet was sent.
-  std::optional<config::Clock::TimePoint> asked_;
+  std::optional<base::Clock::TimePoint> asked_;
   /// Not before then the next query.
-  config::Clock::TimePoint ask_at_{};
-  config::Clock::TimePoint answered_;
+  base::Clock::TimePoint ask_at_{};
+  base::Clock::TimePoint answered_;
   /// Since when live events may wait for a replay in vain.
-  config::Clock::TimePoint silent_since_;
+  base::Clock::TimePoint silent_since_;
   bool told_lost_ = false;
   bool told_refused_ = false;
   bool told_failed_ = false;

@@ -210,7 +210,7 @@ class Gate::Connection : public std::enable_shared_from_this<Gate::Connection> {
 
   void read_on() {
     look_whether_acquainted();
-    const config::Duration wait = account_.wait();
+    const base::Duration wait = account_.wait();
     if (wait.count() <= 0) return read_client();
     pause_.expires_after(wait);
     pause_.async_wait([self = shared_from_this()](error_code cancelled) {

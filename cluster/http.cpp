@@ -87,7 +87,7 @@ Peer peer_of(const tcp::endpoint& endpoint) {
   return {local ? std::string() : network_of(address), local};
 }
 
-const config::Clock& system_clock() {
+const base::Clock& system_clock() {
   static const SystemClock clock;
   return clock;
 }
@@ -103,7 +103,7 @@ class HttpServer::Running final : public HttpHost {
         acceptor_(bound(io_, options_.listen)),
         pause_(io_) {
     if (options_.tls) tls_.emplace(*options_.tls, options_.log);
-    const config::Clock& clock = options_.clock != nullptr ? *options_.clock : system_clock();
+    const base::Clock& clock = options_.clock != nullptr ? *options_.clock : system_clock();
     for (std::size_t i = 0; i < router_.size(); ++i) shared_.emplace_back(router_.route(i).shared_for, clock);
     port_ = acceptor_.local_endpoint().port();
     accept();
@@ -137,7 +137,7 @@ class HttpServer::Running final : public HttpHost {
   void answer(std::size_t route, HttpRequest request, std::function<void(HttpAnswer)> done) override {
     const HttpRoute& asked = router_.route(route);
     if (asked.quick) return done(made(asked, request));
-    if (asked.shared_for > config::Duration(0)) {
+    if (asked.shared_for > base::Duration(0)) {
       if (!shared_[route].ask(std::move(done))) return;
       return work(asked, std::move(request),
                   [this, route](HttpAnswer answer) { shared_[route].made(std::move(answer)); });

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/clock.h"
-#include "config/duration.h"
+#include "base/clock.h"
+#include "base/duration.h"
 
 namespace vigil::cluster {
 
@@ -56,7 +56,7 @@ struct HttpRoute {
   bool quick = false;
   /// Whoever asks within this time after an answer was made is given the same, whatever the query or the
   /// headers, and those who ask while it is being made wait for it. 0: each request is answered by itself.
-  config::Duration shared_for{0};
+  base::Duration shared_for{0};
   /// Bytes of a request's body at most; more is refused with 413.
   std::size_t max_body = 0;
 };
@@ -100,7 +100,7 @@ class HttpServer {
     /// What an operator should know, a line each; called on any of the server's threads.
     std::function<void(const std::string&)> log = {};
     /// The machine's, unless another is given. Has to outlive the server.
-    const config::Clock* clock = nullptr;
+    const base::Clock* clock = nullptr;
   };
 
   /// Throws HttpError, as when the port is in use or the key file is readable by everybody.

@@ -44,7 +44,7 @@ std::string_view name_of(Refusal refusal) {
   return "";
 }
 
-PeerAccount::PeerAccount(const PeerLimits& limits, config::Clock::TimePoint now)
+PeerAccount::PeerAccount(const PeerLimits& limits, base::Clock::TimePoint now)
     : limits_(limits),
       client_(largest_of(limits)),
       server_(std::numeric_limits<std::uint64_t>::max()),
@@ -52,7 +52,7 @@ PeerAccount::PeerAccount(const PeerLimits& limits, config::Clock::TimePoint now)
       tokens_(limits.burst),
       allowance_(limits.allowance) {}
 
-void PeerAccount::earn(config::Clock::TimePoint now) {
+void PeerAccount::earn(base::Clock::TimePoint now) {
   const double seconds = std::chrono::duration<double>(now - now_).count();
   now_ = now;
   tokens_ = std::min(limits_.burst, tokens_ + seconds * limits_.per_second);
@@ -60,7 +60,7 @@ void PeerAccount::earn(config::Clock::TimePoint now) {
 }
 
 std::optional<Refusal> PeerAccount::from_client(std::span<const std::byte> bytes,
-                                                config::Clock::TimePoint now) {
+                                                base::Clock::TimePoint now) {
   earn(now);
   ZmtpFrame frame;
   for (;;) {
@@ -110,10 +110,9 @@ void PeerAccount::from_server(std::span<const std::byte> bytes) {
   }
 }
 
-config::Duration PeerAccount::wait() const {
-  if (tokens_ >= 0) return config::Duration(0);
-  return config::Duration(
-      static_cast<config::Duration::rep>(std::ceil(-tokens_ / limits_.per_second * 1000)));
+base::Duration PeerAccount::wait() const {
+  if (tokens_ >= 0) return base::Duration(0);
+  return base::Duration(static_cast<base::Duration::rep>(std::ceil(-tokens_ / limits_.per_second * 1000)));
 }
 
 }  // namespace vigil::cluster

@@ -8,9 +8,9 @@
 #include <span>
 #include <string_view>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "cluster/zmtp.h"
-#include "config/clock.h"
-#include "config/duration.h"
 
 namespace vigil::cluster {
 
@@ -57,7 +57,7 @@ struct PeerLimits {
   /// Whether an answer brings it back.
   bool answers_restore = false;
   /// Who says nothing for so long is gone, or has nothing to ask; 0 for any time.
-  config::Duration silence{0};
+  base::Duration silence{0};
   /// Whether frames are encrypted (CURVE), so that only their sizes can be read.
   bool encrypted = false;
 };
@@ -65,10 +65,10 @@ struct PeerLimits {
 /// Not thread-safe.
 class PeerAccount {
  public:
-  PeerAccount(const PeerLimits& limits, config::Clock::TimePoint now);
+  PeerAccount(const PeerLimits& limits, base::Clock::TimePoint now);
 
   /// What came from the client: nothing if it may be passed on.
-  std::optional<Refusal> from_client(std::span<const std::byte> bytes, config::Clock::TimePoint now);
+  std::optional<Refusal> from_client(std::span<const std::byte> bytes, base::Clock::TimePoint now);
 
   void from_server(std::span<const std::byte> bytes);
 
@@ -76,11 +76,11 @@ class PeerAccount {
   bool acquainted() const { return client_ready_ && server_ready_; }
 
   /// How long what the client sends next has to wait; not more than 0 if it need not.
-  config::Duration wait() const;
+  base::Duration wait() const;
 
  private:
   std::optional<Refusal> charge(const ZmtpFrame& frame);
-  void earn(config::Clock::TimePoint now);
+  void earn(base::Clock::TimePoint now);
 
   PeerLimits limits_;
   ZmtpReader client_;
@@ -88,7 +88,7 @@ class PeerAccount {
   bool server_is_foreign_ = false;
   bool client_ready_ = false;
   bool server_ready_ = false;
-  config::Clock::TimePoint now_;
+  base::Clock::TimePoint now_;
   /// May be below 0: then the client waits.
   double tokens_;
   double allowance_;

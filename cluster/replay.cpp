@@ -145,7 +145,7 @@ std::optional<std::variant<ReplayPage, ReplayRefusal>> parse_answer(std::span<co
 
 ReplayServer::ReplayServer(const Options& options, ReplaySource& source)
     : source_(source),
-      clock_(options.clock == nullptr ? static_cast<const config::Clock&>(kMachine) : *options.clock),
+      clock_(options.clock == nullptr ? static_cast<const base::Clock&>(kMachine) : *options.clock),
       at_once_(options.at_once),
       socket_(context_, zmq::socket_type::router) {
   try {
@@ -169,7 +169,7 @@ ReplayServer::ReplayServer(const Options& options, ReplaySource& source)
 }
 
 void ReplayServer::serve() {
-  const config::Clock::TimePoint until = clock_.now() + at_once_;
+  const base::Clock::TimePoint until = clock_.now() + at_once_;
   for (int i = 0; i < kAnswersAtOnce && (i == 0 || clock_.now() < until); ++i) {
     std::vector<zmq::message_t> request;
     if (!zmq::recv_multipart(socket_, std::back_inserter(request), zmq::recv_flags::dontwait)) return;

@@ -13,11 +13,11 @@
 
 #include <zmq.hpp>
 
+#include "base/clock.h"
 #include "cluster/connection.h"
 #include "cluster/curve.h"
 #include "cluster/gate.h"
 #include "cluster/message.h"
-#include "config/clock.h"
 
 namespace vigil::cluster {
 
@@ -87,7 +87,7 @@ class ReplayServer {
     /// A call of `serve` begins no further answer when it has taken so long.
     std::chrono::milliseconds at_once{5};
     /// Tells that time; outlives the server. The machine's, if there is none.
-    const config::Clock* clock = nullptr;
+    const base::Clock* clock = nullptr;
   };
 
   /// Throws TopicError, as when the port is in use. The source has to outlive it.
@@ -104,7 +104,7 @@ class ReplayServer {
   void answer(std::vector<zmq::message_t> request);
 
   ReplaySource& source_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   std::chrono::milliseconds at_once_;
   // Outlives the context, which may still send.
   Entrance entrance_;

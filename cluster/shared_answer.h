@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "cluster/http.h"
-#include "config/clock.h"
 
 namespace vigil::cluster {
 
@@ -17,7 +17,7 @@ class SharedAnswer {
   using Answer = std::shared_ptr<const HttpResponse>;
   using Done = std::function<void(Answer)>;
 
-  SharedAnswer(config::Duration shared_for, const config::Clock& clock)
+  SharedAnswer(base::Duration shared_for, const base::Clock& clock)
       : shared_for_(shared_for), clock_(clock) {}
 
   /// Calls `done` with an answer that is young enough, or keeps it until there is one. True: nobody is making
@@ -41,10 +41,10 @@ class SharedAnswer {
   void clear() { waiting_.clear(); }
 
  private:
-  const config::Duration shared_for_;
-  const config::Clock& clock_;
+  const base::Duration shared_for_;
+  const base::Clock& clock_;
   Answer answer_;
-  config::Clock::TimePoint made_at_;
+  base::Clock::TimePoint made_at_;
   std::vector<Done> waiting_;
 };
 

@@ -9,10 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "engine/window/engine.h"
+#include "cluster/clock.h"
+#include "engine/engine.h"
+#include "engine/stream/clips.h"
 #include "services/ask_options.h"
 #include "services/clip.h"
 #include "services/command.h"
+#include "services/slow_path_warnings.h"
 
 namespace vigil::services {
 namespace {
@@ -60,9 +63,14 @@ int run_ask(const AskArguments& arguments) {
   if (arguments.stream && arguments.output == "json")
     throw UsageError(
         "--stream prints words as they come, --output json one object at the end: give one of the two");
-  window::Engine engine = make_engine(arguments.ask);
-  for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
   ProgressBar bar(arguments.output == "text");
+  // This thread, which shows the bar, waits while others compute.
+  const SlowPathWarnings slow_paths([&bar](const std::string& line) {
+    bar.clear();
+    std::cerr << "vigil: " << line << '\n';
+  });
+  engine::Engine engine = make_engine(arguments.ask);
+  for (const std::string& warning : engine.warnings) std::cerr << "vigil: " << warning << '\n';
   const Clip clip = read_clip(engine, arguments.ask.clip,
                               {.frames = [&](auto done, auto expected) { bar.show(done, expected); },
                                .notice =
@@ -75,12 +83,15 @@ int run_ask(const AskArguments& arguments) {
     std::cerr << "vigil: " << clip.info.name << ": " << clip.stats.damaged_packets
               << " damaged packets passed over: " << clip.stats.last_damage << '\n';
 
-  window::Question question = question_of(arguments.ask);
+  stream::Question question = question_of(arguments.ask);
   const bool live = arguments.stream && arguments.output == "text";
   if (live) question.on_text = [](std::string_view piece) { std::cout << piece << std::flush; };
-  const window::WindowRequest request{clip.patches, {question}};
-  const window::Answer answer = engine.answerer->answer(std::span(&request, 1))[0][0];
-  const window::AnswerTimes& times = engine.answerer->times();
+  const stream::ClipRequest request{clip.patches, {question}};
+  const cluster::SystemClock clock;
+  stream::Clips clips(*engine.language.desk, *engine.language.questions, clock,
+                      engine.decoder ? engine.decoder->desk.get() : nullptr);
+  const stream::Answer answer = clips.answer(std::span(&request, 1))[0][0];
+  const stream::Clips::Times& times = clips.times();
 
   const nlohmann::json seconds{
       {"decode_video", clip.decode_seconds},

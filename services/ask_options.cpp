@@ -59,7 +59,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
       ->capture_default_str();
 }
 
-window::Engine make_engine(const AskOptions& options) {
+engine::Engine make_engine(const AskOptions& options) {
   if (options.clip.to && *options.clip.to <= options.clip.from.value_or(0))
     throw UsageError("--to has to lie after --from");
   check_compute(options.engine);
@@ -74,23 +74,23 @@ window::Engine make_engine(const AskOptions& options) {
                              std::filesystem::current_path(unknown).string() +
                              ": name one with --model DIR or in VIGIL_MODEL");
   }
-  return window::make_engine(options.model, options.engine);
+  return engine::make_engine(options.model, options.engine);
 }
 
-window::Question question_of(const AskOptions& options) {
+stream::Question question_of(const AskOptions& options) {
   return {.text = options.question,
           .max_tokens = options.max_tokens,
           .sampling = options.sampling,
           .on_text = {}};
 }
 
-const char* name_of(window::FinishReason reason) {
+const char* name_of(stream::FinishReason reason) {
   switch (reason) {
-    case window::FinishReason::end_of_turn:
+    case stream::FinishReason::end_of_turn:
       return "end_of_turn";
-    case window::FinishReason::length:
+    case stream::FinishReason::length:
       return "length";
-    case window::FinishReason::stop:
+    case stream::FinishReason::stop:
       return "stop";
   }
   return "?";

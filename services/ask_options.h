@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "engine/window/engine.h"
+#include "engine/engine.h"
 #include "services/clip.h"
 
 namespace vigil::services {
@@ -17,15 +17,15 @@ struct AskOptions {
   ClipOptions clip;
   std::string question;
   std::string model = kDemoModel;
-  window::EngineOptions engine;
+  engine::EngineOptions engine;
   int max_tokens = 64;
   model::Sampling sampling;
 };
 
 void add_ask_options(CLI::App& command, AskOptions& options);
 
-window::Engine make_engine(const AskOptions& options);
-window::Question question_of(const AskOptions& options);
-const char* name_of(window::FinishReason reason);
+engine::Engine make_engine(const AskOptions& options);
+stream::Question question_of(const AskOptions& options);
+const char* name_of(stream::FinishReason reason);
 
 }  // namespace vigil::services

@@ -4,8 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include "cluster/clock.h"
 #include "cluster/process.h"
-#include "engine/window/product_meter.h"
+#include "engine/run/product_meter.h"
+#include "engine/stream/clips.h"
 #include "services/ask_options.h"
 #include "services/build_info.h"
 #include "services/clip.h"
@@ -35,8 +37,8 @@ class AskBench {
   void print() const {
     figures_.print({{"bench", "ask"},
                     {"model", engine_.model_id},
-                    {"device", window::name_of(engine_.device)},
-                    {"decode_device", window::name_of(engine_.decode_device)},
+                    {"device", run::name_of(engine_.device)},
+                    {"decode_device", run::name_of(engine_.decode_device)},
                     {"dtype", kernels::name_of(engine_.compute)},
                     {"quantization", model::name_of(engine_.quantization)},
                     {"video", shown_video(arguments_.ask.clip.video)},
@@ -52,22 +54,23 @@ class AskBench {
  private:
   void once(bool counted) {
     // Products are timed in the prefill only, where the time should go into them.
-    const window::AnswerTimes before = engine_.answerer->times();
-    window::ProductMeter::start();
+    stream::Clips clips(*engine_.language.desk, *engine_.language.questions, clock_,
+                        engine_.decoder ? engine_.decoder->desk.get() : nullptr);
+    run::ProductMeter::start();
     const Clip clip = read_clip(engine_, arguments_.ask.clip);
-    const double vision_products = window::ProductMeter::seconds();
-    window::Question question = question_of(arguments_.ask);
+    const double vision_products = run::ProductMeter::seconds();
+    stream::Question question = question_of(arguments_.ask);
     double prefill_products = 0;
     bool first = true;
     question.on_text = [&](std::string_view) {
-      if (first) prefill_products = window::ProductMeter::seconds() - vision_products;
+      if (first) prefill_products = run::ProductMeter::seconds() - vision_products;
       first = false;
     };
-    const window::WindowRequest request{clip.patches, {question}};
-    const window::Answer answer = engine_.answerer->answer(std::span(&request, 1))[0][0];
+    const stream::ClipRequest request{clip.patches, {question}};
+    const stream::Answer answer = clips.answer(std::span(&request, 1))[0][0];
     if (!counted) return;
-    const double prefill = engine_.answerer->times().prefill - before.prefill;
-    const double decode = engine_.answerer->times().decode - before.decode;
+    const double prefill = clips.times().prefill;
+    const double decode = clips.times().decode;
     const auto tokens = static_cast<double>(answer.tokens.size());
     frames_ = clip.frames;
     prompt_tokens_ = answer.prompt_tokens;
@@ -80,11 +83,12 @@ class AskBench {
     if (tokens > 1) figures_.add("decode_tokens_per_second", "1/s", (tokens - 1) / decode);
     figures_.add("vision_share_in_products", "1", vision_products / clip.encode_seconds);
     if (!first) figures_.add("prefill_share_in_products", "1", prefill_products / prefill);
-    figures_.add("product_rate", "FLOP/s", window::ProductMeter::flops() / window::ProductMeter::seconds());
+    figures_.add("product_rate", "FLOP/s", run::ProductMeter::flops() / run::ProductMeter::seconds());
   }
 
   const BenchArguments& arguments_;
-  window::Engine engine_;
+  engine::Engine engine_;
+  cluster::SystemClock clock_;
   Figures figures_;
   std::uint64_t frames_ = 0;
   std::int64_t prompt_tokens_ = 0;

@@ -14,11 +14,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "actors/bench/cache_size.h"
-#include "actors/bench/capacity_search.h"
-#include "actors/bench/pipeline_figures.h"
-#include "actors/bench/statistics.h"
-#include "config/duration.h"
+#include "base/duration.h"
+#include "bench/cache_size.h"
+#include "bench/capacity_search.h"
+#include "bench/pipeline_figures.h"
+#include "bench/statistics.h"
 #include "config/load.h"
 #include "media/null_decode.h"
 #include "services/bench_pipeline.h"
@@ -55,8 +55,8 @@ struct CamerasArguments {
 /// On a GPU, where memory is plenty: a batch that is being prefilled, and one that is being explained.
 constexpr int kWindowsInCache = 24;
 
-config::Duration duration_of(const char* option, const std::string& text) {
-  const auto duration = config::parse_duration(text);
+base::Duration duration_of(const char* option, const std::string& text) {
+  const auto duration = base::parse_duration(text);
   if (!duration || duration->count() == 0)
     throw UsageError(std::string(option) + ": expected a duration above 0, such as 40s, not '" + text + "'");
   return *duration;
@@ -77,7 +77,7 @@ std::optional<media::Size> size_of(const std::string& text) {
 void tell_always(config::RuleSettings& rule) {
   rule.threshold = 0;
   rule.confirm = {1, 1};
-  rule.cooldown = config::Duration(0);
+  rule.cooldown = base::Duration(0);
   rule.max_per_hour = std::numeric_limits<int>::max();
 }
 
@@ -149,7 +149,7 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
       const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
       return preprocessor->frame_size({source.width, source.height});
     };
-    options.engine.kv_tokens = actors::cache_for(options.cameras, *preprocessor, frame_size, kWindowsInCache);
+    options.engine.kv_tokens = bench::cache_for(options.cameras, *preprocessor, frame_size, kWindowsInCache);
   }
   return options;
 }
@@ -183,8 +183,8 @@ ReadCost read_cost(const config::CameraSettings& camera, const BenchPipelineOpti
     decoding.push_back(thread_seconds() - middle);
   }
   if (cost.stream_seconds <= 0) throw media::Error(read.shown_name + ": has no length");
-  cost.read = actors::percentile(reading, 0.5) / cost.stream_seconds;
-  cost.null_decode = actors::percentile(decoding, 0.5) / cost.stream_seconds;
+  cost.read = bench::percentile(reading, 0.5) / cost.stream_seconds;
+  cost.null_decode = bench::percentile(decoding, 0.5) / cost.stream_seconds;
   return cost;
 }
 
@@ -192,7 +192,7 @@ class CamerasBench {
  public:
   explicit CamerasBench(const CamerasArguments& arguments)
       : arguments_(arguments),
-        seconds_(config::seconds(duration_of("--seconds", arguments.seconds))),
+        seconds_(base::seconds(duration_of("--seconds", arguments.seconds))),
         options_(options_of(arguments)),
         report_(options_, arguments.size, arguments.output == "json") {}
 
@@ -227,13 +227,13 @@ class CamerasBench {
     const auto step = [&](int cameras, double seconds, bool may_stop) {
       std::cerr << "vigil: " << cameras << " cameras ..." << std::flush;
       pipeline.set_cameras(cameras);
-      actors::PipelineFigures figures = pipeline.measure(seconds, may_stop);
+      bench::PipelineFigures figures = pipeline.measure(seconds, may_stop);
       const bool held = figures.held(pipeline.stride());
       std::cerr << (held ? " held" : " not held") << " (95 % within " << latency(figures, 0.95) << " s)\n";
       return figures;
     };
     int held = 0;
-    std::optional<actors::PipelineFigures> best;
+    std::optional<bench::PipelineFigures> best;
     if (!arguments_.exactly.empty()) {
       for (const int cameras : arguments_.exactly) {
         best = step(cameras, seconds_, false);
@@ -241,9 +241,9 @@ class CamerasBench {
         report_.step(pipeline, "step", *best, held);
       }
     } else {
-      actors::CapacitySearch search(std::min(arguments_.start, arguments_.most), arguments_.most);
+      bench::CapacitySearch search(std::min(arguments_.start, arguments_.most), arguments_.most);
       while (const auto cameras = search.next()) {
-        actors::PipelineFigures figures = step(*cameras, seconds_, true);
+        bench::PipelineFigures figures = step(*cameras, seconds_, true);
         const bool good = figures.held(pipeline.stride());
         report_.step(pipeline, "step", figures);
         search.tried(good);
@@ -262,10 +262,10 @@ class CamerasBench {
     return best ? kDone : kFailed;
   }
 
-  static double latency(const actors::PipelineFigures& figures, double share) {
+  static double latency(const bench::PipelineFigures& figures, double share) {
     std::vector<double> latencies;
     for (const auto& window : figures.windows) latencies.push_back(window.latency);
-    return actors::percentile(std::move(latencies), share);
+    return bench::percentile(std::move(latencies), share);
   }
 
   const CamerasArguments& arguments_;

@@ -4,14 +4,18 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "cluster/clock.h"
 #include "cluster/process.h"
-#include "engine/window/engine.h"
+#include "engine/engine.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/clips.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/engine_options.h"
@@ -58,7 +62,7 @@ class EngineBench {
  public:
   explicit EngineBench(const EngineBenchArguments& arguments) : arguments_(arguments) {
     const Stopwatch watch;
-    window::EngineOptions options = arguments.engine.options;
+    engine::EngineOptions options = arguments.engine.options;
     const auto folder = open_folder(arguments.engine);
     const auto preprocessor = preprocessor_of(*folder);
     const auto visual_tokens = [&](int frames) {
@@ -69,7 +73,9 @@ class EngineBench {
                                        arguments.sequences * visual_tokens(arguments.sequence_frames));
     constexpr std::int64_t kText = 512;
     options.kv_tokens = most + (arguments.sequences + 1) * (kText + arguments.tokens);
-    engine_ = window::make_engine(folder, options);
+    engine_ = engine::make_engine(folder, options);
+    clips_.emplace(*engine_.language.desk, *engine_.language.questions, clock_,
+                   engine_.decoder ? engine_.decoder->desk.get() : nullptr);
     figures_.add("load", "s", watch.seconds());
     // Windows of both lengths begin with the same pictures.
     const int pictures = std::max(arguments.frames, arguments.sequence_frames);
@@ -87,8 +93,8 @@ class EngineBench {
   void print() const {
     figures_.print({{"bench", "engine"},
                     {"model", engine_.model_id},
-                    {"device", window::name_of(engine_.device)},
-                    {"decode_device", window::name_of(engine_.decode_device)},
+                    {"device", run::name_of(engine_.device)},
+                    {"decode_device", run::name_of(engine_.decode_device)},
                     {"dtype", kernels::name_of(engine_.compute)},
                     {"quantization", model::name_of(engine_.quantization)},
                     {"frames", arguments_.frames},
@@ -109,9 +115,9 @@ class EngineBench {
            static_cast<std::size_t>(arguments_.height);
   }
 
-  std::vector<window::PatchFrames> patches(int frames) const {
+  std::vector<run::PatchFrames> patches(int frames) const {
     const int each = engine_.encoder->frames_per_patch();
-    std::vector<window::PatchFrames> patches;
+    std::vector<run::PatchFrames> patches;
     for (int i = 0; i < frames; ++i) {
       if (i % each == 0) patches.push_back({{}, i / 2.0, each / 2.0});
       patches.back().frames.push_back({pictures_.data() + static_cast<std::size_t>(i) * picture_bytes(),
@@ -120,7 +126,7 @@ class EngineBench {
     return patches;
   }
 
-  window::Question question() const {
+  stream::Question question() const {
     return {.text = "Is there a person in the room?",
             .max_tokens = arguments_.tokens,
             .sampling = arguments_.sampling,
@@ -129,41 +135,37 @@ class EngineBench {
 
   /// One window, from frames to its first token, then its whole answer.
   void window_once() {
-    const std::vector<window::PatchFrames> frames = patches(arguments_.frames);
+    const std::vector<run::PatchFrames> frames = patches(arguments_.frames);
     const Stopwatch from_frames;
-    window::WindowRequest request{engine_.encoder->encode(frames), {question()}};
+    const stream::ClipRequest request{engine_.encoder->encode(frames), {question()}};
     const double vision = from_frames.seconds();
     const Stopwatch from_tokens;
-    const auto asked = engine_.prefiller->ask(std::span(&request, 1));
+    auto asked = clips_->ask(std::span(&request, 1));
     add("prefill", from_tokens.seconds());
     add("first_token", from_frames.seconds());
     add("vision", vision);
-    prompt_tokens_ = asked.front()->answers().front().prompt_tokens;
-    const window::Continuation continuation{asked.front().get(), 0};
+    prompt_tokens_ = asked.front().answers.front().prompt_tokens;
     const Stopwatch watch;
-    auto completions = engine_.generator->generate(std::span(&continuation, 1));
-    add_steps("decode_token", watch.seconds(), std::move(completions.front()).take());
+    const auto answers = clips_->complete(std::move(asked));
+    add_steps("decode_token", watch.seconds(), answers.front().front());
   }
 
   /// Answers of many windows, decoded together.
   void sequences_once() {
     const auto tokens = engine_.encoder->encode(patches(arguments_.sequence_frames));
-    const std::vector<window::WindowRequest> requests(static_cast<std::size_t>(arguments_.sequences),
-                                                      {tokens, {question()}});
+    const std::vector<stream::ClipRequest> requests(static_cast<std::size_t>(arguments_.sequences),
+                                                    {tokens, {question()}});
     const Stopwatch from_tokens;
-    const auto asked = engine_.prefiller->ask(requests);
+    auto asked = clips_->ask(requests);
     add("prefill_sequences", from_tokens.seconds());
-    sequence_tokens_ = asked.front()->answers().front().prompt_tokens;
-    std::vector<window::Continuation> continuations;
-    continuations.reserve(asked.size());
-    for (const auto& window : asked) continuations.push_back({window.get(), 0});
+    sequence_tokens_ = asked.front().answers.front().prompt_tokens;
     const Stopwatch watch;
-    auto completions = engine_.generator->generate(continuations);
-    add_steps("decode_step_sequences", watch.seconds(), std::move(completions.front()).take());
+    const auto answers = clips_->complete(std::move(asked));
+    add_steps("decode_step_sequences", watch.seconds(), answers.front().front());
   }
 
   /// The first token came with the prefill.
-  void add_steps(const char* name, double seconds, const window::Answer& answer) {
+  void add_steps(const char* name, double seconds, const stream::Answer& answer) {
     if (answer.tokens.size() > 1) add(name, seconds / static_cast<double>(answer.tokens.size() - 1));
   }
 
@@ -172,7 +174,9 @@ class EngineBench {
   }
 
   const EngineBenchArguments& arguments_;
-  window::Engine engine_;
+  cluster::SystemClock clock_;
+  engine::Engine engine_;
+  std::optional<stream::Clips> clips_;
   std::vector<std::uint8_t> pictures_;
   Figures figures_;
   bool counted_ = false;

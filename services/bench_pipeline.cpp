@@ -14,11 +14,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
-#include "actors/bench/losses.h"
-#include "actors/bench/metric_sum.h"
-#include "actors/bench/timed_parts.h"
+#include "bench/losses.h"
+#include "bench/metric_sum.h"
+#include "bench/timed_parts.h"
 #include "cluster/process.h"
-#include "engine/window/product_meter.h"
+#include "engine/run/product_meter.h"
+#include "engine/run/vision_encoder.h"
 #include "services/command.h"
 #include "services/frame_shape.h"
 
@@ -28,14 +29,14 @@ namespace vigil::services {
 /// window's last frame.
 class BenchPipeline::TimedPublisher final : public actors::Publisher {
  public:
-  TimedPublisher(actors::StageLog& log, const config::Clock& clock) : log_(log), clock_(clock) {}
+  TimedPublisher(bench::StageLog& log, const base::Clock& clock) : log_(log), clock_(clock) {}
   bool publish(const actors::OutboxEvent& event) override {
     published_ = event.position;
     if (!event.topic.starts_with("alert/")) return true;
     // An alert has the time of its window's last frame.
     const auto age = clock_.wall() - event.time;
-    const actors::StageLog::TimePoint now = clock_.now();
-    log_.add(now - std::chrono::duration_cast<actors::StageLog::TimePoint::duration>(age), now);
+    const bench::StageLog::TimePoint now = clock_.now();
+    log_.add(now - std::chrono::duration_cast<bench::StageLog::TimePoint::duration>(age), now);
     return true;
   }
   std::uint64_t published() const override { return published_; }
@@ -46,8 +47,8 @@ class BenchPipeline::TimedPublisher final : public actors::Publisher {
   std::uint64_t take_dropped() override { return 0; }
 
  private:
-  actors::StageLog& log_;
-  const config::Clock& clock_;
+  bench::StageLog& log_;
+  const base::Clock& clock_;
   std::uint64_t published_ = 0;
 };
 
@@ -103,7 +104,7 @@ double sum(const std::map<std::string, double>& values) {
 
 BenchPipeline::BenchPipeline(BenchPipelineOptions options)
     : options_(std::move(options)),
-      engine_(window::make_engine(options_.folder, options_.engine)),
+      engine_(engine::make_engine(options_.folder, options_.engine)),
       folder_(std::make_unique<Folder>()),
       outbox_(actors::open_rocksdb_outbox(folder_->path(), ages_)),
       publisher_(std::make_unique<TimedPublisher>(stages_["alerts"], clock_)),
@@ -113,17 +114,17 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
   logger_.set_level(spdlog::level::warn);
   system_config_.add_message_types<caf::id_block::vigil>();
   system_ = std::make_unique<caf::actor_system>(system_config_);
-  actors::StageLog& decode = stages_["decode"];
+  bench::StageLog& decode = stages_["decode"];
   supervisor_ = system_->spawn(
       actors::supervisor,
       actors::PipelineDeps{.cameras = {},
                            .model_id = engine_.model_id,
                            .open =
                                [this, &decode](const std::string& url, const media::ReadOptions& read) {
-                                 return actors::timed(media::VideoReader::open(url, read), decode, clock_);
+                                 return bench::timed(media::VideoReader::open(url, read), decode, clock_);
                                },
                            .shape = shape(),
-                           .devices = {{window::name_of(engine_.device), timed_parts(), {}}},
+                           .devices = {{run::name_of(engine_.device), timed_parts(), {}}},
                            .outbox = *outbox_,
                            .publisher = *publisher_,
                            .metrics = metrics_,
@@ -136,9 +137,9 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                                               const actors::WorkSpan& asked) { log_.add(window, asked); }});
   ended_ = end_of(*system_, supervisor_);
   if (engine_.device.kind == kernels::DeviceKind::cpu)
-    product_limit_ = window::ProductMeter::limit(engine_.compute, options_.engine.threads);
+    product_limit_ = run::ProductMeter::limit(engine_.compute, options_.engine.threads);
   begin_ = clock_.now();
-  window::ProductMeter::start();
+  run::ProductMeter::start();
 }
 
 actors::FrameShape BenchPipeline::shape() const {
@@ -148,9 +149,9 @@ actors::FrameShape BenchPipeline::shape() const {
 }
 
 actors::EngineParts BenchPipeline::timed_parts() {
-  return {actors::timed(*engine_.encoder, stages_["vision"], clock_),
-          actors::timed(*engine_.prefiller, stages_["prefill"], clock_),
-          actors::timed(*engine_.generator, stages_["tokens"], clock_)};
+  return {bench::timed(*engine_.encoder, stages_["vision"], clock_),
+          bench::timed(*engine_.prefiller, stages_["prefill"], clock_),
+          bench::timed(*engine_.generator, stages_["tokens"], clock_)};
 }
 
 BenchPipeline::~BenchPipeline() {
@@ -178,7 +179,7 @@ void BenchPipeline::wait(double seconds) const {
 void BenchPipeline::try_size(media::Size size) {
   const std::vector<std::uint8_t> black(3 * static_cast<std::size_t>(size.width) *
                                         static_cast<std::size_t>(size.height));
-  const window::PatchFrames patch{{{black.data(), size.width, size.height}}, 0, 1};
+  const run::PatchFrames patch{{{black.data(), size.width, size.height}}, 0, 1};
   try {
     engine_.encoder->encode(std::span(&patch, 1));
   } catch (const std::invalid_argument& error) {
@@ -187,11 +188,11 @@ void BenchPipeline::try_size(media::Size size) {
 }
 
 double BenchPipeline::stride() const {
-  return config::seconds(options_.cameras.front().stream.window.stride);
+  return base::seconds(options_.cameras.front().stream.window.stride);
 }
 
 double BenchPipeline::length() const {
-  return config::seconds(options_.cameras.front().stream.window.length);
+  return base::seconds(options_.cameras.front().stream.window.length);
 }
 
 void BenchPipeline::list(int count) {
@@ -230,36 +231,36 @@ void BenchPipeline::set_cameras(int count) {
   wait(starts.empty() ? 2 * stride() : length() + stride());
 }
 
-actors::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
+bench::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
   constexpr double kTick = 0.25;
-  actors::PipelineFigures figures;
+  bench::PipelineFigures figures;
   figures.cameras = static_cast<int>(cameras_.size());
-  const actors::Losses lost_before = actors::losses(page());
-  const double tokens_before = sum(actors::metric_by(page(), "vigil_generation_tokens_total", ""));
-  const double alerts_before = sum(actors::metric_by(page(), "vigil_alerts_total", ""));
+  const bench::Losses lost_before = bench::losses(page());
+  const double tokens_before = sum(bench::metric_by(page(), "vigil_generation_tokens_total", ""));
+  const double alerts_before = sum(bench::metric_by(page(), "vigil_alerts_total", ""));
   const double cpu_before = cluster::process_cpu_seconds();
-  const double products_before = window::ProductMeter::cpu_seconds();
-  const double flops_before = window::ProductMeter::flops();
+  const double products_before = run::ProductMeter::cpu_seconds();
+  const double flops_before = run::ProductMeter::flops();
   cluster::ThreadTimes threads;
-  const config::Clock::TimePoint from = clock_.now();
+  const base::Clock::TimePoint from = clock_.now();
   while (true) {
     wait(kTick);
     threads.sample();
     figures.seconds = std::chrono::duration<double>(clock_.now() - from).count();
     if (figures.seconds >= seconds) break;
     if (!may_stop || figures.seconds < stride()) continue;
-    if (actors::since(lost_before, actors::losses(page())).any()) break;
+    if (bench::since(lost_before, bench::losses(page())).any()) break;
   }
-  const config::Clock::TimePoint to = clock_.now();
-  figures.lost = actors::since(lost_before, actors::losses(page()));
+  const base::Clock::TimePoint to = clock_.now();
+  figures.lost = bench::since(lost_before, bench::losses(page()));
   if (figures.lost.to_a_device()) {
     // There is no other device, and the pipeline is about to end.
     ended_.wait();
     throw PipelineEnded();
   }
   figures.cpu_total = cluster::process_cpu_seconds() - cpu_before;
-  figures.cpu_products = window::ProductMeter::cpu_seconds() - products_before;
-  figures.flops = window::ProductMeter::flops() - flops_before;
+  figures.cpu_products = run::ProductMeter::cpu_seconds() - products_before;
+  figures.flops = run::ProductMeter::flops() - flops_before;
   for (const auto& [thread, spent] : threads.by_name()) figures.cpu[stage_of(thread)] += spent;
   const double known = sum(figures.cpu);
   figures.cpu["other"] += std::max(0.0, figures.cpu_total - known);
@@ -273,10 +274,10 @@ actors::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
   }
   std::vector<std::string> names;
   for (const auto& camera : cameras_) names.push_back(camera->name);
-  figures.least_share = actors::least_share(figures.windows, names, from, to, std::chrono::minutes(1));
+  figures.least_share = bench::least_share(figures.windows, names, from, to, std::chrono::minutes(1));
   for (auto& [stage, stage_log] : stages_) figures.stages[stage] = stage_log.take(from, to);
-  figures.tokens = sum(actors::metric_by(page(), "vigil_generation_tokens_total", "")) - tokens_before;
-  figures.alerts = sum(actors::metric_by(page(), "vigil_alerts_total", "")) - alerts_before;
+  figures.tokens = sum(bench::metric_by(page(), "vigil_generation_tokens_total", "")) - tokens_before;
+  figures.alerts = sum(bench::metric_by(page(), "vigil_alerts_total", "")) - alerts_before;
   const cluster::ProcessMemory memory = cluster::process_memory();
   figures.resident_bytes = memory.resident_bytes;
   figures.most_resident_bytes = memory.most_resident_bytes;

@@ -13,21 +13,21 @@
 #include <caf/actor_system.hpp>
 #include <spdlog/logger.h>
 
-#include "actors/bench/pipeline_figures.h"
-#include "actors/bench/stage_log.h"
-#include "actors/bench/window_log.h"
 #include "actors/supervisor/supervisor_actor.h"
+#include "bench/pipeline_figures.h"
+#include "bench/stage_log.h"
+#include "bench/window_log.h"
 #include "cluster/clock.h"
 #include "cluster/system.h"
 #include "config/settings.h"
-#include "engine/window/engine.h"
+#include "engine/engine.h"
 #include "media/media.h"
 
 namespace vigil::services {
 
 struct BenchPipelineOptions {
   std::shared_ptr<const model::ModelFolder> folder;
-  window::EngineOptions engine;
+  engine::EngineOptions engine;
   /// Of all frames; the model's own choice if left out.
   std::optional<media::Size> size;
   /// What the cameras are copies of, in turns: files that are looped at their own pace.
@@ -58,7 +58,7 @@ class BenchPipeline {
 
   /// Looks on for so long, or, if `may_stop`, until it is clear that the cameras are too many. Throws
   /// PipelineEnded.
-  actors::PipelineFigures measure(double seconds, bool may_stop);
+  bench::PipelineFigures measure(double seconds, bool may_stop);
 
   /// Ends the cameras, and waits for what is under way as long as `run` would. May be called again.
   const actors::DrainReport& drain();
@@ -67,7 +67,7 @@ class BenchPipeline {
   /// keep the destructor for ever.
   [[noreturn]] void abandon(int code);
 
-  const window::Engine& engine() const { return engine_; }
+  const engine::Engine& engine() const { return engine_; }
   /// FLOP/s that the processors do in large products, were nothing else to do.
   double product_limit() const { return product_limit_; }
   /// Of the first camera, in seconds.
@@ -89,8 +89,8 @@ class BenchPipeline {
 
   BenchPipelineOptions options_;
   cluster::SystemClock clock_;
-  window::Engine engine_;
-  std::map<std::string, actors::StageLog> stages_;
+  engine::Engine engine_;
+  std::map<std::string, bench::StageLog> stages_;
   std::unique_ptr<Folder> folder_;
   config::RetentionClock ages_{clock_};
   std::unique_ptr<actors::Outbox> outbox_;
@@ -98,14 +98,14 @@ class BenchPipeline {
   /// Of all cameras together: what was lost does not go with a camera that is removed.
   actors::Metrics metrics_{actors::Metrics::Options{.cameras = false}};
   actors::StatusBoard board_;
-  actors::WindowLog log_;
+  bench::WindowLog log_;
   spdlog::logger logger_;
   cluster::SystemConfig system_config_;
   std::unique_ptr<caf::actor_system> system_;
   actors::supervisor_actor supervisor_;
   /// There when the pipeline has ended.
   std::shared_future<actors::DrainReport> ended_;
-  config::Clock::TimePoint begin_;
+  base::Clock::TimePoint begin_;
   double product_limit_ = 0;
   std::vector<actors::CameraPtr> cameras_;
 };

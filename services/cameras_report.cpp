@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/bench/statistics.h"
+#include "bench/statistics.h"
 #include "cluster/process.h"
 #include "services/build_info.h"
 
@@ -17,8 +17,8 @@ namespace {
 using nlohmann::json;
 
 json quantiles(const std::vector<double>& values) {
-  return {{"p50", actors::percentile(values, 0.5)},
-          {"p95", actors::percentile(values, 0.95)},
+  return {{"p50", bench::percentile(values, 0.5)},
+          {"p95", bench::percentile(values, 0.95)},
           {"count", values.size()}};
 }
 
@@ -38,7 +38,7 @@ std::string rounded(double value) {
 }
 
 /// What share of the processors' time products took, and how many cameras products alone would allow.
-void add_products(json& line, double limit, const actors::PipelineFigures& figures, bool held,
+void add_products(json& line, double limit, const bench::PipelineFigures& figures, bool held,
                   std::optional<int> most) {
   line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
   const double computing =
@@ -125,7 +125,7 @@ void CamerasReport::read(const std::string& file, const ReadCost& cost, bool fir
 }
 
 void CamerasReport::step(const BenchPipeline& pipeline, const char* figure,
-                         const actors::PipelineFigures& figures, std::optional<int> held) const {
+                         const bench::PipelineFigures& figures, std::optional<int> held) const {
   json line = common(figure);
   const double stride = pipeline.stride();
   line["cameras"] = figures.cameras;
@@ -137,8 +137,8 @@ void CamerasReport::step(const BenchPipeline& pipeline, const char* figure,
                     {"size", size_},
                     {"rules", options_.cameras.front().rules.size()}};
   line["model"] = pipeline.engine().model_id;
-  line["device"] = window::name_of(pipeline.engine().device);
-  line["decode_device"] = window::name_of(pipeline.engine().decode_device);
+  line["device"] = run::name_of(pipeline.engine().device);
+  line["decode_device"] = run::name_of(pipeline.engine().decode_device);
   line["kv_tokens"] = options_.engine.kv_tokens;
   line["dtype"] = kernels::name_of(pipeline.engine().compute);
   line["quantization"] = model::name_of(pipeline.engine().quantization);

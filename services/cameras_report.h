@@ -29,7 +29,7 @@ class CamerasReport {
   void read(const std::string& file, const ReadCost& cost, bool first);
 
   /// `held`: cameras that were held in the end, if that is known.
-  void step(const BenchPipeline& pipeline, const char* figure, const actors::PipelineFigures& figures,
+  void step(const BenchPipeline& pipeline, const char* figure, const bench::PipelineFigures& figures,
             std::optional<int> held = {}) const;
 
  private:

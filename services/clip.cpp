@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "config/settings.h"
-#include "engine/window/what_fits.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/what_fits.h"
 #include "media/read_ahead.h"
 #include "services/video_option.h"
 
@@ -30,7 +31,7 @@ std::string in_seconds(double value) {
 class ClipEncoder {
  public:
   /// `seconds`, `frames`: of the whole clip; 0 where that is not known.
-  ClipEncoder(window::Engine& engine, const ClipOptions& options, double seconds, double frames, Clip& clip)
+  ClipEncoder(engine::Engine& engine, const ClipOptions& options, double seconds, double frames, Clip& clip)
       : engine_(engine),
         fps_(options.fps),
         from_(options.from.value_or(0)),
@@ -58,7 +59,7 @@ class ClipEncoder {
   void encode(std::size_t frames) {
     if (frames == 0) return;
     const auto start = std::chrono::steady_clock::now();
-    std::vector<window::PatchFrames> patches;
+    std::vector<run::PatchFrames> patches;
     for (std::size_t i = 0; i < frames; ++i) {
       if (i % per_patch_ == 0)
         patches.push_back({.frames = {},
@@ -76,17 +77,17 @@ class ClipEncoder {
     const auto per_patch = static_cast<double>(count_) / static_cast<double>(clip_.patches.size());
     const double patches_expected = std::ceil(expected_ / static_cast<double>(per_patch_));
     const auto whole = std::max<std::int64_t>(count_, std::llround(patches_expected * per_patch));
-    const std::int64_t most = engine_.answerer->max_visual_tokens();
+    const std::int64_t most = engine_.language.desk->max_visual_tokens();
     if (whole <= most) return;
     const auto fits =
-        window::what_fits({.from = from_,
+        stream::what_fits({.from = from_,
                            .seconds = std::max(seconds_, clip_.seconds - from_),
                            .fps = fps_,
                            .frames = static_cast<double>(most) / per_patch * static_cast<double>(per_patch_),
                            .least = static_cast<double>(per_patch_)});
     // Beside what is seen there has to be room for the question and its answer.
     const auto needed = [&](std::int64_t tokens) {
-      return std::to_string(engine_.answerer->room() - most + tokens);
+      return std::to_string(engine_.language.desk->tokens() - most + tokens);
     };
     throw std::runtime_error("the clip has " + std::to_string(whole) + " visual tokens, more than the " +
                              std::to_string(std::max<std::int64_t>(0, most)) + " that there is room for: " +
@@ -95,7 +96,7 @@ class ClipEncoder {
                                          needed(std::llround(per_patch)) + ", all of it " + needed(whole)));
   }
 
-  window::Engine& engine_;
+  engine::Engine& engine_;
   double fps_;
   double from_;
   double seconds_;
@@ -108,7 +109,7 @@ class ClipEncoder {
 
 }  // namespace
 
-Clip read_clip(window::Engine& engine, const ClipOptions& options, const ClipProgress& progress) {
+Clip read_clip(engine::Engine& engine, const ClipOptions& options, const ClipProgress& progress) {
   Clip clip;
   std::optional<media::Size> size;
   const double from = options.from.value_or(0);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/window/engine.h"
+#include "engine/engine.h"
 #include "media/media.h"
 
 namespace vigil::services {
@@ -49,6 +49,6 @@ struct ClipProgress {
 
 /// Samples and encodes a stretch of a video at the size of its first frame. Throws media::Error, or
 /// std::runtime_error if no frame lies in the stretch or it does not fit the engine: then it says what does.
-Clip read_clip(window::Engine& engine, const ClipOptions& options, const ClipProgress& progress = {});
+Clip read_clip(engine::Engine& engine, const ClipOptions& options, const ClipProgress& progress = {});
 
 }  // namespace vigil::services

@@ -9,9 +9,9 @@
 namespace vigil::services {
 namespace {
 
-window::Device read(const char* option, const std::string& text) {
+run::Device read(const char* option, const std::string& text) {
   try {
-    return window::parse_device(text);
+    return run::parse_device(text);
   } catch (const std::invalid_argument& error) {
     throw CLI::ValidationError(option, error.what());
   }
@@ -19,14 +19,14 @@ window::Device read(const char* option, const std::string& text) {
 
 }  // namespace
 
-void add_device(CLI::App& command, window::Device& device) {
+void add_device(CLI::App& command, run::Device& device) {
   command
       .add_option_function<std::string>(
           "--device", [&device](const std::string& text) { device = read("--device", text); },
           "Compute on this processor: cpu, cuda (the first GPU), cuda:NUMBER, or GPUs that share the model: "
           "cuda:0+1")
       ->type_name("DEVICE")
-      ->default_str(window::name_of(device));
+      ->default_str(run::name_of(device));
 }
 
 void add_quantization(CLI::App& command, model::Quantization& quantization) {
@@ -40,7 +40,7 @@ void add_quantization(CLI::App& command, model::Quantization& quantization) {
       ->default_str(std::string(model::name_of(quantization)));
 }
 
-void add_compute(CLI::App& command, window::EngineOptions& options) {
+void add_compute(CLI::App& command, engine::EngineOptions& options) {
   add_device(command, options.device);
   command
       .add_option_function<std::string>(
@@ -67,10 +67,10 @@ void add_compute(CLI::App& command, window::EngineOptions& options) {
       ->capture_default_str();
 }
 
-void check_compute(const window::EngineOptions& options) {
+void check_compute(const engine::EngineOptions& options) {
   if (!options.decode_device) return;
   try {
-    window::check_decode_device(options.device, *options.decode_device);
+    run::check_decode_device(options.device, *options.decode_device);
   } catch (const std::invalid_argument& error) {
     throw UsageError("--decode-device: " + std::string(error.what()));
   }

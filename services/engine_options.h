@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/engine.h"
 #include "engine/model/model_folder.h"
-#include "engine/window/engine.h"
 
 namespace vigil::services {
 
@@ -19,7 +19,7 @@ struct EngineArguments {
   std::string text = "models/demo";
   bool random_weights = false;
   std::uint64_t seed = 1;
-  window::EngineOptions options;
+  engine::EngineOptions options;
 };
 
 /// Adds them all; returns `--shape`, which is not required yet.

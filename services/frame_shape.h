@@ -5,7 +5,7 @@
 
 #include "actors/camera/camera.h"
 #include "engine/model/model_folder.h"
-#include "engine/model/preprocess.h"
+#include "engine/model/vision/preprocess.h"
 
 namespace vigil::services {
 

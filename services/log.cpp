@@ -7,9 +7,9 @@
 
 #include "actors/messages/log_fields.h"
 #include "base/one_line.h"
+#include "base/timestamp.h"
 #include "cluster/unblocked_sink.h"
 #include "config/fields.h"
-#include "config/timestamp.h"
 
 namespace vigil::services {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::string_view kAnnouncer = "announcer";
 
 void JsonLines::format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) {
   const std::string_view level(spdlog::level::to_string_view(message.level).data());
-  nlohmann::ordered_json line{{"time", config::format_rfc3339(message.time)},
+  nlohmann::ordered_json line{{"time", base::format_rfc3339(message.time)},
                               {"level", level},
                               {"message", std::string(message.payload.data(), message.payload.size())}};
   for (const auto& [name, text] : actors::LogFields::current()) line[name] = text;

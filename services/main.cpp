@@ -10,6 +10,7 @@
 
 #include "services/build_info.h"
 #include "services/command.h"
+#include "services/slow_path_warnings.h"
 #include "services/video_option.h"
 
 namespace {
@@ -73,6 +74,8 @@ int main(int argc, char** argv) {
     std::cerr << mask_words(parse_complaint(root, error), words);
     return kUsage;
   }
+  // Commands that have a log, or draw, say it their own way.
+  const SlowPathWarnings slow_paths([](const std::string& line) { std::cerr << "vigil: " + line + '\n'; });
   try {
     return chosen();
   } catch (const UsageError& error) {

@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "engine/model/golden.h"
 #include "engine/model/model_folder.h"
-#include "engine/model/verify.h"
-#include "engine/window/device.h"
+#include "engine/model/verify/golden.h"
+#include "engine/model/verify/verify.h"
+#include "engine/run/device.h"
 #include "services/command.h"
 #include "services/device_option.h"
 
@@ -22,7 +22,7 @@ struct VerifyArguments {
   std::string dtype = "both";
   model::Quantization quantization = model::Quantization::none;
   std::string output = "text";
-  window::Device device;
+  run::Device device;
   int threads = 0;
 };
 
@@ -69,10 +69,10 @@ int verify(const VerifyArguments& arguments) {
   const model::GoldenFile golden = model::read_golden(arguments.golden);
   if (arguments.device.ranks() > 1) {
     std::fprintf(stderr, "vigil model verify: compares on one device at a time, not on %s\n",
-                 window::name_of(arguments.device).c_str());
+                 run::name_of(arguments.device).c_str());
     return kUsage;
   }
-  kernels::Stream stream = window::make_streams(arguments.device, arguments.threads).front();
+  kernels::Stream stream = run::make_streams(arguments.device, arguments.threads).front();
   std::vector<kernels::DType> types;
   if (arguments.dtype != "bf16") types.push_back(kernels::DType::f32);
   if (arguments.dtype != "f32") types.push_back(kernels::DType::bf16);

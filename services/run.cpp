@@ -31,13 +31,14 @@
 #include "config/reload.h"
 #include "config/retention_clock.h"
 #include "config/snoozes.h"
-#include "engine/window/engine.h"
+#include "engine/engine.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/frame_shape.h"
 #include "services/log.h"
 #include "services/reload_loop.h"
 #include "services/signals.h"
+#include "services/slow_path_warnings.h"
 #include "services/state_server.h"
 #include "services/topic_publisher.h"
 
@@ -107,20 +108,20 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
                                            const std::shared_ptr<const model::ModelFolder>& folder,
                                            Announcer& announcer) {
   std::vector<actors::DeviceSlot> slots;
-  const std::vector<window::Device> devices = window::parse_devices(settings.device);
-  const std::vector<window::Device> decode_devices =
-      settings.decode_device.empty() ? devices : window::parse_devices(settings.decode_device);
+  const std::vector<run::Device> devices = run::parse_devices(settings.device);
+  const std::vector<run::Device> decode_devices =
+      settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const window::EngineOptions options{.device = devices[i],
+    const engine::EngineOptions options{.device = devices[i],
                                         .decode_device = decode_devices[i],
                                         .compute = {},
                                         .quantization = settings.quantization,
                                         .kv_tokens = settings.kv_tokens};
-    window::Engine engine = window::make_engine(folder, options);
+    engine::Engine engine = engine::make_engine(folder, options);
     if (slots.empty())
       for (const std::string& warning : engine.warnings) announcer.warn(warning);
-    slots.push_back({window::name_of(devices[i]), actors::parts_of(std::move(engine)),
-                     [folder, options] { return actors::parts_of(window::make_engine(folder, options)); }});
+    slots.push_back({run::name_of(devices[i]), actors::parts_of(std::move(engine)),
+                     [folder, options] { return actors::parts_of(engine::make_engine(folder, options)); }});
   }
   return slots;
 }
@@ -227,6 +228,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
     evidence_parts.emplace(actors::EvidenceParts{
         *evidence, settings.evidence.pre_roll, settings.evidence.post_roll, settings.evidence.memory.bytes});
   }
+  const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
   std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder, announcer);
 
   std::optional<FollowToo> follow_snoozes;

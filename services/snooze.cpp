@@ -10,10 +10,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/timestamp.h"
 #include "cluster/clock.h"
 #include "config/load.h"
 #include "config/snoozes.h"
-#include "config/timestamp.h"
 #include "services/command.h"
 
 namespace vigil::services {
@@ -54,10 +54,10 @@ config::Snooze target_of(const SnoozeArguments& arguments) {
 }
 
 std::string in_words(const config::Snooze& snooze) {
-  return snooze.target() + " until " + config::format_rfc3339(snooze.until);
+  return snooze.target() + " until " + base::format_rfc3339(snooze.until);
 }
 
-int list(const SnoozeArguments& arguments, config::Clock::WallTime now) {
+int list(const SnoozeArguments& arguments, base::Clock::WallTime now) {
   if (!arguments.target.empty()) throw UsageError("--list shows all: it takes no TARGET and no DURATION");
   std::vector<config::Snooze> configured = config::configured_snoozes(settings_of(arguments));
   config::Snoozes snoozes = config::read_snoozes(config::snooze_file(arguments.config));
@@ -70,7 +70,7 @@ int list(const SnoozeArguments& arguments, config::Clock::WallTime now) {
   return snoozes.faults.empty() ? kDone : kFailed;
 }
 
-int clear(const SnoozeArguments& arguments, config::Clock::WallTime now) {
+int clear(const SnoozeArguments& arguments, base::Clock::WallTime now) {
   // The configuration may have it no more, but is there.
   const config::Snooze target = named(arguments.target);
   std::error_code unknown;
@@ -97,7 +97,7 @@ int snooze(const SnoozeArguments& arguments) {
     throw UsageError("give either how long, such as 30m, or --clear");
   if (arguments.clear) return clear(arguments, clock.wall());
   constexpr std::chrono::hours kLongest{8760};
-  const auto length = config::parse_duration(arguments.length);
+  const auto length = base::parse_duration(arguments.length);
   if (!length || length->count() == 0 || *length > kLongest)
     throw UsageError("expected a duration up to 365d, such as 30m or 2h, not '" + arguments.length + "'");
   config::Snooze snooze = target_of(arguments);

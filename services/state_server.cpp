@@ -75,7 +75,7 @@ std::vector<cluster::HttpRoute> pages(actors::Metrics& metrics, const actors::St
 }  // namespace
 
 StateServer::StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics,
-                         const actors::StatusBoard& board, const config::Clock& clock,
+                         const actors::StatusBoard& board, const base::Clock& clock,
                          const std::function<void(const std::string&)>& log) {
   if (!settings.listen.empty()) {
     cluster::HttpServer::Options options{.listen = settings.listen,

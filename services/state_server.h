@@ -7,8 +7,8 @@
 
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
+#include "base/clock.h"
 #include "cluster/http.h"
-#include "config/clock.h"
 #include "config/settings.h"
 
 namespace vigil::services {
@@ -20,7 +20,7 @@ class StateServer {
  public:
   /// All that is referred to has to outlive it. Throws cluster::HttpError.
   StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics,
-              const actors::StatusBoard& board, const config::Clock& clock,
+              const actors::StatusBoard& board, const base::Clock& clock,
               const std::function<void(const std::string&)>& log);
 
   /// "http://HOST:PORT/metrics" for people; empty if there is none.

@@ -41,7 +41,7 @@ class OutboxReplay final : public cluster::ReplaySource {
     wanted.max_events = query.limit;
     wanted.max_bytes = kAnswerBytes;
     if (query.since_ms) {
-      wanted.since = config::Clock::WallTime(std::chrono::milliseconds(*query.since_ms));
+      wanted.since = base::Clock::WallTime(std::chrono::milliseconds(*query.since_ms));
     }
     if (query.from) {
       const auto first = outbox_.position_of(query.topics.front(), *query.from);

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "config/duration.h"
+#include "base/duration.h"
 #include "config/source.h"
 #include "config/substitute.h"
 
@@ -25,7 +25,7 @@ CLI::Option* add_moment(CLI::App& command, const std::string& name, std::optiona
       .add_option_function<std::string>(
           name,
           [name, &seconds](const std::string& text) {
-            seconds = config::parse_moment(text);
+            seconds = base::parse_moment(text);
             if (!seconds) {
               throw CLI::ValidationError(
                   name, "expected a time such as 15, 7.5, 0:15, 1:02:03 or 1m30s, not '" + text + "'");

@@ -49,7 +49,7 @@ std::string server_key_of(const std::string& key_or_file) {
   return cluster::read_public_key(key_or_file);
 }
 
-cluster::Follower::Options options_of(const WatchArguments& arguments, const config::Clock& clock) {
+cluster::Follower::Options options_of(const WatchArguments& arguments, const base::Clock& clock) {
   cluster::Follower::Options options;
   for (const auto& [name, endpoint] :
        {std::pair("--endpoint", arguments.endpoint), std::pair("--replay", arguments.replay)}) {
@@ -96,7 +96,7 @@ int watch(const WatchArguments& arguments) {
   const cluster::SystemClock clock;
   cluster::Follower follower(options_of(arguments, clock), clock);
   const bool bounded = arguments.timeout > 0 && arguments.timeout < kForEver;
-  const auto until = clock.now() + std::chrono::duration_cast<config::Clock::TimePoint::duration>(
+  const auto until = clock.now() + std::chrono::duration_cast<base::Clock::TimePoint::duration>(
                                        std::chrono::duration<double>(bounded ? arguments.timeout : 0));
   std::uint64_t shown = 0;
   while (arguments.count == 0 || shown < arguments.count) {

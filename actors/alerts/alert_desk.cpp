@@ -20,7 +20,7 @@ constexpr auto kRetryAfter = std::chrono::seconds(1);
 }  // namespace
 
 AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metrics& metrics,
-                     const config::Clock& clock)
+                     const base::Clock& clock)
     : options_(std::move(options)),
       outbox_(outbox),
       publisher_(publisher),
@@ -29,23 +29,23 @@ AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metr
       queue_({.most = options_.backlog}) {}
 
 void AlertDesk::observe(const WindowAnswersPtr& window) {
-  const config::CameraSettings& camera = *window->camera;
-  Watched& watched = watched_[camera.name];
-  if (watched.camera != window->camera) follow(watched, window->camera);
+  const std::vector<config::RuleSettings>& rules = window->watch->rules;
+  Watched& watched = watched_[window->watch->name];
+  if (watched.watch != window->watch) follow(watched, window->watch);
   // What is kept for later must not keep the window in the cache.
   auto kept = std::make_shared<WindowAnswers>(*window);
   kept->lease.reset();
-  const config::Clock::WallTime now = clock_.wall();
+  const base::Clock::WallTime now = clock_.wall();
   for (std::size_t i = 0; i < watched.rules.size(); ++i) {
     Rule& rule = watched.rules[i];
     rule.window = kept;
     rule.place = i;
-    const auto snoozed_until = camera.snoozed_until(camera.rules[i]);
+    const auto snoozed_until = rules[i].snooze_until;
     const Observation observation{window->answers.at(i).probability_yes, window->end, window->end_wall,
                                   snoozed_until && now < *snoozed_until};
     if (const auto emission = rule.policy.observe(observation)) {
       std::optional<std::uint64_t> ticket;
-      if (camera.rules[i].explain && window->lease && emission->phase != Phase::end) {
+      if (rules[i].explain && window->lease && emission->phase != Phase::end) {
         ticket = tickets_++;
         requests_.push_back({window, i, *ticket});
       }
@@ -83,18 +83,18 @@ void AlertDesk::finish() {
   publisher_.serve();
 }
 
-void AlertDesk::follow(Watched& watched, const CameraPtr& camera) {
+void AlertDesk::follow(Watched& watched, const WatchPtr& watch) {
   std::vector<Rule> rules;
-  for (const config::RuleSettings& settings : camera->rules) {
-    std::string topic = alert_topic(*camera, settings);
-    std::string version = rule_version(*camera, settings);
+  for (const config::RuleSettings& settings : watch->rules) {
+    std::string topic = alert_topic(*watch, settings);
+    std::string version = rule_version(*watch, settings);
     const auto same = std::find_if(watched.rules.begin(), watched.rules.end(), [&](const Rule& rule) {
       return rule.topic == topic && rule.version == version;
     });
     if (same == watched.rules.end()) {
       rules.push_back({.topic = std::move(topic),
                        .version = std::move(version),
-                       .policy = AlertPolicy(settings, camera->stream.window),
+                       .policy = AlertPolicy(settings, watch->window),
                        .window = nullptr,
                        .place = 0,
                        .episode = "",
@@ -107,11 +107,11 @@ void AlertDesk::follow(Watched& watched, const CameraPtr& camera) {
     }
   }
   for (Rule& gone : watched.rules) close(gone, EndReason::rule_changed);
-  watched = {camera, std::move(rules)};
+  watched = {watch, std::move(rules)};
 }
 
-void AlertDesk::end(const CameraPtr& camera) {
-  const auto entry = watched_.find(camera->name);
+void AlertDesk::end(const std::string& camera) {
+  const auto entry = watched_.find(camera);
   if (entry == watched_.end()) return;
   for (Rule& rule : entry->second.rules) close(rule, EndReason::camera_ended);
   watched_.erase(entry);
@@ -122,16 +122,16 @@ void AlertDesk::close(Rule& rule, EndReason reason) {
   if (const auto emission = rule.policy.close(reason)) tell(rule, *emission, std::nullopt);
 }
 
-void AlertDesk::status(const CameraPtr& camera, CameraState state, const std::string& reason) {
-  const config::Clock::WallTime time = clock_.wall();
+void AlertDesk::status(const WatchPtr& watch, CameraState state, const std::string& reason) {
+  const base::Clock::WallTime time = clock_.wall();
   WaitingEvent event;
-  event.topics = {status_topic(*camera)};
+  event.topics = {status_topic(*watch)};
   event.time = time;
-  event.body = [this, camera, state, reason, time](const EventDraft& draft) {
-    return status_event(*camera, state, reason, {outbox_.identity(), draft.sequence}, time);
+  event.body = [this, watch, state, reason, time](const EventDraft& draft) {
+    return status_event(*watch, state, reason, {outbox_.identity(), draft.sequence}, time);
   };
   event.urgent = false;
-  event.camera = camera->name;
+  event.camera = watch->name;
   enqueue(std::move(event));
   taken_in();
 }
@@ -154,9 +154,9 @@ void AlertDesk::tell(Rule& rule, const Emission& emission, std::optional<std::ui
   if (emission.phase == Phase::begin) {
     rule.episode = episode_id(
         emission.start, rule.topic + '#' + std::to_string(options_.run) + '#' + std::to_string(episodes_++));
-    const config::RuleSettings& settings = rule.window->camera->rules[rule.place];
+    const config::RuleSettings& settings = rule.window->watch->rules[rule.place];
     metrics_.alert(rule.topic, std::string(config::name_of(settings.severity)));
-    rule.topics = alert_topics(*rule.window->camera, settings);
+    rule.topics = alert_topics(*rule.window->watch, settings);
     rule.evidence = {};
     if (options_.evidence) promise_evidence(rule);
   }
@@ -177,21 +177,21 @@ void AlertDesk::publish(const Told& told, std::optional<std::uint64_t> ticket) {
   event.note = [topics = told.topics](const std::string& body) { return episode_note(topics, body); };
   event.ticket = ticket;
   event.until = clock_.now() + options_.explanation;
-  event.camera = told.window->camera->name;
+  event.camera = told.window->watch->name;
   enqueue(std::move(event));
 }
 
 // The still shows the window's last frame, which is the newest that has been looked at.
 void AlertDesk::promise_evidence(Rule& rule) {
   const WindowAnswers& window = *rule.window;
-  const double interval = 1 / window.camera->stream.fps;
+  const double interval = 1 / window.watch->fps;
   rule.evidence.state = EvidenceState::pending;
-  promises_.make(rule.episode, window.camera->name);
-  evidence_requests_.push_back({.camera = window.camera,
-                                .rule = window.camera->rules[rule.place].name,
+  promises_.make(rule.episode, window.watch->name);
+  evidence_requests_.push_back({.camera = window.watch->name,
+                                .rule = window.watch->rules[rule.place].name,
                                 .episode = rule.episode,
-                                .span = {.from = window.start - config::seconds(options_.evidence->before),
-                                         .to = window.end + config::seconds(options_.evidence->after),
+                                .span = {.from = window.start - base::seconds(options_.evidence->before),
+                                         .to = window.end + base::seconds(options_.evidence->after),
                                          .moment = window.end - interval},
                                 // When that frame was captured.
                                 .moment = window.end_wall});

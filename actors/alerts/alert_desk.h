@@ -17,7 +17,7 @@
 #include "actors/alerts/publisher.h"
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -30,15 +30,15 @@ class AlertDesk {
   struct Options {
     ModelIdentity model;
     /// How long published events are kept.
-    config::Duration retention = config::AlertSettings().retention;
+    base::Duration retention = config::AlertSettings().retention;
     /// Events that wait in memory at most while the outbox fails; beyond, the oldest are lost, and counted.
     std::size_t backlog = 4096;
     /// How long an alert waits for its explanation; then it is told without.
-    config::Duration explanation = std::chrono::seconds(10);
+    base::Duration explanation = std::chrono::seconds(10);
     /// Whether each episode is to have a still and a clip, and how much longer than its window that is.
     struct ClipRoll {
-      config::Duration before{0};
-      config::Duration after{0};
+      base::Duration before{0};
+      base::Duration after{0};
     };
     std::optional<ClipRoll> evidence = {};
     /// Tells this process's episodes from those of every other, whatever their clocks say.
@@ -56,7 +56,7 @@ class AlertDesk {
   /// What it is given has to outlive it. Call `tick` once to publish what the last process left, and to end
   /// the episodes that it left open.
   AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metrics& metrics,
-            const config::Clock& clock);
+            const base::Clock& clock);
 
   /// Tells what the answers are worth telling. A window that comes with other rules than the one before ends
   /// the episodes of those that are gone or ask something else now; the others go on.
@@ -89,10 +89,10 @@ class AlertDesk {
   /// Tells that what is promised will not be made.
   void give_up_evidence();
 
-  void status(const CameraPtr& camera, CameraState state, const std::string& reason);
+  void status(const WatchPtr& watch, CameraState state, const std::string& reason);
 
   /// The camera has ended: so have its episodes.
-  void end(const CameraPtr& camera);
+  void end(const std::string& camera);
 
   /// Writes what waits and may be written, alerts first, and publishes it. What gathers, in one append: then
   /// this is true if there is more, so that the caller can take in what has come meanwhile.
@@ -123,11 +123,11 @@ class AlertDesk {
     bool held = false;
   };
   struct Watched {
-    CameraPtr camera;
+    WatchPtr watch;
     /// One for each of its rules.
     std::vector<Rule> rules;
   };
-  void follow(Watched& watched, const CameraPtr& camera);
+  void follow(Watched& watched, const WatchPtr& watch);
   void close(Rule& rule, EndReason reason);
   /// `ticket`: of the explanation that it waits for.
   void tell(Rule& rule, const Emission& emission, std::optional<std::uint64_t> ticket,
@@ -153,7 +153,7 @@ class AlertDesk {
   Outbox& outbox_;
   Publisher& publisher_;
   Metrics& metrics_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   std::map<std::string, Watched> watched_;
   std::uint64_t episodes_ = 0;
   EventQueue queue_;
@@ -176,8 +176,8 @@ class AlertDesk {
   bool recovered_ = false;
   bool finished_ = false;
   std::string failure_;
-  config::Clock::TimePoint retry_at_{};
-  config::Clock::TimePoint prune_at_{};
+  base::Clock::TimePoint retry_at_{};
+  base::Clock::TimePoint prune_at_{};
 };
 
 }  // namespace vigil::actors

@@ -13,10 +13,10 @@ constexpr double kHour = 3600;
 AlertPolicy::AlertPolicy(const config::RuleSettings& rule, const config::WindowSettings& window)
     : confirm_(rule.confirm),
       threshold_(rule.threshold),
-      cooldown_(config::seconds(rule.cooldown)),
+      cooldown_(base::seconds(rule.cooldown)),
       max_per_hour_(static_cast<std::size_t>(rule.max_per_hour)),
       // Twice the time that the row takes when nothing is lost.
-      forget_after_(2 * rule.confirm.of * config::seconds(window.stride) + config::seconds(window.length)) {}
+      forget_after_(2 * rule.confirm.of * base::seconds(window.stride) + base::seconds(window.length)) {}
 
 std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
   while (!row_.empty() && observation.seconds - row_.front().observation.seconds > forget_after_)

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "config/clock.h"
+#include "base/clock.h"
 #include "config/settings.h"
 
 namespace vigil::actors {
@@ -48,7 +48,7 @@ struct Observation {
   double score = 0;
   /// End of the window in camera time, and on the wall.
   double seconds = 0;
-  config::Clock::WallTime wall;
+  base::Clock::WallTime wall;
   /// Whether the rule is silent now.
   bool snoozed = false;
 };
@@ -79,8 +79,8 @@ struct Emission {
   int confirmations = 0;
   /// End of its first window that counted, and of its last one if it is over: never before the start,
   /// wherever the wall clock was set meanwhile.
-  config::Clock::WallTime start;
-  std::optional<config::Clock::WallTime> end;
+  base::Clock::WallTime start;
+  std::optional<base::Clock::WallTime> end;
   EndReason reason = EndReason::over;
 };
 
@@ -132,7 +132,7 @@ class AlertPolicy {
   std::deque<Seen> row_;
   std::optional<Emission> active_;
   std::optional<Held> held_;
-  config::Clock::WallTime last_counted_;
+  base::Clock::WallTime last_counted_;
   /// When `new` and `update` were emitted within the last hour, in camera time.
   std::deque<double> emitted_;
 };

@@ -33,6 +33,17 @@ void alerts_state::observe(const WindowAnswersPtr& window, const prefill_actor& 
   self->send(source, grant_atom_v, std::uint32_t{1});
 }
 
+void alerts_state::tell(const StatusChange& change) {
+  const WatchPtr watch = book.refer(change.watch);
+  if (!watch) {
+    logger->error("alerts: ignored a state of camera {}, whose settings it does not know",
+                  change.watch.camera);
+    return;
+  }
+  desk->status(watch, change.state, change.reason);
+  flush_later(caf::message_priority::normal);
+}
+
 void alerts_state::flush_later(caf::message_priority priority) {
   log_failure();
   if (desk->backlog() == 0) return;
@@ -102,15 +113,14 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->state.flush_later(caf::message_priority::high);
         self->state.tell_ended();
       },
-      [self](const StatusChange& change) {
-        self->state.desk->status(change.camera, change.state, change.reason);
-        self->state.flush_later(caf::message_priority::normal);
-      },
-      [self](end_atom, const CameraPtr& camera) {
+      [self](const WatchPtr& watch) { self->state.book.put(watch); },
+      [self](forget_atom, const std::string& camera) { self->state.book.forget(camera); },
+      [self](const StatusChange& change) { self->state.tell(change); },
+      [self](end_atom, const std::string& camera) {
         self->state.desk->end(camera);
         self->state.flush_later(caf::message_priority::high);
-        if (self->state.evidence) self->send(self->state.evidence, end_atom_v, camera->name);
-        self->state.ending.insert(camera->name);
+        if (self->state.evidence) self->send(self->state.evidence, end_atom_v, camera);
+        self->state.ending.insert(camera);
         self->state.tell_ended();
       },
       [self](work_atom) { self->state.flush(); },

@@ -12,6 +12,7 @@
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/messages/messages.h"
+#include "actors/messages/watch_book.h"
 #include "actors/status/status_board.h"
 
 namespace vigil::actors {
@@ -20,7 +21,7 @@ struct AlertsDeps {
   AlertDesk::Options options;
   Outbox& outbox;
   Publisher& publisher;
-  const config::Clock& clock;
+  const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;
@@ -30,6 +31,7 @@ struct alerts_state {
   explicit alerts_state(alerts_actor::pointer self_pointer) : self(self_pointer) {}
 
   void observe(const WindowAnswersPtr& window, const prefill_actor& source);
+  void tell(const StatusChange& change);
   void tell_ended();
   void ask_for_evidence();
   /// Says once that the outbox fails, and once that it works again.
@@ -43,6 +45,8 @@ struct alerts_state {
 
   alerts_actor::pointer self;
   std::optional<AlertDesk> desk;
+  /// What the supervisor told of cameras.
+  WatchBook book;
   spdlog::logger* logger = nullptr;
   StatusBoard* board = nullptr;
   /// Who explains what a prefill actor answers.

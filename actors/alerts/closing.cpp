@@ -8,7 +8,7 @@
 
 #include "actors/alerts/alert_policy.h"
 #include "actors/messages/data.h"
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 
 namespace vigil::actors {
 namespace {
@@ -54,9 +54,9 @@ std::optional<EventName> event_name(const std::string& body) {
   return is_alert(event) ? name_of_alert(event) : std::nullopt;
 }
 
-std::optional<config::Clock::WallTime> time_of_event(const std::string& body) {
+std::optional<base::Clock::WallTime> time_of_event(const std::string& body) {
   const json event = json::parse(body, nullptr, /*allow_exceptions=*/false);
-  return event.is_object() ? config::parse_rfc3339(text_at(event, "time")) : std::nullopt;
+  return event.is_object() ? base::parse_rfc3339(text_at(event, "time")) : std::nullopt;
 }
 
 std::string with_sequence(const std::string& body, std::uint64_t sequence) {
@@ -67,7 +67,7 @@ std::string with_sequence(const std::string& body, std::uint64_t sequence) {
 }
 
 std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t sequence,
-                                         config::Clock::WallTime now, const std::string& mark) {
+                                         base::Clock::WallTime now, const std::string& mark) {
   json event = json::parse(last.body, nullptr, /*allow_exceptions=*/false);
   if (!is_alert(event)) return std::nullopt;
   const auto data = event.find("data");
@@ -92,7 +92,7 @@ std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t 
   }
   (*data)["seq"] = sequence;
   event["id"] = name->episode + '-' + std::to_string(name->number + 1) + (mark.empty() ? "" : '-' + mark);
-  event["time"] = config::format_rfc3339(now);
+  event["time"] = base::format_rfc3339(now);
   return text_of(event);
 }
 

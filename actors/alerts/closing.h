@@ -21,7 +21,7 @@ struct EventName {
 std::optional<EventName> event_name(const std::string& body);
 
 /// The `time` of an event; nothing if it has none.
-std::optional<config::Clock::WallTime> time_of_event(const std::string& body);
+std::optional<base::Clock::WallTime> time_of_event(const std::string& body);
 
 /// The same event for a topic on which it has this sequence. What is no event comes back as it is.
 std::string with_sequence(const std::string& body, std::uint64_t sequence);
@@ -32,6 +32,6 @@ std::string with_sequence(const std::string& body, std::uint64_t sequence);
 /// still to be made has failed; an `end` that promised some is told again, with that. What is no alert of
 /// Vigil is left alone. `mark`: of the outbox's loss, which the id ends with, if there was one.
 std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t sequence,
-                                         config::Clock::WallTime now, const std::string& mark = {});
+                                         base::Clock::WallTime now, const std::string& mark = {});
 
 }  // namespace vigil::actors

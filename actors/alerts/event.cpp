@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fnv1a.h"
+#include "base/timestamp.h"
 #include "config/fields.h"
-#include "config/timestamp.h"
 
 namespace vigil::actors {
 namespace {
@@ -24,11 +24,11 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
-std::string source_of(const config::CameraSettings& camera) {
-  return "/site/" + camera.tenant() + "/camera/" + camera.name;
+std::string source_of(const WatchSettings& watch) {
+  return "/site/" + watch.tenant + "/camera/" + watch.name;
 }
 
-double epoch_seconds(config::Clock::WallTime time) {
+double epoch_seconds(base::Clock::WallTime time) {
   return static_cast<double>(duration_cast<milliseconds>(time.time_since_epoch()).count()) / 1000.0;
 }
 
@@ -38,13 +38,13 @@ std::string text_of(const json& event) {
 }
 
 json envelope(std::string source, std::string id, const char* type, std::string subject,
-              config::Clock::WallTime time) {
+              base::Clock::WallTime time) {
   return {{"specversion", "1.0"},
           {"id", std::move(id)},
           {"source", std::move(source)},
           {"type", type},
           {"subject", std::move(subject)},
-          {"time", config::format_rfc3339(time)},
+          {"time", base::format_rfc3339(time)},
           {"datacontenttype", "application/json"}};
 }
 
@@ -58,9 +58,9 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-std::string title_of(const config::CameraSettings& camera, const config::RuleSettings& rule) {
-  if (rule.title.empty()) return rule.name + " at " + camera.name;
-  return replaced(replaced(rule.title, "{camera}", camera.name), "{rule}", rule.name);
+std::string title_of(const WatchSettings& watch, const config::RuleSettings& rule) {
+  if (rule.title.empty()) return rule.name + " at " + watch.name;
+  return replaced(replaced(rule.title, "{camera}", watch.name), "{rule}", rule.name);
 }
 
 json evidence_of(const Evidence& evidence) {
@@ -68,11 +68,11 @@ json evidence_of(const Evidence& evidence) {
   json told = {{"thumb", place(evidence.thumb)},
                {"clip", place(evidence.clip)},
                {"clip_state", name_of(evidence.state)}};
-  if (evidence.thumb_time) told["thumb_time"] = config::format_rfc3339(*evidence.thumb_time);
+  if (evidence.thumb_time) told["thumb_time"] = base::format_rfc3339(*evidence.thumb_time);
   if (!evidence.reason.empty()) told["reason"] = evidence.reason;
   if (evidence.state == EvidenceState::ready) {
-    told["from"] = config::format_rfc3339(evidence.from);
-    told["to"] = config::format_rfc3339(evidence.to);
+    told["from"] = base::format_rfc3339(evidence.from);
+    told["to"] = base::format_rfc3339(evidence.to);
     told["bytes"] = evidence.bytes;
     told["codec"] = evidence.codec;
   }
@@ -81,7 +81,7 @@ json evidence_of(const Evidence& evidence) {
 
 }  // namespace
 
-std::string episode_id(config::Clock::WallTime start, std::string_view what) {
+std::string episode_id(base::Clock::WallTime start, std::string_view what) {
   constexpr std::string_view kAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
   const auto time = static_cast<std::uint64_t>(duration_cast<milliseconds>(start.time_since_epoch()).count());
   const std::uint64_t high = base::fnv1a(what);
@@ -95,7 +95,7 @@ std::string episode_id(config::Clock::WallTime start, std::string_view what) {
   return id;
 }
 
-std::string rule_version(const config::CameraSettings& camera, const config::RuleSettings& rule) {
+std::string rule_version(const WatchSettings& watch, const config::RuleSettings& rule) {
   // The keys are sorted by their names, and numbers are written in the shortest form that is exact.
   const json asked = {{"prompt", rule.prompt},
                       {"threshold", rule.threshold},
@@ -104,41 +104,41 @@ std::string rule_version(const config::CameraSettings& camera, const config::Rul
                       {"max_per_hour", rule.max_per_hour},
                       {"explain", rule.explain},
                       {"max_tokens", rule.max_tokens},
-                      {"length_ms", camera.stream.window.length.count()},
-                      {"stride_ms", camera.stream.window.stride.count()},
-                      {"fps", camera.stream.fps}};
+                      {"length_ms", watch.window.length.count()},
+                      {"stride_ms", watch.window.stride.count()},
+                      {"fps", watch.fps}};
   return hex(base::fnv1a(text_of(asked)));
 }
 
-std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Clock::TimePoint now) {
+std::string alert_event(const Alert& alert, std::uint64_t sequence, base::Clock::TimePoint now) {
   const WindowAnswers& window = alert.window;
-  const config::CameraSettings& camera = *window.camera;
-  const config::RuleSettings& rule = camera.rules.at(alert.rule);
+  const WatchSettings& watch = *window.watch;
+  const config::RuleSettings& rule = watch.rules.at(alert.rule);
   const Emission& emission = alert.emission;
-  json event = envelope(source_of(camera), alert.episode + '-' + std::to_string(emission.ordinal),
+  json event = envelope(source_of(watch), alert.episode + '-' + std::to_string(emission.ordinal),
                         "dev.vigil.alert.v1", "rule/" + rule.name, window.end_wall);
   json& data = event["data"];
   data = {
       {"phase", name_of(emission.phase)},
       {"seq", sequence},
       {"episode", alert.episode},
-      {"camera", camera.name},
-      {"tenant", camera.tenant()},
-      {"labels", camera.labels},
+      {"camera", watch.name},
+      {"tenant", watch.tenant},
+      {"labels", watch.labels},
       {"rule", rule.name},
-      {"rule_version", rule_version(camera, rule)},
+      {"rule_version", rule_version(watch, rule)},
       {"severity", config::name_of(rule.severity)},
       {"score", emission.score},
       {"threshold", rule.threshold},
       {"confirmations", emission.confirmations},
       {"start_time", epoch_seconds(emission.start)},
       {"end_time", emission.end ? json(epoch_seconds(*emission.end)) : json(nullptr)},
-      {"title", title_of(camera, rule)},
+      {"title", title_of(watch, rule)},
       {"prompt", rule.prompt},
       {"description", alert.text ? json(*alert.text) : json(nullptr)},
       {"window",
-       {{"start", config::format_rfc3339(window.start_wall)},
-        {"end", config::format_rfc3339(window.end_wall)},
+       {{"start", base::format_rfc3339(window.start_wall)},
+        {"end", base::format_rfc3339(window.end_wall)},
         {"frames", window.frames}}},
       {"model", {{"id", alert.model.id}, {"prompt_hash", hex(base::fnv1a(rule.prompt))}}},
       {"latency_ms",
@@ -150,19 +150,19 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Cloc
   return text_of(event);
 }
 
-std::string status_event(const config::CameraSettings& camera, CameraState state, std::string_view reason,
-                         const EventPlace& place, config::Clock::WallTime time) {
-  json event = envelope(source_of(camera), id_of("status", place), "dev.vigil.status.v1", "camera", time);
+std::string status_event(const WatchSettings& watch, CameraState state, std::string_view reason,
+                         const EventPlace& place, base::Clock::WallTime time) {
+  json event = envelope(source_of(watch), id_of("status", place), "dev.vigil.status.v1", "camera", time);
   event["data"] = {{"seq", place.sequence},
-                   {"camera", camera.name},
-                   {"tenant", camera.tenant()},
-                   {"labels", camera.labels},
+                   {"camera", watch.name},
+                   {"tenant", watch.tenant},
+                   {"labels", watch.labels},
                    {"state", std::string(name_of(state))},
                    {"reason", std::string(reason)}};
   return text_of(event);
 }
 
-std::string process_event(const ProcessNews& news, const EventPlace& place, config::Clock::WallTime time) {
+std::string process_event(const ProcessNews& news, const EventPlace& place, base::Clock::WallTime time) {
   json event =
       envelope("/process/" + news.process, id_of("process", place), "dev.vigil.process.v1", "process", time);
   event["data"] = {{"seq", place.sequence},

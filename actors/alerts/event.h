@@ -13,11 +13,11 @@ namespace vigil::actors {
 
 /// The identity of an episode: a ULID of its start and of what distinguishes it, so that it sorts by time.
 /// The same arguments give the same.
-std::string episode_id(config::Clock::WallTime start, std::string_view what);
+std::string episode_id(base::Clock::WallTime start, std::string_view what);
 
 /// What a rule asks and when it tells, in 16 hexadecimal digits: the same on every machine as long as these
 /// are the same, another one as soon as they change. Severity, topics and snoozes are no part of it.
-std::string rule_version(const config::CameraSettings& camera, const config::RuleSettings& rule);
+std::string rule_version(const WatchSettings& watch, const config::RuleSettings& rule);
 
 /// Which model answered: part of every alert.
 struct ModelIdentity {
@@ -44,7 +44,7 @@ struct Alert {
 /// the number of the emission, since equal source and id mean a duplicate to every reader of CloudEvents;
 /// `data.episode` stays the same from `new` to `end`. `now` is when it is written: what it waited for is part
 /// of its latency.
-std::string alert_event(const Alert& alert, std::uint64_t sequence, config::Clock::TimePoint now);
+std::string alert_event(const Alert& alert, std::uint64_t sequence, base::Clock::TimePoint now);
 
 /// Where an event that is no alert's is in the outbox. Its `id` is made of it: the sequence outlives the
 /// process, and the outbox's identity a sequence that begins anew, so that no two share an id.
@@ -54,8 +54,8 @@ struct EventPlace {
 };
 
 /// A change of a camera's state.
-std::string status_event(const config::CameraSettings& camera, CameraState state, std::string_view reason,
-                         const EventPlace& place, config::Clock::WallTime time);
+std::string status_event(const WatchSettings& watch, CameraState state, std::string_view reason,
+                         const EventPlace& place, base::Clock::WallTime time);
 
 enum class ProcessState : std::uint8_t { online, offline };
 
@@ -73,6 +73,6 @@ struct ProcessNews {
   std::string text;
 };
 
-std::string process_event(const ProcessNews& news, const EventPlace& place, config::Clock::WallTime time);
+std::string process_event(const ProcessNews& news, const EventPlace& place, base::Clock::WallTime time);
 
 }  // namespace vigil::actors

@@ -59,7 +59,7 @@ bool EventQueue::explains(const std::string& camera) const {
 }
 
 EventQueue::Batch EventQueue::next(
-    config::Clock::TimePoint now,
+    base::Clock::TimePoint now,
     const std::function<std::uint64_t(const std::string& topic)>& last_sequence) const {
   Batch batch;
   std::map<std::string, std::uint64_t> sequences;
@@ -68,7 +68,7 @@ EventQueue::Batch EventQueue::next(
   return batch;
 }
 
-bool EventQueue::add(Batch& batch, const Parts& parts, config::Clock::TimePoint now,
+bool EventQueue::add(Batch& batch, const Parts& parts, base::Clock::TimePoint now,
                      const std::function<std::uint64_t(const std::string& topic)>& last_sequence,
                      std::map<std::string, std::uint64_t>& sequences) const {
   std::size_t bytes = 0;

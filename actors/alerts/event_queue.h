@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "actors/alerts/outbox.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -20,7 +20,7 @@ namespace vigil::actors {
 struct EventDraft {
   /// Of the topic that this copy is for.
   std::uint64_t sequence = 0;
-  config::Clock::TimePoint now;
+  base::Clock::TimePoint now;
   /// What it waited for, if that came.
   std::optional<std::string> text;
 };
@@ -29,7 +29,7 @@ struct EventDraft {
 struct WaitingEvent {
   /// The first is its own.
   std::vector<std::string> topics;
-  config::Clock::WallTime time;
+  base::Clock::WallTime time;
   std::function<std::string(const EventDraft&)> body;
   /// What has to be known of it when this process is killed, made of the body on its own topic. May be empty;
   /// without topics, it is all that is written.
@@ -38,7 +38,7 @@ struct WaitingEvent {
   bool urgent = true;
   /// Of the explanation that it waits for, until then at most.
   std::optional<std::uint64_t> ticket = {};
-  config::Clock::TimePoint until = {};
+  base::Clock::TimePoint until = {};
   std::string camera = {};
   std::optional<std::string> text = {};
 };
@@ -86,7 +86,7 @@ class EventQueue {
 
   /// What may be written now; it stays here until it is `written`. `last_sequence` is asked once a topic, and
   /// what it throws comes through.
-  Batch next(config::Clock::TimePoint now,
+  Batch next(base::Clock::TimePoint now,
              const std::function<std::uint64_t(const std::string& topic)>& last_sequence) const;
 
   void written(const Batch& batch);
@@ -103,7 +103,7 @@ class EventQueue {
   using Parts = std::list<Part>;
 
   /// Returns whether there is room for all of it.
-  bool add(Batch& batch, const Parts& parts, config::Clock::TimePoint now,
+  bool add(Batch& batch, const Parts& parts, base::Clock::TimePoint now,
            const std::function<std::uint64_t(const std::string& topic)>& last_sequence,
            std::map<std::string, std::uint64_t>& sequences) const;
 

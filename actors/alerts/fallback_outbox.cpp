@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 /// Tells what the process before this one owes there.
-void settle(Outbox& outbox, const config::Clock& clock) {
+void settle(Outbox& outbox, const base::Clock& clock) {
   const std::map<std::string, std::string> notes = outbox.notes();
   std::vector<WaitingEvent> owed;
   if (auto unsaid = unsaid_news(notes, clock.wall(), outbox)) owed.push_back(std::move(*unsaid));
@@ -37,7 +37,7 @@ class FallbackOutbox final : public Outbox {
   using Outbox::acknowledge;
   using Outbox::append;
 
-  FallbackOutbox(FallbackOptions options, config::RetentionClock& ages, const config::Clock& clock,
+  FallbackOutbox(FallbackOptions options, config::RetentionClock& ages, const base::Clock& clock,
                  Metrics& metrics, spdlog::logger& logger)
       : options_(std::move(options)), ages_(ages), clock_(clock), metrics_(metrics), logger_(logger) {
     try {
@@ -73,7 +73,7 @@ class FallbackOutbox final : public Outbox {
 
   void acknowledge(std::span<const std::uint64_t> positions) override { now_->acknowledge(positions); }
 
-  std::size_t prune(config::Duration older_than) override { return now_->prune(older_than); }
+  std::size_t prune(base::Duration older_than) override { return now_->prune(older_than); }
 
   const std::string& identity() const override { return now_->identity(); }
 
@@ -178,20 +178,20 @@ class FallbackOutbox final : public Outbox {
 
   FallbackOptions options_;
   config::RetentionClock& ages_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   Metrics& metrics_;
   spdlog::logger& logger_;
   std::unique_ptr<Outbox> now_;
   std::optional<Attempt> attempt_;
   bool in_memory_ = false;
-  config::Clock::TimePoint retry_at_{};
+  base::Clock::TimePoint retry_at_{};
   std::vector<OutboxNotice> notices_;
 };
 
 }  // namespace
 
 std::unique_ptr<Outbox> make_fallback_outbox(FallbackOptions options, config::RetentionClock& ages,
-                                             const config::Clock& clock, Metrics& metrics,
+                                             const base::Clock& clock, Metrics& metrics,
                                              spdlog::logger& logger) {
   return std::make_unique<FallbackOutbox>(std::move(options), ages, clock, metrics, logger);
 }

@@ -9,7 +9,7 @@
 
 #include "actors/alerts/outbox.h"
 #include "actors/status/metrics.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -19,7 +19,7 @@ struct FallbackOptions {
   /// What events that are kept in memory take at most (`make_memory_outbox`).
   std::size_t memory_bytes = 16 << 20;
   /// How often the disk is tried again.
-  config::Duration retry = std::chrono::seconds(5);
+  base::Duration retry = std::chrono::seconds(5);
 };
 
 /// The outbox that `open` gives; while it throws, one in memory, with an identity of its own, and the disk is
@@ -30,7 +30,7 @@ struct FallbackOptions {
 /// too; so does what the retention clock tells. Throws OutboxLocked if that is why it cannot be opened at
 /// first. What it is given has to outlive it.
 std::unique_ptr<Outbox> make_fallback_outbox(FallbackOptions options, config::RetentionClock& ages,
-                                             const config::Clock& clock, Metrics& metrics,
+                                             const base::Clock& clock, Metrics& metrics,
                                              spdlog::logger& logger);
 
 }  // namespace vigil::actors

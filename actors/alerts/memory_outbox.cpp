@@ -34,7 +34,7 @@ class MemoryOutbox final : public Outbox {
     }
     if (events.empty()) return 0;
     for (const auto& [topic, sequence] : sequences) sequences_[topic] = sequence;
-    const config::Clock::WallTime stamp = ages_ != nullptr ? ages_->now() : config::Clock::WallTime{};
+    const base::Clock::WallTime stamp = ages_ != nullptr ? ages_->now() : base::Clock::WallTime{};
     const std::uint64_t first = next_;
     for (const OutboxEvent& event : events) {
       const std::uint64_t position = next_++;
@@ -64,9 +64,9 @@ class MemoryOutbox final : public Outbox {
     for (const std::uint64_t position : positions) pending_.erase(position);
   }
 
-  std::size_t prune(config::Duration older_than) override {
+  std::size_t prune(base::Duration older_than) override {
     if (ages_ == nullptr) return 0;
-    const config::Clock::WallTime before = ages_->now() - older_than;
+    const base::Clock::WallTime before = ages_->now() - older_than;
     return forget([&, count = std::size_t{0}](std::uint64_t position) mutable {
       return stamps_.at(position) < before && count++ < kPruneAtOnce;
     });
@@ -146,7 +146,7 @@ class MemoryOutbox final : public Outbox {
   config::RetentionClock* ages_;
   std::size_t max_bytes_;
   std::size_t bytes_ = 0;
-  std::map<std::uint64_t, config::Clock::WallTime> stamps_;
+  std::map<std::uint64_t, base::Clock::WallTime> stamps_;
   std::map<std::uint64_t, OutboxEvent> events_;
   std::set<std::uint64_t> pending_;
   std::map<std::string, std::uint64_t> sequences_;

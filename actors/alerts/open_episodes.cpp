@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/alerts/closing.h"
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 
 namespace vigil::actors {
 namespace {
@@ -120,7 +120,7 @@ WaitingEvent copy_of(const OutboxEvent& event, const std::string& topic) {
   return copy;
 }
 
-WaitingEvent end_of(const OutboxEvent& event, std::vector<std::string> topics, config::Clock::WallTime now,
+WaitingEvent end_of(const OutboxEvent& event, std::vector<std::string> topics, base::Clock::WallTime now,
                     const std::string& mark) {
   WaitingEvent end;
   end.topics = std::move(topics);
@@ -149,7 +149,7 @@ OutboxNote episode_note(const std::vector<std::string>& topics, const std::strin
 
 std::vector<WaitingEvent> unfinished_events(std::span<const OutboxEvent> last,
                                             const std::map<std::string, std::string>& notes,
-                                            const SharedTopics& shared, config::Clock::WallTime now,
+                                            const SharedTopics& shared, base::Clock::WallTime now,
                                             const std::string& mark) {
   Episodes episodes;
   Names names;

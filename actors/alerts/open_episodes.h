@@ -8,7 +8,7 @@
 
 #include "actors/alerts/event_queue.h"
 #include "actors/alerts/outbox.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -31,7 +31,7 @@ using SharedTopics = std::vector<std::vector<std::string>>;
 /// the outbox. `mark` is the outbox's `mark_of_loss()`, `last` its `last_events(kLookBack)`, or more of them.
 std::vector<WaitingEvent> unfinished_events(std::span<const OutboxEvent> last,
                                             const std::map<std::string, std::string>& notes,
-                                            const SharedTopics& shared, config::Clock::WallTime now,
+                                            const SharedTopics& shared, base::Clock::WallTime now,
                                             const std::string& mark = {});
 
 }  // namespace vigil::actors

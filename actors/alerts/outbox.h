@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "config/clock.h"
-#include "config/duration.h"
+#include "base/clock.h"
+#include "base/duration.h"
 #include "config/retention_clock.h"
 
 namespace vigil::actors {
@@ -50,7 +50,7 @@ struct OutboxEvent {
   std::string topic;
   /// 1, 2, 3, … for each topic, over restarts.
   std::uint64_t sequence = 0;
-  config::Clock::WallTime time;
+  base::Clock::WallTime time;
   std::string body;
 };
 
@@ -68,7 +68,7 @@ struct ReplayQuery {
   /// Events after this position.
   std::uint64_t after = 0;
   /// Only events of this time or later.
-  std::optional<config::Clock::WallTime> since;
+  std::optional<base::Clock::WallTime> since;
   /// Bounds of one answer. At least one event is read, however large it is.
   std::size_t max_events = 256;
   std::size_t max_bytes = 1 << 20;
@@ -122,7 +122,7 @@ class Outbox {
   /// front of the order of positions, but for the last of each topic: a new subscriber gets it, and a new
   /// process knows by it what was left open. Returns how many; `kPruneAtOnce` at most, the rest with the next
   /// calls.
-  virtual std::size_t prune(config::Duration older_than) = 0;
+  virtual std::size_t prune(base::Duration older_than) = 0;
 
   /// Tells this outbox from one that took its place: positions and sequences of another mean nothing here.
   virtual const std::string& identity() const = 0;

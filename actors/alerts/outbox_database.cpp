@@ -231,7 +231,7 @@ void OutboxDatabase::rebuild(const Damage& damage) {
     throw OutboxError(name() + ": " + found.text + "; what is left cannot be read before " +
                       std::to_string((needed >> 20) + 1) + " MiB are free on the disk");
   }
-  const config::Clock::WallTime now = ages_.now();
+  const base::Clock::WallTime now = ages_.now();
   const auto next = folder_.make_next();
   const Salvaged kept = salvage(folder_.database(), folder_.make_scratch(), next,
                                 {identity, before.position, now, before.settled});

@@ -57,7 +57,7 @@ class OutboxDatabase {
   bool rebuilt() const { return folder_.database() != folder_.path(); }
   std::uint64_t next_position() const { return next_; }
   /// When events without a stamp were appended at the latest.
-  config::Clock::WallTime taken_over() const { return taken_over_; }
+  base::Clock::WallTime taken_over() const { return taken_over_; }
   /// Another one each time that it was opened: what is known of the entries holds no more.
   std::uint64_t generation() const { return generation_; }
   std::filesystem::path folder() const { return folder_.path(); }
@@ -93,7 +93,7 @@ class OutboxDatabase {
   /// The identity when it was last opened with success.
   std::string opened_as_;
   std::uint64_t next_ = 1;
-  config::Clock::WallTime taken_over_{};
+  base::Clock::WallTime taken_over_{};
   std::uint64_t generation_ = 0;
   /// It cannot be written to until it was opened again.
   bool failed_ = false;
@@ -105,7 +105,7 @@ class OutboxDatabase {
   std::optional<Damage> doubt_;
   bool resumed_ = false;
   std::string failure_;
-  config::Clock::WallTime retry_at_{};
+  base::Clock::WallTime retry_at_{};
   std::vector<OutboxNotice> notices_;
 };
 

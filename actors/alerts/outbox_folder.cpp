@@ -71,7 +71,7 @@ void as_outbox_error(const Do& act) {
   }
 }
 
-std::string utc_text(config::Clock::WallTime time) {
+std::string utc_text(base::Clock::WallTime time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
@@ -183,7 +183,7 @@ void OutboxFolder::replace(const fs::path& next) const {
   sync_folder(path_);
 }
 
-std::optional<fs::path> OutboxFolder::tidy(config::Clock::WallTime now) const {
+std::optional<fs::path> OutboxFolder::tidy(base::Clock::WallTime now) const {
   const fs::path current = database();
   std::error_code error;
   std::optional<fs::path> aside;
@@ -198,7 +198,7 @@ std::optional<fs::path> OutboxFolder::tidy(config::Clock::WallTime now) const {
   return aside;
 }
 
-fs::path OutboxFolder::set_aside(const fs::path& database, config::Clock::WallTime now) const {
+fs::path OutboxFolder::set_aside(const fs::path& database, base::Clock::WallTime now) const {
   std::error_code error;
   const std::string name = std::string(kDamaged) + utc_text(now);
   fs::path aside = path_ / name;

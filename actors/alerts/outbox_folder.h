@@ -45,7 +45,7 @@ class OutboxFolder {
   /// What was made is the database from now on.
   void replace(const std::filesystem::path& next) const;
   /// Removes what was not finished, and sets aside a database that was replaced; returns where.
-  std::optional<std::filesystem::path> tidy(config::Clock::WallTime now) const;
+  std::optional<std::filesystem::path> tidy(base::Clock::WallTime now) const;
 
   /// Folders of damaged files, the oldest first.
   std::vector<std::filesystem::path> damaged() const;
@@ -54,7 +54,7 @@ class OutboxFolder {
 
  private:
   [[noreturn]] void fail(const std::string& what, const std::error_code& error) const;
-  std::filesystem::path set_aside(const std::filesystem::path& database, config::Clock::WallTime now) const;
+  std::filesystem::path set_aside(const std::filesystem::path& database, base::Clock::WallTime now) const;
 
   std::filesystem::path path_;
 };

@@ -22,7 +22,7 @@ inline std::string new_outbox_identity() {
   return text.data();
 }
 
-inline bool is_wanted(const ReplayQuery& query, std::string_view topic, config::Clock::WallTime time) {
+inline bool is_wanted(const ReplayQuery& query, std::string_view topic, base::Clock::WallTime time) {
   return (!query.since || time >= *query.since) &&
          std::any_of(query.topics.begin(), query.topics.end(),
                      [&](const std::string& prefix) { return topic.starts_with(prefix); });

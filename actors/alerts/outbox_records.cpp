@@ -48,19 +48,19 @@ class Reader {
   bool short_ = false;
 };
 
-std::uint64_t number_of(config::Clock::WallTime time) {
+std::uint64_t number_of(base::Clock::WallTime time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
 }
 
 // The clock counts nanoseconds, so that not every number of microseconds is a time.
-std::optional<config::Clock::WallTime> time_of(std::uint64_t number) {
+std::optional<base::Clock::WallTime> time_of(std::uint64_t number) {
   using std::chrono::microseconds;
   const auto value = static_cast<std::int64_t>(number);
   const auto limit =
-      std::chrono::duration_cast<microseconds>(config::Clock::WallTime::max().time_since_epoch()).count();
+      std::chrono::duration_cast<microseconds>(base::Clock::WallTime::max().time_since_epoch()).count();
   if (value > limit || value < -limit) return std::nullopt;
-  return config::Clock::WallTime(microseconds(value));
+  return base::Clock::WallTime(microseconds(value));
 }
 
 }  // namespace
@@ -76,11 +76,11 @@ std::optional<std::uint64_t> decode_number(std::string_view bytes) {
   return Reader(bytes).number();
 }
 
-std::string encode_time(config::Clock::WallTime time) {
+std::string encode_time(base::Clock::WallTime time) {
   return encode_number(number_of(time));
 }
 
-std::optional<config::Clock::WallTime> decode_time(std::string_view bytes) {
+std::optional<base::Clock::WallTime> decode_time(std::string_view bytes) {
   const auto number = decode_number(bytes);
   return number ? time_of(*number) : std::nullopt;
 }
@@ -114,7 +114,7 @@ std::string index_key(std::string_view topic, std::uint64_t sequence) {
   return key;
 }
 
-std::string encode_event(const OutboxEvent& event, config::Clock::WallTime stamp) {
+std::string encode_event(const OutboxEvent& event, base::Clock::WallTime stamp) {
   std::string bytes(1, kStamped);
   put(bytes, event.sequence);
   put(bytes, number_of(event.time));

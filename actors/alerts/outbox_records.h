@@ -31,8 +31,8 @@ inline constexpr std::string_view kOutboxLayoutWithoutIndex = "1";
 std::string encode_number(std::uint64_t value);
 /// Nothing unless these are the 8 bytes of a number.
 std::optional<std::uint64_t> decode_number(std::string_view bytes);
-std::string encode_time(config::Clock::WallTime time);
-std::optional<config::Clock::WallTime> decode_time(std::string_view bytes);
+std::string encode_time(base::Clock::WallTime time);
+std::optional<base::Clock::WallTime> decode_time(std::string_view bytes);
 
 /// "e" or "p" and a position.
 std::string position_key(char kind, std::uint64_t position);
@@ -45,15 +45,15 @@ std::string index_key(std::string_view topic, std::uint64_t sequence);
 /// An event without its body and its position. `topic` is a view of the bytes that it was decoded from.
 struct OutboxEventHead {
   std::uint64_t sequence = 0;
-  config::Clock::WallTime time;
+  base::Clock::WallTime time;
   /// When it was appended, by the retention clock. Nothing in a record of an older layout.
-  std::optional<config::Clock::WallTime> stamp;
+  std::optional<base::Clock::WallTime> stamp;
   std::string_view topic;
   /// Where the body begins.
   std::size_t body = 0;
 };
 
-std::string encode_event(const OutboxEvent& event, config::Clock::WallTime stamp);
+std::string encode_event(const OutboxEvent& event, base::Clock::WallTime stamp);
 /// Nothing if this is no event of this layout or of an older one.
 std::optional<OutboxEventHead> decode_event_head(std::string_view bytes);
 std::optional<OutboxEvent> decode_event(std::uint64_t position, std::string_view bytes);
@@ -69,7 +69,7 @@ struct Watermark {
   /// not there when the outbox was taken over.
   std::uint64_t settled = 0;
   /// The retention clock's time.
-  config::Clock::WallTime time;
+  base::Clock::WallTime time;
 };
 
 /// A watermark takes so many bytes, whatever it says.

@@ -7,7 +7,7 @@ constexpr const char* kNote = "process";
 
 }  // namespace
 
-WaitingEvent process_news(const ProcessNews& news, config::Clock::WallTime time, const Outbox& outbox) {
+WaitingEvent process_news(const ProcessNews& news, base::Clock::WallTime time, const Outbox& outbox) {
   WaitingEvent event;
   event.topics = {process_topic(news.process)};
   event.time = time;
@@ -17,7 +17,7 @@ WaitingEvent process_news(const ProcessNews& news, config::Clock::WallTime time,
   return event;
 }
 
-WaitingEvent noted_news(const ProcessNews& news, config::Clock::WallTime time, const Outbox& outbox) {
+WaitingEvent noted_news(const ProcessNews& news, base::Clock::WallTime time, const Outbox& outbox) {
   WaitingEvent event = process_news(news, time, outbox);
   OutboxNote note{kNote, std::nullopt};
   if (news.state == ProcessState::online) note.value = news.process;
@@ -26,7 +26,7 @@ WaitingEvent noted_news(const ProcessNews& news, config::Clock::WallTime time, c
 }
 
 std::optional<WaitingEvent> unsaid_news(const std::map<std::string, std::string>& notes,
-                                        config::Clock::WallTime time, const Outbox& outbox) {
+                                        base::Clock::WallTime time, const Outbox& outbox) {
   const auto online = notes.find(kNote);
   if (online == notes.end()) return std::nullopt;
   return noted_news({online->second, ProcessState::offline, "restart", ""}, time, outbox);

@@ -13,13 +13,13 @@ namespace vigil::actors {
 
 /// The event of `news`, on the process's topic. The outbox, of which its id is made when it is written, has
 /// to outlive it.
-WaitingEvent process_news(const ProcessNews& news, config::Clock::WallTime time, const Outbox& outbox);
+WaitingEvent process_news(const ProcessNews& news, base::Clock::WallTime time, const Outbox& outbox);
 
 /// The same, with the note that the process is online, or no longer.
-WaitingEvent noted_news(const ProcessNews& news, config::Clock::WallTime time, const Outbox& outbox);
+WaitingEvent noted_news(const ProcessNews& news, base::Clock::WallTime time, const Outbox& outbox);
 
 /// That the process which noted that it is online is not: it had no time to say so. Nothing if none did.
 std::optional<WaitingEvent> unsaid_news(const std::map<std::string, std::string>& notes,
-                                        config::Clock::WallTime time, const Outbox& outbox);
+                                        base::Clock::WallTime time, const Outbox& outbox);
 
 }  // namespace vigil::actors

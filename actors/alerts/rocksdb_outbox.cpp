@@ -37,7 +37,7 @@ class RocksdbOutbox final : public Outbox {
     const std::uint64_t generation = database_.generation();
     database_.make_writable();
     const auto sequences = count(events, generation != database_.generation());
-    const config::Clock::WallTime stamp = database_.ages().now();
+    const base::Clock::WallTime stamp = database_.ages().now();
     const std::uint64_t first = database_.next_position();
     std::uint64_t position = first;
     rocksdb::WriteBatch batch;
@@ -98,10 +98,10 @@ class RocksdbOutbox final : public Outbox {
     acknowledged_.clear();
   }
 
-  std::size_t prune(config::Duration older_than) override {
+  std::size_t prune(base::Duration older_than) override {
     database_.make_writable();
     follow_generation();
-    const config::Clock::WallTime before = database_.ages().now() - older_than;
+    const base::Clock::WallTime before = database_.ages().now() - older_than;
     try {
       return prune_before(before);
     } catch (const OutboxError&) {
@@ -185,7 +185,7 @@ class RocksdbOutbox final : public Outbox {
   struct Place {
     std::string topic;
     std::uint64_t sequence = 0;
-    config::Clock::WallTime stamp;
+    base::Clock::WallTime stamp;
   };
   struct Pruning {
     rocksdb::WriteBatch batch;
@@ -211,7 +211,7 @@ class RocksdbOutbox final : public Outbox {
     }
   }
 
-  std::size_t prune_before(config::Clock::WallTime before) {
+  std::size_t prune_before(base::Clock::WallTime before) {
     Pruning pruning;
     for (auto entry = passed_over_.begin(); entry != passed_over_.end() && !pruning.full();) {
       const auto& [position, place] = *entry;
@@ -224,7 +224,7 @@ class RocksdbOutbox final : public Outbox {
       if (!entry->key().starts_with("e")) break;
       const std::uint64_t position = number_in(decode_position_key(view_of(entry->key())));
       const OutboxEventHead head = head_of(entry->value());
-      const config::Clock::WallTime stamp = head.stamp.value_or(std::min(head.time, database_.taken_over()));
+      const base::Clock::WallTime stamp = head.stamp.value_or(std::min(head.time, database_.taken_over()));
       if (stamp >= before) break;
       front_ = position + 1;
       const std::string topic(head.topic);

@@ -107,11 +107,11 @@ bool is_unreadable(const rocksdb::Status& status) {
   return status.ToString().find(std::generic_category().message(EIO)) != std::string::npos;
 }
 
-bool ReadErrors::lasts(config::Clock::WallTime now) {
+bool ReadErrors::lasts(base::Clock::WallTime now) {
   constexpr auto kLasting = std::chrono::minutes(1);
   // Those before such a pause were other ones.
   constexpr auto kPause = std::chrono::minutes(5);
-  if (first_ == config::Clock::WallTime() || now - last_ > kPause) first_ = now;
+  if (first_ == base::Clock::WallTime() || now - last_ > kPause) first_ = now;
   last_ = now;
   return now - first_ >= kLasting;
 }

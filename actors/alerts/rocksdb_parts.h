@@ -8,7 +8,7 @@
 #include <rocksdb/slice.h>
 #include <rocksdb/status.h>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -25,11 +25,11 @@ bool is_unreadable(const rocksdb::Status& status);
 class ReadErrors {
  public:
   /// One has come. Whether they have come again and again for a minute.
-  bool lasts(config::Clock::WallTime now);
+  bool lasts(base::Clock::WallTime now);
 
  private:
-  config::Clock::WallTime first_{};
-  config::Clock::WallTime last_{};
+  base::Clock::WallTime first_{};
+  base::Clock::WallTime last_{};
 };
 
 /// Whether another process, or another object of this one, has the database.

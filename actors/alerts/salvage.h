@@ -16,7 +16,7 @@ struct SalvageOptions {
   /// Positions go on after this one, also where no event of it can be read.
   std::uint64_t position = 0;
   /// When events that have no stamp were appended at the latest.
-  config::Clock::WallTime now;
+  base::Clock::WallTime now;
   /// Events after this position are counted.
   std::uint64_t counted_after = 0;
 };

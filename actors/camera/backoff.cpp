@@ -10,14 +10,14 @@ Backoff::Backoff(config::ReconnectSettings settings, std::uint64_t seed)
   random_.discard(4);
 }
 
-config::Duration Backoff::next() {
-  const config::Duration ceiling = ceiling_;
+base::Duration Backoff::next() {
+  const base::Duration ceiling = ceiling_;
   ceiling_ = std::min(settings_.max, ceiling_ * 2);
   std::uniform_int_distribution<std::int64_t> jitter(ceiling.count() / 2, ceiling.count());
-  return config::Duration(jitter(random_));
+  return base::Duration(jitter(random_));
 }
 
-config::Duration Backoff::longest() {
+base::Duration Backoff::longest() {
   ceiling_ = settings_.max;
   return next();
 }

@@ -15,17 +15,17 @@ class Backoff {
   Backoff(config::ReconnectSettings settings, std::uint64_t seed);
 
   /// The next waiting time: uniform between half of min * 2^attempts, bounded by max, and the whole of it.
-  config::Duration next();
+  base::Duration next();
 
   /// As `next`, but at once around max: for what another attempt makes worse.
-  config::Duration longest();
+  base::Duration longest();
 
   /// After a success, the next waiting time is short again.
   void reset();
 
  private:
   config::ReconnectSettings settings_;
-  config::Duration ceiling_;
+  base::Duration ceiling_;
   /// Small, as every camera has one.
   std::minstd_rand random_;
 };

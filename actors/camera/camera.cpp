@@ -13,19 +13,18 @@ namespace {
 /// a network and an overload for a moment make; the reader closes gaps from here on.
 constexpr double kMostLag = 10;
 
-double seconds_between(config::Clock::TimePoint from, config::Clock::TimePoint to) {
+double seconds_between(base::Clock::TimePoint from, base::Clock::TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-config::Clock::TimePoint::duration to_duration(double seconds) {
-  return std::chrono::duration_cast<config::Clock::TimePoint::duration>(
-      std::chrono::duration<double>(seconds));
+base::Clock::TimePoint::duration to_duration(double seconds) {
+  return std::chrono::duration_cast<base::Clock::TimePoint::duration>(std::chrono::duration<double>(seconds));
 }
 
 /// Marks the time within a source's calls.
 class Awaiting {
  public:
-  Awaiting(Pulse& pulse, const config::Clock& clock) : pulse_(pulse) { pulse_.await(clock.now()); }
+  Awaiting(Pulse& pulse, const base::Clock& clock) : pulse_(pulse) { pulse_.await(clock.now()); }
   ~Awaiting() { pulse_.awaited(); }
   Awaiting(const Awaiting&) = delete;
   Awaiting& operator=(const Awaiting&) = delete;
@@ -36,7 +35,7 @@ class Awaiting {
 
 }  // namespace
 
-Camera::Camera(CameraOptions options, ReaderFactory open, const config::Clock& clock, Pulse& pulse,
+Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clock, Pulse& pulse,
                CameraListener& listener)
     : options_(std::move(options)),
       open_(std::move(open)),
@@ -45,7 +44,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const config::Clock& c
       listener_(listener),
       backoff_(options_.backoff),
       paced_(false),
-      lossless_(is_lossless(*options_.camera)),
+      lossless_(options_.watch->lossless),
       retrying_(options_.retrying) {
   if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
@@ -53,7 +52,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const config::Clock& c
   if (position_ >= 0) {
     epoch_ = pulse_.position_at() - to_duration(position_);
     epoch_wall_ =
-        clock_.wall() - std::chrono::duration_cast<config::Clock::WallTime::duration>(clock_.now() - *epoch_);
+        clock_.wall() - std::chrono::duration_cast<base::Clock::WallTime::duration>(clock_.now() - *epoch_);
   }
 }
 
@@ -167,9 +166,9 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
     }
     --credits_;
     patch_ = std::make_shared<FramePatch>();
-    patch_->camera = options_.camera;
+    patch_->watch = options_.watch->ref();
     patch_->seconds = seconds;
-    patch_->duration = patch_duration(*options_.camera, options_.shape.frames_per_patch);
+    patch_->duration = patch_duration(*options_.watch, options_.shape.frames_per_patch);
     patch_->generation = options_.generation;
   } else if (gap || frame.image->size != patch_->frames.front().image->size) {
     // What was begun before a gap in time, or at another size, goes out as it is.
@@ -177,7 +176,7 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
     return {CameraStep::Next::again, {}, take_patch()};
   }
   // Played faster than time, frames are as far apart on the wall as in the stream.
-  const auto since = std::chrono::duration_cast<config::Clock::WallTime::duration>(to_duration(seconds));
+  const auto since = std::chrono::duration_cast<base::Clock::WallTime::duration>(to_duration(seconds));
   patch_->captured = {due, lossless_ ? epoch_wall_ + since : clock_.wall()};
   patch_->frames.push_back(std::move(frame));
   if (std::cmp_less(patch_->frames.size(), options_.shape.frames_per_patch)) return {};
@@ -185,11 +184,11 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
 }
 
 bool Camera::has_credit_for_stride(double seconds) {
-  const auto& window = options_.camera->stream.window;
-  const std::int64_t stride = stride_at(*options_.camera, seconds);
+  const auto& window = options_.watch->window;
+  const std::int64_t stride = stride_at(*options_.watch, seconds);
   if (stride != stride_) {
     stride_ = stride;
-    const int needed = patches_in(*options_.camera, window.stride, options_.shape.frames_per_patch);
+    const int needed = patches_in(*options_.watch, window.stride, options_.shape.frames_per_patch);
     dropping_ = std::cmp_less(credits_, needed);
   } else if (credits_ == 0) {
     dropping_ = true;
@@ -209,7 +208,13 @@ bool Camera::catch_up(double seconds) {
 
 FramePatchPtr Camera::take_patch() {
   patch_->sequence = sequence_++;
-  return std::exchange(patch_, nullptr);
+  return choice_.choose(std::exchange(patch_, nullptr));
+}
+
+void Camera::acknowledge(const PatchAck& ack) {
+  if (ack.generation != options_.generation) return;
+  choice_.hear(ack);
+  if (ack.outcome != PatchOutcome::lost) grant(1);
 }
 
 CameraStep Camera::end_of_source() {

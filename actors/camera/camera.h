@@ -10,9 +10,10 @@
 #include <utility>
 
 #include "actors/camera/backoff.h"
+#include "actors/camera/patch_choice.h"
 #include "actors/camera/pulse.h"
 #include "actors/messages/data.h"
-#include "config/clock.h"
+#include "base/clock.h"
 #include "media/media.h"
 #include "media/packet_history.h"
 
@@ -43,6 +44,8 @@ class CameraListener {
 
 struct CameraOptions {
   CameraPtr camera;
+  /// What the pipeline has to know of it.
+  WatchPtr watch;
   FrameShape shape;
   /// Play a file once, and give up at once if it cannot be read.
   bool once = false;
@@ -68,7 +71,7 @@ struct CameraStep {
     finished,  ///< nothing will come any more
   };
   Next next = Next::again;
-  config::Clock::TimePoint until;
+  base::Clock::TimePoint until;
   /// To be sent, if not null; a credit was spent on it.
   FramePatchPtr patch;
   /// Why it rests: no file descriptor was left, which says nothing of the camera.
@@ -79,15 +82,24 @@ struct CameraStep {
 class Camera {
  public:
   /// The clock, the listener and the pulse have to outlive the camera.
-  Camera(CameraOptions options, ReaderFactory open, const config::Clock& clock, Pulse& pulse,
+  Camera(CameraOptions options, ReaderFactory open, const base::Clock& clock, Pulse& pulse,
          CameraListener& listener);
 
   /// Credits to send so many more patches. Without enough credit for a stride, a live camera and a paced file
   /// drop it whole, as the gap would spoil it anyway; a file that is played as fast as possible waits.
   void grant(std::uint32_t credits) { credits_ += credits; }
 
+  /// What became of a patch that it has sent: a credit comes back, unless the patch was lost.
+  void acknowledge(const PatchAck& ack);
+
+  /// What it has sent, and what became of that.
+  const PatchChoice::Counts& sent() const { return choice_.counts(); }
+
   /// Other rules or labels; the stream is the same. Patches that are begun from now on carry them.
-  void alter(CameraPtr camera) { options_.camera = std::move(camera); }
+  void alter(CameraPtr camera, WatchPtr watch) {
+    options_.camera = std::move(camera);
+    options_.watch = std::move(watch);
+  }
 
   CameraStep step();
 
@@ -99,7 +111,7 @@ class Camera {
   const std::optional<std::string>& failure() const { return failure_; }
 
  private:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   CameraStep connect();
   CameraStep read();
@@ -118,7 +130,7 @@ class Camera {
 
   CameraOptions options_;
   ReaderFactory open_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   Pulse& pulse_;
   CameraListener& listener_;
   std::shared_ptr<Backoff> backoff_;
@@ -139,7 +151,7 @@ class Camera {
 
   /// Camera time 0 and the wall time then; set when the first source opens.
   std::optional<TimePoint> epoch_;
-  config::Clock::WallTime epoch_wall_;
+  base::Clock::WallTime epoch_wall_;
   /// Camera time of the source's second 0, and when that is due.
   double offset_ = 0;
   TimePoint offset_due_{};
@@ -158,6 +170,7 @@ class Camera {
   std::optional<Held> held_;
   /// Begun; its credit is already spent.
   std::shared_ptr<FramePatch> patch_;
+  PatchChoice choice_;
   std::uint32_t credits_ = 0;
   std::uint64_t sequence_ = 0;
   std::int64_t stride_ = -1;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -11,13 +12,14 @@
 #include "actors/camera/camera.h"
 #include "actors/camera/frame_rate.h"
 #include "actors/messages/messages.h"
+#include "actors/messages/watch_book.h"
 #include "actors/status/metrics.h"
 
 namespace vigil::actors {
 
 struct CameraDeps {
   ReaderFactory open;
-  const config::Clock& clock;
+  const base::Clock& clock;
   Metrics& metrics;
   spdlog::logger& logger;
   std::shared_ptr<Pulse> pulse;
@@ -33,11 +35,16 @@ struct camera_state : CameraListener {
   void on_damaged_packets(std::uint64_t packets) override;
 
   void advance();
+  /// The settings that it refers to first, unless they were sent before.
+  void send(const FramePatchPtr& patch);
 
   camera_actor::pointer self;
-  CameraPtr settings;
+  std::string camera_name;
+  /// What patches that are not sent yet may refer to, and what was sent last.
+  WatchBook book;
+  std::uint64_t sent_version = 0;
   std::optional<CameraDeps> deps;
-  pruner_actor pruner;
+  router_actor router;
   supervisor_actor supervisor;
   std::optional<Camera> camera;
   FrameRate rate;
@@ -46,6 +53,6 @@ struct camera_state : CameraListener {
 };
 
 camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> self, CameraOptions options,
-                                   CameraDeps deps, pruner_actor pruner, supervisor_actor supervisor);
+                                   CameraDeps deps, router_actor router, supervisor_actor supervisor);
 
 }  // namespace vigil::actors

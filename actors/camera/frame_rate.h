@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <deque>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
 class FrameRate {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   void count(TimePoint now) {
     times_.push_back(now);

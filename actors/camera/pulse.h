@@ -6,7 +6,7 @@
 #include <optional>
 #include <stop_token>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -15,7 +15,7 @@ namespace vigil::actors {
 /// gone. Thread-safe.
 class Pulse {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   /// The camera is about to wait for its source, or a packet came and it waits for the next; `awaited` is
   /// when it is done.

@@ -13,7 +13,7 @@ constexpr double kMostOff = 0.5;
 
 }  // namespace
 
-Recorder::Recorder(RecorderOptions options, PacketReaderFactory open, const config::Clock& clock,
+Recorder::Recorder(RecorderOptions options, PacketReaderFactory open, const base::Clock& clock,
                    const Pulse& pulse, RecorderListener& listener)
     : options_(std::move(options)),
       open_(std::move(open)),

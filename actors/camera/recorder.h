@@ -11,7 +11,7 @@
 #include "actors/camera/backoff.h"
 #include "actors/camera/pulse.h"
 #include "actors/messages/data.h"
-#include "config/clock.h"
+#include "base/clock.h"
 #include "media/packet_history.h"
 #include "media/packet_reader.h"
 
@@ -50,20 +50,20 @@ class Recorder {
   struct Step {
     enum class Next : std::uint8_t { again, rest, finished };
     Next next = Next::again;
-    config::Clock::TimePoint until;
+    base::Clock::TimePoint until;
     /// Why it rests: no file descriptor was left.
     bool no_descriptor = false;
   };
 
   /// The clock, the pulse of the camera and the listener have to outlive the recorder. It ends when the pulse
   /// is cancelled.
-  Recorder(RecorderOptions options, PacketReaderFactory open, const config::Clock& clock, const Pulse& pulse,
+  Recorder(RecorderOptions options, PacketReaderFactory open, const base::Clock& clock, const Pulse& pulse,
            RecorderListener& listener);
 
   Step step();
 
  private:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   void connect();
   void read();
@@ -72,7 +72,7 @@ class Recorder {
 
   RecorderOptions options_;
   PacketReaderFactory open_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   const Pulse& pulse_;
   RecorderListener& listener_;
   std::shared_ptr<Backoff> backoff_;

@@ -15,7 +15,7 @@ namespace vigil::actors {
 
 struct RecorderDeps {
   PacketReaderFactory open;
-  const config::Clock& clock;
+  const base::Clock& clock;
   spdlog::logger& logger;
   std::shared_ptr<const Pulse> pulse;
 };

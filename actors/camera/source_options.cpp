@@ -30,8 +30,7 @@ media::ReadOptions source_options(const config::CameraSettings& camera, const co
   return options;
 }
 
-config::Clock::TimePoint next_attempt(Backoff& backoff, media::Error::Kind kind,
-                                      config::Clock::TimePoint now) {
+base::Clock::TimePoint next_attempt(Backoff& backoff, media::Error::Kind kind, base::Clock::TimePoint now) {
   // Nothing is known of the camera.
   if (kind == media::Error::Kind::no_descriptor) return now + kDescriptorRest;
   // A camera locks a user out after some attempts with a wrong password.

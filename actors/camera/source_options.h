@@ -3,7 +3,7 @@
 
 #include "actors/camera/backoff.h"
 #include "actors/camera/pulse.h"
-#include "config/clock.h"
+#include "base/clock.h"
 #include "config/settings.h"
 #include "media/media.h"
 
@@ -18,7 +18,6 @@ media::ReadOptions source_options(const config::CameraSettings& camera, const co
                                   const Pulse& pulse);
 
 /// When a source that failed for a reason of this kind is tried again.
-config::Clock::TimePoint next_attempt(Backoff& backoff, media::Error::Kind kind,
-                                      config::Clock::TimePoint now);
+base::Clock::TimePoint next_attempt(Backoff& backoff, media::Error::Kind kind, base::Clock::TimePoint now);
 
 }  // namespace vigil::actors

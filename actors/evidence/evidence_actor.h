@@ -17,7 +17,7 @@ namespace vigil::actors {
 
 struct EvidenceDeps {
   EvidenceStore& store;
-  const config::Clock& clock;
+  const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;

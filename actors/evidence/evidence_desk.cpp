@@ -14,15 +14,13 @@ namespace {
 /// What a clip's file has beside the packets, at most: its index.
 constexpr std::uintmax_t kOverhead = 256 << 10;
 
-config::Clock::WallTime::duration wall_duration(double seconds) {
-  return std::chrono::duration_cast<config::Clock::WallTime::duration>(
-      std::chrono::duration<double>(seconds));
+base::Clock::WallTime::duration wall_duration(double seconds) {
+  return std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
 
-EvidenceDesk::EvidenceDesk(Options options, EvidenceStore& store, Metrics& metrics,
-                           const config::Clock& clock)
+EvidenceDesk::EvidenceDesk(Options options, EvidenceStore& store, Metrics& metrics, const base::Clock& clock)
     : options_(options), store_(store), metrics_(metrics), clock_(clock) {
   metrics_.evidence_bytes(store_.bytes());
 }
@@ -43,13 +41,13 @@ std::optional<EvidenceReport> EvidenceDesk::ask(EvidenceRequest request) {
     evidence.reason = "too many clips are being made";
     return report(request, std::move(evidence));
   }
-  const media::PacketHistory* history = history_of(request.camera->name);
+  const media::PacketHistory* history = history_of(request.camera);
   const auto newest = history ? history->newest() : std::nullopt;
   // Of a file that is played fast, time means little; it ends or comes soon.
   const double left = std::max(0.0, request.span.to - newest.value_or(request.span.moment));
   const auto until =
       clock_.now() + options_.patience +
-      std::chrono::duration_cast<config::Clock::TimePoint::duration>(std::chrono::duration<double>(left));
+      std::chrono::duration_cast<base::Clock::TimePoint::duration>(std::chrono::duration<double>(left));
   waiting_.push_back({std::move(request), until});
   cut_due();
   metrics_.queue_depth("evidence", waiting_.size());
@@ -58,7 +56,7 @@ std::optional<EvidenceReport> EvidenceDesk::ask(EvidenceRequest request) {
 
 void EvidenceDesk::end(const std::string& camera) {
   for (Waiting& waiting : waiting_) {
-    if (waiting.request.camera->name == camera) waiting.ended = true;
+    if (waiting.request.camera == camera) waiting.ended = true;
   }
   cut_due();
   let_go(camera);
@@ -66,9 +64,8 @@ void EvidenceDesk::end(const std::string& camera) {
 
 // Only when nobody waits for them.
 void EvidenceDesk::let_go(const std::string& camera) {
-  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
-    return waiting.request.camera->name == camera;
-  });
+  const bool wanted = std::any_of(waiting_.begin(), waiting_.end(),
+                                  [&](const Waiting& waiting) { return waiting.request.camera == camera; });
   const auto entry = recordings_.find(camera);
   if (wanted || entry == recordings_.end()) return;
   if (entry->second) entry->second->clear();
@@ -77,7 +74,7 @@ void EvidenceDesk::let_go(const std::string& camera) {
 
 bool EvidenceDesk::is_due(const Waiting& waiting) const {
   if (waiting.settled() || waiting.ended || clock_.now() >= waiting.until) return true;
-  const media::PacketHistory* history = history_of(waiting.request.camera->name);
+  const media::PacketHistory* history = history_of(waiting.request.camera);
   const auto newest = history ? history->newest() : std::nullopt;
   return !history || (newest && *newest >= waiting.request.span.to);
 }
@@ -90,13 +87,13 @@ bool EvidenceDesk::due() const {
 void EvidenceDesk::cut_due() {
   for (Waiting& each : waiting_) {
     if (each.settled() || !is_due(each)) continue;
-    if (held_of(each.request.camera->name) < options_.memory) cut(each);
+    if (held_of(each.request.camera) < options_.memory) cut(each);
   }
 }
 
 void EvidenceDesk::cut(Waiting& waiting) const {
   try {
-    const media::PacketHistory* history = history_of(waiting.request.camera->name);
+    const media::PacketHistory* history = history_of(waiting.request.camera);
     if (history == nullptr) throw EvidenceError("nothing is kept of this camera any more");
     waiting.cut = history->cut(waiting.request.span);
   } catch (const std::exception& error) {
@@ -109,7 +106,7 @@ std::size_t EvidenceDesk::held_of(const std::string& camera) const {
   std::set<std::pair<double, double>> counted;
   std::size_t bytes = 0;
   for (const Waiting& each : waiting_) {
-    if (!each.cut || each.request.camera->name != camera) continue;
+    if (!each.cut || each.request.camera != camera) continue;
     if (counted.emplace(each.cut->from(), each.cut->to()).second) bytes += each.cut->bytes();
   }
   return bytes;
@@ -124,7 +121,7 @@ std::optional<EvidenceReport> EvidenceDesk::make_next() {
   waiting_.erase(next);
   if (!waiting.settled()) cut(waiting);
   EvidenceReport made = report(waiting.request, make(waiting));
-  if (waiting.ended) let_go(waiting.request.camera->name);
+  if (waiting.ended) let_go(waiting.request.camera);
   metrics_.evidence_bytes(store_.bytes());
   metrics_.queue_depth("evidence", waiting_.size());
   return made;
@@ -161,9 +158,9 @@ Evidence EvidenceDesk::make(const Waiting& waiting) {
     } catch (const media::Error& error) {
       evidence.reason = std::string("no still: ") + error.what();
     }
-    const config::Clock::WallTime shown = still ? wall(still->seconds) : request.moment;
+    const base::Clock::WallTime shown = still ? wall(still->seconds) : request.moment;
     const std::string place =
-        EvidenceStore::place(request.camera->name, request.rule, request.episode, shown).string();
+        EvidenceStore::place(request.camera, request.rule, request.episode, shown).string();
     // A JPEG has far less than half of its picture's bytes.
     store_.make_room(cut.bytes() + kOverhead + (still ? still->image.rgb.size() / 2 : 0));
     if (still) {

@@ -12,7 +12,7 @@
 #include "actors/evidence/evidence_store.h"
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -23,13 +23,13 @@ class EvidenceDesk {
     /// Requests that wait at most; what is asked beyond fails at once.
     std::size_t most_waiting = 256;
     /// How much longer than a clip's end needs to come a request waits, before it is made of what there is.
-    config::Duration patience = std::chrono::seconds(5);
+    base::Duration patience = std::chrono::seconds(5);
     /// Bytes of a camera's packets. While clips that wait for their turn hold so much, no more are cut.
     std::size_t memory = config::EvidenceSettings().memory.bytes;
   };
 
   /// What it is given has to outlive it.
-  EvidenceDesk(Options options, EvidenceStore& store, Metrics& metrics, const config::Clock& clock);
+  EvidenceDesk(Options options, EvidenceStore& store, Metrics& metrics, const base::Clock& clock);
 
   /// Takes the place of what was said of the camera before.
   void record(Recording recording);
@@ -58,7 +58,7 @@ class EvidenceDesk {
  private:
   struct Waiting {
     EvidenceRequest request;
-    config::Clock::TimePoint until;
+    base::Clock::TimePoint until;
     bool ended = false;
     /// Once it is due: its packets, or why there are none.
     std::optional<media::Cut> cut = {};
@@ -78,7 +78,7 @@ class EvidenceDesk {
   Options options_;
   EvidenceStore& store_;
   Metrics& metrics_;
-  const config::Clock& clock_;
+  const base::Clock& clock_;
   std::map<std::string, std::shared_ptr<media::PacketHistory>> recordings_;
   std::deque<Waiting> waiting_;
 };

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/durable.h"
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 #include "media/media.h"
 
 namespace vigil::actors {
@@ -25,12 +25,12 @@ constexpr std::size_t kTimeLength = 20;
 constexpr std::size_t kMostOfAName = 100;
 constexpr fs::perms kOthers = fs::perms::group_all | fs::perms::others_all;
 /// As long as a retention clock waits until it believes the machine's.
-constexpr config::Duration kPatience = config::RetentionClock::Options().patience;
+constexpr base::Duration kPatience = config::RetentionClock::Options().patience;
 /// Ages of files whose times are to come; so much may be forgotten with every start.
 constexpr std::string_view kAges = ".ages";
-constexpr config::Duration kBetweenNotes = std::chrono::minutes(10);
+constexpr base::Duration kBetweenNotes = std::chrono::minutes(10);
 /// Between two looks at the clock, while this process lives.
-constexpr config::Duration kLongestStep = std::chrono::minutes(1);
+constexpr base::Duration kLongestStep = std::chrono::minutes(1);
 
 /// One name of a path that means nothing but itself.
 std::string safe(std::string_view name) {
@@ -60,17 +60,16 @@ bool is_ours(const fs::path& file) {
   std::string time = name.substr(0, kTimeLength);
   for (const std::size_t at : {4U, 7U}) time.insert(at, 1, '-');
   for (const std::size_t at : {13U, 16U}) time.insert(at, 1, ':');
-  const auto parsed = config::parse_rfc3339(time);
+  const auto parsed = base::parse_rfc3339(time);
   // What is not written as we write it is not ours.
-  return parsed && config::format_rfc3339(*parsed) == time;
+  return parsed && base::format_rfc3339(*parsed) == time;
 }
 
-config::Clock::WallTime wall_time(fs::file_time_type time) {
-  return std::chrono::time_point_cast<config::Clock::WallTime::duration>(
-      std::chrono::file_clock::to_sys(time));
+base::Clock::WallTime wall_time(fs::file_time_type time) {
+  return std::chrono::time_point_cast<base::Clock::WallTime::duration>(std::chrono::file_clock::to_sys(time));
 }
 
-fs::file_time_type file_time(config::Clock::WallTime time) {
+fs::file_time_type file_time(base::Clock::WallTime time) {
   return std::chrono::file_clock::from_sys(time);
 }
 
@@ -145,7 +144,7 @@ void EvidenceStore::scan_day(const fs::path& day) {
     // The clock was wrong then, or is wrong now: all that is known is how long processes lived with it.
     if (known->second > seen_) {
       const auto noted = noted_.find(stem);
-      pair.since = noted == noted_.end() ? config::Duration(0) : -noted->second;
+      pair.since = noted == noted_.end() ? base::Duration(0) : -noted->second;
     }
     bytes_ += size;
   }
@@ -166,8 +165,8 @@ void EvidenceStore::make_private(const fs::path& path) {
 }
 
 fs::path EvidenceStore::place(std::string_view camera, std::string_view rule, std::string_view episode,
-                              config::Clock::WallTime still) {
-  const std::string time = config::format_rfc3339(still);
+                              base::Clock::WallTime still) {
+  const std::string time = base::format_rfc3339(still);
   return fs::path(safe(camera)) / time.substr(0, 10) /
          (compact(time) + '-' + safe(rule) + '-' + safe(episode));
 }
@@ -268,9 +267,9 @@ void EvidenceStore::discard(const fs::path& file) {
 // What the clock says beyond what this process can have lived through since it looked last is what it did not
 // know before, as after a night's rest: none of it passed since anything was kept here.
 void EvidenceStore::follow() {
-  const config::Clock::WallTime now = clock_.now();
-  const auto passed = std::chrono::duration_cast<config::Duration>(now - std::exchange(seen_, now));
-  lived_ += std::clamp(passed, config::Duration(0), kLongestStep);
+  const base::Clock::WallTime now = clock_.now();
+  const auto passed = std::chrono::duration_cast<base::Duration>(now - std::exchange(seen_, now));
+  lived_ += std::clamp(passed, base::Duration(0), kLongestStep);
   if (passed <= kLongestStep) return;
   Pairs moved;
   for (auto entry = pairs_.begin(); entry != pairs_.end();) {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "actors/evidence/lived_ages.h"
-#include "config/clock.h"
+#include "base/clock.h"
 #include "config/retention_clock.h"
 #include "config/settings.h"
 
@@ -35,7 +35,7 @@ class EvidenceStore {
   struct Options {
     std::filesystem::path dir;
     std::uintmax_t budget = config::EvidenceSettings().budget.bytes;
-    config::Duration max_age = config::EvidenceSettings().max_age;
+    base::Duration max_age = config::EvidenceSettings().max_age;
     /// Bytes of the disk that no file is written into, and from half of which on the oldest files go: the
     /// outbox, which may be on the same disk, needs far less, and has to get it.
     std::uintmax_t keep_free = 64 << 20;
@@ -53,7 +53,7 @@ class EvidenceStore {
   /// Where the files of an episode belong, within the folder and without extension; the same arguments give
   /// the same. Whatever the names are, it is never outside of the folder.
   static std::filesystem::path place(std::string_view camera, std::string_view rule, std::string_view episode,
-                                     config::Clock::WallTime still);
+                                     base::Clock::WallTime still);
 
   /// Where a file of the folder is; makes the folders above it. Throws EvidenceError.
   std::filesystem::path prepare(const std::filesystem::path& file);
@@ -86,14 +86,14 @@ class EvidenceStore {
 
  private:
   /// When it was kept, then its path without extension.
-  using Key = std::pair<config::Clock::WallTime, std::string>;
+  using Key = std::pair<base::Clock::WallTime, std::string>;
   /// A still and a clip.
   struct Pair {
     /// By extension.
     std::map<std::string, std::uintmax_t> sizes;
     /// From when its age counts, in this process's time, and before its start if that is below 0. Nothing: it
     /// was kept before the start, and when is known.
-    std::optional<config::Duration> since;
+    std::optional<base::Duration> since;
     /// Kept by this process.
     bool ours = false;
     /// It could not be removed, and that was told.
@@ -124,14 +124,14 @@ class EvidenceStore {
   std::string stuck_;
   Pairs pairs_;
   /// When each of them was kept, by path without extension.
-  std::map<std::string, config::Clock::WallTime> kept_;
+  std::map<std::string, base::Clock::WallTime> kept_;
   std::uintmax_t bytes_ = 0;
   /// The clock when it was looked at last, and how much time of this process it has told since the start.
-  config::Clock::WallTime seen_;
-  config::Duration lived_{0};
+  base::Clock::WallTime seen_;
+  base::Duration lived_{0};
   /// What was noted last, and when in this process's time.
   LivedAges noted_;
-  config::Duration noted_at_{0};
+  base::Duration noted_at_{0};
 };
 
 }  // namespace vigil::actors

@@ -26,7 +26,7 @@ LivedAges read_lived_ages(const std::filesystem::path& file) {
     const auto [rest, error] = std::from_chars(line.data(), line.data() + line.size(), milliseconds);
     const auto digits = static_cast<std::size_t>(rest - line.data());
     if (error != std::errc() || digits == line.size() || *rest != ' ' || milliseconds < 0) return {};
-    ages[std::string(line.substr(digits + 1))] = config::Duration(milliseconds);
+    ages[std::string(line.substr(digits + 1))] = base::Duration(milliseconds);
   }
   return ages;
 }

@@ -5,12 +5,12 @@
 #include <map>
 #include <string>
 
-#include "config/duration.h"
+#include "base/duration.h"
 
 namespace vigil::actors {
 
 /// By name.
-using LivedAges = std::map<std::string, config::Duration>;
+using LivedAges = std::map<std::string, base::Duration>;
 
 /// What was written last; empty if there is no such file, or it is damaged: too young is better than too old.
 LivedAges read_lived_ages(const std::filesystem::path& file);

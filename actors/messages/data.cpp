@@ -5,34 +5,33 @@
 
 namespace vigil::actors {
 
-double patch_duration(const config::CameraSettings& camera, int frames_per_patch) {
-  return frames_per_patch / camera.stream.fps;
+double patch_duration(const WatchSettings& watch, int frames_per_patch) {
+  return frames_per_patch / watch.fps;
 }
 
-int patches_in(const config::CameraSettings& camera, config::Duration time, int frames_per_patch) {
+int patches_in(const WatchSettings& watch, base::Duration time, int frames_per_patch) {
   // A hair less than exact, so that 2 s at 1 s each are 2 patches whatever the rounding of fps.
-  const double patches = config::seconds(time) / patch_duration(camera, frames_per_patch) - 1e-6;
+  const double patches = base::seconds(time) / patch_duration(watch, frames_per_patch) - 1e-6;
   return std::max(1, static_cast<int>(std::ceil(patches)));
 }
 
-double time_tolerance(const config::CameraSettings& camera) {
-  return 0.5 / camera.stream.fps;
+double time_tolerance(const WatchSettings& watch) {
+  return 0.5 / watch.fps;
 }
 
-std::int64_t stride_at(const config::CameraSettings& camera, double seconds) {
-  const double strides = (seconds + time_tolerance(camera)) / config::seconds(camera.stream.window.stride);
+std::int64_t stride_at(const WatchSettings& watch, double seconds) {
+  const double strides = (seconds + time_tolerance(watch)) / base::seconds(watch.window.stride);
   return static_cast<std::int64_t>(std::floor(strides));
 }
 
-std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule) {
-  return "alert/" + camera.tenant() + '/' + camera.name + '/' + rule.name + '/';
+std::string alert_topic(const WatchSettings& watch, const config::RuleSettings& rule) {
+  return "alert/" + watch.tenant + '/' + watch.name + '/' + rule.name + '/';
 }
 
-std::vector<std::string> alert_topics(const config::CameraSettings& camera,
-                                      const config::RuleSettings& rule) {
-  std::vector<std::string> topics = {alert_topic(camera, rule)};
+std::vector<std::string> alert_topics(const WatchSettings& watch, const config::RuleSettings& rule) {
+  std::vector<std::string> topics = {alert_topic(watch, rule)};
   for (const std::string& name : rule.topics) {
-    topics.push_back("topic/" + name + '/' + camera.tenant() + '/' + camera.name + '/' + rule.name + '/');
+    topics.push_back("topic/" + name + '/' + watch.tenant + '/' + watch.name + '/' + rule.name + '/');
   }
   return topics;
 }
@@ -51,8 +50,8 @@ bool is_whole_topic(std::string_view topic) {
   return names.front() == "status" && names.size() == 3;
 }
 
-std::string status_topic(const config::CameraSettings& camera) {
-  return "status/" + camera.tenant() + '/' + camera.name + '/';
+std::string status_topic(const WatchSettings& watch) {
+  return "status/" + watch.tenant + '/' + watch.name + '/';
 }
 
 std::string process_topic(std::string_view process) {

@@ -11,36 +11,39 @@
 #include <utility>
 #include <vector>
 
-#include "config/clock.h"
+#include "actors/messages/watch.h"
+#include "base/clock.h"
 #include "config/settings.h"
-#include "engine/model/visual_tokens.h"
-#include "engine/window/answerer.h"
+#include "engine/model/vision/visual_tokens.h"
+#include "engine/stream/answerer.h"
 #include "media/media.h"
 #include "media/packet_history.h"
 
 namespace vigil::actors {
 
-/// A camera's settings travel with all that it sends, so that an answer can never be taken for another
-/// camera's, and settings change between two patches, never within one.
+/// All that is set of a camera. It stays where the camera is read: with the supervisor, the camera's actor
+/// and its recorder. What others need of it are `WatchSettings`.
 using CameraPtr = std::shared_ptr<const config::CameraSettings>;
 
 /// When a frame was captured, on both clocks; on the steady one, of a file that is paced, when it was due,
 /// which a process that is too busy hears a little later.
 struct CaptureTime {
-  config::Clock::TimePoint steady;
-  config::Clock::WallTime wall;
+  base::Clock::TimePoint steady;
+  base::Clock::WallTime wall;
 };
 
 /// From when to when something was computed.
 struct WorkSpan {
-  config::Clock::TimePoint begin;
-  config::Clock::TimePoint end;
+  base::Clock::TimePoint begin;
+  base::Clock::TimePoint end;
 };
 
 /// One temporal patch of a camera: the frames that the vision tower folds into one. Time is the camera's:
 /// seconds since its first frame, never decreasing, over loops of a file and reconnections.
 struct FramePatch {
-  CameraPtr camera;
+  /// The settings by which it was begun, so that an answer can never be taken for another camera's, and
+  /// settings change between two patches, never within one.
+  WatchRef watch;
   /// At least one, at most `frames_per_patch`, oldest first.
   std::vector<media::SampledFrame> frames;
   double seconds = 0;
@@ -57,7 +60,7 @@ using FramePatchPtr = std::shared_ptr<const FramePatch>;
 
 /// The visual tokens of one temporal patch.
 struct VisualPatch {
-  CameraPtr camera;
+  WatchRef watch;
   model::VisualTokensPtr tokens;
   /// Frames that were captured for it.
   int frames = 0;
@@ -71,7 +74,7 @@ using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
 /// whoever keeps the books is told.
 class KvLease {
  public:
-  KvLease(window::AskedWindowPtr asked, std::function<void()> told)
+  KvLease(stream::AskedWindowPtr asked, std::function<void()> told)
       : window_(std::move(asked)), released_(std::move(told)) {}
   ~KvLease() {
     window_.reset();
@@ -80,25 +83,26 @@ class KvLease {
   KvLease(const KvLease&) = delete;
   KvLease& operator=(const KvLease&) = delete;
 
-  window::AskedWindow& window() { return *window_; }
+  stream::AskedWindow& window() { return *window_; }
 
  private:
-  window::AskedWindowPtr window_;
+  stream::AskedWindowPtr window_;
   std::function<void()> released_;
 };
 
 /// The answers to all rules of a camera about one window.
 struct WindowAnswers {
-  CameraPtr camera;
+  /// With which it was asked.
+  WatchPtr watch;
   /// In camera time.
   double start = 0;
   double end = 0;
-  config::Clock::WallTime start_wall;
-  config::Clock::WallTime end_wall;
+  base::Clock::WallTime start_wall;
+  base::Clock::WallTime end_wall;
   int frames = 0;
-  /// answers[i] belongs to camera->rules[i]. How likely "Yes" is holds; a text is there only once the answer
+  /// answers[i] belongs to watch->rules[i]. How likely "Yes" is holds; a text is there only once the answer
   /// has been explained.
-  std::vector<window::Answer> answers;
+  std::vector<stream::Answer> answers;
   /// Of the window's last frame.
   CaptureTime captured;
   /// Of the window's last patch.
@@ -147,29 +151,31 @@ struct Evidence {
   /// Why there is no clip, if it failed, or no still.
   std::string reason = {};
   /// When what the still shows was seen.
-  std::optional<config::Clock::WallTime> thumb_time = {};
+  std::optional<base::Clock::WallTime> thumb_time = {};
   /// Of the clip: what it shows, how large its file is, and in which codec it came.
-  config::Clock::WallTime from = {};
-  config::Clock::WallTime to = {};
+  base::Clock::WallTime from = {};
+  base::Clock::WallTime to = {};
   std::uintmax_t bytes = 0;
   std::string codec = {};
+  friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
 /// Asks for the still and the clip of an episode.
 struct EvidenceRequest {
-  CameraPtr camera;
+  std::string camera;
   std::string rule;
   std::string episode;
   /// In camera time: what the clip has to show, and what the still.
   media::Span span;
   /// The still's moment on the wall.
-  config::Clock::WallTime moment;
+  base::Clock::WallTime moment;
 };
 
 /// The still and the clip of an episode, or why there is none.
 struct EvidenceReport {
   std::string episode;
   Evidence evidence;
+  friend bool operator==(const EvidenceReport&, const EvidenceReport&) = default;
 };
 
 /// Where the packets of a camera are kept, with times of the camera.
@@ -212,38 +218,33 @@ constexpr std::string_view name_of(DeviceState state) {
   return "?";
 }
 
-/// Whether nothing of this camera may be dropped: its source waits instead.
-inline bool is_lossless(const config::CameraSettings& camera) {
-  return camera.is_file() && camera.stream.pace == config::Pace::fast;
-}
-
 /// Seconds that one temporal patch covers.
-double patch_duration(const config::CameraSettings& camera, int frames_per_patch);
+double patch_duration(const WatchSettings& watch, int frames_per_patch);
 
 /// Patches of so much of a camera's stream, rounded up, at least 1.
-int patches_in(const config::CameraSettings& camera, config::Duration time, int frames_per_patch);
+int patches_in(const WatchSettings& watch, base::Duration time, int frames_per_patch);
 
 /// How much earlier than its place in the camera's sampling grid a frame may be: half an interval. The frame
 /// that is *shown* at a sampling time began a moment before it.
-double time_tolerance(const config::CameraSettings& camera);
+double time_tolerance(const WatchSettings& watch);
 
 /// The stride of the stream, counted from 0, to which a sampled frame or a patch of this time belongs.
-std::int64_t stride_at(const config::CameraSettings& camera, double seconds);
+std::int64_t stride_at(const WatchSettings& watch, double seconds);
 
 /// "alert/<tenant>/<camera>/<rule>/"; the last delimiter keeps one rule's topic from being a prefix of
 /// another's.
-std::string alert_topic(const config::CameraSettings& camera, const config::RuleSettings& rule);
+std::string alert_topic(const WatchSettings& watch, const config::RuleSettings& rule);
 
 /// Where a rule's alerts go: its own topic, then "topic/<name>/<tenant>/<camera>/<rule>/" for each that it
 /// names.
-std::vector<std::string> alert_topics(const config::CameraSettings& camera, const config::RuleSettings& rule);
+std::vector<std::string> alert_topics(const WatchSettings& watch, const config::RuleSettings& rule);
 
 /// Whether this is one topic, in one of the forms of those above and below, and not only the beginning of
 /// some.
 bool is_whole_topic(std::string_view topic);
 
 /// "status/<tenant>/<camera>/".
-std::string status_topic(const config::CameraSettings& camera);
+std::string status_topic(const WatchSettings& watch);
 
 /// "process/<name>/": what a process tells of itself.
 std::string process_topic(std::string_view process);

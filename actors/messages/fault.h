@@ -9,7 +9,8 @@
 #include <caf/error.hpp>
 #include <caf/sec.hpp>
 
-#include "engine/window/answerer.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
@@ -26,7 +27,7 @@ namespace vigil::actors {
 inline caf::error fault_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const window::DeviceLost& error) {
+  } catch (const run::DeviceLost& error) {
     return caf::make_error(Fault::device_lost, std::string(error.what()));
   } catch (const std::exception& error) {
     return caf::make_error(caf::sec::runtime_error, std::string(error.what()));

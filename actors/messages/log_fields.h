@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/settings.h"
+#include "actors/messages/watch.h"
 
 namespace vigil::actors {
 
@@ -17,8 +17,8 @@ class LogFields {
 
   explicit LogFields(Fields fields) : fields_(std::move(fields)), before_(latest()) { latest() = this; }
   /// The camera and its tenant.
-  explicit LogFields(const config::CameraSettings& camera)
-      : LogFields(Fields{{"camera", camera.name}, {"tenant", camera.tenant()}}) {}
+  explicit LogFields(const WatchSettings& watch)
+      : LogFields(Fields{{"camera", watch.name}, {"tenant", watch.tenant}}) {}
   ~LogFields() { latest() = before_; }
   LogFields(const LogFields&) = delete;
   LogFields& operator=(const LogFields&) = delete;

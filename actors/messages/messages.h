@@ -1,7 +1,8 @@
-// Every message of the pipeline and every actor's interface, a sentence each. What they carry is in `data.h`.
+// Every message of the pipeline and every actor's interface, a sentence each. What they carry is in `data.h`
+// and `reports.h`.
 //
-//   camera --FramePatch--> pruner --FramePatch--> vision --VisualPatch--> prefill --WindowAnswers--> alerts
-//          <---credit-----        <---credit-----        <----credit-----         <-----credit------
+//   camera --FramePatch--> router --FramePatch--> vision --VisualPatch--> prefill --WindowAnswers--> alerts
+//          <--PatchAck----        <--PatchAck----        <----credit-----         <-----credit------
 //                                                          prefill --reserve--> cache      target
 //                                                          <--ExplainRequest-- alerts
 //                                                                  <---room---- ---Explanation----->
@@ -9,6 +10,9 @@
 //                                                                           ---EvidenceReport-->
 //
 // vision, prefill, cache and target are there once for each device.
+//
+// A camera's settings go the way of its patches ahead of the first that refers to them, and once: patches
+// name them (`watch.h`).
 //
 // Credits flow against the data: who receives grants so many messages more, and who has no credit sends
 // nothing. `end` follows the last message of a camera through the whole pipeline, so that a drain is one
@@ -26,54 +30,11 @@
 #include <caf/typed_actor.hpp>
 
 #include "actors/messages/data.h"
-#include "media/reach.h"
+#include "actors/messages/inspect.h"
+#include "actors/messages/reports.h"
+#include "actors/messages/wire.h"
 
 namespace vigil::actors {
-
-/// A camera's actor tells that its camera entered a state.
-struct CameraReport {
-  std::string camera;
-  CameraState state = CameraState::connecting;
-  std::string reason;
-  /// The camera gave up, and will not try again.
-  bool failed = false;
-};
-
-/// A camera's or a recorder's actor gives its thread back, and quits: its source is to be tried again then.
-struct SourceRest {
-  std::string camera;
-  config::Role role = config::Role::detect;
-  config::Clock::TimePoint until;
-  /// No file descriptor was left to try it with.
-  bool no_descriptor = false;
-};
-
-/// A recorder's actor tells whether its input delivers.
-struct RecorderReport {
-  std::string camera;
-  bool recording = false;
-  std::string reason;
-};
-
-/// Whether the server of a source answers, of which the supervisor asked under this ticket.
-struct ReachReport {
-  media::Reach::Answer answer;
-};
-
-/// The supervisor lets a change of a camera's state be told on its status topic.
-struct StatusChange {
-  CameraPtr camera;
-  CameraState state = CameraState::connecting;
-  std::string reason;
-};
-
-/// The text of an answer, or that there is none.
-struct Explanation {
-  std::uint64_t ticket = 0;
-  std::string text;
-  /// Why there is none; empty if there is.
-  std::string failure;
-};
 
 /// A device's actor tells that its device entered a state, and who takes patches there while it is up.
 struct DeviceReport;
@@ -84,34 +45,6 @@ struct AnswerSource;
 /// The supervisor tells where the patches of a camera go.
 struct Route;
 
-/// All cameras that are to be watched from now on.
-struct CameraList {
-  std::vector<CameraPtr> cameras;
-};
-
-/// How a run ended.
-struct DrainReport {
-  /// Whether everything that was captured went all the way through.
-  bool complete = false;
-  /// A line for each camera that gave up and each actor that failed.
-  std::vector<std::string> failures;
-};
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
-  return f(caf::meta::type_name("CameraReport"), x.camera, x.state, x.reason, x.failed);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, Explanation& x) {
-  return f(caf::meta::type_name("Explanation"), x.ticket, x.text, x.failure);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, DrainReport& x) {
-  return f(caf::meta::type_name("DrainReport"), x.complete, x.failures);
-}
-
 }  // namespace vigil::actors
 
 CAF_BEGIN_TYPE_ID_BLOCK(vigil, caf::first_custom_type_id)
@@ -120,6 +53,19 @@ CAF_ADD_TYPE_ID(vigil, (vigil::actors::CameraState))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::CameraReport))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::DrainReport))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::Explanation))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::RecorderReport))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::PatchAck))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::StatusChange))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::EvidenceRequest))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::EvidenceReport))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::DeviceReport))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::AnswerSource))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::Route))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::WatchSettings))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::PatchForm))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::WindowForm))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::ExplainForm))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::RestForm))
 
 CAF_ADD_ATOM(vigil, vigil::actors, join_atom, "join")
 CAF_ADD_ATOM(vigil, vigil::actors, grant_atom, "grant")
@@ -140,25 +86,19 @@ CAF_ADD_ATOM(vigil, vigil::actors, forget_atom, "forget")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
-// Handles to pixels, embeddings and settings never leave the process: they are shared and immutable, and have
-// no wire form. They must not get a type id either, since CAF would then send a default-constructed one to
-// another node without a word.
+// Handles to pixels, embeddings, windows and settings never leave the process: they are shared and immutable.
+// What of them may leave has a form (`wire.h`). They must not get a type id themselves, since CAF would then
+// send a default-constructed one to another node without a word.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ExplainRequest)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::StatusChange)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::RecorderReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ReachReport)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceRequest)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EvidenceReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::AnswerSource)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Route)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::DeviceReport)
 
 namespace vigil::actors {
 
@@ -167,24 +107,29 @@ namespace vigil::actors {
 using camera_actor = caf::typed_actor<
     // So many more patches may be sent.
     caf::reacts_to<grant_atom, std::uint32_t>,
+    // What became of a patch that it has sent; gives its credit back, unless it was lost.
+    caf::reacts_to<PatchAck>,
     // Do the next piece of work (to itself).
     caf::reacts_to<step_atom>,
     // Its rules or labels are others now; patches that are begun from now on say so.
-    caf::reacts_to<CameraPtr>,
+    caf::reacts_to<CameraPtr, WatchPtr>,
     // Close the source, send what was begun, then `end`, and quit.
     caf::reacts_to<stop_atom>>;
 
-/// The PRUNER decides what of a patch is worth encoding, so far everything, and sends it to the camera's
-/// device.
-using pruner_actor = caf::typed_actor<
+/// The ROUTER sends patches to their camera's device and keeps the books of the camera's credit.
+using router_actor = caf::typed_actor<
     // The sending camera starts, in its n-th incarnation; it is granted credit in return.
-    caf::reacts_to<join_atom, CameraPtr, std::uint32_t>,
-    // A patch; costs the camera a credit, which it gets back when the patch has been encoded.
+    caf::reacts_to<join_atom, WatchPtr, std::uint32_t>,
+    // A camera's settings are these from its next patch on, or from its end.
+    caf::reacts_to<WatchPtr>,
+    // A patch; costs the camera a credit, and is acknowledged.
     caf::reacts_to<FramePatchPtr>,
     // No patch of this camera follows.
-    caf::reacts_to<end_atom, CameraPtr>,
-    // Vision can take so many more patches of this camera.
+    caf::reacts_to<end_atom, std::string>,
+    // Vision, which the camera has just joined, has room for so many patches of it.
     caf::reacts_to<grant_atom, std::string, std::uint32_t>,
+    // What became of a patch that vision was sent.
+    caf::reacts_to<PatchAck>,
     // A camera's patches go to this vision actor from now on, or nowhere.
     caf::reacts_to<Route>,
     // This camera is gone for good.
@@ -194,13 +139,15 @@ using pruner_actor = caf::typed_actor<
 
 /// The VISION actor owns the vision tower and batches the patches of all cameras.
 using vision_actor = caf::typed_actor<
-    // A camera's patches will come from the sending pruner, in the camera's n-th incarnation; the pruner is
+    // A camera's patches will come from the sending router, in the camera's n-th incarnation; the router is
     // granted credit for it in return.
-    caf::reacts_to<join_atom, CameraPtr, std::uint32_t>,
-    // A patch to encode; its credit is given back when it has been encoded.
+    caf::reacts_to<join_atom, WatchPtr, std::uint32_t>,
+    // A camera's settings are these from its next patch on.
+    caf::reacts_to<WatchPtr>,
+    // A patch to encode, which is acknowledged.
     caf::reacts_to<FramePatchPtr>,
     // No patch of this camera follows.
-    caf::reacts_to<end_atom, CameraPtr>,
+    caf::reacts_to<end_atom, std::string>,
     // Prefill can take so many more patches of this camera.
     caf::reacts_to<grant_atom, std::string, std::uint32_t>,
     // Encode the next batch (to itself).
@@ -213,12 +160,14 @@ using vision_actor = caf::typed_actor<
 /// The PREFILL actor assembles windows, puts them into the KV cache and asks them the rules of their cameras.
 using prefill_actor = caf::typed_actor<
     // A camera's patches will come from the sending vision actor, which is granted credit for it in return.
-    caf::reacts_to<join_atom, CameraPtr>,
+    caf::reacts_to<join_atom, WatchPtr>,
+    // A camera's settings are these from one of its next patches on.
+    caf::reacts_to<WatchPtr>,
     // The next patch of a camera's stream; its credit is given back when it has been taken, or, of a camera
     // that must lose nothing, when the window that it ends has been answered.
     caf::reacts_to<VisualPatchPtr>,
     // No patch of this camera follows.
-    caf::reacts_to<end_atom, CameraPtr>,
+    caf::reacts_to<end_atom, std::string>,
     // The alerts actor can take so many more windows.
     caf::reacts_to<grant_atom, std::uint32_t>,
     // What was reserved is free.
@@ -285,10 +234,14 @@ using alerts_actor = caf::typed_actor<
     caf::reacts_to<Explanation>,
     // The still and the clip that it had asked for.
     caf::reacts_to<EvidenceReport>,
+    // A camera's settings, ahead of the first change of its state that refers to them.
+    caf::reacts_to<WatchPtr>,
+    // The supervisor has let go of this camera.
+    caf::reacts_to<forget_atom, std::string>,
     // Tell it on the camera's status topic.
     caf::reacts_to<StatusChange>,
     // No window of this camera follows: end its episodes and tell the supervisor.
-    caf::reacts_to<end_atom, CameraPtr>,
+    caf::reacts_to<end_atom, std::string>,
     // Write what has come meanwhile, and publish it (to itself).
     caf::reacts_to<work_atom>,
     // Retry what waits, serve new subscribers (to itself).
@@ -352,8 +305,25 @@ struct AnswerSource {
 
 struct Route {
   std::string camera;
-  /// Null: nowhere.
+  /// Empty: nowhere; and who takes patches there.
+  std::string device;
   vision_actor vision;
 };
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, DeviceReport& x) {
+  return f(caf::meta::type_name("DeviceReport"), x.device, x.state, at_most(x.state, DeviceState::lost),
+           x.reason, x.vision);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, AnswerSource& x) {
+  return f(caf::meta::type_name("AnswerSource"), x.target);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Route& x) {
+  return f(caf::meta::type_name("Route"), x.camera, x.device, x.vision);
+}
 
 }  // namespace vigil::actors

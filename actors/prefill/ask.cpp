@@ -10,11 +10,11 @@
 namespace vigil::actors {
 namespace {
 
-window::WindowRequest request_for(const DueWindow& due) {
-  window::WindowRequest request;
+stream::WindowRequest request_for(const DueWindow& due) {
+  stream::WindowRequest request;
   for (const VisualPatchPtr& patch : due.patches) request.patches.push_back(patch->tokens);
-  for (const config::RuleSettings& rule : due.camera->rules) {
-    window::Question question;
+  for (const config::RuleSettings& rule : due.watch->rules) {
+    stream::Question question;
     question.text = rule.prompt;
     question.max_tokens = rule.explain ? rule.max_tokens : 1;
     request.questions.push_back(std::move(question));
@@ -22,15 +22,14 @@ window::WindowRequest request_for(const DueWindow& due) {
   return request;
 }
 
-config::Clock::WallTime::duration wall_duration(double seconds) {
-  return std::chrono::duration_cast<config::Clock::WallTime::duration>(
-      std::chrono::duration<double>(seconds));
+base::Clock::WallTime::duration wall_duration(double seconds) {
+  return std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::duration<double>(seconds));
 }
 
-WindowAnswersPtr joined(const DueWindow& due, window::AskedWindowPtr asked, std::function<void()> released) {
+WindowAnswersPtr joined(const DueWindow& due, stream::AskedWindowPtr asked, std::function<void()> released) {
   auto result = std::make_shared<WindowAnswers>();
   const VisualPatch& last = *due.patches.back();
-  result->camera = due.camera;
+  result->watch = due.watch;
   result->start = due.start;
   result->end = due.end;
   // The wall time of the last patch is known; the rest of the window lies before it as its time tells.
@@ -42,14 +41,14 @@ WindowAnswersPtr joined(const DueWindow& due, window::AskedWindowPtr asked, std:
   result->captured = last.captured;
   result->encoded = last.encoded;
   auto lease = std::make_shared<KvLease>(std::move(asked), std::move(released));
-  const auto& rules = due.camera->rules;
+  const auto& rules = due.watch->rules;
   if (std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return rule.explain; }))
     result->lease = std::move(lease);
   return result;
 }
 
-std::vector<window::AskedWindowPtr> ask_all(window::WindowPrefiller& prefiller,
-                                            std::span<const window::WindowRequest> requests) {
+std::vector<stream::AskedWindowPtr> ask_all(stream::WindowPrefiller& prefiller,
+                                            std::span<const stream::WindowRequest> requests) {
   auto asked = prefiller.ask(requests);
   bool complete = asked.size() == requests.size();
   for (std::size_t i = 0; complete && i < asked.size(); ++i)
@@ -60,7 +59,7 @@ std::vector<window::AskedWindowPtr> ask_all(window::WindowPrefiller& prefiller,
 
 }  // namespace
 
-std::int64_t room_for(const window::WindowPrefiller& prefiller, const DueWindow& window) {
+std::int64_t room_for(const stream::WindowPrefiller& prefiller, const DueWindow& window) {
   try {
     return prefiller.room_for(request_for(window));
   } catch (const std::exception&) {
@@ -68,9 +67,9 @@ std::int64_t room_for(const window::WindowPrefiller& prefiller, const DueWindow&
   }
 }
 
-AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow>& windows,
+AskedWindows ask(stream::WindowPrefiller& prefiller, const std::vector<DueWindow>& windows,
                  const Release& release) {
-  std::vector<window::WindowRequest> requests;
+  std::vector<stream::WindowRequest> requests;
   requests.reserve(windows.size());
   for (const DueWindow& window : windows) requests.push_back(request_for(window));
   const auto released = [&](const DueWindow& window) {
@@ -78,7 +77,7 @@ AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow
   };
   AskedWindows result;
   const auto failed = [&](const DueWindow& window, const std::exception& error, bool out_of_memory = false) {
-    result.failures.push_back({window.camera, error.what(), out_of_memory});
+    result.failures.push_back({window.watch, error.what(), out_of_memory});
     released(window)();
   };
   try {
@@ -86,7 +85,7 @@ AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow
     for (std::size_t i = 0; i < windows.size(); ++i)
       result.windows.push_back(joined(windows[i], std::move(asked[i]), released(windows[i])));
     return result;
-  } catch (const window::DeviceLost&) {
+  } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::bad_alloc& error) {
     result.too_many = error.what();
@@ -99,7 +98,7 @@ AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow
     try {
       auto asked = ask_all(prefiller, std::span(requests).subspan(i, 1));
       result.windows.push_back(joined(windows[i], std::move(asked.front()), released(windows[i])));
-    } catch (const window::DeviceLost&) {
+    } catch (const run::DeviceLost&) {
       throw;
     } catch (const std::bad_alloc& error) {
       if (result.too_many.empty()) result.too_many = error.what();

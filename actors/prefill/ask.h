@@ -8,7 +8,8 @@
 
 #include "actors/messages/data.h"
 #include "actors/prefill/window_assembler.h"
-#include "engine/window/answerer.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
@@ -19,7 +20,7 @@ struct AskedWindows {
   /// In the order of the windows, without those that failed. Each holds its lease.
   std::vector<WindowAnswersPtr> windows;
   struct Failure {
-    CameraPtr camera;
+    WatchPtr watch;
     std::string reason;
     bool out_of_memory = false;
   };
@@ -30,13 +31,13 @@ struct AskedWindows {
 
 /// Tokens of the KV cache that a window takes with all its answers; 0 for one that cannot be asked, which
 /// `ask` will tell.
-std::int64_t room_for(const window::WindowPrefiller& prefiller, const DueWindow& window);
+std::int64_t room_for(const stream::WindowPrefiller& prefiller, const DueWindow& window);
 
 /// Asks all rules of all windows, for which the caller has reserved room. If that fails, each window is tried
 /// alone, so that one that cannot be asked takes no other with it. `release` is told of each window's room
 /// when its last owner lets go of it; of a window that failed, at once. Throws window::DeviceLost alone,
 /// after which no room is of any use.
-AskedWindows ask(window::WindowPrefiller& prefiller, const std::vector<DueWindow>& windows,
+AskedWindows ask(stream::WindowPrefiller& prefiller, const std::vector<DueWindow>& windows,
                  const Release& release);
 
 }  // namespace vigil::actors

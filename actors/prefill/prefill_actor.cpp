@@ -11,28 +11,29 @@
 
 namespace vigil::actors {
 
-void prefill_state::join(const CameraPtr& camera, vision_actor sender) {
+void prefill_state::join(const WatchPtr& watch, vision_actor sender) {
   vision = std::move(sender);
-  self->send(vision, grant_atom_v, camera->name, desk->join(camera));
+  self->send(vision, grant_atom_v, watch->name, desk->join(watch));
 }
 
 void prefill_state::take(const VisualPatchPtr& patch) {
   tell_fit(patch);
   const WindowDesk::Taken taken = desk->push(patch);
   if (taken.refused) {
-    deps->metrics.frames_dropped(patch->camera->name, "late", static_cast<std::uint64_t>(patch->frames));
+    deps->metrics.frames_dropped(patch->watch.camera, "late", static_cast<std::uint64_t>(patch->frames));
   }
   if (taken.overtaken > 0) deps->metrics.windows("overtaken", taken.overtaken);
-  if (taken.credits > 0) self->send(vision, grant_atom_v, patch->camera->name, taken.credits);
+  if (taken.credits > 0) self->send(vision, grant_atom_v, patch->watch.camera, taken.credits);
   schedule();
 }
 
 void prefill_state::tell_fit(const VisualPatchPtr& patch) {
-  const auto trouble = fit->check(patch);
+  const WatchPtr watch = desk->watch(*patch);
+  const auto trouble = watch ? fit->check(patch, watch) : std::nullopt;
   if (!trouble) return;
-  deps->board.remark(patch->camera->name, *trouble);
-  const LogFields about(*patch->camera);
-  if (!trouble->empty()) deps->logger.warn("prefill: camera {}: {}", patch->camera->name, *trouble);
+  deps->board.remark(watch->name, *trouble);
+  const LogFields about(*watch);
+  if (!trouble->empty()) deps->logger.warn("prefill: camera {}: {}", watch->name, *trouble);
 }
 
 void prefill_state::work() {
@@ -74,7 +75,7 @@ void prefill_state::compute() {
   std::int64_t prompt_tokens = 0;
   std::int64_t reused = 0;
   for (const WindowAnswersPtr& window : asked.windows) {
-    for (const window::Answer& each : window->answers) {
+    for (const stream::Answer& each : window->answers) {
       prompt_tokens += each.prompt_tokens;
       // The first of a window's questions has computed what they share.
       if (&each != &window->answers.front()) reused += each.shared_tokens;
@@ -94,7 +95,7 @@ void prefill_state::compute() {
   deps->metrics.windows("answered", asked.windows.size());
   tell_failures(asked);
   for (const DueWindow& window : batch.windows) {
-    if (window.held_credits > 0) self->send(vision, grant_atom_v, window.camera->name, window.held_credits);
+    if (window.held_credits > 0) self->send(vision, grant_atom_v, window.watch->name, window.held_credits);
   }
   tell_ended(batch);
   waiting.reset();
@@ -102,15 +103,15 @@ void prefill_state::compute() {
 }
 
 void prefill_state::tell_failures(const AskedWindows& asked) {
-  for (const WindowAnswersPtr& window : asked.windows) failure_log.succeeded(window->camera->name);
+  for (const WindowAnswersPtr& window : asked.windows) failure_log.succeeded(window->watch->name);
   std::size_t without_room = 0;
-  for (const auto& [camera, reason, out_of_memory] : asked.failures) {
+  for (const auto& [watch, reason, out_of_memory] : asked.failures) {
     deps->metrics.windows(out_of_memory ? "out_of_memory" : "failed", 1);
     if (out_of_memory) {
       ++without_room;
-    } else if (failure_log.failed(camera->name, reason)) {
-      const LogFields about(*camera);
-      deps->logger.error("prefill: camera {}: no answer about a window: {}", camera->name, reason);
+    } else if (failure_log.failed(watch->name, reason)) {
+      const LogFields about(*watch);
+      deps->logger.error("prefill: camera {}: no answer about a window: {}", watch->name, reason);
     }
   }
   const std::size_t tried = asked.windows.size() + asked.failures.size();
@@ -128,9 +129,9 @@ void prefill_state::give_up() {
 }
 
 void prefill_state::tell_ended(const WindowDesk::Batch& batch) {
-  for (const CameraPtr& camera : batch.ended) {
-    fit->forget(camera->name);
-    failure_log.succeeded(camera->name);
+  for (const std::string& camera : batch.ended) {
+    fit->forget(camera);
+    failure_log.succeeded(camera);
     self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
   }
 }
@@ -164,11 +165,12 @@ prefill_actor::behavior_type prefill(prefill_actor::stateful_pointer<prefill_sta
   self->send(self, tick_atom_v);
   self->send(state.alerts, AnswerSource{std::move(target)});
   return {
-      [self](join_atom, const CameraPtr& camera) {
-        self->state.join(camera, caf::actor_cast<vision_actor>(self->current_sender()));
+      [self](join_atom, const WatchPtr& watch) {
+        self->state.join(watch, caf::actor_cast<vision_actor>(self->current_sender()));
       },
+      [self](const WatchPtr& watch) { self->state.desk->know(watch); },
       [self](const VisualPatchPtr& patch) { self->state.take(patch); },
-      [self](end_atom, const CameraPtr& camera) {
+      [self](end_atom, const std::string& camera) {
         self->state.desk->end(camera);
         self->state.schedule();
       },

@@ -19,15 +19,15 @@
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "actors/status/work_beat.h"
-#include "config/clock.h"
-#include "engine/window/answerer.h"
+#include "base/clock.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
 struct PrefillDeps {
-  window::WindowPrefiller& prefiller;
+  stream::WindowPrefiller& prefiller;
   int frames_per_patch = 2;
-  const config::Clock& clock;
+  const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;
@@ -42,7 +42,7 @@ struct PrefillDeps {
 struct prefill_state {
   explicit prefill_state(prefill_actor::pointer self_pointer) : self(self_pointer) {}
 
-  void join(const CameraPtr& camera, vision_actor sender);
+  void join(const WatchPtr& watch, vision_actor sender);
   void take(const VisualPatchPtr& patch);
   /// Tells whether the windows of the camera can be answered, once that is known.
   void tell_fit(const VisualPatchPtr& patch);

@@ -15,24 +15,24 @@ double end_of(const VisualPatch& patch) {
 
 }  // namespace
 
-WindowAssembler::WindowAssembler(CameraPtr camera)
-    : camera_(std::move(camera)),
-      length_(config::seconds(camera_->stream.window.length)),
-      stride_(config::seconds(camera_->stream.window.stride)),
-      tolerance_(time_tolerance(*camera_)) {}
+WindowAssembler::WindowAssembler(WatchPtr watch)
+    : watch_(std::move(watch)),
+      length_(base::seconds(watch_->window.length)),
+      stride_(base::seconds(watch_->window.stride)),
+      tolerance_(time_tolerance(*watch_)) {}
 
-WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
+WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch, const WatchPtr& watch) {
   const double seconds = patch->tokens->seconds;
   if (seconds <= last_ + kMoment) return {Verdict::late, {}};
   last_ = seconds;
   // Its rules may have changed since the patch before, and how much a window shows. A longer one grows from
   // what is still there.
-  camera_ = patch->camera;
-  length_ = config::seconds(camera_->stream.window.length);
+  watch_ = watch;
+  length_ = base::seconds(watch_->window.length);
 
   Result result;
   // A gap closes what was begun before it; after that, the strides without anything new are skipped.
-  const std::int64_t stride = stride_at(*camera_, seconds);
+  const std::int64_t stride = stride_at(*watch_, seconds);
   if (fresh_ > 0 && stride >= next_) {
     result.due.push_back(window_until(static_cast<double>(next_) * stride_));
     fresh_ = 0;
@@ -50,7 +50,7 @@ WindowAssembler::Result WindowAssembler::push(VisualPatchPtr patch) {
   patches_.push_back(std::move(patch));
   ++fresh_;
   // A patch that is longer than a stride ends several at once: they would all show the same.
-  const std::int64_t reached = stride_at(*camera_, end);
+  const std::int64_t reached = stride_at(*watch_, end);
   if (reached >= next_) {
     result.due.push_back(window_until(static_cast<double>(reached) * stride_));
     fresh_ = 0;
@@ -70,7 +70,7 @@ std::optional<DueWindow> WindowAssembler::flush() {
 
 DueWindow WindowAssembler::window_until(double end) const {
   DueWindow window;
-  window.camera = camera_;
+  window.watch = watch_;
   window.start = std::max(0.0, end - length_);
   window.end = end;
   for (const VisualPatchPtr& patch : patches_) {

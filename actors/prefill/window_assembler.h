@@ -15,7 +15,7 @@ namespace vigil::actors {
 /// A window that is due: the patches that it shows, and its place in camera time.
 struct DueWindow {
   /// With the settings of its newest patch.
-  CameraPtr camera;
+  WatchPtr watch;
   std::vector<VisualPatchPtr> patches;
   /// [start, end) in camera time; `end` is a multiple of the stride, but for the last window of a stream.
   double start = 0;
@@ -38,12 +38,12 @@ class WindowAssembler {
     std::vector<DueWindow> due;
   };
 
-  explicit WindowAssembler(CameraPtr camera);
+  explicit WindowAssembler(WatchPtr watch);
 
-  /// Takes the next patch. A window ends at every multiple of the stride, as soon as a patch reaches or
-  /// passes that time; where a stride brought nothing new, none does. Until the stream is as long as a
-  /// window, windows show what there is.
-  Result push(VisualPatchPtr patch);
+  /// Takes the next patch, with its settings. A window ends at every multiple of the stride, as soon as a
+  /// patch reaches or passes that time; where a stride brought nothing new, none does. Until the stream is as
+  /// long as a window, windows show what there is.
+  Result push(VisualPatchPtr patch, const WatchPtr& watch);
 
   /// At the end of the stream: the window of what came after the last one, if anything did.
   std::optional<DueWindow> flush();
@@ -54,7 +54,7 @@ class WindowAssembler {
  private:
   DueWindow window_until(double end) const;
 
-  CameraPtr camera_;
+  WatchPtr watch_;
   double length_;
   double stride_;
   double tolerance_;

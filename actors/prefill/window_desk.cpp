@@ -5,22 +5,23 @@
 
 namespace vigil::actors {
 
-std::uint32_t WindowDesk::join(const CameraPtr& camera) {
-  lanes_.insert_or_assign(camera->name, Lane(camera));
-  const config::WindowSettings& window = camera->stream.window;
-  return static_cast<std::uint32_t>(patches_in(*camera, window.length, frames_per_patch_) +
-                                    patches_in(*camera, window.stride, frames_per_patch_));
+std::uint32_t WindowDesk::join(const WatchPtr& watch) {
+  book_.put(watch);
+  lanes_.insert_or_assign(watch->name, Lane(watch));
+  return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, frames_per_patch_) +
+                                    patches_in(*watch, watch->window.stride, frames_per_patch_));
 }
 
 WindowDesk::Taken WindowDesk::push(VisualPatchPtr patch) {
-  const auto entry = lanes_.find(patch->camera->name);
+  const auto entry = lanes_.find(patch->watch.camera);
   if (entry == lanes_.end()) return {0, true, 0};
+  const WatchPtr watch = book_.refer(patch->watch);
+  if (!watch) return {1, true, 0};
   Lane& lane = entry->second;
-  const bool lossless = is_lossless(*patch->camera);
-  auto [verdict, due] = lane.assembler.push(std::move(patch));
+  auto [verdict, due] = lane.assembler.push(std::move(patch), watch);
   if (verdict == WindowAssembler::Verdict::late) return {1, true, 0};
   Taken taken{1, false, 0};
-  if (lossless && !due.empty()) {
+  if (watch->lossless && !due.empty()) {
     due.back().held_credits = 1;
     taken.credits = 0;
   }
@@ -28,8 +29,8 @@ WindowDesk::Taken WindowDesk::push(VisualPatchPtr patch) {
   return taken;
 }
 
-void WindowDesk::end(const CameraPtr& camera) {
-  const auto entry = lanes_.find(camera->name);
+void WindowDesk::end(const std::string& camera) {
+  const auto entry = lanes_.find(camera);
   if (entry == lanes_.end()) return;
   // The last window does not overtake the one before it: no later one makes up for that.
   if (auto last = entry->second.assembler.flush()) entry->second.windows.push_back(std::move(*last));
@@ -38,7 +39,7 @@ void WindowDesk::end(const CameraPtr& camera) {
 
 std::size_t WindowDesk::enqueue(Lane& lane, DueWindow window) {
   std::size_t overtaken = 0;
-  if (!is_lossless(*window.camera)) overtaken = lane.windows.size();
+  if (!window.watch->lossless) overtaken = lane.windows.size();
   if (overtaken > 0) lane.windows.clear();
   lane.windows.push_back(std::move(window));
   return overtaken;
@@ -61,7 +62,8 @@ WindowDesk::Batch WindowDesk::pop(std::size_t max, const Admit& admit) {
   }
   for (auto lane = lanes_.begin(); lane != lanes_.end();) {
     if (lane->second.ended && lane->second.windows.empty()) {
-      batch.ended.push_back(lane->second.camera);
+      batch.ended.push_back(lane->first);
+      book_.forget(lane->first);
       lane = lanes_.erase(lane);
     } else {
       ++lane;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/messages/data.h"
+#include "actors/messages/watch_book.h"
 #include "actors/prefill/window_assembler.h"
 
 namespace vigil::actors {
@@ -23,12 +24,18 @@ class WindowDesk {
   explicit WindowDesk(int frames_per_patch) : frames_per_patch_(frames_per_patch) {}
 
   /// A camera starts. Returns the credits to grant for it: what a window and a stride hold.
-  std::uint32_t join(const CameraPtr& camera);
+  std::uint32_t join(const WatchPtr& watch);
+
+  /// A camera's settings, ahead of the first patch that refers to them. False if none will.
+  bool know(const WatchPtr& watch) { return book_.put(watch); }
+  /// The settings of a patch; null if nobody told them.
+  WatchPtr watch(const VisualPatch& patch) const { return book_.find(patch.watch); }
 
   struct Taken {
     /// To be given back at once.
     std::uint32_t credits = 0;
-    /// The patch was a duplicate or out of order, or of a camera that did not join; it is ignored.
+    /// The patch was a duplicate or out of order, or of a camera that did not join, or nobody told its
+    /// settings; it is ignored.
     bool refused = false;
     /// Windows that will not be answered, since a newer one is due.
     std::size_t overtaken = 0;
@@ -36,12 +43,12 @@ class WindowDesk {
   Taken push(VisualPatchPtr patch);
 
   /// No patch of this camera follows. What is left of its stream becomes a last window.
-  void end(const CameraPtr& camera);
+  void end(const std::string& camera);
 
   struct Batch {
     std::vector<DueWindow> windows;
     /// Cameras of which nothing is left.
-    std::vector<CameraPtr> ended;
+    std::vector<std::string> ended;
   };
 
   /// Whether one more window has room in the batch that is being made.
@@ -56,8 +63,7 @@ class WindowDesk {
 
  private:
   struct Lane {
-    explicit Lane(const CameraPtr& owner) : camera(owner), assembler(owner) {}
-    CameraPtr camera;
+    explicit Lane(const WatchPtr& watch) : assembler(watch) {}
     WindowAssembler assembler;
     std::deque<DueWindow> windows;
     /// The turn in which a window was last taken; 0 before the first.
@@ -69,6 +75,7 @@ class WindowDesk {
 
   int frames_per_patch_;
   std::map<std::string, Lane> lanes_;
+  WatchBook book_;
   std::uint64_t turn_ = 0;
 };
 

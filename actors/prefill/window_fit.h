@@ -6,7 +6,7 @@
 #include <string>
 
 #include "actors/messages/data.h"
-#include "engine/window/answerer.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
@@ -14,24 +14,24 @@ namespace vigil::actors {
 /// a window: until then windows are short, and are answered. Not thread-safe.
 class WindowFit {
  public:
-  WindowFit(const window::WindowPrefiller& prefiller, int frames_per_patch)
+  WindowFit(const stream::WindowPrefiller& prefiller, int frames_per_patch)
       : prefiller_(prefiller), frames_per_patch_(frames_per_patch) {}
 
-  /// For a camera's first patch, and for one with another size or other settings than the last: why windows
-  /// of full length cannot be answered, empty if they can. Nothing for all other patches.
-  std::optional<std::string> check(const VisualPatchPtr& patch);
+  /// For a camera's first patch with its settings, and for one with another size or other settings than the
+  /// last: why windows of full length cannot be answered, empty if they can. Nothing for all other patches.
+  std::optional<std::string> check(const VisualPatchPtr& patch, const WatchPtr& watch);
 
   void forget(const std::string& camera) { seen_.erase(camera); }
 
  private:
   struct Seen {
-    CameraPtr camera;
+    WatchPtr watch;
     int grid_height = 0;
     int grid_width = 0;
     bool operator==(const Seen&) const = default;
   };
 
-  const window::WindowPrefiller& prefiller_;
+  const stream::WindowPrefiller& prefiller_;
   int frames_per_patch_;
   std::map<std::string, Seen> seen_;
 };

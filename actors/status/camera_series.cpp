@@ -95,12 +95,11 @@ prometheus::Counter& CameraSeries::dropped_counter(const std::string& name, Came
   return *place;
 }
 
-void CameraSeries::declare_alerts(const config::CameraSettings& settings, Camera& camera) {
+void CameraSeries::declare_alerts(const WatchSettings& watch, Camera& camera) {
   if (!each_) return;
   std::set<std::pair<std::string, std::string>> wanted;
-  for (const config::RuleSettings& rule : settings.rules)
-    wanted.emplace("alert/" + camera.tenant + '/' + settings.name + '/' + rule.name + '/',
-                   config::name_of(rule.severity));
+  for (const config::RuleSettings& rule : watch.rules)
+    wanted.emplace(alert_topic(watch, rule), config::name_of(rule.severity));
   for (const auto& key : wanted)
     if (!camera.alerts.contains(key))
       camera.alerts[key] = &families_->alerts.Add({{"topic", key.first}, {"severity", key.second}});
@@ -120,18 +119,18 @@ void CameraSeries::take_away(Camera& camera) {
   camera.gauges = {};
 }
 
-void CameraSeries::add(const config::CameraSettings& settings) {
+void CameraSeries::add(const WatchSettings& watch) {
   const std::lock_guard lock(mutex_);
-  const auto [entry, is_new] = cameras_.try_emplace(settings.name);
+  const auto [entry, is_new] = cameras_.try_emplace(watch.name);
   Camera& camera = entry->second;
-  if (is_new || camera.tenant != settings.tenant()) {
+  if (is_new || camera.tenant != watch.tenant) {
     take_away(camera);
-    camera.tenant = settings.tenant();
-    declare(settings.name, camera);
+    camera.tenant = watch.tenant;
+    declare(watch.name, camera);
     // What is known of it as it is now holds under the other name, too; counters begin anew.
-    show(settings.name, camera);
+    show(watch.name, camera);
   }
-  declare_alerts(settings, camera);
+  declare_alerts(watch, camera);
 }
 
 void CameraSeries::remove(const std::string& name) {
@@ -216,7 +215,7 @@ void CameraSeries::damaged(const std::string& name, std::uint64_t packets) {
   if (Camera* camera = find(name)) camera->damaged->Increment(static_cast<double>(packets));
 }
 
-void CameraSeries::frame(const std::string& name, std::optional<config::Clock::WallTime> at) {
+void CameraSeries::frame(const std::string& name, std::optional<base::Clock::WallTime> at) {
   const std::lock_guard lock(mutex_);
   Camera* camera = find(name);
   if (camera == nullptr) return;

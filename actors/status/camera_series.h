@@ -16,7 +16,7 @@
 #include <prometheus/registry.h>
 
 #include "actors/messages/data.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -37,7 +37,7 @@ class CameraSeries {
   CameraSeries(prometheus::Registry& registry, bool each);
 
   /// Again, if its labels or its rules are others now.
-  void add(const config::CameraSettings& camera);
+  void add(const WatchSettings& watch);
   void remove(const std::string& camera);
 
   void state(const std::string& camera, CameraState state);
@@ -45,7 +45,7 @@ class CameraSeries {
   void recording(const std::string& camera, bool recording);
   void reconnected(const std::string& camera);
   void damaged(const std::string& camera, std::uint64_t packets);
-  void frame(const std::string& camera, std::optional<config::Clock::WallTime> at);
+  void frame(const std::string& camera, std::optional<base::Clock::WallTime> at);
   void dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
   /// `topic`: alert/TENANT/CAMERA/RULE/.
   void alert(const std::string& topic, const std::string& severity);
@@ -86,7 +86,7 @@ class CameraSeries {
   template <class Family>
   auto& series(Family& family, Camera& camera, prometheus::Labels labels);
   void declare(const std::string& name, Camera& camera);
-  void declare_alerts(const config::CameraSettings& settings, Camera& camera);
+  void declare_alerts(const WatchSettings& watch, Camera& camera);
   /// Sets the gauges to what is known.
   void show(const std::string& name, Camera& camera);
   void take_away(Camera& camera);

@@ -173,8 +173,8 @@ void Metrics::process(const ProcessFigures& figures) {
   families_->start.Set(figures.start_seconds);
 }
 
-void Metrics::camera_added(const config::CameraSettings& camera) {
-  families_->cameras.add(camera);
+void Metrics::camera_added(const WatchSettings& watch) {
+  families_->cameras.add(watch);
 }
 
 void Metrics::camera_state(const std::string& camera, CameraState state) {
@@ -205,7 +205,7 @@ void Metrics::camera_damaged_packets(const std::string& camera, std::uint64_t pa
   families_->cameras.damaged(camera, packets);
 }
 
-void Metrics::frame_captured(const std::string& camera, std::optional<config::Clock::WallTime> at) {
+void Metrics::frame_captured(const std::string& camera, std::optional<base::Clock::WallTime> at) {
   families_->cameras.frame(camera, at);
 }
 

@@ -12,7 +12,7 @@
 
 #include "actors/messages/data.h"
 #include "actors/status/camera_series.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -54,7 +54,7 @@ class Metrics {
 
   /// From now on it is counted; to be called again when its labels or rules are others. What comes of a
   /// camera that was not added counts for none.
-  void camera_added(const config::CameraSettings& camera);
+  void camera_added(const WatchSettings& watch);
   void camera_state(const std::string& camera, CameraState state);
   void camera_fps(const std::string& camera, double fps);
   /// Of an input that is recorded and not watched: whether it delivers.
@@ -65,7 +65,7 @@ class Metrics {
   std::map<std::string, CameraFigures> cameras() const;
   void camera_reconnected(const std::string& camera);
   void camera_damaged_packets(const std::string& camera, std::uint64_t packets);
-  void frame_captured(const std::string& camera, std::optional<config::Clock::WallTime> at = {});
+  void frame_captured(const std::string& camera, std::optional<base::Clock::WallTime> at = {});
   /// `reason`: no_credit, queue_full, late, encode_failed, out_of_memory, device_down (its device is not up),
   /// device_lost (they were on a device when it failed).
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);

@@ -105,7 +105,7 @@ class Figures {
 
 }  // namespace
 
-StatusBoard::StatusBoard(const config::Clock& clock, config::Duration patience)
+StatusBoard::StatusBoard(const base::Clock& clock, base::Duration patience)
     : clock_(clock), patience_(patience), begin_(clock.now()) {}
 
 void StatusBoard::phase(RunPhase phase) {
@@ -120,7 +120,7 @@ void StatusBoard::beat() {
   beat("supervisor", patience_);
 }
 
-void StatusBoard::beat(const std::string& name, config::Duration patience, bool vital) {
+void StatusBoard::beat(const std::string& name, base::Duration patience, bool vital) {
   const std::lock_guard lock(mutex_);
   beats_[name] = {clock_.now(), patience, vital};
 }
@@ -130,9 +130,9 @@ void StatusBoard::silent(const std::string& name) {
   beats_.erase(name);
 }
 
-void StatusBoard::camera(const config::CameraSettings& camera, CameraState state, const std::string& reason) {
+void StatusBoard::camera(const WatchSettings& watch, CameraState state, const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  cameras_[camera.name] = {camera.tenant(), state, reason, clock_.now()};
+  cameras_[watch.name] = {watch.tenant, state, reason, clock_.now()};
 }
 
 void StatusBoard::remark(const std::string& camera, const std::string& remark) {

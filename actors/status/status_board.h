@@ -9,7 +9,7 @@
 
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -18,25 +18,25 @@ namespace vigil::actors {
 enum class RunPhase : std::uint8_t { starting, running, draining };
 
 /// How long those who wait for disks may be silent: one that hangs for longer does not come back by itself.
-constexpr config::Duration kAlertsPatience = std::chrono::seconds(30);
-constexpr config::Duration kEvidencePatience = std::chrono::minutes(2);
+constexpr base::Duration kAlertsPatience = std::chrono::seconds(30);
+constexpr base::Duration kEvidencePatience = std::chrono::minutes(2);
 
 /// Written by the pipeline, read by whoever asks. Thread-safe.
 class StatusBoard {
  public:
   /// `patience`: with the supervisor.
-  explicit StatusBoard(const config::Clock& clock, config::Duration patience = std::chrono::seconds(10));
+  explicit StatusBoard(const base::Clock& clock, base::Duration patience = std::chrono::seconds(10));
 
   void phase(RunPhase phase);
   /// The supervisor is alive.
   void beat();
   /// This one is alive, and says so again within `patience`, or it is late. `vital`: without it there are no
   /// alerts, so that the process is not alive either while it is late.
-  void beat(const std::string& name, config::Duration patience, bool vital = true);
+  void beat(const std::string& name, base::Duration patience, bool vital = true);
   /// It has ended, or nothing depends on it any more.
   void silent(const std::string& name);
   /// A camera entered a state.
-  void camera(const config::CameraSettings& camera, CameraState state, const std::string& reason);
+  void camera(const WatchSettings& watch, CameraState state, const std::string& reason);
   /// What a person should know of a camera that delivers; it is its reason while it is up. Empty if there is
   /// nothing.
   void remark(const std::string& camera, const std::string& remark);
@@ -71,18 +71,18 @@ class StatusBoard {
     std::string tenant;
     CameraState state = CameraState::connecting;
     std::string reason;
-    config::Clock::TimePoint since;
+    base::Clock::TimePoint since;
   };
 
   struct Device {
     DeviceState state = DeviceState::up;
     std::string reason;
-    config::Clock::TimePoint since;
+    base::Clock::TimePoint since;
   };
 
   struct Beat {
-    config::Clock::TimePoint last;
-    config::Duration patience;
+    base::Clock::TimePoint last;
+    base::Duration patience;
     bool vital = true;
   };
 
@@ -90,9 +90,9 @@ class StatusBoard {
   bool live_locked() const;
   bool ready_locked() const;
 
-  const config::Clock& clock_;
-  const config::Duration patience_;
-  const config::Clock::TimePoint begin_;
+  const base::Clock& clock_;
+  const base::Duration patience_;
+  const base::Clock::TimePoint begin_;
   mutable std::mutex mutex_;
   RunPhase phase_ = RunPhase::starting;
   std::map<std::string, Beat> beats_;

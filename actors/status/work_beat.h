@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "actors/status/status_board.h"
-#include "config/duration.h"
+#include "base/duration.h"
 
 namespace vigil::actors {
 
@@ -17,12 +17,12 @@ namespace vigil::actors {
 /// first pass nobody knows how fast the machine is: it may take as long as any. Not thread-safe.
 class WorkPatience {
  public:
-  static constexpr config::Duration kLeast = std::chrono::seconds(60);
-  static constexpr config::Duration kMost = std::chrono::minutes(10);
+  static constexpr base::Duration kLeast = std::chrono::seconds(60);
+  static constexpr base::Duration kMost = std::chrono::minutes(10);
   static constexpr double kTimes = 20;
 
   /// For a pass over so many of what it computes (patches, windows, tokens).
-  config::Duration of(std::size_t size) const {
+  base::Duration of(std::size_t size) const {
     if (slowest_ <= 0) return kMost;
     const double seconds = kTimes * slowest_ * static_cast<double>(size);
     return std::clamp(std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000)),
@@ -40,8 +40,8 @@ class WorkPatience {
 };
 
 /// Between two passes, who computes says every so often that it is alive, and may be silent for so long.
-constexpr config::Duration kBeatTick = std::chrono::seconds(1);
-constexpr config::Duration kIdlePatience = std::chrono::seconds(30);
+constexpr base::Duration kBeatTick = std::chrono::seconds(1);
+constexpr base::Duration kIdlePatience = std::chrono::seconds(30);
 
 /// The beats of one who computes. Not thread-safe.
 class WorkBeat {

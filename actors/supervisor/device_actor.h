@@ -18,13 +18,13 @@
 #include "actors/supervisor/engine_parts.h"
 #include "actors/supervisor/recovery.h"
 #include "actors/supervisor/spawn.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
 struct DeviceDeps {
   DeviceSlot slot;
-  const config::Clock& clock;
+  const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;

@@ -269,4 +269,23 @@ void Dialer::no_descriptor(const SourceId& id, TimePoint now) {
   put(found->second, waiting_, now);
 }
 
+std::optional<bool> Dialer::exhaustion_news() {
+  if (std::exchange(exhaustion_told_, exhausted_) == exhausted_) return std::nullopt;
+  return exhausted_;
+}
+
+std::optional<std::uint64_t> Dialer::ended(const SourceId& id, const SourceEnd& end, TimePoint now) {
+  switch (end.next) {
+    case SourceEnd::Next::gone:
+      return remove(id);
+    case SourceEnd::Next::rest:
+      rest(id, end.until);
+      break;
+    case SourceEnd::Next::no_descriptor:
+      no_descriptor(id, now);
+      break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace vigil::actors

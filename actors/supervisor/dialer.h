@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "actors/messages/data.h"
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -29,13 +29,22 @@ struct SourceId {
   }
 };
 
+/// What becomes of a source whose actor has ended.
+struct SourceEnd {
+  /// gone: it is not to be opened again; rest: at `until`; no_descriptor: once there is a descriptor.
+  enum class Next : std::uint8_t { gone, rest, no_descriptor };
+  Next next = Next::gone;
+  base::Clock::TimePoint until = {};
+  friend bool operator==(const SourceEnd&, const SourceEnd&) = default;
+};
+
 /// A source waits for its time, then for its turn, without a thread. In its turn it is asked first whether
 /// its server answers (media/reach.h), which takes a descriptor and no thread, or opened at once where
 /// threads are plenty. Turns come in the order of hope: what was lost after it delivered, what was never
 /// tried, what failed last time. Not thread-safe.
 class Dialer {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   struct Limits {
     /// Sources that are being opened, each in a thread, until they deliver or fail.
@@ -50,8 +59,8 @@ class Dialer {
     std::size_t files = 64;
     /// What takes longer to deliver makes room for another: a camera that sends a key frame a minute, a disk
     /// that hangs.
-    config::Duration patience = std::chrono::seconds(30);
-    config::Duration file_patience = std::chrono::seconds(1);
+    base::Duration patience = std::chrono::seconds(30);
+    base::Duration file_patience = std::chrono::seconds(1);
     /// Descriptors that all sources together may hold, by `descriptors` of each.
     std::size_t descriptors = std::numeric_limits<std::size_t>::max();
   };
@@ -108,6 +117,17 @@ class Dialer {
   void no_descriptor(const SourceId& id, TimePoint now);
   /// Whether that is so: until a source could be tried again.
   bool exhausted() const { return exhausted_; }
+  /// The same, when it is another than at the last call.
+  std::optional<bool> exhaustion_news();
+
+  /// Why the sources of a turn wait for descriptors.
+  std::string without_descriptor_reason() const {
+    return "all " + std::to_string(limits_.descriptors) + " file descriptors for cameras are in use";
+  }
+
+  /// Whoever had it open has ended: `remove`, `rest` or `no_descriptor`, as it says. As `remove`, a question
+  /// that is to be forgotten.
+  std::optional<std::uint64_t> ended(const SourceId& id, const SourceEnd& end, TimePoint now);
 
   /// How much is under way.
   std::size_t opening() const { return opens_ + file_opens_; }
@@ -179,6 +199,7 @@ class Dialer {
   std::uint64_t last_ticket_ = 0;
   bool short_of_descriptors_ = false;
   bool exhausted_ = false;
+  bool exhaustion_told_ = false;
   TimePoint paused_until_{};
   /// The one that tries whether descriptors are still exhausted.
   std::optional<SourceId> scout_;

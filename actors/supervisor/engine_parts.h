@@ -6,20 +6,21 @@
 #include <string>
 #include <utility>
 
-#include "engine/window/answerer.h"
-#include "engine/window/engine.h"
+#include "engine/engine.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
 /// Each part has one actor as its user. What they share lives as long as one of them.
 struct EngineParts {
-  std::shared_ptr<window::VisionEncoder> encoder;
-  std::shared_ptr<window::WindowPrefiller> prefiller;
-  std::shared_ptr<window::AnswerGenerator> generator;
+  std::shared_ptr<run::VisionEncoder> encoder;
+  std::shared_ptr<stream::WindowPrefiller> prefiller;
+  std::shared_ptr<stream::AnswerGenerator> generator;
 };
 
-inline EngineParts parts_of(window::Engine engine) {
-  const auto whole = std::make_shared<window::Engine>(std::move(engine));
+inline EngineParts parts_of(engine::Engine engine) {
+  const auto whole = std::make_shared<engine::Engine>(std::move(engine));
   return {{whole, whole->encoder.get()}, {whole, whole->prefiller.get()}, {whole, whole->generator.get()}};
 }
 

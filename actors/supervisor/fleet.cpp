@@ -4,17 +4,25 @@
 #include <functional>
 #include <utility>
 
+#include "actors/camera/source_options.h"
+
 namespace vigil::actors {
 
 Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) : seed_(seed) {
   for (const CameraPtr& camera : cameras) cameras_.emplace(camera->name, make(camera, 0));
 }
 
-Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) const {
+WatchPtr Fleet::next_version(const CameraPtr& camera) {
+  return std::make_shared<const WatchSettings>(watch_of(*camera, ++versions_));
+}
+
+Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
   const config::ReconnectSettings& reconnect = camera->stream.reconnect;
   // Cameras behind one switch must not draw the same jitter.
   const std::uint64_t seed = seed_ + std::hash<std::string>{}(camera->name) + generations;
+  WatchPtr watch = next_version(camera);
   return {.camera = std::move(camera),
+          .watch = std::move(watch),
           .pulse = std::make_shared<Pulse>(),
           .state = std::nullopt,
           .reason = {},
@@ -65,20 +73,33 @@ void Fleet::gave_up(const std::string& camera, const std::string& reason) {
   failures_.push_back("camera " + camera + ": " + reason);
 }
 
-std::optional<Fleet::Change> Fleet::lost(const std::string& camera, bool failed, TimePoint now) {
+Fleet::Unreachable Fleet::unreachable(const std::string& camera, const std::string& reason, TimePoint now) {
   Camera& each = cameras_.at(camera);
-  each.running = false;
-  each.pulse->awaited();
-  if (!failed) return std::nullopt;
-  if (!stopping_ && !each.leaving) each.start_at = now + each.backoff->next();
-  return say(each, CameraState::down, "the camera's actor failed");
+  const TimePoint again = next_attempt(*each.backoff, media::Error::Kind::source, now);
+  return {again, say(each, CameraState::down, reason)};
 }
 
-void Fleet::rests(const std::string& camera, TimePoint until) {
+Fleet::Loss Fleet::lost(const std::string& camera, bool failed, TimePoint now) {
   Camera& each = cameras_.at(camera);
   each.running = false;
   each.pulse->awaited();
-  if (!stopping_ && !each.leaving) each.start_at = until;
+  const auto rest = std::exchange(each.rest, std::nullopt);
+  const bool comes_back = !stopping_ && !each.leaving;
+  Loss loss;
+  if (failed) {
+    if (comes_back) each.start_at = now + each.backoff->next();
+    loss.change = say(each, CameraState::down, "the camera's actor failed");
+  } else if (rest && comes_back) {
+    each.start_at = rest->until;
+  }
+  if (!each.start_at) {
+    loss.orphaned = rest.has_value() || failed;
+  } else if (rest && rest->no_descriptor) {
+    loss.source = {SourceEnd::Next::no_descriptor};
+  } else {
+    loss.source = {SourceEnd::Next::rest, *each.start_at};
+  }
+  return loss;
 }
 
 void Fleet::ended(const std::string& camera) {
@@ -107,6 +128,7 @@ Fleet::Plan Fleet::reload(const std::vector<CameraPtr>& cameras) {
       leave(each, std::move(camera), plan);
     } else if (*each.camera != *camera) {
       each.camera = camera;
+      each.watch = next_version(camera);
       if (each.running) plan.alter.push_back(std::move(camera));
     }
   }
@@ -126,7 +148,7 @@ void Fleet::leave(Camera& camera, CameraPtr next, Plan& plan) {
   if (camera.running) {
     plan.stop.push_back(camera.camera->name);
   } else if (!camera.ended) {
-    plan.end.push_back(camera.camera);
+    plan.end.push_back(camera.watch);
   }
 }
 
@@ -161,7 +183,7 @@ std::vector<Fleet::Change> Fleet::watch(TimePoint now) {
     std::optional<Change> change;
     if (silent && each.state == CameraState::up) {
       change = enter(each, CameraState::stalled,
-                     "silent for " + config::format_duration(each.camera->stream.stall_after));
+                     "silent for " + base::format_duration(each.camera->stream.stall_after));
     } else if (!silent && each.state == CameraState::stalled) {
       change = enter(each, each.own_state, "delivers again");
     }
@@ -178,10 +200,10 @@ void Fleet::stop() {
   }
 }
 
-std::vector<CameraPtr> Fleet::remaining() const {
-  std::vector<CameraPtr> cameras;
+std::vector<WatchPtr> Fleet::remaining() const {
+  std::vector<WatchPtr> cameras;
   for (const auto& [name, each] : cameras_) {
-    if (!each.ended || (each.next && !stopping_)) cameras.push_back(each.camera);
+    if (!each.ended || (each.next && !stopping_)) cameras.push_back(each.watch);
   }
   return cameras;
 }
@@ -191,10 +213,10 @@ bool Fleet::all_ended() const {
   return ended_ == cameras_.size() && std::none_of(leaving_.begin(), leaving_.end(), comes_back);
 }
 
-std::vector<CameraPtr> Fleet::orphans() const {
-  std::vector<CameraPtr> cameras;
+std::vector<WatchPtr> Fleet::orphans() const {
+  std::vector<WatchPtr> cameras;
   for (const auto& [name, each] : cameras_) {
-    if (!each.ended && !each.running && !each.start_at) cameras.push_back(each.camera);
+    if (!each.ended && !each.running && !each.start_at) cameras.push_back(each.watch);
   }
   return cameras;
 }
@@ -221,7 +243,8 @@ std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, con
   const bool trouble = state == CameraState::down || state == CameraState::stalled;
   const bool recovered = state == CameraState::up && std::exchange(camera.troubled, false);
   camera.troubled = camera.troubled || trouble;
-  return Change{camera.camera, state, reason, camera.leaving, recovered};
+  const bool first = std::exchange(camera.told_version, camera.watch->version) != camera.watch->version;
+  return Change{camera.watch, first, state, reason, camera.leaving, recovered};
 }
 
 }  // namespace vigil::actors

@@ -13,17 +13,21 @@
 #include "actors/camera/backoff.h"
 #include "actors/camera/pulse.h"
 #include "actors/messages/data.h"
-#include "config/clock.h"
+#include "actors/messages/reports.h"
+#include "actors/supervisor/dialer.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
 /// Not thread-safe.
 class Fleet {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   struct Change {
-    CameraPtr camera;
+    WatchPtr watch;
+    /// No change before it was of these settings.
+    bool first_of_them = false;
     CameraState state = CameraState::connecting;
     std::string reason;
     /// The camera was asked to end, so that being down is no trouble.
@@ -36,6 +40,8 @@ class Fleet {
 
   const std::shared_ptr<Pulse>& pulse(const std::string& camera) const { return find(camera).pulse; }
   CameraPtr settings(const std::string& camera) const { return find(camera).camera; }
+  /// What the pipeline has to know of it, in the version that each change of its settings makes anew.
+  WatchPtr watch_settings(const std::string& camera) const { return find(camera).watch; }
   /// Of the attempts to open its source. Whoever tries uses it: an actor of the camera, or, while it has
   /// none, others.
   const std::shared_ptr<Backoff>& backoff(const std::string& camera) const { return find(camera).backoff; }
@@ -56,11 +62,26 @@ class Fleet {
   /// The camera gave up.
   void gave_up(const std::string& camera, const std::string& reason);
 
+  /// Its source could not be reached, which nobody's actor tried.
+  struct Unreachable {
+    TimePoint again;
+    std::optional<Change> change;
+  };
+  Unreachable unreachable(const std::string& camera, const std::string& reason, TimePoint now);
+
+  /// The camera's actor gives its source back. What comes of it is decided when the actor has ended, since
+  /// there must not be two.
+  void rests(const SourceRest& rest) { cameras_.at(rest.camera).rest = rest; }
+
   /// The camera's actor is gone. `failed`: not by its own will; then the camera is to be started again, after
   /// a growing wait.
-  std::optional<Change> lost(const std::string& camera, bool failed, TimePoint now);
-  /// The camera's actor is gone until its source is to be tried again.
-  void rests(const std::string& camera, TimePoint until);
+  struct Loss {
+    std::optional<Change> change;
+    SourceEnd source;
+    /// It was asked to end, and did not do so itself: its stream has to be ended for it.
+    bool orphaned = false;
+  };
+  Loss lost(const std::string& camera, bool failed, TimePoint now);
   /// When a camera without an actor is to be started, if it is to be.
   std::optional<TimePoint> start_at(const std::string& camera) const { return find(camera).start_at; }
 
@@ -77,7 +98,7 @@ class Fleet {
     /// Their actors are to be stopped: they are gone from the list, or get another stream.
     std::vector<std::string> stop;
     /// As `stop`, but without an actor that could: their streams have to be ended for them.
-    std::vector<CameraPtr> end;
+    std::vector<WatchPtr> end;
   };
   Plan reload(const std::vector<CameraPtr>& cameras);
 
@@ -94,15 +115,14 @@ class Fleet {
 
   /// No camera is started any more.
   void stop();
-  bool stopping() const { return stopping_; }
 
   /// Cameras that have not ended, and those that are about to start again.
-  std::vector<CameraPtr> remaining() const;
+  std::vector<WatchPtr> remaining() const;
   /// Whether there is none.
   bool all_ended() const;
   /// Cameras that have neither an actor nor ended nor wait for a start: their streams have to be ended for
   /// them.
-  std::vector<CameraPtr> orphans() const;
+  std::vector<WatchPtr> orphans() const;
 
   const std::vector<std::string>& failures() const { return failures_; }
   void fail(std::string what) { failures_.push_back(std::move(what)); }
@@ -110,9 +130,12 @@ class Fleet {
  private:
   struct Camera {
     CameraPtr camera;
+    WatchPtr watch;
     std::shared_ptr<Pulse> pulse = std::make_shared<Pulse>();
     std::optional<CameraState> state;
     std::string reason;
+    /// The version of the last change.
+    std::uint64_t told_version = 0;
     /// Down or stalled since it was last up.
     bool troubled = false;
     /// What it said last of itself, while it is shown as stalled or unwatched.
@@ -130,9 +153,12 @@ class Fleet {
     CameraPtr next;
     std::shared_ptr<Backoff> backoff;
     std::optional<TimePoint> start_at;
+    /// Of its actor, which has not ended yet.
+    std::optional<SourceRest> rest = {};
   };
 
-  Camera make(CameraPtr camera, std::uint32_t generations) const;
+  Camera make(CameraPtr camera, std::uint32_t generations);
+  WatchPtr next_version(const CameraPtr& camera);
   void end(Camera& camera);
   void leave(Camera& camera, CameraPtr next, Plan& plan);
   const Camera& find(const std::string& camera) const { return cameras_.at(camera); }
@@ -144,6 +170,8 @@ class Fleet {
   /// Names of those that were asked to end.
   std::set<std::string> leaving_;
   std::size_t ended_ = 0;
+  /// Of all cameras together, so that one that comes back has none that it had before.
+  std::uint64_t versions_ = 0;
   std::vector<std::string> failures_;
   std::uint64_t seed_;
   bool stopping_ = false;

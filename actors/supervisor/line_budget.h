@@ -4,16 +4,16 @@
 #include <cstddef>
 #include <utility>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
 /// So many lines in any span that begins with the first of them; what is beyond is counted. Not thread-safe.
 class LineBudget {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
-  LineBudget(std::size_t lines, config::Duration span) : lines_(lines), span_(span) {}
+  LineBudget(std::size_t lines, base::Duration span) : lines_(lines), span_(span) {}
 
   /// Whether a line may be written; else it is missed.
   bool take(TimePoint now) {
@@ -34,7 +34,7 @@ class LineBudget {
 
  private:
   std::size_t lines_;
-  config::Duration span_;
+  base::Duration span_;
   TimePoint until_{};
   std::size_t taken_ = 0;
   std::size_t missed_ = 0;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -14,7 +14,7 @@ namespace vigil::actors {
 /// thread-safe.
 class Recovery {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   /// What works for so long has recovered.
   static constexpr std::chrono::minutes kSteady{10};

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "config/clock.h"
+#include "base/clock.h"
+#include "base/duration.h"
 
 namespace vigil::actors {
 
@@ -14,16 +15,16 @@ namespace vigil::actors {
 /// nothing: else each would set one more. Not thread-safe.
 class TurnTimer {
  public:
-  using TimePoint = config::Clock::TimePoint;
+  using TimePoint = base::Clock::TimePoint;
 
   /// Between two turns, as thousands of sources are due at thousands of times.
-  static constexpr config::Duration kLeast = std::chrono::milliseconds(10);
+  static constexpr base::Duration kLeast = std::chrono::milliseconds(10);
   /// One that rings before anything is due costs little; one that does not count any more is gone so soon.
-  static constexpr config::Duration kLongest = std::chrono::seconds(1);
+  static constexpr base::Duration kLongest = std::chrono::seconds(1);
 
   struct Timer {
     std::uint64_t number = 0;
-    config::Duration delay{0};
+    base::Duration delay{0};
   };
 
   /// There will be something to do at `wake`: the timer to set, which rings by its number; nothing if the one
@@ -32,7 +33,7 @@ class TurnTimer {
     const TimePoint at = std::clamp(wake, now + kLeast, now + kLongest);
     if (at_ && *at_ > now && *at_ <= at + kLeast) return std::nullopt;
     at_ = at;
-    return Timer{++number_, std::chrono::ceil<config::Duration>(at - now)};
+    return Timer{++number_, std::chrono::ceil<base::Duration>(at - now)};
   }
 
   /// Whether it is the one that counts: then none is set any more.

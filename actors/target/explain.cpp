@@ -7,13 +7,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/run/vision_encoder.h"
+
 namespace vigil::actors {
 
-Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainRequest>& requests) {
+Explained explain(stream::AnswerGenerator& generator, const std::vector<ExplainRequest>& requests) {
   Explained result;
   result.texts.resize(requests.size());
   result.failures.resize(requests.size());
-  std::vector<window::Continuation> continuations;
+  std::vector<stream::Continuation> continuations;
   std::vector<std::size_t> begun;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const ExplainRequest& request = requests[i];
@@ -24,12 +26,12 @@ Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainR
       result.failures[i] = "the window has left the cache";
     }
   }
-  std::vector<window::Completion> completions;
+  std::vector<stream::Completion> completions;
   try {
     completions = generator.generate(continuations);
     if (completions.size() != begun.size())
       throw std::logic_error("the generator returned another number of answers");
-  } catch (const window::DeviceLost&) {
+  } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
     if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) result.too_many = error.what();
@@ -38,7 +40,7 @@ Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainR
   }
   for (std::size_t i = 0; i < begun.size(); ++i) {
     try {
-      window::Answer answer = std::move(completions[i]).take();
+      stream::Answer answer = std::move(completions[i]).take();
       const auto tokens = static_cast<std::int64_t>(answer.tokens.size());
       result.tokens += tokens;
       // The pass that ends an answer has no token for it.

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "actors/messages/data.h"
-#include "engine/window/answerer.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
@@ -24,6 +25,6 @@ struct Explained {
 
 /// Completes the answers together. One that fails takes no other with it; an error of a whole pass is the
 /// failure of all, since what was begun cannot be begun again. Throws window::DeviceLost alone.
-Explained explain(window::AnswerGenerator& generator, const std::vector<ExplainRequest>& requests);
+Explained explain(stream::AnswerGenerator& generator, const std::vector<ExplainRequest>& requests);
 
 }  // namespace vigil::actors

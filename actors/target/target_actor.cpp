@@ -24,7 +24,7 @@ void target_state::work() {
   std::size_t longest = 0;
   for (const ExplainRequest& request : batch)
     longest =
-        std::max(longest, static_cast<std::size_t>(request.window->camera->rules[request.rule].max_tokens));
+        std::max(longest, static_cast<std::size_t>(request.window->watch->rules[request.rule].max_tokens));
   beat->begins(longest);
   const auto start = deps->clock.now();
   Explained explained = explain(deps->generator, batch);
@@ -44,11 +44,11 @@ void target_state::work() {
                        limit->now(), explained.too_many);
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const config::CameraSettings& camera = *batch[i].window->camera;
+    const WatchSettings& watch = *batch[i].window->watch;
     if (!explained.failures[i].empty() && explained.too_many.empty()) {
-      const LogFields about(camera);
-      deps->logger.error("target: camera {}: no explanation for rule {}: {}", camera.name,
-                         camera.rules[batch[i].rule].name, explained.failures[i]);
+      const LogFields about(watch);
+      deps->logger.error("target: camera {}: no explanation for rule {}: {}", watch.name,
+                         watch.rules[batch[i].rule].name, explained.failures[i]);
     }
     self->send<caf::message_priority::high>(
         askers[i], Explanation{batch[i].ticket, explained.texts[i], explained.failures[i]});

@@ -17,14 +17,14 @@
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "actors/status/work_beat.h"
-#include "config/clock.h"
-#include "engine/window/answerer.h"
+#include "base/clock.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
 struct TargetDeps {
-  window::AnswerGenerator& generator;
-  const config::Clock& clock;
+  stream::AnswerGenerator& generator;
+  const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;

@@ -8,8 +8,8 @@
 namespace vigil::actors {
 namespace {
 
-window::PatchFrames view_of(const FramePatch& patch) {
-  window::PatchFrames view;
+run::PatchFrames view_of(const FramePatch& patch) {
+  run::PatchFrames view;
   for (const media::SampledFrame& frame : patch.frames) {
     view.frames.push_back({frame.image->rgb.data(), frame.image->size.width, frame.image->size.height});
   }
@@ -20,7 +20,7 @@ window::PatchFrames view_of(const FramePatch& patch) {
 
 VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens, const WorkSpan& encoded) {
   auto visual = std::make_shared<VisualPatch>();
-  visual->camera = patch.camera;
+  visual->watch = patch.watch;
   visual->tokens = std::move(tokens);
   visual->frames = static_cast<int>(patch.frames.size());
   visual->captured = patch.captured;
@@ -28,8 +28,8 @@ VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens, co
   return visual;
 }
 
-std::vector<model::VisualTokensPtr> encode_all(window::VisionEncoder& encoder,
-                                               std::span<const window::PatchFrames> views) {
+std::vector<model::VisualTokensPtr> encode_all(run::VisionEncoder& encoder,
+                                               std::span<const run::PatchFrames> views) {
   auto tokens = encoder.encode(views);
   if (tokens.size() != views.size()) throw std::logic_error("the encoder returned another number of patches");
   return tokens;
@@ -37,9 +37,9 @@ std::vector<model::VisualTokensPtr> encode_all(window::VisionEncoder& encoder,
 
 }  // namespace
 
-Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
+Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
                const std::vector<FramePatchPtr>& patches) {
-  std::vector<window::PatchFrames> views;
+  std::vector<run::PatchFrames> views;
   views.reserve(patches.size());
   for (const FramePatchPtr& patch : patches) views.push_back(view_of(*patch));
   Encoded result;
@@ -51,7 +51,7 @@ Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
       result.patches.push_back(joined(*patches[i], std::move(tokens[i]), span));
     }
     return result;
-  } catch (const window::DeviceLost&) {
+  } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::bad_alloc& error) {
     result.too_many = error.what();
@@ -66,7 +66,7 @@ Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
       auto tokens = encode_all(encoder, std::span(views).subspan(i, 1));
       span.end = clock.now();
       result.patches.push_back(joined(*patches[i], std::move(tokens.front()), span));
-    } catch (const window::DeviceLost&) {
+    } catch (const run::DeviceLost&) {
       throw;
     } catch (const std::bad_alloc& error) {
       if (result.too_many.empty()) result.too_many = error.what();
@@ -76,6 +76,22 @@ Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
     }
   }
   return result;
+}
+
+std::vector<PatchAck> acks_of(const std::vector<FramePatchPtr>& patches, const Encoded& encoded) {
+  std::vector<PatchAck> acks;
+  acks.reserve(patches.size());
+  // Both are in the order of the patches.
+  auto failure = encoded.failures.begin();
+  for (const FramePatchPtr& patch : patches) {
+    if (failure != encoded.failures.end() && failure->patch == patch) {
+      acks.push_back(ack_of(*patch, PatchOutcome::dropped, failure->word()));
+      ++failure;
+    } else {
+      acks.push_back(ack_of(*patch, PatchOutcome::encoded));
+    }
+  }
+  return acks;
 }
 
 }  // namespace vigil::actors

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "actors/messages/data.h"
-#include "config/clock.h"
-#include "engine/window/answerer.h"
+#include "actors/messages/reports.h"
+#include "base/clock.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
@@ -17,7 +19,10 @@ struct Encoded {
     FramePatchPtr patch;
     std::string reason;
     bool out_of_memory = false;
+    /// What the metrics call it.
+    const char* word() const { return out_of_memory ? "out_of_memory" : "encode_failed"; }
   };
+  /// In the order of the patches.
   std::vector<Failure> failures;
   /// Why memory did not suffice, for all in one pass or for one of them alone; empty if it did.
   std::string too_many;
@@ -25,7 +30,10 @@ struct Encoded {
 
 /// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.
 /// The clock tells when they were encoded. Throws window::DeviceLost alone.
-Encoded encode(window::VisionEncoder& encoder, const config::Clock& clock,
+Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
                const std::vector<FramePatchPtr>& patches);
+
+/// What became of each of these patches.
+std::vector<PatchAck> acks_of(const std::vector<FramePatchPtr>& patches, const Encoded& encoded);
 
 }  // namespace vigil::actors

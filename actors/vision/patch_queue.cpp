@@ -4,13 +4,11 @@
 
 namespace vigil::actors {
 
-PatchQueue::Joined PatchQueue::join(const CameraPtr& camera, std::uint32_t generation) {
-  const auto [entry, is_new] = lanes_.try_emplace(camera->name);
+PatchQueue::Joined PatchQueue::join(const WatchSettings& watch) {
+  const auto [entry, is_new] = lanes_.try_emplace(watch.name);
   Lane& lane = entry->second;
-  lane.camera = camera;
-  lane.generation = generation;
   lane.ended = false;
-  const int stride = patches_in(*camera, camera->stream.window.stride, frames_per_patch_);
+  const int stride = patches_in(watch, watch.window.stride, frames_per_patch_);
   const auto credits = static_cast<std::uint32_t>(2 * stride);
   // What the last incarnation had under way may still arrive beside the new one's.
   lane.capacity = 2 * static_cast<std::size_t>(credits);
@@ -23,15 +21,15 @@ void PatchQueue::grant(const std::string& camera, std::uint32_t credits) {
 }
 
 bool PatchQueue::push(FramePatchPtr patch) {
-  const auto lane = lanes_.find(patch->camera->name);
+  const auto lane = lanes_.find(patch->watch.camera);
   if (lane == lanes_.end() || lane->second.patches.size() >= lane->second.capacity) return false;
   lane->second.patches.push_back(std::move(patch));
   ++size_;
   return true;
 }
 
-void PatchQueue::end(const CameraPtr& camera) {
-  const auto lane = lanes_.find(camera->name);
+void PatchQueue::end(const std::string& camera) {
+  const auto lane = lanes_.find(camera);
   if (lane != lanes_.end()) lane->second.ended = true;
 }
 
@@ -55,22 +53,13 @@ PatchQueue::Batch PatchQueue::pop(std::size_t max) {
   }
   for (auto lane = lanes_.begin(); lane != lanes_.end();) {
     if (lane->second.ended && lane->second.patches.empty()) {
-      batch.ended.push_back(lane->second.camera);
+      batch.ended.push_back(lane->first);
       lane = lanes_.erase(lane);
     } else {
       ++lane;
     }
   }
   return batch;
-}
-
-std::map<std::string, std::uint32_t> PatchQueue::freed(const std::vector<FramePatchPtr>& patches) const {
-  std::map<std::string, std::uint32_t> credits;
-  for (const FramePatchPtr& patch : patches) {
-    const auto lane = lanes_.find(patch->camera->name);
-    if (lane != lanes_.end() && lane->second.generation == patch->generation) ++credits[patch->camera->name];
-  }
-  return credits;
 }
 
 }  // namespace vigil::actors

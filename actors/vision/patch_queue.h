@@ -25,7 +25,7 @@ class PatchQueue {
   };
 
   /// A camera, or its next incarnation, starts.
-  Joined join(const CameraPtr& camera, std::uint32_t generation);
+  Joined join(const WatchSettings& watch);
 
   /// The next stage can take so many more patches of this camera.
   void grant(const std::string& camera, std::uint32_t credits);
@@ -34,13 +34,13 @@ class PatchQueue {
   bool push(FramePatchPtr patch);
 
   /// No patch of this camera follows.
-  void end(const CameraPtr& camera);
+  void end(const std::string& camera);
 
   struct Batch {
     /// In the order of each camera's time.
     std::vector<FramePatchPtr> patches;
     /// Cameras of which nothing is left.
-    std::vector<CameraPtr> ended;
+    std::vector<std::string> ended;
     bool empty() const { return patches.empty() && ended.empty(); }
   };
 
@@ -48,17 +48,12 @@ class PatchQueue {
   /// The turn goes on where the last batch left off.
   Batch pop(std::size_t max);
 
-  /// Credits that taking these patches frees for the cameras' current incarnations.
-  std::map<std::string, std::uint32_t> freed(const std::vector<FramePatchPtr>& patches) const;
-
   std::size_t size() const { return size_; }
 
  private:
   struct Lane {
-    CameraPtr camera;
     std::deque<FramePatchPtr> patches;
     std::size_t capacity = 0;
-    std::uint32_t generation = 0;
     std::uint32_t downstream = 0;
     bool ended = false;
   };

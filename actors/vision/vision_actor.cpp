@@ -8,16 +8,26 @@
 
 namespace vigil::actors {
 
-void vision_state::join(const CameraPtr& camera, std::uint32_t generation, pruner_actor sender) {
-  const PatchQueue::Joined joined = queue->join(camera, generation);
-  if (joined.is_new) self->send(prefill, join_atom_v, camera);
-  pruner = std::move(sender);
-  self->send(pruner, grant_atom_v, camera->name, joined.credits);
+void vision_state::join(const WatchPtr& watch, router_actor sender) {
+  book.put(watch);
+  const PatchQueue::Joined joined = queue->join(*watch);
+  if (joined.is_new) {
+    self->send(prefill, join_atom_v, watch);
+  } else {
+    self->send(prefill, watch);
+  }
+  router = std::move(sender);
+  self->send(router, grant_atom_v, watch->name, joined.credits);
+}
+
+void vision_state::know(const WatchPtr& watch) {
+  if (book.put(watch)) self->send(prefill, watch);
 }
 
 void vision_state::take(const FramePatchPtr& patch) {
-  if (!queue->push(patch)) {
-    deps->metrics.frames_dropped(patch->camera->name, "queue_full", patch->frames.size());
+  if (!book.find(patch->watch) || !queue->push(patch)) {
+    deps->metrics.frames_dropped(patch->watch.camera, "queue_full", patch->frames.size());
+    self->send(router, ack_of(*patch, PatchOutcome::dropped, "queue_full"));
     return;
   }
   schedule();
@@ -40,31 +50,32 @@ void vision_state::work() {
     deps->metrics.encoded(spent.count(), encoded.patches.size(), tokens);
     beat->took(spent.count(), batch.patches.size());
     tell_failures(encoded);
-    for (const auto& [camera, credits] : queue->freed(batch.patches)) {
-      self->send(pruner, grant_atom_v, camera, credits);
-    }
+    for (const FramePatchPtr& patch : batch.patches) book.refer(patch->watch);
+    for (const PatchAck& ack : acks_of(batch.patches, encoded)) self->send(router, ack);
   }
-  for (const CameraPtr& camera : batch.ended) {
-    failure_log.succeeded(camera->name);
+  for (const std::string& camera : batch.ended) {
+    failure_log.succeeded(camera);
+    book.forget(camera);
     self->send(prefill, end_atom_v, camera);
   }
   if (!batch.empty()) schedule();
 }
 
 void vision_state::tell_failures(const Encoded& encoded) {
-  for (const VisualPatchPtr& patch : encoded.patches) failure_log.succeeded(patch->camera->name);
+  for (const VisualPatchPtr& patch : encoded.patches) failure_log.succeeded(patch->watch.camera);
   std::size_t without_room = 0;
-  for (const auto& [patch, reason, out_of_memory] : encoded.failures) {
-    deps->metrics.frames_dropped(patch->camera->name, out_of_memory ? "out_of_memory" : "encode_failed",
-                                 patch->frames.size());
-    if (out_of_memory) {
+  for (const Encoded::Failure& failure : encoded.failures) {
+    const WatchRef& watch = failure.patch->watch;
+    const std::string& camera = watch.camera;
+    deps->metrics.frames_dropped(camera, failure.word(), failure.patch->frames.size());
+    if (failure.out_of_memory) {
       ++without_room;
-    } else if (failure_log.failed(patch->camera->name, reason)) {
-      const LogFields about(*patch->camera);
-      deps->logger.error("vision: camera {}: frames dropped: {}", patch->camera->name, reason);
+    } else if (failure_log.failed(camera, failure.reason)) {
+      const LogFields about(*book.find(watch));
+      deps->logger.error("vision: camera {}: frames dropped: {}", camera, failure.reason);
     }
     // It did not reach the next stage, which can take another one instead.
-    queue->grant(patch->camera->name, 1);
+    queue->grant(camera, 1);
   }
   const std::size_t tried = encoded.patches.size() + encoded.failures.size();
   if (encoded.too_many.empty()) return limit->fitted(tried);
@@ -96,11 +107,12 @@ vision_actor::behavior_type vision(vision_actor::stateful_pointer<vision_state> 
   state.deps.emplace(deps);
   self->send(self, tick_atom_v);
   return {
-      [self](join_atom, const CameraPtr& camera, std::uint32_t generation) {
-        self->state.join(camera, generation, caf::actor_cast<pruner_actor>(self->current_sender()));
+      [self](join_atom, const WatchPtr& watch, std::uint32_t) {
+        self->state.join(watch, caf::actor_cast<router_actor>(self->current_sender()));
       },
+      [self](const WatchPtr& watch) { self->state.know(watch); },
       [self](const FramePatchPtr& patch) { self->state.take(patch); },
-      [self](end_atom, const CameraPtr& camera) {
+      [self](end_atom, const std::string& camera) {
         self->state.queue->end(camera);
         self->state.schedule();
       },

@@ -12,19 +12,21 @@
 #include "actors/messages/batch_limit.h"
 #include "actors/messages/failure_log.h"
 #include "actors/messages/messages.h"
+#include "actors/messages/watch_book.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "actors/status/work_beat.h"
 #include "actors/vision/encode.h"
 #include "actors/vision/patch_queue.h"
-#include "config/clock.h"
-#include "engine/window/answerer.h"
+#include "base/clock.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
 struct VisionDeps {
-  window::VisionEncoder& encoder;
-  const config::Clock& clock;
+  run::VisionEncoder& encoder;
+  const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;
@@ -37,7 +39,8 @@ struct VisionDeps {
 struct vision_state {
   explicit vision_state(vision_actor::pointer self_pointer) : self(self_pointer) {}
 
-  void join(const CameraPtr& camera, std::uint32_t generation, pruner_actor sender);
+  void join(const WatchPtr& watch, router_actor sender);
+  void know(const WatchPtr& watch);
   void take(const FramePatchPtr& patch);
   void work();
   /// Counts and tells what was not encoded, and gives its credit back.
@@ -50,10 +53,11 @@ struct vision_state {
   std::optional<VisionDeps> deps;
   prefill_actor prefill;
   std::optional<PatchQueue> queue;
+  WatchBook book;
   std::optional<BatchLimit> limit;
   std::optional<WorkBeat> beat;
   FailureLog failure_log;
-  pruner_actor pruner;
+  router_actor router;
   bool scheduled = false;
   static inline const char* name = "vision";
 };

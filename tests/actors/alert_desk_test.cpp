@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 #include "tests/actors/events.h"
 #include "tests/actors/watched_outbox.h"
 
@@ -44,7 +44,7 @@ class AlertDeskTest : public ::testing::Test {
   Metrics metrics_;
   FakePublisher publisher_;
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
-  CameraPtr gate_ = camera("gate");
+  WatchPtr gate_ = watch("gate");
   std::uint64_t run_ = 1;
 };
 
@@ -62,7 +62,7 @@ std::vector<std::string> phases(const FakePublisher& publisher, const std::strin
 }
 
 TEST_F(AlertDeskTest, NewSettingsKeepTheEpisodesOfRulesThatStay) {
-  config::CameraSettings settings = *gate_;
+  config::CameraSettings settings = *camera("gate");
   for (const char* name : {"changed", "removed"}) {
     config::RuleSettings rule = settings.rules[0];
     rule.name = name;
@@ -92,7 +92,7 @@ TEST_F(AlertDeskTest, NewSettingsKeepTheEpisodesOfRulesThatStay) {
   alerts.observe(window_of(after, 8, {0.9F, 0.1F}));
   EXPECT_THAT(phases(publisher_), ElementsAre("changed new")) << "it confirms anew";
   alerts.observe(window_of(after, 10, {0.9F, 0.1F}));
-  alerts.end(after);
+  alerts.end("gate");
   const json last = json::parse(publisher_.messages.back().body).at("data");
   EXPECT_THAT(phases(publisher_),
               ElementsAre("changed new", "changed update", "person end over", "changed end camera_ended"));
@@ -111,14 +111,14 @@ TEST_F(AlertDeskTest, AnAlertOfACameraThatIsLostStaysOpenUntilItIsBackOrRemoved)
   clock_.advance(24h);
   alerts.tick();
   EXPECT_THAT(phases(publisher_), ElementsAre("person new"));
-  alerts.end(gate_);
+  alerts.end("gate");
   EXPECT_THAT(phases(publisher_), ElementsAre("person new", "person end camera_ended"));
 }
 
 TEST_F(AlertDeskTest, AnotherTenantIsAnotherTopic) {
   AlertDesk alerts = desk();
   for (int i = 1; i <= 2; ++i) alerts.observe(window_of(gate_, 2 * i, {0.9F}));
-  config::CameraSettings moved = *gate_;
+  config::CameraSettings moved = *camera("gate");
   moved.labels["tenant"] = "south";
   const auto after = std::make_shared<const config::CameraSettings>(moved);
   for (int i = 3; i <= 4; ++i) alerts.observe(window_of(after, 2 * i, {0.9F}));
@@ -127,7 +127,7 @@ TEST_F(AlertDeskTest, AnotherTenantIsAnotherTopic) {
 }
 
 TEST_F(AlertDeskTest, AnAlertGoesToItsTopicsTooWithTheirOwnSequences) {
-  config::CameraSettings settings = *gate_;
+  config::CameraSettings settings = *camera("gate");
   settings.rules[0].topics = {"staff", "fire"};
   const auto owner = std::make_shared<const config::CameraSettings>(settings);
   AlertDesk alerts = desk();
@@ -141,7 +141,7 @@ TEST_F(AlertDeskTest, AnAlertGoesToItsTopicsTooWithTheirOwnSequences) {
 }
 
 TEST_F(AlertDeskTest, ASnoozeEndsByTheWallClock) {
-  config::CameraSettings settings = *gate_;
+  config::CameraSettings settings = *camera("gate");
   settings.rules[0].snooze_until = clock_.wall() + 1h;
   const auto snoozed = std::make_shared<const config::CameraSettings>(settings);
   AlertDesk alerts = desk();
@@ -164,7 +164,7 @@ TEST_F(AlertDeskTest, ASnoozeEndsByTheWallClock) {
 }
 
 TEST_F(AlertDeskTest, ACameraThatIsSnoozedIsSilentAsAWhole) {
-  config::CameraSettings settings = *gate_;
+  config::CameraSettings settings = *camera("gate");
   settings.snooze_until = clock_.wall() + 1min;
   const auto snoozed = std::make_shared<const config::CameraSettings>(settings);
   AlertDesk alerts = desk();
@@ -181,13 +181,13 @@ TEST_F(AlertDeskTest, IdsDifferWhereverTheClockIsSet) {
     outbox_ = make_memory_outbox();
     AlertDesk alerts = desk();
     for (int round = 0; round < 3; ++round) {
-      auto owner = std::make_shared<config::CameraSettings>(*gate_);
+      auto owner = std::make_shared<config::CameraSettings>(*camera("gate"));
       for (int change = 0; change < 3; ++change) {
         auto edited = std::make_shared<config::CameraSettings>(*owner);
         edited->rules[0].threshold = 0.5 + 0.1 * (change % 2);
         for (int i = 1; i <= 2; ++i) alerts.observe(window_of(edited, 2 * i, {0.9F}));
       }
-      alerts.end(owner);
+      alerts.end(owner->name);
     }
   }
   for (const auto& message : publisher_.messages) {
@@ -202,7 +202,7 @@ TEST_F(AlertDeskTest, PublishesEpisodesWithSequencesOfTheirTopic) {
   AlertDesk alerts = desk();
   for (int i = 1; i <= 2; ++i) alerts.observe(window_of(gate_, 2 * i, {0.9F}));
   alerts.status(gate_, CameraState::down, "end of file");
-  alerts.end(gate_);
+  alerts.end("gate");
   EXPECT_THAT(published(), ElementsAre("alert/north/gate/person/ 1 new", "status/north/gate/ 1 down",
                                        "alert/north/gate/person/ 2 end"));
   const json first = json::parse(publisher_.messages[0].body);
@@ -243,12 +243,12 @@ TEST_F(AlertDeskTest, ARestartPublishesWhatWasLeftUnchangedAndGoesOnCounting) {
 }
 
 TEST_F(AlertDeskTest, ARestartEndsTheEpisodesThatWereLeftOpen) {
-  const CameraPtr yard = camera("yard");
+  const WatchPtr yard = watch("yard");
   {
     AlertDesk killed = desk();
     for (int i = 1; i <= 3; ++i) killed.observe(window_of(gate_, 2 * i, {0.9F}));
     for (int i = 1; i <= 2; ++i) killed.observe(window_of(yard, 2 * i, {0.9F}));
-    killed.end(yard);
+    killed.end("yard");
     killed.status(gate_, CameraState::up, "");
   }
   const auto before = publisher_.messages;
@@ -262,7 +262,7 @@ TEST_F(AlertDeskTest, ARestartEndsTheEpisodesThatWereLeftOpen) {
   const std::string episode = last.at("data").at("episode");
   EXPECT_EQ(last.at("id"), episode + "-1") << "new and update";
   EXPECT_EQ(end.at("id"), episode + "-2");
-  EXPECT_EQ(end.at("time"), config::format_rfc3339(clock_.wall()));
+  EXPECT_EQ(end.at("time"), base::format_rfc3339(clock_.wall()));
   EXPECT_EQ(end.at("data").at("end_time"), 1785578406.0) << "the last window that is known of";
   EXPECT_EQ(end.at("data").at("end_reason"), "restart");
   // All else is as it was.
@@ -305,7 +305,7 @@ class FailingOutbox final : public Outbox {
     return inner_->unacknowledged(limit);
   }
   void acknowledge(std::span<const std::uint64_t> positions) override { inner_->acknowledge(positions); }
-  std::size_t prune(config::Duration older_than) override {
+  std::size_t prune(base::Duration older_than) override {
     pruned.push_back(older_than);
     return inner_->prune(older_than);
   }
@@ -320,7 +320,7 @@ class FailingOutbox final : public Outbox {
     return inner_->last_events(each);
   }
   bool full = false;
-  std::vector<config::Duration> pruned;
+  std::vector<base::Duration> pruned;
 
  private:
   std::unique_ptr<Outbox> inner_ = make_memory_outbox();
@@ -438,7 +438,7 @@ TEST_F(GatheringTest, WhatComesTogetherIsWrittenTogether) {
 }
 
 TEST_F(GatheringTest, AFloodOfStatesDelaysAnAlertByOneAppendAtMost) {
-  config::CameraSettings settings = *gate_;
+  config::CameraSettings settings = *camera("gate");
   settings.rules[0].topics = {"staff"};
   const auto owner = std::make_shared<const config::CameraSettings>(settings);
   AlertDesk alerts = gathering();
@@ -530,7 +530,7 @@ TEST_F(ExplainTest, AnAlertWaitsForItsTextAndHoldsItsWindowNoLongerThanThat) {
   EXPECT_FALSE(alerts.explains("yard"));
   EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up", "alert/north/yard/person/ 1 new"));
   EXPECT_THAT(descriptions(), ElementsAre("Yes, a man at the door."));
-  alerts.end(yard_);
+  alerts.end("yard");
   EXPECT_THAT(json::parse(publisher_.messages.back().body).at("data").at("description"), nullptr)
       << "an end is not explained";
 }
@@ -584,13 +584,13 @@ TEST_F(ExplainTest, AnAlertIsToldWithoutATextThatDoesNotCome) {
   alerts.explained(requests[0].ticket, "too late");
   EXPECT_THAT(descriptions(), ElementsAre(nullptr));
   // The target failed, or is gone.
-  alerts.end(yard_);
+  alerts.end("yard");
   for (const double end : {66.0, 68.0}) alerts.observe(cached(yard_, end, 0.9F));
   const auto failed = alerts.take_requests();
   ASSERT_EQ(failed.size(), 1U);
   alerts.explained(failed[0].ticket, std::nullopt);
   EXPECT_THAT(descriptions(), ElementsAre(nullptr, nullptr));
-  alerts.end(yard_);
+  alerts.end("yard");
   for (const double end : {130.0, 132.0}) alerts.observe(cached(yard_, end, 0.9F));
   alerts.finish();
   EXPECT_EQ(descriptions().size(), 3U);

@@ -84,7 +84,7 @@ TEST_F(AlertEvidence, IsPromisedAtOnceAndToldWhenItIsReady) {
   const auto requests = alerts.take_evidence_requests();
   ASSERT_THAT(requests, SizeIs(1));
   EXPECT_THAT(alerts.take_evidence_requests(), IsEmpty());
-  EXPECT_EQ(requests[0].camera->name, "gate");
+  EXPECT_EQ(requests[0].camera, "gate");
   EXPECT_EQ(requests[0].rule, "person");
   EXPECT_EQ(requests[0].episode, last().at("episode").get<std::string>());
   EXPECT_DOUBLE_EQ(requests[0].span.from, -5) << "the window from 0 to 4 s, and 5 s before";
@@ -106,7 +106,7 @@ TEST_F(AlertEvidence, IsPromisedAtOnceAndToldWhenItIsReady) {
   alerts.evidence(ready(requests[0].episode));
   EXPECT_THAT(publisher_.messages, SizeIs(2)) << "once";
   // What follows has it.
-  alerts.end(gate_);
+  alerts.end("gate");
   EXPECT_THAT(told(), ElementsAre("new pending", "update ready*", "end ready"));
 }
 
@@ -174,7 +174,7 @@ TEST_F(AlertEvidence, ThatFailsIsToldWithItsReason) {
 TEST_F(AlertEvidence, WhatIsNotMadeWhenVigilStopsHasFailed) {
   AlertDesk alerts = desk();
   begin(alerts);
-  alerts.end(gate_);
+  alerts.end("gate");
   EXPECT_TRUE(alerts.awaits_evidence("gate"));
   alerts.give_up_evidence();
   EXPECT_FALSE(alerts.awaits_evidence("gate"));
@@ -195,7 +195,7 @@ TEST_F(AlertEvidence, WhatAKilledProcessPromisedHasFailed) {
     EXPECT_THAT(told(), ElementsAre("new pending", "end failed"));
     EXPECT_EQ(last().at("end_reason"), "restart");
     for (const int end : {2, 4}) observe(next, end, 0.9F);
-    next.end(gate_);
+    next.end("gate");
     EXPECT_EQ(told().back(), "end pending");
   }
   ++run_;

@@ -38,7 +38,7 @@ class AlertPolicyTest : public ::testing::Test {
     return result;
   }
 
-  void configure(config::Confirmation confirm, config::Duration cooldown, double threshold = 0.5,
+  void configure(config::Confirmation confirm, base::Duration cooldown, double threshold = 0.5,
                  int max_per_hour = 10'000) {
     config::RuleSettings rule;
     rule.confirm = confirm;
@@ -54,7 +54,7 @@ class AlertPolicyTest : public ::testing::Test {
   double seconds_ = 0;
   int episodes_ = 0;
   bool snoozed_ = false;
-  config::Duration jumped_{0};
+  base::Duration jumped_{0};
   Emission last_;
 };
 
@@ -163,9 +163,9 @@ TEST_F(AlertPolicyTest, ASnoozeHoldsBackUntilItIsOverAndUsesNothingUp) {
 }
 
 TEST_F(AlertPolicyTest, AJumpOfTheWallClockChangesNoCooldownAndNoRate) {
-  for (const config::Duration jump : {config::Duration(24h), config::Duration(-24h)}) {
+  for (const base::Duration jump : {base::Duration(24h), base::Duration(-24h)}) {
     configure({1, 1}, 10s, 0.5, /*max_per_hour=*/2);
-    jumped_ = config::Duration(0);
+    jumped_ = base::Duration(0);
     EXPECT_THAT(feed({1, 0}), ElementsAre("new@2#0.0", "end@4#0.1"));
     jumped_ = jump;
     EXPECT_THAT(feed({1, 0, 1}), IsEmpty()) << "at 6 s and 10 s it cools down";

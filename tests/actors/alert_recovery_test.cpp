@@ -53,7 +53,8 @@ class AlertRecovery : public ::testing::Test {
     settings->rules[1].topics = {"staff"};
     settings->rules[1].explain = false;
     gate_ = settings;
-    for (const config::RuleSettings& rule : gate_->rules) topics_.push_back(alert_topics(*gate_, rule));
+    for (const config::RuleSettings& rule : gate_->rules)
+      topics_.push_back(alert_topics(watch_of(*gate_), rule));
   }
 
   AlertDesk desk(Outbox& outbox, const std::string& process = "north-1") {
@@ -71,7 +72,7 @@ class AlertRecovery : public ::testing::Test {
     alerts.observe(window);
     for (const ExplainRequest& request : alerts.take_requests()) {
       // Meanwhile others are told.
-      alerts.status(gate_, CameraState::up, "");
+      alerts.status(watched(*gate_), CameraState::up, "");
       alerts.explained(request.ticket, "Yes.");
     }
     clock_.advance(100ms);
@@ -87,7 +88,7 @@ class AlertRecovery : public ::testing::Test {
   /// A little of everything; ends in the middle of two episodes.
   void live(AlertDesk& alerts) {
     alerts.tick();
-    alerts.status(gate_, CameraState::up, "");
+    alerts.status(watched(*gate_), CameraState::up, "");
     observe(alerts, 2, 0.9F, 0.1F);
     observe(alerts, 4, 0.9F, 0.9F);
     auto promised = alerts.take_evidence_requests();
@@ -186,7 +187,8 @@ TEST_F(AlertRecovery, KilledBetweenAnyTwoStepsNothingIsToldTwiceOtherwiseAndNoCo
 TEST_F(AlertRecovery, TheOutboxOfAProgramThatWroteEachCopyByItselfGetsWhatItMisses) {
   const auto whole = make_memory_outbox();
   topics_.clear();
-  for (const config::RuleSettings& rule : gate_->rules) topics_.push_back(alert_topics(*gate_, rule));
+  for (const config::RuleSettings& rule : gate_->rules)
+    topics_.push_back(alert_topics(watch_of(*gate_), rule));
   {
     AlertDesk alerts = desk(*whole, "");
     live(alerts);
@@ -243,7 +245,7 @@ TEST_F(AlertRecovery, AnEpisodeIsToldToItsEndOnTheTopicsThatItBeganWith) {
   settings.rules[1].topics = {"night"};
   const auto changed = std::make_shared<const config::CameraSettings>(settings);
   alerts.observe(window_of(changed, 6, {0.1F, 0.9F}));
-  alerts.end(changed);
+  alerts.end("gate");
   const auto ids = ids_by_topic(all_events(*kept));
   EXPECT_THAT(ids.at("topic/staff/north/gate/car/"), SizeIs(3));
   EXPECT_EQ(ids.at("topic/staff/north/gate/car/"), ids.at("alert/north/gate/car/"));
@@ -322,7 +324,7 @@ TEST_F(AlertRecovery, WhatAnAppendThatFailedHasKeptIsNotWrittenAgain) {
     alerts.tick();
     EXPECT_EQ(alerts.backlog(), 0U);
     clock_.advance(2s);
-    alerts.end(gate_);
+    alerts.end("gate");
     expect_whole(*kept, /*evidence_settled=*/false);
   }
 }
@@ -336,7 +338,7 @@ TEST_F(AlertRecovery, WhatComesWhileNobodyKnowsWhatWasKeptIsNotTakenForIt) {
   for (const bool was_kept : {true, false}) {
     const std::uint64_t before = kept->last_sequence("status/north/gate/");
     outbox.fails = true;
-    alerts.status(gate_, CameraState::down, "no route");
+    alerts.status(watched(*gate_), CameraState::down, "no route");
     outbox.fails = false;
     ASSERT_EQ(kept->last_sequence("status/north/gate/"), before);
     if (was_kept)
@@ -345,7 +347,7 @@ TEST_F(AlertRecovery, WhatComesWhileNobodyKnowsWhatWasKeptIsNotTakenForIt) {
         outbox.on_refresh = nullptr;
       };
     // It goes along with what was tried, in one batch.
-    alerts.status(gate_, CameraState::up, "");
+    alerts.status(watched(*gate_), CameraState::up, "");
     EXPECT_EQ(alerts.backlog(), 2U);
     clock_.advance(2s);
     alerts.tick();
@@ -374,7 +376,7 @@ TEST_F(AlertRecovery, AProcessTellsThatItIsThereAndThatItWasNot) {
     AlertDesk alerts = desk(*kept);
     alerts.tick();
     EXPECT_THAT(told(), ElementsAre("process/north-1/ online start"));
-    alerts.status(gate_, CameraState::up, "");
+    alerts.status(watched(*gate_), CameraState::up, "");
     alerts.finish();
     alerts.finish();
     EXPECT_THAT(told(), ElementsAre("process/north-1/ online start", "process/north-1/ offline stopped"));

@@ -28,8 +28,9 @@ class AlertsActor : public ::testing::Test {
   }
 
   void send_states(int count) {
+    self_->send(alerts_, gate_);
     for (int i = 0; i < count; ++i)
-      self_->send(alerts_, StatusChange{gate_, CameraState::stalled, std::to_string(i)});
+      self_->send(alerts_, StatusChange{gate_->ref(), CameraState::stalled, std::to_string(i)});
   }
 
   ManualClock clock_;
@@ -40,7 +41,7 @@ class AlertsActor : public ::testing::Test {
   WatchedOutbox outbox_{*inner_};
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
-  CameraPtr gate_ = camera("gate");
+  WatchPtr gate_ = watch("gate");
   TestConfig config_;
   caf::actor_system system_{config_};
   caf::scoped_actor self_{system_};

@@ -34,7 +34,8 @@ class CameraTest : public ::testing::Test {
  protected:
   Camera make(std::shared_ptr<config::CameraSettings> settings, bool once = false) {
     settings_ = std::move(settings);
-    return Camera({settings_, {2, {}}, once, 0, 7}, sources_.factory(), clock_, pulse_, recorder_);
+    return Camera({settings_, watched(*settings_), {2, {}}, once, 0, 7}, sources_.factory(), clock_, pulse_,
+                  recorder_);
   }
 
   /// Steps until the camera waits, needs credit or has finished, or until it sent `most` patches.
@@ -49,12 +50,12 @@ class CameraTest : public ::testing::Test {
   }
 
   /// As `run`, and lets the time pass that the camera waits for, for `span` at most.
-  void play(Camera& camera, config::Duration span) {
+  void play(Camera& camera, base::Duration span) {
     const auto until = clock_.now() + span;
     for (;;) {
       const CameraStep step = run(camera);
       if ((step.next != Next::wait && step.next != Next::rest) || step.until > until) return;
-      clock_.advance(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
+      clock_.advance(std::chrono::ceil<base::Duration>(step.until - clock_.now()));
     }
   }
 
@@ -84,7 +85,7 @@ TEST_F(CameraTest, FoldsFramesIntoPatchesAndFinishesWithTheFile) {
   EXPECT_EQ(patches_[2]->frames.size(), 1U) << "what was begun goes out at the end";
   EXPECT_EQ(patches_[1]->duration, 1.0);
   EXPECT_EQ(patches_[1]->sequence, 1U);
-  EXPECT_EQ(patches_[0]->camera->name, "gate");
+  EXPECT_EQ(patches_[0]->watch, watched(*settings_)->ref());
   EXPECT_EQ(recorder_.frames, 5);
   EXPECT_THAT(recorder_.states, ElementsAre("connecting: /clips/gate.mp4", "up", "down: end of file"));
   EXPECT_EQ(gate.failure(), std::nullopt);
@@ -102,6 +103,32 @@ TEST_F(CameraTest, PlayedFastItWaitsForCreditAndDropsNothing) {
   EXPECT_EQ(run(gate).next, Next::finished);
   EXPECT_THAT(times(), ElementsAre(0, 1, 2));
   EXPECT_TRUE(recorder_.dropped.empty());
+}
+
+TEST_F(CameraTest, WhatIsAcknowledgedGivesItsCreditBackUnlessItWasLost) {
+  sources_.add(url_, frames({1, 2, 3, 4, 5, 6, 7, 8}));
+  Camera gate = make(camera());
+  gate.grant(2);
+  EXPECT_EQ(run(gate).next, Next::credit);
+  ASSERT_EQ(patches_.size(), 2U);
+  EXPECT_EQ(gate.sent().under_way(), 2U);
+  gate.acknowledge(ack_of(*patches_[0], PatchOutcome::lost, "device_lost"));
+  EXPECT_EQ(run(gate).next, Next::credit);
+  EXPECT_EQ(patches_.size(), 2U) << "until a device has room";
+  PatchAck before = ack_of(*patches_[1], PatchOutcome::encoded);
+  before.generation = 9;
+  gate.acknowledge(before);
+  EXPECT_EQ(gate.sent().under_way(), 1U) << "another incarnation's";
+  gate.acknowledge(ack_of(*patches_[1], PatchOutcome::encoded));
+  EXPECT_EQ(run(gate).next, Next::credit);
+  ASSERT_EQ(patches_.size(), 3U);
+  gate.acknowledge(ack_of(*patches_[2], PatchOutcome::dropped, "encode_failed"));
+  run(gate);
+  EXPECT_EQ(patches_.size(), 4U);
+  EXPECT_EQ(gate.sent().sent, 4U);
+  EXPECT_EQ(gate.sent().encoded, 1U);
+  EXPECT_EQ(gate.sent().dropped, 1U);
+  EXPECT_EQ(gate.sent().lost, 1U);
 }
 
 TEST_F(CameraTest, PlayedFastItsWallTimeFollowsTheStream) {
@@ -177,11 +204,11 @@ TEST_F(CameraTest, ReconnectsForEverWithGrowingWaits) {
   auto settings = camera("gate", config::Pace::realtime, "rtsp://10.0.0.1/live");
   settings->stream.reconnect = {1s, 8s};
   Camera gate = make(settings);
-  std::vector<config::Duration> waits;
+  std::vector<base::Duration> waits;
   for (int attempt = 0; attempt < 50; ++attempt) {
     const CameraStep step = run(gate);
     ASSERT_EQ(step.next, Next::rest) << "no thread is needed meanwhile";
-    waits.push_back(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
+    waits.push_back(std::chrono::ceil<base::Duration>(step.until - clock_.now()));
     clock_.advance(waits.back());
   }
   EXPECT_GE(waits[0], 500ms);
@@ -283,7 +310,7 @@ TEST_F(CameraTest, ItsPulseTellsThatItWaitsForTheSource) {
   std::optional<Pulse::TimePoint> within;
   settings_ = camera();
   Camera gate(
-      {settings_, {2, {}}, true, 0, 7},
+      {settings_, watched(*settings_), {2, {}}, true, 0, 7},
       [&](const std::string& url, const media::ReadOptions&) -> std::unique_ptr<media::VideoReader> {
         within = pulse_.awaiting_since();
         throw media::Error(url + ": no");
@@ -298,7 +325,7 @@ TEST_F(CameraTest, ACancelledSourceIsNoLostOne) {
   settings_ = camera("gate", config::Pace::realtime, "rtsp://10.0.0.1/live");
   media::ReadOptions seen;
   Camera gate(
-      {settings_, {2, {}}, false, 0, 7},
+      {settings_, watched(*settings_), {2, {}}, false, 0, 7},
       [&](const std::string& url, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
         seen = options;
         pulse_.cancel();
@@ -350,7 +377,7 @@ class LiveCameraTest : public CameraTest {
     settings_ = camera("gate", config::Pace::realtime, kUrl);
     settings_->stream.stall_after = 5s;
     settings_->stream.reconnect = {1s, 32s};
-    return Camera({settings_, {2, {}}, false, 0, 7}, open, clock_, pulse_, recorder_);
+    return Camera({settings_, watched(*settings_), {2, {}}, false, 0, 7}, open, clock_, pulse_, recorder_);
   }
   Camera live(LiveReader::Next next, double duration = 0) {
     return live([next = std::move(next), duration](const std::string&, const media::ReadOptions& options) {
@@ -362,9 +389,9 @@ class LiveCameraTest : public CameraTest {
 };
 
 TEST_F(LiveCameraTest, PacketsKeepItAliveThoughNoSampleIsDue) {
-  std::vector<config::Duration> silences;
+  std::vector<base::Duration> silences;
   const auto note = [&] {
-    silences.push_back(std::chrono::ceil<config::Duration>(clock_.now() - pulse_.awaiting_since().value()));
+    silences.push_back(std::chrono::ceil<base::Duration>(clock_.now() - pulse_.awaiting_since().value()));
   };
   Camera gate = live([&](LiveReader& reader) {
     // A sample in a minute; a packet every 4 s.
@@ -474,14 +501,14 @@ TEST_F(LiveCameraTest, ItsSuccessorGoesOnWithItsAttempts) {
   };
   settings_ = camera("gate", config::Pace::realtime, kUrl);
   settings_->stream.reconnect = {1s, 32s};
-  CameraOptions options{settings_, {2, {}}};
+  CameraOptions options{settings_, watched(*settings_), {2, {}}};
   options.backoff = std::make_shared<Backoff>(settings_->stream.reconnect, 7);
-  config::Duration last(0);
+  base::Duration last(0);
   for (int incarnation = 0; incarnation < 5; ++incarnation) {
     Camera gate(options, refuse, clock_, pulse_, recorder_);
     const CameraStep step = run(gate);
     ASSERT_EQ(step.next, Next::rest);
-    const auto wait = std::chrono::ceil<config::Duration>(step.until - clock_.now());
+    const auto wait = std::chrono::ceil<base::Duration>(step.until - clock_.now());
     EXPECT_GT(wait, last / 2);
     last = wait;
     options.retrying = true;
@@ -575,13 +602,13 @@ TEST(Backoff, IsBoundedAndJittered) {
   Backoff one({1s, 30s}, 1);
   Backoff other({1s, 30s}, 2);
   bool differ = false;
-  config::Duration ceiling = 1s;
+  base::Duration ceiling = 1s;
   for (int i = 0; i < 100; ++i) {
-    const config::Duration wait = one.next();
+    const base::Duration wait = one.next();
     EXPECT_GE(wait, ceiling / 2);
     EXPECT_LE(wait, ceiling);
     differ = differ || wait != other.next();
-    ceiling = std::min<config::Duration>(2 * ceiling, 30s);
+    ceiling = std::min<base::Duration>(2 * ceiling, 30s);
   }
   EXPECT_TRUE(differ);
 }

@@ -9,15 +9,15 @@
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 
-#include "actors/bench/metric_sum.h"
 #include "actors/supervisor/supervisor_actor.h"
+#include "bench/metric_sum.h"
 #include "cluster/clock.h"
 #include "cluster/system.h"
-#include "engine/window/engine.h"
+#include "engine/engine.h"
 #include "kernels/device/stream.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/gpu_faults.h"
-#include "tests/engine/window/made_up_model.h"
+#include "tests/engine/made_up_model.h"
 
 namespace vigil::actors {
 namespace {
@@ -34,8 +34,8 @@ class GpuPipeline : public ::testing::Test {
     if (kernels::cuda_devices() == 0) GTEST_SKIP() << "skipped, no GPU";
   }
 
-  static EngineParts engine(window::Device device) {
-    return parts_of(window::make_engine(std::string(VIGIL_SOURCE_DIR) + "/models/demo",
+  static EngineParts engine(run::Device device) {
+    return parts_of(engine::make_engine(std::string(VIGIL_SOURCE_DIR) + "/models/demo",
                                         {.device = device, .compute = {}}));
   }
 
@@ -64,7 +64,7 @@ class GpuPipeline : public ::testing::Test {
                                  .seed = 1,
                                  .observer = [this](const WindowAnswers& window, const WorkSpan&) {
                                    const std::lock_guard lock(mutex_);
-                                   ++answered_[window.camera->name];
+                                   ++answered_[window.watch->name];
                                    changed_.notify_all();
                                  }});
   }
@@ -148,8 +148,8 @@ TEST_F(GpuPipeline, ZTheCamerasOfALostGpuMoveToTheProcessor) {
 
 TEST_F(GpuPipeline, ZALostGpuOfTwoThatShareAModelIsALostDevice) {
   if (kernels::cuda_devices() < 2) GTEST_SKIP() << "skipped, 2 GPUs are wanted";
-  const auto shared = [](window::Device device) {
-    return parts_of(window::make_engine(window::testing::made_up_model(), {.device = device, .compute = {}}));
+  const auto shared = [](run::Device device) {
+    return parts_of(engine::make_engine(stream::testing::made_up_model(), {.device = device, .compute = {}}));
   };
   const CameraPtr first = endless("first", kSmall);
   const CameraPtr second = endless("second", kSmall);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/run/vision_encoder.h"
 #include "tests/actors/pipeline.h"
 
 namespace vigil::actors {
@@ -132,7 +133,7 @@ TEST_F(PipelineTest, WithoutADeviceThatIsLeftTheRunEndsAndSaysWhy) {
   EXPECT_THAT(told("alert/"), Contains("gate/person new"));
   EXPECT_EQ(metric("vigil_device_up{device=\"cpu\"}"), 1);
   EXPECT_TRUE(board_.ready());
-  encoder_.on_encode = [] { throw window::DeviceLost("unspecified launch failure"); };
+  encoder_.on_encode = [] { throw run::DeviceLost("unspecified launch failure"); };
   pass(2s);
   EXPECT_EQ(metric("vigil_device_up{device=\"cpu\"}"), 0);
   EXPECT_EQ(metric("vigil_device_state{device=\"cpu\",state=\"lost\"}"), 1);
@@ -295,7 +296,7 @@ TEST_F(TwoDevicesTest, TheCamerasOfALostDeviceMove) {
   start_cameras({"a", "b", "c", "d"});
   pass(6s);
   const auto lost = metric("vigil_windows_total{outcome=\"answered\"}");
-  encoder_.on_encode = [] { throw window::DeviceLost("an illegal memory access was encountered"); };
+  encoder_.on_encode = [] { throw run::DeviceLost("an illegal memory access was encountered"); };
   pass(10s);
   EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
   EXPECT_EQ(metric("vigil_device_up{device=\"cuda:1\"}"), 1);
@@ -317,7 +318,7 @@ TEST_F(TwoDevicesTest, WindowsThatAreLostWithTheirDeviceAreCounted) {
   start_cameras({"a", "b", "c", "d"});
   pass(6s);
   const std::size_t before = prefiller_.batches.size();
-  prefiller_.on_ask = [](std::size_t) { throw window::DeviceLost("unspecified launch failure"); };
+  prefiller_.on_ask = [](std::size_t) { throw run::DeviceLost("unspecified launch failure"); };
   pass(10s);
   EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
   EXPECT_GE(metric("vigil_windows_total{outcome=\"device_lost\"}"), 1);
@@ -327,7 +328,7 @@ TEST_F(TwoDevicesTest, WindowsThatAreLostWithTheirDeviceAreCounted) {
 }
 
 TEST_F(TwoDevicesTest, AnAlertWhoseTextIsLostWithTheDeviceIsTold) {
-  generator_.on_generate = [] { throw window::DeviceLost("unspecified launch failure"); };
+  generator_.on_generate = [] { throw run::DeviceLost("unspecified launch failure"); };
   start_cameras({"a", "b"}, /*explain=*/true);
   pass(6s);
   EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
@@ -339,7 +340,7 @@ TEST_F(TwoDevicesTest, AnAlertWhoseTextIsLostWithTheDeviceIsTold) {
 TEST_F(TwoDevicesTest, ACameraThatComesLaterIsWatchedOnWhatIsLeft) {
   start_cameras({"a", "b"});
   pass(4s);
-  encoder_.on_encode = [] { throw window::DeviceLost("unspecified launch failure"); };
+  encoder_.on_encode = [] { throw run::DeviceLost("unspecified launch failure"); };
   pass(4s);
   const std::size_t before = encoder_.batches.size();
   sources_.add("c", frames(std::vector<int>(400, 90)));
@@ -355,7 +356,7 @@ TEST_F(TwoDevicesTest, WhenBothAreLostTheRunEnds) {
   start_cameras({"a", "b"});
   pass(4s);
   for (FakeEncoder* each : {&encoder_, &other_encoder_})
-    each->on_encode = [] { throw window::DeviceLost("uncorrectable ECC error encountered"); };
+    each->on_encode = [] { throw run::DeviceLost("uncorrectable ECC error encountered"); };
   pass(4s);
   const auto report = outcome();
   ASSERT_TRUE(report.has_value());
@@ -367,7 +368,7 @@ TEST_F(TwoDevicesTest, WhenBothAreLostTheRunEnds) {
 TEST_F(TwoDevicesTest, AMovedCameraDrains) {
   start_cameras({"a", "b"});
   pass(4s);
-  encoder_.on_encode = [] { throw window::DeviceLost("unspecified launch failure"); };
+  encoder_.on_encode = [] { throw run::DeviceLost("unspecified launch failure"); };
   pass(4s);
   caf::anon_send(supervisor_, stop_atom_v);
   pass(1s);

@@ -5,7 +5,7 @@
 
 #include "actors/messages/batch_limit.h"
 #include "actors/messages/failure_log.h"
-#include "actors/pruner/patch_gate.h"
+#include "actors/router/patch_gate.h"
 #include "actors/supervisor/placement.h"
 #include "actors/supervisor/recovery.h"
 #include "tests/actors/fakes.h"
@@ -109,15 +109,22 @@ class PatchGateTest : public ::testing::Test {
     int passed = 0;
     for (int i = 0; i < patches; ++i) {
       FramePatch patch;
-      patch.camera = gate_camera_;
+      patch.watch = gate_camera_->ref();
       patch.frames.resize(2);
       patch.generation = generation;
+      patch.sequence = sequence_++;
       passed += gate_.pass(patch) ? 1 : 0;
     }
     return passed;
   }
 
-  CameraPtr gate_camera_ = camera("gate");
+  WatchPtr gate_camera_ = watch("gate");
+  /// What the device did with the patch of this sequence.
+  bool encoded(std::uint64_t sequence, std::uint32_t generation = 0) {
+    return gate_.acknowledge({"gate", generation, sequence, PatchOutcome::encoded});
+  }
+
+  std::uint64_t sequence_ = 0;
   PatchGate gate_;
 };
 
@@ -125,12 +132,13 @@ TEST_F(PatchGateTest, ACameraJoinsWhenItsGateOpens) {
   EXPECT_FALSE(gate_.join(gate_camera_, 3).has_value());
   const auto told = gate_.open("gate");
   ASSERT_TRUE(told.has_value());
-  EXPECT_EQ(told->camera, gate_camera_);
+  EXPECT_EQ(told->camera, "gate");
+  EXPECT_EQ(told->watch, gate_camera_);
   EXPECT_EQ(told->generation, 3U);
   EXPECT_TRUE(told->joins);
   EXPECT_FALSE(told->ends);
   EXPECT_EQ(gate_.grant("gate", 8), 8U);
-  EXPECT_EQ(gate_.grant("gate", 1), 1U);
+  EXPECT_EQ(gate_.grant("gate", 8), 0U) << "it has them already";
 }
 
 TEST_F(PatchGateTest, AnotherDeviceGivesNoMoreCreditThanItHasRoomFor) {
@@ -138,33 +146,59 @@ TEST_F(PatchGateTest, AnotherDeviceGivesNoMoreCreditThanItHasRoomFor) {
   gate_.join(gate_camera_, 0);
   gate_.grant("gate", 8);
   EXPECT_EQ(send(5), 5);
-  EXPECT_EQ(gate_.grant("gate", 2), 2U) << "two were encoded; the camera has 5, and 3 are under way";
+  EXPECT_TRUE(encoded(0) && encoded(1)) << "now the camera has 5, and 3 are under way";
   gate_.shut("gate");
   EXPECT_EQ(send(1), 0) << "nowhere to go, and the credit is spent";
   const auto told = gate_.open("gate");
   ASSERT_TRUE(told.has_value());
   EXPECT_TRUE(told->joins);
   EXPECT_EQ(told->lost_frames, 6U);
+  EXPECT_THAT(told->lost, ElementsAre(PatchAck{"gate", 0, 2, PatchOutcome::lost, "device_lost"},
+                                      PatchAck{"gate", 0, 3, PatchOutcome::lost, "device_lost"},
+                                      PatchAck{"gate", 0, 4, PatchOutcome::lost, "device_lost"}));
+  EXPECT_FALSE(encoded(2)) << "what the last device says of it comes too late";
   EXPECT_EQ(send(1), 1) << "before the device told its credit";
   EXPECT_EQ(gate_.grant("gate", 8), 4U) << "3 are left and 1 is under way";
-  EXPECT_EQ(gate_.grant("gate", 1), 1U);
+  EXPECT_TRUE(encoded(6));
+  EXPECT_FALSE(encoded(6)) << "once";
 }
 
 TEST_F(PatchGateTest, AnEndWaitsForTheGateAndIsToldOnce) {
   gate_.open("gate");
   gate_.join(gate_camera_, 0);
   gate_.shut("gate");
-  EXPECT_FALSE(gate_.end(gate_camera_).has_value());
+  EXPECT_FALSE(gate_.end("gate").has_value());
   const auto told = gate_.open("gate");
   ASSERT_TRUE(told.has_value());
   EXPECT_TRUE(told->joins && told->ends);
-  EXPECT_FALSE(gate_.end(gate_camera_).has_value());
+  EXPECT_FALSE(gate_.end("gate").has_value());
   // The device that was told is gone: the next has to be.
   gate_.shut("gate");
   EXPECT_FALSE(gate_.open("gate").has_value());
-  const auto again = gate_.end(gate_camera_);
+  const auto again = gate_.end("gate");
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->joins && again->ends);
+}
+
+TEST_F(PatchGateTest, ACameraJoinsWithTheNewestSettings) {
+  const WatchPtr altered = watch("gate", 2);
+  gate_.join(gate_camera_, 0);
+  EXPECT_FALSE(gate_.know(altered)) << "the device does not know the camera yet";
+  EXPECT_EQ(gate_.open("gate")->watch, altered);
+  EXPECT_TRUE(gate_.know(watch("gate", 3)));
+  EXPECT_FALSE(gate_.know(watch("yard", 4))) << "one that has not joined";
+  gate_.end("gate");
+  EXPECT_FALSE(gate_.know(watch("gate", 5))) << "its end was told";
+}
+
+TEST_F(PatchGateTest, TheEndOfACameraThatNeverJoinedIsToldOnceItsSettingsAreKnown) {
+  gate_.open("gate");
+  EXPECT_FALSE(gate_.end("gate").has_value());
+  gate_.know(gate_camera_);
+  const auto told = gate_.end("gate");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->joins && told->ends);
+  EXPECT_EQ(told->watch, gate_camera_);
 }
 
 TEST_F(PatchGateTest, TheNextIncarnationStartsWithoutCredit) {
@@ -174,6 +208,8 @@ TEST_F(PatchGateTest, TheNextIncarnationStartsWithoutCredit) {
   send(8);
   ASSERT_TRUE(gate_.join(gate_camera_, 1).has_value());
   EXPECT_EQ(gate_.grant("gate", 8), 8U);
+  EXPECT_FALSE(encoded(3)) << "what the last one had under way earns nothing";
+  EXPECT_FALSE(encoded(3, 1));
   EXPECT_EQ(send(1, 0), 1) << "what the last one had sent still passes";
   gate_.shut("gate");
   EXPECT_EQ(gate_.open("gate")->lost_frames, 0U);

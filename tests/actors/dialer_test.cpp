@@ -56,9 +56,7 @@ class DialerTest : public ::testing::Test {
     return names;
   }
 
-  void rest(const std::string& camera, config::Duration span) {
-    dialer().rest({camera}, clock_.now() + span);
-  }
+  void rest(const std::string& camera, base::Duration span) { dialer().rest({camera}, clock_.now() + span); }
   void answer(const std::string& camera, bool reachable) {
     const auto id = dialer().answered(tickets_.at(camera), reachable);
     ASSERT_TRUE(id.has_value());
@@ -279,6 +277,36 @@ TEST_F(DialerTest, WithoutDescriptorsOneTriesForAllAndThenAllAreOpened) {
   dialer().delivers(scout.open[0]);
   EXPECT_FALSE(dialer().exhausted());
   EXPECT_THAT(next().open, SizeIs(49)) << "at once: it was no fault of theirs";
+}
+
+TEST_F(DialerTest, ThatNoDescriptorIsLeftIsNewsOnce) {
+  add("a", Way::blind);
+  next();
+  EXPECT_EQ(dialer().exhaustion_news(), std::nullopt);
+  dialer().no_descriptor({"a"}, clock_.now());
+  EXPECT_EQ(dialer().exhaustion_news(), true);
+  EXPECT_EQ(dialer().exhaustion_news(), std::nullopt);
+  clock_.advance(1s);
+  ASSERT_THAT(next().open, SizeIs(1));
+  dialer().delivers({"a"});
+  EXPECT_EQ(dialer().exhaustion_news(), false);
+  EXPECT_EQ(dialer().exhaustion_news(), std::nullopt);
+}
+
+TEST_F(DialerTest, ASourceWhoseActorHasEndedRestsOrWaitsForADescriptorOrIsGone) {
+  add("a", Way::blind);
+  next();
+  dialer().ended({"a"}, {SourceEnd::Next::rest, clock_.now() + 3s}, clock_.now());
+  EXPECT_TRUE(next().empty());
+  clock_.advance(3s);
+  ASSERT_THAT(next().open, SizeIs(1));
+  dialer().ended({"a"}, {SourceEnd::Next::no_descriptor}, clock_.now());
+  EXPECT_TRUE(dialer().exhausted());
+  clock_.advance(1s);
+  ASSERT_THAT(next().open, SizeIs(1));
+  EXPECT_EQ(dialer().ended({"a"}, {}, clock_.now()), std::nullopt);
+  EXPECT_EQ(dialer().opening(), 0U);
+  EXPECT_FALSE(dialer().wake().has_value());
 }
 
 TEST_F(DialerTest, AScoutThatFailsOtherwiseOrHangsHasFoundADescriptor) {

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr config::Clock::TimePoint kNow{1h};
+constexpr base::Clock::TimePoint kNow{1h};
 
 class EventQueueTest : public ::testing::Test {
  protected:
@@ -35,12 +35,12 @@ class EventQueueTest : public ::testing::Test {
     return result;
   }
 
-  EventQueue::Batch next(EventQueue& queue, config::Clock::TimePoint now = kNow) {
+  EventQueue::Batch next(EventQueue& queue, base::Clock::TimePoint now = kNow) {
     return queue.next(now, [this](const std::string& topic) { return sequences_[topic]; });
   }
 
   /// "topic body" of what goes next, and takes it as written.
-  std::vector<std::string> write(EventQueue& queue, config::Clock::TimePoint now = kNow) {
+  std::vector<std::string> write(EventQueue& queue, base::Clock::TimePoint now = kNow) {
     std::vector<std::string> result;
     const EventQueue::Batch batch = next(queue, now);
     for (const OutboxEvent& each : batch.events) {

@@ -11,7 +11,7 @@
 #include "actors/alerts/alert_policy.h"
 #include "actors/alerts/closing.h"
 #include "actors/alerts/event_text.h"
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 #include "tests/actors/events.h"
 
 namespace vigil::actors {
@@ -37,7 +37,7 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
   const WindowAnswersPtr window = window_of(owner, 12.5, {0.5F});
   const std::string episode = episode_id(emission.start, "gate");
   const json event = json::parse(alert_event({*window, 0, emission, episode, {}, {"demo-vl"}, {}}, 8812,
-                                             config::Clock::TimePoint(1h + 1840ms)));
+                                             base::Clock::TimePoint(1h + 1840ms)));
   expect_valid(event);
   EXPECT_EQ(event.at("specversion"), "1.0");
   EXPECT_EQ(event.at("source"), "/site/north/camera/gate-7");
@@ -54,7 +54,7 @@ TEST(Event, IsACloudEventWithTheFieldsOfAnAlert) {
     "window": {"start": "2026-08-01T10:00:08.500Z", "end": "2026-08-01T10:00:12.500Z", "frames": 8},
     "latency_ms": {"capture_to_alert": 1840}})");
   expected["episode"] = episode;
-  expected["rule_version"] = rule_version(*owner, owner->rules[0]);
+  expected["rule_version"] = rule_version(watch_of(*owner), owner->rules[0]);
   expected["model"] = {{"id", "demo-vl"}, {"prompt_hash", data.at("model").at("prompt_hash")}};
   EXPECT_EQ(data, expected);
   EXPECT_TRUE(
@@ -65,7 +65,7 @@ TEST(Event, AnExplanationIsItsDescriptionWhateverItsBytes) {
   auto owner = camera("gate");
   owner->rules[0].explain = true;
   const json event = json::parse(alert_event({*window_of(owner, 4, {1}), 0, {}, "", "A man \xff", {"m"}, {}},
-                                             1, config::Clock::TimePoint(1h)));
+                                             1, base::Clock::TimePoint(1h)));
   EXPECT_EQ(event.at("data").at("description"), "A man \xEF\xBF\xBD");
 }
 
@@ -74,7 +74,7 @@ TEST(Event, ItsTitleReadsLikeNews) {
   const auto told = [&](const std::string& title) {
     owner->rules[0].title = title;
     const json event = json::parse(
-        alert_event({*window_of(owner, 4, {1}), 0, {}, "", {}, {"m"}, {}}, 1, config::Clock::TimePoint(1h)));
+        alert_event({*window_of(owner, 4, {1}), 0, {}, "", {}, {"m"}, {}}, 1, base::Clock::TimePoint(1h)));
     EXPECT_EQ(event.at("data").at("prompt"), "Is there a person in the room?");
     return event.at("data").at("title").get<std::string>();
   };
@@ -99,7 +99,7 @@ TEST(Event, AProcessTellsOfItself) {
 
 TEST(Event, NoTwoOutboxesGiveAStatusTheSameId) {
   const auto id = [](const char* outbox, std::uint64_t sequence) {
-    const json event = json::parse(status_event(*camera(), CameraState::up, "", {outbox, sequence}, kStart));
+    const json event = json::parse(status_event(*watch(), CameraState::up, "", {outbox, sequence}, kStart));
     expect_valid(event);
     return event.at("id").get<std::string>();
   };
@@ -113,9 +113,8 @@ TEST(Event, EvidenceIsToldWithItsState) {
   Emission emission;
   emission.confirmations = 1;
   const auto told = [&](const Evidence& evidence) {
-    const json event =
-        json::parse(alert_event({*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, evidence}, 1,
-                                config::Clock::TimePoint(1h)));
+    const json event = json::parse(alert_event(
+        {*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, evidence}, 1, base::Clock::TimePoint(1h)));
     expect_valid(event);
     return event.at("data").value("evidence", json());
   };
@@ -135,7 +134,7 @@ TEST(Event, TheSchemaRefusesWhatIsNoEvent) {
   Emission emission;
   emission.confirmations = 1;
   const json event = json::parse(alert_event({*window, 0, emission, episode_id(kStart, "e"), {}, {"m"}, {}},
-                                             1, config::Clock::TimePoint(1h)));
+                                             1, base::Clock::TimePoint(1h)));
   ASSERT_TRUE(is_valid(event));
   for (const auto& [key, value] : event.items()) {
     json without = event;
@@ -168,7 +167,7 @@ TEST(Event, EpisodesHaveIdsThatSortByTimeAndDiffer) {
 
 TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
   const auto owner = camera();
-  const std::string version = rule_version(*owner, owner->rules[0]);
+  const std::string version = rule_version(watch_of(*owner), owner->rules[0]);
   EXPECT_TRUE(std::regex_match(version, std::regex("[0-9a-f]{16}"))) << version;
   // The figure is that of every machine and every build: FNV-1a over the rule's canonical text, counted with
   // another program (python3).
@@ -177,7 +176,7 @@ TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
   const auto changed = [&](const auto& change) {
     config::CameraSettings other = *owner;
     change(other, other.rules[0]);
-    return rule_version(other, other.rules[0]);
+    return rule_version(watch_of(other), other.rules[0]);
   };
   using Camera = config::CameraSettings;
   using Rule = config::RuleSettings;
@@ -200,9 +199,9 @@ TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
 TEST(Topics, AreWholeWithAllTheNamesOfTheirForm) {
   const auto settings = camera("gate");
   settings->rules[0].topics = {"staff"};
-  for (const std::string& topic : alert_topics(*settings, settings->rules[0]))
+  for (const std::string& topic : alert_topics(watch_of(*settings), settings->rules[0]))
     EXPECT_TRUE(is_whole_topic(topic)) << topic;
-  EXPECT_TRUE(is_whole_topic(status_topic(*settings)));
+  EXPECT_TRUE(is_whole_topic(status_topic(watch_of(*settings))));
   EXPECT_TRUE(is_whole_topic(process_topic("north-1")));
   for (const char* beginning :
        {"", "/", "alert/", "alert/north/gate/", "alert/north/gate/person", "alert/north/gate/person/more/",
@@ -218,10 +217,10 @@ TEST(EventText, IsALineForPeople) {
   Emission emission;
   emission.score = 0.912;
   const std::string body = alert_event({*window_of(owner, 12, {1}), 0, emission, "", {}, {"m"}, {}}, 1,
-                                       config::Clock::TimePoint(1h));
+                                       base::Clock::TimePoint(1h));
   EXPECT_EQ(event_text(body),
             "2026-08-01 10:00:12  gate-7          person        new     0.91  person at gate-7");
-  EXPECT_EQ(event_text(status_event(*owner, CameraState::down, "no route", {kOutbox, 3}, kStart)),
+  EXPECT_EQ(event_text(status_event(watch_of(*owner), CameraState::down, "no route", {kOutbox, 3}, kStart)),
             "2026-08-01 10:00:00  gate-7          down  no route");
   EXPECT_EQ(event_text(process_event({"north-1", ProcessState::online, "start", ""}, {kOutbox, 3}, kStart)),
             "2026-08-01 10:00:00  north-1         online  start");
@@ -232,7 +231,7 @@ TEST(EventText, IsALineForPeople) {
 
 TEST(EventText, AnEventIsOneLineOfJson) {
   const std::string body = alert_event({*window_of(camera("gate-7"), 12, {1}), 0, {}, "", {}, {"m"}, {}}, 1,
-                                       config::Clock::TimePoint(1h));
+                                       base::Clock::TimePoint(1h));
   EXPECT_EQ(event_line(body), body) << "byte for byte";
   EXPECT_EQ(event_line("{\n  \"b\": 1,\r\n\t\"a\": \"\\n\"\n}"), R"({"b":1,"a":"\n"})");
   EXPECT_EQ(event_line("{\nno event"), "{?no event");

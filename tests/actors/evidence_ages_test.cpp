@@ -35,15 +35,15 @@ class AfterAWrongClock : public ::testing::Test {
     return EvidenceStore({.dir = folder_, .budget = 1000, .max_age = 24h, .free_bytes = {}}, clocks_.back());
   }
 
-  void pass(EvidenceStore& store, config::Duration time) {
-    for (config::Duration passed(0); passed < time; passed += 1min) {
+  void pass(EvidenceStore& store, base::Duration time) {
+    for (base::Duration passed(0); passed < time; passed += 1min) {
       clock_.advance(1min);
       store.tidy();
     }
   }
 
   /// A process that lives so long, and keeps a file in the beginning.
-  std::string live(config::Duration time) {
+  std::string live(base::Duration time) {
     EvidenceStore store = open();
     const std::string file = put(store, clock_.wall(), 10, ".mp4", std::to_string(++processes_));
     pass(store, time);

@@ -25,7 +25,7 @@ inline std::vector<std::string> files_below(const std::filesystem::path& folder)
 }
 
 /// Writes a file of so many bytes where the store wants it, and lets it count.
-inline std::string put(EvidenceStore& store, config::Clock::WallTime time, std::size_t bytes,
+inline std::string put(EvidenceStore& store, base::Clock::WallTime time, std::size_t bytes,
                        const std::string& extension = ".mp4", const std::string& episode = "E") {
   const std::string file = EvidenceStore::place("gate", "person", episode, time).string() + extension;
   store.make_room(bytes);

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 #include "tests/actors/pipeline.h"
 #include "tests/media/clip.h"
 
@@ -97,8 +97,8 @@ TEST_F(EvidencePipeline, OfAFileThatIsPlayedFastToo) {
   const json evidence = last_evidence();
   EXPECT_EQ(evidence.at("clip_state"), "ready");
   // The file's first frame, as exactly as a frame's time is known.
-  const auto from = config::parse_rfc3339(evidence.at("from").get<std::string>());
-  EXPECT_LE(std::chrono::abs(*from - config::Clock::WallTime(std::chrono::seconds(1785578400))), 40ms);
+  const auto from = base::parse_rfc3339(evidence.at("from").get<std::string>());
+  EXPECT_LE(std::chrono::abs(*from - base::Clock::WallTime(std::chrono::seconds(1785578400))), 40ms);
 }
 
 TEST_F(EvidencePipeline, StoppingMakesWhatIsPendingOfWhatThereIs) {

@@ -30,14 +30,14 @@ using ::testing::SizeIs;
 
 class Store : public ::testing::Test {
  protected:
-  EvidenceStore open(std::uintmax_t budget = 1000, config::Duration age = 24h) {
+  EvidenceStore open(std::uintmax_t budget = 1000, base::Duration age = 24h) {
     return EvidenceStore({.dir = folder_, .budget = budget, .max_age = age, .free_bytes = {}},
                          retention_clock_);
   }
 
   /// Time passes, and the store is tidied as often as its actor does.
-  void pass(EvidenceStore& store, config::Duration time) {
-    for (config::Duration step = 30s; time > 0s; time -= step) {
+  void pass(EvidenceStore& store, base::Duration time) {
+    for (base::Duration step = 30s; time > 0s; time -= step) {
       step = std::min(step, time);
       clock_.advance(step);
       store.tidy();
@@ -144,7 +144,7 @@ TEST_F(Store, AfterAStartWhatIsOldStaysUntilTheClockCanBeTrusted) {
 }
 
 TEST_F(Store, AStepOfTheClockMakesNothingOld) {
-  for (const config::Duration step : {config::Duration(240h), config::Duration(-24h * 365 * 24)}) {
+  for (const base::Duration step : {base::Duration(240h), base::Duration(-24h * 365 * 24)}) {
     EvidenceStore store = open(1000, 168h);
     put(store, clock_.wall(), 10, ".mp4", "before");
     clock_.jump(step);
@@ -163,10 +163,10 @@ TEST_F(Store, AStepOfTheClockMakesNothingOld) {
 
 TEST_F(Store, BetweenTwoRunsNeither) {
   // 0: as it was; then ten days ahead, and a machine that starts in 2002.
-  for (const config::Duration step :
-       {config::Duration(0), config::Duration(240h), config::Duration(-24h * 365 * 24)}) {
+  for (const base::Duration step :
+       {base::Duration(0), base::Duration(240h), base::Duration(-24h * 365 * 24)}) {
     SCOPED_TRACE(step / 1h);
-    const config::Clock::WallTime before = clock_.wall();
+    const base::Clock::WallTime before = clock_.wall();
     {
       config::RetentionClock clock(clock_);
       EvidenceStore store({.dir = folder_, .budget = 1000, .max_age = 168h, .free_bytes = {}}, clock);
@@ -198,7 +198,7 @@ TEST_F(Store, BetweenTwoRunsNeither) {
 }
 
 TEST_F(Store, AfterALongRestWhatWasKeptSinceIsNoOlderForIt) {
-  const config::Clock::WallTime before = clock_.wall();
+  const base::Clock::WallTime before = clock_.wall();
   {
     EvidenceStore store = open(1000, 168h);
     put(store, clock_.wall(), 10, ".mp4", "before");
@@ -222,7 +222,7 @@ TEST_F(Store, AfterALongRestWhatWasKeptSinceIsNoOlderForIt) {
 
 TEST_F(Store, FilesOfBeforeAreTakenOverWithTheirAges) {
   // Programs before this one set no times: what the file system wrote down is the machine's time then.
-  const auto written = [&](const std::string& episode, config::Duration ago) {
+  const auto written = [&](const std::string& episode, base::Duration ago) {
     const fs::path file =
         folder_ / (EvidenceStore::place("gate", "person", episode, kStart - ago).string() + ".mp4");
     fs::create_directories(file.parent_path());

@@ -13,7 +13,7 @@
 #include "actors/camera/camera.h"
 #include "actors/evidence/evidence_desk.h"
 #include "actors/evidence/evidence_store.h"
-#include "config/timestamp.h"
+#include "base/timestamp.h"
 #include "tests/actors/evidence_files.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/times.h"
@@ -56,7 +56,7 @@ class Desk : public ::testing::Test {
 
   static EvidenceRequest request(const CameraPtr& owner, double from, double to,
                                  const std::string& episode = "E") {
-    return {owner,
+    return {owner->name,
             "person",
             episode,
             {from, to, to - 2},
@@ -344,6 +344,7 @@ TEST(CameraHistory, HasTheCamerasTimeOverLoopsOfAFile) {
   settings->stream.loop = true;
   CameraOptions options;
   options.camera = settings;
+  options.watch = watched(*settings);
   options.history = std::make_shared<media::PacketHistory>(media::PacketHistory::Limits{});
   const auto history = options.history;
   const ManualClock clock;

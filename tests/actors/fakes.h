@@ -20,28 +20,29 @@
 #include "actors/camera/camera.h"
 #include "actors/messages/data.h"
 #include "actors/supervisor/engine_parts.h"
-#include "config/clock.h"
-#include "engine/window/answerer.h"
+#include "base/clock.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/answerer.h"
 #include "media/media.h"
 
 namespace vigil::actors::testing {
 
 using namespace std::chrono_literals;
 
-class ManualClock final : public config::Clock {
+class ManualClock final : public base::Clock {
  public:
   TimePoint now() const override { return TimePoint(std::chrono::hours(1)) + elapsed_.load(); }
   // 2026-08-01T10:00:00Z
   WallTime wall() const override {
     return WallTime(std::chrono::seconds(1785578400)) + elapsed_.load() + jumped_.load();
   }
-  void advance(config::Duration by) { elapsed_.store(elapsed_.load() + by); }
+  void advance(base::Duration by) { elapsed_.store(elapsed_.load() + by); }
   /// Sets the wall clock, and nothing else, forward or back.
-  void jump(config::Duration by) { jumped_.store(jumped_.load() + by); }
+  void jump(base::Duration by) { jumped_.store(jumped_.load() + by); }
 
  private:
-  std::atomic<config::Duration> elapsed_{config::Duration(0)};
-  std::atomic<config::Duration> jumped_{config::Duration(0)};
+  std::atomic<base::Duration> elapsed_{base::Duration(0)};
+  std::atomic<base::Duration> jumped_{base::Duration(0)};
 };
 
 /// A camera of 2 frames a second in windows of 4 s every 2 s, with one rule, "person".
@@ -61,6 +62,14 @@ inline std::shared_ptr<config::CameraSettings> camera(const std::string& name = 
   rule.cooldown = 0s;
   settings->rules = {rule};
   return settings;
+}
+
+/// What the pipeline knows of a camera.
+inline WatchPtr watched(const config::CameraSettings& settings, std::uint64_t version = 1) {
+  return std::make_shared<const WatchSettings>(watch_of(settings, version));
+}
+inline WatchPtr watch(const std::string& name = "gate", std::uint64_t version = 1) {
+  return watched(*camera(name), version);
 }
 
 /// An image that carries a number, for the engine's twin to read.
@@ -148,15 +157,15 @@ inline kernels::Buffer one_number(float value) {
 
 /// One token a patch, which holds the value of the patch's first pixel. A patch of value 255 cannot be
 /// encoded.
-class FakeEncoder final : public window::VisionEncoder {
+class FakeEncoder final : public run::VisionEncoder {
  public:
   int frames_per_patch() const override { return 2; }
   model::PictureSize frame_size(model::PictureSize source) const override { return source; }
-  std::vector<model::VisualTokensPtr> encode(std::span<const window::PatchFrames> patches) override {
+  std::vector<model::VisualTokensPtr> encode(std::span<const run::PatchFrames> patches) override {
     std::vector<model::VisualTokensPtr> result;
     batches.push_back(patches.size());
     if (on_encode) on_encode();
-    for (const window::PatchFrames& patch : patches) {
+    for (const run::PatchFrames& patch : patches) {
       frames += patch.frames.size();
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
@@ -177,9 +186,9 @@ class FakeEncoder final : public window::VisionEncoder {
 };
 
 /// The windows of FakePrefiller.
-struct FakeWindow final : window::AskedWindow {
-  std::span<const window::Answer> answers() const override { return begun; }
-  std::vector<window::Answer> begun;
+struct FakeWindow final : stream::AskedWindow {
+  std::span<const stream::Answer> answers() const override { return begun; }
+  std::vector<stream::Answer> begun;
   float value = 0;
   /// Questions whose answers were continued.
   std::set<std::size_t> continued;
@@ -187,23 +196,23 @@ struct FakeWindow final : window::AskedWindow {
 
 /// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 cannot
 /// be asked. Every window takes 100 tokens of the cache, and `per_patch` more for each of its patches.
-class FakePrefiller final : public window::WindowPrefiller {
+class FakePrefiller final : public stream::WindowPrefiller {
  public:
   std::int64_t max_visual_tokens() const override { return 1000; }
   std::int64_t room() const override { return capacity; }
-  std::int64_t room_for(const window::WindowRequest& request) const override {
+  std::int64_t room_for(const stream::WindowRequest& request) const override {
     return 100 + per_patch * static_cast<std::int64_t>(request.patches.size());
   }
-  std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest> requests) override {
-    std::vector<window::AskedWindowPtr> result;
+  std::vector<stream::AskedWindowPtr> ask(std::span<const stream::WindowRequest> requests) override {
+    std::vector<stream::AskedWindowPtr> result;
     batches.push_back(requests.size());
     if (on_ask) on_ask(requests.size());
-    for (const window::WindowRequest& request : requests) {
+    for (const stream::WindowRequest& request : requests) {
       auto window = std::make_unique<FakeWindow>();
       window->value = *request.patches.back()->embeddings.as<float>();
       if (window->value == 254) throw std::invalid_argument("a window without room");
       for (std::size_t i = 0; i < request.questions.size(); ++i) {
-        window::Answer answer;
+        stream::Answer answer;
         answer.probability_yes = window->value / 100;
         answer.text = window->value >= 50 ? "Yes" : "No";
         answer.tokens = {1};
@@ -226,11 +235,11 @@ class FakePrefiller final : public window::WindowPrefiller {
 
 /// "Yes, a 90." for a window whose last patch has the value 90; fails for 99. As the engine's, continues an
 /// answer once, whatever comes of it.
-class FakeGenerator final : public window::AnswerGenerator {
+class FakeGenerator final : public stream::AnswerGenerator {
  public:
-  std::vector<window::Completion> generate(std::span<const window::Continuation> continuations) override {
+  std::vector<stream::Completion> generate(std::span<const stream::Continuation> continuations) override {
     batches.push_back(continuations.size());
-    std::vector<window::Completion> result(continuations.size());
+    std::vector<stream::Completion> result(continuations.size());
     const auto fail = [&](std::size_t i, const char* why) {
       result[i].failure = std::make_exception_ptr(std::invalid_argument(why));
     };
@@ -256,8 +265,8 @@ class FakeGenerator final : public window::AnswerGenerator {
 };
 
 /// A device on which the twins compute; they have to outlive the pipeline.
-inline DeviceSlot slot(window::VisionEncoder& encoder, window::WindowPrefiller& prefiller,
-                       window::AnswerGenerator& generator, const std::string& name = "cpu") {
+inline DeviceSlot slot(run::VisionEncoder& encoder, stream::WindowPrefiller& prefiller,
+                       stream::AnswerGenerator& generator, const std::string& name = "cpu") {
   const std::shared_ptr<void> nobody;
   return {name, {{nobody, &encoder}, {nobody, &prefiller}, {nobody, &generator}}, {}};
 }

@@ -241,7 +241,7 @@ TEST_F(FallbackOutboxTest, WhatWaitsOnTheDiskIsPublishedWhenItComesBack) {
   const auto outbox = make();
   testing::FakePublisher publisher;
   AlertDesk alerts({.model = {"m"}, .run = 1}, *outbox, publisher, metrics_, clock_);
-  const auto gate = testing::camera("gate");
+  const WatchPtr gate = testing::watch("gate");
   for (int i = 0; i < 9; ++i) alerts.status(gate, i % 2 == 0 ? CameraState::up : CameraState::down, "");
   EXPECT_THAT(publisher.messages, SizeIs(9));
   publisher.messages.clear();

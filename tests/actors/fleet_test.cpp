@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 std::vector<std::string> shown(const std::vector<Fleet::Change>& changes) {
   std::vector<std::string> result;
   for (const auto& change : changes)
-    result.push_back(change.camera->name + ' ' + std::string(name_of(change.state)));
+    result.push_back(change.watch->name + ' ' + std::string(name_of(change.state)));
   return result;
 }
 
@@ -107,13 +107,13 @@ TEST(Fleet, AFailedActorIsRestartedAfterGrowingWaits) {
   settings->stream.reconnect = {1s, 60s};
   Fleet fleet({settings}, 1);
   EXPECT_EQ(fleet.started("a"), 0U);
-  config::Duration last(0);
+  base::Duration last(0);
   for (std::uint32_t attempt = 1; attempt <= 5; ++attempt) {
     EXPECT_FALSE(fleet.start_at("a").has_value()) << "it runs";
     fleet.lost("a", /*failed=*/true, clock.now());
     EXPECT_THAT(fleet.orphans(), IsEmpty()) << "it will come back";
     ASSERT_TRUE(fleet.start_at("a").has_value());
-    const auto wait = std::chrono::ceil<config::Duration>(*fleet.start_at("a") - clock.now());
+    const auto wait = std::chrono::ceil<base::Duration>(*fleet.start_at("a") - clock.now());
     EXPECT_GT(wait, last / 2);
     last = wait;
     EXPECT_EQ(fleet.started("a"), attempt) << "a new incarnation";
@@ -128,7 +128,12 @@ TEST(Fleet, ACameraThatRestsIsNoOrphanAndStillToBeEnded) {
   fleet.report("a", CameraState::down, "refused");
   EXPECT_TRUE(fleet.retrying("a"));
   fleet.pulse("a")->await(clock.now());
-  fleet.rests("a", clock.now() + 3s);
+  fleet.rests({.camera = "a", .until = clock.now() + 3s});
+  EXPECT_NE(fleet.pulse("a")->awaiting_since(), std::nullopt) << "its actor has not ended yet";
+  const Fleet::Loss loss = fleet.lost("a", /*failed=*/false, clock.now());
+  EXPECT_FALSE(loss.change.has_value());
+  EXPECT_EQ(loss.source, (SourceEnd{SourceEnd::Next::rest, clock.now() + 3s}));
+  EXPECT_FALSE(loss.orphaned);
   EXPECT_EQ(fleet.start_at("a"), clock.now() + 3s);
   EXPECT_THAT(fleet.orphans(), IsEmpty());
   EXPECT_FALSE(fleet.all_ended());
@@ -145,7 +150,8 @@ TEST(Fleet, OfACameraThatNeverHadAnActorNothingIsUnderWay) {
   fleet.started("begun");
   fleet.report("never", CameraState::down, "refused");
   EXPECT_FALSE(fleet.all_ended());
-  fleet.rests("begun", {});
+  fleet.rests({.camera = "begun", .until = {}});
+  fleet.lost("begun", /*failed=*/false, {});
   fleet.stop();
   ASSERT_EQ(fleet.orphans().size(), 1U);
   EXPECT_EQ(fleet.orphans()[0]->name, "begun");
@@ -153,6 +159,45 @@ TEST(Fleet, OfACameraThatNeverHadAnActorNothingIsUnderWay) {
   fleet.ended("begun");
   fleet.ended("begun");
   EXPECT_TRUE(fleet.all_ended());
+}
+
+TEST(Fleet, WhatBecomesOfASourceDependsOnHowItsActorEnded) {
+  const Fleet::TimePoint now(1h);
+  using Next = SourceEnd::Next;
+  Fleet fleet({camera("a")}, 1);
+  fleet.started("a");
+  fleet.rests({.camera = "a", .until = now + 1s, .no_descriptor = true});
+  EXPECT_EQ(fleet.lost("a", /*failed=*/false, now).source.next, Next::no_descriptor);
+  fleet.started("a");
+  const Fleet::Loss crash = fleet.lost("a", /*failed=*/true, now);
+  EXPECT_EQ(crash.source, (SourceEnd{Next::rest, *fleet.start_at("a")})) << "its last rest is forgotten";
+  ASSERT_TRUE(crash.change.has_value());
+  EXPECT_EQ(crash.change->state, CameraState::down);
+  fleet.started("a");
+  const Fleet::Loss played = fleet.lost("a", /*failed=*/false, now);
+  EXPECT_EQ(played.source.next, Next::gone);
+  EXPECT_FALSE(played.orphaned) << "it has said itself that nothing follows";
+  fleet.started("a");
+  fleet.rests({.camera = "a", .until = now + 1s});
+  fleet.stop();
+  const Fleet::Loss late = fleet.lost("a", /*failed=*/false, now);
+  EXPECT_EQ(late.source.next, Next::gone);
+  EXPECT_TRUE(late.orphaned) << "it would have come back";
+}
+
+TEST(Fleet, ACameraWhoseServerDoesNotAnswerIsDownAndTriedAgain) {
+  const Fleet::TimePoint now(1h);
+  auto settings = camera("a");
+  settings->stream.reconnect = {1s, 60s};
+  Fleet fleet({settings}, 1);
+  const Fleet::Unreachable first = fleet.unreachable("a", "refused", now);
+  EXPECT_GT(first.again, now);
+  EXPECT_LE(first.again, now + 1s);
+  ASSERT_TRUE(first.change.has_value());
+  EXPECT_EQ(first.change->reason, "refused");
+  const Fleet::Unreachable second = fleet.unreachable("a", "refused", now);
+  EXPECT_GE(second.again, now + 1s);
+  EXPECT_FALSE(second.change.has_value()) << "a retry is no news";
 }
 
 TEST(Fleet, StoppingRestartsNobodyAndNamesTheOrphans) {
@@ -169,9 +214,9 @@ TEST(Fleet, StoppingRestartsNobodyAndNamesTheOrphans) {
   EXPECT_EQ(fleet.remaining().size(), 2U);
 }
 
-std::vector<std::string> names(const std::vector<CameraPtr>& cameras) {
+std::vector<std::string> names(const std::vector<WatchPtr>& cameras) {
   std::vector<std::string> result;
-  for (const CameraPtr& each : cameras) result.push_back(each->name);
+  for (const WatchPtr& each : cameras) result.push_back(each->name);
   return result;
 }
 
@@ -199,6 +244,7 @@ TEST(FleetReload, AddsRemovesRestartsAndAltersWhatDiffersAndNothingElse) {
   EXPECT_THAT(plan.stop, ElementsAre("gone", "restarted"));
   EXPECT_THAT(plan.end, IsEmpty());
   EXPECT_EQ(fleet.settings("altered"), altered) << "also for its next incarnation";
+  EXPECT_EQ(fleet.watch_settings("altered")->rules, altered->rules);
   EXPECT_EQ(fleet.started("added"), 0U);
 }
 
@@ -235,6 +281,28 @@ TEST(FleetReload, ACameraHasDepartedWhenItsActorIsGoneAndItsLastWindowAnswered) 
   departed = fleet.departed();
   EXPECT_THAT(departed.gone, IsEmpty());
   EXPECT_THAT(departed.start, IsEmpty());
+}
+
+TEST(FleetReload, WhateverChangesGetsAVersionThatItNeverHad) {
+  Fleet fleet({camera("a"), camera("b")}, 1);
+  for (const char* name : {"a", "b"}) fleet.started(name);
+  const std::uint64_t first = fleet.watch_settings("a")->version;
+  const std::uint64_t same = fleet.watch_settings("b")->version;
+  EXPECT_TRUE(fleet.report("a", CameraState::connecting, "")->first_of_them);
+  EXPECT_FALSE(fleet.report("a", CameraState::up, "")->first_of_them);
+  fleet.reload({with_threshold("a", 0.9), camera("b")});
+  const std::uint64_t altered = fleet.watch_settings("a")->version;
+  EXPECT_GT(altered, first);
+  EXPECT_EQ(fleet.watch_settings("b")->version, same);
+  EXPECT_TRUE(fleet.report("a", CameraState::down, "refused")->first_of_them);
+  // It goes, and comes back.
+  fleet.reload({camera("b")});
+  fleet.lost("a", /*failed=*/false, {});
+  fleet.ended("a");
+  fleet.departed();
+  fleet.reload({camera("a"), camera("b")});
+  EXPECT_GT(fleet.watch_settings("a")->version, altered);
+  EXPECT_TRUE(fleet.report("a", CameraState::connecting, "")->first_of_them);
 }
 
 TEST(FleetReload, TheLastListCountsWhileACameraStillLeaves) {

@@ -31,7 +31,7 @@ class ReplacedOutbox final : public Outbox {
     return inner_->unacknowledged(limit);
   }
   void acknowledge(std::span<const std::uint64_t> positions) override { inner_->acknowledge(positions); }
-  std::size_t prune(config::Duration older_than) override { return inner_->prune(older_than); }
+  std::size_t prune(base::Duration older_than) override { return inner_->prune(older_than); }
   const std::string& identity() const override { return identity_; }
   std::uint64_t last_position() const override { return inner_->last_position(); }
   std::optional<std::uint64_t> position_of(const std::string& topic, std::uint64_t sequence) const override {
@@ -64,7 +64,7 @@ class HandOverTest : public ::testing::Test {
   Metrics metrics_;
   FakePublisher publisher_;
   ReplacedOutbox outbox_;
-  CameraPtr gate_ = camera("gate");
+  WatchPtr gate_ = watch("gate");
 };
 
 TEST_F(HandOverTest, AnEventIsAcknowledgedWhenItWasHandedOverAndIsOfferedOnce) {

@@ -40,13 +40,13 @@ void count_everything(Metrics& metrics) {
                    .open_fds = 3,
                    .max_fds = 4,
                    .start_seconds = 5});
-  metrics.camera_added(*camera("gate"));
+  metrics.camera_added(*watch("gate"));
   metrics.camera_state("gate", CameraState::up);
   metrics.camera_fps("gate", 2);
   metrics.camera_recording("gate", true);
   metrics.camera_reconnected("gate");
   metrics.camera_damaged_packets("gate", 3);
-  metrics.frame_captured("gate", config::Clock::WallTime(1785578400s));
+  metrics.frame_captured("gate", base::Clock::WallTime(1785578400s));
   metrics.frames_dropped("gate", "a \"new\"\n\\reason", 2);
   metrics.queue_depth("vision", 1, "cuda:0");
   metrics.requests(RequestKind::window, "cuda:0", 2, 3);
@@ -77,7 +77,7 @@ void count_everything(Metrics& metrics) {
 
 TEST(Metrics, CountersAreThereBeforeAnythingIsCounted) {
   Metrics metrics;
-  metrics.camera_added(*camera("gate"));
+  metrics.camera_added(*watch("gate"));
   metrics.device_state("cuda:0", DeviceState::up);
   const std::string page = metrics.text();
   for (const char* series :
@@ -108,11 +108,11 @@ TEST(Metrics, CountersAreThereBeforeAnythingIsCounted) {
 TEST(Metrics, ACamerasSeriesGoWithItAndComeBackAtZero) {
   Metrics metrics;
   const std::string before = metrics.text();
-  metrics.camera_added(*camera("gate"));
+  metrics.camera_added(*watch("gate"));
   metrics.camera_state("gate", CameraState::up);
   metrics.camera_fps("gate", 2);
   metrics.camera_recording("gate", true);
-  metrics.frame_captured("gate", config::Clock::WallTime(1785578400s));
+  metrics.frame_captured("gate", base::Clock::WallTime(1785578400s));
   metrics.frames_dropped("gate", "another", 2);
   metrics.alert("alert/north/gate/person/", "alert");
   EXPECT_THAT(
@@ -129,7 +129,7 @@ TEST(Metrics, ACamerasSeriesGoWithItAndComeBackAtZero) {
   metrics.camera_removed("gate");
   EXPECT_EQ(metrics.text(), before) << "what comes late does not bring it back";
   EXPECT_TRUE(metrics.cameras().empty());
-  metrics.camera_added(*camera("gate"));
+  metrics.camera_added(*watch("gate"));
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_frames_total{camera=\"gate\",tenant=\"north\"} 0\n"));
   EXPECT_THAT(metrics.text(), HasSubstr("topic=\"alert/north/gate/person/\"} 0\n"));
 }
@@ -137,21 +137,21 @@ TEST(Metrics, ACamerasSeriesGoWithItAndComeBackAtZero) {
 TEST(Metrics, AnotherTenantOrRuleOfACamera) {
   Metrics metrics;
   const auto gate = camera("gate");
-  metrics.camera_added(*gate);
+  metrics.camera_added(*watched(*gate));
   metrics.camera_state("gate", CameraState::up);
   metrics.frame_captured("gate");
   metrics.alert("alert/north/gate/person/", "alert");
-  metrics.camera_added(*gate);
+  metrics.camera_added(*watched(*gate));
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_frames_total{camera=\"gate\",tenant=\"north\"} 1\n"))
       << "as before";
   gate->rules.front().name = "car";
   gate->rules.front().severity = config::Severity::detection;
-  metrics.camera_added(*gate);
+  metrics.camera_added(*watched(*gate));
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_frames_total{camera=\"gate\",tenant=\"north\"} 1\n"));
   EXPECT_THAT(metrics.text(), HasSubstr("{severity=\"detection\",topic=\"alert/north/gate/car/\"} 0\n"));
   EXPECT_THAT(metrics.text(), Not(HasSubstr("person")));
   gate->labels["tenant"] = "south";
-  metrics.camera_added(*gate);
+  metrics.camera_added(*watched(*gate));
   const std::string page = metrics.text();
   EXPECT_THAT(page, Not(HasSubstr("north")));
   EXPECT_THAT(page, HasSubstr("vigil_camera_up{camera=\"gate\",tenant=\"south\"} 1\n"))
@@ -163,12 +163,12 @@ TEST(Metrics, AnotherTenantOrRuleOfACamera) {
 TEST(Metrics, WithoutSeriesOfCamerasThereAreThoseOfAllTogether) {
   Metrics metrics(Metrics::Options{.cameras = false});
   for (const char* name : {"gate", "yard"}) {
-    metrics.camera_added(*camera(name));
+    metrics.camera_added(*watch(name));
     metrics.camera_state(name, CameraState::up);
     metrics.camera_fps(name, 2);
     metrics.camera_recording(name, true);
     metrics.camera_reconnected(name);
-    metrics.frame_captured(name, config::Clock::WallTime(1s));
+    metrics.frame_captured(name, base::Clock::WallTime(1s));
     metrics.frames_dropped(name, "late", 2);
     metrics.alert(std::string("alert/north/") + name + "/person/", "alert");
   }
@@ -262,9 +262,9 @@ TEST(Status, IsAsItsSchemaSays) {
   EXPECT_EQ(faults(json::parse(board.json(metrics))), "") << "before anything happened";
   count_everything(metrics);
   board.phase(RunPhase::running);
-  board.camera(*camera("gate"), CameraState::stalled, "silence");
-  board.camera(*camera("y\xff"
-                       "ard"),
+  board.camera(*watch("gate"), CameraState::stalled, "silence");
+  board.camera(*watch("y\xff"
+                      "ard"),
                CameraState::up, "");
   board.device("cuda:0", DeviceState::restarting, "no weights");
   board.outbox("No space left on device");

@@ -633,7 +633,7 @@ TEST_F(OutboxDamage, TakesOverAnOutboxOfBefore) {
 }
 
 TEST_F(OutboxDamage, AStepOfTheClockAcrossAStartErasesNothing) {
-  const auto restart_at = [&](config::Duration ahead, config::Duration rest) {
+  const auto restart_at = [&](base::Duration ahead, base::Duration rest) {
     clock_.passed += rest;
     clock_.ahead = ahead;
     // A process of its own has a clock of its own.

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "actors/alerts/outbox.h"
-#include "config/clock.h"
+#include "base/clock.h"
 #include "config/retention_clock.h"
 #include "tests/actors/watched_outbox.h"
 #include "tests/temporary_folder.h"
@@ -25,15 +25,15 @@ namespace vigil::actors::testing {
 using namespace std::chrono_literals;
 
 // 2026-08-01T10:00:00Z
-inline constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+inline constexpr base::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
 
-class OutboxClock final : public config::Clock {
+class OutboxClock final : public base::Clock {
  public:
   TimePoint now() const override { return TimePoint(1h) + passed; }
   WallTime wall() const override { return kStart + passed + ahead; }
-  config::Duration passed{0};
+  base::Duration passed{0};
   /// How far the machine's wall clock was set.
-  config::Duration ahead{0};
+  base::Duration ahead{0};
 };
 
 /// Where an outbox has its own folder.
@@ -43,7 +43,7 @@ class OutboxFolder : public TemporaryFolder {
 };
 
 inline OutboxEvent event(const std::string& topic, std::uint64_t sequence,
-                         config::Clock::WallTime time = kStart) {
+                         base::Clock::WallTime time = kStart) {
   return {0, topic, sequence, time, topic + '#' + std::to_string(sequence) + std::string("\0\n\xff", 3)};
 }
 

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/bench/window_log.h"
 #include "actors/prefill/window_desk.h"
 #include "actors/vision/patch_queue.h"
+#include "bench/window_log.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {
@@ -23,7 +23,7 @@ struct Scene {
   Scene() {
     for (char name = 'a'; name <= 'k'; ++name) {
       names.emplace_back(1, name);
-      cameras.push_back(camera(names.back(), config::Pace::realtime));
+      cameras.push_back(watched(*camera(names.back(), config::Pace::realtime)));
     }
   }
 
@@ -37,22 +37,20 @@ struct Scene {
     return patches;
   }
 
-  void serve(const CameraPtr& who, milliseconds now) {
-    served.push_back({who->name, begin + now, 0, 0, 0, 0});
-  }
+  void serve(const std::string& who, milliseconds now) { served.push_back({who, begin + now, 0, 0, 0, 0}); }
 
-  double fairness() const { return least_share(served, names, begin, begin + kEnd, 60s).value_or(0); }
+  double fairness() const { return bench::least_share(served, names, begin, begin + kEnd, 60s).value_or(0); }
 
-  config::Clock::TimePoint begin{1h};
+  base::Clock::TimePoint begin{1h};
   std::vector<std::string> names;
-  std::vector<CameraPtr> cameras;
-  std::vector<AnsweredWindow> served;
+  std::vector<WatchPtr> cameras;
+  std::vector<bench::AnsweredWindow> served;
 };
 
 TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
   Scene scene;
   WindowDesk desk(2);
-  for (const CameraPtr& each : scene.cameras) desk.join(each);
+  for (const WatchPtr& each : scene.cameras) desk.join(each);
   milliseconds busy_until(0);
   for (milliseconds now(0); now < kEnd; now += kTick) {
     for (const auto& [index, second] : scene.captured(now)) {
@@ -62,14 +60,14 @@ TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
       tokens->seconds = second;
       tokens->duration = 1;
       auto patch = std::make_shared<VisualPatch>();
-      patch->camera = scene.cameras[index];
+      patch->watch = scene.cameras[index]->ref();
       patch->tokens = std::move(tokens);
       desk.push(std::move(patch));
     }
     if (now < busy_until) continue;
     const WindowDesk::Batch batch = desk.pop(8);
     busy_until = now + batch.windows.size() * 360ms;
-    for (const DueWindow& window : batch.windows) scene.serve(window.camera, busy_until);
+    for (const DueWindow& window : batch.windows) scene.serve(window.watch->name, busy_until);
   }
   EXPECT_LT(scene.served.size(), 11 * 150 * 6 / 10) << "no overload";
   EXPECT_GE(scene.fairness(), 0.5);
@@ -80,30 +78,30 @@ TEST(Overload, EveryCameraGetsItsPatchesEncoded) {
   PatchQueue queue(2);
   std::map<std::string, std::uint32_t> credits;
   std::map<std::string, bool> dropping;
-  for (const CameraPtr& each : scene.cameras) {
-    credits[each->name] = queue.join(each, 0).credits;
+  for (const WatchPtr& each : scene.cameras) {
+    credits[each->name] = queue.join(*each).credits;
     queue.grant(each->name, 1'000'000);
   }
   milliseconds busy_until(0);
   std::vector<FramePatchPtr> under_way;
   for (milliseconds now(0); now < kEnd; now += kTick) {
     for (const auto& [index, second] : scene.captured(now)) {
-      const CameraPtr& each = scene.cameras[index];
+      const WatchPtr& each = scene.cameras[index];
       std::uint32_t& credit = credits[each->name];
       // Without credit for a whole stride, a camera drops it.
       if (second % 2 == 0) dropping[each->name] = credit < 2;
       if (dropping[each->name]) continue;
       --credit;
       auto patch = std::make_shared<FramePatch>();
-      patch->camera = each;
+      patch->watch = each->ref();
       patch->seconds = second;
       ASSERT_TRUE(queue.push(std::move(patch)));
     }
     if (now < busy_until) continue;
-    for (const auto& [name, freed] : queue.freed(under_way)) credits[name] += freed;
+    for (const FramePatchPtr& patch : under_way) ++credits[patch->watch.camera];
     under_way = queue.pop(8).patches;
     busy_until = now + under_way.size() * 180ms;
-    for (const FramePatchPtr& patch : under_way) scene.serve(patch->camera, busy_until);
+    for (const FramePatchPtr& patch : under_way) scene.serve(patch->watch.camera, busy_until);
   }
   EXPECT_LT(scene.served.size(), 11 * 300 * 6 / 10) << "no overload";
   EXPECT_GE(scene.fairness(), 0.5);

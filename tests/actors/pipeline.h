@@ -79,9 +79,9 @@ class PipelineTest : public ::testing::Test {
   }
 
   /// Lets both clocks go on, in steps that are short beside every timer.
-  void pass(config::Duration span) {
+  void pass(base::Duration span) {
     settle();
-    for (config::Duration step(0); step < span; step += 50ms) {
+    for (base::Duration step(0); step < span; step += 50ms) {
       clock_.advance(50ms);
       scheduler().advance_time(50ms);
       settle();

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/bench/window_log.h"
+#include "bench/window_log.h"
 
 namespace vigil::actors {
 namespace {
@@ -208,11 +208,11 @@ class OverloadTest : public PipelineTest {
     // A window every 2 s each, and not much less than half of them are answered.
     EXPECT_LT(windows.size(), 11U * 150 * 3 / 4) << "no overload";
     EXPECT_GT(windows.size(), 11U * 150 / 4);
-    for (const AnsweredWindow& window : windows) worst_ = std::max(worst_, window.latency);
-    return least_share(windows, names, begin, clock_.now(), 60s);
+    for (const bench::AnsweredWindow& window : windows) worst_ = std::max(worst_, window.latency);
+    return bench::least_share(windows, names, begin, clock_.now(), 60s);
   }
 
-  WindowLog log_windows_;
+  bench::WindowLog log_windows_;
   double worst_ = 0;
 };
 
@@ -238,7 +238,7 @@ TEST_F(PipelineTest, EveryAnsweredWindowIsObservedWithItsTimes) {
   int seen = 0;
   observer_ = [&](const WindowAnswers& window, const WorkSpan& asked) {
     ++seen;
-    EXPECT_EQ(window.camera->name, "gate");
+    EXPECT_EQ(window.watch->name, "gate");
     EXPECT_EQ(window.encoded.end - window.encoded.begin, 20ms);
     EXPECT_EQ(asked.end - asked.begin, 30ms);
     EXPECT_LE(window.captured.steady, window.encoded.begin);
@@ -299,11 +299,11 @@ TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
 
 TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
   /// Fails in a way that no batch survives.
-  struct Hopeless final : window::WindowPrefiller {
+  struct Hopeless final : stream::WindowPrefiller {
     std::int64_t max_visual_tokens() const override { return 1; }
     std::int64_t room() const override { return 1; }
-    std::int64_t room_for(const window::WindowRequest&) const override { return 1; }
-    std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest>) override { throw 7; }
+    std::int64_t room_for(const stream::WindowRequest&) const override { return 1; }
+    std::vector<stream::AskedWindowPtr> ask(std::span<const stream::WindowRequest>) override { throw 7; }
   } hopeless;
   sources_.add("/clips/gate.mp4", frames(kPersonPassing));
   supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
@@ -466,7 +466,7 @@ TEST_F(PipelineTest, AReloadOfTheStreamRestartsThatCamera) {
 TEST_F(PipelineTest, AReloadThatComesAfterTheEndStartsNothing) {
   for (const char* name : {"gate", "yard"}) sources_.add(name, frames(kPersonPassing));
   start({camera("gate", config::Pace::realtime, "gate")}, /*once=*/false);
-  // Until two actors have quit: the camera's, whose file has ended, and the pruner, as the run is over.
+  // Until two actors have quit: the camera's, whose file has ended, and the router, as the run is over.
   const std::size_t left = system_.registry().running() - 2;
   const auto over = [&] { return system_.registry().running() <= left; };
   for (int i = 0; i < 400 && !over(); ++i) {

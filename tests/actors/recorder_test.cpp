@@ -46,7 +46,7 @@ class RecorderTest : public ::testing::Test, public RecorderListener {
 
   /// Lets time go on until the next step is due.
   void await(const Recorder::Step& step) {
-    clock_.advance(std::chrono::ceil<config::Duration>(step.until - clock_.now()));
+    clock_.advance(std::chrono::ceil<base::Duration>(step.until - clock_.now()));
   }
 
   Recorder& recorder() {

@@ -229,7 +229,7 @@ class SilentCamera : public ::testing::Test {
   /// Waits for the 10 windows, stops, and tells how the run ended.
   DrainReport run(
       const std::function<std::unique_ptr<media::VideoReader>(const media::ReadOptions&)>& open,
-      config::Duration grace, const std::function<void()>& before_the_end = [] {}) {
+      base::Duration grace, const std::function<void()>& before_the_end = [] {}) {
     sources_.add("/clips/gate.mp4", frames(std::vector<int>(40, 90)));
     const auto handle = system_.spawn(
         supervisor,

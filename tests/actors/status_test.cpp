@@ -53,10 +53,10 @@ TEST_F(StatusTest, ProbesFollowTheLifeOfTheProcess) {
 
 TEST_F(StatusTest, TellsWhatCamerasAndActorsDo) {
   board_.phase(RunPhase::running);
-  metrics_.camera_added(*camera("gate"));
-  metrics_.camera_added(*camera("yard"));
-  board_.camera(*camera("gate"), CameraState::up, "");
-  board_.camera(*camera("yard"), CameraState::down, "Connection refused");
+  metrics_.camera_added(*watch("gate"));
+  metrics_.camera_added(*watch("yard"));
+  board_.camera(*watch("gate"), CameraState::up, "");
+  board_.camera(*watch("yard"), CameraState::down, "Connection refused");
   clock_.advance(90s);
   board_.beat();
   metrics_.camera_fps("gate", 2);
@@ -163,7 +163,7 @@ TEST(WorkBeat, PatienceFollowsWhatPassesTake) {
 TEST_F(StatusTest, WhoComputesMayTakeAsLongAsAPassCan) {
   board_.phase(RunPhase::running);
   WorkBeat beat(board_, "cpu vision");
-  const auto late_after = [&](config::Duration span) {
+  const auto late_after = [&](base::Duration span) {
     clock_.advance(span);
     const std::vector<std::string> late = board_.late();
     return std::find(late.begin(), late.end(), "cpu vision") != late.end();
@@ -182,17 +182,17 @@ TEST_F(StatusTest, ARemarkIsTheReasonOfACameraThatIsUp) {
   const auto reason = [&] { return state().at("cameras").at(0).at("reason"); };
   board_.remark("gate", "too long");
   EXPECT_TRUE(state().at("cameras").empty()) << "its state tells that there is a camera";
-  board_.camera(*camera("gate"), CameraState::up, "delivers again");
+  board_.camera(*watch("gate"), CameraState::up, "delivers again");
   EXPECT_EQ(reason(), "too long");
-  board_.camera(*camera("gate"), CameraState::down, "Connection refused");
+  board_.camera(*watch("gate"), CameraState::down, "Connection refused");
   EXPECT_EQ(reason(), "Connection refused");
-  board_.camera(*camera("gate"), CameraState::up, "");
+  board_.camera(*watch("gate"), CameraState::up, "");
   EXPECT_EQ(reason(), "too long");
   board_.remark("gate", "");
   EXPECT_EQ(reason(), "");
   board_.remark("gate", "too long");
   board_.forget("gate");
-  board_.camera(*camera("gate"), CameraState::up, "");
+  board_.camera(*watch("gate"), CameraState::up, "");
   EXPECT_EQ(reason(), "") << "another camera of that name";
 }
 
@@ -231,9 +231,8 @@ TEST_F(StatusTest, FiguresOfSeveralDevicesAreOne) {
 
 TEST_F(StatusTest, PeopleSeeATable) {
   board_.phase(RunPhase::running);
-  board_.camera(*camera("gate"), CameraState::up, "");
-  board_.camera(*camera("loading-dock"), CameraState::down,
-                "rtsp://10.0.0.1/live: \x1b[2JConnection refused");
+  board_.camera(*watch("gate"), CameraState::up, "");
+  board_.camera(*watch("loading-dock"), CameraState::down, "rtsp://10.0.0.1/live: \x1b[2JConnection refused");
   board_.outbox("outbox: No space left on device");
   metrics_.window_latency(0.3);
   const auto text = status_text(board_.json(metrics_));

@@ -4,10 +4,10 @@
 
 #include <chrono>
 
-#include "config/clock.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
-inline constexpr config::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
+inline constexpr base::Clock::WallTime kStart{std::chrono::seconds(1785578400)};
 
 }  // namespace vigil::actors

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 class TurnTimerTest : public ::testing::Test {
  protected:
   /// Whether a timer was set for it.
-  bool await(config::Duration from_now) {
+  bool await(base::Duration from_now) {
     const auto timer = timer_.await(now_ + from_now, now_);
     if (timer) under_way_.emplace(now_ + timer->delay, timer->number);
     return timer.has_value();
@@ -76,7 +76,7 @@ TEST_F(TurnTimerTest, FewAreUnderWayHoweverOftenSomethingIsDueSooner) {
   for (int i = 0; i < 10'000; ++i) {
     // What is due late is all that there is, until something is due soon.
     await(1min);
-    await(config::Duration(1000 - i % 1000));
+    await(base::Duration(1000 - i % 1000));
     ASSERT_LE(under_way_.size(), 200U);
     const auto until = now_ + 1ms;
     while (!under_way_.empty() && under_way_.begin()->first <= until) ring();

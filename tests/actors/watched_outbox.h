@@ -54,7 +54,7 @@ class WatchedOutbox final : public Outbox {
     inner_->acknowledge(positions);
     step();
   }
-  std::size_t prune(config::Duration older_than) override { return inner_->prune(older_than); }
+  std::size_t prune(base::Duration older_than) override { return inner_->prune(older_than); }
   const std::string& identity() const override { return inner_->identity(); }
   std::uint64_t last_position() const override { return inner_->last_position(); }
   std::optional<std::uint64_t> position_of(const std::string& topic, std::uint64_t sequence) const override {

@@ -22,10 +22,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Optional;
 
-FramePatchPtr frame_patch(const CameraPtr& camera, double seconds, std::uint8_t value = 1,
+FramePatchPtr frame_patch(const WatchPtr& owner, double seconds, std::uint8_t value = 1,
                           std::uint32_t generation = 0) {
   auto patch = std::make_shared<FramePatch>();
-  patch->camera = camera;
+  patch->watch = owner->ref();
   patch->seconds = seconds;
   patch->duration = 1;
   patch->generation = generation;
@@ -35,25 +35,25 @@ FramePatchPtr frame_patch(const CameraPtr& camera, double seconds, std::uint8_t 
   return patch;
 }
 
-VisualPatchPtr visual_patch(const CameraPtr& camera, double seconds, float value = 1, double duration = 1) {
+VisualPatchPtr visual_patch(const WatchPtr& owner, double seconds, float value = 1, double duration = 1) {
   auto tokens = std::make_shared<model::VisualTokens>();
   tokens->embeddings = one_number(value);
   tokens->grid_height = tokens->grid_width = 1;
   tokens->seconds = seconds;
   tokens->duration = duration;
   auto patch = std::make_shared<VisualPatch>();
-  patch->camera = camera;
+  patch->watch = owner->ref();
   patch->tokens = tokens;
   patch->frames = 2;
-  patch->captured = {config::Clock::TimePoint(std::chrono::seconds(100)),
-                     config::Clock::WallTime(std::chrono::seconds(1785578400))};
+  patch->captured = {base::Clock::TimePoint(std::chrono::seconds(100)),
+                     base::Clock::WallTime(std::chrono::seconds(1785578400))};
   return patch;
 }
 
 std::vector<std::string> names(const std::vector<FramePatchPtr>& patches) {
   std::vector<std::string> result;
   for (const auto& patch : patches)
-    result.push_back(patch->camera->name + '@' + std::to_string(static_cast<int>(patch->seconds)));
+    result.push_back(patch->watch.camera + '@' + std::to_string(static_cast<int>(patch->seconds)));
   return result;
 }
 
@@ -61,12 +61,13 @@ TEST(WindowAssembler, ANewLengthCountsFromTheNextWindowOn) {
   const auto with_length = [](std::chrono::seconds length) {
     config::CameraSettings settings = *camera("a");
     settings.stream.window = {length, std::chrono::seconds(2)};
-    return std::make_shared<const config::CameraSettings>(settings);
+    return watched(settings);
   };
   WindowAssembler assembler(with_length(std::chrono::seconds(4)));
   std::vector<std::pair<double, double>> windows;
   const auto push = [&](std::chrono::seconds length, int second) {
-    for (const DueWindow& due : assembler.push(visual_patch(with_length(length), second)).due)
+    for (const DueWindow& due :
+         assembler.push(visual_patch(with_length(length), second), with_length(length)).due)
       windows.emplace_back(due.end, static_cast<double>(due.patches.size()));
   };
   for (int second = 0; second < 8; ++second) push(std::chrono::seconds(4), second);
@@ -81,11 +82,11 @@ TEST(WindowAssembler, ANewLengthCountsFromTheNextWindowOn) {
 
 TEST(PatchQueue, ServesCamerasInTurnWithinTheCreditOfTheNextStage) {
   PatchQueue queue(2);
-  const CameraPtr a = camera("a");
-  const CameraPtr b = camera("b");
-  const CameraPtr c = camera("c");
-  for (const CameraPtr& each : {a, b, c}) {
-    EXPECT_EQ(queue.join(each, 0).credits, 4U) << "two strides of two patches";
+  const WatchPtr a = watch("a");
+  const WatchPtr b = watch("b");
+  const WatchPtr c = watch("c");
+  for (const WatchPtr& each : {a, b, c}) {
+    EXPECT_EQ(queue.join(*each).credits, 4U) << "two strides of two patches";
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue.push(frame_patch(each, i)));
   }
   queue.grant("a", 10);
@@ -102,9 +103,9 @@ TEST(PatchQueue, ServesCamerasInTurnWithinTheCreditOfTheNextStage) {
 
 TEST(PatchQueue, IsBoundedForEachCamera) {
   PatchQueue queue(2);
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   EXPECT_FALSE(queue.push(frame_patch(a, 0))) << "it has not joined";
-  queue.join(a, 0);
+  queue.join(*a);
   int taken = 0;
   for (int i = 0; i < 100; ++i) taken += queue.push(frame_patch(a, i)) ? 1 : 0;
   EXPECT_EQ(taken, 8);
@@ -113,38 +114,37 @@ TEST(PatchQueue, IsBoundedForEachCamera) {
 
 TEST(PatchQueue, AnEndFollowsTheLastPatch) {
   PatchQueue queue(2);
-  const CameraPtr a = camera("a");
-  queue.join(a, 0);
+  const WatchPtr a = watch("a");
+  queue.join(*a);
   queue.push(frame_patch(a, 0));
-  queue.end(a);
+  queue.end("a");
   EXPECT_TRUE(queue.pop(8).empty()) << "no credit: neither the patch nor the end";
   queue.grant("a", 1);
   const auto batch = queue.pop(8);
   EXPECT_EQ(batch.patches.size(), 1U);
-  EXPECT_THAT(batch.ended, ElementsAre(a));
+  EXPECT_THAT(batch.ended, ElementsAre("a"));
   EXPECT_FALSE(queue.push(frame_patch(a, 1))) << "after its end a camera has to join again";
-  EXPECT_TRUE(queue.join(a, 1).is_new);
+  EXPECT_TRUE(queue.join(*a).is_new);
 }
 
-TEST(PatchQueue, PatchesOfAFailedIncarnationEarnNoCredit) {
+TEST(PatchQueue, TheNextIncarnationOfACameraIsNoNews) {
   PatchQueue queue(2);
-  const CameraPtr a = camera("a");
-  EXPECT_TRUE(queue.join(a, 0).is_new);
+  const WatchPtr a = watch("a");
+  EXPECT_TRUE(queue.join(*a).is_new);
   queue.push(frame_patch(a, 0, 1, /*generation=*/0));
-  EXPECT_FALSE(queue.join(a, 1).is_new);
+  EXPECT_FALSE(queue.join(*a).is_new);
   queue.push(frame_patch(a, 5, 1, /*generation=*/1));
   queue.grant("a", 8);
-  EXPECT_THAT(queue.freed(queue.pop(8).patches),
-              ElementsAre(std::pair<const std::string, std::uint32_t>("a", 1)));
+  EXPECT_THAT(names(queue.pop(8).patches), ElementsAre("a@0", "a@5"));
 }
 
 TEST(Encode, OnePassForAll) {
   FakeEncoder encoder;
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   ManualClock clock;
   encoder.on_encode = [&] { clock.advance(30ms); };
   const auto begin = clock.now();
-  const Encoded encoded = encode(encoder, clock, {frame_patch(a, 0, 10), frame_patch(camera("b"), 3, 20)});
+  const Encoded encoded = encode(encoder, clock, {frame_patch(a, 0, 10), frame_patch(watch("b"), 3, 20)});
   ASSERT_EQ(encoded.patches.size(), 2U);
   for (const VisualPatchPtr& patch : encoded.patches) {
     EXPECT_EQ(patch->encoded.begin, begin);
@@ -152,7 +152,7 @@ TEST(Encode, OnePassForAll) {
   }
   ASSERT_EQ(encoded.patches.size(), 2U);
   EXPECT_THAT(encoder.batches, ElementsAre(2U));
-  EXPECT_EQ(encoded.patches[1]->camera->name, "b");
+  EXPECT_EQ(encoded.patches[1]->watch.camera, "b");
   EXPECT_EQ(encoded.patches[1]->tokens->embeddings.as<float>()[0], 20);
   EXPECT_EQ(encoded.patches[1]->tokens->seconds, 3);
   EXPECT_EQ(encoded.patches[1]->frames, 2);
@@ -160,7 +160,7 @@ TEST(Encode, OnePassForAll) {
 
 TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   FakeEncoder encoder;
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   const Encoded encoded =
       encode(encoder, ManualClock(), {frame_patch(a, 0, 10), frame_patch(a, 1, 255), frame_patch(a, 2, 30)});
   ASSERT_EQ(encoded.patches.size(), 2U);
@@ -171,12 +171,27 @@ TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   EXPECT_EQ(encoded.too_many, "");
 }
 
+TEST(Encode, EveryPatchIsAcknowledgedWithWhatBecameOfIt) {
+  FakeEncoder encoder;
+  const WatchPtr a = watch("a");
+  auto bad = std::make_shared<FramePatch>(*frame_patch(a, 1, 255, /*generation=*/3));
+  bad->sequence = 7;
+  const std::vector<FramePatchPtr> patches = {frame_patch(a, 0, 10), bad, frame_patch(watch("b"), 2, 30)};
+  EXPECT_THAT(acks_of(patches, encode(encoder, ManualClock(), patches)),
+              ElementsAre(PatchAck{"a", 0, 0, PatchOutcome::encoded},
+                          PatchAck{"a", 3, 7, PatchOutcome::dropped, "encode_failed"},
+                          PatchAck{"b", 0, 0, PatchOutcome::encoded}));
+  encoder.on_encode = [] { throw std::bad_alloc(); };
+  EXPECT_THAT(acks_of({bad}, encode(encoder, ManualClock(), {bad})),
+              ElementsAre(PatchAck{"a", 3, 7, PatchOutcome::dropped, "out_of_memory"}));
+}
+
 TEST(Encode, MemoryThatIsGoneOnceThePatchesAreTriedAloneIsTold) {
   FakeEncoder encoder;
   encoder.on_encode = [&] {
     if (encoder.batches.size() == 3) throw std::bad_alloc();
   };
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   const Encoded encoded = encode(encoder, ManualClock(), {frame_patch(a, 0, 255), frame_patch(a, 1, 20)});
   EXPECT_THAT(encoder.batches, ElementsAre(2U, 1U, 1U));
   ASSERT_EQ(encoded.failures.size(), 2U);
@@ -196,18 +211,18 @@ std::vector<std::string> shown(const std::vector<DueWindow>& windows) {
   return result;
 }
 
-std::vector<std::string> all_windows(WindowAssembler& assembler, const CameraPtr& owner,
+std::vector<std::string> all_windows(WindowAssembler& assembler, const WatchPtr& owner,
                                      const std::vector<double>& times, double duration = 1) {
   std::vector<std::string> result;
   for (const double time : times) {
-    for (auto& text : shown(assembler.push(visual_patch(owner, time, 1, duration)).due))
+    for (auto& text : shown(assembler.push(visual_patch(owner, time, 1, duration), owner).due))
       result.push_back(std::move(text));
   }
   return result;
 }
 
 TEST(WindowAssembler, AWindowEndsAtEveryStride) {
-  const CameraPtr a = camera("a");  // 4 s every 2 s
+  const WatchPtr a = watch("a");  // 4 s every 2 s
   WindowAssembler assembler(a);
   EXPECT_THAT(all_windows(assembler, a, {0, 1, 2, 3, 4, 5, 6, 7, 8}),
               ElementsAre("0-2:2", "0-4:4", "2-6:4", "4-8:4"));
@@ -216,21 +231,21 @@ TEST(WindowAssembler, AWindowEndsAtEveryStride) {
 }
 
 TEST(WindowAssembler, KeepsNoMoreThanTheNextWindowShows) {
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   WindowAssembler assembler(a);
   for (int i = 0; i < 1000; ++i) {
-    assembler.push(visual_patch(a, i));
+    assembler.push(visual_patch(a, i), a);
     EXPECT_LE(assembler.size(), 4U);
   }
 }
 
 TEST(WindowAssembler, DuplicatesAndLatePatchesAreIgnored) {
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   WindowAssembler assembler(a);
-  assembler.push(visual_patch(a, 0));
-  assembler.push(visual_patch(a, 1));
+  assembler.push(visual_patch(a, 0), a);
+  assembler.push(visual_patch(a, 1), a);
   for (const double time : {1.0, 0.0, 0.5}) {
-    const auto result = assembler.push(visual_patch(a, time));
+    const auto result = assembler.push(visual_patch(a, time), a);
     EXPECT_EQ(result.verdict, WindowAssembler::Verdict::late);
     EXPECT_THAT(result.due, IsEmpty());
   }
@@ -238,7 +253,7 @@ TEST(WindowAssembler, DuplicatesAndLatePatchesAreIgnored) {
 }
 
 TEST(WindowAssembler, AGapClosesWhatWasBegunAndSkipsEmptyStrides) {
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   WindowAssembler assembler(a);
   EXPECT_THAT(all_windows(assembler, a, {0, 1, 2}), ElementsAre("0-2:2"));
   EXPECT_THAT(all_windows(assembler, a, {21}), ElementsAre("0-4:3", "18-22:1"));
@@ -246,7 +261,7 @@ TEST(WindowAssembler, AGapClosesWhatWasBegunAndSkipsEmptyStrides) {
 }
 
 TEST(WindowAssembler, AWindowShowsPicturesOfOneSize) {
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   WindowAssembler assembler(a);
   all_windows(assembler, a, {0, 1, 2});
   auto wider = std::make_shared<VisualPatch>(*visual_patch(a, 3));
@@ -256,17 +271,17 @@ TEST(WindowAssembler, AWindowShowsPicturesOfOneSize) {
   tokens->seconds = wider->tokens->seconds;
   tokens->duration = wider->tokens->duration;
   wider->tokens = tokens;
-  EXPECT_THAT(shown(assembler.push(wider).due), ElementsAre("0-4:1"));
+  EXPECT_THAT(shown(assembler.push(wider, a).due), ElementsAre("0-4:1"));
 }
 
 TEST(WindowAssembler, PatchesThatStraddleTheStride) {
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   WindowAssembler assembler(a);
   EXPECT_THAT(all_windows(assembler, a, {0.5, 1.5, 2.5, 3.5}), ElementsAre("0-2:2", "0-4:4"));
 }
 
 TEST(WindowAssembler, FramesThatWereShownAMomentBeforeTheirTimeEndTheirStride) {
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   WindowAssembler assembler(a);
   EXPECT_THAT(all_windows(assembler, a, {0, 0.96}), ElementsAre("0-2:2"))
       << "it does not wait for the next patch";
@@ -278,24 +293,26 @@ TEST(WindowAssembler, FramesThatWereShownAMomentBeforeTheirTimeEndTheirStride) {
 TEST(WindowAssembler, APatchLongerThanAStrideEndsOneWindow) {
   auto settings = camera("a");
   settings->stream.window = {8s, 1s};
-  WindowAssembler assembler(settings);
-  EXPECT_THAT(all_windows(assembler, settings, {0, 3}, /*duration=*/3), ElementsAre("0-3:1", "0-6:2"));
+  const WatchPtr a = watched(*settings);
+  WindowAssembler assembler(a);
+  EXPECT_THAT(all_windows(assembler, a, {0, 3}, /*duration=*/3), ElementsAre("0-3:1", "0-6:2"));
 }
 
 TEST(WindowAssembler, RatesThatAreNoBinaryFractionLoseNothing) {
   auto settings = camera("a");
   settings->stream.fps = 2.5;  // patches of 0.8 s, strides of 2 s
-  WindowAssembler assembler(settings);
+  const WatchPtr a = watched(*settings);
+  WindowAssembler assembler(a);
   std::size_t windows = 0;
   double time = 0;
   for (int i = 0; i < 2500; ++i, time += 0.8)
-    windows += assembler.push(visual_patch(settings, time, 1, 0.8)).due.size();
+    windows += assembler.push(visual_patch(a, time, 1, 0.8), a).due.size();
   EXPECT_EQ(windows, 1000U);
 }
 
 TEST(WindowDesk, ANewerWindowOvertakesTheOneThatWaits) {
   WindowDesk desk(2);
-  const CameraPtr live = camera("live", config::Pace::realtime);
+  const WatchPtr live = watched(*camera("live", config::Pace::realtime));
   EXPECT_EQ(desk.join(live), 6U) << "a window of 4 patches and a stride of 2";
   std::size_t overtaken = 0;
   for (int i = 0; i < 8; ++i) {
@@ -310,11 +327,13 @@ TEST(WindowDesk, ANewerWindowOvertakesTheOneThatWaits) {
 
 TEST(WindowDesk, EachCameraHasWindowsOfItsOwn) {
   WindowDesk desk(2);
-  auto quick = camera("quick");
-  quick->stream.window = {3s, 1s};
-  auto slow = camera("slow");
-  slow->stream.window = {8s, 4s};
-  slow->stream.fps = 1;  // patches of 2 s
+  auto quick_settings = camera("quick");
+  quick_settings->stream.window = {3s, 1s};
+  auto slow_settings = camera("slow");
+  slow_settings->stream.window = {8s, 4s};
+  slow_settings->stream.fps = 1;  // patches of 2 s
+  const WatchPtr quick = watched(*quick_settings);
+  const WatchPtr slow = watched(*slow_settings);
   desk.join(quick);
   desk.join(slow);
   for (int i = 0; i < 8; ++i) {
@@ -324,7 +343,7 @@ TEST(WindowDesk, EachCameraHasWindowsOfItsOwn) {
   std::map<std::string, std::vector<std::string>> windows;
   for (auto batch = desk.pop(8); !batch.windows.empty(); batch = desk.pop(8)) {
     for (const DueWindow& window : batch.windows) {
-      windows[window.camera->name].push_back(shown({window}).front());
+      windows[window.watch->name].push_back(shown({window}).front());
     }
   }
   EXPECT_THAT(windows["quick"],
@@ -333,19 +352,39 @@ TEST(WindowDesk, EachCameraHasWindowsOfItsOwn) {
 }
 
 TEST(WindowAssembler, AWindowHasTheSettingsOfItsNewestPatch) {
-  const CameraPtr before = camera("a");
-  const CameraPtr after = camera("a");
+  const WatchPtr before = watch("a");
+  const WatchPtr after = watch("a", 2);
   WindowAssembler assembler(before);
-  EXPECT_EQ(assembler.push(visual_patch(before, 0)).due.size(), 0U);
-  const auto result = assembler.push(visual_patch(after, 1));
+  EXPECT_EQ(assembler.push(visual_patch(before, 0), before).due.size(), 0U);
+  const auto result = assembler.push(visual_patch(after, 1), after);
   ASSERT_EQ(result.due.size(), 1U);
-  EXPECT_EQ(result.due[0].camera, after);
-  EXPECT_EQ(result.due[0].patches.front()->camera, before);
+  EXPECT_EQ(result.due[0].watch, after);
+  EXPECT_EQ(result.due[0].patches.front()->watch, before->ref());
+}
+
+TEST(WindowDesk, APatchWhoseSettingsNobodyToldIsRefused) {
+  WindowDesk desk(2);
+  const WatchPtr before = watch("a", 1);
+  const WatchPtr after = watch("a", 2);
+  desk.join(before);
+  EXPECT_FALSE(desk.push(visual_patch(before, 0)).refused);
+  const WindowDesk::Taken unknown = desk.push(visual_patch(after, 1));
+  EXPECT_TRUE(unknown.refused);
+  EXPECT_EQ(unknown.credits, 1U) << "it takes no place";
+  EXPECT_TRUE(desk.know(after));
+  EXPECT_EQ(desk.watch(*visual_patch(after, 1)), after);
+  EXPECT_FALSE(desk.push(visual_patch(before, 1)).refused) << "what comes after the settings of the next";
+  EXPECT_FALSE(desk.push(visual_patch(after, 2)).refused);
+  EXPECT_TRUE(desk.push(visual_patch(before, 3)).refused) << "they come in order";
+  desk.end("a");
+  while (desk.pop(8).ended.empty()) {
+  }
+  EXPECT_EQ(desk.watch(*visual_patch(after, 1)), nullptr) << "the camera has ended";
 }
 
 TEST(WindowDesk, ACameraThatLosesNothingIsHeldBack) {
   WindowDesk desk(2);
-  const CameraPtr file = camera("file", config::Pace::fast);
+  const WatchPtr file = watched(*camera("file", config::Pace::fast));
   desk.join(file);
   EXPECT_EQ(desk.push(visual_patch(file, 0)).credits, 1U);
   EXPECT_EQ(desk.push(visual_patch(file, 1)).credits, 0U) << "it ends a window";
@@ -360,15 +399,15 @@ TEST(WindowDesk, ACameraThatLosesNothingIsHeldBack) {
 
 TEST(WindowDesk, TheCameraThatWaitedLongestIsServedFirst) {
   WindowDesk desk(2);
-  std::vector<CameraPtr> cameras;
+  std::vector<WatchPtr> cameras;
   std::map<std::string, int> served;
   for (int i = 0; i < 5; ++i)
-    desk.join(cameras.emplace_back(camera("c" + std::to_string(i), config::Pace::realtime)));
+    desk.join(cameras.emplace_back(watched(*camera("c" + std::to_string(i), config::Pace::realtime))));
   // Five cameras, of which two can be answered in a stride; the first sends before the others each time.
   for (int second = 0; second < 100; ++second) {
-    for (const CameraPtr& each : cameras) desk.push(visual_patch(each, second));
+    for (const WatchPtr& each : cameras) desk.push(visual_patch(each, second));
     if (second % 2 == 1) {
-      for (const DueWindow& window : desk.pop(2).windows) ++served[window.camera->name];
+      for (const DueWindow& window : desk.pop(2).windows) ++served[window.watch->name];
     }
   }
   for (const auto& [name, count] : served) EXPECT_EQ(count, 20) << name;
@@ -377,32 +416,32 @@ TEST(WindowDesk, TheCameraThatWaitedLongestIsServedFirst) {
 
 TEST(WindowDesk, EndsAfterTheLastWindow) {
   WindowDesk desk(2);
-  const CameraPtr a = camera("a", config::Pace::realtime);
+  const WatchPtr a = watched(*camera("a", config::Pace::realtime));
   desk.join(a);
   for (int i = 0; i < 3; ++i) desk.push(visual_patch(a, i));
-  desk.end(a);
+  desk.end("a");
   auto batch = desk.pop(8);
   EXPECT_THAT(shown(batch.windows), ElementsAre("0-2:2"));
   EXPECT_THAT(batch.ended, IsEmpty());
   batch = desk.pop(8);
   EXPECT_THAT(shown(batch.windows), ElementsAre("0-3:3")) << "what is left becomes a last window";
-  EXPECT_THAT(batch.ended, ElementsAre(a));
+  EXPECT_THAT(batch.ended, ElementsAre("a"));
   EXPECT_TRUE(desk.push(visual_patch(a, 9)).refused);
 }
 
 TEST(WindowDesk, AWindowThatHasNoRoomInABatchIsTheFirstOfTheNext) {
   WindowDesk desk(2);
-  std::vector<CameraPtr> cameras;
+  std::vector<WatchPtr> cameras;
   for (const char* name : {"a", "b", "c"}) {
-    cameras.push_back(camera(name));
+    cameras.push_back(watch(name));
     desk.join(cameras.back());
   }
-  for (const CameraPtr& each : cameras)
+  for (const WatchPtr& each : cameras)
     for (const double time : {0.0, 1.0}) desk.push(visual_patch(each, time));
   std::vector<std::string> offered;
   int room = 2;
   auto batch = desk.pop(8, [&](const DueWindow& window) {
-    offered.push_back(window.camera->name);
+    offered.push_back(window.watch->name);
     return room-- > 0;
   });
   EXPECT_THAT(offered, ElementsAre("a", "b", "c"));
@@ -410,30 +449,30 @@ TEST(WindowDesk, AWindowThatHasNoRoomInABatchIsTheFirstOfTheNext) {
   for (const double time : {2.0, 3.0}) desk.push(visual_patch(cameras[0], time));
   batch = desk.pop(8);
   ASSERT_EQ(batch.windows.size(), 2U);
-  EXPECT_EQ(batch.windows[0].camera->name, "c");
-  EXPECT_EQ(batch.windows[1].camera->name, "a");
+  EXPECT_EQ(batch.windows[0].watch->name, "c");
+  EXPECT_EQ(batch.windows[1].watch->name, "a");
 }
 
 /// A camera with a second rule, which explains.
-std::shared_ptr<config::CameraSettings> explaining_camera(const std::string& name) {
+WatchPtr explaining_camera(const std::string& name) {
   auto settings = camera(name);
   settings->rules.push_back(settings->rules[0]);
   settings->rules[1].name = "explained";
   settings->rules[1].explain = true;
   settings->rules[1].max_tokens = 5;
-  return settings;
+  return watched(*settings);
 }
 
 TEST(Ask, AsksEveryRuleAboutEveryWindowInOneBatch) {
   FakePrefiller prefiller;
-  const CameraPtr settings = explaining_camera("a");
+  const WatchPtr settings = explaining_camera("a");
   std::vector<std::int64_t> released;
   const auto release = [&](std::int64_t tokens) { released.push_back(tokens); };
   {
     const AskedWindows asked =
         ask(prefiller,
             {{settings, {visual_patch(settings, 8, 30), visual_patch(settings, 9, 70)}, 6, 10, 0},
-             {camera("b"), {visual_patch(settings, 0, 20)}, 0, 2, 0}},
+             {watch("b"), {visual_patch(settings, 0, 20)}, 0, 2, 0}},
             release);
     EXPECT_THAT(prefiller.batches, ElementsAre(2U));
     ASSERT_EQ(asked.windows.size(), 2U);
@@ -442,7 +481,7 @@ TEST(Ask, AsksEveryRuleAboutEveryWindowInOneBatch) {
     EXPECT_FLOAT_EQ(first.answers[0].probability_yes, 0.7F);
     EXPECT_EQ(first.frames, 4);
     EXPECT_EQ(first.end_wall - first.start_wall, 4s);
-    EXPECT_EQ(asked.windows[1]->camera->name, "b");
+    EXPECT_EQ(asked.windows[1]->watch->name, "b");
     EXPECT_NE(first.lease, nullptr);
     EXPECT_EQ(asked.windows[1]->lease, nullptr) << "nothing of it will be explained";
     EXPECT_THAT(released, ElementsAre(100));
@@ -452,16 +491,16 @@ TEST(Ask, AsksEveryRuleAboutEveryWindowInOneBatch) {
 
 TEST(Ask, AWindowThatFailsTakesNoOtherWithIt) {
   FakePrefiller prefiller;
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   std::int64_t released = 0;
   const AskedWindows asked = ask(prefiller,
                                  {{a, {visual_patch(a, 0, 10)}, 0, 2, 0},
-                                  {camera("bad"), {visual_patch(a, 0, 254)}, 0, 2, 0},
+                                  {watch("bad"), {visual_patch(a, 0, 254)}, 0, 2, 0},
                                   {a, {visual_patch(a, 0, 30)}, 2, 4, 0}},
                                  [&](std::int64_t tokens) { released += tokens; });
   ASSERT_EQ(asked.windows.size(), 2U);
   ASSERT_EQ(asked.failures.size(), 1U);
-  EXPECT_EQ(asked.failures[0].camera->name, "bad");
+  EXPECT_EQ(asked.failures[0].watch->name, "bad");
   EXPECT_EQ(asked.failures[0].reason, "a window without room");
   EXPECT_EQ(asked.too_many, "");
   EXPECT_EQ(released, 300);
@@ -472,7 +511,7 @@ TEST(Ask, MemoryThatIsGoneOnceTheWindowsAreAskedAloneIsTold) {
   prefiller.on_ask = [&](std::size_t) {
     if (prefiller.batches.size() == 3) throw std::bad_alloc();
   };
-  const CameraPtr a = camera("a");
+  const WatchPtr a = watch("a");
   std::int64_t released = 0;
   const AskedWindows asked =
       ask(prefiller, {{a, {visual_patch(a, 0, 254)}, 0, 2, 0}, {a, {visual_patch(a, 0, 30)}, 2, 4, 0}},
@@ -486,7 +525,7 @@ TEST(Ask, MemoryThatIsGoneOnceTheWindowsAreAskedAloneIsTold) {
 }
 
 /// A window of each value.
-std::vector<DueWindow> due_windows(const CameraPtr& camera, const std::vector<int>& values) {
+std::vector<DueWindow> due_windows(const WatchPtr& camera, const std::vector<int>& values) {
   std::vector<DueWindow> due;
   for (const int value : values)
     due.push_back({camera, {visual_patch(camera, 0, static_cast<float>(value))}, 0, 2, 0});
@@ -498,19 +537,19 @@ TEST(WindowFit, TellsOnceWhatALongWindowNeeds) {
   prefiller.per_patch = 50;
   prefiller.capacity = 299;
   WindowFit fit(prefiller, 2);
-  const CameraPtr gate = camera("gate");  // 4 s at 2 frames a second: 4 patches
-  EXPECT_EQ(fit.check(visual_patch(gate, 0)),
+  const WatchPtr gate = watch("gate");  // 4 s at 2 frames a second: 4 patches
+  EXPECT_EQ(fit.check(visual_patch(gate, 0), gate),
             "a window of 4s needs 300 tokens of KV cache, there is room for 299: it will not be answered; "
             "raise engine.kv_tokens, or shorten the window");
-  EXPECT_EQ(fit.check(visual_patch(gate, 1)), std::nullopt) << "told once";
-  EXPECT_NE(fit.check(visual_patch(camera("yard"), 0)), std::nullopt) << "each camera";
+  EXPECT_EQ(fit.check(visual_patch(gate, 1), gate), std::nullopt) << "told once";
+  EXPECT_NE(fit.check(visual_patch(watch("yard"), 0), watch("yard")), std::nullopt) << "each camera";
   fit.forget("gate");
-  EXPECT_NE(fit.check(visual_patch(gate, 0)), std::nullopt);
+  EXPECT_NE(fit.check(visual_patch(gate, 0), gate), std::nullopt);
 
   prefiller.capacity = 300;
   WindowFit enough(prefiller, 2);
-  EXPECT_EQ(enough.check(visual_patch(gate, 0)), "");
-  EXPECT_EQ(enough.check(visual_patch(gate, 1)), std::nullopt);
+  EXPECT_EQ(enough.check(visual_patch(gate, 0), gate), "");
+  EXPECT_EQ(enough.check(visual_patch(gate, 1), gate), std::nullopt);
 }
 
 TEST(WindowFit, LooksAgainWhenTheSettingsOrThePictureAreOthers) {
@@ -518,36 +557,38 @@ TEST(WindowFit, LooksAgainWhenTheSettingsOrThePictureAreOthers) {
   prefiller.per_patch = 50;
   prefiller.capacity = 300;
   WindowFit fit(prefiller, 2);
-  EXPECT_EQ(fit.check(visual_patch(camera(), 0)), "");
-  auto longer = camera();
-  longer->stream.window.length = 6s;
-  EXPECT_THAT(fit.check(visual_patch(longer, 1)), Optional(HasSubstr("a window of 6s needs 400 tokens")));
+  EXPECT_EQ(fit.check(visual_patch(watch(), 0), watch()), "");
+  auto settings = camera();
+  settings->stream.window.length = 6s;
+  const WatchPtr longer = watched(*settings, 2);
+  EXPECT_THAT(fit.check(visual_patch(longer, 1), longer),
+              Optional(HasSubstr("a window of 6s needs 400 tokens")));
   auto wider = std::make_shared<VisualPatch>(*visual_patch(longer, 2));
   auto tokens = std::make_shared<model::VisualTokens>();
   tokens->grid_height = 1;
   tokens->grid_width = 2;
   wider->tokens = tokens;
-  EXPECT_NE(fit.check(wider), std::nullopt);
-  EXPECT_EQ(fit.check(wider), std::nullopt);
+  EXPECT_NE(fit.check(wider, longer), std::nullopt);
+  EXPECT_EQ(fit.check(wider, longer), std::nullopt);
 }
 
 TEST(WindowFit, IsSilentAboutAWindowThatCannotBeAsked) {
   /// Refuses every window.
-  struct Refusing final : window::WindowPrefiller {
+  struct Refusing final : stream::WindowPrefiller {
     std::int64_t max_visual_tokens() const override { return 0; }
     std::int64_t room() const override { return 0; }
-    std::int64_t room_for(const window::WindowRequest&) const override {
+    std::int64_t room_for(const stream::WindowRequest&) const override {
       throw std::invalid_argument("a question that makes no sense");
     }
-    std::vector<window::AskedWindowPtr> ask(std::span<const window::WindowRequest>) override { return {}; }
+    std::vector<stream::AskedWindowPtr> ask(std::span<const stream::WindowRequest>) override { return {}; }
   } refusing;
-  EXPECT_EQ(WindowFit(refusing, 2).check(visual_patch(camera(), 0)), "") << "its failure tells why";
+  EXPECT_EQ(WindowFit(refusing, 2).check(visual_patch(watch(), 0), watch()), "") << "its failure tells why";
 }
 
 TEST(Explain, CompletesTogetherAndOneFailureTakesNoOtherWithIt) {
   FakePrefiller prefiller;
   FakeGenerator generator;
-  const CameraPtr a = explaining_camera("a");
+  const WatchPtr a = explaining_camera("a");
   const AskedWindows asked = ask(prefiller, due_windows(a, {90, 99, 20, 10}), [](std::int64_t) {});
   auto gone = std::make_shared<WindowAnswers>(*asked.windows[0]);
   gone->lease.reset();

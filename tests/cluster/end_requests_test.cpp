@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using Meaning = EndRequests::Meaning;
 
-class SetClock final : public config::Clock {
+class SetClock final : public base::Clock {
  public:
   TimePoint now() const override { return time; }
   WallTime wall() const override { return {}; }

@@ -161,7 +161,7 @@ TEST_F(FollowerTest, BeginsInThePast) {
   EXPECT_THAT(seen_, ElementsAre("alert/a/3", "alert/a/4", "alert/a/5"));
   seen_.clear();
   Follower::Options time = options();
-  time.since = Since{config::Clock::WallTime(7ms)};
+  time.since = Since{base::Clock::WallTime(7ms)};
   Follower by_time(time, clock_);
   follow(by_time, 3);
   EXPECT_THAT(seen_, ElementsAre("alert/a/4", "alert/b/4", "alert/a/5"));
@@ -275,7 +275,7 @@ TEST_F(FollowerTest, AnotherOutboxShowsWhatIsNewAndNothingTwice) {
   };
   start();
   Follower::Options from_the_beginning = options();
-  from_the_beginning.since = Since{config::Clock::WallTime()};
+  from_the_beginning.since = Since{base::Clock::WallTime()};
   Follower follower(from_the_beginning, clock_);
   for (int id = 1; id <= 5; ++id) publisher_->publish(commit(id));
   follow(follower, 5);
@@ -349,12 +349,12 @@ TEST_F(FollowerTest, KeysLetInThoseWhoAreOnTheList) {
 }
 
 TEST(ParseSince, ReadsDurationsTimesAndSequences) {
-  const config::Clock::WallTime now(std::chrono::seconds(1785578400));
-  EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since("10m", now)->begin), now - 10min);
-  EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since("2026-08-01T12:00:00+02:00", now)->begin), now);
+  const base::Clock::WallTime now(std::chrono::seconds(1785578400));
+  EXPECT_EQ(std::get<base::Clock::WallTime>(parse_since("10m", now)->begin), now - 10min);
+  EXPECT_EQ(std::get<base::Clock::WallTime>(parse_since("2026-08-01T12:00:00+02:00", now)->begin), now);
   EXPECT_EQ(std::get<std::uint64_t>(parse_since("8812", now)->begin), 8812U);
   for (const char* text : {"30000d", "110000d", "365000d"}) {
-    EXPECT_EQ(std::get<config::Clock::WallTime>(parse_since(text, now)->begin), config::Clock::WallTime{})
+    EXPECT_EQ(std::get<base::Clock::WallTime>(parse_since(text, now)->begin), base::Clock::WallTime{})
         << text << ": all there is, and no time that a query refuses";
   }
   for (const char* text : {"", "yesterday", "-5", "10 m", "2026-08-01", "99999999999999999999999"}) {

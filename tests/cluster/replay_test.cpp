@@ -207,7 +207,7 @@ TEST(Replay, AnswersSomeAtATimeAndEveryClientInTurn) {
 }
 
 /// Each answer takes 4 ms of a time that only it moves.
-class SlowSource final : public ReplaySource, public config::Clock {
+class SlowSource final : public ReplaySource, public base::Clock {
  public:
   ReplayPage replay(const ReplayQuery&) override {
     now_ += 4ms;

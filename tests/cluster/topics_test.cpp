@@ -140,7 +140,7 @@ TEST(SystemClock, GoesOnAndKnowsTheDay) {
   const SystemClock clock;
   const auto before = clock.now();
   EXPECT_LE(before, clock.now());
-  EXPECT_GT(clock.wall(), config::Clock::WallTime(std::chrono::seconds(1700000000)));
+  EXPECT_GT(clock.wall(), base::Clock::WallTime(std::chrono::seconds(1700000000)));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 using namespace testing;
 using namespace std::chrono_literals;
-using config::Clock;
+using base::Clock;
 using ::testing::ElementsAre;
 
 std::span<const std::byte> bytes_of(const std::string& text) {

@@ -65,7 +65,7 @@ class LoggedOutbox final : public actors::Outbox {
     return inner_->unacknowledged(limit);
   }
   void acknowledge(std::span<const std::uint64_t> positions) override { inner_->acknowledge(positions); }
-  std::size_t prune(config::Duration older_than) override { return inner_->prune(older_than); }
+  std::size_t prune(base::Duration older_than) override { return inner_->prune(older_than); }
   std::vector<actors::OutboxNotice> take_notices() override {
     std::vector<actors::OutboxNotice> notices = inner_->take_notices();
     for (const actors::OutboxNotice& notice : notices)
@@ -153,7 +153,7 @@ void dump_patiently(const actors::Outbox& outbox) {
   }
 }
 
-actors::CameraPtr camera(const std::string& name) {
+actors::WatchPtr camera(const std::string& name) {
   auto settings = std::make_shared<config::CameraSettings>();
   settings->name = name;
   settings->stream.window = {4s, 2s};
@@ -165,7 +165,7 @@ actors::CameraPtr camera(const std::string& name) {
     each.prompt = "Is there one?";
     each.cooldown = 0s;
   }
-  return settings;
+  return std::make_shared<const actors::WatchSettings>(actors::watch_of(*settings));
 }
 
 }  // namespace
@@ -194,12 +194,12 @@ int main(int argc, char** argv) {
     dump_patiently(outbox);
     return 0;
   }
-  const std::vector<actors::CameraPtr> cameras = {camera("a"), camera("b"), camera("c")};
+  const std::vector<actors::WatchPtr> cameras = {camera("a"), camera("b"), camera("c")};
   for (double seconds = 4;; seconds += 2) {
     if (mode == "run") {
-      for (const actors::CameraPtr& each : cameras) {
+      for (const actors::WatchPtr& each : cameras) {
         auto window = std::make_shared<actors::WindowAnswers>();
-        window->camera = each;
+        window->watch = each;
         window->start = seconds - 4;
         window->end = seconds;
         window->end_wall = clock.wall();

@@ -47,9 +47,9 @@ TEST_F(JsonLog, ALineIsOneObjectWhateverIsSaid) {
 }
 
 TEST_F(JsonLog, AnActorsFieldsStandBesideTheMessage) {
-  config::CameraSettings camera;
+  actors::WatchSettings camera;
   camera.name = "gate";
-  camera.labels = {{"tenant", "north"}};
+  camera.tenant = "north";
   {
     const LogFields about(camera);
     logger_.info("camera gate: up");

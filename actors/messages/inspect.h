@@ -1,0 +1,175 @@
+// How CAF writes down and reads back what may leave a process. What it reads is refused where it makes no
+// sense; that it is true, nobody can tell.
+#pragma once
+
+#include <optional>
+
+#include <caf/error.hpp>
+#include <caf/meta/load_callback.hpp>
+#include <caf/meta/type_name.hpp>
+#include <caf/sec.hpp>
+
+#include "actors/messages/data.h"
+#include "actors/messages/reports.h"
+#include "actors/messages/watch.h"
+#include "actors/messages/wire.h"
+
+namespace vigil::actors {
+
+/// An enumerator that was read has to be one.
+template <class Enum>
+auto at_most(const Enum& value, Enum last) {
+  return caf::meta::load_callback([&value, last]() -> caf::error {
+    if (value <= last) return caf::none;
+    return caf::sec::invalid_argument;
+  });
+}
+
+/// A time that may be missing, which CAF cannot write by itself.
+struct MaybeTime {
+  std::optional<base::Clock::WallTime>& time;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, MaybeTime& x) {
+  bool there = x.time.has_value();
+  base::Clock::WallTime time = x.time.value_or(base::Clock::WallTime());
+  return f(there, time, caf::meta::load_callback([&]() -> caf::error {
+             x.time = there ? std::optional(time) : std::nullopt;
+             return caf::none;
+           }));
+}
+
+}  // namespace vigil::actors
+
+// CAF looks for these beside the types.
+namespace vigil::config {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
+  return f(caf::meta::type_name("Window"), x.length, x.stride);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, RuleSettings& x) {
+  actors::MaybeTime snooze_until{x.snooze_until};
+  return f(caf::meta::type_name("Rule"), x.name, x.prompt, x.title, x.threshold, x.confirm.needed,
+           x.confirm.of, x.cooldown, x.max_per_hour, x.severity, actors::at_most(x.severity, Severity::alert),
+           x.topics, snooze_until, x.explain, x.max_tokens);
+}
+
+}  // namespace vigil::config
+
+namespace vigil::stream {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Answer& x) {
+  return f(caf::meta::type_name("Answer"), x.text, x.probability_yes, x.tokens, x.finish,
+           actors::at_most(x.finish, FinishReason::stop), x.prompt_tokens, x.shared_tokens);
+}
+
+}  // namespace vigil::stream
+
+namespace vigil::actors {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WatchRef& x) {
+  return f(caf::meta::type_name("WatchRef"), x.camera, x.version);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WatchSettings& x) {
+  return f(caf::meta::type_name("WatchSettings"), x.name, x.version, x.tenant, x.labels, x.rules, x.window,
+           x.fps, x.lossless);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Age& x) {
+  return f(caf::meta::type_name("Age"), x.microseconds);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, CaptureForm& x) {
+  return f(caf::meta::type_name("Captured"), x.steady, x.wall);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WorkForm& x) {
+  return f(caf::meta::type_name("Work"), x.begin, x.end);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
+  return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
+           x.width, x.height, x.captured);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WindowForm& x) {
+  return f(caf::meta::type_name("WindowAnswers"), x.watch, x.window, x.held, x.start, x.end, x.start_wall,
+           x.end_wall, x.frames, x.answers, x.captured, x.encoded);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, ExplainForm& x) {
+  return f(caf::meta::type_name("Explain"), x.window, x.rule, x.ticket);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, RestForm& x) {
+  return f(caf::meta::type_name("SourceRest"), x.camera, x.role, at_most(x.role, config::Role::record),
+           x.until, x.no_descriptor);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
+  return f(caf::meta::type_name("CameraReport"), x.camera, x.state, at_most(x.state, CameraState::down),
+           x.reason, x.failed);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
+  return f(caf::meta::type_name("PatchAck"), x.camera, x.generation, x.sequence, x.outcome,
+           at_most(x.outcome, PatchOutcome::lost), x.reason);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, RecorderReport& x) {
+  return f(caf::meta::type_name("RecorderReport"), x.camera, x.recording, x.reason);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, StatusChange& x) {
+  return f(caf::meta::type_name("StatusChange"), x.watch, x.state, at_most(x.state, CameraState::down),
+           x.reason);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Explanation& x) {
+  return f(caf::meta::type_name("Explanation"), x.ticket, x.text, x.failure);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, EvidenceRequest& x) {
+  return f(caf::meta::type_name("EvidenceRequest"), x.camera, x.rule, x.episode, x.span.from, x.span.to,
+           x.span.moment, x.moment);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Evidence& x) {
+  MaybeTime thumb_time{x.thumb_time};
+  return f(caf::meta::type_name("Evidence"), x.state, at_most(x.state, EvidenceState::failed), x.thumb,
+           x.clip, x.reason, thumb_time, x.from, x.to, x.bytes, x.codec);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, EvidenceReport& x) {
+  return f(caf::meta::type_name("EvidenceReport"), x.episode, x.evidence);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, DrainReport& x) {
+  return f(caf::meta::type_name("DrainReport"), x.complete, x.failures);
+}
+
+}  // namespace vigil::actors

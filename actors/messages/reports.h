@@ -1,0 +1,100 @@
+// What actors tell of themselves and of each other, beside the data: states, rests, ends. Plain, and free of
+// CAF. `messages.h` says who sends it to whom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/messages/data.h"
+#include "base/clock.h"
+#include "config/settings.h"
+#include "media/reach.h"
+
+namespace vigil::actors {
+
+/// A camera's actor tells that its camera entered a state.
+struct CameraReport {
+  std::string camera;
+  CameraState state = CameraState::connecting;
+  std::string reason;
+  /// The camera gave up, and will not try again.
+  bool failed = false;
+  friend bool operator==(const CameraReport&, const CameraReport&) = default;
+};
+
+/// A camera's or a recorder's actor gives its thread back, and quits: its source is to be tried again then.
+struct SourceRest {
+  std::string camera;
+  config::Role role = config::Role::detect;
+  base::Clock::TimePoint until;
+  /// No file descriptor was left to try it with.
+  bool no_descriptor = false;
+};
+
+/// A recorder's actor tells whether its input delivers.
+struct RecorderReport {
+  std::string camera;
+  bool recording = false;
+  std::string reason;
+  friend bool operator==(const RecorderReport&, const RecorderReport&) = default;
+};
+
+/// Whether the server of a source answers, of which the supervisor asked under this ticket.
+struct ReachReport {
+  media::Reach::Answer answer;
+};
+
+/// encoded: the model has taken it; dropped: vision could not; lost: no device took it, or the one that had
+/// it failed.
+enum class PatchOutcome : std::uint8_t { encoded, dropped, lost };
+
+/// What became of a patch that a camera has sent. It earns the camera a credit, unless it was lost: then that
+/// comes back when a device tells what it has room for.
+struct PatchAck {
+  std::string camera;
+  std::uint32_t generation = 0;
+  std::uint64_t sequence = 0;
+  PatchOutcome outcome = PatchOutcome::encoded;
+  /// Why it was not encoded: a word, as the metrics have it.
+  std::string reason = {};
+  friend bool operator==(const PatchAck&, const PatchAck&) = default;
+};
+
+inline PatchAck ack_of(const FramePatch& patch, PatchOutcome outcome, std::string reason = {}) {
+  return {patch.watch.camera, patch.generation, patch.sequence, outcome, std::move(reason)};
+}
+
+/// The supervisor lets a change of a camera's state be told on its status topic.
+struct StatusChange {
+  WatchRef watch;
+  CameraState state = CameraState::connecting;
+  std::string reason;
+  friend bool operator==(const StatusChange&, const StatusChange&) = default;
+};
+
+/// The text of an answer, or that there is none.
+struct Explanation {
+  std::uint64_t ticket = 0;
+  std::string text;
+  /// Why there is none; empty if there is.
+  std::string failure;
+  friend bool operator==(const Explanation&, const Explanation&) = default;
+};
+
+/// All cameras that are to be watched from now on.
+struct CameraList {
+  std::vector<CameraPtr> cameras;
+};
+
+/// How a run ended.
+struct DrainReport {
+  /// Whether everything that was captured went all the way through.
+  bool complete = false;
+  /// A line for each camera that gave up and each actor that failed.
+  std::vector<std::string> failures;
+  friend bool operator==(const DrainReport&, const DrainReport&) = default;
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,49 @@
+// Between the cameras and the vision towers: sends patches to the camera's device and what became of them
+// back.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/messages/messages.h"
+#include "actors/router/patch_gate.h"
+#include "actors/status/metrics.h"
+
+namespace vigil::actors {
+
+struct RouterDeps {
+  Metrics& metrics;
+  spdlog::logger& logger;
+};
+
+struct router_state {
+  explicit router_state(router_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void take(const FramePatchPtr& patch);
+  void route(const Route& route);
+  void grant(const std::string& camera, std::uint32_t room);
+  /// To the camera, if it has an actor.
+  void send(const PatchAck& ack);
+  camera_actor find(const std::string& camera) const;
+  /// Tells a camera's vision actor what the gate says.
+  void tell(const std::optional<PatchGate::Told>& told);
+
+  router_actor::pointer self;
+  Metrics* metrics = nullptr;
+  PatchGate gate;
+  /// Where the patches of a camera go.
+  std::map<std::string, vision_actor> visions;
+  /// Who gets the credit and the acknowledgements of a camera. Weak, as the thread of an actor that has ended
+  /// lives as long as a handle does.
+  std::map<std::string, caf::actor_addr> cameras;
+  static inline const char* name = "router";
+};
+
+router_actor::behavior_type router(router_actor::stateful_pointer<router_state> self, RouterDeps deps);
+
+}  // namespace vigil::actors

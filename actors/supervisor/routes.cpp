@@ -1,0 +1,48 @@
+#include "actors/supervisor/routes.h"
+
+namespace vigil::actors {
+namespace {
+
+std::string restarting(const std::string& device) {
+  return device + " is being started again";
+}
+
+}  // namespace
+
+std::optional<Routes::Decision> Routes::start(const std::string& camera) {
+  const auto device = placement_.place(camera);
+  if (!device) return std::nullopt;
+  if (up_.contains(*device)) return Decision{camera, *device};
+  if (placement_.state(*device) == DeviceState::up) return std::nullopt;
+  return Decision{camera, {}, restarting(*device)};
+}
+
+Routes::Decisions Routes::enter(const std::string& device, DeviceState state, const std::string& reason) {
+  if (state == DeviceState::lost) return lose(device, reason);
+  placement_.enter(device, state);
+  Decisions decisions;
+  if (state == DeviceState::up) {
+    up_.insert(device);
+    for (const std::string& camera : placement_.cameras(device))
+      decisions.cameras.push_back({camera, device});
+  } else {
+    up_.erase(device);
+    for (const std::string& camera : placement_.cameras(device))
+      decisions.cameras.push_back({camera, {}, restarting(device) + ": " + reason});
+  }
+  return decisions;
+}
+
+Routes::Decisions Routes::lose(const std::string& device, const std::string& reason) {
+  up_.erase(device);
+  const std::string lost = device + " is lost: " + reason;
+  Decisions decisions;
+  for (const auto& [camera, other] : placement_.lose(device)) {
+    decisions.cameras.push_back({camera, {}, lost});
+    if (const auto next = other ? start(camera) : std::nullopt) decisions.cameras.push_back(*next);
+  }
+  if (!placement_.any_left()) decisions.hopeless = "no device is left: " + lost;
+  return decisions;
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,54 @@
+// Where the patches of each camera go, and why nowhere. Without actors.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/messages/data.h"
+#include "actors/supervisor/placement.h"
+
+namespace vigil::actors {
+
+/// Knows which device is up and which camera is placed where, and says what each camera has to be told.
+/// Not thread-safe.
+class Routes {
+ public:
+  /// What becomes of a camera.
+  struct Decision {
+    std::string camera;
+    /// Who takes its patches from now on; empty: nobody, and it is unwatched.
+    std::string device = {};
+    /// Why it is unwatched.
+    std::string reason = {};
+    friend bool operator==(const Decision&, const Decision&) = default;
+  };
+
+  /// Of the cameras of a device that entered a state, in the order in which they hold.
+  struct Decisions {
+    std::vector<Decision> cameras;
+    /// Why nothing is watched any more, and will not be; empty while a device is left.
+    std::string hopeless = {};
+  };
+
+  /// None has told yet that it is up.
+  explicit Routes(const std::vector<std::string>& devices) : placement_(devices) {}
+
+  /// A camera's actor starts. Nothing while its device has not told yet how it is, or none is left.
+  std::optional<Decision> start(const std::string& camera);
+  /// The camera is gone.
+  void remove(const std::string& camera) { placement_.remove(camera); }
+
+  /// A device told its state, and why it is not up.
+  Decisions enter(const std::string& device, DeviceState state, const std::string& reason);
+
+ private:
+  Decisions lose(const std::string& device, const std::string& reason);
+
+  Placement placement_;
+  /// Devices that told that they are up.
+  std::set<std::string> up_;
+};
+
+}  // namespace vigil::actors

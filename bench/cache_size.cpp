@@ -1,0 +1,27 @@
+#include "bench/cache_size.h"
+
+#include <algorithm>
+
+#include "actors/messages/data.h"
+
+namespace vigil::bench {
+
+std::int64_t cache_for(const std::vector<config::CameraSettings>& cameras,
+                       const model::Preprocessor& preprocessor,
+                       const std::function<model::PictureSize(const config::CameraSettings&)>& frame_size,
+                       int windows) {
+  // What stands around frames and questions, and the pages that are begun and not filled.
+  constexpr std::int64_t kAround = 512;
+  constexpr std::int64_t kQuestion = 128;
+  std::int64_t most = 0;
+  for (const config::CameraSettings& camera : cameras) {
+    const int patches = actors::patches_in(actors::watch_of(camera), camera.stream.window.length, preprocessor.frames_per_patch());
+    std::int64_t tokens = kAround + patches * preprocessor.tokens(frame_size(camera));
+    for (const config::RuleSettings& rule : camera.rules)
+      tokens += kQuestion + (rule.explain ? rule.max_tokens : 1);
+    most = std::max(most, tokens);
+  }
+  return windows * most;
+}
+
+}  // namespace vigil::bench

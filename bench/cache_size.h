@@ -1,0 +1,20 @@
+// How large a KV cache a bench of many cameras needs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "config/settings.h"
+#include "engine/model/vision/preprocess.h"
+
+namespace vigil::bench {
+
+/// Tokens of a KV cache for so many of the longest windows, with full answers to all their rules.
+/// `frame_size`: of a camera's frames as the model sees them.
+std::int64_t cache_for(const std::vector<config::CameraSettings>& cameras,
+                       const model::Preprocessor& preprocessor,
+                       const std::function<model::PictureSize(const config::CameraSettings&)>& frame_size,
+                       int windows);
+
+}  // namespace vigil::bench

@@ -1,0 +1,77 @@
+#include "actors/supervisor/routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace vigil::actors {
+
+void PrintTo(const Routes::Decision& decision, std::ostream* out) {
+  *out << decision.camera << " to " << (decision.device.empty() ? "nobody" : decision.device) << ' '
+       << decision.reason;
+}
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+using Decision = Routes::Decision;
+
+TEST(Routes, ACameraThatStartsBeforeItsDeviceHasToldHowItIsWaitsForThat) {
+  Routes routes({"cuda:0", "cuda:1"});
+  EXPECT_EQ(routes.start("a"), std::nullopt);
+  EXPECT_EQ(routes.start("b"), std::nullopt);
+  EXPECT_THAT(routes.enter("cuda:0", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "cuda:0"}));
+  EXPECT_EQ(routes.start("a"), (Decision{"a", "cuda:0"})) << "its next incarnation";
+  EXPECT_EQ(routes.start("c"), (Decision{"c", "cuda:0"}));
+  EXPECT_THAT(routes.enter("cuda:1", DeviceState::up, "").cameras, ElementsAre(Decision{"b", "cuda:1"}));
+}
+
+TEST(Routes, WhileADeviceIsMadeAgainItsCamerasAreUnwatchedAndStay) {
+  Routes routes({"cuda:0"});
+  routes.enter("cuda:0", DeviceState::up, "");
+  routes.start("a");
+  const auto failed = routes.enter("cuda:0", DeviceState::restarting, "the vision actor failed: broken");
+  EXPECT_THAT(
+      failed.cameras,
+      ElementsAre(Decision{"a", "", "cuda:0 is being started again: the vision actor failed: broken"}));
+  EXPECT_EQ(failed.hopeless, "");
+  EXPECT_EQ(routes.start("b"), (Decision{"b", "", "cuda:0 is being started again"}));
+  routes.remove("a");
+  EXPECT_THAT(routes.enter("cuda:0", DeviceState::up, "").cameras, ElementsAre(Decision{"b", "cuda:0"}));
+}
+
+TEST(Routes, TheCamerasOfALostDeviceMoveIfThereIsAnother) {
+  Routes routes({"cuda:0", "cuda:1"});
+  for (const char* device : {"cuda:0", "cuda:1"}) routes.enter(device, DeviceState::up, "");
+  for (const char* camera : {"a", "b"}) routes.start(camera);
+  const auto moved = routes.enter("cuda:0", DeviceState::lost, "broken");
+  EXPECT_THAT(moved.cameras,
+              ElementsAre(Decision{"a", "", "cuda:0 is lost: broken"}, Decision{"a", "cuda:1"}));
+  EXPECT_EQ(moved.hopeless, "");
+  const auto gone = routes.enter("cuda:1", DeviceState::lost, "broken, too");
+  EXPECT_THAT(gone.cameras, ElementsAre(Decision{"a", "", "cuda:1 is lost: broken, too"},
+                                        Decision{"b", "", "cuda:1 is lost: broken, too"}));
+  EXPECT_EQ(gone.hopeless, "no device is left: cuda:1 is lost: broken, too");
+  EXPECT_EQ(routes.start("c"), std::nullopt);
+}
+
+TEST(Routes, WhoMovesToADeviceThatIsMadeAgainWaitsForIt) {
+  Routes routes({"cuda:0", "cuda:1"});
+  for (const char* device : {"cuda:0", "cuda:1"}) routes.enter(device, DeviceState::up, "");
+  routes.start("a");
+  routes.enter("cuda:1", DeviceState::restarting, "broken");
+  EXPECT_THAT(routes.enter("cuda:0", DeviceState::lost, "broken").cameras,
+              ElementsAre(Decision{"a", "", "cuda:0 is lost: broken"},
+                          Decision{"a", "", "cuda:1 is being started again"}));
+  EXPECT_THAT(routes.enter("cuda:1", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "cuda:1"}));
+}
+
+TEST(Routes, ADeviceWithoutCamerasLeavesNothingToSay) {
+  Routes routes({"cuda:0", "cuda:1"});
+  EXPECT_THAT(routes.enter("cuda:0", DeviceState::lost, "broken").cameras, IsEmpty());
+  EXPECT_THAT(routes.enter("cuda:1", DeviceState::up, "").cameras, IsEmpty());
+}
+
+}  // namespace
+}  // namespace vigil::actors

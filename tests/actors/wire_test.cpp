@@ -1,0 +1,360 @@
+// What may leave a process comes back as it was, and takes no secret with it.
+#include "actors/messages/wire.h"
+
+#include <limits>
+#include <set>
+
+#include <caf/all.hpp>
+#include <caf/binary_deserializer.hpp>
+#include <caf/binary_serializer.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/substitute.h"
+#include "tests/actors/events.h"
+#include "tests/actors/pipeline.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kUrl =
+    "rtsp://marked-user:marked-password@marked-host:8554/marked-path?token=marked-token";
+
+class Wire : public ::testing::Test {
+ protected:
+  Wire() {
+    gate_->inputs = {{{kUrl, config::mask_credentials(kUrl)}, {config::Role::detect}},
+                     {{std::string(kUrl) + "/main", "marked-shown"}, {config::Role::record}}};
+    gate_->username = {"marked-name", "***"};
+    gate_->password = {"marked-word", "***"};
+    gate_->stream.tls.ca_file = "/etc/marked-ca.pem";
+    gate_->stream.window = {40s, 8s};
+    gate_->stream.fps = 2.5;
+    config::RuleSettings& rule = gate_->rules[0];
+    rule.title = "{rule} at {camera}";
+    rule.threshold = 0.7;
+    rule.confirm = {3, 5};
+    rule.severity = config::Severity::detection;
+    rule.topics = {"staff", "night"};
+    rule.snooze_until = kStart;
+    rule.explain = true;
+    gate_->rules.push_back(rule);
+    gate_->rules[1].name = "car";
+    gate_->rules[1].snooze_until.reset();
+  }
+
+  std::vector<char> written(const caf::message& message) {
+    std::vector<char> bytes;
+    caf::binary_serializer sink(system_, bytes);
+    auto whole = message;
+    EXPECT_FALSE(sink(whole));
+    bytes_.append(bytes.begin(), bytes.end());
+    return bytes;
+  }
+
+  /// As another node gets it: a message with its type's name.
+  template <class T>
+  T through(const T& value) {
+    const std::vector<char> bytes = written(caf::make_message(value));
+    caf::message read;
+    caf::binary_deserializer source(system_, bytes);
+    // Not source(read), which keeps its errors to itself.
+    if (const auto error = read.load(source)) ADD_FAILURE() << system_.render(error);
+    if (read.match_elements<T>()) return read.get_as<T>(0);
+    ADD_FAILURE() << "another message";
+    return {};
+  }
+
+  /// Whether what is written of it cannot be read.
+  template <class T>
+  bool is_refused(const T& value) {
+    std::vector<char> bytes;
+    caf::binary_serializer sink(system_, bytes);
+    T whole = value;
+    EXPECT_FALSE(sink(whole));
+    caf::binary_deserializer source(system_, bytes);
+    return static_cast<bool>(source(whole));
+  }
+
+  FramePatch patch() const {
+    FramePatch patch;
+    patch.watch = watch_->ref();
+    media::SampledFrame frame;
+    frame.image = image(7, {640, 352});
+    patch.frames = {frame, frame};
+    patch.seconds = 12.25;
+    patch.duration = 0.8;
+    patch.sequence = 77;
+    patch.generation = 3;
+    patch.captured = {clock_.now() - 1500ms, kStart};
+    return patch;
+  }
+
+  WindowAnswers window() const {
+    WindowAnswers window = *window_of(watch_, 12, {0.25F, 0.75F});
+    window.answers[0].tokens = {1, -2, 3};
+    window.answers[0].finish = stream::FinishReason::length;
+    window.answers[0].prompt_tokens = 1234;
+    window.answers[0].shared_tokens = 1200;
+    window.captured = {clock_.now() - 2s, kStart + 5ms};
+    window.encoded = {clock_.now() - 1s, clock_.now() - 900ms};
+    window.lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [] {});
+    return window;
+  }
+
+  std::shared_ptr<config::CameraSettings> gate_ = camera("gate");
+  ManualClock clock_;
+  TestConfig config_;
+  caf::actor_system system_{config_};
+  /// All that was written.
+  std::string bytes_;
+  WatchPtr watch_ = watched(*camera("gate"), 9);
+};
+
+TEST_F(Wire, AMomentIsAnAge) {
+  const auto moment = clock_.now() - 1500ms;
+  EXPECT_EQ(age_of(moment, clock_), Age{1'500'000});
+  ManualClock other;
+  other.advance(1000h);
+  EXPECT_EQ(moment_of(Age{1'500'000}, other), other.now() - 1500ms) << "by the clock of whoever reads it";
+  EXPECT_EQ(age_of(clock_.now() + 3s, clock_), Age{-3'000'000}) << "one that is to come";
+  EXPECT_EQ(moment_of(Age{-3'000'000}, other), other.now() + 3s);
+  for (const auto extreme :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+    const auto far = moment_of(Age{extreme}, other) - other.now();
+    EXPECT_GT(std::chrono::abs(far), 1000h);
+    EXPECT_EQ(far<0s, extreme> 0) << "what nobody can have meant overflows nothing";
+  }
+}
+
+TEST_F(Wire, ReportsComeBackAsTheyWere) {
+  for (const CameraState state :
+       {CameraState::connecting, CameraState::up, CameraState::stalled, CameraState::down}) {
+    EXPECT_EQ(through(state), state);
+    const CameraReport report{"gate", state, "refused", true};
+    EXPECT_EQ(through(report), report);
+    const StatusChange change{watch_->ref(), state, "refused"};
+    EXPECT_EQ(through(change), change);
+  }
+  for (const PatchOutcome outcome : {PatchOutcome::encoded, PatchOutcome::dropped, PatchOutcome::lost}) {
+    const PatchAck ack{"gate", 3, 77, outcome, "encode_failed"};
+    EXPECT_EQ(through(ack), ack);
+  }
+  const RecorderReport recorder{"gate", true, "why"};
+  EXPECT_EQ(through(recorder), recorder);
+  const Explanation explanation{7, "Yes, a \xe4\xba\xba.", "no words"};
+  EXPECT_EQ(through(explanation), explanation);
+  const DrainReport drain{true, {"camera gate: refused", ""}};
+  EXPECT_EQ(through(drain), drain);
+}
+
+TEST_F(Wire, SettingsComeBackAsTheyWere) {
+  const WatchSettings settings = watch_of(*gate_, 12);
+  EXPECT_EQ(through(settings), settings);
+  EXPECT_EQ(through(settings).rules[0].snooze_until, kStart);
+  EXPECT_EQ(through(settings).rules[1].snooze_until, std::nullopt);
+}
+
+TEST_F(Wire, ARestBecomesOneOfTheReadersClock) {
+  const SourceRest rest{"gate", config::Role::record, clock_.now() + 30s, true};
+  const RestForm form = through(form_of(rest, clock_));
+  EXPECT_EQ(form, form_of(rest, clock_));
+  ManualClock other;
+  other.advance(77h);
+  const SourceRest read = rest_of(form, other);
+  EXPECT_EQ(read.camera, "gate");
+  EXPECT_EQ(read.role, config::Role::record);
+  EXPECT_EQ(read.until, other.now() + 30s);
+  EXPECT_TRUE(read.no_descriptor);
+}
+
+TEST_F(Wire, APatchIsDescribedAndItsPixelsGoAnotherWay) {
+  const FramePatch sent = patch();
+  const PatchForm form = through(form_of(sent, clock_));
+  EXPECT_EQ(form, form_of(sent, clock_));
+  EXPECT_EQ(form.frames, 2U);
+  EXPECT_EQ(form.width, 640);
+  EXPECT_EQ(form.height, 352);
+  ManualClock other;
+  other.advance(77h);
+  const FramePatchPtr read = patch_of(form, sent.frames, other);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->watch, sent.watch);
+  EXPECT_EQ(read->seconds, sent.seconds);
+  EXPECT_EQ(read->duration, sent.duration);
+  EXPECT_EQ(read->sequence, 77U);
+  EXPECT_EQ(read->generation, 3U);
+  EXPECT_EQ(read->captured.steady, other.now() - 1500ms);
+  EXPECT_EQ(read->captured.wall, kStart);
+  EXPECT_EQ(read->frames.size(), 2U);
+  EXPECT_LT(bytes_.size(), 400U) << "no pixel is in it";
+  EXPECT_EQ(patch_of(form, {sent.frames[0]}, other), nullptr) << "another number";
+  media::SampledFrame wider;
+  wider.image = image(7, {704, 352});
+  EXPECT_EQ(patch_of(form, {sent.frames[0], wider}, other), nullptr) << "another size";
+  EXPECT_EQ(patch_of(form, {sent.frames[0], {}}, other), nullptr);
+}
+
+TEST_F(Wire, AnswersComeBackWithTheSettingsThatTheyReferTo) {
+  gate_->rules.resize(2);
+  watch_ = watched(*gate_, 9);
+  const WindowAnswers sent = window();
+  const WindowForm form = through(form_of(sent, 42, clock_));
+  EXPECT_EQ(form.window, 42U);
+  EXPECT_TRUE(form.held);
+  ManualClock other;
+  other.advance(77h);
+  WatchBook book;
+  EXPECT_EQ(answers_of(form, book, other), nullptr) << "nobody told its settings";
+  book.put(watch_);
+  const WindowAnswersPtr read = answers_of(form, book, other);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->watch, watch_);
+  EXPECT_EQ(read->start, sent.start);
+  EXPECT_EQ(read->end, sent.end);
+  EXPECT_EQ(read->start_wall, sent.start_wall);
+  EXPECT_EQ(read->end_wall, sent.end_wall);
+  EXPECT_EQ(read->frames, sent.frames);
+  EXPECT_EQ(read->captured.steady, other.now() - 2s);
+  EXPECT_EQ(read->captured.wall, sent.captured.wall);
+  EXPECT_EQ(read->encoded.begin, other.now() - 1s);
+  EXPECT_EQ(read->encoded.end, other.now() - 900ms);
+  EXPECT_EQ(read->lease, nullptr) << "the window stays where it is";
+  ASSERT_EQ(read->answers.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read->answers[i].text, sent.answers[i].text);
+    EXPECT_EQ(read->answers[i].probability_yes, sent.answers[i].probability_yes);
+    EXPECT_EQ(read->answers[i].tokens, sent.answers[i].tokens);
+    EXPECT_EQ(read->answers[i].finish, sent.answers[i].finish);
+    EXPECT_EQ(read->answers[i].prompt_tokens, sent.answers[i].prompt_tokens);
+    EXPECT_EQ(read->answers[i].shared_tokens, sent.answers[i].shared_tokens);
+  }
+  WindowForm fewer = form;
+  fewer.answers.pop_back();
+  EXPECT_EQ(answers_of(fewer, book, other), nullptr) << "each rule has its answer";
+  const ExplainForm explain{42, 1, 7};
+  EXPECT_EQ(through(explain), explain);
+}
+
+TEST_F(Wire, EvidenceIsAskedForAndReported) {
+  const EvidenceRequest request{"gate", "person", "E1", {1.5, 9.5, 7.25}, kStart};
+  const EvidenceRequest read = through(request);
+  EXPECT_EQ(read.camera, "gate");
+  EXPECT_EQ(read.rule, "person");
+  EXPECT_EQ(read.episode, "E1");
+  EXPECT_EQ(read.span.from, 1.5);
+  EXPECT_EQ(read.span.to, 9.5);
+  EXPECT_EQ(read.span.moment, 7.25);
+  EXPECT_EQ(read.moment, kStart);
+  EvidenceReport report{"E1", {}};
+  EXPECT_EQ(through(report), report);
+  report.evidence = {EvidenceState::ready, "gate/x.jpg", "gate/x.mp4", "why", kStart,
+                     kStart - 5s,          kStart + 7s,  12345,        "h264"};
+  EXPECT_EQ(through(report), report);
+}
+
+TEST_F(Wire, HandlesOfActorsArriveAsThemselves) {
+  const vision_actor vision = system_.spawn([](vision_actor::pointer self) -> vision_actor::behavior_type {
+    return {
+        [](join_atom, const WatchPtr&, std::uint32_t) {},
+        [](const WatchPtr&) {},
+        [](const FramePatchPtr&) {},
+        [](end_atom, const std::string&) {},
+        [](grant_atom, const std::string&, std::uint32_t) {},
+        [](work_atom) {},
+        [](tick_atom) {},
+        [self](stop_atom) { self->quit(); },
+    };
+  });
+  const target_actor target = system_.spawn([](target_actor::pointer self) -> target_actor::behavior_type {
+    return {
+        [](const ExplainRequest&) {},
+        [](work_atom) {},
+        [](tick_atom) {},
+        [self](stop_atom) { self->quit(); },
+    };
+  });
+  const Route route = through(Route{"gate", "cuda:0", vision});
+  EXPECT_EQ(route.camera, "gate");
+  EXPECT_EQ(route.device, "cuda:0");
+  EXPECT_EQ(route.vision, vision);
+  EXPECT_FALSE(through(Route{"gate", "", {}}).vision) << "nowhere";
+  for (const DeviceState state : {DeviceState::up, DeviceState::restarting, DeviceState::lost}) {
+    const DeviceReport report = through(DeviceReport{"cuda:0", state, "broken", vision});
+    EXPECT_EQ(report.device, "cuda:0");
+    EXPECT_EQ(report.state, state);
+    EXPECT_EQ(report.reason, "broken");
+    EXPECT_EQ(report.vision, vision);
+  }
+  EXPECT_EQ(through(AnswerSource{target}).target, target);
+  caf::anon_send(vision, stop_atom_v);
+  caf::anon_send(target, stop_atom_v);
+  while (dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).try_run_once()) {
+  }
+}
+
+TEST_F(Wire, WhatNamesNoStateIsRefused) {
+  EXPECT_FALSE(is_refused(CameraReport{"gate", CameraState::down, "", false}));
+  EXPECT_TRUE(is_refused(CameraReport{"gate", static_cast<CameraState>(4), "", false}));
+  EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, static_cast<PatchOutcome>(3), ""}));
+  EXPECT_TRUE(is_refused(StatusChange{{"gate", 1}, static_cast<CameraState>(200), ""}));
+  EXPECT_TRUE(is_refused(DeviceReport{"cuda:0", static_cast<DeviceState>(3), "", {}}));
+  EXPECT_TRUE(is_refused(RestForm{"gate", static_cast<config::Role>(2), {}, false}));
+  EvidenceReport report;
+  report.evidence.state = static_cast<EvidenceState>(4);
+  EXPECT_TRUE(is_refused(report));
+  WatchSettings settings = watch_of(*gate_);
+  EXPECT_FALSE(is_refused(settings));
+  settings.rules[0].severity = static_cast<config::Severity>(2);
+  EXPECT_TRUE(is_refused(settings));
+  WindowForm window;
+  window.answers.resize(1);
+  EXPECT_FALSE(is_refused(window));
+  window.answers[0].finish = static_cast<stream::FinishReason>(3);
+  EXPECT_TRUE(is_refused(window));
+}
+
+TEST_F(Wire, ACutMessageIsRefused) {
+  const std::vector<char> bytes = written(caf::make_message(watch_of(*gate_, 12)));
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    const std::vector<char> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
+    caf::message read;
+    caf::binary_deserializer source(system_, part);
+    EXPECT_TRUE(read.load(source)) << length;
+  }
+}
+
+TEST_F(Wire, NoAddressAndNoPasswordIsInAnyMessage) {
+  watch_ = watched(*gate_, 9);
+  Fleet fleet({gate_}, 1);
+  const auto change = fleet.report("gate", CameraState::down, "refused");
+  const WatchPtr told = change->watch;
+  through(*told);
+  through(*watch_);
+  through(StatusChange{told->ref(), change->state, change->reason});
+  through(CameraReport{gate_->name, CameraState::down, "refused", false});
+  through(RecorderReport{gate_->name, false, "refused"});
+  through(form_of(SourceRest{gate_->name, config::Role::detect, clock_.now(), false}, clock_));
+  through(form_of(patch(), clock_));
+  through(form_of(window(), 1, clock_));
+  through(ack_of(patch(), PatchOutcome::dropped, "encode_failed"));
+  through(ExplainForm{1, 0, 1});
+  through(Explanation{1, "Yes.", ""});
+  through(EvidenceRequest{gate_->name, "person", "E", {}, kStart});
+  through(EvidenceReport{"E", {}});
+  through(DeviceReport{"cpu", DeviceState::up, "", {}});
+  through(Route{gate_->name, "cpu", {}});
+  through(AnswerSource{});
+  through(DrainReport{true, {"camera gate: refused"}});
+  EXPECT_THAT(bytes_, HasSubstr("gate"));
+  EXPECT_THAT(bytes_, HasSubstr("Is there a person in the room?")) << "text is found as it is";
+  EXPECT_THAT(bytes_, Not(HasSubstr("marked")));
+  EXPECT_THAT(bytes_, Not(HasSubstr("rtsp")));
+}
+
+}  // namespace
+}  // namespace vigil::actors
