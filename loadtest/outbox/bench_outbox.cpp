@@ -31,11 +31,11 @@ constexpr std::size_t kBodyBytes = 1000;
 constexpr int kTopics = 50;
 
 /// The machine's clock, some time later.
-class LaterClock final : public config::Clock {
+class LaterClock final : public base::Clock {
  public:
   TimePoint now() const override { return inner_.now() + later; }
   WallTime wall() const override { return inner_.wall() + later; }
-  config::Duration later{0};
+  base::Duration later{0};
 
  private:
   cluster::SystemClock inner_;

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model/chat.h"
-#include "engine/model/error.h"
+#include "engine/model/files/error.h"
+#include "engine/model/text/chat.h"
 #include "tests/fuzz/model_files.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "engine/model/config.h"
-#include "engine/model/error.h"
+#include "engine/model/files/config.h"
+#include "engine/model/files/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace vigil::model;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/model/error.h"
+#include "engine/model/files/error.h"
 
 namespace vigil::testing {
 

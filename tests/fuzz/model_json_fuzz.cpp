@@ -9,11 +9,11 @@
 #include <string>
 #include <string_view>
 
-#include "engine/model/calibration.h"
-#include "engine/model/error.h"
-#include "engine/model/generation.h"
-#include "engine/model/preprocess.h"
-#include "engine/model/weights.h"
+#include "engine/model/files/calibration.h"
+#include "engine/model/files/error.h"
+#include "engine/model/files/weights.h"
+#include "engine/model/language/generation.h"
+#include "engine/model/vision/preprocess.h"
 #include "tests/fuzz/model_files.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/model/error.h"
-#include "engine/model/safetensors.h"
+#include "engine/model/files/error.h"
+#include "engine/model/files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace vigil::model;

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/devices.h"
+#include "base/duration.h"
+#include "base/timestamp.h"
 #include "config/byte_size.h"
-#include "config/devices.h"
-#include "config/duration.h"
 #include "config/load.h"
 #include "config/snoozes.h"
-#include "config/timestamp.h"
 
 namespace {
 
@@ -43,15 +43,16 @@ void fuzz_settings(const std::string& text) {
 }
 
 void fuzz_scalars(const std::string& text) {
-  if (const auto value = parse_duration(text)) require(parse_duration(format_duration(*value)) == value);
+  if (const auto value = base::parse_duration(text))
+    require(base::parse_duration(base::format_duration(*value)) == value);
   if (const auto value = parse_byte_size(text)) require(parse_byte_size(format_byte_size(*value)) == value);
-  if (const auto value = parse_rfc3339(text)) {
-    const auto again = parse_rfc3339(format_rfc3339(*value));
+  if (const auto value = base::parse_rfc3339(text)) {
+    const auto again = base::parse_rfc3339(base::format_rfc3339(*value));
     // An hour before 1970 in one zone is after it in another.
-    require(again == value || *value < Clock::WallTime());
+    require(again == value || *value < base::Clock::WallTime());
   }
-  if (const auto value = parse_moment(text)) require(*value >= 0);
-  (void)parse_devices(text);
+  if (const auto value = base::parse_moment(text)) require(*value >= 0);
+  (void)base::parse_devices(text);
   for (const Snooze& snooze : parse_snoozes(text, "fuzz").entries) require(!snooze.camera.empty());
 }
 

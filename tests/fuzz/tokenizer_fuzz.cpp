@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/model/error.h"
-#include "engine/model/tokenizer.h"
+#include "engine/model/files/error.h"
+#include "engine/model/text/tokenizer.h"
 
 namespace {
 

@@ -36,10 +36,15 @@ struct Tally {
 
 class Member final : actors::CameraListener {
  public:
-  Member(std::shared_ptr<config::CameraSettings> settings, Tally& tally, std::uint64_t seed)
+  Member(const std::shared_ptr<config::CameraSettings>& settings, Tally& tally, std::uint64_t seed)
       : tally_(tally),
-        camera_({std::move(settings), {2, {}}, false, 0, seed}, media::VideoReader::open, clock_, pulse_,
-                *this),
+        camera_({settings,
+                 std::make_shared<const actors::WatchSettings>(actors::watch_of(*settings)),
+                 {2, {}},
+                 false,
+                 0,
+                 seed},
+                media::VideoReader::open, clock_, pulse_, *this),
         runner_([this](const std::stop_token& stop) { run(stop); }) {}
   ~Member() { stop(); }
   Member(const Member&) = delete;

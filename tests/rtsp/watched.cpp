@@ -33,7 +33,12 @@ Watched::Watched(std::shared_ptr<config::CameraSettings> settings)
     : settings_(std::move(settings)),
       fleet_({settings_}, 1),
       camera_(
-          {settings_, {2, {}}, false, 0, 1},
+          {settings_,
+           std::make_shared<const actors::WatchSettings>(actors::watch_of(*settings_)),
+           {2, {}},
+           false,
+           0,
+           1},
           [this](const std::string& url, const media::ReadOptions& options) {
             media::ReadOptions counting = options;
             counting.on_packet = [this, inner = options.on_packet](const media::PacketInfo& packet) {

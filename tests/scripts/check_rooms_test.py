@@ -17,7 +17,7 @@ GOOD = {
     "actors/messages/messages.h": "#include <caf/all.hpp>\n",
     "actors/status/metrics.h": "#include <prometheus/registry.h>\n",
     "actors/supervisor/supervisor.cpp": '#include "actors/camera/camera.h"\n#include "actors/vision/vision.h"\n',
-    "actors/vision/vision.h": '#include "engine/window/answerer.h"\n',
+    "actors/vision/vision.h": '#include "engine/stream/answerer.h"\n',
     "cluster/clock.cpp": '#include <zmq.hpp>\n#include "config/settings.h"\n',
     "config/settings.cpp": "#include <yaml-cpp/yaml.h>\n",
     "docs/notes.md": "",
@@ -63,10 +63,10 @@ class CheckRooms(unittest.TestCase):
         self.rejects("engine/model/m.cpp", '#include <vector>\n#include "actors/messages/messages.h"\n', 2,
                      "engine -> actors", "may know kernels/ config/")
         self.rejects("engine/model/m.cpp", '#include "media/media.h"\n', 1, "engine -> media")
-        self.rejects("kernels/k.h", '#include "engine/model/config.h"\n', 1, "kernels -> engine", "no other room")
+        self.rejects("kernels/k.h", '#include "engine/model/files/config.h"\n', 1, "kernels -> engine", "no other room")
         self.rejects("media/m.cpp", '#include "config/settings.h"\n', 1, "media -> config")
         self.rejects("config/c.cpp", '#include "kernels/device/dtype.h"\n', 1, "config -> kernels")
-        self.rejects("cluster/c.cpp", '#include "engine/window/answerer.h"\n', 1, "cluster -> engine")
+        self.rejects("cluster/c.cpp", '#include "engine/stream/answerer.h"\n', 1, "cluster -> engine")
         self.rejects("actors/camera/c.cpp", '#include "cluster/clock.h"\n', 1, "actors -> cluster")
 
     def test_rejects_an_arrow_past_a_room(self):
@@ -90,20 +90,20 @@ class CheckRooms(unittest.TestCase):
                 ("libavcodec/avcodec.h", "FFmpeg", "actors/camera/c.cpp"),
                 ("libswscale/swscale.h", "FFmpeg", "engine/model/m.cpp"),
                 ("libavutil/log.h", "FFmpeg", "services/s.cpp"),
-                ("caf/all.hpp", "CAF", "engine/window/w.cpp"),
+                ("caf/all.hpp", "CAF", "engine/run/w.cpp"),
                 ("caf/actor.hpp", "CAF", "media/m.cpp"),
                 ("dnnl.hpp", "oneDNN", "engine/model/m.cpp"),
                 ("oneapi/dnnl/dnnl.hpp", "oneDNN", "engine/model/m.cpp"),
                 ("rocksdb/db.h", "RocksDB", "actors/camera/c.cpp"),
-                ("rocksdb/db.h", "RocksDB", "engine/window/w.cpp"),
+                ("rocksdb/db.h", "RocksDB", "engine/run/w.cpp"),
                 ("rocksdb/db.h", "RocksDB", "engine/kvx/w.cpp"),
                 ("zmq.hpp", "ZeroMQ", "actors/camera/c.cpp"),
-                ("zmq_addon.hpp", "ZeroMQ", "engine/window/w.cpp"),
-                ("prometheus/counter.h", "prometheus-cpp", "engine/window/w.cpp"),
+                ("zmq_addon.hpp", "ZeroMQ", "engine/run/w.cpp"),
+                ("prometheus/counter.h", "prometheus-cpp", "engine/run/w.cpp"),
                 ("prometheus/counter.h", "prometheus-cpp", "actors/camera/c.cpp"),
                 ("yaml-cpp/yaml.h", "yaml-cpp", "services/s.cpp"),
                 ("CLI/CLI.hpp", "CLI11", "config/c.cpp"),
-                ("cuda_runtime.h", "CUDA", "engine/window/w.cpp"),
+                ("cuda_runtime.h", "CUDA", "engine/run/w.cpp"),
         ):
             self.rejects(path, f"#include <{header}>\n", 1, f"-> {library}", "may know it")
             self.rejects(path, f'#include "{header}"\n', 1, f"-> {library}", "may know it")
@@ -119,6 +119,19 @@ class CheckRooms(unittest.TestCase):
                      "actors/messages/")
         self.rejects("actors/camera/c.cpp", '#include "actors/supervisor/supervisor.h"\n', 1, "actors/camera -> actors/supervisor")
         self.rejects("actors/messages/m.cpp", '#include "actors/camera/camera.h"\n', 1, "actors/messages -> actors/camera")
+
+    def test_rejects_arrows_inside_a_room(self):
+        self.rejects("engine/kv/k.cpp", '#include "engine/model/language/decoder.h"\n', 1,
+                     "engine/kv -> engine/model/language", "may know engine/kv/")
+        self.rejects("engine/model/files/f.cpp", '#include "engine/model/model_folder.h"\n', 1,
+                     "engine/model/files -> engine/model ")
+        self.rejects("engine/run/r.cpp", '#include "engine/stream/s.h"\n', 1, "engine/run -> engine/stream")
+        self.rejects("kernels/device/d.cpp", '#include "kernels/linear/linear.h"\n', 1, "kernels/device -> kernels/linear")
+        self.rejects("engine/odd/o.cpp", '#include "engine/kv/page_pool.h"\n', 1, "no such folder")
+        for path, header in (("engine/stream/s.cpp", "engine/model/text/tokenizer.h"),
+                             ("engine/model/verify/v.cpp", "engine/model/model_folder.h"),
+                             ("engine/model/m.cpp", "engine/model/vision/vision_tower.h")):
+            self.assertEqual(self.check(**{path: f'#include "{header}"\n'}), (0, ""))
 
     def test_rejects_unknown_rooms(self):
         self.rejects("engine/model/m.cpp", '#include "common/util.h"\n', 1, "common/util.h", "no such room")

@@ -38,7 +38,7 @@ NOT_RUN = [
     (r"pip install .*", INSTALLS),
     (r"LD_LIBRARY_PATH=\S+ .*build/tsan/bin/\S+", "needs a build with another preset, and a CAF of one's own"),
     (r"(\S+=\S+ )?build/cuda/\S+.*|ctest (--preset cuda )?-L gpu|.*--device cuda.*|.*cuda:0.*|.*gpu_peer\.py.*|.*attention_peers\.py.*", GPU),
-    (r"(\S*/)?bench_few_rows_cuda|vigil bench engine .*", GPU),
+    (r"(\S*/)?bench_(few_rows|collective)_cuda|vigil bench engine .*", GPU),
     (r"(\S*/)?(vigil )?bench (cameras|ask) .*|\S*bench_(kernels|media|outbox|gate)\b.*|(python3 )?loadtest/\S+ .*|(\S*/)?vigil bench .*", LONG),
     (r"(python3 )?tools/(golden|golden_\w+|synthetic_model)\.py .*", TORCH),
     (r"tools/(evaluate|scenes/write|scenes/long|calibrate)\.py .*", LONG),
@@ -48,7 +48,7 @@ NOT_RUN = [
 ]
 
 # What stands for a placeholder.
-PLACES = {"VIDEO": "tests/videos/bottle-detection.mp4", "URL": "tests/videos/bottle-detection.mp4", "CAMERA/RULE": "yard/zone", "FILE": "config/demo.yaml", "CLIP.mp4": "car-detection.mp4", "QUESTION": '"Is there a car?"'}
+PLACES = {"VIDEO": "tests/videos/bottle-detection.mp4", "URL": "tests/videos/bottle-detection.mp4", "CAMERA/RULE": "yard/zone", "FILE": "config/demo.yaml", "QUESTION": '"Is there a car?"'}
 
 STARTS = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:vigil |build/|scripts/|tools/\S+\.py|loadtest/\S+\.py|\.ci/\S+|ctest |cmake |ninja |python3 |apt-get |pip |curl |cd |bench_\w+)")
 
@@ -172,7 +172,6 @@ class Trial:
                 return self.knows_its_options(command)
         for name, thing in PLACES.items():
             command = re.sub(rf"(?<![\w-]){re.escape(name)}(?!\w)", thing, command)
-        command = command.replace("--from S --to S", "--from 15 --to 17")
         short = re.sub(r"^build/release/bin/", "", command)
         if re.fullmatch(r"vigil [a-z-]+( [a-z-]+)?( \.\.\.)?", short) and short not in ("vigil watch", "vigil status"):
             return self.run(short.replace(" ...", "") + " --help")
@@ -191,7 +190,7 @@ class Trial:
             return self.run(short.replace("DIR", "models/demo"))
         if short.startswith("vigil model verify"):
             return self.run(re.sub(r"OUT(\.safetensors)?", "tests/golden/models/tiny.safetensors", short.replace("DIR", golden)))
-        if re.match(r"vigil (ask|inspect|check-config|keygen|snooze) |scripts/check-rooms", short):
+        if re.match(r"vigil (ask|inspect|check-config|keygen|snooze) |scripts/(check-rooms|figures --check)$", short):
             return self.run(short)
         return self.faults.append(f"{command}\n  neither runs here, nor is there a reason in the table of {os.path.basename(__file__)}")
 
