@@ -32,22 +32,19 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
   const std::vector<config::RuleSettings>& rules = window->watch->rules;
   Watched& watched = watched_[window->watch->name];
   if (watched.watch != window->watch) follow(watched, window->watch);
-  // What is kept for later must not keep the window in the cache.
-  auto kept = std::make_shared<WindowAnswers>(*window);
-  kept->lease.reset();
   const base::Clock::WallTime now = clock_.wall();
   for (std::size_t i = 0; i < watched.rules.size(); ++i) {
     Rule& rule = watched.rules[i];
-    rule.window = kept;
+    rule.window = window;
     rule.place = i;
     const auto snoozed_until = rules[i].snooze_until;
     const Observation observation{window->answers.at(i).probability_yes, window->end, window->end_wall,
                                   snoozed_until && now < *snoozed_until};
     if (const auto emission = rule.policy.observe(observation)) {
       std::optional<std::uint64_t> ticket;
-      if (rules[i].explain && window->lease && emission->phase != Phase::end) {
+      if (rules[i].explain && window->id && emission->phase != Phase::end) {
         ticket = tickets_++;
-        requests_.push_back({window, i, *ticket});
+        requests_.push_back({window->watch, {*window->id, static_cast<std::uint32_t>(i), *ticket}});
       }
       tell(rule, *emission, ticket);
     }

@@ -34,7 +34,7 @@ class AlertDesk {
     /// Events that wait in memory at most while the outbox fails; beyond, the oldest are lost, and counted.
     std::size_t backlog = 4096;
     /// How long an alert waits for its explanation; then it is told without.
-    base::Duration explanation = std::chrono::seconds(10);
+    base::Duration explanation = kExplanationPatience;
     /// Whether each episode is to have a still and a clip, and how much longer than its window that is.
     struct ClipRoll {
       base::Duration before{0};
@@ -63,7 +63,11 @@ class AlertDesk {
   void observe(const WindowAnswersPtr& window);
 
   /// What has to be explained of what was observed since the last call. `explained` is to be called for each.
-  std::vector<ExplainRequest> take_requests() { return std::exchange(requests_, {}); }
+  struct Request {
+    WatchPtr watch;
+    Explain explain;
+  };
+  std::vector<Request> take_requests() { return std::exchange(requests_, {}); }
 
   /// The text of an answer; nothing if there is none. Of a request that waits no more, it is ignored.
   void explained(std::uint64_t ticket, const std::optional<std::string>& text);
@@ -169,7 +173,7 @@ class AlertDesk {
   std::string offered_of_;
   /// The outbox whose last events the publisher knows.
   std::string remembered_of_;
-  std::vector<ExplainRequest> requests_;
+  std::vector<Request> requests_;
   std::uint64_t tickets_ = 0;
   std::vector<EvidenceRequest> evidence_requests_;
   EvidencePromises promises_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
 
 namespace vigil::actors {
@@ -24,13 +25,31 @@ void alerts_state::log_failure() {
   }
 }
 
-void alerts_state::observe(const WindowAnswersPtr& window, const prefill_actor& source) {
+void alerts_state::observe(const WindowAnswersPtr& window, const stream_actor& source) {
   desk->observe(window);
-  for (ExplainRequest& request : desk->take_requests())
-    self->send(targets.at(source.address()), std::move(request));
+  for (AlertDesk::Request& request : desk->take_requests()) {
+    self->send(source, request.explain);
+    const std::uint64_t ticket = request.explain.ticket;
+    requests.insert_or_assign(ticket, std::move(request));
+  }
+  if (window->id) self->send(source, Done{*window->id});
   ask_for_evidence();
   flush_later(caf::message_priority::high);
   self->send(source, grant_atom_v, std::uint32_t{1});
+}
+
+void alerts_state::explained(const Explanation& explanation) {
+  const auto request = requests.extract(explanation.ticket);
+  const bool there = explanation.failure.empty();
+  if (!there && request) {
+    const auto& [watch, explain] = request.mapped();
+    const LogFields about(*watch);
+    logger->error("alerts: camera {}: no explanation for rule {}: {}", watch->name,
+                  watch->rules[explain.rule].name, explanation.failure);
+  }
+  desk->explained(explanation.ticket, there ? std::optional(explanation.text) : std::nullopt);
+  flush_later(caf::message_priority::high);
+  tell_ended();
 }
 
 void alerts_state::tell(const StatusChange& change) {
@@ -95,19 +114,13 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
-      [self](const AnswerSource& source) {
-        self->state.targets[caf::actor_cast<caf::actor_addr>(self->current_sender())] = source.target;
-        self->send(caf::actor_cast<prefill_actor>(self->current_sender()), grant_atom_v, kWindowsUnderWay);
+      [self](join_atom) {
+        self->send(caf::actor_cast<stream_actor>(self->current_sender()), grant_atom_v, kWindowsUnderWay);
       },
       [self](const WindowAnswersPtr& window) {
-        self->state.observe(window, caf::actor_cast<prefill_actor>(self->current_sender()));
+        self->state.observe(window, caf::actor_cast<stream_actor>(self->current_sender()));
       },
-      [self](const Explanation& explanation) {
-        self->state.desk->explained(
-            explanation.ticket, explanation.failure.empty() ? std::optional(explanation.text) : std::nullopt);
-        self->state.flush_later(caf::message_priority::high);
-        self->state.tell_ended();
-      },
+      [self](const Explanation& explanation) { self->state.explained(explanation); },
       [self](const EvidenceReport& report) {
         self->state.desk->evidence(report);
         self->state.flush_later(caf::message_priority::high);

@@ -1,6 +1,7 @@
 // The shell around `AlertDesk`. Waits for disks, so it wants a thread of its own.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,7 +31,8 @@ struct AlertsDeps {
 struct alerts_state {
   explicit alerts_state(alerts_actor::pointer self_pointer) : self(self_pointer) {}
 
-  void observe(const WindowAnswersPtr& window, const prefill_actor& source);
+  void observe(const WindowAnswersPtr& window, const stream_actor& source);
+  void explained(const Explanation& explanation);
   void tell(const StatusChange& change);
   void tell_ended();
   void ask_for_evidence();
@@ -49,8 +51,8 @@ struct alerts_state {
   WatchBook book;
   spdlog::logger* logger = nullptr;
   StatusBoard* board = nullptr;
-  /// Who explains what a prefill actor answers.
-  std::map<caf::actor_addr, target_actor> targets;
+  /// What was asked to be explained, by its ticket.
+  std::map<std::uint64_t, AlertDesk::Request> requests;
   /// Null if there is to be none.
   evidence_actor evidence;
   supervisor_actor supervisor;

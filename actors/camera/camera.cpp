@@ -185,7 +185,7 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
 
 bool Camera::has_credit_for_stride(double seconds) {
   const auto& window = options_.watch->window;
-  const std::int64_t stride = stride_at(*options_.watch, seconds);
+  const std::int64_t stride = stream::SlidingWindow::stride_at(window_shape(*options_.watch), seconds);
   if (stride != stride_) {
     stride_ = stride;
     const int needed = patches_in(*options_.watch, window.stride, options_.shape.frames_per_patch);

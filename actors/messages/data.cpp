@@ -15,13 +15,10 @@ int patches_in(const WatchSettings& watch, base::Duration time, int frames_per_p
   return std::max(1, static_cast<int>(std::ceil(patches)));
 }
 
-double time_tolerance(const WatchSettings& watch) {
-  return 0.5 / watch.fps;
-}
-
-std::int64_t stride_at(const WatchSettings& watch, double seconds) {
-  const double strides = (seconds + time_tolerance(watch)) / base::seconds(watch.window.stride);
-  return static_cast<std::int64_t>(std::floor(strides));
+stream::SlidingWindow::Shape window_shape(const WatchSettings& watch) {
+  return {.length = base::seconds(watch.window.length),
+          .stride = base::seconds(watch.window.stride),
+          .tolerance = 0.5 / watch.fps};
 }
 
 std::string alert_topic(const WatchSettings& watch, const config::RuleSettings& rule) {

@@ -2,6 +2,7 @@
 // sends it to whom.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,9 +14,12 @@
 
 #include "actors/messages/watch.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "config/settings.h"
 #include "engine/model/vision/visual_tokens.h"
-#include "engine/stream/answerer.h"
+#include "engine/stream/answer.h"
+#include "engine/stream/ids.h"
+#include "engine/stream/sliding_window.h"
 #include "media/media.h"
 #include "media/packet_history.h"
 
@@ -70,26 +74,6 @@ struct VisualPatch {
 };
 using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
 
-/// A window in the KV cache. When the last who holds it lets go, the window leaves the cache, and then
-/// whoever keeps the books is told.
-class KvLease {
- public:
-  KvLease(stream::AskedWindowPtr asked, std::function<void()> told)
-      : window_(std::move(asked)), released_(std::move(told)) {}
-  ~KvLease() {
-    window_.reset();
-    released_();
-  }
-  KvLease(const KvLease&) = delete;
-  KvLease& operator=(const KvLease&) = delete;
-
-  stream::AskedWindow& window() { return *window_; }
-
- private:
-  stream::AskedWindowPtr window_;
-  std::function<void()> released_;
-};
-
 /// The answers to all rules of a camera about one window.
 struct WindowAnswers {
   /// With which it was asked.
@@ -107,21 +91,42 @@ struct WindowAnswers {
   CaptureTime captured;
   /// Of the window's last patch.
   WorkSpan encoded;
-  /// So that answers can be explained while the window is in the cache; null when none will be.
-  std::shared_ptr<KvLease> lease;
+  /// By which answers can be explained, for `kExplanationPatience`; nothing when none will be.
+  std::optional<stream::WindowId> id;
 };
 using WindowAnswersPtr = std::shared_ptr<const WindowAnswers>;
 
-/// Told of each window that was answered and of the batch that answered it, in the thread that did: for
-/// measurements.
-using WindowObserver = std::function<void(const WindowAnswers& window, const WorkSpan& asked)>;
+/// How long an alert waits for its explanation, and a device keeps what that takes.
+constexpr base::Duration kExplanationPatience = std::chrono::seconds(10);
 
-/// Asks for the text of an answer: rules[rule] of the window's camera.
-struct ExplainRequest {
-  WindowAnswersPtr window;
-  std::size_t rule = 0;
+/// Of measurements; each is called in the thread that computes, and may be empty.
+struct PipelineObserver {
+  /// A window was answered; from when its first pass began until then.
+  std::function<void(const WindowAnswers& window, const WorkSpan& asked)> window;
+  /// A piece of a device's work was done: "vision" a batch of patches, "language" a pass of windows and texts.
+  std::function<void(const char* stage, const WorkSpan& piece)> piece;
+};
+
+/// Asks for the text of an answer: the rule of this place of the window's camera.
+struct Explain {
+  stream::WindowId window;
+  std::uint32_t rule = 0;
   /// The asker's name for this request.
   std::uint64_t ticket = 0;
+  friend bool operator==(const Explain&, const Explain&) = default;
+};
+
+/// No other answer of the window will be explained.
+struct Done {
+  stream::WindowId window;
+  friend bool operator==(const Done&, const Done&) = default;
+};
+
+/// The text of this answer, which another device went on with, came to its end there.
+struct Returned {
+  stream::WindowId window;
+  std::uint32_t rule = 0;
+  friend bool operator==(const Returned&, const Returned&) = default;
 };
 
 /// none: it is switched off; pending: the clip is being made; ready: still and clip can be fetched; failed:
@@ -224,12 +229,8 @@ double patch_duration(const WatchSettings& watch, int frames_per_patch);
 /// Patches of so much of a camera's stream, rounded up, at least 1.
 int patches_in(const WatchSettings& watch, base::Duration time, int frames_per_patch);
 
-/// How much earlier than its place in the camera's sampling grid a frame may be: half an interval. The frame
-/// that is *shown* at a sampling time began a moment before it.
-double time_tolerance(const WatchSettings& watch);
-
-/// The stride of the stream, counted from 0, to which a sampled frame or a patch of this time belongs.
-std::int64_t stride_at(const WatchSettings& watch, double seconds);
+/// A camera's windows, whose frames may be early by half an interval.
+stream::SlidingWindow::Shape window_shape(const WatchSettings& watch);
 
 /// "alert/<tenant>/<camera>/<rule>/"; the last delimiter keeps one rule's topic from being a prefix of
 /// another's.

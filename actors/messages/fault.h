@@ -10,7 +10,6 @@
 #include <caf/sec.hpp>
 
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 

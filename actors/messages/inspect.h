@@ -68,6 +68,11 @@ typename Inspector::result_type inspect(Inspector& f, Answer& x) {
            actors::at_most(x.finish, FinishReason::stop), x.prompt_tokens, x.shared_tokens);
 }
 
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WindowId& x) {
+  return f(caf::meta::type_name("WindowId"), x.camera, x.epoch, x.number);
+}
+
 }  // namespace vigil::stream
 
 namespace vigil::actors {
@@ -106,13 +111,23 @@ typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WindowForm& x) {
-  return f(caf::meta::type_name("WindowAnswers"), x.watch, x.window, x.held, x.start, x.end, x.start_wall,
+  return f(caf::meta::type_name("WindowAnswers"), x.watch, x.held, x.id, x.start, x.end, x.start_wall,
            x.end_wall, x.frames, x.answers, x.captured, x.encoded);
 }
 
 template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, ExplainForm& x) {
+typename Inspector::result_type inspect(Inspector& f, Explain& x) {
   return f(caf::meta::type_name("Explain"), x.window, x.rule, x.ticket);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Done& x) {
+  return f(caf::meta::type_name("Done"), x.window);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Returned& x) {
+  return f(caf::meta::type_name("Returned"), x.window, x.rule);
 }
 
 template <class Inspector>

@@ -1,15 +1,17 @@
 // Every message of the pipeline and every actor's interface, a sentence each. What they carry is in `data.h`
 // and `reports.h`.
 //
-//   camera --FramePatch--> router --FramePatch--> vision --VisualPatch--> prefill --WindowAnswers--> alerts
-//          <--PatchAck----        <--PatchAck----        <----credit-----         <-----credit------
-//                                                          prefill --reserve--> cache      target
-//                                                          <--ExplainRequest-- alerts
-//                                                                  <---room---- ---Explanation----->
+//   camera --FramePatch--> router --FramePatch--> vision . stream --WindowAnswers--> alerts
+//          <--PatchAck----        <--PatchAck----                 <-----credit------
+//                                                                 <--Explain, Done---
+//                                                                 ---Explanation----->
+//                                                        --LentText--> target ---Explanation--> alerts
+//                                                        <--Returned--
 //                                                                  evidence <--EvidenceRequest-- alerts
 //                                                                           ---EvidenceReport-->
 //
-// vision, prefill, cache and target are there once for each device.
+// Vision and stream are what a device computes, one piece after the other: two parts of its executor. There
+// is a target for each device whose answers go on on another one.
 //
 // A camera's settings go the way of its patches ahead of the first that refers to them, and once: patches
 // name them (`watch.h`).
@@ -20,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,11 +42,12 @@ namespace vigil::actors {
 /// A device's actor tells that its device entered a state, and who takes patches there while it is up.
 struct DeviceReport;
 
-/// A prefill actor tells who explains what it answers.
-struct AnswerSource;
-
 /// The supervisor tells where the patches of a camera go.
 struct Route;
+
+/// A text on its way to the device that goes on with it, and the asker's name for it (lent_text.h).
+struct LentText;
+using LentTextPtr = std::shared_ptr<LentText>;
 
 }  // namespace vigil::actors
 
@@ -59,20 +63,18 @@ CAF_ADD_TYPE_ID(vigil, (vigil::actors::StatusChange))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::EvidenceRequest))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::EvidenceReport))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::DeviceReport))
-CAF_ADD_TYPE_ID(vigil, (vigil::actors::AnswerSource))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::Explain))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::Done))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::Returned))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::Route))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::WatchSettings))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::PatchForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::WindowForm))
-CAF_ADD_TYPE_ID(vigil, (vigil::actors::ExplainForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::RestForm))
 
 CAF_ADD_ATOM(vigil, vigil::actors, join_atom, "join")
 CAF_ADD_ATOM(vigil, vigil::actors, grant_atom, "grant")
 CAF_ADD_ATOM(vigil, vigil::actors, end_atom, "end")
-CAF_ADD_ATOM(vigil, vigil::actors, reserve_atom, "reserve")
-CAF_ADD_ATOM(vigil, vigil::actors, room_atom, "room")
-CAF_ADD_ATOM(vigil, vigil::actors, release_atom, "release")
 CAF_ADD_ATOM(vigil, vigil::actors, step_atom, "step")
 CAF_ADD_ATOM(vigil, vigil::actors, work_atom, "work")
 CAF_ADD_ATOM(vigil, vigil::actors, tick_atom, "tick")
@@ -93,9 +95,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ExplainRequest)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ReachReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
@@ -137,7 +138,7 @@ using router_actor = caf::typed_actor<
     // Quit.
     caf::reacts_to<stop_atom>>;
 
-/// The VISION actor owns the vision tower and batches the patches of all cameras.
+/// VISION takes patches of cameras and makes visual tokens of them.
 using vision_actor = caf::typed_actor<
     // A camera's patches will come from the sending router, in the camera's n-th incarnation; the router is
     // granted credit for it in return.
@@ -147,55 +148,45 @@ using vision_actor = caf::typed_actor<
     // A patch to encode, which is acknowledged.
     caf::reacts_to<FramePatchPtr>,
     // No patch of this camera follows.
-    caf::reacts_to<end_atom, std::string>,
-    // Prefill can take so many more patches of this camera.
-    caf::reacts_to<grant_atom, std::string, std::uint32_t>,
-    // Encode the next batch (to itself).
-    caf::reacts_to<work_atom>,
-    // Say that you are alive (to itself).
-    caf::reacts_to<tick_atom>,
-    // Quit.
-    caf::reacts_to<stop_atom>>;
+    caf::reacts_to<end_atom, std::string>>;
 
-/// The PREFILL actor assembles windows, puts them into the KV cache and asks them the rules of their cameras.
-using prefill_actor = caf::typed_actor<
-    // A camera's patches will come from the sending vision actor, which is granted credit for it in return.
-    caf::reacts_to<join_atom, WatchPtr>,
-    // A camera's settings are these from one of its next patches on.
-    caf::reacts_to<WatchPtr>,
-    // The next patch of a camera's stream; its credit is given back when it has been taken, or, of a camera
-    // that must lose nothing, when the window that it ends has been answered.
-    caf::reacts_to<VisualPatchPtr>,
-    // No patch of this camera follows.
-    caf::reacts_to<end_atom, std::string>,
+/// STREAM owns the streams of cameras and answers their windows; it keeps what explains them.
+using stream_actor = caf::typed_actor<
     // The alerts actor can take so many more windows.
     caf::reacts_to<grant_atom, std::uint32_t>,
-    // What was reserved is free.
-    caf::reacts_to<room_atom>,
-    // Take the next batch of windows (to itself).
+    // Explain an answer; `Explanation` comes back, from here or from target.
+    caf::reacts_to<Explain>,
+    // No other answer of a window will be explained.
+    caf::reacts_to<Done>,
+    // A text that was lent is not needed here any more.
+    caf::reacts_to<Returned>>;
+
+/// The EXECUTOR is the one thread of a device: vision and stream, whose pieces it runs one after the other.
+using executor_actor = caf::typed_actor<
+    // As vision.
+    caf::reacts_to<join_atom, WatchPtr, std::uint32_t>,
+    caf::reacts_to<WatchPtr>,
+    caf::reacts_to<FramePatchPtr>,
+    caf::reacts_to<end_atom, std::string>,
+    // As stream.
+    caf::reacts_to<grant_atom, std::uint32_t>,
+    caf::reacts_to<Explain>,
+    caf::reacts_to<Done>,
+    caf::reacts_to<Returned>,
+    // Run the next piece (to itself).
     caf::reacts_to<work_atom>,
-    // Say that you are alive (to itself).
+    // Say that you are alive, and take back what is past its deadline (to itself).
     caf::reacts_to<tick_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 
-/// The CACHE actor keeps the books of the KV cache: who may put how much into it, and when.
-using cache_actor = caf::typed_actor<
-    // The sending prefill actor wants room for so many tokens; it is told `room` in its turn. One request at
-    // a time.
-    caf::reacts_to<reserve_atom, std::int64_t>,
-    // Room for so many tokens is free again.
-    caf::reacts_to<release_atom, std::int64_t>,
-    // Quit.
-    caf::reacts_to<stop_atom>>;
-
-/// The TARGET actor completes answers token by token: explanations of what will be told.
+/// The TARGET actor goes on with answers on another device than the one that has asked.
 using target_actor = caf::typed_actor<
-    // Explain an answer; `Explanation` comes back.
-    caf::reacts_to<ExplainRequest>,
-    // Generate for all that waits (to itself).
+    // A text to complete, lent by the sending stream, to which it is `Returned`; `Explanation` goes to alerts.
+    caf::reacts_to<LentTextPtr>,
+    // Run the next pass (to itself).
     caf::reacts_to<work_atom>,
-    // Say that you are alive (to itself).
+    // Say that you are alive, and take back what is past its deadline (to itself).
     caf::reacts_to<tick_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;
@@ -226,8 +217,8 @@ using evidence_actor = caf::typed_actor<
 /// The ALERTS actor owns the outbox and the topics. What becomes alerts is sent to it with high priority, so
 /// that no number of changes of state delays them.
 using alerts_actor = caf::typed_actor<
-    // The sending prefill actor starts; it is granted credit in return.
-    caf::reacts_to<AnswerSource>,
+    // The sending stream starts; it is granted credit in return.
+    caf::reacts_to<join_atom>,
     // A window's answers; costs a credit, which is given back at once.
     caf::reacts_to<WindowAnswersPtr>,
     // The text of an answer that it had asked to be explained.
@@ -249,8 +240,8 @@ using alerts_actor = caf::typed_actor<
     // Publish what there is, and quit.
     caf::reacts_to<stop_atom>>;
 
-/// The DEVICE actor owns one device: its engine and the four actors that compute with it (vision, prefill,
-/// target, cache). When one of them fails it takes down the others, and the engine with them, and makes them
+/// The DEVICE actor owns one device: its engine, the executor that computes with it, and target, if answers
+/// go on elsewhere. When one of them fails it takes down the other, and the engine with them, and makes them
 /// again, or gives the device up.
 using device_actor = caf::typed_actor<
     // Make the engine again (to itself).
@@ -299,10 +290,6 @@ struct DeviceReport {
   vision_actor vision;
 };
 
-struct AnswerSource {
-  target_actor target;
-};
-
 struct Route {
   std::string camera;
   /// Empty: nowhere; and who takes patches there.
@@ -314,11 +301,6 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, DeviceReport& x) {
   return f(caf::meta::type_name("DeviceReport"), x.device, x.state, at_most(x.state, DeviceState::lost),
            x.reason, x.vision);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, AnswerSource& x) {
-  return f(caf::meta::type_name("AnswerSource"), x.target);
 }
 
 template <class Inspector>

@@ -74,11 +74,11 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
   return patch;
 }
 
-WindowForm form_of(const WindowAnswers& window, std::uint64_t name, const base::Clock& clock) {
+WindowForm form_of(const WindowAnswers& window, const base::Clock& clock) {
   WindowForm form;
   form.watch = window.watch->ref();
-  form.window = name;
-  form.held = window.lease != nullptr;
+  form.held = window.id.has_value();
+  form.id = window.id.value_or(stream::WindowId());
   form.start = window.start;
   form.end = window.end;
   form.start_wall = window.start_wall;
@@ -101,6 +101,7 @@ WindowAnswersPtr answers_of(const WindowForm& form, const WatchBook& book, const
   window->end_wall = form.end_wall;
   window->frames = form.frames;
   window->answers = form.answers;
+  if (form.held) window->id = form.id;
   window->captured = time_of(form.captured, clock);
   window->encoded = span_of(form.encoded, clock);
   return window;

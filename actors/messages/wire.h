@@ -2,7 +2,7 @@
 // free of CAF. Data that has a form of its own is made into it where it leaves, and back where it arrives;
 // whatever `inspect.h` knows and is not here travels as it is.
 //
-// Pixels, embeddings, windows in the cache and whatever holds a camera's address have no form.
+// Pixels, embeddings, texts on their way and whatever holds a camera's address have no form.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,12 @@ struct PatchForm {
   friend bool operator==(const PatchForm&, const PatchForm&) = default;
 };
 
-/// WindowAnswers. The window itself stays in the cache where it was asked; `window` names it there.
+/// WindowAnswers. The window itself stays on the device where it was asked.
 struct WindowForm {
   WatchRef watch;
-  std::uint64_t window = 0;
-  /// Whether it is held in the cache, so that its answers can be explained.
+  /// Whether its answers can be explained, and what it is called then.
   bool held = false;
+  stream::WindowId id;
   double start = 0;
   double end = 0;
   base::Clock::WallTime start_wall;
@@ -73,14 +73,6 @@ struct WindowForm {
   std::vector<stream::Answer> answers;
   CaptureForm captured;
   WorkForm encoded;
-};
-
-/// ExplainRequest, by the window's name.
-struct ExplainForm {
-  std::uint64_t window = 0;
-  std::uint32_t rule = 0;
-  std::uint64_t ticket = 0;
-  friend bool operator==(const ExplainForm&, const ExplainForm&) = default;
 };
 
 /// SourceRest.
@@ -102,9 +94,8 @@ PatchForm form_of(const FramePatch& patch, const base::Clock& clock);
 FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> frames,
                        const base::Clock& clock);
 
-/// `name`: of the window, where it is in the cache.
-WindowForm form_of(const WindowAnswers& window, std::uint64_t name, const base::Clock& clock);
-/// Without a lease. Null if nobody told its settings, or its answers are not those to their rules.
+WindowForm form_of(const WindowAnswers& window, const base::Clock& clock);
+/// Null if nobody told its settings, or its answers are not those to their rules.
 WindowAnswersPtr answers_of(const WindowForm& form, const WatchBook& book, const base::Clock& clock);
 
 RestForm form_of(const SourceRest& rest, const base::Clock& clock);

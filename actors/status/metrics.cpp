@@ -88,14 +88,14 @@ struct Metrics::Families {
       counter(r, "vigil_connections_refused_total",
               "Connections that were not taken up or were closed for what they did, by listener and reason");
   Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
-  Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "Prefill of one batch of windows");
-  Histogram& decode = seconds(r, "vigil_request_decode_time_seconds", "Completion of one batch of answers");
+  Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "From a window's first pass until its answers");
+  Histogram& decode = seconds(r, "vigil_request_decode_time_seconds", "Completion of one answer");
   Histogram& first_token =
       seconds(r, "vigil_time_to_first_token_seconds",
               "From when a window's last patch was encoded until the first tokens of its answers");
   Histogram& inter_token =
       seconds(r, "vigil_inter_token_latency_seconds",
-              "Between two tokens of an explanation, as the mean of its batch", kTokenSeconds);
+              "Between two tokens of an explanation, as its mean", kTokenSeconds);
   Family<Gauge>& running =
       gauge(r, "vigil_requests_running", "Windows and explanations that are computed, by kind and device");
   Family<Gauge>& waiting = gauge(r, "vigil_requests_waiting",
@@ -126,7 +126,7 @@ struct Metrics::Families {
   Counter& clock_steps =
       counter(r, "vigil_clock_steps_total", "What was told of steps of the machine's clock").Add({});
   Family<Gauge>& kv = gauge(r, "vigil_kv_cache_usage_ratio",
-                            "Share of the KV cache that windows hold or have reserved, by tier and device");
+                            "Share of the KV cache that streams, windows and texts hold, by tier and device");
   Family<Gauge>& device_up =
       gauge(r, "vigil_device_up", "Whether cameras are watched on the device (1) or not (0)");
   Family<Gauge>& device_state =
@@ -236,11 +236,11 @@ void Metrics::first_token(double seconds) {
   families_->first_token.Observe(seconds);
 }
 
-void Metrics::generated(double seconds, std::int64_t tokens, std::int64_t passes, std::int64_t later) {
+void Metrics::generated(double seconds, std::int64_t tokens, std::int64_t later) {
   families_->decode.Observe(seconds);
   families_->generated.Increment(static_cast<double>(tokens));
-  for (std::int64_t i = 0; passes > 0 && i < later; ++i)
-    families_->inter_token.Observe(seconds / static_cast<double>(passes));
+  for (std::int64_t i = 0; i < later; ++i)
+    families_->inter_token.Observe(seconds / static_cast<double>(later));
 }
 
 void Metrics::requests(RequestKind kind, const std::string& device, std::size_t running,

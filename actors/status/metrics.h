@@ -70,22 +70,21 @@ class Metrics {
   /// device_lost (they were on a device when it failed).
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
 
-  /// `actor`: vision, prefill, target, evidence; `waiting`: what its bounded queue holds. `device`: of an
+  /// `actor`: vision, stream, evidence; `waiting`: what its bounded queue holds. `device`: of an
   /// actor that each device has.
   void queue_depth(const std::string& actor, std::size_t waiting, const std::string& device = {});
   /// One pass of the vision tower.
   void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
-  /// One batch of windows that were prefilled and asked. Of the tokens of all prompts, `reused` had their
-  /// keys and values computed already, for another rule of the same window.
+  /// A window got its answers, so many seconds after its first pass had begun. Of the tokens of all prompts,
+  /// `reused` had their keys and values computed already, for another rule of the same window.
   void prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused = 0);
   /// From when a window's last patch was encoded until the first tokens of its answers.
   void first_token(double seconds);
-  /// One batch of answers that were completed, with so many tokens. In `passes`, each took one token of each
-  /// answer that went on, `later` in all: those behind the answers' first ones.
-  void generated(double seconds, std::int64_t tokens, std::int64_t passes = 0, std::int64_t later = 0);
+  /// An answer was completed, with so many tokens, of which those behind the first one, `later`, took so long.
+  void generated(double seconds, std::int64_t tokens, std::int64_t later);
   /// Those that are computed and those that wait for it, as the one who computes knows.
   void requests(RequestKind kind, const std::string& device, std::size_t running, std::size_t waiting);
-  /// The share of a device's KV cache that windows hold or have reserved. `tier`: host, gpu.
+  /// The share of a device's KV cache that streams, windows and texts hold. `tier`: host, gpu.
   void kv_usage(const std::string& tier, const std::string& device, double ratio);
   void device_state(const std::string& device, DeviceState state);
   /// One of the actors that compute on it failed.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ class WorkPatience {
   static constexpr base::Duration kMost = std::chrono::minutes(10);
   static constexpr double kTimes = 20;
 
-  /// For a pass over so many of what it computes (patches, windows, tokens).
+  /// For a pass over so many of what it computes (patches, rows).
   base::Duration of(std::size_t size) const {
     if (slowest_ <= 0) return kMost;
     const double seconds = kTimes * slowest_ * static_cast<double>(size);
@@ -46,22 +47,27 @@ constexpr base::Duration kIdlePatience = std::chrono::seconds(30);
 /// The beats of one who computes. Not thread-safe.
 class WorkBeat {
  public:
+  /// What a pass is over: patches through the vision tower, rows through the language model.
+  enum class Work : std::uint8_t { patches, rows };
+
   WorkBeat(StatusBoard& board, std::string name) : board_(board), name_(std::move(name)) { idle(); }
 
   /// It waits for work.
   void idle() { board_.beat(name_, kIdlePatience); }
   /// A pass over so many begins.
-  void begins(std::size_t size) { board_.beat(name_, patience_.of(size)); }
+  void begins(Work work, std::size_t size) { board_.beat(name_, patience(work).of(size)); }
   /// It ended.
-  void took(double seconds, std::size_t size) {
-    patience_.took(seconds, size);
+  void took(Work work, double seconds, std::size_t size) {
+    patience(work).took(seconds, size);
     idle();
   }
 
  private:
   StatusBoard& board_;
   const std::string name_;
-  WorkPatience patience_;
+  WorkPatience& patience(Work work) { return patiences_[static_cast<std::size_t>(work)]; }
+
+  std::array<WorkPatience, 2> patiences_;
 };
 
 }  // namespace vigil::actors

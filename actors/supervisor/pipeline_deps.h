@@ -20,8 +20,8 @@
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "actors/supervisor/dialer.h"
-#include "actors/supervisor/engine_parts.h"
-#include "actors/supervisor/spawn.h"
+#include "actors/device/engine_parts.h"
+#include "actors/messages/spawn.h"
 #include "base/clock.h"
 #include "media/reach.h"
 
@@ -72,7 +72,7 @@ struct PipelineDeps {
   /// Nothing: alerts have none.
   std::optional<EvidenceParts> evidence = {};
   /// Of the windows that are answered; may be empty.
-  WindowObserver observer = {};
+  PipelineObserver observer = {};
 };
 
 }  // namespace vigil::actors

@@ -8,7 +8,7 @@
 #include "actors/evidence/evidence_actor.h"
 #include "actors/messages/shell.h"
 #include "actors/router/router_actor.h"
-#include "actors/supervisor/device_actor.h"
+#include "actors/device/device_actor.h"
 
 namespace vigil::actors {
 namespace {

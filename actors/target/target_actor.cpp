@@ -1,83 +1,87 @@
 #include "actors/target/target_actor.h"
 
-#include <algorithm>
 #include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "actors/messages/log_fields.h"
+#include "actors/messages/lent_text.h"
 #include "actors/messages/shell.h"
-#include "actors/target/explain.h"
+#include "engine/run/vision_encoder.h"
 
 namespace vigil::actors {
 
+void target_state::take(const LentTextPtr& text) {
+  lender = caf::actor_cast<caf::actor_addr>(self->current_sender());
+  const stream::WindowId window = text->loan.window;
+  const std::size_t rule = text->loan.question;
+  explanations.ask(window, rule, text->ticket);
+  try {
+    deps->desk.adopt(std::move(text->loan));
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::exception&) {
+    tell({window, rule, {}, std::current_exception(), std::nullopt});
+  }
+  settle();
+}
+
+void target_state::tell(const stream::DeskNews::Told& text) {
+  const Explanations::Told told = explanations.tell(text, deps->clock.now());
+  deps->metrics.generated(told.seconds, told.tokens, told.later);
+  self->send<caf::message_priority::high>(alerts, told.explanation);
+  if (const auto stream = caf::actor_cast<stream_actor>(lender))
+    self->send(stream, Returned{text.window, static_cast<std::uint32_t>(text.question)});
+}
+
 void target_state::work() {
   scheduled = false;
-  std::vector<ExplainRequest> batch;
-  std::vector<alerts_actor> askers;
-  for (; !queue.empty() && batch.size() < limit->now(); queue.pop_front()) {
-    batch.push_back(std::move(queue.front().first));
-    askers.push_back(std::move(queue.front().second));
-  }
-  deps->metrics.queue_depth("target", queue.size(), deps->device);
-  deps->metrics.requests(RequestKind::explanation, deps->device, batch.size(), queue.size());
-  if (batch.empty()) return;
-  std::size_t longest = 0;
-  for (const ExplainRequest& request : batch)
-    longest =
-        std::max(longest, static_cast<std::size_t>(request.window->watch->rules[request.rule].max_tokens));
-  beat->begins(longest);
-  const auto start = deps->clock.now();
-  Explained explained = explain(deps->generator, batch);
-  const std::chrono::duration<double> spent = deps->clock.now() - start;
-  deps->metrics.generated(spent.count(), explained.tokens, explained.passes, explained.later);
-  deps->metrics.requests(RequestKind::explanation, deps->device, 0, queue.size());
-  if (explained.passes > 0) {
-    beat->took(spent.count(), static_cast<std::size_t>(explained.passes));
-  } else {
-    beat->idle();
-  }
-  if (explained.too_many.empty()) {
-    limit->fitted(batch.size());
-  } else {
-    limit->too_many(batch.size());
-    deps->logger.error("target: {} answers have no text, batches of at most {} from now on: {}", batch.size(),
-                       limit->now(), explained.too_many);
-  }
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const WatchSettings& watch = *batch[i].window->watch;
-    if (!explained.failures[i].empty() && explained.too_many.empty()) {
-      const LogFields about(watch);
-      deps->logger.error("target: camera {}: no explanation for rule {}: {}", watch.name,
-                         watch.rules[batch[i].rule].name, explained.failures[i]);
-    }
-    self->send<caf::message_priority::high>(
-        askers[i], Explanation{batch[i].ticket, explained.texts[i], explained.failures[i]});
-  }
+  if (executor->next() == nullptr) return;
+  beat->begins(WorkBeat::Work::rows, static_cast<std::size_t>(deps->desk.most_rows()));
+  const auto begin = deps->clock.now();
+  executor->run_one();
+  const auto end = deps->clock.now();
+  beat->took(WorkBeat::Work::rows, std::chrono::duration<double>(end - begin).count(),
+             static_cast<std::size_t>(deps->desk.last_rows()));
+  if (deps->observer.piece) deps->observer.piece("target", {begin, end});
+  settle();
+}
+
+void target_state::settle() {
+  const stream::DeskNews news = deps->desk.take_news();
+  for (const stream::DeskNews::Told& each : news.told) tell(each);
+  if (news.pressed)
+    deps->logger.warn("target: passes of at most {} rows from now on: {}", news.pressed->rows,
+                      news.pressed->reason);
+  deps->metrics.requests(RequestKind::explanation, deps->device, deps->desk.texts(), 0);
   schedule();
 }
 
 void target_state::tick() {
   beat->idle();
+  deps->desk.expire(deps->clock.now());
+  settle();
   self->delayed_send(self, kBeatTick, tick_atom_v);
 }
 
 void target_state::schedule() {
-  if (scheduled || queue.empty()) return;
+  if (scheduled || executor->next() == nullptr) return;
   scheduled = true;
   self->send(self, work_atom_v);
 }
 
-target_actor::behavior_type target(target_actor::stateful_pointer<target_state> self, TargetDeps deps) {
+target_actor::behavior_type target(target_actor::stateful_pointer<target_state> self, TargetDeps deps,
+                                   alerts_actor alerts) {
   set_handlers(self, deps.logger);
-  self->state.deps.emplace(deps);
-  self->state.limit.emplace(deps.batch);
-  self->state.beat.emplace(deps.board, deps.device + " target");
+  target_state& state = self->state;
+  state.alerts = std::move(alerts);
+  state.executor.emplace(deps.clock, std::vector<run::WorkSource*>{&deps.desk});
+  state.beat.emplace(deps.board, deps.device + " target");
+  state.deps.emplace(std::move(deps));
   self->send(self, tick_atom_v);
   return {
-      [self](const ExplainRequest& request) {
-        self->state.queue.emplace_back(request, caf::actor_cast<alerts_actor>(self->current_sender()));
-        self->state.schedule();
-      },
+      [self](const LentTextPtr& text) { self->state.take(text); },
       [self](work_atom) { self->state.work(); },
       [self](tick_atom) { self->state.tick(); },
       [self](stop_atom) { self->quit(); },

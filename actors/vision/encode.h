@@ -8,7 +8,6 @@
 #include "actors/messages/reports.h"
 #include "base/clock.h"
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/answerer.h"
 
 namespace vigil::actors {
 
@@ -29,7 +28,7 @@ struct Encoded {
 };
 
 /// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.
-/// The clock tells when they were encoded. Throws window::DeviceLost alone.
+/// The clock tells when they were encoded. Throws run::DeviceLost alone.
 Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
                const std::vector<FramePatchPtr>& patches);
 

@@ -33,17 +33,17 @@ void PatchQueue::end(const std::string& camera) {
   if (lane != lanes_.end()) lane->second.ended = true;
 }
 
-PatchQueue::Batch PatchQueue::pop(std::size_t max) {
-  Batch batch;
+std::vector<FramePatchPtr> PatchQueue::pop(std::size_t max) {
+  std::vector<FramePatchPtr> batch;
   // Rounds over the cameras, starting behind the one that was served last, until a whole round serves none.
-  for (bool served = true; served && batch.patches.size() < max;) {
+  for (bool served = true; served && batch.size() < max;) {
     served = false;
     auto lane = lanes_.upper_bound(last_);
-    for (std::size_t i = 0; i < lanes_.size() && batch.patches.size() < max; ++i, ++lane) {
+    for (std::size_t i = 0; i < lanes_.size() && batch.size() < max; ++i, ++lane) {
       if (lane == lanes_.end()) lane = lanes_.begin();
       Lane& each = lane->second;
       if (each.patches.empty() || each.downstream == 0) continue;
-      batch.patches.push_back(std::move(each.patches.front()));
+      batch.push_back(std::move(each.patches.front()));
       each.patches.pop_front();
       --each.downstream;
       --size_;
@@ -51,15 +51,27 @@ PatchQueue::Batch PatchQueue::pop(std::size_t max) {
       served = true;
     }
   }
-  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
-    if (lane->second.ended && lane->second.patches.empty()) {
-      batch.ended.push_back(lane->first);
-      lane = lanes_.erase(lane);
-    } else {
-      ++lane;
-    }
-  }
   return batch;
+}
+
+std::vector<std::string> PatchQueue::take_ended() {
+  std::vector<std::string> ended;
+  std::erase_if(lanes_, [&](const auto& lane) {
+    const bool over = lane.second.ended && lane.second.patches.empty();
+    if (over) ended.push_back(lane.first);
+    return over;
+  });
+  return ended;
+}
+
+std::optional<base::Clock::TimePoint> PatchQueue::oldest() const {
+  std::optional<base::Clock::TimePoint> oldest;
+  for (const auto& [camera, lane] : lanes_) {
+    if (lane.patches.empty() || lane.downstream == 0) continue;
+    const auto captured = lane.patches.front()->captured.steady;
+    if (!oldest || captured < *oldest) oldest = captured;
+  }
+  return oldest;
 }
 
 }  // namespace vigil::actors

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/messages/data.h"
+#include "base/clock.h"
 
 namespace vigil::actors {
 
@@ -36,17 +38,15 @@ class PatchQueue {
   /// No patch of this camera follows.
   void end(const std::string& camera);
 
-  struct Batch {
-    /// In the order of each camera's time.
-    std::vector<FramePatchPtr> patches;
-    /// Cameras of which nothing is left.
-    std::vector<std::string> ended;
-    bool empty() const { return patches.empty() && ended.empty(); }
-  };
+  /// At most `max` patches, in the order of each camera's time, one of each camera in turn, only of cameras
+  /// for which the next stage has credit. The turn goes on where the last batch left off.
+  std::vector<FramePatchPtr> pop(std::size_t max);
 
-  /// At most `max` patches, one of each camera in turn, only of cameras for which the next stage has credit.
-  /// The turn goes on where the last batch left off.
-  Batch pop(std::size_t max);
+  /// Cameras that have ended and of which nothing is left since the last call.
+  std::vector<std::string> take_ended();
+
+  /// When the oldest patch that may be popped was captured.
+  std::optional<base::Clock::TimePoint> oldest() const;
 
   std::size_t size() const { return size_; }
 

@@ -107,6 +107,11 @@ void View::own(std::int64_t first, std::int64_t count, Book::Claim& claim, std::
   }
 }
 
+std::int64_t View::own_pages() const {
+  return std::count_if(parts_.begin(), parts_.end(),
+                       [&](const Part& part) { return book_->references(part.page) == 1; });
+}
+
 void View::truncate(std::int64_t count) {
   for (std::int64_t excess = size() - count; excess > 0;) {
     Part& last = parts_.back();

@@ -56,6 +56,9 @@ class View {
   /// Pages that `own` would take.
   std::int64_t pages_to_own(std::int64_t first, std::int64_t count) const;
 
+  /// Pages that nobody else has.
+  std::int64_t own_pages() const;
+
   /// Forgets all but the oldest `count` tokens. Pages that are left empty go back.
   void truncate(std::int64_t count);
   /// Forgets the oldest `count` tokens. Nothing moves; pages that are left empty go back.

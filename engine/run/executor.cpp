@@ -1,6 +1,7 @@
 #include "engine/run/executor.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <tuple>
 
 namespace vigil::run {
@@ -9,23 +10,28 @@ Executor::Executor(const base::Clock& clock, const std::vector<WorkSource*>& sou
   for (WorkSource* source : sources) sources_.push_back({source});
 }
 
-bool Executor::has_work() const {
-  return std::any_of(sources_.begin(), sources_.end(),
-                     [](const Entry& entry) { return entry.source->due().has_value(); });
-}
-
-bool Executor::run_one() {
-  Entry* next = nullptr;
+const Executor::Entry* Executor::next_entry() const {
+  const Entry* next = nullptr;
   std::optional<base::Clock::TimePoint> earliest;
-  for (Entry& entry : sources_) {
+  for (const Entry& entry : sources_) {
     const auto due = entry.source->due();
     if (!due) continue;
     if (next != nullptr && std::tuple(*due, entry.served) >= std::tuple(*earliest, next->served)) continue;
     next = &entry;
     earliest = due;
   }
+  return next;
+}
+
+WorkSource* Executor::next() const {
+  const Entry* entry = next_entry();
+  return entry == nullptr ? nullptr : entry->source;
+}
+
+bool Executor::run_one() {
+  const Entry* next = next_entry();
   if (next == nullptr) return false;
-  next->served = ++turn_;
+  sources_[static_cast<std::size_t>(next - sources_.data())].served = ++turn_;
   next->source->work(clock_.now());
   return true;
 }

@@ -30,8 +30,8 @@ class Executor {
   /// The sources have to outlive it.
   Executor(const base::Clock& clock, const std::vector<WorkSource*>& sources);
 
-  /// Whether any source has a piece.
-  bool has_work() const;
+  /// Whose piece is next; null if there is none.
+  WorkSource* next() const;
 
   /// Runs the next piece. False if there is none. Throws DeviceLost, after which nothing works here any more.
   bool run_one();
@@ -42,6 +42,8 @@ class Executor {
     /// The turn in which it was served last.
     std::uint64_t served = 0;
   };
+
+  const Entry* next_entry() const;
 
   const base::Clock& clock_;
   std::vector<Entry> sources_;

@@ -15,12 +15,15 @@ namespace {
 bool is_lost(const std::vector<kernels::Stream>& streams, const std::exception& error) {
   const auto* device = dynamic_cast<const kernels::DeviceError*>(&error);
   if (device != nullptr && device->lost()) return true;
-  try {
-    for (const kernels::Stream& stream : streams) stream.synchronize();
-    return false;
-  } catch (const kernels::DeviceError& next) {
-    return next.lost();
+  bool lost = false;
+  for (const kernels::Stream& stream : streams) {
+    try {
+      stream.synchronize();
+    } catch (const kernels::DeviceError& next) {
+      lost = lost || next.lost();
+    }
   }
+  return lost;
 }
 
 template <typename Compute>

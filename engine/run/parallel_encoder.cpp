@@ -1,6 +1,5 @@
 #include "engine/run/parallel_encoder.h"
 
-#include <iterator>
 #include <utility>
 
 namespace vigil::run {
@@ -35,7 +34,7 @@ std::vector<std::size_t> shares(std::span<const PatchFrames> patches, std::size_
 ParallelEncoder::ParallelEncoder(const std::shared_ptr<const model::ModelFolder>& folder,
                                  kernels::DType compute, const std::vector<kernels::Stream>& streams,
                                  model::Quantization quantization, kernels::DType embeddings)
-    : towers_(streams.size()), team_(static_cast<int>(streams.size())) {
+    : streams_(streams), towers_(streams.size()), team_(static_cast<int>(streams.size())) {
   team_.run(
       [&](int rank) {
         const auto at = static_cast<std::size_t>(rank);
@@ -54,10 +53,28 @@ std::vector<model::VisualTokensPtr> ParallelEncoder::encode(std::span<const Patc
         if (!share.empty()) parts[at] = towers_[at]->encode(share);
       },
       [] {});
+  // Rows of a pass are put together on the first GPU, which may not be able to read the others' memory.
+  const bool on_cpu = streams_.front().kind() == kernels::DeviceKind::cpu;
   std::vector<model::VisualTokensPtr> encoded;
-  for (auto& part : parts)
-    encoded.insert(encoded.end(), std::move_iterator(part.begin()), std::move_iterator(part.end()));
+  for (std::size_t rank = 0; rank < parts.size(); ++rank)
+    for (model::VisualTokensPtr& tokens : parts[rank])
+      encoded.push_back(rank == 0 || on_cpu ? std::move(tokens) : bring(*tokens, streams_[rank]));
+  if (parts.size() > 1) streams_.front().synchronize();
   return encoded;
+}
+
+model::VisualTokensPtr ParallelEncoder::bring(const model::VisualTokens& tokens,
+                                              const kernels::Stream& from) const {
+  auto brought = std::make_shared<model::VisualTokens>();
+  brought->embeddings = kernels::Buffer(streams_.front(), tokens.embeddings.bytes());
+  kernels::copy_across(from, tokens.embeddings.data(), streams_.front(), brought->embeddings.data(),
+                       tokens.embeddings.bytes());
+  brought->dtype = tokens.dtype;
+  brought->grid_height = tokens.grid_height;
+  brought->grid_width = tokens.grid_width;
+  brought->seconds = tokens.seconds;
+  brought->duration = tokens.duration;
+  return brought;
 }
 
 }  // namespace vigil::run

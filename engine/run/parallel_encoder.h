@@ -12,7 +12,7 @@
 namespace vigil::run {
 
 /// Frames do not see each other in the vision tower, so devices that have the whole of it need not speak with
-/// each other, which they would twice a block if they shared it. What each has encoded stays on it.
+/// each other, which they would twice a block if they shared it. What they have encoded comes to the first.
 class ParallelEncoder final : public VisionEncoder {
  public:
   /// Loads a tower on each stream's device. Throws as TowerEncoder does.
@@ -28,6 +28,10 @@ class ParallelEncoder final : public VisionEncoder {
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
 
  private:
+  /// The same on the first device.
+  model::VisualTokensPtr bring(const model::VisualTokens& tokens, const kernels::Stream& from) const;
+
+  std::vector<kernels::Stream> streams_;
   std::vector<std::unique_ptr<TowerEncoder>> towers_;
   RankTeam team_;
 };

@@ -129,12 +129,23 @@ float* PassRunner::compose(const Pass& pass) {
   const std::int64_t width = model_.folder->config.text.hidden_size;
   composed_.reserve(stream(), pass.positions.size() * static_cast<std::size_t>(width) * sizeof(float));
   std::int64_t row = 0;
+  // Tokens that follow each other are looked up together, whoever's they are.
+  tokens_.clear();
+  const auto look_up = [&] {
+    if (tokens_.empty()) return;
+    embed(tokens_, composed_.as<float>() + (row - static_cast<std::int64_t>(tokens_.size())) * width);
+    tokens_.clear();
+  };
   for (const Pass::Rows& rows : pass.rows) {
     const std::int64_t count = rows.count();
     float* const to = composed_.as<float>() + row * width;
     if (!rows.tokens.empty()) {
-      embed(rows.tokens, to);
-    } else if (rows.embedded.cols != width) {
+      tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
+      row += count;
+      continue;
+    }
+    look_up();
+    if (rows.embedded.cols != width) {
       throw std::invalid_argument("visual tokens of " + std::to_string(rows.embedded.cols) +
                                   " values for a model of " + std::to_string(width));
     } else {
@@ -143,6 +154,7 @@ float* PassRunner::compose(const Pass& pass) {
     }
     row += count;
   }
+  look_up();
   return composed_.as<float>();
 }
 
@@ -173,7 +185,6 @@ void PassRunner::reserve_largest(std::size_t outputs) {
 }
 
 void PassRunner::fetch_outputs(std::size_t outputs) {
-  logits_.clear();
   candidates_.clear();
   asked_ = 0;
   on_all([](Lane& lane) { fetch_largest(lane); });
@@ -247,8 +258,9 @@ void PassRunner::fetch_candidates(Lane& lane, std::size_t count) {
 std::span<const model::Candidate> PassRunner::likeliest(std::size_t i, std::size_t count) {
   if (count > asked_) {
     candidates_.assign(likeliest_.size(), {});
-    asked_ = count;
+    asked_ = 0;
     for (Lane& lane : lanes_) fetch_candidates(lane, count);
+    asked_ = count;
     if (shared())
       for (std::vector<model::Candidate>& of : candidates_)
         // Parts are in the order of their tokens, so that equal ones stay in it.
@@ -260,23 +272,14 @@ std::span<const model::Candidate> PassRunner::likeliest(std::size_t i, std::size
 }
 
 std::span<const float> PassRunner::logits(std::size_t i) {
-  const auto vocabulary = static_cast<std::size_t>(model_.folder->config.text.vocab_size);
-  if (logits_.empty()) {
-    std::vector<float> of_part;
-    for (const Lane& lane : lanes_) {
-      const auto rows = static_cast<std::size_t>(lane.logits.rows);
-      const auto cols = static_cast<std::size_t>(lane.logits.cols);
-      logits_.resize(rows * vocabulary);
-      std::vector<float>& there = shared() ? of_part : logits_;
-      there.resize(rows * cols);
-      kernels::download(lane.stream, there.data(), lane.logits.data, there.size() * sizeof(float));
-      if (!shared()) break;
-      const auto first = static_cast<std::size_t>(lane.part->decoder.part().vocabulary.first);
-      for (std::size_t row = 0; row < rows; ++row)
-        std::copy_n(of_part.data() + row * cols, cols, logits_.data() + row * vocabulary + first);
-    }
+  logits_.resize(static_cast<std::size_t>(model_.folder->config.text.vocab_size));
+  for (const Lane& lane : lanes_) {
+    const auto cols = static_cast<std::size_t>(lane.logits.cols);
+    const auto first = shared() ? static_cast<std::size_t>(lane.part->decoder.part().vocabulary.first) : 0;
+    kernels::download(lane.stream, logits_.data() + first,
+                      static_cast<const float*>(lane.logits.data) + i * cols, cols * sizeof(float));
   }
-  return std::span(logits_).subspan(i * vocabulary, vocabulary);
+  return logits_;
 }
 
 }  // namespace vigil::run

@@ -66,7 +66,7 @@ class PassRunner final : public Passes {
   /// logits first, equal ones by id. `count` is at most kernels::kMostTopK. The first call after a pass, and
   /// one that asks for more than those before, brings those of all outputs from the devices.
   std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) override;
-  /// The logits after outputs[i], on the host; the first call after a pass brings all of them there.
+  /// The logits after outputs[i], on the host, until the next call.
   std::span<const float> logits(std::size_t i) override;
 
   /// Numbers of sequences whose step is kept as a recording on each device; 0 on the CPU.
@@ -125,8 +125,9 @@ class PassRunner final : public Passes {
   RankTeam team_;
   kernels::Buffer composed_;
   std::vector<std::int32_t> tokens_;
-  /// Of the last pass.
+  /// Those that were asked for last.
   std::vector<float> logits_;
+  /// Of the last pass.
   std::vector<std::int32_t> likeliest_;
   /// Of each output as many as were asked for, and that number.
   std::vector<std::vector<model::Candidate>> candidates_;

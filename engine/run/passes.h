@@ -56,7 +56,7 @@ class Passes {
   /// The `count` likeliest tokens after outputs[i], or all that are possible if these are fewer: the largest
   /// logits first, equal ones by id. `count` is at most kernels::kMostTopK.
   virtual std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) = 0;
-  /// The logits after outputs[i], on the host.
+  /// The logits after outputs[i], on the host, until the next call.
   virtual std::span<const float> logits(std::size_t i) = 0;
 
   /// Copies whole pages of the cache to others, after all passes before and ahead of those that follow.

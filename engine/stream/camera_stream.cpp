@@ -17,11 +17,6 @@ CameraStream::CameraStream(kv::Book& book, const model::VisionConfig& vision,
       keys_(book) {}
 
 std::int64_t CameraStream::append(model::VisualTokensPtr patch) {
-  if (!patches_.empty()) {
-    const model::VisualTokens& last = *patches_.back().tokens;
-    if (last.grid_height != patch->grid_height || last.grid_width != patch->grid_width)
-      throw std::invalid_argument("the frames of a window differ in size");
-  }
   patches_.push_back({std::move(patch)});
   return patches().last - 1;
 }
@@ -39,27 +34,35 @@ void CameraStream::slide(std::int64_t first) {
 }
 
 std::int64_t CameraStream::visual_tokens(const PatchRange& range) const {
-  // All patches of a stream have as many.
-  return range.count() <= 0 || patches_.empty() ? 0 : range.count() * patches_.front().tokens->count();
+  std::int64_t tokens = 0;
+  for (std::int64_t number = range.first; number < range.last; ++number) tokens += patch(number).count();
+  return tokens;
 }
 
 void CameraStream::check(const PatchRange& range) const {
   if (range.count() <= 0) throw std::invalid_argument("a window without frames cannot be asked");
   if (range.first < first_ || range.last > patches().last)
     throw std::invalid_argument("a window of frames that are not in the stream");
+  const model::VisualTokens& first = patch(range.first);
+  for (std::int64_t number = range.first + 1; number < range.last; ++number)
+    if (patch(number).grid_height != first.grid_height || patch(number).grid_width != first.grid_width) {
+      throw std::invalid_argument("the frames of a window differ in size");
+    } else if (interval(patch(number)) != interval(first)) {
+      throw std::invalid_argument("the frames of a window differ in duration");
+    }
 }
 
 bool CameraStream::continues(const PatchRange& range) const {
   return keyed_.count() > 0 && keyed_.first <= range.first && keyed_.last >= range.first &&
-         keyed_.last <= range.last;
+         keyed_.last <= range.last && keyed_interval_ == interval(patch(range.first));
 }
 
 bool CameraStream::computes(std::int64_t number) const {
   return number >= keyed_.last || policy_->refreshes({number, at(number).windows});
 }
 
-std::int64_t CameraStream::interval() const {
-  return model::time_interval(vision_, patches_.front().tokens->duration);
+std::int64_t CameraStream::interval(const model::VisualTokens& patch) const {
+  return model::time_interval(vision_, patch.duration);
 }
 
 std::int64_t CameraStream::most_pages_for(const PatchRange& range) const {
@@ -91,13 +94,13 @@ PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim
   window.is_far = keeps;
 
   // Under a policy that keeps keys, the texts are placed where the window is.
-  const std::int64_t origin = keeps ? range.first * interval() : 0;
+  const std::int64_t origin = keeps ? range.first * interval(first) : 0;
   if (origin > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument("the stream is longer than positions can tell");
   window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
   window.cursor.text(prompt, window.positions);
   window.cursor.grid(range.count(), first.grid_height, first.grid_width,
-                     static_cast<std::int32_t>(interval()), window.positions);
+                     static_cast<std::int32_t>(interval(first)), window.positions);
 
   window.rows.push_back({0, prompt, nullptr, 0});
   const auto compute = [&](std::int64_t number) {
@@ -112,6 +115,7 @@ PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim
 
   if (!continues(range)) evict();
   if (keyed_.count() == 0) keyed_ = {range.first, range.first};
+  keyed_interval_ = interval(first);
   for (std::int64_t number = range.first; number < range.last; ++number) {
     if (!computes(number)) continue;
     compute(number);

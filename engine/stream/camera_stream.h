@@ -61,8 +61,8 @@ class CameraStream {
   CameraStream(kv::Book& book, const model::VisionConfig& vision, std::span<const std::int32_t> prompt,
                RefreshPolicyPtr policy);
 
-  /// The next patch; how manieth it is. Throws std::invalid_argument for one of another size or duration than
-  /// those that are there.
+  /// The next patch; how manieth it is. It may be of another size or duration than those before it, but no
+  /// window shows both.
   std::int64_t append(model::VisualTokensPtr patch);
   /// Forgets the patches before this one.
   void slide(std::int64_t first);
@@ -73,8 +73,8 @@ class CameraStream {
   const model::VisualTokens& patch(std::int64_t number) const { return *at(number).tokens; }
   std::int64_t visual_tokens(const PatchRange& range) const;
 
-  /// Pages that placing a window takes now. Throws std::invalid_argument for patches that are not there, and
-  /// for none.
+  /// Pages that placing a window takes now. Throws std::invalid_argument for patches that are not there, for
+  /// patches of several sizes or durations, and for none.
   std::int64_t pages_for(const PatchRange& range) const;
   /// Pages that placing a window takes at most, when nothing of it is kept.
   std::int64_t most_pages_for(const PatchRange& range) const;
@@ -88,6 +88,8 @@ class CameraStream {
   void evict();
   /// Pages that it keeps for later windows.
   bool keeps_pages() const { return keys_.size() > 0; }
+  /// Those of them that nobody else sees.
+  std::int64_t evictable_pages() const { return keys_.own_pages(); }
   bool keeps_keys() const { return policy_->keeps_keys(); }
 
  private:
@@ -101,7 +103,7 @@ class CameraStream {
   /// Whether keys of the stream's pages serve the window at all.
   bool continues(const PatchRange& range) const;
   bool computes(std::int64_t number) const;
-  std::int64_t interval() const;
+  std::int64_t interval(const model::VisualTokens& patch) const;
 
   kv::Book& book_;
   model::VisionConfig vision_;
@@ -112,6 +114,8 @@ class CameraStream {
   /// Of the patches [keyed_.first, keyed_.last).
   kv::View keys_;
   PatchRange keyed_;
+  /// Between the positions of two patches, as those keys have it.
+  std::int64_t keyed_interval_ = 0;
 };
 
 }  // namespace vigil::stream

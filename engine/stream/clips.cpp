@@ -96,9 +96,11 @@ std::vector<std::vector<Answer>> Clips::complete(std::vector<Asked> asked) {
   Guard lent(desk_), guard(desk);
   std::map<WindowId, std::vector<Answer>*> places;
   std::vector<std::vector<Answer>> answers(asked.size());
+  for (const Asked& each : asked) {
+    lent.windows.push_back(each.window);
+    guard.windows.push_back(each.window);
+  }
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    lent.windows.push_back(asked[i].window);
-    guard.windows.push_back(asked[i].window);
     answers[i] = std::move(asked[i].answers);
     places[asked[i].window] = &answers[i];
     for (std::size_t question = 0; question < answers[i].size(); ++question)

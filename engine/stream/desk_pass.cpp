@@ -23,7 +23,7 @@ struct StreamDesk::Draft {
   /// What the segments' `own` point into; never grows beyond what was reserved.
   std::vector<std::int32_t> own;
   struct Part {
-    WindowId window;
+    Key window;
     std::int64_t rows = 0;
     std::size_t questions = 0;
   };
@@ -41,17 +41,19 @@ std::optional<base::Clock::TimePoint> StreamDesk::due() const {
     if (!earliest || time < *earliest) earliest = time;
   };
   for (const TextRef& ref : going_) consider(windows_.find(ref.window)->second.asking.due);
-  for (const WindowId& id : placed_) consider(windows_.find(id)->second.rank);
-  if (!is_full_)
-    for (const WindowId& id : waiting_) consider(windows_.find(id)->second.rank);
+  for (const Key key : placed_) consider(windows_.find(key)->second.rank);
+  if (may_admit())
+    for (const Key key : waiting_) consider(windows_.find(key)->second.rank);
   return earliest;
 }
 
 void StreamDesk::work(base::Clock::TimePoint now) {
+  now_ = now;
   expire(now);
   admit();
   Draft next = draft();
-  if (next.rows() == 0) return;
+  last_rows_ = next.rows();
+  if (last_rows_ == 0) return;
   try {
     passes_.run(next.pass);
   } catch (const run::DeviceLost&) {
@@ -69,19 +71,19 @@ void StreamDesk::work(base::Clock::TimePoint now) {
 
 StreamDesk::Draft StreamDesk::draft() {
   std::vector<WindowWork> work;
-  std::vector<WindowId> ids = placed_;
+  std::vector<Key> keys = placed_;
   std::vector<TextRef> texts = going_;
   if (!windows_alone_.empty() || !texts_alone_.empty()) {
-    ids.clear();
+    keys.clear();
     texts.clear();
     if (!texts_alone_.empty()) {
       texts = {texts_alone_.front()};
     } else {
-      ids = {windows_alone_.front()};
+      keys = {windows_alone_.front()};
     }
   }
-  for (const WindowId& id : ids) {
-    const Window& each = window(id);
+  for (const Key key : keys) {
+    const Window& each = window(key);
     WindowWork& left = work.emplace_back();
     left.rows = each.rows - each.filled;
     for (std::size_t i = each.asked; i < each.asking.questions.size(); ++i)
@@ -103,14 +105,15 @@ StreamDesk::Draft StreamDesk::draft() {
     add_text(draft, texts[i]);
   }
   for (const WindowShare& share : shares.windows)
-    add_window(draft, ids[share.window], share.rows, share.questions);
+    add_window(draft, keys[share.window], share.rows, share.questions);
   return draft;
 }
 
-void StreamDesk::add_window(Draft& draft, const WindowId& id, std::int64_t rows, std::size_t questions) {
-  Window& window = this->window(id);
+void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions) {
+  Window& window = this->window(key);
+  if (!window.begun) window.begun = now_;
   const PlacedWindow& placed = *window.placed;
-  draft.windows.push_back({id, rows, questions});
+  draft.windows.push_back({key, rows, questions});
   draft.pass.is_far = draft.pass.is_far || window.is_far;
   const std::size_t first = draft.own.size();
   // Runs lie one after the other; the rows that are computed end somewhere in one of them.
@@ -145,7 +148,7 @@ void StreamDesk::add_window(Draft& draft, const WindowId& id, std::int64_t rows,
       window.texts.emplace(
           question, OpenText{Text(folder_, item.question, item.on_text, placed.view.fork(), placed.cursor),
                              window.claim.split(tail_pages(*item.question))});
-    add_text(draft, {id, question});
+    add_text(draft, {key, question});
   }
 }
 
@@ -153,6 +156,7 @@ void StreamDesk::add_text(Draft& draft, const TextRef& ref) {
   Window& of = window(ref.window);
   draft.pass.is_far = draft.pass.is_far || of.is_far;
   OpenText& open = of.texts.at(ref.question);
+  if (of.is_answered && !open.begun) open.begun = now_;
   open.text.extend(open.claim);
   const auto pending = open.text.pending();
   const auto positions = open.text.positions();
@@ -177,7 +181,7 @@ void StreamDesk::commit(Draft& draft) {
     Window& window = this->window(part.window);
     window.filled += part.rows;
     if (part.rows > 0 && window.filled == window.rows) {
-      Stream& stream = find(part.window.camera);
+      Stream& stream = find(window.id.camera);
       stream.stream.computed(*window.placed);
       stream.is_placing = false;
     }
@@ -185,13 +189,12 @@ void StreamDesk::commit(Draft& draft) {
   }
   for (const TextRef& ref : draft.texts) std::erase(texts_alone_, ref);
   for (std::size_t i = 0; i < draft.outputs.size(); ++i) choose(draft.outputs[i], i);
-  for (const Draft::Part& part : draft.windows) {
-    const auto entry = windows_.find(part.window);
-    if (entry == windows_.end()) continue;
-    const Window& window = entry->second;
-    if (window.filled == window.rows && window.asked == window.asking.questions.size()) answer(part.window);
+  const std::vector<Key> placed = placed_;
+  for (const Key key : placed) {
+    const Window& window = this->window(key);
+    if (window.filled == window.rows && window.asked == window.asking.questions.size()) answer(key);
   }
-  grow(draft.rows());
+  grow(draft);
 }
 
 void StreamDesk::choose(const TextRef& ref, std::size_t output) {
@@ -203,21 +206,25 @@ void StreamDesk::choose(const TextRef& ref, std::size_t output) {
   try {
     if (is_first) open.text.set_probability(words_.probability(passes_.logits(output)));
     open.text.take(passes_, output);
-  } catch (const std::logic_error& error) {  // of this one's logits; a device's errors are no such
-    if (is_first) return fail(ref.window, error.what(), false);
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    // It concerns this one alone: logits that no token can be chosen from, no room for what its sampling wants.
+    const bool out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    if (is_first) return fail(ref.window, error.what(), out_of_memory);
     return fail_text(ref, std::current_exception());
   }
   if (is_first) {
     ++window.asked;
   } else if (open.text.done()) {
-    news_.told.push_back({ref.window, ref.question, open.text.answer(), nullptr});
+    news_.told.push_back({window.id, ref.question, open.text.answer(), nullptr, open.begun});
     close_text(ref);
   }
 }
 
-void StreamDesk::answer(const WindowId& id) {
-  Window& window = this->window(id);
-  DeskNews::Answered answered{id, {}};
+void StreamDesk::answer(Key key) {
+  Window& window = this->window(key);
+  DeskNews::Answered answered{window.id, {}, window.begun.value_or(now_)};
   for (auto& [question, open] : window.texts) {
     answered.answers.push_back(open.text.answer());
     if (!open.text.done()) continue;
@@ -228,11 +235,14 @@ void StreamDesk::answer(const WindowId& id) {
   window.placed.reset();
   window.claim.give_back();
   window.is_answered = true;
-  std::erase(placed_, id);
+  if (window.asking.keep) window.deadline = now_ + *window.asking.keep;
+  std::erase(placed_, key);
+  if (allowed_ > 0) --allowed_;
   is_full_ = false;
-  if (window.texts.empty()) windows_.erase(id);
-  const auto stream = streams_.find(id.camera);
-  if (stream != streams_.end()) slide(id.camera, stream->second);
+  Stream& stream = find(window.id.camera);
+  std::erase(stream.open, key);
+  if (window.texts.empty()) windows_.erase(key);
+  slide(stream);
 }
 
 // --- What does not
@@ -242,10 +252,8 @@ void StreamDesk::failed(const Draft& draft, const std::exception& error, bool ou
   // Its pages may be others' from here on.
   passes_.settle();
   full_passes_ = 0;
-  if (out_of_memory && draft.rows() > kFewestRows) {
-    limits_.rows = std::max(kFewestRows, draft.rows() / 2);
-    limits_.rows_beside_texts = std::min(limits_.rows_beside_texts, limits_.rows);
-    news_.pressed = error.what();
+  if (out_of_memory && shrink(draft)) {
+    news_.pressed = {limits_.rows, error.what()};
     return;
   }
   if (draft.windows.size() + draft.texts.size() > 1) {
@@ -261,12 +269,27 @@ void StreamDesk::failed(const Draft& draft, const std::exception& error, bool ou
   fail_text(draft.texts.front(), std::current_exception());
 }
 
-void StreamDesk::grow(std::int64_t rows) {
-  if (limits_.rows == options_.limits.rows || rows < limits_.rows) return;
-  if (++full_passes_ < kFullPasses) return;
+bool StreamDesk::shrink(const Draft& draft) {
+  const std::int64_t rows = std::max(kFewestRows, draft.rows() / 2);
+  if (!draft.windows.empty() && rows < limits_.rows) {
+    limits_.rows = rows;
+    limits_.rows_beside_texts = std::min(limits_.rows_beside_texts, rows);
+    return true;
+  }
+  if (draft.texts.size() < 2) return false;
+  limits_.texts = draft.texts.size() / 2;
+  return true;
+}
+
+void StreamDesk::grow(const Draft& draft) {
+  const PassLimits& most = options_.limits;
+  const bool has_all_rows = limits_.rows == most.rows || draft.rows() < limits_.rows;
+  const bool has_all_texts = limits_.texts == most.texts || draft.texts.size() < limits_.texts;
+  if ((has_all_rows && has_all_texts) || ++full_passes_ < kFullPasses) return;
   full_passes_ = 0;
-  limits_.rows = std::min(options_.limits.rows, 2 * limits_.rows);
-  limits_.rows_beside_texts = std::min(options_.limits.rows_beside_texts, limits_.rows);
+  limits_.rows = std::min(most.rows, 2 * limits_.rows);
+  limits_.rows_beside_texts = std::min(most.rows_beside_texts, limits_.rows);
+  limits_.texts = std::min(most.texts, 2 * limits_.texts);
 }
 
 }  // namespace vigil::stream

@@ -8,7 +8,7 @@ PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<cons
   PassShares shares;
   shares.texts = std::min(texts, limits.texts);
   const std::int64_t most = shares.texts > 0 ? limits.rows_beside_texts : limits.rows;
-  std::int64_t used = 0;
+  auto used = static_cast<std::int64_t>(shares.texts);
   for (std::size_t i = 0; i < windows.size() && used < most && shares.windows.size() < limits.windows; ++i) {
     WindowShare share{i, std::min(windows[i].rows, most - used), 0};
     used += share.rows;

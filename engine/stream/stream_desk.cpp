@@ -1,8 +1,11 @@
 #include "engine/stream/stream_desk.h"
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <utility>
+
+#include "engine/run/vision_encoder.h"
 
 namespace vigil::stream {
 
@@ -44,25 +47,19 @@ std::int64_t StreamDesk::append(const std::string& camera, model::VisualTokensPt
 void StreamDesk::slide(const std::string& camera, std::int64_t first) {
   Stream& stream = find(camera);
   stream.wanted_from = std::max(stream.wanted_from, first);
-  slide(camera, stream);
+  slide(stream);
 }
 
-void StreamDesk::slide(const std::string& camera, Stream& stream) {
+void StreamDesk::slide(Stream& stream) {
   std::int64_t from = stream.wanted_from;
-  for (auto entry = windows_.lower_bound({camera, 0, 0});
-       entry != windows_.end() && entry->first.camera == camera; ++entry)
-    if (!entry->second.is_answered) from = std::min(from, entry->second.asking.patches.first);
+  for (const Key key : stream.open) from = std::min(from, window(key).asking.patches.first);
   stream.stream.slide(from);
   is_full_ = false;
 }
 
 void StreamDesk::close(const std::string& camera) {
-  find(camera);
-  std::vector<WindowId> left;
-  for (auto entry = windows_.lower_bound({camera, 0, 0});
-       entry != windows_.end() && entry->first.camera == camera; ++entry)
-    if (!entry->second.is_answered) left.push_back(entry->first);
-  for (const WindowId& id : left) fail(id, "its stream has ended", false);
+  const std::vector<Key> left = find(camera).open;
+  for (const Key key : left) fail(key, "its stream has ended", false);
   streams_.erase(camera);
   is_full_ = false;
 }
@@ -91,105 +88,132 @@ WindowId StreamDesk::ask(const std::string& camera, Asking asking) {
                                 " questions need " + std::to_string(most * book_.page_tokens()) +
                                 " tokens of KV cache, there are " + std::to_string(book_.tokens()));
 
-  WindowId id{camera, options_.epoch, asked_++};
-  Window window;
+  const Key key{options_.epoch, asked_++};
+  Window& window = windows_[key];
+  window.id = {camera, key.epoch, key.number};
   window.rank = asking.due;
   window.asking = std::move(asking);
+  // Before any other goes: the stream keeps what it shows.
+  stream.open.push_back(key);
   if (window.asking.overtakes) {
     for (std::size_t i = 0; i < waiting_.size();) {
-      if (waiting_[i].camera != camera) {
+      const Key older = waiting_[i];
+      const Window& other = this->window(older);
+      if (other.id.camera != camera) {
         ++i;
         continue;
       }
-      const WindowId older = waiting_[i];
-      window.rank = std::min(window.rank, this->window(older).rank);
-      news_.overtaken.push_back(older);
+      window.rank = std::min(window.rank, other.rank);
+      news_.overtaken.push_back(other.id);
       forget(older);
     }
   }
-  const auto place = std::find_if(waiting_.begin(), waiting_.end(), [&](const WindowId& other) {
-    return window.rank < this->window(other).rank;
-  });
-  waiting_.insert(place, id);
-  windows_.emplace(id, std::move(window));
+  insert_by_rank(waiting_, key);
   is_full_ = false;
-  return id;
+  return window.id;
 }
 
-void StreamDesk::forget(const WindowId& id) {
-  const auto entry = windows_.find(id);
+void StreamDesk::insert_by_rank(std::vector<Key>& into, Key key) {
+  const auto rank = window(key).rank;
+  into.insert(
+      std::find_if(into.begin(), into.end(), [&](Key other) { return rank < window(other).rank; }), key);
+}
+
+StreamDesk::Window* StreamDesk::find_window(const WindowId& id) {
+  const auto entry = windows_.find({id.epoch, id.number});
+  return entry == windows_.end() || entry->second.id.camera != id.camera ? nullptr : &entry->second;
+}
+
+StreamDesk::OpenText* StreamDesk::find_text(const WindowId& id, std::size_t question) {
+  Window* window = find_window(id);
+  if (window == nullptr || !window->is_answered) return nullptr;
+  const auto entry = window->texts.find(question);
+  return entry == window->texts.end() ? nullptr : &entry->second;
+}
+
+void StreamDesk::forget(Key key) {
+  const auto entry = windows_.find(key);
   if (entry == windows_.end()) return;
-  const bool was_on_its_way = entry->second.placed.has_value();
+  const std::string camera = std::move(entry->second.id.camera);
+  const bool was_on_its_way = entry->second.placed && entry->second.filled < entry->second.rows;
   const bool was_answered = entry->second.is_answered;
-  std::erase_if(going_, [&](const TextRef& ref) { return ref.window == id; });
-  std::erase_if(texts_alone_, [&](const TextRef& ref) { return ref.window == id; });
-  std::erase(placed_, id);
-  std::erase(waiting_, id);
-  std::erase(windows_alone_, id);
+  std::erase_if(going_, [&](const TextRef& ref) { return ref.window == key; });
+  std::erase_if(texts_alone_, [&](const TextRef& ref) { return ref.window == key; });
+  std::erase(placed_, key);
+  std::erase(waiting_, key);
+  std::erase(windows_alone_, key);
   windows_.erase(entry);
   is_full_ = false;
-  const auto stream = streams_.find(id.camera);
+  const auto stream = streams_.find(camera);
   if (stream == streams_.end() || was_answered) return;
+  std::erase(stream->second.open, key);
   if (was_on_its_way) {
     // What there is of its keys is nothing that others could go on from.
     stream->second.stream.evict();
     stream->second.is_placing = false;
   }
-  slide(id.camera, stream->second);
+  slide(stream->second);
 }
 
-void StreamDesk::fail(const WindowId& id, const std::string& reason, bool out_of_memory) {
-  news_.failed.push_back({id, reason, out_of_memory});
-  forget(id);
+void StreamDesk::fail(Key key, const std::string& reason, bool out_of_memory) {
+  news_.failed.push_back({window(key).id, reason, out_of_memory});
+  forget(key);
 }
 
 bool StreamDesk::explain(const WindowId& id, std::size_t question) {
-  const auto entry = windows_.find(id);
-  if (entry == windows_.end() || !entry->second.is_answered || !entry->second.texts.contains(question))
-    return false;
-  OpenText& open = entry->second.texts.at(question);
-  if (open.state != TextState::idle) return false;
-  if (open.text.done()) {
-    news_.told.push_back({id, question, open.text.answer(), nullptr});
-    close_text({id, question});
+  OpenText* open = find_text(id, question);
+  if (open == nullptr || open->state != TextState::idle) return false;
+  const TextRef ref{{id.epoch, id.number}, question};
+  if (open->text.done()) {
+    news_.told.push_back({id, question, open->text.answer(), nullptr, std::nullopt});
+    close_text(ref);
     return true;
   }
-  open.state = TextState::goes_on;
-  going_.push_back({id, question});
+  open->state = TextState::goes_on;
+  const auto due = window(ref.window).asking.due;
+  going_.insert(std::find_if(going_.begin(), going_.end(),
+                             [&](const TextRef& other) { return due < window(other.window).asking.due; }),
+                ref);
   return true;
 }
 
 std::optional<StreamDesk::Loan> StreamDesk::lend(const WindowId& id, std::size_t question) {
-  const auto entry = windows_.find(id);
-  if (entry == windows_.end() || !entry->second.is_answered || !entry->second.texts.contains(question))
-    return std::nullopt;
-  const Window& window = entry->second;
-  OpenText& open = entry->second.texts.at(question);
-  if (open.state != TextState::idle) return std::nullopt;
-  open.state = TextState::lent;
-  open.lent.emplace(open.text.view().fork());
-  return Loan{id, question, std::move(open.text), window.asking.due, window.asking.deadline, window.is_far};
+  OpenText* open = find_text(id, question);
+  if (open == nullptr || open->state != TextState::idle) return std::nullopt;
+  const Window& window = *find_window(id);
+  open->state = TextState::lent;
+  open->lent.emplace(open->text.view().fork());
+  return Loan{id, question, std::move(open->text), window.asking.due, window.deadline, window.is_far};
 }
 
 void StreamDesk::adopt(Loan loan) {
-  Window& window = windows_[loan.window];
+  // What is there of its tail is copied.
+  const kv::View& view = loan.text.view();
+  auto claim = book_.claim(loan.text.done() ? 0 : view.pages_to_append(loan.text.question().max_tokens));
+  if (!claim) throw std::logic_error("the KV cache of generation has less room than was counted");
+  Window& window = windows_[{loan.window.epoch, loan.window.number}];
   if (!window.handover) {
     window.handover = std::make_unique<kv::Handover>(book_);
+    window.id = loan.window;
     window.asking.due = loan.due;
-    window.asking.deadline = loan.deadline;
+    window.deadline = loan.deadline;
     window.is_far = loan.is_far;
     window.is_answered = true;
   }
-  const TextRef ref{loan.window, loan.question};
   std::vector<kv::PageCopy> copies;
-  // What is there of its tail is copied.
-  auto claim = book_.claim(loan.text.view().pages_to_append(loan.text.question().max_tokens));
-  if (!claim) throw std::logic_error("the KV cache of generation has less room than was counted");
   OpenText& open =
       window.texts.emplace(loan.question, OpenText{std::move(loan.text), std::move(*claim)}).first->second;
-  open.text.move_to(*window.handover, copies);
-  passes_.take_pages(copies);
-  explain(ref.window, ref.question);
+  try {
+    open.text.move_to(*window.handover, copies);
+    passes_.take_pages(copies);
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (...) {
+    passes_.settle();
+    close_text({{loan.window.epoch, loan.window.number}, loan.question});
+    throw;
+  }
+  explain(loan.window, loan.question);
 }
 
 void StreamDesk::close_text(const TextRef& ref) {
@@ -209,46 +233,55 @@ void StreamDesk::close_text(const TextRef& ref) {
 
 void StreamDesk::fail_text(const TextRef& ref, std::exception_ptr why) {
   DeskNews::Told& told = news_.told.emplace_back();
-  told.window = ref.window;
+  told.window = window(ref.window).id;
   told.question = ref.question;
   told.failure = std::move(why);
   close_text(ref);
 }
 
 void StreamDesk::done(const WindowId& id, std::size_t question) {
-  const auto entry = windows_.find(id);
-  if (entry == windows_.end() || !entry->second.is_answered || !entry->second.texts.contains(question))
-    return;
-  if (entry->second.texts.at(question).state != TextState::closed) close_text({id, question});
+  const OpenText* open = find_text(id, question);
+  if (open != nullptr && open->state != TextState::closed) close_text({{id.epoch, id.number}, question});
 }
 
 void StreamDesk::done(const WindowId& id) {
-  forget(id);
+  if (find_window(id) != nullptr) forget({id.epoch, id.number});
+}
+
+void StreamDesk::let_go(const WindowId& id) {
+  const Window* window = find_window(id);
+  if (window == nullptr || !window->is_answered) return;
+  std::vector<std::size_t> idle;
+  for (const auto& [question, open] : window->texts)
+    if (open.state == TextState::idle) idle.push_back(question);
+  for (const std::size_t question : idle) close_text({{id.epoch, id.number}, question});
 }
 
 // Who has lent a text keeps its pages until it is told that it is done.
 bool StreamDesk::can_expire(const Window& window) {
-  return window.is_answered && std::none_of(window.texts.begin(), window.texts.end(), [](const auto& each) {
-           return each.second.state == TextState::lent;
-         });
+  return window.is_answered && window.deadline &&
+         std::none_of(window.texts.begin(), window.texts.end(),
+                      [](const auto& each) { return each.second.state == TextState::lent; });
 }
 
 void StreamDesk::expire(Clock::TimePoint now) {
-  std::vector<WindowId> over;
-  for (const auto& [id, window] : windows_)
-    if (can_expire(window) && window.asking.deadline <= now) over.push_back(id);
-  for (const WindowId& id : over) {
+  std::vector<Key> over;
+  for (const auto& [key, window] : windows_)
+    if (can_expire(window) && *window.deadline <= now) over.push_back(key);
+  for (const Key key : over) {
+    // Pages of another desk are given back when it hears of it.
+    if (window(key).handover) passes_.settle();
     const std::vector<TextRef> texts = going_;
     for (const TextRef& ref : texts)
-      if (ref.window == id) fail_text(ref, std::make_exception_ptr(std::runtime_error("its time is over")));
-    forget(id);
+      if (ref.window == key) fail_text(ref, std::make_exception_ptr(std::runtime_error("its time is over")));
+    forget(key);
   }
 }
 
 std::optional<Clock::TimePoint> StreamDesk::next_deadline() const {
   std::optional<Clock::TimePoint> next;
-  for (const auto& [id, window] : windows_)
-    if (can_expire(window) && (!next || window.asking.deadline < *next)) next = window.asking.deadline;
+  for (const auto& [key, window] : windows_)
+    if (can_expire(window) && (!next || *window.deadline < *next)) next = window.deadline;
   return next;
 }
 
@@ -256,26 +289,27 @@ std::optional<Clock::TimePoint> StreamDesk::next_deadline() const {
 // ---------------------------------------------------------------------------------------------------
 
 void StreamDesk::admit() {
-  for (std::size_t i = 0; i < waiting_.size() && placed_.size() < limits_.windows;) {
-    const WindowId id = waiting_[i];
-    Stream& stream = find(id.camera);
+  for (std::size_t i = 0; i < waiting_.size() && may_admit();) {
+    const Key key = waiting_[i];
+    Window& window = this->window(key);
+    Stream& stream = find(window.id.camera);
     // Windows of a stream are computed one after the other.
     if (stream.is_placing) {
       ++i;
       continue;
     }
-    if (!place(id, window(id), stream)) {
+    if (!place(key, window, stream)) {
       // None that is smaller goes before it, or it would never have its turn.
       is_full_ = true;
       return;
     }
     // It failed, or has its place.
-    if (i < waiting_.size() && waiting_[i] == id)
+    if (i < waiting_.size() && waiting_[i] == key)
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
-bool StreamDesk::place(const WindowId& id, Window& window, Stream& stream) {
+bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   std::int64_t tails = 0;
   for (const Asking::Item& item : window.asking.questions) tails += tail_pages(*item.question);
   // Its own pages last: without them it needs more.
@@ -285,28 +319,44 @@ bool StreamDesk::place(const WindowId& id, Window& window, Stream& stream) {
   std::sort(keeping.begin(), keeping.end(), [&](const Stream* a, const Stream* b) {
     return std::pair(a == &stream, a->used) < std::pair(b == &stream, b->used);
   });
+  const std::int64_t own_gain = stream.stream.evictable_pages();
+  std::int64_t gain = 0;
+  for (const Stream* each : keeping)
+    if (each != &stream) gain += each->stream.evictable_pages();
   const auto needed = [&] { return stream.stream.pages_for(window.asking.patches) + tails; };
-  for (Stream* each : keeping) {
-    if (needed() <= book_.free_pages()) break;
-    each->stream.evict();
-  }
-  auto claim = book_.claim(needed());
-  if (!claim) return false;
+  std::optional<kv::Book::Claim> claim;
   try {
+    // What others keep goes only if it is enough: the rest of a room is with texts, which end.
+    const std::int64_t room = book_.free_pages() + gain;
+    if (needed() <= room ||
+        stream.stream.most_pages_for(window.asking.patches) + tails <= room + own_gain) {
+      for (Stream* each : keeping) {
+        if (needed() <= book_.free_pages()) break;
+        each->stream.evict();
+      }
+    }
+    claim = book_.claim(needed());
+    if (!claim) return false;
     window.placed.emplace(stream.stream.place(window.asking.patches, *claim));
-  } catch (const std::invalid_argument& error) {
+    if (!window.placed->copies.empty()) passes_.copy_pages(window.placed->copies);
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (window.placed) {
+      passes_.settle();
+      stream.stream.evict();
+    }
     claim.reset();
-    fail(id, error.what(), false);
+    fail(key, error.what(), dynamic_cast<const std::bad_alloc*>(&error) != nullptr);
     return true;
   }
   window.claim = std::move(*claim);
   window.is_far = window.placed->is_far;
   window.rows = 0;
   for (const RowRun& run : window.placed->rows) window.rows += run.count;
-  if (!window.placed->copies.empty()) passes_.copy_pages(window.placed->copies);
   stream.is_placing = true;
   stream.used = ++turn_;
-  placed_.push_back(id);
+  insert_by_rank(placed_, key);
   return true;
 }
 

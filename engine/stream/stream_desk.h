@@ -2,10 +2,13 @@
 // windows and texts of one device.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "engine/kv/book.h"
 #include "engine/model/families/prompt.h"
 #include "engine/model/model_folder.h"
@@ -41,8 +45,8 @@ struct Asking {
   std::vector<Item> questions;
   /// What is due earlier is computed first.
   base::Clock::TimePoint due{};
-  /// Until then its texts can be continued; then it is over.
-  base::Clock::TimePoint deadline = base::Clock::TimePoint::max();
+  /// So long after its answers were told its texts can be continued; then it is over. Nothing: for ever.
+  std::optional<base::Duration> keep = std::nullopt;
   /// It takes the place of the stream's windows that still wait for theirs, which are told as overtaken.
   bool overtakes = false;
 };
@@ -53,6 +57,8 @@ struct DeskNews {
   struct Answered {
     WindowId window;
     std::vector<Answer> answers;
+    /// When its first pass began.
+    base::Clock::TimePoint begun{};
   };
   std::vector<Answered> answered;
   /// There are no answers.
@@ -71,14 +77,20 @@ struct DeskNews {
     Answer answer;
     /// Null: there is an answer.
     std::exception_ptr failure;
+    /// When the pass of its second token began; nothing if it had none.
+    std::optional<base::Clock::TimePoint> begun;
   };
   std::vector<Told> told;
 
-  /// Why passes are smaller from now on; empty if they are not.
-  std::string pressed;
+  /// Memory did not suffice: passes have so many rows at most from now on, for this reason.
+  struct Pressed {
+    std::int64_t rows = 0;
+    std::string reason;
+  };
+  std::optional<Pressed> pressed;
 
   bool empty() const {
-    return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && pressed.empty();
+    return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && !pressed;
   }
 };
 
@@ -90,7 +102,8 @@ struct DeskNews {
 ///
 /// A pass holds the next token of texts and rows of windows, so that both join and leave between passes. One
 /// that fails changes nothing: it is tried again in smaller pieces, and what fails alone is told with the
-/// reason. DeviceLost alone comes out of it. Not thread-safe.
+/// reason. DeviceLost alone comes out of it. Who owns it calls `expire` now and then, also when nothing is
+/// due: windows may wait for the room of texts that nobody asks for. Not thread-safe.
 class StreamDesk final : public run::WorkSource {
  public:
   /// Tokens of a question, its answer and all that is around them, as a rule.
@@ -128,8 +141,15 @@ class StreamDesk final : public run::WorkSource {
   /// Pages that a window with these questions takes at most, with answers of full length.
   std::int64_t pages_for(std::int64_t visual_tokens, std::span<const CompiledQuestionPtr> questions) const;
 
-  /// Pages of the cache.
+  /// From now on so many windows get answers, until it is called again; as many as there are, if it never is.
+  /// For whoever takes answers no faster.
+  void allow(std::size_t windows) { allowed_ = windows; }
+
+  /// Pages of the cache, and the share of them that windows, texts and streams hold.
   std::int64_t pages() const { return book_.pages(); }
+  double usage() const {
+    return book_.usage();
+  }
   /// Tokens that the cache has room for; and the longest window, in visual tokens, beside one question and
   /// its answer of ordinary length: negative where not even these have room.
   std::int64_t tokens() const { return book_.tokens(); }
@@ -145,7 +165,8 @@ class StreamDesk final : public run::WorkSource {
     std::size_t question = 0;
     Text text;
     base::Clock::TimePoint due{};
-    base::Clock::TimePoint deadline = base::Clock::TimePoint::max();
+    /// Nothing: none.
+    std::optional<base::Clock::TimePoint> deadline = std::nullopt;
     bool is_far = false;
   };
   /// In place of `explain`; nothing where that would be false.
@@ -158,6 +179,8 @@ class StreamDesk final : public run::WorkSource {
   /// forgotten.
   void done(const WindowId& window, std::size_t question);
   void done(const WindowId& window);
+  /// Nobody will ask for another text of the window: those that were asked for come to their ends.
+  void let_go(const WindowId& window);
 
   /// Takes back what is past its deadline.
   void expire(base::Clock::TimePoint now);
@@ -171,15 +194,27 @@ class StreamDesk final : public run::WorkSource {
   /// What has come of it since the last call.
   DeskNews take_news() { return std::exchange(news_, {}); }
 
-  /// Windows that wait for room or are being computed; texts that go on.
+  /// Windows that wait for room, and those that are being computed; texts that go on.
   std::size_t waiting() const { return waiting_.size(); }
+  std::size_t placed() const { return placed_.size(); }
   std::size_t texts() const { return going_.size(); }
+  /// Rows of the last pass, and of the largest one that may follow.
+  std::int64_t last_rows() const { return last_rows_; }
+  std::int64_t most_rows() const { return limits_.rows; }
 
  private:
+  /// Of a WindowId what tells windows apart.
+  struct Key {
+    std::uint32_t epoch = 0;
+    std::uint64_t number = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
   struct Stream {
     explicit Stream(CameraStream of) : stream(std::move(of)) {}
     CameraStream stream;
     std::int64_t wanted_from = 0;
+    /// Its windows without answers, in the order in which they were asked.
+    std::vector<Key> open;
     /// The turn in which a window of it was placed last.
     std::uint64_t used = 0;
     bool is_placing = false;
@@ -192,11 +227,18 @@ class StreamDesk final : public run::WorkSource {
     TextState state = TextState::idle;
     /// What a text that was lent saw.
     std::optional<kv::View> lent = std::nullopt;
+    /// When the pass of its second token began.
+    std::optional<base::Clock::TimePoint> begun = std::nullopt;
   };
   struct Window {
+    WindowId id;
     Asking asking;
     /// As urgent as the first window that it overtook.
     base::Clock::TimePoint rank{};
+    /// When its first pass began.
+    std::optional<base::Clock::TimePoint> begun;
+    /// Once it has its answers; nothing: none.
+    std::optional<base::Clock::TimePoint> deadline;
     kv::Book::Claim claim;
     /// While its rows are computed.
     std::optional<PlacedWindow> placed;
@@ -212,10 +254,10 @@ class StreamDesk final : public run::WorkSource {
     /// Of one that was adopted.
     std::unique_ptr<kv::Handover> handover;
   };
-  using Windows = std::map<WindowId, Window>;
+  using Windows = std::map<Key, Window>;
   /// A text of a window.
   struct TextRef {
-    WindowId window;
+    Key window;
     std::size_t question = 0;
     friend bool operator==(const TextRef&, const TextRef&) = default;
   };
@@ -224,31 +266,39 @@ class StreamDesk final : public run::WorkSource {
 
   Stream& find(const std::string& camera);
   const Stream& find(const std::string& camera) const;
-  Window& window(const WindowId& id) { return windows_.find(id)->second; }
+  Window& window(Key key) { return windows_.find(key)->second; }
+  /// Null if it is not there, or not of this camera.
+  Window* find_window(const WindowId& id);
+  /// Null if the window is not there, was not answered, or has no such question.
+  OpenText* find_text(const WindowId& id, std::size_t question);
   std::int64_t tail_pages(const CompiledQuestion& question) const;
   /// Its pages go back; of a window on its way, what was computed of it is given up.
-  void forget(const WindowId& id);
-  void fail(const WindowId& id, const std::string& reason, bool out_of_memory);
+  void forget(Key key);
+  void fail(Key key, const std::string& reason, bool out_of_memory);
   static bool can_expire(const Window& window);
   void close_text(const TextRef& ref);
   /// Tells why a text that was to be continued has no end, and closes it.
   void fail_text(const TextRef& ref, std::exception_ptr why);
   /// As far as windows that wait for it allow.
-  void slide(const std::string& camera, Stream& stream);
+  void slide(Stream& stream);
 
   /// Gives places to windows that wait, as long as there is room.
   void admit();
+  void insert_by_rank(std::vector<Key>& into, Key key);
+  bool may_admit() const { return !is_full_ && placed_.size() < std::min(limits_.windows, allowed_); }
   /// What streams keep goes as far as that is needed, of those first that were placed least recently.
-  bool place(const WindowId& id, Window& window, Stream& stream);
+  bool place(Key key, Window& window, Stream& stream);
 
   Draft draft();
-  void add_window(Draft& draft, const WindowId& id, std::int64_t rows, std::size_t questions);
+  void add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions);
   void add_text(Draft& draft, const TextRef& ref);
   void commit(Draft& draft);
   void choose(const TextRef& ref, std::size_t output);
-  void answer(const WindowId& id);
+  void answer(Key key);
   void failed(const Draft& draft, const std::exception& error, bool out_of_memory);
-  void grow(std::int64_t rows);
+  /// Smaller passes from now on; false if they would be no smaller than this one.
+  bool shrink(const Draft& draft);
+  void grow(const Draft& draft);
 
   const model::ModelFolder& folder_;
   const model::PromptBuilder& prompts_;
@@ -262,14 +312,18 @@ class StreamDesk final : public run::WorkSource {
   std::map<std::string, Stream> streams_;
   Windows windows_;
   /// Without answers so far, the most urgent first: those that are placed, and those that wait.
-  std::vector<WindowId> placed_, waiting_;
-  /// In the order in which they were begun.
+  std::vector<Key> placed_, waiting_;
+  /// Those that go on, of the most urgent windows first.
   std::vector<TextRef> going_;
   /// After a pass that failed, its parts, each in a pass of its own.
-  std::vector<WindowId> windows_alone_;
+  std::vector<Key> windows_alone_;
   std::vector<TextRef> texts_alone_;
   /// No window that waits has room until something goes.
   bool is_full_ = false;
+  std::size_t allowed_ = std::numeric_limits<std::size_t>::max();
+  /// The time of the last pass, and its rows.
+  base::Clock::TimePoint now_{};
+  std::int64_t last_rows_ = 0;
   std::uint64_t asked_ = 0;
   std::uint64_t turn_ = 0;
   DeskNews news_;

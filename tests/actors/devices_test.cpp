@@ -7,7 +7,7 @@
 #include "actors/messages/failure_log.h"
 #include "actors/router/patch_gate.h"
 #include "actors/supervisor/placement.h"
-#include "actors/supervisor/recovery.h"
+#include "actors/device/recovery.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {

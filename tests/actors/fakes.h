@@ -19,7 +19,7 @@
 #include "actors/alerts/publisher.h"
 #include "actors/camera/camera.h"
 #include "actors/messages/data.h"
-#include "actors/supervisor/engine_parts.h"
+#include "actors/device/engine_parts.h"
 #include "base/clock.h"
 #include "engine/run/vision_encoder.h"
 #include "engine/stream/answerer.h"

@@ -12,7 +12,7 @@ namespace vigil::model {
 /// The visual tokens of one temporal patch (of a video: `temporal_patch_size` frames; of an image: the
 /// image). Immutable once shared: windows that overlap share it, as do the rules of a camera.
 struct VisualTokens {
-  /// Row-major [grid_height * grid_width, hidden_size] of the decoder, of type `dtype`, on one of the devices
+  /// Row-major [grid_height * grid_width, hidden_size] of the decoder, of type `dtype`, on the first device
   /// of the engine that made them; complete: any stream of these devices may copy them.
   kernels::Buffer embeddings;
   /// f32 or bf16.

@@ -40,7 +40,7 @@ TEST(ExecutorTest, RunsTheMostUrgentPieceOfAllSources) {
   Source vision("v", done), language("l", done);
   ManualClock clock;
   Executor executor(clock, {&vision, &language});
-  EXPECT_FALSE(executor.has_work());
+  EXPECT_FALSE(executor.next());
   EXPECT_FALSE(executor.run_one());
   vision.pieces = {5, 7, 9};
   language.pieces = {6, 8};

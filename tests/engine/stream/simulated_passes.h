@@ -66,6 +66,8 @@ class SimulatedPasses final : public run::Passes {
 
   /// Called before a pass; what it throws, the pass throws, having scribbled over its slots.
   std::function<void(const run::Pass&)> before;
+  /// Called before logits are read; what it throws, they throw.
+  std::function<void()> logits_before;
   /// Whose windows go on here.
   const SimulatedPasses* other = nullptr;
   std::uint64_t passes = 0;
@@ -107,6 +109,7 @@ class SimulatedPasses final : public run::Passes {
     throw std::logic_error("not simulated");
   }
   std::span<const float> logits(std::size_t i) override {
+    if (logits_before) logits_before();
     const std::uint64_t value = values_[static_cast<std::size_t>(outputs_[i])];
     for (std::size_t id = 0; id < logits_.size(); ++id)
       logits_[id] = static_cast<float>(mixed(value, id) % 1000) / 500;

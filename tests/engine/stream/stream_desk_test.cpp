@@ -73,7 +73,7 @@ struct Room {
     asking.patches = range;
     for (auto& each : questions_asked) asking.questions.push_back({std::move(each), {}});
     asking.due = now + seconds(due);
-    asking.deadline = now + seconds(due + 60);
+    asking.keep = seconds(60);
     return desk.ask(camera, std::move(asking));
   }
   void take_news() {
@@ -85,7 +85,7 @@ struct Room {
     add(news.failed, more.failed);
     add(news.overtaken, more.overtaken);
     add(news.told, more.told);
-    if (!more.pressed.empty()) news.pressed = more.pressed;
+    if (more.pressed) news.pressed = more.pressed;
   }
   /// Works until there is nothing to do.
   void run() {
@@ -304,6 +304,70 @@ TEST(StreamDeskTest, WhatIsPastItsDeadlineIsTakenBack) {
   EXPECT_FALSE(room.desk.explain(id, 1));
 }
 
+TEST(StreamDeskTest, WhoTakesAnswersSaysHowMany) {
+  Room room;
+  for (const char* camera : {"a", "b", "c"}) room.open(camera, 2);
+  const auto question = room.question();
+  room.desk.allow(0);
+  const WindowId first = room.ask("a", {0, 2}, {question}, 1);
+  room.ask("b", {0, 2}, {question}, 2);
+  room.ask("c", {0, 2}, {question}, 3);
+  EXPECT_FALSE(room.desk.due());
+  room.desk.work(room.now);
+  EXPECT_EQ(room.passes.passes, 0U);
+  room.desk.allow(1);
+  room.run();
+  ASSERT_EQ(room.news.answered.size(), 1U);
+  EXPECT_EQ(room.news.answered[0].window, first);
+  EXPECT_EQ(room.desk.waiting(), 2U);
+  ASSERT_TRUE(room.desk.explain(first, 0)) << "texts go on";
+  room.run();
+  EXPECT_NE(room.told(first, 0), nullptr);
+  room.desk.allow(2);
+  room.run();
+  EXPECT_EQ(room.news.answered.size(), 3U);
+}
+
+TEST(StreamDeskTest, TextsThatNobodyAskedForAreLetGo) {
+  Room room;
+  room.open("gate", 3);
+  const auto lasting = room.lasting("gate", {0, 3});
+  const WindowId id = room.ask("gate", {0, 3}, {lasting, lasting, lasting});
+  room.desk.let_go(id);
+  room.run();
+  ASSERT_NE(room.answered(id), nullptr) << "a window that has no answers yet gets them";
+  ASSERT_TRUE(room.desk.explain(id, 1));
+  const std::int64_t held = room.book.free_pages();
+  room.desk.let_go(id);
+  EXPECT_GT(room.book.free_pages(), held);
+  EXPECT_FALSE(room.desk.explain(id, 0));
+  room.run();
+  ASSERT_NE(room.told(id, 1), nullptr);
+  EXPECT_EQ(room.told(id, 1)->answer.tokens, room.expected("gate", {0, 3}, lasting));
+  EXPECT_TRUE(room.is_empty());
+}
+
+TEST(StreamDeskTest, AStreamMayChangeItsSizeAndNoWindowShowsBoth) {
+  for (const char* policy : {"all", "none"}) {
+    Room room;
+    room.open("gate", 2, policy);
+    room.append("gate", 7, 2, 3);
+    room.append("gate", 8, 2, 3);
+    const auto question = room.question();
+    EXPECT_THROW(room.ask("gate", {1, 3}, {question}), std::invalid_argument);
+    const WindowId before = room.ask("gate", {0, 2}, {question});
+    const WindowId after = room.ask("gate", {2, 4}, {question});
+    room.run();
+    EXPECT_EQ(room.answered(before)->answers[0].tokens.at(0), room.expected("gate", {0, 2}, question).at(0));
+    EXPECT_EQ(room.answered(after)->answers[0].tokens.at(0), room.expected("gate", {2, 4}, question).at(0));
+    EXPECT_EQ(room.answered(after)->answers[0].shared_tokens, room.prompts.before() + 12);
+    room.desk.done(before);
+    room.desk.done(after);
+    room.desk.close("gate");
+    EXPECT_TRUE(room.is_empty());
+  }
+}
+
 // Windows are asked on one device, and their texts go on on another one.
 TEST(StreamDeskTest, TextsGoOnAtAnotherDesk) {
   Room here, there;
@@ -439,8 +503,100 @@ TEST(StreamDeskTest, WhatHasNoMemoryIsTriedInSmallerPasses) {
     ASSERT_NE(room.answered(id), nullptr);
     EXPECT_EQ(room.answered(id)->answers[1].tokens.at(0), room.expected(id.camera, {0, 10}, question).at(0));
   }
-  EXPECT_EQ(room.news.pressed, "std::bad_alloc");
+  ASSERT_TRUE(room.news.pressed);
+  EXPECT_EQ(room.news.pressed->reason, "std::bad_alloc");
+  EXPECT_LE(room.news.pressed->rows, 70);
   EXPECT_TRUE(room.news.failed.empty());
+}
+
+TEST(StreamDeskTest, WhatHasNoMemoryHoweverSmallItsPassFails) {
+  // A question cannot be split, and texts are rows, too.
+  Room room(256, {.rows = 512, .rows_beside_texts = 512});
+  const auto long_question = room.question(std::string(200, '?') + " Is there a car?");
+  ASSERT_GT(long_question->tokens.size(), 70U);
+  room.passes.before = [](const run::Pass& pass) {
+    if (pass.positions.size() > 70) throw std::bad_alloc();
+  };
+  room.open("a", 2);
+  room.open("b", 2);
+  const WindowId bad = room.ask("a", {0, 2}, {long_question});
+  const WindowId good = room.ask("b", {0, 2}, {room.question()});
+  room.run();
+  ASSERT_EQ(room.news.failed.size(), 1U);
+  EXPECT_EQ(room.news.failed[0].window, bad);
+  EXPECT_TRUE(room.news.failed[0].out_of_memory);
+  EXPECT_NE(room.answered(good), nullptr);
+}
+
+TEST(StreamDeskTest, TextsThatHaveNoMemoryTogetherHaveItInTurns) {
+  Room room(512, {.rows = 512, .rows_beside_texts = 512});
+  room.open("gate", 2);
+  const auto lasting = room.lasting("gate", {0, 2});
+  const WindowId id = room.ask("gate", {0, 2}, std::vector<CompiledQuestionPtr>(12, lasting));
+  room.run();
+  room.passes.before = [](const run::Pass& pass) {
+    if (pass.positions.size() > 3) throw std::bad_alloc();
+  };
+  for (std::size_t i = 0; i < 12; ++i) ASSERT_TRUE(room.desk.explain(id, i));
+  room.run();
+  for (std::size_t i = 0; i < 12; ++i) {
+    ASSERT_NE(room.told(id, i), nullptr);
+    EXPECT_EQ(room.told(id, i)->answer.tokens, room.expected("gate", {0, 2}, lasting));
+  }
+  EXPECT_TRUE(room.news.pressed);
+}
+
+TEST(StreamDeskTest, AnErrorOfWhatComesOutConcernsTheOneWhoseItIs) {
+  Room room;
+  for (const char* camera : {"a", "b", "c"}) room.open(camera, 2);
+  const auto question = room.question();
+  std::vector<WindowId> ids;
+  for (const char* camera : {"a", "b", "c"}) ids.push_back(room.ask(camera, {0, 2}, {question, question}));
+  room.passes.logits_before = [calls = 0]() mutable {
+    if (++calls == 3) throw std::bad_alloc();
+  };
+  room.run();
+  ASSERT_EQ(room.news.failed.size(), 1U);
+  EXPECT_EQ(room.news.failed[0].window, ids[1]);
+  EXPECT_TRUE(room.news.failed[0].out_of_memory);
+  EXPECT_NE(room.answered(ids[0]), nullptr);
+  EXPECT_NE(room.answered(ids[2]), nullptr);
+}
+
+TEST(StreamDeskTest, AWindowThatGoesWhileItsQuestionsWaitLeavesTheNextOneAlone) {
+  Room room(64, {.rows = 8, .asks_at_once = false});
+  room.open("gate", 8, "none");
+  const auto question = room.question();
+  const WindowId first = room.ask("gate", {0, 2}, {question}, 1);
+  const WindowId second = room.ask("gate", {1, 6}, {question}, 2);
+  // Until the first one's rows are there, and some of the second's.
+  while (room.desk.placed() < 2) room.desk.work(room.now);
+  room.desk.done(first);
+  room.run();
+  ASSERT_NE(room.answered(second), nullptr);
+  const WindowId third = room.ask("gate", {2, 7}, {question}, 3);
+  room.run();
+  EXPECT_NE(room.answered(third), nullptr);
+}
+
+TEST(StreamDeskTest, WhoOvertakesKeepsWhatItShows) {
+  Room room;
+  room.open("gate", 5);
+  room.open("other", 2);
+  const auto question = room.question();
+  room.desk.allow(0);
+  room.ask("gate", {0, 4}, {question});
+  room.desk.slide("gate", 2);
+  Asking asking;
+  asking.patches = {1, 5};
+  asking.questions.push_back({question, {}});
+  asking.overtakes = true;
+  const WindowId next = room.desk.ask("gate", std::move(asking));
+  room.desk.allow(9);
+  room.run();
+  EXPECT_EQ(room.news.overtaken.size(), 1U);
+  ASSERT_NE(room.answered(next), nullptr);
+  EXPECT_EQ(room.desk.stream("gate").patches().first, 2);
 }
 
 TEST(StreamDeskTest, WhatFailsAloneTakesNobodyWithIt) {
@@ -538,10 +694,21 @@ TEST(StreamDeskTest, MayBeGivenUpAtEveryStep) {
 
 // Any order of all that may be done, with passes that fail: no page is lost, every window comes to an end,
 // and every answer is what it has to be.
-TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
+/// Computes every second patch anew, each time.
+class EverySecond final : public RefreshPolicy {
+ public:
+  bool keeps_keys() const override { return true; }
+  bool refreshes(const Kept& kept) const override { return kept.patch % 2 == 1; }
+};
+
+/// Operations in random order, so many; what is said is compared where nothing is kept from window to window.
+void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks_at_once) {
+  const bool is_exact = !policy->keeps_keys();
   std::mt19937 random(20261123);
   const auto below = [&](std::uint32_t count) { return static_cast<int>(random() % count); };
-  Room room(40, {.rows = 24, .rows_beside_texts = 12, .texts = 3, .windows = 3}, 4);
+  Room room(
+      40,
+      {.rows = 24, .rows_beside_texts = 12, .texts = 3, .windows = 3, .asks_at_once = asks_at_once}, 4);
   bool fails = false;
   room.passes.before = [&](const run::Pass&) {
     if (!fails || below(40) != 0) return;
@@ -568,6 +735,7 @@ TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
       ++answers;
       ASSERT_EQ(each.answers.size(), one.questions.size());
       for (std::size_t i = 0; i < each.answers.size(); ++i) {
+        if (!is_exact) continue;
         if (one.expected[i].empty()) {
           ASSERT_TRUE(each.answers[i].tokens.empty());
         } else {
@@ -579,6 +747,7 @@ TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
       const auto one = asked.find(each.window);
       if (one == asked.end() || each.failure) continue;
       ++texts;
+      if (!is_exact) continue;
       ASSERT_EQ(each.answer.tokens, one->second.expected[each.question]);
     }
     for (const auto& each : room.news.failed) settle(each.window);
@@ -597,7 +766,7 @@ TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
         if (!is_open && below(4) == 0) {
           // Where keys are kept, they are those of an earlier window: what is expected is said for "all"
           // alone.
-          room.desk.open(camera, make_refresh("all"));
+          room.desk.open(camera, policy);
           patches[camera].clear();
           first[camera] = 0;
         }
@@ -627,7 +796,7 @@ TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
         Asking asking;
         asking.patches = one.range;
         asking.due = room.now + seconds(below(10));
-        asking.deadline = room.now + seconds(20);
+        asking.keep = seconds(20);
         asking.overtakes = below(2) == 0;
         const std::vector<model::VisualTokensPtr> shown(patches[camera].begin() + begin,
                                                         patches[camera].begin() + last);
@@ -677,8 +846,26 @@ TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
   EXPECT_EQ(room.book.events().taken, room.book.events().freed);
   EXPECT_FALSE(room.desk.due());
   EXPECT_EQ(room.desk.texts(), 0U);
-  EXPECT_GT(answers, 10'000U);
-  EXPECT_GT(texts, 1'000U);
+  EXPECT_GT(answers * 100, static_cast<std::uint64_t>(operations));
+  EXPECT_GT(texts * 1000, static_cast<std::uint64_t>(operations));
+}
+
+TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
+  operate_at_random(1'000'000, make_refresh("all"), true);
+}
+
+TEST(StreamDeskTest, NorDoTheyWhereQuestionsFollowTheirWindow) {
+  operate_at_random(200'000, make_refresh("all"), false);
+}
+
+TEST(StreamDeskTest, NorWhereKeysAreKept) {
+  operate_at_random(200'000, make_refresh("none"), true);
+  operate_at_random(200'000, make_refresh("none"), false);
+}
+
+TEST(StreamDeskTest, NorWhereSomeOfThemAreComputedAnew) {
+  operate_at_random(200'000, std::make_shared<EverySecond>(), true);
+  operate_at_random(200'000, std::make_shared<EverySecond>(), false);
 }
 
 }  // namespace

@@ -1,52 +1,40 @@
-#include "actors/supervisor/device_actor.h"
+#include "actors/device/device_actor.h"
 
 #include <exception>
 #include <utility>
 
-#include "actors/cache/cache_actor.h"
+#include "actors/device/executor_actor.h"
 #include "actors/messages/shell.h"
-#include "actors/prefill/prefill_actor.h"
 #include "actors/target/target_actor.h"
-#include "actors/vision/vision_actor.h"
 
 namespace vigil::actors {
 
 void device_state::start() {
-  const Threads own = deps->threads;
   const EngineParts& parts = deps->slot.engine;
-  // It only counts.
-  cache = spawn(self, Threads::scheduled, actors::cache,
-                CacheDeps{deps->slot.name, deps->slot.name == "cpu" ? "host" : "gpu", parts.prefiller->room(),
-                          deps->metrics, deps->logger});
-  target = spawn(self, own, actors::target,
-                 TargetDeps{.generator = *parts.generator,
-                            .clock = deps->clock,
-                            .metrics = deps->metrics,
-                            .board = deps->board,
-                            .logger = deps->logger,
-                            .device = deps->slot.name});
-  prefill = spawn(self, own, actors::prefill,
-                  PrefillDeps{.prefiller = *parts.prefiller,
-                              .frames_per_patch = parts.encoder->frames_per_patch(),
+  if (parts.decoder) {
+    target = spawn(self, deps->threads, actors::target,
+                   TargetDeps{.desk = *parts.decoder,
                               .clock = deps->clock,
                               .metrics = deps->metrics,
                               .board = deps->board,
                               .logger = deps->logger,
                               .device = deps->slot.name,
                               .observer = deps->observer},
-                  alerts, target, cache);
-  vision = spawn(self, own, actors::vision,
-                 VisionDeps{.encoder = *parts.encoder,
-                            .clock = deps->clock,
-                            .metrics = deps->metrics,
-                            .board = deps->board,
-                            .logger = deps->logger,
-                            .device = deps->slot.name},
-                 prefill);
-  running = {{cache.address(), "cache"},
-             {target.address(), "target"},
-             {prefill.address(), "prefill"},
-             {vision.address(), "vision"}};
+                   alerts);
+    running.emplace(target.address(), "target");
+  }
+  executor = spawn(self, deps->threads, actors::executor,
+                   ExecutorDeps{.encoder = *parts.encoder,
+                                .desk = *parts.desk,
+                                .questions = *parts.questions,
+                                .clock = deps->clock,
+                                .metrics = deps->metrics,
+                                .board = deps->board,
+                                .logger = deps->logger,
+                                .device = deps->slot.name,
+                                .observer = deps->observer},
+                   alerts, target);
+  running.emplace(executor.address(), "executor");
   ++engine;
   recovery.works(deps->clock.now());
   reason.clear();
@@ -75,18 +63,14 @@ void device_state::fail(const std::string& stage, const caf::error& why) {
     reason = text;
     report(DeviceState::restarting);
   }
-  self->send_exit(vision, caf::exit_reason::user_shutdown);
-  self->send_exit(prefill, caf::exit_reason::user_shutdown);
-  self->send_exit(target, caf::exit_reason::user_shutdown);
-  self->send_exit(cache, caf::exit_reason::user_shutdown);
+  self->send_exit(executor, caf::exit_reason::user_shutdown);
+  if (target) self->send_exit(target, caf::exit_reason::user_shutdown);
   self->delayed_send(self, kDevicePatience, giveup_atom_v, engine);
 }
 
 void device_state::let_go() {
-  vision = nullptr;
-  prefill = nullptr;
+  executor = nullptr;
   target = nullptr;
-  cache = nullptr;
   deps->slot.engine = {};
   if (!stopping && state == DeviceState::restarting) try_again_later();
 }
@@ -130,16 +114,14 @@ void device_state::stop() {
   if (running.empty()) return self->quit();
   if (state != DeviceState::up) return;  // they were told to end
   // Plain messages, not exits, which would overtake what was sent before.
-  self->send(vision, stop_atom_v);
-  self->send(prefill, stop_atom_v);
-  self->send(target, stop_atom_v);
-  self->send(cache, stop_atom_v);
+  self->send(executor, stop_atom_v);
+  if (target) self->send(target, stop_atom_v);
 }
 
 void device_state::report(DeviceState entered) {
   state = entered;
   self->send(supervisor, DeviceReport{deps->slot.name, state, reason,
-                                      state == DeviceState::up ? vision : vision_actor()});
+                                      state == DeviceState::up ? vision_actor(executor) : vision_actor()});
 }
 
 device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,

@@ -4,9 +4,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/messages/data.h"
-#include "engine/stream/answerer.h"
+#include "engine/stream/stream_desk.h"
 
 namespace vigil::actors {
 
@@ -14,12 +15,14 @@ namespace vigil::actors {
 /// a window: until then windows are short, and are answered. Not thread-safe.
 class WindowFit {
  public:
-  WindowFit(const stream::WindowPrefiller& prefiller, int frames_per_patch)
-      : prefiller_(prefiller), frames_per_patch_(frames_per_patch) {}
+  /// The desk has to outlive it.
+  WindowFit(const stream::StreamDesk& desk, int frames_per_patch)
+      : desk_(desk), frames_per_patch_(frames_per_patch) {}
 
   /// For a camera's first patch with its settings, and for one with another size or other settings than the
   /// last: why windows of full length cannot be answered, empty if they can. Nothing for all other patches.
-  std::optional<std::string> check(const VisualPatchPtr& patch, const WatchPtr& watch);
+  std::optional<std::string> check(const VisualPatch& patch, const WatchPtr& watch,
+                                   const std::vector<stream::CompiledQuestionPtr>& questions);
 
   void forget(const std::string& camera) { seen_.erase(camera); }
 
@@ -31,7 +34,7 @@ class WindowFit {
     bool operator==(const Seen&) const = default;
   };
 
-  const stream::WindowPrefiller& prefiller_;
+  const stream::StreamDesk& desk_;
   int frames_per_patch_;
   std::map<std::string, Seen> seen_;
 };

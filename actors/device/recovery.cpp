@@ -1,4 +1,4 @@
-#include "actors/supervisor/recovery.h"
+#include "actors/device/recovery.h"
 
 #include <array>
 

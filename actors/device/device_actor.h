@@ -1,5 +1,5 @@
-// Owns one device: its engine, and the actors that compute with it. The supervisor of these four, with a
-// plain `Recovery` for when to start them again.
+// Owns one device: its engine, and the actors that compute with it. The supervisor of these, with a plain
+// `Recovery` for when to start them again.
 #pragma once
 
 #include <chrono>
@@ -12,12 +12,12 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/device/engine_parts.h"
+#include "actors/device/recovery.h"
 #include "actors/messages/messages.h"
+#include "actors/messages/spawn.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
-#include "actors/supervisor/engine_parts.h"
-#include "actors/supervisor/recovery.h"
-#include "actors/supervisor/spawn.h"
 #include "base/clock.h"
 
 namespace vigil::actors {
@@ -29,20 +29,19 @@ struct DeviceDeps {
   StatusBoard& board;
   spdlog::logger& logger;
   Threads threads = Threads::own;
-  /// May be empty.
-  WindowObserver observer = {};
+  PipelineObserver observer = {};
 };
 
-/// How long the other actors may take to end when one has failed: longer than a batch takes.
+/// How long the other actor may take to end when one has failed: longer than a pass takes.
 constexpr std::chrono::seconds kDevicePatience{30};
 
 struct device_state {
   explicit device_state(device_actor::pointer self_pointer) : self(self_pointer) {}
 
   void start();
-  /// One of the four has ended.
+  /// One of them has ended.
   void ended(const caf::down_msg& message);
-  /// The first of them failed: the others have to end, too.
+  /// The first of them failed: the other has to end, too.
   void fail(const std::string& stage, const caf::error& reason);
   /// Nothing uses the engine any more.
   void let_go();
@@ -58,11 +57,10 @@ struct device_state {
   std::optional<DeviceDeps> deps;
   supervisor_actor supervisor;
   alerts_actor alerts;
-  cache_actor cache;
+  executor_actor executor;
+  /// Null if answers go on where they were asked.
   target_actor target;
-  prefill_actor prefill;
-  vision_actor vision;
-  /// Those of the four that have not ended.
+  /// Those that have not ended.
   std::map<caf::actor_addr, std::string> running;
   Recovery recovery;
   /// Counts the engines.

@@ -1,0 +1,43 @@
+// The engine of one device, as the pipeline uses it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/engine.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/compiled_question.h"
+#include "engine/stream/stream_desk.h"
+
+namespace vigil::actors {
+
+/// All but `decoder` has the device's executor as its one user. What they share lives as long as one of them.
+struct EngineParts {
+  std::shared_ptr<run::VisionEncoder> encoder;
+  std::shared_ptr<stream::StreamDesk> desk;
+  std::shared_ptr<stream::QuestionCompiler> questions;
+  /// Where answers go on after their first token, at the device's target; null: at `desk`.
+  std::shared_ptr<stream::StreamDesk> decoder = nullptr;
+};
+
+inline EngineParts parts_of(engine::Engine engine) {
+  const auto whole = std::make_shared<engine::Engine>(std::move(engine));
+  EngineParts parts{{whole, whole->encoder.get()},
+                    {whole, whole->language.desk.get()},
+                    {whole, whole->language.questions.get()}};
+  if (whole->decoder) parts.decoder = {whole, whole->decoder->desk.get()};
+  return parts;
+}
+
+struct DeviceSlot {
+  /// What it is called in logs and metrics: "cuda:0".
+  std::string name;
+  EngineParts engine;
+  /// Makes an engine like it, of another epoch, when that one is gone. May take long, and throw what it likes.
+  /// Empty: a device that fails is lost.
+  std::function<EngineParts()> again;
+};
+
+}  // namespace vigil::actors

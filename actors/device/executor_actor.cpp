@@ -1,0 +1,252 @@
+#include "actors/device/executor_actor.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "actors/messages/lent_text.h"
+#include "actors/messages/log_fields.h"
+#include "actors/messages/shell.h"
+
+namespace vigil::actors {
+namespace {
+
+double seconds_between(base::Clock::TimePoint begin, base::Clock::TimePoint end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace
+
+void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor other) {
+  alerts = std::move(to);
+  target = std::move(other);
+  vision.emplace(given.encoder, given.clock, given.patches);
+  windows.emplace(given.desk, given.questions,
+                  WindowDesk::Options{.frames_per_patch = given.encoder.frames_per_patch()});
+  executor.emplace(given.clock, std::vector<run::WorkSource*>{&*vision, &*windows});
+  beat.emplace(given.board, given.device + " executor");
+  deps.emplace(std::move(given));
+  self->send(self, tick_atom_v);
+  self->send(alerts, join_atom_v);
+}
+
+void executor_state::join(const WatchPtr& watch, router_actor sender) {
+  router = std::move(sender);
+  const PatchQueue::Joined joined = vision->join(watch);
+  if (joined.is_new) {
+    vision->grant(watch->name, windows->join(watch));
+  } else {
+    windows->know(watch);
+  }
+  self->send(router, grant_atom_v, watch->name, joined.credits);
+  settle();
+}
+
+void executor_state::take(const FramePatchPtr& patch) {
+  if (!vision->take(patch)) {
+    deps->metrics.frames_dropped(patch->watch.camera, "queue_full", patch->frames.size());
+    self->send(router, ack_of(*patch, PatchOutcome::dropped, "queue_full"));
+    return;
+  }
+  schedule();
+}
+
+void executor_state::explain(const Explain& request) {
+  bool known = false;
+  if (target) {
+    auto loan = deps->desk.lend(request.window, request.rule);
+    known = loan.has_value();
+    if (known) self->send(target, std::make_shared<LentText>(LentText{std::move(*loan), request.ticket}));
+  } else {
+    known = deps->desk.explain(request.window, request.rule);
+    if (known) explanations.ask(request.window, request.rule, request.ticket);
+  }
+  if (!known) self->send<caf::message_priority::high>(alerts, Explanations::gone(request.ticket));
+  settle();
+}
+
+void executor_state::work() {
+  scheduled = false;
+  const run::WorkSource* next = executor->next();
+  if (next == nullptr) return;
+  const bool encodes = next == &*vision;
+  beat->begins(encodes ? WorkBeat::Work::patches : WorkBeat::Work::rows,
+               encodes ? vision->most() : static_cast<std::size_t>(deps->desk.most_rows()));
+  const auto begin = deps->clock.now();
+  executor->run_one();
+  const auto end = deps->clock.now();
+  if (!encodes)
+    beat->took(WorkBeat::Work::rows, seconds_between(begin, end),
+               static_cast<std::size_t>(deps->desk.last_rows()));
+  if (deps->observer.piece) deps->observer.piece(encodes ? "vision" : "language", {begin, end});
+  settle();
+}
+
+void executor_state::settle() {
+  tell_encoded();
+  for (const std::string& camera : vision->take_ended()) {
+    encode_failures.succeeded(camera);
+    windows->end(camera);
+  }
+  const WindowDesk::News news = windows->take_news();
+  for (const auto& [camera, credits] : news.credits) vision->grant(camera, credits);
+  tell_answered(news);
+  tell_told(news);
+  for (const std::string& camera : news.ended) {
+    window_failures.succeeded(camera);
+    self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
+  }
+  tell_usage();
+  schedule();
+}
+
+void executor_state::tell_encoded() {
+  const std::optional<VisionDesk::Batch> batch = vision->take_batch();
+  if (!batch) return;
+  const Encoded& encoded = batch->encoded;
+  const double seconds = seconds_between(batch->span.begin, batch->span.end);
+  std::int64_t tokens = 0;
+  for (const VisualPatchPtr& patch : encoded.patches) {
+    const std::string& camera = patch->watch.camera;
+    tokens += patch->tokens->count();
+    encode_failures.succeeded(camera);
+    const WindowDesk::Taken taken = windows->push(*patch);
+    if (taken.refused)
+      deps->metrics.frames_dropped(camera, "late", static_cast<std::uint64_t>(patch->frames));
+    if (!taken.fit) continue;
+    deps->board.remark(camera, *taken.fit);
+    const LogFields about(*windows->watch(camera));
+    if (!taken.fit->empty()) deps->logger.warn("stream: camera {}: {}", camera, *taken.fit);
+  }
+  deps->metrics.encoded(seconds, encoded.patches.size(), tokens);
+  beat->took(WorkBeat::Work::patches, seconds, batch->acks.size());
+  std::size_t without_room = 0;
+  for (std::size_t i = 0; i < encoded.failures.size(); ++i) {
+    const Encoded::Failure& failure = encoded.failures[i];
+    const std::string& camera = failure.patch->watch.camera;
+    deps->metrics.frames_dropped(camera, failure.word(), failure.patch->frames.size());
+    if (failure.out_of_memory) {
+      ++without_room;
+    } else if (encode_failures.failed(camera, failure.reason)) {
+      const LogFields about(*batch->failed[i]);
+      deps->logger.error("vision: camera {}: frames dropped: {}", camera, failure.reason);
+    }
+  }
+  if (!encoded.too_many.empty())
+    deps->logger.log(without_room > 0 ? spdlog::level::err : spdlog::level::warn,
+                     "vision: {} of {} patches dropped, passes of at most {} from now on: {}", without_room,
+                     batch->acks.size(), batch->limit, encoded.too_many);
+  for (const PatchAck& ack : batch->acks) self->send(router, ack);
+}
+
+void executor_state::tell_answered(const WindowDesk::News& news) {
+  const auto now = deps->clock.now();
+  for (const auto& [window, begun] : news.answered) {
+    std::int64_t prompt_tokens = 0;
+    std::int64_t reused = 0;
+    for (const stream::Answer& each : window->answers) {
+      prompt_tokens += each.prompt_tokens;
+      // The first of a window's questions has computed what they share.
+      if (&each != &window->answers.front()) reused += each.shared_tokens;
+    }
+    deps->metrics.prefilled(seconds_between(begun, now), prompt_tokens, reused);
+    deps->metrics.window_latency(seconds_between(window->captured.steady, now));
+    deps->metrics.first_token(seconds_between(window->encoded.end, now));
+    if (deps->observer.window) deps->observer.window(*window, {begun, now});
+    window_failures.succeeded(window->watch->name);
+    self->send<caf::message_priority::high>(alerts, window);
+  }
+  if (!news.answered.empty()) deps->metrics.windows("answered", news.answered.size());
+  if (news.overtaken > 0) deps->metrics.windows("overtaken", news.overtaken);
+  for (const auto& [watch, reason, out_of_memory] : news.failures) {
+    deps->metrics.windows(out_of_memory ? "out_of_memory" : "failed", 1);
+    if (!window_failures.failed(watch->name, reason)) continue;
+    const LogFields about(*watch);
+    deps->logger.error("stream: camera {}: no answer about a window: {}", watch->name, reason);
+  }
+  if (news.pressed)
+    deps->logger.warn("stream: passes of at most {} rows from now on: {}", news.pressed->rows,
+                      news.pressed->reason);
+}
+
+void executor_state::tell_told(const WindowDesk::News& news) {
+  for (const stream::DeskNews::Told& each : news.told) {
+    const Explanations::Told told = explanations.tell(each, deps->clock.now());
+    deps->metrics.generated(told.seconds, told.tokens, told.later);
+    self->send<caf::message_priority::high>(alerts, told.explanation);
+  }
+}
+
+void executor_state::tell_usage() {
+  const std::string& device = deps->device;
+  deps->metrics.queue_depth("vision", vision->waiting(), device);
+  deps->metrics.queue_depth("stream", deps->desk.waiting(), device);
+  deps->metrics.requests(RequestKind::window, device, deps->desk.placed(), deps->desk.waiting());
+  if (!target) deps->metrics.requests(RequestKind::explanation, device, deps->desk.texts(), 0);
+  deps->metrics.kv_usage(device == "cpu" ? "host" : "gpu", device, deps->desk.usage());
+}
+
+void executor_state::tick() {
+  beat->idle();
+  deps->desk.expire(deps->clock.now());
+  settle();
+  self->delayed_send(self, kBeatTick, tick_atom_v);
+}
+
+void executor_state::schedule() {
+  if (scheduled || executor->next() == nullptr) return;
+  scheduled = true;
+  self->send(self, work_atom_v);
+}
+
+void executor_state::give_up() {
+  if (const std::size_t lost = windows->unanswered(); lost > 0) deps->metrics.windows("device_lost", lost);
+}
+
+executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor_state> self,
+                                       ExecutorDeps deps, alerts_actor alerts, target_actor target) {
+  set_handlers(self, deps.logger);
+  self->set_exit_handler([self](caf::exit_msg& message) {
+    self->state.give_up();
+    self->quit(message.reason);
+  });
+  self->state.start(std::move(deps), std::move(alerts), std::move(target));
+  return {
+      [self](join_atom, const WatchPtr& watch, std::uint32_t) {
+        self->state.join(watch, caf::actor_cast<router_actor>(self->current_sender()));
+      },
+      [self](const WatchPtr& watch) {
+        if (self->state.vision->know(watch)) self->state.windows->know(watch);
+      },
+      [self](const FramePatchPtr& patch) { self->state.take(patch); },
+      [self](end_atom, const std::string& camera) {
+        self->state.vision->end(camera);
+        self->state.settle();
+      },
+      [self](grant_atom, std::uint32_t credits) {
+        self->state.windows->grant(credits);
+        self->state.schedule();
+      },
+      [self](const Explain& request) { self->state.explain(request); },
+      [self](const Done& done) {
+        self->state.deps->desk.let_go(done.window);
+        self->state.schedule();
+      },
+      [self](const Returned& text) {
+        self->state.deps->desk.done(text.window, text.rule);
+        self->state.schedule();
+      },
+      [self](work_atom) {
+        try {
+          self->state.work();
+        } catch (...) {
+          self->state.give_up();
+          throw;
+        }
+      },
+      [self](tick_atom) { self->state.tick(); },
+      [self](stop_atom) { self->quit(); },
+  };
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,85 @@
+// The shell around `VisionDesk` and `WindowDesk`, and the one thread of their device: computes for long, so it
+// wants one of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/messages/failure_log.h"
+#include "actors/messages/messages.h"
+#include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
+#include "actors/status/work_beat.h"
+#include "actors/stream/window_desk.h"
+#include "actors/target/explanations.h"
+#include "actors/vision/vision_desk.h"
+#include "base/clock.h"
+#include "engine/run/executor.h"
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/compiled_question.h"
+#include "engine/stream/stream_desk.h"
+
+namespace vigil::actors {
+
+struct ExecutorDeps {
+  run::VisionEncoder& encoder;
+  stream::StreamDesk& desk;
+  stream::QuestionCompiler& questions;
+  const base::Clock& clock;
+  Metrics& metrics;
+  StatusBoard& board;
+  spdlog::logger& logger;
+  /// Patches of one pass of the vision tower at most.
+  std::size_t patches = 8;
+  /// What it runs on, for logs and metrics.
+  std::string device = {};
+  PipelineObserver observer = {};
+};
+
+struct executor_state {
+  explicit executor_state(executor_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void start(ExecutorDeps deps, alerts_actor alerts, target_actor target);
+  void join(const WatchPtr& watch, router_actor sender);
+  void take(const FramePatchPtr& patch);
+  void explain(const Explain& request);
+  /// Runs the next piece.
+  void work();
+  /// Sends on what has come of whatever was done, and goes on if there is more to do.
+  void settle();
+  void tell_encoded();
+  void tell_answered(const WindowDesk::News& news);
+  void tell_told(const WindowDesk::News& news);
+  void tell_usage();
+  void tick();
+  void schedule();
+  /// Nothing will be computed any more: counts the windows that wait for it.
+  void give_up();
+
+  executor_actor::pointer self;
+  std::optional<ExecutorDeps> deps;
+  router_actor router;
+  alerts_actor alerts;
+  /// Null if answers go on here.
+  target_actor target;
+  std::optional<VisionDesk> vision;
+  std::optional<WindowDesk> windows;
+  std::optional<run::Executor> executor;
+  std::optional<WorkBeat> beat;
+  Explanations explanations;
+  FailureLog encode_failures, window_failures;
+  bool scheduled = false;
+  static inline const char* name = "executor";
+};
+
+/// `target`: null if the desk goes on with answers itself.
+executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor_state> self,
+                                       ExecutorDeps deps, alerts_actor alerts, target_actor target);
+
+}  // namespace vigil::actors

@@ -1,0 +1,169 @@
+#include "actors/stream/window_desk.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace vigil::actors {
+namespace {
+
+base::Clock::WallTime::duration wall_duration(double seconds) {
+  return std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool explains(const WatchSettings& watch) {
+  return std::any_of(watch.rules.begin(), watch.rules.end(), [](const auto& rule) { return rule.explain; });
+}
+
+}  // namespace
+
+WindowDesk::WindowDesk(stream::StreamDesk& desk, stream::QuestionCompiler& questions, Options options)
+    : desk_(desk),
+      questions_(questions),
+      options_(std::move(options)),
+      fit_(desk, options_.frames_per_patch) {
+  desk_.allow(0);
+}
+
+std::uint32_t WindowDesk::join(const WatchPtr& watch) {
+  book_.put(watch);
+  if (desk_.is_open(watch->name)) desk_.close(watch->name);
+  desk_.open(watch->name, options_.refresh);
+  follow(lanes_.insert_or_assign(watch->name, Lane()).first->second, watch);
+  return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, options_.frames_per_patch) +
+                                    patches_in(*watch, watch->window.stride, options_.frames_per_patch));
+}
+
+void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
+  if (lane.watch == watch) return;
+  lane.watch = watch;
+  lane.questions.clear();
+  lane.fault.clear();
+  try {
+    for (const config::RuleSettings& rule : watch->rules)
+      lane.questions.push_back(questions_.compile({.text = rule.prompt,
+                                                   .max_tokens = rule.explain ? rule.max_tokens : 1,
+                                                   .sampling = {},
+                                                   .on_text = {}}));
+  } catch (const std::invalid_argument& error) {
+    lane.fault = error.what();
+  }
+}
+
+WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
+  const std::string& camera = patch.watch.camera;
+  const auto entry = lanes_.find(camera);
+  if (entry == lanes_.end()) return {true, std::nullopt};
+  Lane& lane = entry->second;
+  const WatchPtr watch = book_.refer(patch.watch);
+  stream::SlidingWindow::Pushed pushed{true, {}};
+  if (watch) pushed = lane.sliding.push(*patch.tokens, window_shape(*watch));
+  if (pushed.is_late) {
+    ++news_.credits[camera];
+    return {true, std::nullopt};
+  }
+  follow(lane, watch);
+  desk_.append(camera, patch.tokens);
+  lane.shown.push_back(
+      {patch.frames, patch.tokens->seconds + patch.tokens->duration, patch.captured, patch.encoded});
+
+  const bool holds = watch->lossless && !pushed.due.empty();
+  if (!holds) ++news_.credits[camera];
+  for (const auto& due : pushed.due)
+    ask(lane, due, !watch->lossless, holds && &due == &pushed.due.back() ? 1 : 0);
+
+  const std::int64_t wanted = lane.sliding.wanted_from();
+  for (; lane.first < wanted; ++lane.first) lane.shown.pop_front();
+  desk_.slide(camera, wanted);
+  // What is wrong with its rules, the failure of its windows tells.
+  return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt};
+}
+
+void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes,
+                     std::uint32_t held_credits) {
+  const WatchPtr& watch = lane.watch;
+  Pending pending;
+  pending.held_credits = held_credits;
+  WindowAnswers& window = pending.window;
+  const Shown& last = lane.at(due.patches.last - 1);
+  window.watch = watch;
+  window.start = due.start;
+  window.end = due.end;
+  // The wall time of the last patch is known; the rest of the window lies before it as its time tells.
+  window.end_wall = last.captured.wall;
+  window.start_wall = last.captured.wall - wall_duration(last.end - due.start);
+  for (std::int64_t number = due.patches.first; number < due.patches.last; ++number)
+    window.frames += lane.at(number).frames;
+  window.captured = last.captured;
+  window.encoded = last.encoded;
+  try {
+    if (!lane.fault.empty()) throw std::invalid_argument(lane.fault);
+    stream::Asking asking;
+    asking.patches = due.patches;
+    for (const auto& question : lane.questions) asking.questions.push_back({question, {}});
+    asking.due = last.captured.steady;
+    asking.keep = kExplanationPatience;
+    asking.overtakes = overtakes;
+    pending_.emplace(desk_.ask(watch->name, std::move(asking)), std::move(pending));
+    ++lane.unanswered;
+  } catch (const std::invalid_argument& error) {
+    news_.failures.push_back({watch, error.what(), false});
+    if (held_credits > 0) news_.credits[watch->name] += held_credits;
+  }
+}
+
+void WindowDesk::end(const std::string& camera) {
+  const auto entry = lanes_.find(camera);
+  if (entry == lanes_.end()) return;
+  Lane& lane = entry->second;
+  lane.ended = true;
+  // The last window does not overtake the one before it: no later one makes up for that.
+  if (const auto last = lane.sliding.flush()) ask(lane, *last, false, 0);
+}
+
+void WindowDesk::grant(std::uint32_t windows) {
+  credits_ += windows;
+  desk_.allow(credits_);
+}
+
+WindowDesk::Pending WindowDesk::settle(const stream::WindowId& id) {
+  auto node = pending_.extract(id);
+  const auto lane = lanes_.find(id.camera);
+  if (lane != lanes_.end() && lane->second.unanswered > 0) --lane->second.unanswered;
+  Pending pending = std::move(node.mapped());
+  if (pending.held_credits > 0) news_.credits[id.camera] += pending.held_credits;
+  return pending;
+}
+
+WindowDesk::News WindowDesk::take_news() {
+  stream::DeskNews desk = desk_.take_news();
+  for (stream::DeskNews::Answered& each : desk.answered) {
+    Pending pending = settle(each.window);
+    pending.window.answers = std::move(each.answers);
+    if (explains(*pending.window.watch)) {
+      pending.window.id = each.window;
+    } else {
+      desk_.done(each.window);
+    }
+    --credits_;
+    news_.answered.push_back(
+        {std::make_shared<const WindowAnswers>(std::move(pending.window)), each.begun});
+  }
+  for (const stream::DeskNews::Failed& each : desk.failed)
+    news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
+  for (const stream::WindowId& id : desk.overtaken) settle(id);
+  news_.overtaken += desk.overtaken.size();
+  news_.told = std::move(desk.told);
+  news_.pressed = std::move(desk.pressed);
+  std::erase_if(lanes_, [&](const auto& each) {
+    const auto& [camera, lane] = each;
+    if (!lane.ended || lane.unanswered > 0) return false;
+    desk_.close(camera);
+    fit_.forget(camera);
+    book_.forget(camera);
+    news_.ended.push_back(camera);
+    return true;
+  });
+  return std::exchange(news_, {});
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,137 @@
+// The windows of a device's cameras: from visual tokens, as they come, to the answers of all rules.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/messages/data.h"
+#include "actors/messages/watch_book.h"
+#include "actors/stream/window_fit.h"
+#include "base/clock.h"
+#include "engine/run/executor.h"
+#include "engine/stream/compiled_question.h"
+#include "engine/stream/sliding_window.h"
+#include "engine/stream/stream_desk.h"
+
+namespace vigil::actors {
+
+/// Each camera has a stream at the device's desk, which is asked the camera's rules whenever a window is due.
+/// Under overload the windows of a camera overtake each other: one waits at most, and a newer one takes its
+/// place. Since windows overlap, nothing that was seen is lost for the next. A camera that must lose nothing
+/// is held back by its credit instead. Not thread-safe.
+class WindowDesk final : public run::WorkSource {
+ public:
+  struct Options {
+    int frames_per_patch = 2;
+    stream::RefreshPolicyPtr refresh = stream::make_refresh("all");
+  };
+
+  /// They have to outlive it; nobody else uses the desk.
+  WindowDesk(stream::StreamDesk& desk, stream::QuestionCompiler& questions, Options options);
+
+  /// A camera starts. Returns the credits to grant for it: what a window and a stride hold.
+  std::uint32_t join(const WatchPtr& watch);
+
+  /// A camera's settings, ahead of the first patch that refers to them.
+  void know(const WatchPtr& watch) { book_.put(watch); }
+  /// The newest settings of a camera; null if nobody told any.
+  WatchPtr watch(const std::string& camera) const { return book_.newest(camera); }
+
+  struct Taken {
+    /// The patch was a duplicate or out of order, or of a camera that did not join, or nobody told its
+    /// settings; it is ignored.
+    bool refused = false;
+    /// Why windows of full length cannot be answered, empty if they can; nothing if that is no news.
+    std::optional<std::string> fit;
+  };
+  Taken push(const VisualPatch& patch);
+
+  /// No patch of this camera follows. What is left of its stream becomes a last window.
+  void end(const std::string& camera);
+
+  /// Whoever takes answers can take so many more windows; none before the first call.
+  void grant(std::uint32_t windows);
+
+  std::optional<base::Clock::TimePoint> due() const override { return desk_.due(); }
+  void work(base::Clock::TimePoint now) override { desk_.work(now); }
+
+  /// What has come of it since the last call.
+  struct News {
+    /// For a camera.
+    std::map<std::string, std::uint32_t> credits;
+    struct Answered {
+      WindowAnswersPtr window;
+      /// When its first pass began.
+      base::Clock::TimePoint begun;
+    };
+    std::vector<Answered> answered;
+    struct Failure {
+      WatchPtr watch;
+      std::string reason;
+      bool out_of_memory = false;
+    };
+    std::vector<Failure> failures;
+    /// Windows that will not be answered, since a newer one is due.
+    std::size_t overtaken = 0;
+    std::vector<stream::DeskNews::Told> told;
+    std::optional<stream::DeskNews::Pressed> pressed;
+    /// Cameras of which no window is left.
+    std::vector<std::string> ended;
+  };
+  News take_news();
+
+  /// Windows that have no answers yet, of all cameras.
+  std::size_t unanswered() const { return pending_.size(); }
+
+ private:
+  /// What of a patch is not in the stream.
+  struct Shown {
+    int frames = 0;
+    /// When its last frame ends.
+    double end = 0;
+    CaptureTime captured;
+    WorkSpan encoded;
+  };
+  struct Lane {
+    /// The settings of its last patch, and its rules in the model's tokens, or why they make no sense.
+    WatchPtr watch;
+    std::vector<stream::CompiledQuestionPtr> questions;
+    std::string fault;
+    stream::SlidingWindow sliding;
+    /// Of the patches that a later window may show; the first one's number.
+    std::deque<Shown> shown;
+    std::int64_t first = 0;
+    std::size_t unanswered = 0;
+    bool ended = false;
+
+    const Shown& at(std::int64_t number) const { return shown[static_cast<std::size_t>(number - first)]; }
+  };
+  /// A window that was asked.
+  struct Pending {
+    WindowAnswers window;
+    std::uint32_t held_credits = 0;
+  };
+
+  void follow(Lane& lane, const WatchPtr& watch);
+  void ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes, std::uint32_t held_credits);
+  /// Of a window that has come to its end, one way or the other.
+  Pending settle(const stream::WindowId& id);
+
+  stream::StreamDesk& desk_;
+  stream::QuestionCompiler& questions_;
+  Options options_;
+  WindowFit fit_;
+  WatchBook book_;
+  std::map<std::string, Lane> lanes_;
+  std::map<stream::WindowId, Pending> pending_;
+  std::size_t credits_ = 0;
+  News news_;
+};
+
+}  // namespace vigil::actors

@@ -1,0 +1,26 @@
+#include "actors/stream/window_fit.h"
+
+#include <cstdint>
+
+#include "base/duration.h"
+
+namespace vigil::actors {
+
+std::optional<std::string> WindowFit::check(const VisualPatch& patch, const WatchPtr& watch,
+                                            const std::vector<stream::CompiledQuestionPtr>& questions) {
+  const Seen seen{watch, patch.tokens->grid_height, patch.tokens->grid_width};
+  Seen& last = seen_[watch->name];
+  if (last == seen) return std::nullopt;
+  last = seen;
+
+  const base::Duration length = watch->window.length;
+  const std::int64_t patches = patches_in(*watch, length, frames_per_patch_);
+  const std::int64_t needed = desk_.pages_for(patches * patch.tokens->count(), questions);
+  if (needed <= desk_.pages()) return std::string();
+  const std::int64_t page_tokens = desk_.tokens() / desk_.pages();
+  return "a window of " + base::format_duration(length) + " needs " + std::to_string(needed * page_tokens) +
+         " tokens of KV cache, there is room for " + std::to_string(desk_.tokens()) +
+         ": it will not be answered; raise engine.kv_tokens, or shorten the window";
+}
+
+}  // namespace vigil::actors

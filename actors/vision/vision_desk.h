@@ -1,0 +1,75 @@
+// The patches of a device's cameras, on their way through its vision tower.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/messages/batch_limit.h"
+#include "actors/messages/data.h"
+#include "actors/messages/reports.h"
+#include "actors/messages/watch_book.h"
+#include "actors/vision/encode.h"
+#include "actors/vision/patch_queue.h"
+#include "base/clock.h"
+#include "engine/run/executor.h"
+#include "engine/run/vision_encoder.h"
+
+namespace vigil::actors {
+
+/// Batches them over cameras; what was captured first is due first. Not thread-safe.
+class VisionDesk final : public run::WorkSource {
+ public:
+  /// They have to outlive it. `batch`: patches of one pass at most.
+  VisionDesk(run::VisionEncoder& encoder, const base::Clock& clock, std::size_t batch);
+
+  /// A camera, or its next incarnation, starts.
+  PatchQueue::Joined join(const WatchPtr& watch);
+  /// A camera's settings are these from its next patch on. False if no patch will refer to them.
+  bool know(const WatchPtr& watch) { return book_.put(watch); }
+  /// What patches refer to; null if nobody told it.
+  WatchPtr watch(const WatchRef& ref) const { return book_.find(ref); }
+  /// False for a patch of a camera that has not joined, whose settings nobody told, or that is more than the
+  /// camera has credit for: it is not taken.
+  bool take(const FramePatchPtr& patch);
+  /// No patch of this camera follows.
+  void end(const std::string& camera) { queue_.end(camera); }
+  /// Whoever takes visual tokens can take so many more patches of this camera.
+  void grant(const std::string& camera, std::uint32_t credits) { queue_.grant(camera, credits); }
+
+  std::optional<base::Clock::TimePoint> due() const override { return queue_.oldest(); }
+  /// Encodes a batch.
+  void work(base::Clock::TimePoint now) override;
+
+  struct Batch {
+    Encoded encoded;
+    /// Of every patch of the batch.
+    std::vector<PatchAck> acks;
+    /// Of every patch that failed, in the order of `encoded.failures`: its settings.
+    std::vector<WatchPtr> failed;
+    WorkSpan span;
+    /// Patches of one pass at most from now on.
+    std::size_t limit = 0;
+  };
+  /// What came of the batch since the last call.
+  std::optional<Batch> take_batch() { return std::exchange(batch_, std::nullopt); }
+  /// Cameras that have ended and of which nothing is left since the last call.
+  std::vector<std::string> take_ended();
+
+  /// Patches that wait, and those of the next pass at most.
+  std::size_t waiting() const { return queue_.size(); }
+  std::size_t most() const { return limit_.now(); }
+
+ private:
+  run::VisionEncoder& encoder_;
+  const base::Clock& clock_;
+  PatchQueue queue_;
+  BatchLimit limit_;
+  WatchBook book_;
+  std::optional<Batch> batch_;
+};
+
+}  // namespace vigil::actors

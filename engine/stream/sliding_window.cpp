@@ -1,0 +1,74 @@
+#include "engine/stream/sliding_window.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vigil::stream {
+namespace {
+
+// Times are sums of fractions: what differs by less is the same.
+constexpr double kMoment = 1e-6;
+
+}  // namespace
+
+std::int64_t SlidingWindow::stride_at(const Shape& shape, double seconds) {
+  return static_cast<std::int64_t>(std::floor((seconds + shape.tolerance) / shape.stride));
+}
+
+SlidingWindow::Pushed SlidingWindow::push(const model::VisualTokens& tokens, const Shape& shape) {
+  const Patch patch{tokens.seconds, tokens.duration, tokens.grid_height, tokens.grid_width};
+  if (patch.seconds <= last_ + kMoment) return {true, {}};
+  last_ = patch.seconds;
+  shape_ = shape;
+
+  Pushed result;
+  // A gap closes what was begun before it; after that, the strides without anything new are skipped.
+  const std::int64_t stride = stride_at(shape_, patch.seconds);
+  if (fresh_ > 0 && stride >= next_) {
+    result.due.push_back(window_until(static_cast<double>(next_) * shape_.stride));
+    fresh_ = 0;
+  }
+  next_ = std::max(next_, stride + 1);
+
+  // A window shows pictures of one size: after a change, it begins anew.
+  if (!patches_.empty() && (patches_.back().height != patch.height || patches_.back().width != patch.width)) {
+    patches_.clear();
+    fresh_ = 0;
+  }
+  patches_.push_back(patch);
+  ++next_patch_;
+  ++fresh_;
+  // A patch that is longer than a stride ends several at once: they would all show the same.
+  const std::int64_t reached = stride_at(shape_, patch.end());
+  if (reached >= next_) {
+    result.due.push_back(window_until(static_cast<double>(reached) * shape_.stride));
+    fresh_ = 0;
+    next_ = reached + 1;
+  }
+  const double oldest = static_cast<double>(next_) * shape_.stride - shape_.length;
+  while (!patches_.empty() && patches_.front().seconds < oldest - shape_.tolerance) patches_.pop_front();
+  fresh_ = std::min(fresh_, patches_.size());
+  return result;
+}
+
+std::optional<SlidingWindow::Due> SlidingWindow::flush() {
+  if (fresh_ == 0) return std::nullopt;
+  fresh_ = 0;
+  return window_until(patches_.back().end());
+}
+
+SlidingWindow::Due SlidingWindow::window_until(double end) const {
+  Due due;
+  due.start = std::max(0.0, end - shape_.length);
+  due.end = end;
+  due.patches = {wanted_from(), wanted_from()};
+  // Their times ascend.
+  for (const Patch& patch : patches_) {
+    if (patch.seconds >= end - shape_.tolerance) break;
+    ++due.patches.last;
+    if (patch.seconds < due.start - shape_.tolerance) due.patches.first = due.patches.last;
+  }
+  return due;
+}
+
+}  // namespace vigil::stream
