@@ -150,8 +150,8 @@ TEST(TextsTest, APassThatFailsTakesNobodyButItsCauseWithIt) {
   for (kv::PageId page = 0; passes.first_slot < 0; ++page)
     if (parts.model->book.references(page) > 0) passes.first_slot = page * parts.model->book.page_tokens();
   const WindowId good = clips.ask(std::span(batch).last(1))[0].window;
-  ASSERT_TRUE(desk.explain(bad, 1));
   ASSERT_TRUE(desk.explain(good, 2));
+  ASSERT_TRUE(desk.explain(bad, 1));
   while (desk.due()) desk.work({});
   const DeskNews news = desk.take_news();
   EXPECT_THROW(std::rethrow_exception(told_of(news, bad, 1).failure), std::runtime_error);
