@@ -3,9 +3,6 @@
 #include "engine/run/guard.h"
 #include "engine/run/parallel_encoder.h"
 #include "engine/run/pass_runner.h"
-#include "engine/stream/full_prefiller.h"
-#include "engine/stream/guarded_parts.h"
-#include "engine/stream/turn_generator.h"
 
 namespace vigil::engine {
 
@@ -47,11 +44,6 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
                                     options.embeddings.value_or(engine.compute)),
                                 vision);
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
-  const auto prefill = streams_of(options.device);
-  engine.prefiller = stream::guarded(
-      std::make_unique<stream::FullPrefiller>(
-          model, prefill, stream::FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu}),
-      prefill);
   const auto language_of = [&](const std::shared_ptr<run::CachedModel>& of, const run::Device& device,
                                const run::CachedModel* other) {
     const auto streams = streams_of(device);
@@ -67,18 +59,12 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
     return language;
   };
   engine.language = language_of(model, options.device, nullptr);
-  const auto decode = streams_of(engine.decode_device);
-  if (engine.decode_device == options.device) {
-    engine.generator = stream::guarded(std::make_unique<stream::TurnGenerator>(model, decode), decode);
-  } else {
+  if (engine.decode_device != options.device) {
     const std::shared_ptr<run::CachedModel> taking = model_on(engine.decode_device);
     for (std::size_t rank = 0; rank < taking->parts.size(); ++rank)
       kernels::share_memory(model->parts[rank]->memory, taking->parts[rank]->memory);
-    engine.generator =
-        stream::guarded(std::make_unique<stream::TurnGenerator>(model, taking, decode), decode);
     engine.decoder = language_of(taking, engine.decode_device, model.get());
   }
-  engine.answerer = std::make_unique<stream::WindowAnswerer>(*engine.prefiller, *engine.generator);
   engine.model_id = folder->name();
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())
     engine.warnings.push_back(warning);

@@ -1,4 +1,4 @@
-// The engine as actors and commands take it: made from a model folder, used through the seam of answerer.h.
+// The engine as actors and commands take it: made from a model folder, asked at its desk.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@
 #include "engine/run/device.h"
 #include "engine/run/passes.h"
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/answerer.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/stream_desk.h"
 #include "kernels/device/dtype.h"
@@ -47,15 +46,10 @@ struct Language {
   std::unique_ptr<stream::StreamDesk> desk;
 };
 
-/// The parts have working memory of their own, so that each may have an actor of its own as its owner;
-/// prefiller and generator share the cache.
+/// The parts have working memory and queues of their own, so that each may have an owner and a thread of its
+/// own.
 struct Engine {
   std::unique_ptr<run::VisionEncoder> encoder;
-  std::unique_ptr<stream::WindowPrefiller> prefiller;
-  std::unique_ptr<stream::AnswerGenerator> generator;
-  /// Over both, for whoever owns them together.
-  std::unique_ptr<stream::WindowAnswerer> answerer;
-  /// For whoever asks about streams or clips.
   Language language;
   /// On the decode device, where that is another: texts that `language`'s desk lends go on at this one's.
   std::optional<Language> decoder;

@@ -56,8 +56,6 @@ class View {
   /// Pages that `own` would take.
   std::int64_t pages_to_own(std::int64_t first, std::int64_t count) const;
 
-  /// Forgets all but the oldest `count` tokens. Pages that are left empty go back.
-  void truncate(std::int64_t count);
   /// Forgets the oldest `count` tokens. Nothing moves; pages that are left empty go back.
   void drop_front(std::int64_t count);
   void clear();

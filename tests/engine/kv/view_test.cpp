@@ -81,18 +81,6 @@ TEST_F(ViewTest, SlidingForeverStaysWithinItsPages) {
   }
 }
 
-TEST_F(ViewTest, TruncatingGivesBackAndTheRoomIsUsedAgain) {
-  View view(book_);
-  ASSERT_TRUE(view.append(7));
-  const auto before = slots(view);
-  view.truncate(2);
-  EXPECT_EQ(book_.free_pages(), 5);
-  ASSERT_TRUE(view.append(1));
-  EXPECT_EQ(slots(view), std::vector<std::int32_t>(before.begin(), before.begin() + 3));
-  view.truncate(50);
-  EXPECT_EQ(view.size(), 3) << "truncating to more than there is changes nothing";
-}
-
 TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
   View window(book_);
   ASSERT_TRUE(window.append(6));
@@ -110,16 +98,6 @@ TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
   EXPECT_EQ(std::count(a.begin(), a.end(), window.slots()[6]), 0);
   EXPECT_EQ(std::count(b.begin(), b.end(), window.slots()[6]), 0);
   EXPECT_EQ(window.slots()[6], window.slots()[5] + 1) << "who owns a page goes on in it, whoever looks on";
-}
-
-TEST_F(ViewTest, WhatWasForgottenIsNotWrittenAgainWhileOthersSeeIt) {
-  View window(book_);
-  ASSERT_TRUE(window.append(7));
-  const View reader = window.fork();
-  window.truncate(5);
-  ASSERT_TRUE(window.append(2));
-  for (const std::int32_t slot : window.slots().subspan(5))
-    EXPECT_EQ(std::count(reader.slots().begin(), reader.slots().end(), slot), 0);
 }
 
 TEST_F(ViewTest, ShowsARangeOfAnother) {
