@@ -66,7 +66,7 @@ struct Engine {
 /// for a GPU that is not there or cannot be used, or has no products in FP8 where they are wanted;
 /// kernels::OutOfDeviceMemory (a std::bad_alloc) for one that has no room for the model and its cache;
 /// std::invalid_argument for a decode device that does not go with the device (check_decode_device) and for a
-/// cache without a token or with more than 32 bits can name.
+/// cache without a token or with more than attention can address (kv::check_pages).
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
 
 /// The same from a folder that was opened, or of a shape that was made up.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -223,6 +225,46 @@ TEST(PageStoreTest, RejectsWhatHasNoRoom) {
   EXPECT_THROW(
       PageStore(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 1 << 20}, 1 << 20),
       std::invalid_argument);
+}
+
+/// Why so many pages are refused; empty if they are not.
+std::string refusal(const PageLayout& layout, std::int64_t pages, int heads, kernels::DeviceKind device) {
+  try {
+    check_pages(layout, pages, heads, device);
+    return "";
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+// Nothing is allocated: these are terabytes.
+TEST(PageStoreTest, RefusesPagesThatAttentionCannotAddress) {
+  using kernels::DeviceKind;
+  // Of 7B: 28 layers of 4 key heads, 224 rows a token.
+  PageLayout layout{
+      .layers = 28, .kv_heads = 4, .head_dim = 128, .page_tokens = 64, .dtype = kernels::DType::bf16};
+  // The rows of a layer end with its last value, in the last page: (pages - 1) pages of all layers, and its
+  // own part of one.
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t most = 1 + (kMost - 2 * 4 * 64) / (2 * 28 * 4 * 64);
+  EXPECT_EQ(most, 149797);
+  EXPECT_EQ(refusal(layout, most, 28, DeviceKind::cuda), "");
+  EXPECT_EQ(
+      refusal(layout, most + 1, 28, DeviceKind::cuda),
+      "a KV cache of 9587072 tokens is too large for this model on a GPU, whose attention names keys and "
+      "values in 32 bits: at most 9587008 tokens are possible");
+  EXPECT_EQ(refusal(layout, most + 1, 28, DeviceKind::cpu), "") << "the CPU counts in 64 bits";
+  // Two GPUs have half of the heads each, and so room for twice as many tokens.
+  layout.kv_heads = 2;
+  EXPECT_EQ(refusal(layout, 2 * most, 14, DeviceKind::cuda), "");
+  // What the copy engine does not read is addressed in 64 bits.
+  layout.kv_heads = 4;
+  EXPECT_EQ(refusal(layout, most + 1, 4 * 129, DeviceKind::cuda), "");
+  layout.dtype = kernels::DType::f32;
+  EXPECT_EQ(refusal(layout, most + 1, 28, DeviceKind::cuda), "");
+  for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda})
+    EXPECT_EQ(refusal(layout, kMost / 64 + 1, 28, device),
+              "a page pool of this size has more slots than 32 bits can name");
 }
 
 // A window leaves the cache on the thread of whoever held it last.
