@@ -3,17 +3,18 @@
 #include "engine/run/guard.h"
 #include "engine/run/parallel_encoder.h"
 #include "engine/run/pass_runner.h"
-#include "engine/stream/full_prefiller.h"
-#include "engine/stream/guarded_parts.h"
-#include "engine/stream/turn_generator.h"
 
 namespace vigil::engine {
 
 namespace {
 
-// Rows of a pass. On a CPU their results stay in its caches; a GPU wants a whole window at once.
-constexpr std::int64_t kRowsOnCpu = 1024;
-constexpr std::int64_t kRowsOnGpu = 16384;
+// Of passes. On a CPU their results stay in its caches. On a GPU (loadtest/engine/bench_passes: 23.4 us a row
+// of a 7B model at 1,152 rows, and no less with more; 25 at 512), texts wait half as long for a token beside
+// windows as windows would let them.
+stream::PassLimits limits_of(kernels::DeviceKind kind) {
+  if (kind == kernels::DeviceKind::cuda) return {.rows = 1152, .rows_beside_texts = 512, .asks_at_once = true};
+  return {.rows = 1024, .rows_beside_texts = 1024, .asks_at_once = false};
+}
 
 }  // namespace
 
@@ -47,38 +48,25 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
                                     options.embeddings.value_or(engine.compute)),
                                 vision);
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
-  const auto prefill = streams_of(options.device);
-  engine.prefiller = stream::guarded(
-      std::make_unique<stream::FullPrefiller>(
-          model, prefill, stream::FullPrefiller::Options{.chunk_rows = gpu ? kRowsOnGpu : kRowsOnCpu}),
-      prefill);
   const auto language_of = [&](const std::shared_ptr<run::CachedModel>& of, const run::Device& device,
                                const run::CachedModel* other) {
     const auto streams = streams_of(device);
-    const std::int64_t rows = gpu ? kRowsOnGpu : kRowsOnCpu;
     Language language;
     language.model = of;
     language.passes = run::guarded(std::make_unique<run::PassRunner>(*of, streams, other), streams);
     language.questions = std::make_unique<stream::QuestionCompiler>(*folder, of->prompts);
     language.desk = std::make_unique<stream::StreamDesk>(
         *folder, of->prompts, of->book, *language.passes,
-        stream::StreamDesk::Options{
-            .limits = {.rows = rows, .rows_beside_texts = rows, .asks_at_once = gpu}});
+        stream::StreamDesk::Options{.limits = limits_of(device.kind), .epoch = options.epoch});
     return language;
   };
   engine.language = language_of(model, options.device, nullptr);
-  const auto decode = streams_of(engine.decode_device);
-  if (engine.decode_device == options.device) {
-    engine.generator = stream::guarded(std::make_unique<stream::TurnGenerator>(model, decode), decode);
-  } else {
+  if (engine.decode_device != options.device) {
     const std::shared_ptr<run::CachedModel> taking = model_on(engine.decode_device);
     for (std::size_t rank = 0; rank < taking->parts.size(); ++rank)
       kernels::share_memory(model->parts[rank]->memory, taking->parts[rank]->memory);
-    engine.generator =
-        stream::guarded(std::make_unique<stream::TurnGenerator>(model, taking, decode), decode);
     engine.decoder = language_of(taking, engine.decode_device, model.get());
   }
-  engine.answerer = std::make_unique<stream::WindowAnswerer>(*engine.prefiller, *engine.generator);
   engine.model_id = folder->name();
   if (const std::string warning = folder->chat_template.warning(); !warning.empty())
     engine.warnings.push_back(warning);

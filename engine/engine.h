@@ -1,4 +1,4 @@
-// The engine as actors and commands take it: made from a model folder, used through the seam of answerer.h.
+// The engine as actors and commands take it: made from a model folder, asked at its desk.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@
 #include "engine/run/device.h"
 #include "engine/run/passes.h"
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/answerer.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/stream_desk.h"
 #include "kernels/device/dtype.h"
@@ -36,6 +35,8 @@ struct EngineOptions {
   int threads = 0;
   /// Tokens that the KV cache has room for, over all windows that are answered at once.
   std::int64_t kv_tokens = 16384;
+  /// Which engine of its process this is, so that no window of another one is taken for one of this one's.
+  std::uint32_t epoch = 0;
 };
 
 /// A language model with its cache, and the desk of whoever asks it. One owner (an actor) at a time.
@@ -47,15 +48,10 @@ struct Language {
   std::unique_ptr<stream::StreamDesk> desk;
 };
 
-/// The parts have working memory of their own, so that each may have an actor of its own as its owner;
-/// prefiller and generator share the cache.
+/// The parts have working memory and queues of their own, so that each may have an owner and a thread of its
+/// own.
 struct Engine {
   std::unique_ptr<run::VisionEncoder> encoder;
-  std::unique_ptr<stream::WindowPrefiller> prefiller;
-  std::unique_ptr<stream::AnswerGenerator> generator;
-  /// Over both, for whoever owns them together.
-  std::unique_ptr<stream::WindowAnswerer> answerer;
-  /// For whoever asks about streams or clips.
   Language language;
   /// On the decode device, where that is another: texts that `language`'s desk lends go on at this one's.
   std::optional<Language> decoder;
@@ -72,7 +68,7 @@ struct Engine {
 /// for a GPU that is not there or cannot be used, or has no products in FP8 where they are wanted;
 /// kernels::OutOfDeviceMemory (a std::bad_alloc) for one that has no room for the model and its cache;
 /// std::invalid_argument for a decode device that does not go with the device (check_decode_device) and for a
-/// cache without a token or with more than 32 bits can name.
+/// cache without a token or with more than attention can address (kv::check_pages).
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
 
 /// The same from a folder that was opened, or of a shape that was made up.

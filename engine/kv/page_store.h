@@ -30,6 +30,10 @@ struct PageLayout {
   }
 };
 
+/// Throws std::invalid_argument, in one line, for pages that could not be used: a layout or a count without
+/// room, and more of them than attention of `heads` query heads can address on a device of this kind.
+void check_pages(const PageLayout& layout, std::int64_t pages, int heads, kernels::DeviceKind device);
+
 /// A fixed number of pages in one allocation. The memory of a page belongs to whoever has it by the book.
 class PageStore {
  public:

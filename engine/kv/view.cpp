@@ -112,23 +112,6 @@ std::int64_t View::own_pages() const {
                        [&](const Part& part) { return book_->references(part.page) == 1; });
 }
 
-void View::truncate(std::int64_t count) {
-  for (std::int64_t excess = size() - count; excess > 0;) {
-    Part& last = parts_.back();
-    const auto taken = static_cast<std::int32_t>(std::min<std::int64_t>(excess, last.end - last.begin));
-    last.end -= taken;
-    excess -= taken;
-    slots_.resize(slots_.size() - static_cast<std::size_t>(taken));
-    if (last.end == last.begin) {
-      book_->release(last.page);
-      parts_.pop_back();
-    } else if (book_->references(last.page) > 1) {
-      // Others may see what was forgotten.
-      last.fills = false;
-    }
-  }
-}
-
 void View::drop_front(std::int64_t count) {
   std::int64_t left = std::min(count, size());
   slots_.erase(slots_.begin(), slots_.begin() + left);

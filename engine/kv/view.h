@@ -59,8 +59,6 @@ class View {
   /// Pages that nobody else has.
   std::int64_t own_pages() const;
 
-  /// Forgets all but the oldest `count` tokens. Pages that are left empty go back.
-  void truncate(std::int64_t count);
   /// Forgets the oldest `count` tokens. Nothing moves; pages that are left empty go back.
   void drop_front(std::int64_t count);
   void clear();

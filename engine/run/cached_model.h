@@ -41,8 +41,8 @@ struct ModelPart {
 struct CachedModel {
   /// Loads all parts at once. Throws ModelError for weights that do not fit and for a model that cannot be
   /// shared by so many devices, std::bad_alloc (of a GPU: kernels::OutOfDeviceMemory) where there is no room
-  /// for weights and cache, std::invalid_argument for a cache without a token or with more than 32 bits can
-  /// name.
+  /// for weights and cache, and std::invalid_argument, before anything is loaded, for a cache without a token
+  /// or with more than attention can address (kv::check_pages).
   CachedModel(std::shared_ptr<const model::ModelFolder> model_folder, const CachedModelOptions& options);
 
   int ranks() const { return static_cast<int>(parts.size()); }

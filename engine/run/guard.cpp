@@ -30,8 +30,9 @@ template <typename Compute>
 auto guard(const std::vector<kernels::Stream>& streams, const Compute& compute) {
   try {
     return compute();
-  } catch (...) {
-    rethrow_judged(streams);
+  } catch (const std::exception& error) {
+    if (is_lost(streams, error)) throw DeviceLost(error.what());
+    throw;
   }
 }
 
@@ -82,15 +83,6 @@ class GuardedPasses final : public Passes {
 };
 
 }  // namespace
-
-void rethrow_judged(const std::vector<kernels::Stream>& streams) {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    if (is_lost(streams, error)) throw DeviceLost(error.what());
-    throw;
-  }
-}
 
 std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
                                        std::vector<kernels::Stream> streams) {

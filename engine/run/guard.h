@@ -10,13 +10,8 @@
 
 namespace vigil::run {
 
-/// Within a catch of what a part that computes on `streams` has thrown: throws DeviceLost if nothing works on
-/// one of them any more, else what is being handled. After any other error nothing that was submitted is
-/// running any more.
-[[noreturn]] void rethrow_judged(const std::vector<kernels::Stream>& streams);
-
 /// The same part, which computes on `streams`; an error after which nothing works on one of them is a
-/// DeviceLost.
+/// DeviceLost. After any other error nothing that was submitted is running any more.
 std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
                                        std::vector<kernels::Stream> streams);
 std::unique_ptr<Passes> guarded(std::unique_ptr<Passes> part, std::vector<kernels::Stream> streams);

@@ -62,96 +62,68 @@ std::unique_lock<std::mutex> PassRunner::submission() {
   return shared() ? std::unique_lock(model_.submission) : std::unique_lock<std::mutex>();
 }
 
-void PassRunner::embed(std::span<const std::int32_t> tokens, float* to) {
-  Lane& first = lanes_.front();
-  first.part->decoder.embed(first.stream, first.large, tokens,
-                            kernels::dense(to, kernels::DType::f32, static_cast<std::int64_t>(tokens.size()),
-                                           model_.folder->config.text.hidden_size));
-}
-
-void PassRunner::take_pages(const CachedModel& from, std::span<const kv::PageCopy> copies) {
-  const auto bytes = static_cast<std::size_t>(lanes_.front().part->pages.layout().page_bytes());
-  for (std::size_t rank = 0; rank < lanes_.size(); ++rank)
-    for (const kv::PageCopy& copy : copies)
-      kernels::copy(lanes_[rank].stream, lanes_[rank].part->pages.page(copy.to),
-                    from.parts[rank]->pages.page(copy.from), bytes);
-}
-
-void PassRunner::fill(float* hidden, std::span<const model::Position> positions,
-                      std::span<const kernels::AttentionSegment> segments, kernels::RopeAngles angles) {
-  const std::unique_lock lock = submission();
-  spread(hidden, positions.size());
-  prepare({hidden, positions, segments, {}, {}, angles}, false);
-  on_all([](Lane& lane) {
-    lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
-  });
-}
-
-void PassRunner::step(std::span<const std::int32_t> tokens, std::span<const model::Position> positions,
-                      std::span<const kernels::AttentionSegment> segments,
-                      std::span<const std::int32_t> outputs, kernels::RopeAngles angles) {
-  const std::size_t bytes =
-      tokens.size() * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
-  const bool one_of_each = tokens.size() == segments.size() && tokens.size() == outputs.size();
-  {
-    const std::unique_lock lock = submission();
-    for (Lane& lane : lanes_) lane.hidden.reserve(lane.stream, bytes);
-    reserve_largest(outputs.size());
-    prepare({lanes_.front().hidden.as<float>(), positions, segments, outputs, tokens, angles}, one_of_each);
-    on_all([&](Lane& lane) { submit_step(lane, one_of_each); });
-  }
-  fetch_outputs(outputs.size());
-}
-
 void PassRunner::run(const Pass& pass) {
   const auto angles = pass.is_far ? kernels::RopeAngles::wide : kernels::RopeAngles::single;
-  const bool of_tokens = std::all_of(pass.rows.begin(), pass.rows.end(),
-                                     [](const Pass::Rows& rows) { return !rows.tokens.empty(); });
-  if (of_tokens && !pass.outputs.empty()) {
-    tokens_.clear();
-    for (const Pass::Rows& rows : pass.rows)
-      tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
-    return step(tokens_, pass.positions, pass.segments, pass.outputs, angles);
-  }
-  float* const hidden = compose(pass);
-  if (pass.outputs.empty()) return fill(hidden, pass.positions, pass.segments, angles);
+  const std::size_t rows = pass.positions.size();
+  const std::size_t outputs = pass.outputs.size();
+  tokens_.clear();
+  if (outputs > 0 && std::all_of(pass.rows.begin(), pass.rows.end(),
+                                 [](const Pass::Rows& each) { return !each.tokens.empty(); }))
+    for (const Pass::Rows& each : pass.rows)
+      tokens_.insert(tokens_.end(), each.tokens.begin(), each.tokens.end());
+  const bool of_tokens = !tokens_.empty();
+  const bool one_of_each = of_tokens && rows == pass.segments.size() && rows == outputs;
+  float* hidden = of_tokens ? nullptr : compose(pass);
   {
     const std::unique_lock lock = submission();
-    spread(hidden, pass.positions.size());
-    reserve_largest(pass.outputs.size());
-    prepare({hidden, pass.positions, pass.segments, pass.outputs, {}, angles}, false);
-    on_all([&](Lane& lane) { submit_step(lane, false); });
+    if (of_tokens) {
+      for (Lane& lane : lanes_) lane.hidden.reserve(lane.stream, bytes_of(rows));
+      hidden = lanes_.front().hidden.as<float>();
+    } else {
+      spread(hidden, rows);
+    }
+    reserve_largest(outputs);
+    prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles}, one_of_each);
+    on_all([&](Lane& lane) {
+      if (outputs > 0) return submit_step(lane, one_of_each);
+      lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
+    });
   }
-  fetch_outputs(pass.outputs.size());
+  if (outputs > 0) fetch_outputs(outputs);
+}
+
+std::size_t PassRunner::bytes_of(std::size_t rows) const {
+  return rows * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
 }
 
 float* PassRunner::compose(const Pass& pass) {
   const std::int64_t width = model_.folder->config.text.hidden_size;
-  composed_.reserve(stream(), pass.positions.size() * static_cast<std::size_t>(width) * sizeof(float));
+  composed_.reserve(stream(), bytes_of(pass.positions.size()));
+  Lane& first = lanes_.front();
   std::int64_t row = 0;
   // Tokens that follow each other are looked up together, whoever's they are.
   tokens_.clear();
   const auto look_up = [&] {
     if (tokens_.empty()) return;
-    embed(tokens_, composed_.as<float>() + (row - static_cast<std::int64_t>(tokens_.size())) * width);
+    const auto count = static_cast<std::int64_t>(tokens_.size());
+    first.part->decoder.embed(
+        first.stream, first.large, tokens_,
+        kernels::dense(composed_.as<float>() + (row - count) * width, kernels::DType::f32, count, width));
     tokens_.clear();
   };
   for (const Pass::Rows& rows : pass.rows) {
     const std::int64_t count = rows.count();
-    float* const to = composed_.as<float>() + row * width;
     if (!rows.tokens.empty()) {
       tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
       row += count;
       continue;
     }
     look_up();
-    if (rows.embedded.cols != width) {
+    if (rows.embedded.cols != width)
       throw std::invalid_argument("visual tokens of " + std::to_string(rows.embedded.cols) +
                                   " values for a model of " + std::to_string(width));
-    } else {
-      kernels::convert_rows(lanes_.front().stream, rows.embedded,
-                            kernels::dense(to, kernels::DType::f32, count, width));
-    }
+    kernels::convert_rows(first.stream, rows.embedded,
+                          kernels::dense(composed_.as<float>() + row * width, kernels::DType::f32, count, width));
     row += count;
   }
   look_up();
@@ -159,8 +131,7 @@ float* PassRunner::compose(const Pass& pass) {
 }
 
 void PassRunner::spread(const float* hidden, std::size_t rows) {
-  const std::size_t bytes =
-      rows * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
+  const std::size_t bytes = bytes_of(rows);
   for (Lane& lane : std::span(lanes_).subspan(1)) {
     lane.hidden.reserve(lane.stream, bytes);
     kernels::copy_across(stream(), hidden, lane.stream, lane.hidden.data(), bytes);
@@ -176,7 +147,11 @@ void PassRunner::copy_pages(std::span<const kv::PageCopy> copies) {
 
 void PassRunner::take_pages(std::span<const kv::PageCopy> copies) {
   if (other_ == nullptr) throw std::logic_error("no other model's windows go on here");
-  take_pages(*other_, copies);
+  const auto bytes = static_cast<std::size_t>(lanes_.front().part->pages.layout().page_bytes());
+  for (std::size_t rank = 0; rank < lanes_.size(); ++rank)
+    for (const kv::PageCopy& copy : copies)
+      kernels::copy(lanes_[rank].stream, lanes_[rank].part->pages.page(copy.to),
+                    other_->parts[rank]->pages.page(copy.from), bytes);
 }
 
 void PassRunner::reserve_largest(std::size_t outputs) {

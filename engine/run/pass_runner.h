@@ -44,29 +44,11 @@ class PassRunner final : public Passes {
   void copy_pages(std::span<const kv::PageCopy> copies) override;
   void take_pages(std::span<const kv::PageCopy> copies) override;
 
-  /// The embeddings of tokens: f32 [tokens, hidden_size] at `to`, on the stream's device.
-  void embed(std::span<const std::int32_t> tokens, float* to);
-
-  /// Copies pages of another model of the same shape, in as many parts, into this one's.
-  void take_pages(const CachedModel& from, std::span<const kv::PageCopy> copies);
-
-  /// Rows without results: keys and values of a part of a prompt. `hidden`: f32 [rows, hidden_size] on the
-  /// stream's device; overwritten.
-  void fill(float* hidden, std::span<const model::Position> positions,
-            std::span<const kernels::AttentionSegment> segments,
-            kernels::RopeAngles angles = kernels::RopeAngles::single);
-
-  /// A row for each token; `outputs` are the rows that choose what follows. Until the next pass:
-  void step(std::span<const std::int32_t> tokens, std::span<const model::Position> positions,
-            std::span<const kernels::AttentionSegment> segments, std::span<const std::int32_t> outputs,
-            kernels::RopeAngles angles = kernels::RopeAngles::single);
-  /// The likeliest token after outputs[i], the first of equal ones; -1 if no logit is above -infinity.
   std::int32_t likeliest(std::size_t i) const override { return likeliest_[i]; }
-  /// The `count` likeliest tokens after outputs[i], or all that are possible if these are fewer: the largest
-  /// logits first, equal ones by id. `count` is at most kernels::kMostTopK. The first call after a pass, and
-  /// one that asks for more than those before, brings those of all outputs from the devices.
+  /// The first call after a pass, and one that asks for more than those before, brings those of all outputs
+  /// from the devices.
   std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) override;
-  /// The logits after outputs[i], on the host, until the next call.
+  /// Brings them from the devices.
   std::span<const float> logits(std::size_t i) override;
 
   /// Numbers of sequences whose step is kept as a recording on each device; 0 on the CPU.
@@ -107,13 +89,17 @@ class PassRunner final : public Passes {
   /// where others would wait for it. (A lane's thread that waits within a pass waits for what all lanes have
   /// submitted by then.) `pass.hidden` is the first lane's.
   void prepare(const model::Decoder::Pass& pass, bool one_of_each);
-  /// What enters a pass that is not of tokens alone: f32 [rows, hidden_size] on the first lane's device.
+  /// What enters a pass, but for one of tokens that has results: f32 [rows, hidden_size] on the first lane's
+  /// device.
   float* compose(const Pass& pass);
+  /// Of f32 [rows, hidden_size].
+  std::size_t bytes_of(std::size_t rows) const;
   /// The same on the other lanes'.
   void spread(const float* hidden, std::size_t rows);
   void reserve_largest(std::size_t outputs);
   /// Brings the likeliest tokens of a pass.
   void fetch_outputs(std::size_t outputs);
+  /// A pass with results.
   static void submit_step(Lane& lane, bool one_of_each);
   static void fetch_largest(Lane& lane);
   /// Adds the `count` largest of the lane's logits to each output's candidates.
@@ -124,6 +110,7 @@ class PassRunner final : public Passes {
   std::vector<Lane> lanes_;
   RankTeam team_;
   kernels::Buffer composed_;
+  /// Of a pass that has no other rows.
   std::vector<std::int32_t> tokens_;
   /// Those that were asked for last.
   std::vector<float> logits_;

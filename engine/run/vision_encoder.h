@@ -13,8 +13,8 @@ namespace vigil::run {
 /// The device of an engine failed in a way after which nothing more works on it: the engine's parts are of no
 /// use any more, and can only be destroyed. What a device has no room for is a std::bad_alloc instead, of
 /// which `what` says how much was wanted; the parts stay usable, and a call that wants less may succeed. Both
-/// may come from every call below that computes. One that encodes or asks has kept nothing then and may be
-/// made again, in smaller parts; answers are continued once, whatever comes of it (see AnswerGenerator).
+/// may come from every call below that computes, which has kept nothing then and may be made again, in
+/// smaller parts; a desk does that by itself (stream/stream_desk.h).
 class DeviceLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

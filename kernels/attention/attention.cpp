@@ -1,6 +1,7 @@
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -32,6 +33,18 @@ void check_segments(ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPl
 }
 
 }  // namespace
+
+std::int64_t most_pages(const KvLayer& shape, std::int64_t heads, DeviceKind device) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t slots = kMost / shape.page_tokens;
+  // As plans_cuda.cpp chooses kernels, and as kv_map_cuda.cu counts what they address.
+  const bool by_rows = device == DeviceKind::cuda && shape.dtype == DType::bf16 && shape.page_tokens == 64 &&
+                       (shape.head_dim == 64 || shape.head_dim == 128) && heads / shape.kv_heads <= 128;
+  if (!by_rows) return slots;
+  const std::int64_t of_last = shape.value_offset / shape.head_dim + shape.kv_heads * shape.page_tokens;
+  if (of_last > kMost) return 0;
+  return std::min(slots, 1 + (kMost - of_last) / (shape.page_stride / shape.head_dim));
+}
 
 void PagedPlan::assign(const Stream& stream, std::span<const AttentionSegment> segments, const KvLayer& layer,
                        std::int64_t heads) {

@@ -40,6 +40,12 @@ struct KvLayer {
   }
 };
 
+/// The most pages that attention of `heads` query heads can address on a device, in layers of this shape
+/// (whose number of pages and memory are not looked at): slots have 32 bits; and where a GPU's copy engine
+/// reads the pages (bf16, 64 tokens, heads of 64 or 128 elements, at most 128 query heads a key head), so
+/// have the rows of head_dim elements from the layer's first key to its last value.
+std::int64_t most_pages(const KvLayer& shape, std::int64_t heads, DeviceKind device);
+
 /// One sequence's share of an attention pass: a subset of its tokens asks, all of its live tokens answer.
 struct AttentionSegment {
   /// The slots of the live keys in ascending stream order, those of this pass included.

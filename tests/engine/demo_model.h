@@ -9,7 +9,6 @@
 #include "engine/model/model_folder.h"
 #include "engine/run/tower_encoder.h"
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/answerer.h"
 
 namespace vigil::stream::testing {
 

@@ -17,7 +17,7 @@ GOOD = {
     "actors/messages/messages.h": "#include <caf/all.hpp>\n",
     "actors/status/metrics.h": "#include <prometheus/registry.h>\n",
     "actors/supervisor/supervisor.cpp": '#include "actors/camera/camera.h"\n#include "actors/vision/vision.h"\n',
-    "actors/vision/vision.h": '#include "engine/stream/answerer.h"\n',
+    "actors/vision/vision.h": '#include "engine/stream/stream_desk.h"\n',
     "cluster/clock.cpp": '#include <zmq.hpp>\n#include "config/settings.h"\n',
     "config/settings.cpp": "#include <yaml-cpp/yaml.h>\n",
     "docs/notes.md": "",
@@ -66,7 +66,7 @@ class CheckRooms(unittest.TestCase):
         self.rejects("kernels/k.h", '#include "engine/model/files/config.h"\n', 1, "kernels -> engine", "no other room")
         self.rejects("media/m.cpp", '#include "config/settings.h"\n', 1, "media -> config")
         self.rejects("config/c.cpp", '#include "kernels/device/dtype.h"\n', 1, "config -> kernels")
-        self.rejects("cluster/c.cpp", '#include "engine/stream/answerer.h"\n', 1, "cluster -> engine")
+        self.rejects("cluster/c.cpp", '#include "engine/stream/stream_desk.h"\n', 1, "cluster -> engine")
         self.rejects("actors/camera/c.cpp", '#include "cluster/clock.h"\n', 1, "actors -> cluster")
 
     def test_rejects_an_arrow_past_a_room(self):

@@ -55,18 +55,12 @@ class PositionCursor {
 /// The positions of a whole prompt.
 class PositionBuilder {
  public:
-  PositionBuilder() = default;
-  explicit PositionBuilder(const Position& origin) : cursor_(origin) {}
-
   void text(std::int64_t tokens) { cursor_.text(tokens, positions_); }
   void grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t time_interval) {
     cursor_.grid(frames, height, width, time_interval, positions_);
   }
-  void generated() { cursor_.generated(positions_); }
 
   const std::vector<Position>& positions() const { return positions_; }
-  /// Where the prompt goes on.
-  const PositionCursor& cursor() const { return cursor_; }
   std::int32_t next() const { return cursor_.next(); }
 
  private:

@@ -83,8 +83,7 @@ TEST_F(HandoverTest, WithoutRoomNothingChanges) {
   EXPECT_FALSE(handover.take(shared, copies_));
   EXPECT_TRUE(copies_.empty());
   EXPECT_EQ(to_.free_pages(), 6);
-  view.truncate(24);
-  shared.truncate(24);
+  shared.drop_front(4);
   EXPECT_TRUE(handover.take(shared, copies_));
   EXPECT_EQ(to_.free_pages(), 0);
 }

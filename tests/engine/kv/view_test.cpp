@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -81,18 +83,6 @@ TEST_F(ViewTest, SlidingForeverStaysWithinItsPages) {
   }
 }
 
-TEST_F(ViewTest, TruncatingGivesBackAndTheRoomIsUsedAgain) {
-  View view(book_);
-  ASSERT_TRUE(view.append(7));
-  const auto before = slots(view);
-  view.truncate(2);
-  EXPECT_EQ(book_.free_pages(), 5);
-  ASSERT_TRUE(view.append(1));
-  EXPECT_EQ(slots(view), std::vector<std::int32_t>(before.begin(), before.begin() + 3));
-  view.truncate(50);
-  EXPECT_EQ(view.size(), 3) << "truncating to more than there is changes nothing";
-}
-
 TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
   View window(book_);
   ASSERT_TRUE(window.append(6));
@@ -110,16 +100,6 @@ TEST_F(ViewTest, ForksShareWhatWasAndPartWays) {
   EXPECT_EQ(std::count(a.begin(), a.end(), window.slots()[6]), 0);
   EXPECT_EQ(std::count(b.begin(), b.end(), window.slots()[6]), 0);
   EXPECT_EQ(window.slots()[6], window.slots()[5] + 1) << "who owns a page goes on in it, whoever looks on";
-}
-
-TEST_F(ViewTest, WhatWasForgottenIsNotWrittenAgainWhileOthersSeeIt) {
-  View window(book_);
-  ASSERT_TRUE(window.append(7));
-  const View reader = window.fork();
-  window.truncate(5);
-  ASSERT_TRUE(window.append(2));
-  for (const std::int32_t slot : window.slots().subspan(5))
-    EXPECT_EQ(std::count(reader.slots().begin(), reader.slots().end(), slot), 0);
 }
 
 TEST_F(ViewTest, ShowsARangeOfAnother) {
@@ -245,6 +225,46 @@ TEST(PageStoreTest, RejectsWhatHasNoRoom) {
   EXPECT_THROW(
       PageStore(stream, {.layers = 1, .kv_heads = 1, .head_dim = 1, .page_tokens = 1 << 20}, 1 << 20),
       std::invalid_argument);
+}
+
+/// Why so many pages are refused; empty if they are not.
+std::string refusal(const PageLayout& layout, std::int64_t pages, int heads, kernels::DeviceKind device) {
+  try {
+    check_pages(layout, pages, heads, device);
+    return "";
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+// Nothing is allocated: these are terabytes.
+TEST(PageStoreTest, RefusesPagesThatAttentionCannotAddress) {
+  using kernels::DeviceKind;
+  // Of 7B: 28 layers of 4 key heads, 224 rows a token.
+  PageLayout layout{
+      .layers = 28, .kv_heads = 4, .head_dim = 128, .page_tokens = 64, .dtype = kernels::DType::bf16};
+  // The rows of a layer end with its last value, in the last page: (pages - 1) pages of all layers, and its
+  // own part of one.
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t most = 1 + (kMost - 2 * 4 * 64) / (2 * 28 * 4 * 64);
+  EXPECT_EQ(most, 149797);
+  EXPECT_EQ(refusal(layout, most, 28, DeviceKind::cuda), "");
+  EXPECT_EQ(
+      refusal(layout, most + 1, 28, DeviceKind::cuda),
+      "a KV cache of 9587072 tokens is too large for this model on a GPU, whose attention names keys and "
+      "values in 32 bits: at most 9587008 tokens are possible");
+  EXPECT_EQ(refusal(layout, most + 1, 28, DeviceKind::cpu), "") << "the CPU counts in 64 bits";
+  // Two GPUs have half of the heads each, and so room for twice as many tokens.
+  layout.kv_heads = 2;
+  EXPECT_EQ(refusal(layout, 2 * most, 14, DeviceKind::cuda), "");
+  // What the copy engine does not read is addressed in 64 bits.
+  layout.kv_heads = 4;
+  EXPECT_EQ(refusal(layout, most + 1, 4 * 129, DeviceKind::cuda), "");
+  layout.dtype = kernels::DType::f32;
+  EXPECT_EQ(refusal(layout, most + 1, 28, DeviceKind::cuda), "");
+  for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda})
+    EXPECT_EQ(refusal(layout, kMost / 64 + 1, 28, device),
+              "a page pool of this size has more slots than 32 bits can name");
 }
 
 // A window leaves the cache on the thread of whoever held it last.

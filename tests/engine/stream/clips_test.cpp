@@ -11,65 +11,20 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/run/cached_model.h"
 #include "engine/run/pass_runner.h"
 #include "tests/engine/demo_model.h"
 #include "tests/engine/model/support.h"
+#include "tests/engine/stream/demo_desk.h"
 
 namespace vigil::stream::clips_test {
 namespace {
 
 using stream::testing::demo_model;
+using stream::testing::expect_same;
 using stream::testing::noise_window;
-
-class ManualClock final : public base::Clock {
- public:
-  TimePoint now() const override { return {}; }
-  WallTime wall() const override { return {}; }
-};
-
-/// A desk over the demo model, with a cache of its own.
-struct Parts {
-  std::shared_ptr<run::CachedModel> model;
-  run::PassRunner passes;
-  QuestionCompiler questions;
-  StreamDesk desk;
-  ManualClock clock;
-  Clips clips{desk, questions, clock};
-
-  explicit Parts(std::int64_t kv_tokens = 2048, PassLimits limits = {}, int page_tokens = 64,
-                 std::shared_ptr<const model::ModelFolder> folder = demo_model())
-      : model(std::make_shared<run::CachedModel>(std::move(folder),
-                                                 run::CachedModelOptions{.memory = {kernels::Stream::cpu()},
-                                                                         .compute = kernels::DType::f32,
-                                                                         .kv_tokens = kv_tokens,
-                                                                         .page_tokens = page_tokens})),
-        passes(*model, {kernels::Stream::cpu(2)}),
-        questions(*model->folder, model->prompts),
-        desk(*model->folder, model->prompts, model->book, passes, {.limits = limits}) {}
-
-  auto answer(std::span<const ClipRequest> requests) { return clips.answer(requests); }
-  std::int64_t free_pages() const { return model->book.free_pages(); }
-};
-
-Question question(const std::string& text, int max_tokens = 6) {
-  return {.text = text, .max_tokens = max_tokens, .sampling = {}, .on_text = {}};
-}
-
-void expect_same(const Answer& a, const Answer& b) {
-  EXPECT_EQ(a.tokens, b.tokens);
-  EXPECT_EQ(a.text, b.text);
-  EXPECT_NEAR(a.probability_yes, b.probability_yes, 1e-4);
-  EXPECT_EQ(a.prompt_tokens, b.prompt_tokens);
-  EXPECT_EQ(a.finish, b.finish);
-}
-
-const std::vector<Question>& rules() {
-  static const std::vector<Question> all{question("Is there a person in the room?"),
-                                         question("Is there a car? Explain."),
-                                         question("How many people are there?", 12)};
-  return all;
-}
+using stream::testing::question;
+using stream::testing::rules;
+using Parts = stream::testing::DemoDesk;
 
 TEST(ClipsTest, RulesThatShareAWindowAnswerAsIfEachWereAlone) {
   const auto window = noise_window(3, 1);
@@ -242,10 +197,13 @@ TEST(ClipsTest, RefusesWhatItCannotAnswerAndGoesOn) {
   endless.questions[0].sampling.stop = {".", ""};
   ClipRequest cold = good;
   cold.questions[0].sampling.temperature = -1;
+  const std::int64_t pages = answerer.free_pages();
   for (const ClipRequest& bad :
        {ClipRequest{{}, good.questions}, mixed, large, silent, placeholder, rewriting, endless, cold}) {
     const std::vector<ClipRequest> batch{good, bad};
     EXPECT_THROW(answerer.answer(batch), std::invalid_argument);
+    EXPECT_THROW(answerer.clips.ask(batch), std::invalid_argument) << "before anything is computed";
+    EXPECT_EQ(answerer.free_pages(), pages) << "nothing is kept of the good one";
   }
   EXPECT_EQ(answerer.answer(std::span(&good, 1))[0].size(), 1U)
       << "what was refused must not have kept pages";
@@ -309,6 +267,42 @@ TEST(ClipsTest, TokensThatAreKeptInHalfTheBytesAnswerTheSame) {
     EXPECT_NEAR(answers[i].probability_yes, expected[i].probability_yes, 1e-3) << rules()[i].text;
 }
 
+TEST(ClipsTest, TellsTheFirstTokensOfWhatItWasAsked) {
+  Parts parts;
+  const ClipRequest request{noise_window(2, 14), rules()};
+  const std::int64_t pages = parts.free_pages();
+  const auto asked = parts.clips.ask(std::span(&request, 1));
+  const auto whole = Parts().answer(std::span(&request, 1))[0];
+  ASSERT_EQ(asked.size(), 1U);
+  ASSERT_EQ(asked[0].answers.size(), whole.size());
+  std::vector<CompiledQuestionPtr> questions;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_NEAR(asked[0].answers[i].probability_yes, whole[i].probability_yes, 1e-4);
+    EXPECT_EQ(asked[0].answers[i].prompt_tokens, whole[i].prompt_tokens);
+    ASSERT_EQ(asked[0].answers[i].tokens.size(), 1U);
+    EXPECT_EQ(asked[0].answers[i].tokens[0], whole[i].tokens[0]);
+    questions.push_back(parts.questions.compile(rules()[i]));
+  }
+  const std::int64_t visual = request.patches[0]->count() + request.patches[1]->count();
+  EXPECT_LE(pages - parts.free_pages(), parts.desk.pages_for(visual, questions));
+  parts.desk.done(asked[0].window);
+  EXPECT_EQ(parts.free_pages(), pages);
+}
+
+TEST(ClipsTest, WindowsOfOnePassDoNotSeeEachOther) {
+  // Passes of 50 rows hold the end of one window and the beginning of the next.
+  Parts parts(4096, {.rows = 50, .rows_beside_texts = 50}, 16);
+  std::vector<ClipRequest> batch;
+  for (const std::uint32_t seed : {20U, 21U, 22U}) batch.push_back({noise_window(3, seed), rules()});
+  const auto together = parts.clips.ask(batch);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Parts other;
+    const auto alone = other.clips.ask(std::span(&batch[i], 1));
+    for (std::size_t j = 0; j < rules().size(); ++j)
+      EXPECT_NEAR(together[i].answers[j].probability_yes, alone[0].answers[j].probability_yes, 1e-4);
+  }
+}
+
 TEST(ClipsTest, ACompletedClipLeavesNothingAndAFailedOneNeither) {
   Parts parts;
   const ClipRequest request{noise_window(2, 14), rules()};
@@ -345,6 +339,15 @@ TEST(ClipsTest, WhatHasNoRoomTogetherIsToldAndGivenUp) {
   const std::int64_t pages = parts.free_pages();
   EXPECT_THROW(parts.clips.ask(many), NoAnswer);
   EXPECT_EQ(parts.free_pages(), pages);
+
+  // Nor beside what is there, of which nothing is lost.
+  auto first = parts.clips.ask(std::span(many).first(1));
+  const std::int64_t left = parts.free_pages();
+  EXPECT_THROW(parts.clips.ask(std::span(many).first(3)), NoAnswer);
+  EXPECT_EQ(parts.free_pages(), left);
+  const auto whole = Parts().answer(std::span(many).first(1))[0];
+  const auto completed = parts.clips.complete(std::move(first))[0];
+  for (std::size_t i = 0; i < rules().size(); ++i) expect_same(completed[i], whole[i]);
 }
 
 }  // namespace

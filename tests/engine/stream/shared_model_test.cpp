@@ -15,10 +15,9 @@
 #include "engine/run/pass_runner.h"
 #include "engine/run/rank_team.h"
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/full_prefiller.h"
-#include "engine/stream/turn_generator.h"
 #include "tests/engine/demo_model.h"
 #include "tests/engine/made_up_model.h"
+#include "tests/engine/stream/demo_desk.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::stream {
@@ -49,28 +48,29 @@ class SharedModelTest : public ::testing::Test {
   }
 };
 
-struct Shared {
-  std::shared_ptr<run::CachedModel> model;
-  run::ParallelEncoder encoder;
-  FullPrefiller prefiller;
-  TurnGenerator generator;
+std::shared_ptr<run::CachedModel> cached(int ranks, std::int64_t kv_tokens = 2048, int page_tokens = 16) {
+  return std::make_shared<run::CachedModel>(made_up_model(),
+                                            run::CachedModelOptions{.memory = streams(ranks),
+                                                                    .compute = kernels::DType::f32,
+                                                                    .kv_tokens = kv_tokens,
+                                                                    .page_tokens = page_tokens});
+}
 
-  explicit Shared(int ranks, std::int64_t chunk_rows = 13)
-      : model(std::make_shared<run::CachedModel>(made_up_model(),
-                                                 run::CachedModelOptions{.memory = streams(ranks),
-                                                                         .compute = kernels::DType::f32,
-                                                                         .kv_tokens = 2048,
-                                                                         .page_tokens = 16})),
-        encoder(model->folder, kernels::DType::f32, streams(ranks)),
-        prefiller(model, streams(ranks), {.chunk_rows = chunk_rows}),
-        generator(model, streams(ranks)) {}
+struct Shared : testing::ModelDesk {
+  run::ParallelEncoder encoder;
+
+  explicit Shared(int ranks, std::int64_t rows = 13, const run::CachedModel* other = nullptr)
+      : Shared(cached(ranks), rows, other) {}
+  Shared(const std::shared_ptr<run::CachedModel>& of, std::int64_t rows, const run::CachedModel* other)
+      : ModelDesk(of, streams(of->ranks()), {.rows = rows, .rows_beside_texts = rows}, other),
+        encoder(of->folder, kernels::DType::f32, streams(of->ranks())) {}
 };
 
 Question asks(const std::string& text, model::Sampling sampling = {}) {
   return {.text = text, .max_tokens = 9, .sampling = std::move(sampling), .on_text = {}};
 }
 
-WindowRequest request_of(Shared& on) {
+ClipRequest request_of(Shared& on) {
   std::vector<Picture> pictures;
   for (std::uint32_t i = 0; i < 6; ++i) pictures.emplace_back(112, 84, i);
   std::vector<run::PatchFrames> patches;
@@ -88,13 +88,19 @@ WindowRequest request_of(Shared& on) {
 }
 
 std::vector<Answer> answer(Shared& on) {
-  const WindowRequest request = request_of(on);
-  const auto asked = on.prefiller.ask(std::span(&request, 1));
-  std::vector<Continuation> all;
-  for (std::size_t i = 0; i < request.questions.size(); ++i) all.push_back({asked[0].get(), i});
-  std::vector<Answer> answers;
-  for (Completion& completion : on.generator.generate(all)) answers.push_back(std::move(completion).take());
-  return answers;
+  const ClipRequest request = request_of(on);
+  return on.answer(std::span(&request, 1))[0];
+}
+
+/// A pass of tokens alone.
+run::Pass pass_of(std::span<const std::int32_t> tokens, std::vector<model::Position> positions,
+                  std::vector<kernels::AttentionSegment> segments, std::vector<std::int32_t> outputs) {
+  run::Pass pass;
+  pass.rows = {{tokens, {}}};
+  pass.positions = std::move(positions);
+  pass.segments = std::move(segments);
+  pass.outputs = std::move(outputs);
+  return pass;
 }
 
 TEST_F(SharedModelTest, AnswersAsOnOneDevice) {
@@ -117,18 +123,26 @@ TEST_F(SharedModelTest, AnswersAsOnOneDevice) {
 
 TEST_F(SharedModelTest, PrefillAndGenerationRunBesideEachOther) {
   Shared shared(parts());
+  Shared beside(shared.model, 13, shared.model.get());
   std::vector<Picture> pictures{{56, 56, 1}, {56, 56, 2}};
   const run::PatchFrames patch{{pictures[0].view(), pictures[1].view()}, 0, 1};
-  WindowRequest request{shared.encoder.encode(std::span(&patch, 1)), {asks("Is there a person?")}};
+  ClipRequest request{shared.encoder.encode(std::span(&patch, 1)), {asks("Is there a person?")}};
   request.questions[0].max_tokens = 60;
-  auto asked = shared.prefiller.ask(std::span(&request, 1));
+  const auto asked = shared.clips.ask(std::span(&request, 1))[0];
+  auto loan = shared.desk.lend(asked.window, 0);
+  ASSERT_TRUE(loan);
   std::thread generating([&] {
-    const Continuation one{asked[0].get(), 0};
-    EXPECT_EQ(shared.generator.generate(std::span(&one, 1))[0].answer.tokens.size(), 60U);
+    beside.desk.adopt(std::move(*loan));
+    const DeskNews news = beside.work();
+    ASSERT_EQ(news.told.size(), 1U);
+    EXPECT_EQ(news.told[0].answer.tokens.size(), 60U);
   });
-  for (int i = 0; i < 5; ++i)
-    EXPECT_EQ(shared.prefiller.ask(std::span(&request, 1))[0]->answers()[0].prompt_tokens,
-              asked[0]->answers()[0].prompt_tokens);
+  for (int i = 0; i < 5; ++i) {
+    const auto again = shared.clips.ask(std::span(&request, 1))[0];
+    EXPECT_EQ(again.answers[0].prompt_tokens, asked.answers[0].prompt_tokens);
+    EXPECT_EQ(again.answers[0].tokens, asked.answers[0].tokens);
+    shared.desk.done(again.window);
+  }
   generating.join();
 }
 
@@ -145,7 +159,7 @@ TEST_F(SharedModelTest, TheLogitsOfAllPartsComeTogether) {
     const std::vector<model::Position> positions{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {0, 0, 0}, {1, 1, 1}};
     const std::vector<kernels::AttentionSegment> segments{{a.slots(), std::span(own).first(3), 0},
                                                           {b.slots(), std::span(own).subspan(3), 3}};
-    passes.step(tokens, positions, segments, outputs);
+    passes.run(pass_of(tokens, positions, segments, outputs));
     std::vector<float> logits;
     std::vector<std::int32_t> likeliest;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -171,7 +185,7 @@ TEST_F(SharedModelTest, APassThatFailsIsFollowedByOneThatDoesNot) {
   const std::int32_t own = 0;
   const kernels::AttentionSegment segment{view.slots(), std::span(&own, 1), 0};
   const auto step = [&](std::int32_t token) {
-    passes.step(std::span(&token, 1), std::span(&position, 1), std::span(&segment, 1), std::span(&own, 1));
+    passes.run(pass_of(std::span(&token, 1), {position}, {segment}, {own}));
     return passes.likeliest(0);
   };
   const std::int32_t wanted = step(9);
@@ -190,10 +204,8 @@ TEST_F(SharedModelTest, StepsStayRecordedWhileAnswersDrawAmongTheLikeliestFew) {
     for (std::int32_t at = 0; at < 6; ++at) {
       view.append(1);
       const model::Position position{at, at, at};
-      const std::int32_t output = 0;
       const kernels::AttentionSegment segment{view.slots(), std::span(&at, 1), 0};
-      passes.step(std::span(&token, 1), std::span(&position, 1), std::span(&segment, 1),
-                  std::span(&output, 1));
+      passes.run(pass_of(std::span(&token, 1), {position}, {segment}, {0}));
       const auto few = passes.likeliest(0, 20);
       ASSERT_EQ(few.size(), 20U);
       EXPECT_EQ(few.front().id, passes.likeliest(0));
@@ -203,59 +215,57 @@ TEST_F(SharedModelTest, StepsStayRecordedWhileAnswersDrawAmongTheLikeliestFew) {
   }
 }
 
-/// The generation of `answer` on other devices than its prefill, each in as many parts.
-struct Apart {
-  Shared asking;
-  std::shared_ptr<run::CachedModel> model;
-  TurnGenerator generator;
-
-  explicit Apart(int ranks)
-      : asking(ranks),
-        model(std::make_shared<run::CachedModel>(made_up_model(),
-                                                 run::CachedModelOptions{.memory = streams(ranks),
-                                                                         .compute = kernels::DType::f32,
-                                                                         .kv_tokens = 2048,
-                                                                         .page_tokens = 16})),
-        generator(asking.model, model, streams(ranks)) {}
-};
-
 TEST_F(SharedModelTest, AnswersGoOnElsewhereWithThePagesOfTheirWindows) {
   for (const int ranks : {1, parts()}) {
     Shared together(ranks);
     const std::vector<Answer> wanted = answer(together);
-    Apart apart(ranks);
-    const WindowRequest request = request_of(apart.asking);
+    // Prefill and generation on devices of their own, each in as many parts.
+    Shared asking(ranks);
+    Shared going(ranks, 13, asking.model.get());
+    const ClipRequest request = request_of(asking);
     for (int again = 0; again < 2; ++again) {
-      auto asked = apart.asking.prefiller.ask(std::span(&request, 1));
-      const std::int64_t free = apart.asking.model->book.free_pages();
-      // One after the other: what the questions share is there already when the second comes.
+      const auto asked = asking.clips.ask(std::span(&request, 1))[0];
+      const std::int64_t free = asking.free_pages();
+      // Each joins those that have gone on.
+      std::vector<std::uint64_t> taken{going.model->book.events().taken};
+      DeskNews news;
       for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const Continuation one{asked[0].get(), i};
-        EXPECT_EQ(apart.generator.generate(std::span(&one, 1))[0].answer.tokens, wanted[i].tokens) << i;
-        EXPECT_NE(apart.generator.generate(std::span(&one, 1))[0].failure, nullptr) << "once";
+        auto loan = asking.desk.lend(asked.window, i);
+        ASSERT_TRUE(loan);
+        EXPECT_FALSE(asking.desk.lend(asked.window, i)) << "once";
+        going.desk.adopt(std::move(*loan));
+        taken.push_back(going.model->book.events().taken);
+        going.desk.work({});
       }
-      EXPECT_EQ(apart.asking.model->book.free_pages(), free) << "as it was counted, until the window goes";
-      EXPECT_LT(apart.model->book.free_pages(), apart.model->book.pages());
-      asked.clear();
-      EXPECT_EQ(apart.model->book.free_pages(), apart.model->book.pages());
-      EXPECT_EQ(apart.asking.model->book.free_pages(), apart.asking.model->book.pages());
+      EXPECT_LT(taken[2] - taken[1], taken[1] - taken[0]) << "what they share is there already";
+      EXPECT_LT(going.free_pages(), going.model->book.pages());
+      news = going.work();
+      ASSERT_EQ(news.told.size(), wanted.size());
+      for (const DeskNews::Told& told : news.told)
+        EXPECT_EQ(told.answer.tokens, wanted[told.question].tokens) << told.question;
+      EXPECT_EQ(going.free_pages(), going.model->book.pages());
+      EXPECT_EQ(asking.free_pages(), free) << "as it was counted, until the window goes";
+      asking.desk.done(asked.window);
+      EXPECT_EQ(asking.free_pages(), asking.model->book.pages());
     }
   }
 }
 
 TEST_F(SharedModelTest, AModelThatDoesNotFitTakesNothingOver) {
-  Shared one(1);
-  const auto model = [](int page_tokens, std::int64_t kv_tokens) {
-    return std::make_shared<run::CachedModel>(made_up_model(),
-                                              run::CachedModelOptions{.memory = streams(1),
-                                                                      .compute = kernels::DType::f32,
-                                                                      .kv_tokens = kv_tokens,
-                                                                      .page_tokens = page_tokens});
+  const auto one = cached(1);
+  const auto takes_over = [&](const std::shared_ptr<run::CachedModel>& model) {
+    const run::PassRunner passes(*model, streams(model->ranks()), one.get());
   };
-  EXPECT_THROW(TurnGenerator(one.model, model(32, 2048), streams(1)), std::invalid_argument);
-  EXPECT_THROW(TurnGenerator(one.model, model(16, 1024), streams(1)), std::invalid_argument);
-  Shared shared(parts());
-  EXPECT_THROW(TurnGenerator(one.model, shared.model, streams(parts())), std::invalid_argument);
+  takes_over(cached(1));
+  takes_over(cached(1, 4096));
+  for (const auto& other : {cached(1, 2048, 32), cached(1, 1024), cached(parts())}) {
+    try {
+      takes_over(other);
+      FAIL();
+    } catch (const std::invalid_argument& error) {
+      EXPECT_STREQ(error.what(), "windows cannot be continued by a model of another shape or in other parts");
+    }
+  }
   engine::EngineOptions options{
       .device = {}, .decode_device = run::Device{kernels::DeviceKind::cpu, {0, 1}}, .compute = {}};
   EXPECT_THROW(engine::make_engine(demo_model(), options), std::invalid_argument);

@@ -8,7 +8,9 @@
 
 #include "engine/engine.h"
 #include "engine/run/vision_encoder.h"
+#include "engine/stream/clips.h"
 #include "tests/engine/demo_model.h"
+#include "tests/engine/stream/demo_desk.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::stream {
@@ -33,10 +35,12 @@ class TwoModelsTest : public ::testing::Test {
     std::vector<run::PatchFrames> patches;
     for (std::size_t i = 0; i < pictures.size(); i += 2)
       patches.push_back({{pictures[i].view(), pictures[i + 1].view()}, static_cast<double>(i) / 2, 1.0});
-    const WindowRequest request{
+    const ClipRequest request{
         engine.encoder->encode(patches),
         {{.text = "What is the person doing?", .max_tokens = 24, .sampling = {}, .on_text = {}}}};
-    return engine.answerer->answer(std::span(&request, 1)).front().front().tokens;
+    const testing::StillClock clock;
+    Clips clips(*engine.language.desk, *engine.language.questions, clock);
+    return clips.answer(std::span(&request, 1)).front().front().tokens;
   }
 };
 
