@@ -8,9 +8,9 @@
 #include "base/devices.h"
 #include "base/duration.h"
 #include "base/timestamp.h"
-#include "config/byte_size.h"
-#include "config/load.h"
-#include "config/snoozes.h"
+#include "config/file/load.h"
+#include "config/running/snoozes.h"
+#include "config/values/byte_size.h"
 
 namespace {
 
