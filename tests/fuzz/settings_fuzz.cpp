@@ -15,6 +15,7 @@
 namespace {
 
 using namespace vigil::config;
+namespace base = vigil::base;
 
 constexpr const char* kSecret = "Zq3xV8kLm2Pw9RtY5bNc";
 
