@@ -18,7 +18,7 @@
 #include "base/durable.h"
 #include "cluster/message.h"
 #include "config/settings.h"
-#include "config/substitute.h"
+#include "config/values/curve_key.h"
 
 namespace vigil::cluster {
 namespace {

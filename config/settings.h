@@ -1,5 +1,5 @@
 // What `vigil run` can be told: a struct for every section of the configuration file, with its defaults.
-// `fields.h` names the keys, limits and help of each; `load.h` reads them from YAML.
+// `schema/fields.h` names the keys, limits and help of each; `file/load.h` reads them from YAML.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "config/byte_size.h"
-#include "config/quantization.h"
+#include "config/values/byte_size.h"
+#include "config/values/masked_text.h"
+#include "config/values/quantization.h"
 
 namespace vigil::config {
 
@@ -79,13 +80,6 @@ struct StreamSettings {
 
 /// What a camera's input is used for: to be watched, or to be recorded as evidence.
 enum class Role : std::uint8_t { detect, record };
-
-/// A text that may hold secrets: `shown` has them masked, and is what logs and messages may contain.
-struct MaskedText {
-  std::string value;
-  std::string shown;
-  friend bool operator==(const MaskedText&, const MaskedText&) = default;
-};
 
 struct InputSettings {
   MaskedText url;
@@ -208,16 +202,6 @@ struct AlertSettings {
   /// `replay`, or what stands in for it.
   std::string replay_endpoint() const;
 };
-
-/// Where a server that publishes on `bind` replays unless it is told otherwise: the next port, or the path
-/// with ".replay" behind it. Empty if there is no next port.
-std::string endpoint_next_to(const std::string& bind);
-
-/// Whether HOST:PORT is reached from this machine alone.
-bool is_loopback_address(std::string_view listen);
-
-/// Whether a text is a CURVE key in Z85: 40 characters of its alphabet.
-bool is_curve_key(std::string_view text);
 
 /// What is kept to show that an alert is true: a still and a clip of each episode, as files.
 struct EvidenceSettings {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 #include "services/command.h"
 #include "services/device_option.h"
 #include "services/video_option.h"

@@ -19,7 +19,7 @@
 #include "bench/capacity_search.h"
 #include "bench/pipeline_figures.h"
 #include "bench/statistics.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "media/null_decode.h"
 #include "services/bench_pipeline.h"
 #include "services/cameras_report.h"

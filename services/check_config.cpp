@@ -13,8 +13,8 @@
 
 #include "cluster/curve.h"
 #include "cluster/tls.h"
-#include "config/idle_rules.h"
-#include "config/load.h"
+#include "config/checks/idle_rules.h"
+#include "config/file/load.h"
 #include "engine/model/check.h"
 #include "media/media.h"
 #include "services/command.h"

@@ -9,7 +9,7 @@
 #include "base/one_line.h"
 #include "base/timestamp.h"
 #include "cluster/unblocked_sink.h"
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace vigil::services {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "actors/status/metrics.h"
 #include "cluster/file_watch.h"
-#include "config/reload.h"
+#include "config/running/reload.h"
 
 namespace vigil::services {
 

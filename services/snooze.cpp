@@ -12,8 +12,8 @@
 
 #include "base/timestamp.h"
 #include "cluster/clock.h"
-#include "config/load.h"
-#include "config/snoozes.h"
+#include "config/file/load.h"
+#include "config/running/snoozes.h"
 #include "services/command.h"
 
 namespace vigil::services {

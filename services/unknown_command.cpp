@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "config/source.h"
+#include "config/values/meant_name.h"
 #include "services/command.h"
 
 namespace vigil::services {

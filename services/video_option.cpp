@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "base/duration.h"
-#include "config/source.h"
-#include "config/substitute.h"
+#include "config/values/masked_text.h"
+#include "config/values/source.h"
 
 namespace vigil::services {
 

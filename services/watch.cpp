@@ -20,6 +20,8 @@
 #include "cluster/clock.h"
 #include "cluster/follower.h"
 #include "config/settings.h"
+#include "config/values/address.h"
+#include "config/values/curve_key.h"
 #include "services/command.h"
 
 namespace vigil::services {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "actors/alerts/process_news.h"
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace vigil::actors {
 namespace {

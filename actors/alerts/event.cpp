@@ -9,7 +9,7 @@
 
 #include "base/fnv1a.h"
 #include "base/timestamp.h"
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace vigil::actors {
 namespace {

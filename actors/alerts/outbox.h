@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "config/retention_clock.h"
+#include "config/running/retention_clock.h"
 
 namespace vigil::actors {
 

@@ -13,7 +13,7 @@
 
 #include "actors/evidence/lived_ages.h"
 #include "base/clock.h"
-#include "config/retention_clock.h"
+#include "config/running/retention_clock.h"
 #include "config/settings.h"
 
 namespace vigil::actors {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace vigil::actors {
 namespace {

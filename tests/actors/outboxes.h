@@ -16,7 +16,7 @@
 
 #include "actors/alerts/outbox.h"
 #include "base/clock.h"
-#include "config/retention_clock.h"
+#include "config/running/retention_clock.h"
 #include "tests/actors/watched_outbox.h"
 #include "tests/temporary_folder.h"
 

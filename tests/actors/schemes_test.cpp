@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/supervisor/sources.h"
-#include "config/source.h"
+#include "config/values/source.h"
 
 namespace vigil::actors {
 namespace {

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/substitute.h"
+#include "config/values/masked_text.h"
 #include "tests/actors/events.h"
 #include "tests/actors/pipeline.h"
 

@@ -8,13 +8,14 @@
 #include "base/devices.h"
 #include "base/duration.h"
 #include "base/timestamp.h"
-#include "config/byte_size.h"
-#include "config/load.h"
-#include "config/snoozes.h"
+#include "config/file/load.h"
+#include "config/running/snoozes.h"
+#include "config/values/byte_size.h"
 
 namespace {
 
 using namespace vigil::config;
+namespace base = vigil::base;
 
 constexpr const char* kSecret = "Zq3xV8kLm2Pw9RtY5bNc";
 

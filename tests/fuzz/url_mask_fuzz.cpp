@@ -6,8 +6,8 @@
 
 #include <fuzzer/FuzzedDataProvider.h>
 
-#include "config/source.h"
-#include "config/substitute.h"
+#include "config/values/masked_text.h"
+#include "config/values/source.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace vigil::config;

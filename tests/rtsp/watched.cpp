@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/substitute.h"
+#include "config/values/masked_text.h"
 
 namespace vigil::testing {
 namespace {

@@ -19,7 +19,8 @@ GOOD = {
     "actors/supervisor/supervisor.cpp": '#include "actors/camera/camera.h"\n#include "actors/vision/vision.h"\n',
     "actors/vision/vision.h": '#include "engine/stream/stream_desk.h"\n',
     "cluster/clock.cpp": '#include <zmq.hpp>\n#include "config/settings.h"\n',
-    "config/settings.cpp": "#include <yaml-cpp/yaml.h>\n",
+    "config/file/load.cpp": '#include <yaml-cpp/yaml.h>\n#include "config/settings.h"\n',
+    "config/settings.h": '#include "config/values/byte_size.h"\n',
     "docs/notes.md": "",
     "engine/kv/store.cpp": '#include <rocksdb/db.h>\n#include "kernels/device/dtype.h"\n',
     "kernels/matmul/matmul_cpu.cpp": "#include <dnnl.hpp>\n#include <omp.h>\n",
@@ -102,6 +103,7 @@ class CheckRooms(unittest.TestCase):
                 ("prometheus/counter.h", "prometheus-cpp", "engine/run/w.cpp"),
                 ("prometheus/counter.h", "prometheus-cpp", "actors/camera/c.cpp"),
                 ("yaml-cpp/yaml.h", "yaml-cpp", "services/s.cpp"),
+                ("yaml-cpp/yaml.h", "yaml-cpp", "config/settings.cpp"),
                 ("CLI/CLI.hpp", "CLI11", "config/c.cpp"),
                 ("cuda_runtime.h", "CUDA", "engine/run/w.cpp"),
         ):
@@ -127,11 +129,16 @@ class CheckRooms(unittest.TestCase):
                      "engine/model/files -> engine/model ")
         self.rejects("engine/run/r.cpp", '#include "engine/stream/s.h"\n', 1, "engine/run -> engine/stream")
         self.rejects("kernels/device/d.cpp", '#include "kernels/linear/linear.h"\n', 1, "kernels/device -> kernels/linear")
+        self.rejects("config/file/f.cpp", '#include "config/running/reload.h"\n', 1, "config/file -> config/running")
         self.rejects("engine/odd/o.cpp", '#include "engine/kv/page_pool.h"\n', 1, "no such folder")
         for path, header in (("engine/stream/s.cpp", "engine/model/text/tokenizer.h"),
                              ("engine/model/verify/v.cpp", "engine/model/model_folder.h"),
                              ("engine/model/m.cpp", "engine/model/vision/vision_tower.h")):
             self.assertEqual(self.check(**{path: f'#include "{header}"\n'}), (0, ""))
+
+    def test_rejects_a_folder_that_knows_one_inside_it_which_knows_it(self):
+        self.rejects("config/settings.cpp", '#include "config/file/load.h"\n', 1, "config -> config/file", "only go down")
+        self.rejects("engine/model/m.cpp", '#include "engine/model/verify/verify.h"\n', 1, "engine/model -> engine/model/verify")
 
     def test_rejects_unknown_rooms(self):
         self.rejects("engine/model/m.cpp", '#include "common/util.h"\n', 1, "common/util.h", "no such room")

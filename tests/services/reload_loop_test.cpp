@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 
-#include "config/load.h"
+#include "config/file/load.h"
 #include "tests/temporary_folder.h"
 
 namespace vigil::services {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "config/quantization.h"
+#include "config/values/quantization.h"
 
 namespace vigil::model {
 

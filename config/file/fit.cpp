@@ -1,0 +1,283 @@
+#include "config/file/fit.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/devices.h"
+#include "config/values/address.h"
+
+namespace vigil::config {
+namespace {
+
+void require(Reading& reading, const SectionReader& section, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (!section.has(key)) reading.report(section.node(), section.at(key) + ": is missing");
+  }
+}
+
+/// Two rules of one name.
+void check_names(Reading& reading, const SectionReader& section) {
+  std::map<std::string, YAML::Node> seen;
+  const YAML::Node& rules = section.where("rules");
+  if (!section.has("rules") || !rules.IsSequence()) return;
+  for (const YAML::Node& rule : rules) {
+    if (!rule.IsMap()) continue;
+    const YAML::Node name = rule["name"];
+    if (!name || !name.IsScalar()) continue;
+    const auto [first, is_new] = seen.emplace(name.Scalar(), name);
+    if (is_new) continue;
+    reading.report_again(name, first->second, section.at("rules") + ": a rule named `" + name.Scalar() + '`');
+  }
+}
+
+}  // namespace
+
+void check_present(Reading& reading, const SectionReader& section, const InputSettings&) {
+  require(reading, section, {"url"});
+}
+
+void check_present(Reading& reading, const SectionReader& section, const RuleSettings&) {
+  require(reading, section, {"name", "prompt"});
+}
+
+void check_present(Reading& reading, const SectionReader& section, const SharedRule&) {
+  require(reading, section, {"name", "prompt"});
+}
+
+void check_present(Reading& reading, const SectionReader& section, const CameraSettings&) {
+  if (!section.has("inputs")) {
+    require(reading, section, {"url"});
+  } else if (section.has("url")) {
+    reading.report(section.where("url"), section.at("url") + ": is short for `inputs`; give one of the two");
+  }
+  if (section.has("password") && !section.has("username")) {
+    reading.report(section.where("password"), section.at("username") + ": is missing beside the password");
+  }
+  check_names(reading, section);
+}
+
+void check_present(Reading& reading, const SectionReader& section, const Settings&) {
+  require(reading, section, {"model", "cameras"});
+  check_names(reading, section);
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const WindowSettings& window) {
+  if (window.stride > window.length) {
+    reading.report(section.where("stride"),
+                   section.at("stride") + ": " + base::format_duration(window.stride) +
+                       " is longer than the window's length, " + base::format_duration(window.length) +
+                       "; what lies between would never be seen");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const ReconnectSettings& reconnect) {
+  if (reconnect.min > reconnect.max) {
+    reading.report(section.where("min"), section.at("min") + ": " + base::format_duration(reconnect.min) +
+                                             " is longer than max, " + base::format_duration(reconnect.max));
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream) {
+  if (base::seconds(stream.window.stride) * stream.fps < 1) {
+    reading.report(section.where("window"), section.at("window.stride") + ": no frame within " +
+                                                base::format_duration(stream.window.stride) + " at this fps");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const CameraSettings& camera) {
+  check_fit(reading, section, camera.stream);
+  const auto inputs_for = [&camera](Role role) {
+    return std::count_if(camera.inputs.begin(), camera.inputs.end(), [role](const InputSettings& input) {
+      return std::find(input.roles.begin(), input.roles.end(), role) != input.roles.end();
+    });
+  };
+  if (inputs_for(Role::detect) != 1) {
+    reading.report(section.where("inputs"),
+                   section.at("inputs") + ": exactly one input has the role `detect`");
+  }
+  if (inputs_for(Role::record) > 1) {
+    reading.report(section.where("inputs"), section.at("inputs") + ": two inputs have the role `record`");
+  }
+  // Two files would have to be played in step.
+  if (inputs_for(Role::detect) == 1 && camera.records_apart() &&
+      (camera.is_file() || is_file(camera.record_url().value))) {
+    reading.report(section.where("inputs"),
+                   section.at("inputs") +
+                       ": another input than the one that is watched can be recorded only "
+                       "of live sources, and one of the two is a file");
+  }
+  for (const InputSettings& input : camera.inputs) {
+    if (input.roles.empty()) {
+      reading.report(section.where("inputs"), section.at("inputs") + ": an input has no role");
+    }
+    if (camera.username.value.empty()) continue;
+    const YAML::Node& at = section.where("username");
+    if (!has_scheme(input.url.value) || input.url.value.starts_with("file://")) {
+      reading.report(at, section.at("username") + ": an input is a file, which has no user");
+    } else if (has_credentials(input.url.value)) {
+      reading.report(at, section.at("username") +
+                             ": an input's URL names a user, too; give one of the two (an `@` in a path or "
+                             "query is written `%40`)");
+    }
+  }
+}
+
+void share_rules(Reading& reading, const SectionReader& section, Settings& settings) {
+  for (CameraSettings& camera : settings.cameras) {
+    for (const SharedRule& shared : settings.rules) {
+      const bool fits = camera.has_labels(shared.labels);
+      const bool has_own =
+          std::any_of(camera.rules.begin(), camera.rules.end(),
+                      [&shared](const RuleSettings& rule) { return rule.name == shared.rule.name; });
+      if (fits && !has_own) camera.rules.push_back(shared.rule);
+    }
+  }
+  if (!section.where("cameras").IsMap()) return;
+  for (const auto& entry : section.where("cameras")) {
+    if (!entry.first.IsScalar()) continue;
+    const auto camera =
+        std::find_if(settings.cameras.begin(), settings.cameras.end(),
+                     [&entry](const auto& each) { return each.name == entry.first.Scalar(); });
+    if (camera == settings.cameras.end() || !camera->rules.empty()) continue;
+    reading.report(entry.first, section.at("cameras") + '.' + camera->name +
+                                    ".rules: there is no rule, neither here nor in the top-level `rules` "
+                                    "for these labels");
+  }
+}
+
+namespace {
+
+/// HOST:PORT, apart; without a port, nothing.
+std::optional<std::pair<std::string, std::string>> host_and_port(std::string_view address) {
+  if (address.starts_with("ipc://")) return std::nullopt;
+  if (address.starts_with("tcp://")) address.remove_prefix(6);
+  const std::size_t colon = address.rfind(':');
+  if (colon == address.npos) return std::nullopt;
+  std::string host(address.substr(0, colon));
+  return std::pair(host == "localhost" ? "127.0.0.1" : host, std::string(address.substr(colon + 1)));
+}
+
+bool is_same_address(std::string_view one, std::string_view other) {
+  const auto a = host_and_port(one);
+  const auto b = host_and_port(other);
+  if (!a || !b || a->second != b->second) return false;
+  const auto is_any = [](const std::string& host) {
+    return host == "0.0.0.0" || host == "*" || host == "[::]";
+  };
+  return a->first == b->first || is_any(a->first) || is_any(b->first);
+}
+
+}  // namespace
+
+void check_addresses(Reading& reading, const SectionReader& section, const Settings& settings) {
+  struct Listener {
+    const char* part;
+    const char* key;
+    std::string address;
+    std::string path() const { return std::string(part) + '.' + key; }
+  };
+  const Listener listeners[] = {{"alerts", "bind", settings.alerts.bind},
+                                {"alerts", "replay", settings.alerts.replay_endpoint()},
+                                {"metrics", "listen", settings.metrics.listen},
+                                {"metrics", "probes", settings.metrics.probes}};
+  const auto is_wrong = [&reading](const Listener& listener) {
+    return listener.address.empty() ||
+           std::any_of(reading.problems.begin(), reading.problems.end(), [&](const Problem& problem) {
+             return problem.message.starts_with(listener.path() + ':');
+           });
+  };
+  const auto named = [&section](const Listener& listener) {
+    const YAML::Node& part = section.where(listener.part);
+    return section.has(listener.part) && part.IsMap() && part[listener.key].IsDefined();
+  };
+  for (const Listener& listener : listeners) {
+    for (const Listener* other = listeners; other != &listener; ++other) {
+      if (is_wrong(listener) || is_wrong(*other) || !is_same_address(listener.address, other->address)) {
+        continue;
+      }
+      // At the one of the two that is written down.
+      const Listener& at = named(listener) || !named(*other) ? listener : *other;
+      const Listener& with = &at == &listener ? *other : listener;
+      reading.report(named(at) ? section.where(at.part)[at.key] : section.node(),
+                     section.at(at.path()) + ": `" + at.address + "` is the address of " + with.path() +
+                         ", too" + (named(with) ? "" : ", by default"));
+      break;
+    }
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts) {
+  const std::string replay = alerts.replay_endpoint();
+  if (replay.empty() || replay == alerts.bind) {
+    reading.report(section.where("replay"),
+                   section.at("replay") + ": expected an endpoint beside that of `bind`");
+  }
+  if (alerts.curve.secret_key_file.empty()) {
+    for (const auto& [key, endpoint] : {std::pair("bind", alerts.bind), std::pair("replay", replay)}) {
+      if (section.has(key) && !endpoint.empty() && !is_local_endpoint(endpoint)) {
+        reading.report(section.where(key), section.at(key) + ": expected " +
+                                               std::string(kLocalEndpoint.expected) + ", not `" + endpoint +
+                                               '`');
+      }
+    }
+  } else if (alerts.curve.allow.empty()) {
+    reading.report(section.where("curve"),
+                   section.at("curve.allow") + ": is missing; nobody could read events");
+  }
+  if (alerts.curve.secret_key_file.empty() && !alerts.curve.allow.empty()) {
+    reading.report(section.where("curve"), section.at("curve.secret_key_file") + ": is missing");
+  }
+}
+
+/// Who generates is of as many GPUs as who hands over to it, each part of a model having its own counterpart,
+/// and of others.
+void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine) {
+  if (engine.decode_device.empty()) return;
+  const auto from = base::parse_devices(engine.device);
+  const auto to = base::parse_devices(engine.decode_device);
+  if (!from || !to) return;
+  const auto same = [](const base::Gpus& one, const base::Gpus& other) { return one.size() == other.size(); };
+  const auto report = [&](const std::string& what) {
+    reading.report(section.where("decode_device"),
+                   section.at("decode_device") + ": `" + engine.decode_device + "` " + what);
+  };
+  if (!std::equal(from->begin(), from->end(), to->begin(), to->end(), same)) {
+    report("is not as many GPUs as `" + engine.device + '`');
+  } else if (const std::optional<int> gpu = base::gpu_of_both(*from, *to)) {
+    report("has GPU " + std::to_string(*gpu) + ", which is one of `" + engine.device +
+           "`; other GPUs generate, or `device` itself");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const MetricsSettings& metrics) {
+  const CertificateSettings& tls = metrics.tls;
+  if (tls.cert_file.empty() != tls.key_file.empty()) {
+    reading.report(section.where("tls"),
+                   section.at(tls.cert_file.empty() ? "tls.cert_file" : "tls.key_file") +
+                       ": is missing beside the other file");
+  } else if (!metrics.listen.empty() && tls.cert_file.empty() && !metrics.allow_plain_text &&
+             !is_loopback_address(metrics.listen)) {
+    reading.report(
+        section.where("listen"),
+        section.at("listen") + ": `" + metrics.listen +
+            "` is beyond this machine and not encrypted; give `tls: {cert_file: FILE, key_file: FILE}`, "
+            "or say `allow_plain_text: true`");
+  }
+  if (!metrics.probes.empty() && metrics.probes == metrics.listen) {
+    reading.report(section.where("probes"), section.at("probes") + ": `" + metrics.probes +
+                                                "` is `listen`, too, which serves probes as it is");
+  }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const Settings& settings) {
+  const bool any = std::any_of(settings.cameras.begin(), settings.cameras.end(),
+                               [](const CameraSettings& camera) { return camera.enabled; });
+  if (!any) reading.report(section.where("cameras"), "cameras: no camera is enabled");
+}
+
+}  // namespace vigil::config

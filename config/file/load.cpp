@@ -1,0 +1,177 @@
+#include "config/file/load.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <type_traits>
+#include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "config/file/fit.h"
+#include "config/file/section_reader.h"
+
+namespace vigil::config {
+namespace {
+
+/// Ten thousand cameras take a few.
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+std::string join(const std::filesystem::path& file, const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    text += file.string() + ':';
+    if (problem.line > 0) text += std::to_string(problem.line) + ':' + std::to_string(problem.column) + ':';
+    text += ' ' + problem.message;
+  }
+  return text;
+}
+
+/// What is usually wrong where the parser of YAML stumbles: its own words help nobody.
+std::string yaml_fault(const std::string& text, const YAML::Mark& mark, const std::string& message) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int i = 0; i <= mark.line && std::getline(lines, line); ++i) {
+  }
+  const std::size_t indented = line.find_first_not_of(' ');
+  if (mark.line >= 0 && indented != line.npos && line[indented] == '\t')
+    return message + "; lines are indented with blanks, not with tabs";
+  return message +
+         "; a text with \": \" or \" #\" in it, or with one of ?!&*@%|>{}[] at its beginning, needs quotes";
+}
+
+/// The folders that a process makes for itself, unless something else has their names.
+void look_at_folders(Reading& reading, const YAML::Node& root, const Settings& settings) {
+  const auto look = [&](const char* section, const char* key, const std::filesystem::path& path) {
+    const YAML::Node below = root.IsMap() ? root[section] : YAML::Node();
+    const bool named = below.IsDefined() && below.IsMap() && below[key].IsDefined();
+    reading.look(named ? below[key] : root, std::string(section) + '.' + key, Named::folder,
+                 {path.string(), path.string()});
+  };
+  look("alerts", "outbox", settings.alerts.outbox);
+  if (settings.evidence.enabled) look("evidence", "dir", settings.evidence.dir);
+}
+
+/// Follows the parser through a text's documents. At a comma, say, that belongs to nothing, yaml-cpp gives
+/// out documents without ever going on.
+class Progress : public YAML::EventHandler {
+ public:
+  /// Throws YAML::ParserException where a document begins at which another one did.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (last_ == mark.pos) throw YAML::ParserException(mark, "what stands here belongs to nothing");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  std::optional<int> last_;
+};
+
+/// The one document that a text holds; what others hold is a problem. Empty ones are none: "---" may stand at
+/// the end, and around comments.
+YAML::Node only_document(const std::string& text, Reading& reading) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Progress progress;
+  while (parser.HandleNextDocument(progress)) {
+  }
+  std::optional<YAML::Node> found;
+  for (const YAML::Node& document : YAML::LoadAll(text)) {
+    if (document.IsNull()) continue;
+    if (!found) {
+      found = document;
+    } else {
+      reading.report(document, "another document, behind the one that begins in line " +
+                                   std::to_string(found->Mark().line + 1) + "; a file holds one");
+    }
+  }
+  return found.value_or(YAML::Node());
+}
+
+}  // namespace
+
+template <class S>
+void SectionReader::read(Reading& reading, const YAML::Node& node, const std::string& path, S& value) {
+  const std::size_t before = reading.problems.size();
+  SectionReader section(reading, node, path);
+  describe(section, value);
+  section.finish();
+  check_present(reading, section, value);
+  if constexpr (std::is_same_v<S, Settings>) {
+    share_rules(reading, section, value);
+    check_addresses(reading, section, value);
+  }
+  // Defaults that stand in for what was wrong would only raise more complaints.
+  if (reading.problems.size() == before) check_fit(reading, section, value);
+}
+
+ConfigError::ConfigError(const std::filesystem::path& file, std::vector<Problem> problems)
+    : std::runtime_error(join(file, problems)), problems_(std::move(problems)) {}
+
+Environment process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    // Nothing in this process writes to the environment.
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+}
+
+Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
+               const LookAt& look_at) {
+  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at};
+  Settings settings;
+  try {
+    const YAML::Node root = only_document(text, reading);
+    SectionReader::read(reading, root, "", settings);
+    // What the file leaves out lies beside it, too, from wherever it is started.
+    settings.alerts.outbox = reading.resolved(settings.alerts.outbox.string());
+    settings.evidence.dir = reading.resolved(settings.evidence.dir.string());
+    look_at_folders(reading, root, settings);
+  } catch (const YAML::Exception& error) {
+    reading.problems.push_back(
+        {error.mark.line + 1, error.mark.column + 1, "not YAML: " + yaml_fault(text, error.mark, error.msg)});
+  }
+  if (!reading.problems.empty()) {
+    std::stable_sort(reading.problems.begin(), reading.problems.end(),
+                     [](const Problem& a, const Problem& b) {
+                       return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+                     });
+    throw ConfigError(file, std::move(reading.problems));
+  }
+  return settings;
+}
+
+Settings load(const std::filesystem::path& file, const Environment& environment, const LookAt& look_at) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    throw ConfigError(file, {{0, 0, "is a folder, not a file"}});
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    throw ConfigError(file,
+                      {{0, 0, std::filesystem::exists(file, error) ? "cannot be read" : "no such file"}});
+  }
+  // Of a device, say, there is no end.
+  std::string text(kMostBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) throw ConfigError(file, {{0, 0, "cannot be read"}});
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMostBytes)
+    throw ConfigError(file, {{0, 0, "is larger than 16 MiB, and so no configuration"}});
+  return parse(text, file, environment, look_at);
+}
+
+}  // namespace vigil::config

@@ -1,0 +1,297 @@
+// The keys of the configuration file: one `describe` for each section names its keys, limits and help.
+// Reading, printing and the check of the JSON Schema are visitors of these functions, so that they cannot
+// disagree.
+//
+// A visitor has
+//   field(key, value, limits, help)   for numbers, durations and amounts of bytes
+//   field(key, value, check, help)    for texts, credentials and lists of texts, with a Check that says what
+//                                     is legal
+//   field(key, value, help)           for booleans, enumerations, confirmations, paths and the like
+//   section(key, value, help)         for a struct
+//   list(key, values, help)           for a sequence of structs
+//   named(key, values, prototype, help)  for a map of structs by name
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "config/settings.h"
+#include "config/values/curve_key.h"
+
+namespace vigil::config {
+
+template <class T>
+struct Limits {
+  T min;
+  T max;
+};
+
+/// Whether a text is legal, and what would be.
+struct Check {
+  bool (*legal)(std::string_view text);
+  std::string_view expected;
+};
+
+bool is_name(std::string_view text);
+bool is_name_or_nothing(std::string_view text);
+bool is_prompt(std::string_view text);
+bool is_title(std::string_view text);
+bool is_username(std::string_view text);
+bool is_password(std::string_view text);
+bool is_local_endpoint(std::string_view text);
+bool is_endpoint(std::string_view text);
+bool is_replay_endpoint(std::string_view text);
+bool is_listen_address(std::string_view text);
+bool is_device(std::string_view text);
+bool is_decode_device(std::string_view text);
+
+inline constexpr Check kName = {is_name,
+                                "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
+inline constexpr Check kPrompt = {is_prompt,
+                                  "a question in words, without a model's special tokens, <|...|>"};
+inline constexpr Check kNameOrNothing = {
+    is_name_or_nothing,
+    "a name of letters, digits, '.', '_' and '-', or nothing (it becomes part of a topic)"};
+inline constexpr Check kTitle = {
+    is_title,
+    "a line of at most 200 bytes, in which {camera} and {rule} are all that stands "
+    "in braces"};
+inline constexpr Check kUsername = {is_username, "a user's name, without ':'"};
+inline constexpr Check kPassword = {is_password, "a password"};
+inline constexpr Check kLocalEndpoint = {is_local_endpoint,
+                                         "tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events are "
+                                         "not encrypted, so they stay on this machine)"};
+inline constexpr Check kEndpoint = {is_endpoint, "tcp://HOST:PORT or ipc:///PATH"};
+inline constexpr Check kReplayEndpoint = {is_replay_endpoint, "tcp://HOST:PORT or ipc:///PATH, or nothing"};
+inline constexpr Check kCurveKey = {is_curve_key, "a public CURVE key, 40 characters of Z85 (vigil keygen)"};
+inline constexpr Check kDevice = {is_device,
+                                  "cpu, cuda, cuda:NUMBER, GPUs that share a model as in cuda:0+1, "
+                                  "or several of them with commas, each GPU once"};
+inline constexpr Check kDecodeDevice = {is_decode_device, "GPUs as `device` names them, or nothing"};
+inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for none"};
+
+template <class E>
+using EnumNames = std::span<const std::pair<std::string_view, E>>;
+
+inline constexpr std::array<std::pair<std::string_view, Pace>, 2> kPaceNames = {
+    {{"realtime", Pace::realtime}, {"fast", Pace::fast}}};
+inline constexpr std::array<std::pair<std::string_view, Transport>, 2> kTransportNames = {
+    {{"tcp", Transport::tcp}, {"udp", Transport::udp}}};
+inline constexpr std::array<std::pair<std::string_view, Role>, 2> kRoleNames = {
+    {{"detect", Role::detect}, {"record", Role::record}}};
+inline constexpr std::array<std::pair<std::string_view, Severity>, 2> kSeverityNames = {
+    {{"detection", Severity::detection}, {"alert", Severity::alert}}};
+inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelNames = {
+    {{"debug", LogLevel::debug},
+     {"info", LogLevel::info},
+     {"warn", LogLevel::warn},
+     {"error", LogLevel::error},
+     {"off", LogLevel::off}}};
+inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
+    {{"text", LogFormat::text}, {"json", LogFormat::json}}};
+
+constexpr EnumNames<Pace> names_of(Pace) {
+  return kPaceNames;
+}
+constexpr EnumNames<Transport> names_of(Transport) {
+  return kTransportNames;
+}
+constexpr EnumNames<Role> names_of(Role) {
+  return kRoleNames;
+}
+constexpr EnumNames<Severity> names_of(Severity) {
+  return kSeverityNames;
+}
+constexpr EnumNames<LogLevel> names_of(LogLevel) {
+  return kLogLevelNames;
+}
+constexpr EnumNames<LogFormat> names_of(LogFormat) {
+  return kLogFormatNames;
+}
+
+constexpr EnumNames<Quantization> names_of(Quantization) {
+  return kQuantizationNames;
+}
+
+template <class E>
+constexpr std::string_view name_of(E value) {
+  for (const auto& [name, each] : names_of(value)) {
+    if (each == value) return name;
+  }
+  return "?";
+}
+
+template <class V>
+void describe(V& v, WindowSettings& s) {
+  v.field("length", s.length, Limits<base::Duration>{500ms, 1h}, "how much of the stream a window shows");
+  v.field("stride", s.stride, Limits<base::Duration>{100ms, 1h}, "time between the ends of two windows");
+}
+
+template <class V>
+void describe(V& v, ReconnectSettings& s) {
+  v.field("min", s.min, Limits<base::Duration>{10ms, 1h}, "first waiting time");
+  v.field("max", s.max, Limits<base::Duration>{10ms, 24h}, "longest waiting time");
+}
+
+template <class V>
+void describe(V& v, TlsSettings& s) {
+  v.field("ca_file", s.ca_file,
+          "certificates of those to trust, in PEM; nothing: the authorities that this system trusts");
+  v.field("insecure", s.insecure, "whether to go without: then whoever is in between sees the password");
+}
+
+template <class V>
+void describe(V& v, StreamSettings& s) {
+  v.field("fps", s.fps, Limits<double>{0.01, 120}, "frames sampled a second");
+  v.section("window", s.window, "the sliding window");
+  v.field("pace", s.pace, "how fast a file is played");
+  v.field("loop", s.loop, "whether a file starts again at its end");
+  v.field("threads", s.threads, Limits<int>{1, 64}, "decoder threads");
+  v.field("transport", s.transport, "how the packets of an RTSP source travel");
+  v.section("reconnect", s.reconnect, "waiting times between attempts to reach a camera");
+  v.field("stall_after", s.stall_after, Limits<base::Duration>{1s, 1h},
+          "silence after which an open source is stalled");
+  v.section("tls", s.tls, "how servers of https, rtsps, rtmps and tls are verified");
+  v.field("playlists", s.playlists, "whether an http or https source may be a playlist (HLS) of its server");
+  v.field("decoder_memory", s.decoder_memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
+          "memory for decoded pictures; a source that needs more fails");
+}
+
+template <class V>
+void describe(V& v, InputSettings& s) {
+  v.field("url", s.url, "a file (relative to this file), a URL such as rtsp:// or https://, or /dev/videoN");
+  v.field("roles", s.roles, "what the input is used for");
+}
+
+template <class V>
+void describe(V& v, RuleSettings& s) {
+  v.field("name", s.name, kName, "the rule's name in topics");
+  v.field("prompt", s.prompt, kPrompt, "the question, to be answered Yes or No");
+  v.field("title", s.title, kTitle, "of its alerts, with {camera} and {rule}; nothing: RULE at CAMERA");
+  v.field("threshold", s.threshold, Limits<double>{0, 1}, "probability of Yes from which a window counts");
+  v.field("confirm", s.confirm, "N/M: N of the last M windows have to count");
+  v.field("cooldown", s.cooldown, Limits<base::Duration>{0ms, 8760h}, "silence after an emitted alert");
+  v.field("max_per_hour", s.max_per_hour, Limits<int>{1, 10'000}, "alerts within any hour at most");
+  v.field("severity", s.severity, "of its alerts");
+  v.field("topics", s.topics, kName, "topics that get its alerts beside the rule's own");
+  v.field("snooze_until", s.snooze_until, "silent until then, in RFC 3339");
+  v.field("explain", s.explain, "whether the model's answer goes into the alert");
+  v.field("max_tokens", s.max_tokens, Limits<int>{1, 4096}, "length of an explanation");
+}
+
+template <class V>
+void describe(V& v, SharedRule& s) {
+  describe(v, s.rule);
+  v.field("labels", s.labels, "of the cameras that have the rule; all cameras without");
+}
+
+template <class V>
+void describe(V& v, CameraSettings& s) {
+  v.field("enabled", s.enabled, "whether the camera is watched");
+  v.field("url", s.inputs, "short for a single input");
+  v.list("inputs", s.inputs, "where frames come from");
+  v.field("username", s.username, kUsername, "of its inputs, not percent-encoded");
+  v.field("password", s.password, kPassword, "of its inputs, not percent-encoded");
+  v.field("labels", s.labels, "free labels; `tenant` names the owner and becomes part of topics");
+  v.list("rules", s.rules, "what to look for");
+  v.field("snooze_until", s.snooze_until, "all its rules are silent until then, in RFC 3339");
+  describe(v, s.stream);
+}
+
+template <class V>
+void describe(V& v, CurveSettings& s) {
+  v.field("secret_key_file", s.secret_key_file, "file of the server's secret key; nothing for no encryption");
+  v.field("allow", s.allow, kCurveKey, "public keys of the clients that are let in");
+}
+
+template <class V>
+void describe(V& v, AlertSettings& s) {
+  v.field("bind", s.bind, kEndpoint,
+          "where events are published; with `curve`, others' machines may read them");
+  v.field("replay", s.replay, kReplayEndpoint,
+          "where events are replayed; nothing: the port after that of `bind`");
+  v.section("curve", s.curve, "encryption, and who may read events");
+  v.field("outbox", s.outbox, "folder of the outbox");
+  v.field("retention", s.retention, Limits<base::Duration>{0ms, 87600h},
+          "how long published events are kept");
+  v.field("high_water_mark", s.high_water_mark, Limits<int>{1, 1'000'000},
+          "events that wait for one slow subscriber");
+  v.field("max_connections", s.max_connections, Limits<int>{1, 65536},
+          "connections to each of the two endpoints at once (TCP only); a quarter of the process's "
+          "descriptors bounds them as well");
+  v.field("max_connections_per_address", s.max_connections_per_address, Limits<int>{1, 65536},
+          "those of one address");
+}
+
+template <class V>
+void describe(V& v, EvidenceSettings& s) {
+  v.field("enabled", s.enabled, "whether a still and a clip of each alert are kept");
+  v.field("dir", s.dir, "folder of the stills and clips");
+  v.field("budget", s.budget, Limits<ByteSize>{mebibytes(1), gibibytes(1 << 20)},
+          "bytes of all files at most; the oldest go first");
+  v.field("max_age", s.max_age, Limits<base::Duration>{1s, 87600h}, "how long a file is kept");
+  v.field("pre_roll", s.pre_roll, Limits<base::Duration>{0ms, 10min},
+          "how long before its window a clip begins");
+  v.field("post_roll", s.post_roll, Limits<base::Duration>{0ms, 10min},
+          "how long after its window a clip ends");
+  v.field("memory", s.memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
+          "packets of each camera that are held for clips");
+}
+
+template <class V>
+void describe(V& v, CertificateSettings& s) {
+  v.field("cert_file", s.cert_file, "the certificate, and what leads to its issuer behind it, in PEM");
+  v.field("key_file", s.key_file, "its private key in PEM, which not everybody may read");
+}
+
+template <class V>
+void describe(V& v, MetricsSettings& s) {
+  v.field("listen", s.listen, kListenAddress,
+          "where /metrics, /status and the probes are served; beyond this machine with `tls`");
+  v.field("probes", s.probes, kListenAddress,
+          "where /healthz, /readyz and /startupz alone are served, in plain text; nothing: only at `listen`");
+  v.section("tls", s.tls, "the certificate with which `listen` is served");
+  v.field("allow_plain_text", s.allow_plain_text,
+          "whether `listen` may be beyond this machine without `tls`, for everybody to read and change");
+  v.field("cameras", s.cameras, "whether there are series of each camera, not only of all together");
+}
+
+template <class V>
+void describe(V& v, LogSettings& s) {
+  v.field("level", s.level, "the least severe lines that are written");
+  v.field("format", s.format, "lines for people or for programs");
+}
+
+template <class V>
+void describe(V& v, EngineSettings& s) {
+  v.field("device", s.device, kDevice, "what computes");
+  v.field(
+      "decode_device", s.decode_device, kDecodeDevice,
+      "what generates answers, if not `device`: as many, of as many other GPUs, which take windows over from "
+      "it");
+  v.field("kv_tokens", s.kv_tokens, Limits<int>{1024, 1'000'000'000},
+          "tokens that the KV cache has room for, over all windows that are answered at once");
+  v.field("quantization", s.quantization, "large products in 8 bits, on a GPU");
+}
+
+template <class V>
+void describe(V& v, Settings& s) {
+  v.field("name", s.name, kNameOrNothing, "of this process on its topic; nothing: the host's name");
+  v.field("model", s.model, "folder of the model");
+  v.section("engine", s.engine, "what computes, and with how much memory");
+  v.section("defaults", s.defaults, "what cameras have unless they say otherwise");
+  CameraSettings prototype;
+  prototype.stream = s.defaults;
+  v.named("cameras", s.cameras, prototype, "the cameras by name");
+  v.list("rules", s.rules, "what to look for in every camera that has the rule's labels");
+  v.section("alerts", s.alerts, "where alerts go");
+  v.section("evidence", s.evidence, "stills and clips that show what an alert is about");
+  v.section("metrics", s.metrics, "figures about the running process");
+  v.section("log", s.log, "lines on stderr");
+  v.field("shutdown_grace", s.shutdown_grace, Limits<base::Duration>{0ms, 1h},
+          "time to finish what is under way");
+}
+
+}  // namespace vigil::config

@@ -1,0 +1,29 @@
+#include "config/values/address.h"
+
+#include <charconv>
+
+namespace vigil::config {
+
+bool is_port(std::string_view text) {
+  unsigned port = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && rest == text.data() + text.size() && port >= 1 && port <= 65535;
+}
+
+std::string endpoint_next_to(const std::string& bind) {
+  if (bind.starts_with("ipc://")) return bind + ".replay";
+  const std::size_t colon = bind.rfind(':');
+  unsigned port = 0;
+  if (colon == std::string::npos || !is_port(std::string_view(bind).substr(colon + 1))) return "";
+  std::from_chars(bind.data() + colon + 1, bind.data() + bind.size(), port);
+  return port == 65535 ? "" : bind.substr(0, colon + 1) + std::to_string(port + 1);
+}
+
+bool is_loopback_address(std::string_view listen) {
+  const std::string_view host = listen.substr(0, listen.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  // The whole of 127.0.0.0/8, but no name that begins so.
+  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+}  // namespace vigil::config

@@ -1,0 +1,165 @@
+// What a file says that one key alone does not tell, and what it names.
+#include "config/file/fit.h"
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include "config/file/load.h"
+
+namespace vigil::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Environment kNothing = [](const std::string&) { return std::nullopt; };
+
+constexpr const char* kSite = "model: m\ncameras: {gate: {url: x, rules: [{name: r, prompt: p}]}}\n";
+
+std::vector<std::string> problems_of(const std::string& text, const LookAt& look = {}) {
+  std::vector<std::string> lines;
+  try {
+    parse(text, "/etc/vigil/site.yaml", kNothing, look);
+  } catch (const ConfigError& error) {
+    for (const Problem& problem : error.problems())
+      lines.push_back(std::to_string(problem.line) + ": " + problem.message);
+  }
+  return lines;
+}
+
+std::vector<std::string> of_site(const std::string& more) {
+  return problems_of(kSite + more);
+}
+
+TEST(Addresses, NoTwoListenOnOne) {
+  EXPECT_THAT(
+      of_site("metrics: {listen: '127.0.0.1:5556'}\n"),
+      ElementsAre("3: metrics.listen: `127.0.0.1:5556` is the address of alerts.bind, too, by default"));
+  EXPECT_THAT(
+      of_site("metrics: {listen: 'localhost:5557'}\n"),
+      ElementsAre("3: metrics.listen: `localhost:5557` is the address of alerts.replay, too, by default"));
+  EXPECT_THAT(
+      of_site("metrics:\n  probes: 0.0.0.0:9464\n"),
+      ElementsAre("4: metrics.probes: `0.0.0.0:9464` is the address of metrics.listen, too, by default"));
+  EXPECT_THAT(
+      of_site("alerts:\n  bind: tcp://127.0.0.1:9464\n"),
+      ElementsAre(
+          "4: alerts.bind: `tcp://127.0.0.1:9464` is the address of metrics.listen, too, by default"));
+  EXPECT_THAT(
+      of_site("alerts: {bind: 'tcp://127.0.0.1:9464'}\nmetrics: {probes: '127.0.0.1:9465'}\n"),
+      ElementsAre(HasSubstr("3: alerts.bind: "),
+                  "4: metrics.probes: `127.0.0.1:9465` is the address of alerts.replay, too, by default"));
+}
+
+TEST(Addresses, OthersAreNoneOfIts) {
+  EXPECT_THAT(of_site("metrics: {listen: '127.0.0.2:5556', probes: '[::1]:5557'}\n"), IsEmpty());
+  EXPECT_THAT(of_site("alerts: {bind: 'ipc:///run/a:5557'}\nmetrics: {probes: '127.0.0.1:5557'}\n"),
+              IsEmpty());
+  EXPECT_THAT(of_site("metrics: {listen: '', probes: ''}\n"), IsEmpty());
+}
+
+TEST(Addresses, AreSaidBesideEveryOtherFault) {
+  EXPECT_THAT(of_site("metrics: {listen: '127.0.0.1:5556'}\ncolour: red\n"),
+              ElementsAre(HasSubstr("metrics.listen"), HasSubstr("colour: unknown key")));
+  EXPECT_THAT(of_site("metrics: {listen: nowhere}\n"), ElementsAre(HasSubstr("metrics.listen: expected")))
+      << "a fault is not counted twice";
+}
+
+TEST(Folders, AreLookedAtWhereTheyAreNamed) {
+  const LookAt look = [](Named what, const MaskedText& name) -> std::vector<std::string> {
+    if (what != Named::folder) return {};
+    return {name.shown + ": is not a folder"};
+  };
+  EXPECT_THAT(problems_of(std::string(kSite) + "alerts:\n  outbox: out\nevidence: {enabled: true}\n", look),
+              ElementsAre("1: evidence.dir: /etc/vigil/vigil-evidence: is not a folder",
+                          "4: alerts.outbox: /etc/vigil/out: is not a folder"));
+}
+
+TEST(Certificates, AreLookedAtBeforeTheirKeys) {
+  std::vector<std::string> seen;
+  const LookAt look = [&seen](Named what, const MaskedText& name) -> std::vector<std::string> {
+    if (what == Named::certificate) seen.push_back("certificate " + name.value);
+    if (what == Named::private_key) seen.push_back("key " + name.value);
+    return {};
+  };
+  EXPECT_THAT(problems_of(std::string(kSite) + "metrics: {tls: {key_file: k, cert_file: c}}\n"
+                                               "defaults: {tls: {ca_file: a}}\n",
+                          look),
+              IsEmpty());
+  EXPECT_THAT(seen, testing::UnorderedElementsAre("certificate /etc/vigil/a", "certificate /etc/vigil/c",
+                                                  "key /etc/vigil/k"));
+  EXPECT_LT(std::find(seen.begin(), seen.end(), "certificate /etc/vigil/c"),
+            std::find(seen.begin(), seen.end(), "key /etc/vigil/k"));
+}
+
+TEST(NotYaml, SaysWhatIsUsuallyWrong) {
+  EXPECT_THAT(problems_of("model: m\nname: a: b\n"),
+              ElementsAre(testing::AllOf(HasSubstr("2: not YAML: "), HasSubstr("needs quotes"))));
+  EXPECT_THAT(problems_of("model: m\nname: @b\n"), ElementsAre(HasSubstr("needs quotes")));
+  EXPECT_THAT(problems_of("engine:\n\tdevice: cpu\n"),
+              ElementsAre(HasSubstr("indented with blanks, not with tabs")));
+}
+
+/// The demo with the settings that stand in comments: "# name: north-1", and what is indented below one.
+std::string demo_with_comments() {
+  std::ifstream file(VIGIL_SOURCE_DIR "/config/demo.yaml");
+  const std::regex setting("( *)# ([a-z_]+:.*)");
+  const std::regex below("( *)# (  +[a-z_]+:.*)");
+  std::string text;
+  bool commented = false;
+  for (std::string line; std::getline(file, line);) {
+    std::smatch found;
+    commented = std::regex_match(line, found, setting) || (commented && std::regex_match(line, found, below));
+    text += (commented ? found.str(1) + found.str(2) : line) + '\n';
+  }
+  return text;
+}
+
+/// Every key as in `known_keys`; what all cameras or all rules may have is one wherever it stands.
+void collect(const YAML::Node& node, const std::string& path, std::set<std::string>& keys) {
+  if (node.IsSequence())
+    for (const YAML::Node& item : node) collect(item, path + "[]", keys);
+  if (!node.IsMap()) return;
+  for (const auto& entry : node) {
+    const std::string key = path == "cameras" ? "*" : entry.first.Scalar();
+    const std::string below = path.empty() ? key : path + '.' + key;
+    keys.insert(below);
+    collect(entry.second, below, keys);
+  }
+}
+
+std::string wherever(std::string path) {
+  for (const auto& [from, to] :
+       {std::pair("defaults.", "cameras.*."), std::pair("cameras.*.rules[].", "rules[].")}) {
+    if (path.starts_with(from)) path = to + path.substr(std::string(from).size());
+  }
+  return path;
+}
+
+// Everything that may be set is shown there, if only in a comment.
+TEST(Demo, HasEveryKey) {
+  const std::string text = demo_with_comments();
+  std::set<std::string> keys;
+  collect(YAML::Load(text), "", keys);
+  std::set<std::string> shown;
+  for (const std::string& key : keys) shown.insert(wherever(key));
+  for (const std::string& path : known_keys()) {
+    // How a camera that asks for a password is written stands at the top.
+    const std::string at_the_top = "\n#   " + path.substr(path.rfind('.') + 1) + ": ";
+    if (path.starts_with("cameras.*.") && text.find(at_the_top) != std::string::npos) continue;
+    EXPECT_TRUE(shown.contains(wherever(path))) << path;
+  }
+}
+
+}  // namespace
+}  // namespace vigil::config
