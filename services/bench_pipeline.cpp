@@ -16,7 +16,7 @@
 
 #include "bench/losses.h"
 #include "bench/metric_sum.h"
-#include "bench/timed_parts.h"
+#include "bench/timed_reader.h"
 #include "cluster/process.h"
 #include "engine/run/product_meter.h"
 #include "engine/run/vision_encoder.h"
@@ -72,9 +72,8 @@ namespace {
 /// The stage that a thread works for, by its name.
 std::string stage_of(const std::string& thread) {
   static const std::map<std::string, std::string> stages = {{"camera", "decode"},
-                                                            {"vision", "vision"},
-                                                            {"prefill", "prefill"},
-                                                            {"target", "tokens"},
+                                                            {"executor", "device"},
+                                                            {"target", "device"},
                                                             {"alerts", "alerts"}};
   const auto found = stages.find(thread);
   return found == stages.end() ? "other" : found->second;
@@ -124,7 +123,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                                  return bench::timed(media::VideoReader::open(url, read), decode, clock_);
                                },
                            .shape = shape(),
-                           .devices = {{run::name_of(engine_.device), timed_parts(), {}}},
+                           .devices = {{run::name_of(engine_.device), parts(), {}}},
                            .outbox = *outbox_,
                            .publisher = *publisher_,
                            .metrics = metrics_,
@@ -133,8 +132,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                            .logger = logger_,
                            .seed = 1,
                            .threads = actors::Threads::own,
-                           .observer = [this](const actors::WindowAnswers& window,
-                                              const actors::WorkSpan& asked) { log_.add(window, asked); }});
+                           .observer = observer()});
   ended_ = end_of(*system_, supervisor_);
   if (engine_.device.kind == kernels::DeviceKind::cpu)
     product_limit_ = run::ProductMeter::limit(engine_.compute, options_.engine.threads);
@@ -148,10 +146,27 @@ actors::FrameShape BenchPipeline::shape() const {
   return shape;
 }
 
-actors::EngineParts BenchPipeline::timed_parts() {
-  return {bench::timed(*engine_.encoder, stages_["vision"], clock_),
-          bench::timed(*engine_.prefiller, stages_["prefill"], clock_),
-          bench::timed(*engine_.generator, stages_["tokens"], clock_)};
+actors::EngineParts BenchPipeline::parts() {
+  const std::shared_ptr<void> nobody;
+  actors::EngineParts parts{{nobody, engine_.encoder.get()},
+                            {nobody, engine_.language.desk.get()},
+                            {nobody, engine_.language.questions.get()}};
+  if (engine_.decoder) parts.decoder = {nobody, engine_.decoder->desk.get()};
+  return parts;
+}
+
+actors::PipelineObserver BenchPipeline::observer() {
+  // Made now, since the threads of devices look them up.
+  std::map<std::string, bench::StageLog*> logs;
+  for (const char* stage : {"vision", "language", "target", "prefill"}) logs[stage] = &stages_[stage];
+  return {.window =
+              [this, prefill = logs.at("prefill")](const actors::WindowAnswers& window,
+                                                   const actors::WorkSpan& asked) {
+                log_.add(window, asked);
+                prefill->add(asked.begin, asked.end);
+              },
+          .piece = [logs](const char* stage,
+                          const actors::WorkSpan& piece) { logs.at(stage)->add(piece.begin, piece.end); }};
 }
 
 BenchPipeline::~BenchPipeline() {

@@ -80,8 +80,8 @@ class BenchPipeline {
 
   void try_size(media::Size size);
   actors::FrameShape shape() const;
-  /// The engine's parts, whose times are taken.
-  actors::EngineParts timed_parts();
+  actors::EngineParts parts();
+  actors::PipelineObserver observer();
   void list(int count);
   std::string page() const { return metrics_.text(); }
   /// Throws PipelineEnded as soon as that is so.

@@ -42,8 +42,8 @@ void add_products(json& line, double limit, const bench::PipelineFigures& figure
                   std::optional<int> most) {
   line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
   const double computing =
-      figures.cpu.contains("vision") ? figures.cpu.at("vision") + figures.cpu.at("prefill") : 0;
-  if (computing > 0) line["product_share_of_vision_and_prefill"] = figures.cpu_products / computing;
+      figures.cpu.contains("device") ? figures.cpu.at("device") : 0;
+  if (computing > 0) line["product_share_of_device"] = figures.cpu_products / computing;
   // In processor time, so that it can be compared on a busy machine.
   line["product_rate_per_processor"] = figures.flops / figures.cpu_products;
   line["product_limit"] = limit;
@@ -90,7 +90,7 @@ void print_text(const json& line) {
   if (line.contains("product_share_of_cpu"))
     std::cout << "  matrix products    " << number(line.at("product_share_of_cpu"))
               << " of all processor time (aim 0.7), "
-              << number(line.at("product_share_of_vision_and_prefill")) << " of that of vision and prefill\n";
+              << number(line.at("product_share_of_device")) << " of that of the device\n";
   if (line.contains("limit_cameras"))
     std::cout << "  limits             " << number(line.at("cameras_by_processor_time"))
               << " cameras would fill the processors, " << number(line.at("limit_cameras"))

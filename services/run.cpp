@@ -1,5 +1,7 @@
 // vigil run: the cameras of a configuration, watched until they end or a signal comes.
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -108,6 +110,8 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
                                            const std::shared_ptr<const model::ModelFolder>& folder,
                                            Announcer& announcer) {
   std::vector<actors::DeviceSlot> slots;
+  // Engines are made again on the threads of their devices.
+  const auto epochs = std::make_shared<std::atomic<std::uint32_t>>(0);
   const std::vector<run::Device> devices = run::parse_devices(settings.device);
   const std::vector<run::Device> decode_devices =
       settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
@@ -117,11 +121,16 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
                                         .compute = {},
                                         .quantization = settings.quantization,
                                         .kv_tokens = settings.kv_tokens};
-    engine::Engine engine = engine::make_engine(folder, options);
+    const auto make = [folder, options, epochs] {
+      engine::EngineOptions own = options;
+      own.epoch = (*epochs)++;
+      return engine::make_engine(folder, own);
+    };
+    engine::Engine engine = make();
     if (slots.empty())
       for (const std::string& warning : engine.warnings) announcer.warn(warning);
     slots.push_back({run::name_of(devices[i]), actors::parts_of(std::move(engine)),
-                     [folder, options] { return actors::parts_of(engine::make_engine(folder, options)); }});
+                     [make] { return actors::parts_of(make()); }});
   }
   return slots;
 }
