@@ -1,7 +1,8 @@
-// Twins of what the pipeline stands on: a clock that is told the time, scripted sources and a scripted
-// engine.
+// Twins of what the pipeline stands on: a clock that is told the time, scripted sources, a scripted vision
+// tower.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -10,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,10 +19,8 @@
 #include "actors/alerts/publisher.h"
 #include "actors/camera/camera.h"
 #include "actors/messages/data.h"
-#include "actors/device/engine_parts.h"
 #include "base/clock.h"
 #include "engine/run/vision_encoder.h"
-#include "engine/stream/answerer.h"
 #include "media/media.h"
 
 namespace vigil::actors::testing {
@@ -148,10 +146,10 @@ class FakeSources {
   std::atomic<int> opened_{0};
 };
 
-/// The embedding of a token in a model of width 1.
-inline kernels::Buffer one_number(float value) {
-  kernels::Buffer buffer(kernels::Stream::cpu(1), sizeof(float));
-  *buffer.as<float>() = value;
+/// The embeddings of so many equal tokens in a model of width 1.
+inline kernels::Buffer numbers(float value, int count = 1) {
+  kernels::Buffer buffer(kernels::Stream::cpu(1), static_cast<std::size_t>(count) * sizeof(float));
+  std::fill_n(buffer.as<float>(), count, value);
   return buffer;
 }
 
@@ -170,7 +168,7 @@ class FakeEncoder final : public run::VisionEncoder {
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
       auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = one_number(value);
+      tokens->embeddings = numbers(value);
       tokens->grid_height = tokens->grid_width = 1;
       tokens->seconds = patch.seconds;
       tokens->duration = patch.duration;
@@ -184,92 +182,6 @@ class FakeEncoder final : public run::VisionEncoder {
   /// What happens while it computes.
   std::function<void()> on_encode;
 };
-
-/// The windows of FakePrefiller.
-struct FakeWindow final : stream::AskedWindow {
-  std::span<const stream::Answer> answers() const override { return begun; }
-  std::vector<stream::Answer> begun;
-  float value = 0;
-  /// Questions whose answers were continued.
-  std::set<std::size_t> continued;
-};
-
-/// Says Yes with the probability (value / 100) of the window's last patch. A window that ends in 254 cannot
-/// be asked. Every window takes 100 tokens of the cache, and `per_patch` more for each of its patches.
-class FakePrefiller final : public stream::WindowPrefiller {
- public:
-  std::int64_t max_visual_tokens() const override { return 1000; }
-  std::int64_t room() const override { return capacity; }
-  std::int64_t room_for(const stream::WindowRequest& request) const override {
-    return 100 + per_patch * static_cast<std::int64_t>(request.patches.size());
-  }
-  std::vector<stream::AskedWindowPtr> ask(std::span<const stream::WindowRequest> requests) override {
-    std::vector<stream::AskedWindowPtr> result;
-    batches.push_back(requests.size());
-    if (on_ask) on_ask(requests.size());
-    for (const stream::WindowRequest& request : requests) {
-      auto window = std::make_unique<FakeWindow>();
-      window->value = *request.patches.back()->embeddings.as<float>();
-      if (window->value == 254) throw std::invalid_argument("a window without room");
-      for (std::size_t i = 0; i < request.questions.size(); ++i) {
-        stream::Answer answer;
-        answer.probability_yes = window->value / 100;
-        answer.text = window->value >= 50 ? "Yes" : "No";
-        answer.tokens = {1};
-        answer.prompt_tokens = static_cast<std::int64_t>(request.patches.size()) + 10;
-        answer.shared_tokens = shared;
-        window->begun.push_back(std::move(answer));
-      }
-      result.push_back(std::move(window));
-    }
-    return result;
-  }
-  std::vector<std::size_t> batches;
-  std::int64_t capacity = 10'000;
-  std::int64_t per_patch = 0;
-  /// Tokens of each window that its questions share.
-  std::int64_t shared = 0;
-  /// What happens while it computes so many windows.
-  std::function<void(std::size_t windows)> on_ask;
-};
-
-/// "Yes, a 90." for a window whose last patch has the value 90; fails for 99. As the engine's, continues an
-/// answer once, whatever comes of it.
-class FakeGenerator final : public stream::AnswerGenerator {
- public:
-  std::vector<stream::Completion> generate(std::span<const stream::Continuation> continuations) override {
-    batches.push_back(continuations.size());
-    std::vector<stream::Completion> result(continuations.size());
-    const auto fail = [&](std::size_t i, const char* why) {
-      result[i].failure = std::make_exception_ptr(std::invalid_argument(why));
-    };
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      auto& window = dynamic_cast<FakeWindow&>(*continuations[i].window);
-      if (!window.continued.insert(continuations[i].question).second)
-        fail(i, "the answer was continued before");
-    }
-    if (on_generate) on_generate();
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      if (result[i].failure) continue;
-      const auto& window = dynamic_cast<const FakeWindow&>(*continuations[i].window);
-      result[i].answer = window.begun.at(continuations[i].question);
-      result[i].answer.text += ", a " + std::to_string(static_cast<int>(window.value)) + '.';
-      result[i].answer.tokens = {1, 2, 3, 4};
-      if (window.value == 99) fail(i, "no words");
-    }
-    return result;
-  }
-  std::vector<std::size_t> batches;
-  /// What happens while it computes.
-  std::function<void()> on_generate;
-};
-
-/// A device on which the twins compute; they have to outlive the pipeline.
-inline DeviceSlot slot(run::VisionEncoder& encoder, stream::WindowPrefiller& prefiller,
-                       stream::AnswerGenerator& generator, const std::string& name = "cpu") {
-  const std::shared_ptr<void> nobody;
-  return {name, {{nobody, &encoder}, {nobody, &prefiller}, {nobody, &generator}}, {}};
-}
 
 /// Keeps what was published.
 class FakePublisher : public Publisher {

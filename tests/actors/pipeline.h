@@ -18,6 +18,7 @@
 
 #include "actors/supervisor/supervisor_actor.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/scripted_language.h"
 
 namespace vigil::actors::testing {
 
@@ -71,7 +72,7 @@ class PipelineTest : public ::testing::Test {
   }
 
   /// On what the cameras are watched.
-  virtual std::vector<DeviceSlot> devices() { return {slot(encoder_, prefiller_, generator_)}; }
+  virtual std::vector<DeviceSlot> devices() { return {slot(encoder_, language_)}; }
 
   void settle() {
     while (scheduler().try_run_once()) {
@@ -146,15 +147,14 @@ class PipelineTest : public ::testing::Test {
   ManualClock clock_;
   FakeSources sources_;
   FakeEncoder encoder_;
-  FakePrefiller prefiller_;
-  FakeGenerator generator_;
+  ScriptedLanguage language_;
   FakePublisher publisher_;
   Metrics metrics_;
   StatusBoard board_{clock_};
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
-  WindowObserver observer_;
+  PipelineObserver observer_;
   ReachFactory reach_;
   Dialer::Limits dial_;
   TestConfig config_;

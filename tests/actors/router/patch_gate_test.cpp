@@ -1,13 +1,8 @@
-// What the actors around a device decide, without actors: where patches go, who moves where, when to try
-// again.
+#include "actors/router/patch_gate.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "actors/messages/batch_limit.h"
-#include "actors/messages/failure_log.h"
-#include "actors/router/patch_gate.h"
-#include "actors/supervisor/placement.h"
-#include "actors/device/recovery.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {
@@ -16,91 +11,6 @@ namespace {
 using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-TEST(BatchLimit, HalvesAndGrowsBackSlowly) {
-  BatchLimit limit(8);
-  limit.fitted(8);
-  EXPECT_EQ(limit.now(), 8U);
-  limit.too_many(8);
-  EXPECT_EQ(limit.now(), 4U);
-  limit.too_many(3);
-  EXPECT_EQ(limit.now(), 1U);
-  limit.too_many(1);
-  EXPECT_EQ(limit.now(), 1U) << "one is always tried";
-  for (int i = 0; i < 15; ++i) limit.fitted(1);
-  EXPECT_EQ(limit.now(), 1U);
-  limit.fitted(1);
-  EXPECT_EQ(limit.now(), 2U);
-  for (int i = 0; i < 100; ++i) limit.fitted(1);
-  EXPECT_EQ(limit.now(), 2U) << "passes that take less than is allowed tell nothing";
-  for (int i = 0; i < 16 * 20; ++i) limit.fitted(limit.now());
-  EXPECT_EQ(limit.now(), 8U);
-}
-
-TEST(FailureLog, TellsACamerasFailureOnceUntilItSucceedsOrTheReasonIsAnother) {
-  FailureLog log;
-  EXPECT_TRUE(log.failed("a", "1 windows need 1408 tokens, 1024 are free"));
-  EXPECT_FALSE(log.failed("a", "1 windows need 1536 tokens, 896 are free")) << "only its numbers differ";
-  EXPECT_TRUE(log.failed("b", "1 windows need 1408 tokens, 1024 are free")) << "another camera";
-  EXPECT_TRUE(log.failed("a", "the frames of a window differ in size"));
-  EXPECT_FALSE(log.failed("a", "the frames of a window differ in size"));
-  log.succeeded("a");
-  EXPECT_TRUE(log.failed("a", "the frames of a window differ in size"));
-  EXPECT_FALSE(log.failed("b", "1 windows need 1408 tokens, 1024 are free")) << "only a has succeeded";
-  log.succeeded("b");
-  EXPECT_TRUE(log.failed("b", "")) << "one without a reason is told, too";
-  EXPECT_FALSE(log.failed("b", ""));
-}
-
-TEST(Recovery, TriesThriceAndForgetsWhatIsLongAgo) {
-  Recovery recovery;
-  Recovery::TimePoint now(1h);
-  EXPECT_EQ(recovery.failed(now), now);
-  EXPECT_EQ(recovery.failed(now), now + 2s);
-  recovery.works(now);
-  EXPECT_EQ(recovery.failed(now + 9min), now + 9min + 10s) << "it worked, but not for long";
-  EXPECT_EQ(recovery.failed(now + 9min), std::nullopt);
-  Recovery steady;
-  for (int i = 0; i < 10; ++i) {
-    steady.works(now);
-    now += 10min;
-    EXPECT_EQ(steady.failed(now), now);
-  }
-}
-
-TEST(Placement, SpreadsCamerasAndKeepsThemWhereTheyAre) {
-  Placement placement({"cuda:0", "cuda:1"});
-  EXPECT_EQ(placement.place("a"), "cuda:0");
-  EXPECT_EQ(placement.place("b"), "cuda:1");
-  EXPECT_EQ(placement.place("c"), "cuda:0");
-  EXPECT_EQ(placement.place("a"), "cuda:0");
-  placement.remove("a");
-  placement.remove("c");
-  EXPECT_EQ(placement.place("d"), "cuda:0");
-  placement.enter("cuda:0", DeviceState::restarting);
-  EXPECT_EQ(placement.place("d"), "cuda:0") << "it comes back";
-  EXPECT_EQ(placement.place("e"), "cuda:1");
-  EXPECT_EQ(placement.place("f"), "cuda:1") << "one that is up, however many it has";
-  placement.enter("cuda:1", DeviceState::restarting);
-  EXPECT_EQ(placement.place("g"), "cuda:0");
-}
-
-TEST(Placement, ALostDeviceLosesItsCamerasToTheOthers) {
-  Placement placement({"cuda:0", "cuda:1", "cuda:2"});
-  for (const char* camera : {"a", "b", "c", "d"}) placement.place(camera);
-  const auto moves = placement.lose("cuda:0");
-  ASSERT_EQ(moves.size(), 2U);
-  EXPECT_EQ(moves[0].camera, "a");
-  EXPECT_EQ(moves[0].device, "cuda:1");
-  EXPECT_EQ(moves[1].camera, "d");
-  EXPECT_EQ(moves[1].device, "cuda:2");
-  EXPECT_THAT(placement.cameras("cuda:0"), IsEmpty());
-  placement.lose("cuda:1");
-  EXPECT_TRUE(placement.any_left());
-  for (const auto& move : placement.lose("cuda:2")) EXPECT_EQ(move.device, std::nullopt) << move.camera;
-  EXPECT_FALSE(placement.any_left());
-  EXPECT_EQ(placement.place("e"), std::nullopt);
-}
 
 class PatchGateTest : public ::testing::Test {
  protected:

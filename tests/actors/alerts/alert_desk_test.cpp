@@ -486,7 +486,7 @@ class ExplainTest : public AlertDeskTest {
  protected:
   WindowAnswersPtr cached(const CameraPtr& owner, double end, float score) {
     auto window = std::make_shared<WindowAnswers>(*window_of(owner, end, {score}));
-    window->lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [this] { ++released_; });
+    window->id = stream::WindowId{owner->name, 3, static_cast<std::uint64_t>(end)};
     return window;
   }
 
@@ -503,30 +503,26 @@ class ExplainTest : public AlertDeskTest {
     settings->rules[0].explain = true;
     return settings;
   }();
-  int released_ = 0;
 };
 
-TEST_F(ExplainTest, AnAlertWaitsForItsTextAndHoldsItsWindowNoLongerThanThat) {
+TEST_F(ExplainTest, AnAlertWaitsForItsText) {
   AlertDesk alerts = desk();
   alerts.observe(cached(yard_, 2, 0.9F));
   EXPECT_THAT(alerts.take_requests(), IsEmpty()) << "one window is no alert yet";
-  EXPECT_EQ(released_, 1);
   alerts.observe(cached(yard_, 4, 0.9F));
   auto requests = alerts.take_requests();
   ASSERT_EQ(requests.size(), 1U);
-  EXPECT_EQ(requests[0].rule, 0U);
-  EXPECT_EQ(requests[0].window->end, 4);
-  EXPECT_EQ(released_, 1);
+  EXPECT_EQ(requests[0].explain.rule, 0U);
+  EXPECT_EQ(requests[0].explain.window, (stream::WindowId{"yard", 3, 4}));
+  EXPECT_EQ(requests[0].watch->name, "yard");
   EXPECT_TRUE(alerts.explains("yard"));
   EXPECT_FALSE(alerts.explains("gate"));
   alerts.status(gate_, CameraState::up, "");
   alerts.tick();
   EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up")) << "others do not wait";
-  alerts.explained(requests[0].ticket + 7, "of somebody else");
+  alerts.explained(requests[0].explain.ticket + 7, "of somebody else");
   EXPECT_THAT(published(), SizeIs(1));
-  alerts.explained(requests[0].ticket, "Yes, a man at the door.");
-  requests.clear();
-  EXPECT_EQ(released_, 2);
+  alerts.explained(requests[0].explain.ticket, "Yes, a man at the door.");
   EXPECT_FALSE(alerts.explains("yard"));
   EXPECT_THAT(published(), ElementsAre("status/north/gate/ 1 up", "alert/north/yard/person/ 1 new"));
   EXPECT_THAT(descriptions(), ElementsAre("Yes, a man at the door."));
@@ -543,7 +539,7 @@ TEST_F(ExplainTest, ItHoldsBackWhatFollowsItOnItsTopicsAndNothingElse) {
   AlertDesk alerts = desk();
   const auto observe = [&](double end, float person, float car) {
     auto window = std::make_shared<WindowAnswers>(*window_of(settings, end, {person, car}));
-    window->lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [] {});
+    window->id = stream::WindowId{"yard", 3, static_cast<std::uint64_t>(end)};
     alerts.observe(window);
   };
   for (const double end : {2.0, 4.0}) observe(end, 0.9F, 0.1F);
@@ -553,7 +549,7 @@ TEST_F(ExplainTest, ItHoldsBackWhatFollowsItOnItsTopicsAndNothingElse) {
   EXPECT_THAT(published(), ElementsAre("alert/north/yard/car/ 1 new")) << "the person's end waits";
   for (const double end : {2.0, 4.0}) alerts.observe(window_of(gate_, end, {0.9F}));
   EXPECT_THAT(published(), ElementsAre("alert/north/yard/car/ 1 new", "alert/north/gate/person/ 1 new"));
-  alerts.explained(requests[0].ticket, "A man.");
+  alerts.explained(requests[0].explain.ticket, "A man.");
   EXPECT_THAT(published(), ElementsAre("alert/north/yard/car/ 1 new", "alert/north/gate/person/ 1 new",
                                        "alert/north/yard/person/ 1 new", "alert/north/yard/person/ 2 end"));
 }
@@ -565,7 +561,7 @@ TEST_F(ExplainTest, TheTimeThatItWaitsIsPartOfItsLatency) {
   ASSERT_EQ(requests.size(), 1U);
   // It was captured at the clock's beginning.
   clock_.advance(7s);
-  alerts.explained(requests[0].ticket, "A man.");
+  alerts.explained(requests[0].explain.ticket, "A man.");
   const json data = json::parse(publisher_.messages.back().body).at("data");
   EXPECT_EQ(data.at("latency_ms").at("capture_to_alert"), 7000);
 }
@@ -581,14 +577,14 @@ TEST_F(ExplainTest, AnAlertIsToldWithoutATextThatDoesNotCome) {
   clock_.advance(2s);
   alerts.tick();
   EXPECT_THAT(descriptions(), ElementsAre(nullptr));
-  alerts.explained(requests[0].ticket, "too late");
+  alerts.explained(requests[0].explain.ticket, "too late");
   EXPECT_THAT(descriptions(), ElementsAre(nullptr));
   // The target failed, or is gone.
   alerts.end("yard");
   for (const double end : {66.0, 68.0}) alerts.observe(cached(yard_, end, 0.9F));
   const auto failed = alerts.take_requests();
   ASSERT_EQ(failed.size(), 1U);
-  alerts.explained(failed[0].ticket, std::nullopt);
+  alerts.explained(failed[0].explain.ticket, std::nullopt);
   EXPECT_THAT(descriptions(), ElementsAre(nullptr, nullptr));
   alerts.end("yard");
   for (const double end : {130.0, 132.0}) alerts.observe(cached(yard_, end, 0.9F));

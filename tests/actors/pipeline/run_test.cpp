@@ -27,6 +27,7 @@
 #include "cluster/topics.h"
 #include "services/topic_publisher.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/scripted_language.h"
 #include "tests/temporary_folder.h"
 
 namespace vigil::actors {
@@ -80,8 +81,7 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
   sources.add("/clips/gate.mp4", frames(values));
   sources.add("/clips/yard.mp4", frames(std::vector<int>(200, 20)));
   FakeEncoder encoder;
-  FakePrefiller prefiller;
-  FakeGenerator generator;
+  ScriptedLanguage language;
   Metrics metrics;
   StatusBoard board(clock);
   config::RetentionClock ages(clock);
@@ -110,7 +110,7 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
                                  .model_id = "fake",
                                  .open = sources.factory(),
                                  .shape = {2, {}},
-                                 .devices = {slot(encoder, prefiller, generator)},
+                                 .devices = {slot(encoder, language)},
                                  .outbox = *outbox,
                                  .publisher = publisher,
                                  .metrics = metrics,
@@ -246,7 +246,7 @@ class SilentCamera : public ::testing::Test {
                            return open(options);
                          },
                      .shape = {2, {}},
-                     .devices = {slot(encoder_, prefiller_, generator_)},
+                     .devices = {slot(encoder_, language_)},
                      .outbox = *outbox_,
                      .publisher = publisher_,
                      .metrics = metrics_,
@@ -277,8 +277,7 @@ class SilentCamera : public ::testing::Test {
   cluster::SystemClock clock_;
   FakeSources sources_;
   FakeEncoder encoder_;
-  FakePrefiller prefiller_;
-  FakeGenerator generator_;
+  ScriptedLanguage language_;
   WatchedPublisher publisher_;
   Metrics metrics_;
   StatusBoard board_{clock_};

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/prefill/window_desk.h"
+#include "actors/stream/window_desk.h"
 #include "actors/vision/patch_queue.h"
 #include "bench/window_log.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/patches.h"
+#include "tests/actors/scripted_language.h"
 
 namespace vigil::actors {
 namespace {
@@ -49,25 +51,21 @@ struct Scene {
 
 TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
   Scene scene;
-  WindowDesk desk(2);
+  ScriptedLanguage language;
+  WindowDesk desk(language.desk, language.questions, {});
+  desk.grant(1'000'000);
   for (const WatchPtr& each : scene.cameras) desk.join(each);
   milliseconds busy_until(0);
-  for (milliseconds now(0); now < kEnd; now += kTick) {
+  milliseconds now(0);
+  language.passes.on_ask = [&](std::size_t windows) { busy_until = now + windows * 360ms; };
+  for (; now < kEnd; now += kTick) {
     for (const auto& [index, second] : scene.captured(now)) {
-      auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = one_number(1);
-      tokens->grid_height = tokens->grid_width = 1;
-      tokens->seconds = second;
-      tokens->duration = 1;
-      auto patch = std::make_shared<VisualPatch>();
-      patch->watch = scene.cameras[index]->ref();
-      patch->tokens = std::move(tokens);
-      desk.push(std::move(patch));
+      const auto patch = visual_patch(scene.cameras[index], second);
+      patch->captured.steady = scene.begin + now;
+      desk.push(*patch);
     }
-    if (now < busy_until) continue;
-    const WindowDesk::Batch batch = desk.pop(8);
-    busy_until = now + batch.windows.size() * 360ms;
-    for (const DueWindow& window : batch.windows) scene.serve(window.watch->name, busy_until);
+    while (now >= busy_until && desk.due()) desk.work(scene.begin + now);
+    for (const auto& [window, begun] : desk.take_news().answered) scene.serve(window->watch->name, busy_until);
   }
   EXPECT_LT(scene.served.size(), 11 * 150 * 6 / 10) << "no overload";
   EXPECT_GE(scene.fairness(), 0.5);
@@ -99,7 +97,7 @@ TEST(Overload, EveryCameraGetsItsPatchesEncoded) {
     }
     if (now < busy_until) continue;
     for (const FramePatchPtr& patch : under_way) ++credits[patch->watch.camera];
-    under_way = queue.pop(8).patches;
+    under_way = queue.pop(8);
     busy_until = now + under_way.size() * 180ms;
     for (const FramePatchPtr& patch : under_way) scene.serve(patch->watch.camera, busy_until);
   }

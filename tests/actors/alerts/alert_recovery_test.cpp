@@ -68,12 +68,12 @@ class AlertRecovery : public ::testing::Test {
 
   void observe(AlertDesk& alerts, double end, float person, float car) {
     auto window = std::make_shared<WindowAnswers>(*window_of(gate_, end, {person, car}));
-    window->lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [] {});
+    window->id = stream::WindowId{gate_->name, 0, static_cast<std::uint64_t>(end)};
     alerts.observe(window);
-    for (const ExplainRequest& request : alerts.take_requests()) {
+    for (const AlertDesk::Request& request : alerts.take_requests()) {
       // Meanwhile others are told.
       alerts.status(watched(*gate_), CameraState::up, "");
-      alerts.explained(request.ticket, "Yes.");
+      alerts.explained(request.explain.ticket, "Yes.");
     }
     clock_.advance(100ms);
   }

@@ -14,6 +14,7 @@
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/system.h"
 #include "tests/actors/fakes.h"
+#include "tests/actors/scripted_language.h"
 
 namespace vigil::actors {
 namespace {
@@ -62,7 +63,7 @@ class Liveness : public ::testing::Test {
                                                      .model_id = "fake",
                                                      .open = sources_.factory(),
                                                      .shape = {2, {}},
-                                                     .devices = {slot(encoder_, prefiller_, generator_)},
+                                                     .devices = {slot(encoder_, language_)},
                                                      .outbox = *outbox_,
                                                      .publisher = publisher_,
                                                      .metrics = metrics_,
@@ -96,8 +97,7 @@ class Liveness : public ::testing::Test {
   ManualClock clock_;
   FakeSources sources_;
   FakeEncoder encoder_;
-  FakePrefiller prefiller_;
-  FakeGenerator generator_;
+  ScriptedLanguage language_;
   HungPublisher publisher_{gate_};
   Metrics metrics_;
   StatusBoard board_{clock_};
@@ -132,7 +132,7 @@ TEST_F(Liveness, APassThatHangsIsNamedWhenNoPassTakesSoLong) {
   clock_.advance(WorkPatience::kMost);
   expect_late({});
   clock_.advance(1s);
-  expect_late({"cpu vision"});
+  expect_late({"cpu executor"});
   EXPECT_FALSE(board_.live());
   work_.open();
   expect_late({});

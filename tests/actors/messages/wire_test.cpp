@@ -39,6 +39,8 @@ class Wire : public ::testing::Test {
     rule.threshold = 0.7;
     rule.confirm = {3, 5};
     rule.severity = config::Severity::detection;
+    rule.max_per_hour = 17;
+    rule.max_tokens = 99;
     rule.topics = {"staff", "night"};
     rule.snooze_until = kStart;
     rule.explain = true;
@@ -102,7 +104,7 @@ class Wire : public ::testing::Test {
     window.answers[0].shared_tokens = 1200;
     window.captured = {clock_.now() - 2s, kStart + 5ms};
     window.encoded = {clock_.now() - 1s, clock_.now() - 900ms};
-    window.lease = std::make_shared<KvLease>(std::make_unique<FakeWindow>(), [] {});
+    window.id = stream::WindowId{"gate", 7, 42};
     return window;
   }
 
@@ -157,6 +159,13 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
   EXPECT_EQ(through(settings), settings);
   EXPECT_EQ(through(settings).rules[0].snooze_until, kStart);
   EXPECT_EQ(through(settings).rules[1].snooze_until, std::nullopt);
+  EXPECT_EQ(through(settings).rules[0].max_per_hour, 17);
+  EXPECT_EQ(through(settings).rules[0].max_tokens, 99);
+  for (const bool lossless : {false, true}) {
+    WatchSettings other = settings;
+    other.lossless = lossless;
+    EXPECT_EQ(through(other).lossless, lossless);
+  }
 }
 
 TEST_F(Wire, ARestBecomesOneOfTheReadersClock) {
@@ -203,9 +212,7 @@ TEST_F(Wire, AnswersComeBackWithTheSettingsThatTheyReferTo) {
   gate_->rules.resize(2);
   watch_ = watched(*gate_, 9);
   const WindowAnswers sent = window();
-  const WindowForm form = through(form_of(sent, 42, clock_));
-  EXPECT_EQ(form.window, 42U);
-  EXPECT_TRUE(form.held);
+  const WindowForm form = through(form_of(sent, clock_));
   ManualClock other;
   other.advance(77h);
   WatchBook book;
@@ -223,7 +230,7 @@ TEST_F(Wire, AnswersComeBackWithTheSettingsThatTheyReferTo) {
   EXPECT_EQ(read->captured.wall, sent.captured.wall);
   EXPECT_EQ(read->encoded.begin, other.now() - 1s);
   EXPECT_EQ(read->encoded.end, other.now() - 900ms);
-  EXPECT_EQ(read->lease, nullptr) << "the window stays where it is";
+  EXPECT_EQ(read->id, (stream::WindowId{"gate", 7, 42}));
   ASSERT_EQ(read->answers.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(read->answers[i].text, sent.answers[i].text);
@@ -236,8 +243,15 @@ TEST_F(Wire, AnswersComeBackWithTheSettingsThatTheyReferTo) {
   WindowForm fewer = form;
   fewer.answers.pop_back();
   EXPECT_EQ(answers_of(fewer, book, other), nullptr) << "each rule has its answer";
-  const ExplainForm explain{42, 1, 7};
+  WindowAnswers plain = sent;
+  plain.id.reset();
+  EXPECT_EQ(answers_of(through(form_of(plain, clock_)), book, other)->id, std::nullopt);
+  const Explain explain{*sent.id, 1, 7};
   EXPECT_EQ(through(explain), explain);
+  const Done done{*sent.id};
+  EXPECT_EQ(through(done), done);
+  const Returned returned{*sent.id, 2};
+  EXPECT_EQ(through(returned), returned);
 }
 
 TEST_F(Wire, EvidenceIsAskedForAndReported) {
@@ -263,19 +277,7 @@ TEST_F(Wire, HandlesOfActorsArriveAsThemselves) {
         [](join_atom, const WatchPtr&, std::uint32_t) {},
         [](const WatchPtr&) {},
         [](const FramePatchPtr&) {},
-        [](end_atom, const std::string&) {},
-        [](grant_atom, const std::string&, std::uint32_t) {},
-        [](work_atom) {},
-        [](tick_atom) {},
-        [self](stop_atom) { self->quit(); },
-    };
-  });
-  const target_actor target = system_.spawn([](target_actor::pointer self) -> target_actor::behavior_type {
-    return {
-        [](const ExplainRequest&) {},
-        [](work_atom) {},
-        [](tick_atom) {},
-        [self](stop_atom) { self->quit(); },
+        [self](end_atom, const std::string&) { self->quit(); },
     };
   });
   const Route route = through(Route{"gate", "cuda:0", vision});
@@ -290,9 +292,7 @@ TEST_F(Wire, HandlesOfActorsArriveAsThemselves) {
     EXPECT_EQ(report.reason, "broken");
     EXPECT_EQ(report.vision, vision);
   }
-  EXPECT_EQ(through(AnswerSource{target}).target, target);
-  caf::anon_send(vision, stop_atom_v);
-  caf::anon_send(target, stop_atom_v);
+  caf::anon_send(vision, end_atom_v, std::string("gate"));
   while (dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).try_run_once()) {
   }
 }
@@ -340,15 +340,16 @@ TEST_F(Wire, NoAddressAndNoPasswordIsInAnyMessage) {
   through(RecorderReport{gate_->name, false, "refused"});
   through(form_of(SourceRest{gate_->name, config::Role::detect, clock_.now(), false}, clock_));
   through(form_of(patch(), clock_));
-  through(form_of(window(), 1, clock_));
+  through(form_of(window(), clock_));
   through(ack_of(patch(), PatchOutcome::dropped, "encode_failed"));
-  through(ExplainForm{1, 0, 1});
+  through(Explain{{"gate", 1, 2}, 0, 1});
+  through(Done{{"gate", 1, 2}});
+  through(Returned{{"gate", 1, 2}, 0});
   through(Explanation{1, "Yes.", ""});
   through(EvidenceRequest{gate_->name, "person", "E", {}, kStart});
   through(EvidenceReport{"E", {}});
   through(DeviceReport{"cpu", DeviceState::up, "", {}});
   through(Route{gate_->name, "cpu", {}});
-  through(AnswerSource{});
   through(DrainReport{true, {"camera gate: refused"}});
   EXPECT_THAT(bytes_, HasSubstr("gate"));
   EXPECT_THAT(bytes_, HasSubstr("Is there a person in the room?")) << "text is found as it is";

@@ -1,0 +1,232 @@
+#include "actors/stream/window_desk.h"
+
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/patches.h"
+#include "tests/actors/scripted_language.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+struct WindowDeskTest : ::testing::Test {
+  WindowDeskTest() { desk.grant(1000); }
+
+  /// Works until there is nothing to do.
+  void run() {
+    while (desk.due()) desk.work(clock.now());
+    take_news();
+  }
+  void take_news() {
+    WindowDesk::News more = desk.take_news();
+    for (const auto& [camera, count] : more.credits) credits[camera] += count;
+    for (auto& each : more.answered) answered.push_back(each.window);
+    for (auto& each : more.failures) failures.push_back(each);
+    overtaken += more.overtaken;
+    ended.insert(ended.end(), more.ended.begin(), more.ended.end());
+  }
+  /// Every window that was answered as "camera start-end:frames".
+  std::vector<std::string> shown() const {
+    std::vector<std::string> result;
+    for (const auto& window : answered) {
+      std::ostringstream text;
+      text << window->watch->name << ' ' << window->start << '-' << window->end << ':' << window->frames;
+      result.push_back(text.str());
+    }
+    return result;
+  }
+  bool is_empty() const { return language.book.free_pages() == language.book.pages(); }
+
+  ManualClock clock;
+  ScriptedLanguage language;
+  WindowDesk desk{language.desk, language.questions, {}};
+  std::map<std::string, std::uint32_t> credits;
+  std::vector<WindowAnswersPtr> answered;
+  std::vector<WindowDesk::News::Failure> failures;
+  std::size_t overtaken = 0;
+  std::vector<std::string> ended;
+  WatchPtr live = watched(*camera("live", config::Pace::realtime));
+};
+
+TEST_F(WindowDeskTest, AsksEveryRuleAboutEveryWindow) {
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->rules.push_back(settings->rules[0]);
+  settings->rules[1].name = "explained";
+  settings->rules[1].explain = true;
+  const WatchPtr gate = watched(*settings);
+  EXPECT_EQ(desk.join(gate), 6U) << "a window of 4 patches and a stride of 2";
+  desk.join(live);
+  for (const WatchPtr& each : {gate, live}) {
+    desk.push(*visual_patch(each, 0, 30));
+    desk.push(*visual_patch(each, 1, 70));
+  }
+  run();
+  EXPECT_THAT(shown(), ElementsAre("gate 0-2:4", "live 0-2:4"));
+  ASSERT_EQ(answered.size(), 2U);
+  const WindowAnswers& first = *answered[0];
+  ASSERT_EQ(first.answers.size(), 2U);
+  EXPECT_NEAR(first.answers[0].probability_yes, 0.7F, 1e-5);
+  EXPECT_EQ(first.watch, gate);
+  EXPECT_EQ(first.end_wall - first.start_wall, 2s);
+  EXPECT_EQ(first.captured.steady, visual_patch(gate, 1)->captured.steady);
+  ASSERT_TRUE(first.id);
+  EXPECT_EQ(first.id->camera, "gate");
+  EXPECT_EQ(answered[1]->id, std::nullopt) << "nothing of it will be explained";
+  EXPECT_TRUE(language.desk.explain(*first.id, 1));
+  language.desk.let_go(*first.id);
+  while (desk.due()) desk.work(clock.now());
+  const WindowDesk::News told = desk.take_news();
+  ASSERT_EQ(told.told.size(), 1U);
+  EXPECT_EQ(told.told[0].answer.text, "Yes, a 70.");
+  EXPECT_TRUE(is_empty());
+}
+
+TEST_F(WindowDeskTest, ANewerWindowOvertakesTheOneThatWaits) {
+  desk.join(live);
+  for (int i = 0; i < 8; ++i) desk.push(*visual_patch(live, i));
+  take_news();
+  EXPECT_THAT(credits, ElementsAre(Pair("live", 8U)));
+  EXPECT_EQ(overtaken, 3U);
+  EXPECT_EQ(desk.unanswered(), 1U);
+  run();
+  EXPECT_THAT(shown(), ElementsAre("live 4-8:8"));
+  EXPECT_EQ(desk.unanswered(), 0U);
+}
+
+TEST_F(WindowDeskTest, ACameraThatLosesNothingIsHeldBack) {
+  const WatchPtr file = watched(*camera("file", config::Pace::fast));
+  desk.join(file);
+  for (int i = 0; i < 4; ++i) desk.push(*visual_patch(file, i));
+  take_news();
+  EXPECT_THAT(credits, ElementsAre(Pair("file", 2U))) << "each second one ends a window";
+  EXPECT_EQ(desk.unanswered(), 2U);
+  run();
+  EXPECT_THAT(shown(), ElementsAre("file 0-2:4", "file 0-4:8")) << "the oldest first";
+  EXPECT_THAT(credits, ElementsAre(Pair("file", 4U)));
+}
+
+TEST_F(WindowDeskTest, EachCameraHasWindowsOfItsOwn) {
+  auto quick_settings = camera("quick");
+  quick_settings->stream.window = {3s, 1s};
+  auto slow_settings = camera("slow");
+  slow_settings->stream.window = {8s, 4s};
+  slow_settings->stream.fps = 1;  // patches of 2 s
+  const WatchPtr quick = watched(*quick_settings);
+  const WatchPtr slow = watched(*slow_settings);
+  desk.join(quick);
+  desk.join(slow);
+  for (int i = 0; i < 8; ++i) {
+    desk.push(*visual_patch(quick, i));
+    if (i % 2 == 0) desk.push(*visual_patch(slow, i, 1, /*duration=*/2));
+    run();
+  }
+  std::map<std::string, std::vector<std::string>> windows;
+  for (const std::string& each : shown()) windows[each.substr(0, 5)].push_back(each.substr(5));
+  EXPECT_THAT(windows["quick"], ElementsAre(" 0-1:2", " 0-2:4", " 0-3:6", " 1-4:6", " 2-5:6", " 3-6:6",
+                                            " 4-7:6", " 5-8:6"));
+  EXPECT_THAT(windows["slow "], ElementsAre("0-4:4", "0-8:8"));
+}
+
+TEST_F(WindowDeskTest, APatchWhoseSettingsNobodyToldIsRefused) {
+  const WatchPtr before = watch("a", 1);
+  const WatchPtr after = watch("a", 2);
+  EXPECT_TRUE(desk.push(*visual_patch(before, 0)).refused) << "it has not joined";
+  desk.join(before);
+  EXPECT_FALSE(desk.push(*visual_patch(before, 0)).refused);
+  EXPECT_TRUE(desk.push(*visual_patch(after, 1)).refused);
+  take_news();
+  EXPECT_THAT(credits, ElementsAre(Pair("a", 2U))) << "it takes no place";
+  desk.know(after);
+  EXPECT_FALSE(desk.push(*visual_patch(before, 1)).refused) << "what comes after the settings of the next";
+  EXPECT_FALSE(desk.push(*visual_patch(after, 2)).refused);
+  EXPECT_TRUE(desk.push(*visual_patch(before, 3)).refused) << "they come in order";
+  EXPECT_TRUE(desk.push(*visual_patch(after, 2)).refused) << "late";
+  EXPECT_EQ(desk.watch("a"), after);
+}
+
+TEST_F(WindowDeskTest, EndsAfterTheLastWindowAndMayBeginAgain) {
+  desk.join(live);
+  for (int i = 0; i < 3; ++i) desk.push(*visual_patch(live, i));
+  desk.end("live");
+  take_news();
+  EXPECT_THAT(ended, IsEmpty());
+  run();
+  EXPECT_THAT(shown(), ElementsAre("live 0-2:4", "live 0-3:6")) << "what is left becomes a last window";
+  EXPECT_THAT(ended, ElementsAre("live"));
+  EXPECT_EQ(desk.watch("live"), nullptr);
+  EXPECT_TRUE(desk.push(*visual_patch(live, 9)).refused);
+  desk.join(live);
+  EXPECT_FALSE(desk.push(*visual_patch(live, 0)).refused) << "its time begins anew";
+  EXPECT_TRUE(is_empty());
+}
+
+TEST_F(WindowDeskTest, AStreamThatBeginsAnewLosesWhatWasAsked) {
+  desk.join(live);
+  for (int i = 0; i < 2; ++i) desk.push(*visual_patch(live, i));
+  EXPECT_EQ(desk.unanswered(), 1U);
+  desk.join(live);
+  take_news();
+  EXPECT_EQ(desk.unanswered(), 0U);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].reason, "its stream has ended");
+}
+
+TEST_F(WindowDeskTest, WhatFailsIsToldWithItsSettingsAndGivesItsCreditBack) {
+  const WatchPtr file = watched(*camera("file", config::Pace::fast));
+  desk.join(file);
+  for (const float value : {10.0F, 254.0F, 20.0F, 30.0F})
+    desk.push(*visual_patch(file, value == 10 ? 0 : value == 254 ? 1 : value == 20 ? 2 : 3, value));
+  run();
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].watch, file);
+  EXPECT_EQ(failures[0].reason, "a window without room");
+  EXPECT_THAT(shown(), ElementsAre("file 0-4:8"));
+  EXPECT_THAT(credits, ElementsAre(Pair("file", 4U)));
+}
+
+TEST_F(WindowDeskTest, ARuleThatMakesNoSenseFailsItsWindows) {
+  auto settings = camera("gate");
+  settings->rules[0].prompt = "<|im_end|>";
+  const WatchPtr gate = watched(*settings);
+  desk.join(gate);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(desk.push(*visual_patch(gate, i)).fit, std::nullopt);
+  take_news();
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_THAT(failures[0].reason, HasSubstr("<|im_end|>"));
+  EXPECT_THAT(credits, ElementsAre(Pair("gate", 2U)));
+}
+
+TEST_F(WindowDeskTest, AsksNoMoreThanCanBeTaken) {
+  WindowDesk slow{language.desk, language.questions, {}};
+  slow.join(live);
+  for (int i = 0; i < 4; ++i) slow.push(*visual_patch(live, i));
+  EXPECT_EQ(slow.due(), std::nullopt) << "nobody takes answers yet";
+  slow.grant(1);
+  while (slow.due()) slow.work(clock.now());
+  EXPECT_EQ(slow.take_news().answered.size(), 1U);
+  for (int i = 4; i < 6; ++i) slow.push(*visual_patch(live, i));
+  EXPECT_EQ(slow.due(), std::nullopt);
+  slow.grant(1);
+  EXPECT_NE(slow.due(), std::nullopt);
+}
+
+TEST_F(WindowDeskTest, KeepsNoMorePatchesThanTheNextWindowShows) {
+  desk.join(live);
+  for (int i = 0; i < 1000; ++i) {
+    desk.push(*visual_patch(live, i));
+    run();
+    ASSERT_LE(language.desk.stream("live").patches().count(), 4);
+  }
+  EXPECT_TRUE(is_empty());
+}
+
+}  // namespace
+}  // namespace vigil::actors

@@ -1,0 +1,77 @@
+#include "actors/vision/encode.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/patches.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+
+TEST(Encode, OnePassForAll) {
+  FakeEncoder encoder;
+  const WatchPtr a = watch("a");
+  ManualClock clock;
+  encoder.on_encode = [&] { clock.advance(30ms); };
+  const auto begin = clock.now();
+  const Encoded encoded = encode(encoder, clock, {frame_patch(a, 0, 10), frame_patch(watch("b"), 3, 20)});
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  for (const VisualPatchPtr& patch : encoded.patches) {
+    EXPECT_EQ(patch->encoded.begin, begin);
+    EXPECT_EQ(patch->encoded.end - begin, 30ms);
+  }
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  EXPECT_THAT(encoder.batches, ElementsAre(2U));
+  EXPECT_EQ(encoded.patches[1]->watch.camera, "b");
+  EXPECT_EQ(encoded.patches[1]->tokens->embeddings.as<float>()[0], 20);
+  EXPECT_EQ(encoded.patches[1]->tokens->seconds, 3);
+  EXPECT_EQ(encoded.patches[1]->frames, 2);
+}
+
+TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
+  FakeEncoder encoder;
+  const WatchPtr a = watch("a");
+  const Encoded encoded =
+      encode(encoder, ManualClock(), {frame_patch(a, 0, 10), frame_patch(a, 1, 255), frame_patch(a, 2, 30)});
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  EXPECT_EQ(encoded.patches[1]->tokens->embeddings.as<float>()[0], 30);
+  ASSERT_EQ(encoded.failures.size(), 1U);
+  EXPECT_EQ(encoded.failures[0].patch->seconds, 1);
+  EXPECT_EQ(encoded.failures[0].reason, "a frame of 4 by 2 pixels");
+  EXPECT_EQ(encoded.too_many, "");
+}
+
+TEST(Encode, EveryPatchIsAcknowledgedWithWhatBecameOfIt) {
+  FakeEncoder encoder;
+  const WatchPtr a = watch("a");
+  auto bad = std::make_shared<FramePatch>(*frame_patch(a, 1, 255, /*generation=*/3));
+  bad->sequence = 7;
+  const std::vector<FramePatchPtr> patches = {frame_patch(a, 0, 10), bad, frame_patch(watch("b"), 2, 30)};
+  EXPECT_THAT(acks_of(patches, encode(encoder, ManualClock(), patches)),
+              ElementsAre(PatchAck{"a", 0, 0, PatchOutcome::encoded},
+                          PatchAck{"a", 3, 7, PatchOutcome::dropped, "encode_failed"},
+                          PatchAck{"b", 0, 0, PatchOutcome::encoded}));
+  encoder.on_encode = [] { throw std::bad_alloc(); };
+  EXPECT_THAT(acks_of({bad}, encode(encoder, ManualClock(), {bad})),
+              ElementsAre(PatchAck{"a", 3, 7, PatchOutcome::dropped, "out_of_memory"}));
+}
+
+TEST(Encode, MemoryThatIsGoneOnceThePatchesAreTriedAloneIsTold) {
+  FakeEncoder encoder;
+  encoder.on_encode = [&] {
+    if (encoder.batches.size() == 3) throw std::bad_alloc();
+  };
+  const WatchPtr a = watch("a");
+  const Encoded encoded = encode(encoder, ManualClock(), {frame_patch(a, 0, 255), frame_patch(a, 1, 20)});
+  EXPECT_THAT(encoder.batches, ElementsAre(2U, 1U, 1U));
+  ASSERT_EQ(encoded.failures.size(), 2U);
+  EXPECT_FALSE(encoded.failures[0].out_of_memory);
+  EXPECT_TRUE(encoded.failures[1].out_of_memory);
+  EXPECT_EQ(encoded.too_many, std::bad_alloc().what());
+}
+
+}  // namespace
+}  // namespace vigil::actors

@@ -1,0 +1,89 @@
+#include "actors/vision/vision_desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/patches.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct VisionDeskTest : ::testing::Test {
+  FakeEncoder encoder;
+  ManualClock clock;
+  VisionDesk desk{encoder, clock, 4};
+  WatchPtr a = watch("a"), b = watch("b");
+};
+
+TEST_F(VisionDeskTest, BatchesWhatMayGoAndTellsWhatBecameOfEach) {
+  for (const WatchPtr& each : {a, b}) {
+    EXPECT_TRUE(desk.join(each).is_new);
+    desk.grant(each->name, 3);
+  }
+  EXPECT_EQ(desk.due(), std::nullopt);
+  for (const WatchPtr& each : {a, b}) ASSERT_TRUE(desk.take(frame_patch(each, 0, 10)));
+  ASSERT_TRUE(desk.take(frame_patch(a, 1, 255)));
+  EXPECT_NE(desk.due(), std::nullopt);
+  EXPECT_EQ(desk.waiting(), 3U);
+  encoder.on_encode = [this] { clock.advance(10ms); };
+  const auto begin = clock.now();
+  desk.work(begin);
+  const auto batch = desk.take_batch();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->encoded.patches.size(), 2U);
+  ASSERT_EQ(batch->encoded.failures.size(), 1U);
+  EXPECT_THAT(batch->failed, ElementsAre(a));
+  EXPECT_EQ(batch->acks.size(), 3U);
+  EXPECT_EQ(batch->span.begin, begin);
+  EXPECT_EQ(batch->span.end, clock.now());
+  EXPECT_FALSE(desk.take_batch()) << "once";
+  EXPECT_EQ(desk.due(), std::nullopt);
+}
+
+TEST_F(VisionDeskTest, WhatFailedTakesNoCreditOfTheNextStage) {
+  desk.join(a);
+  desk.grant("a", 1);
+  for (int second = 0; second < 3; ++second) ASSERT_TRUE(desk.take(frame_patch(a, second, second < 2 ? 255 : 9)));
+  while (desk.due()) desk.work(clock.now());
+  EXPECT_EQ(desk.waiting(), 0U);
+}
+
+TEST_F(VisionDeskTest, RefusesWhomItDoesNotKnow) {
+  EXPECT_FALSE(desk.take(frame_patch(a, 0))) << "it has not joined";
+  desk.join(a);
+  EXPECT_FALSE(desk.take(frame_patch(watch("a", 2), 0))) << "nobody told its settings";
+  EXPECT_TRUE(desk.know(watch("a", 2)));
+  EXPECT_TRUE(desk.take(frame_patch(watch("a", 2), 0)));
+}
+
+TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
+  desk.join(a);
+  desk.grant("a", 1);
+  desk.take(frame_patch(a, 0));
+  desk.end("a");
+  EXPECT_THAT(desk.take_ended(), IsEmpty());
+  desk.work(clock.now());
+  EXPECT_THAT(desk.take_ended(), ElementsAre("a"));
+  EXPECT_EQ(desk.watch(a->ref()), nullptr);
+}
+
+TEST_F(VisionDeskTest, PassesShrinkWhereMemoryIsShort) {
+  desk.join(a);
+  desk.grant("a", 8);
+  for (int second = 0; second < 4; ++second) desk.take(frame_patch(a, second));
+  encoder.on_encode = [this] {
+    if (encoder.batches.back() > 1) throw std::bad_alloc();
+  };
+  desk.work(clock.now());
+  const auto batch = desk.take_batch();
+  EXPECT_EQ(batch->encoded.patches.size(), 4U);
+  EXPECT_EQ(batch->limit, 2U);
+  EXPECT_EQ(desk.most(), 2U);
+}
+
+}  // namespace
+}  // namespace vigil::actors
