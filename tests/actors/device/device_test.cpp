@@ -68,9 +68,9 @@ TEST_F(PipelineTest, APatchForWhichThereIsNoRoomAtAllIsCountedAndThePipelineGoes
   EXPECT_TRUE(outcome()->complete);
 }
 
-TEST_F(PipelineTest, WindowsForWhichThereIsNoRoomAreRefusedWithTheReasonAndBatchesShrink) {
-  prefiller_.on_ask = [this](std::size_t windows) {
-    if (windows > 1 || prefiller_.batches.size() < 4) throw NoRoom();
+TEST_F(PipelineTest, WindowsForWhichThereIsNoRoomAreRefusedWithTheReasonAndPassesShrink) {
+  language_.passes.on_ask = [this](std::size_t windows) {
+    if (windows > 1 || language_.passes.asked.size() < 4) throw NoRoom();
   };
   std::vector<CameraPtr> cameras;
   for (const char* name : {"a", "b", "c", "d"}) {
@@ -79,17 +79,17 @@ TEST_F(PipelineTest, WindowsForWhichThereIsNoRoomAreRefusedWithTheReasonAndBatch
   }
   start(cameras);
   const double refused = metric("vigil_windows_total{outcome=\"out_of_memory\"}");
-  EXPECT_GT(refused, 0);
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}") + refused, 4 * 4);
-  EXPECT_EQ(prefiller_.batches.back(), 1U);
-  EXPECT_THAT(log_.str(), HasSubstr("windows lost, batches of at most 1 from now on: GPU 0 has no room"));
+  EXPECT_EQ(language_.passes.asked.back(), 1U);
+  EXPECT_THAT(log_.str(), HasSubstr("stream: passes of at most "));
+  EXPECT_THAT(log_.str(), HasSubstr(" rows from now on: GPU 0 has no room for 147 MiB"));
   EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0)
       << "its room is free again";
   EXPECT_TRUE(outcome()->complete);
 }
 
 TEST_F(PipelineTest, AnAlertWhoseTextHasNoRoomIsToldWithout) {
-  generator_.on_generate = [] { throw NoRoom(); };
+  language_.passes.on_generate = [](std::size_t) { throw NoRoom(); };
   auto settings = camera();
   settings->rules[0].explain = true;
   sources_.add("/clips/gate.mp4", frames(std::vector<int>(8, 90)));
@@ -98,30 +98,33 @@ TEST_F(PipelineTest, AnAlertWhoseTextHasNoRoomIsToldWithout) {
   const auto alert = std::find_if(publisher_.messages.begin(), publisher_.messages.end(),
                                   [](const auto& message) { return message.topic.starts_with("alert/"); });
   EXPECT_EQ(json::parse(alert->body).at("data").at("description"), nullptr);
-  EXPECT_THAT(generator_.batches, ElementsAre(1U)) << "an answer that was begun cannot be begun again";
-  EXPECT_THAT(log_.str(), HasSubstr("target: 1 answers have no text"));
+  EXPECT_THAT(language_.passes.generated, ElementsAre(1U)) << "one that has no room alone is not tried again";
+  EXPECT_THAT(log_.str(),
+              HasSubstr("alerts: camera gate: no explanation for rule person: GPU 0 has no room for 147 MiB"));
   EXPECT_TRUE(outcome()->complete);
 }
 
-TEST_F(PipelineTest, WindowsThatCanNeverFitTheCacheAreToldOnceAndInTheStatus) {
-  // Those of the first stride fit, and those of full length do not.
-  prefiller_.per_patch = 50;
-  prefiller_.capacity = 250;
-  int needed = 150;
-  prefiller_.on_ask = [&](std::size_t) {
-    needed += 50;
-    if (needed > 250) throw std::invalid_argument("too many: " + std::to_string(needed));
-  };
+/// One device whose cache has no room for a window of full length.
+class SmallDeviceTest : public PipelineTest {
+ protected:
+  std::vector<DeviceSlot> devices() override { return {slot(encoder_, small_)}; }
+  std::int64_t needed_ = language_.pages_of(4, live("gate")->rules);
+  ScriptedLanguage small_{needed_ - 1};
+};
+
+TEST_F(SmallDeviceTest, WindowsThatCanNeverFitTheCacheAreToldOnceAndInTheStatus) {
   sources_.add("gate", frames(std::vector<int>(400, 10)));
   start({live("gate")}, /*once=*/false);
   pass(21s);
   EXPECT_GE(metric("vigil_windows_total{outcome=\"failed\"}"), 8);
   const json status = json::parse(board_.json(metrics_)).at("cameras").at(0);
   EXPECT_EQ(status.at("state"), "up");
-  const std::string told = "a window of 4s needs 300 tokens of KV cache, there is room for 250";
+  const std::string told = "a window of 4s needs " + std::to_string(8 * needed_) +
+                           " tokens of KV cache, there is room for " + std::to_string(8 * (needed_ - 1));
   EXPECT_THAT(status.at("reason").get<std::string>(), HasSubstr(told));
-  EXPECT_EQ(times_logged("prefill: camera gate: " + told), 1);
-  EXPECT_EQ(times_logged("prefill: camera gate: no answer about a window: too many"), 1);
+  EXPECT_EQ(times_logged("stream: camera gate: " + told), 1);
+  EXPECT_EQ(times_logged("stream: camera gate: no answer about a window: a window and its 1 questions need "),
+            1);
 }
 
 // --- One device -------------------------------------------------------------------------------------------
@@ -140,16 +143,16 @@ TEST_F(PipelineTest, WithoutADeviceThatIsLeftTheRunEndsAndSaysWhy) {
   EXPECT_FALSE(board_.ready());
   const json status = json::parse(board_.json(metrics_)).at("devices").at(0);
   EXPECT_EQ(status.at("state"), "lost");
-  EXPECT_EQ(status.at("reason"), "the vision actor failed: unspecified launch failure");
+  EXPECT_EQ(status.at("reason"), "the executor actor failed: unspecified launch failure");
   EXPECT_EQ(told("status/").back(), "gate down");
   EXPECT_EQ(json::parse(publisher_.messages.back().body).at("data").at("reason"),
-            "cpu is lost: the vision actor failed: unspecified launch failure");
+            "cpu is lost: the executor actor failed: unspecified launch failure");
   const auto report = outcome();
   ASSERT_TRUE(report.has_value());
   EXPECT_FALSE(report->complete);
   EXPECT_THAT(
       report->failures,
-      ElementsAre("no device is left: cpu is lost: the vision actor failed: unspecified launch failure"));
+      ElementsAre("no device is left: cpu is lost: the executor actor failed: unspecified launch failure"));
   EXPECT_THAT(outbox_->unacknowledged(10), IsEmpty()) << "what was found is told";
 }
 
@@ -157,21 +160,22 @@ TEST_F(PipelineTest, WithoutADeviceThatIsLeftTheRunEndsAndSaysWhy) {
 class RepairTest : public PipelineTest {
  protected:
   std::vector<DeviceSlot> devices() override {
-    DeviceSlot one = slot(encoder_, prefiller_, generator_);
-    one.again = [this, parts = one.engine] {
+    DeviceSlot one = slot(encoder_, language_);
+    one.again = [this] {
       ++made_;
       if (broken_ > 0 && broken_-- > 0) throw std::runtime_error("no weights");
-      prefiller_.on_ask = {};
-      return parts;
+      again_ = std::make_unique<ScriptedLanguage>();
+      return parts(encoder_, *again_);
     };
     return {std::move(one)};
   }
 
-  /// Fails in a way that no batch survives.
+  /// Fails in a way that no pass survives.
   void fail() {
-    prefiller_.on_ask = [](std::size_t) { throw 7; };
+    language_.passes.on_ask = [](std::size_t) { throw 7; };
   }
 
+  std::unique_ptr<ScriptedLanguage> again_;
   int made_ = 0;
   int broken_ = 0;
 };
@@ -232,8 +236,8 @@ TEST_F(RepairTest, WhatFailsAgainAndAgainIsLost) {
 TEST_F(RepairTest, AnEndThatWasLostWithTheEngineComesOutOfTheNext) {
   sources_.add("gate", frames(std::vector<int>(18, 90)));
   // The last window is due when the file has ended.
-  prefiller_.on_ask = [this](std::size_t) {
-    if (prefiller_.batches.size() == 5) throw 7;
+  language_.passes.on_ask = [this](std::size_t) {
+    if (language_.passes.asked.size() == 5) throw 7;
   };
   start({camera("gate", config::Pace::fast, "gate")});
   pass(5s);
@@ -261,8 +265,7 @@ TEST_F(RepairTest, StoppingWhileTheEngineIsAwayEndsTheRun) {
 class TwoDevicesTest : public PipelineTest {
  protected:
   std::vector<DeviceSlot> devices() override {
-    return {slot(encoder_, prefiller_, generator_, "cuda:0"),
-            slot(other_encoder_, other_prefiller_, other_generator_, "cuda:1")};
+    return {slot(encoder_, language_, "cuda:0"), slot(other_encoder_, other_language_, "cuda:1")};
   }
 
   void start_cameras(const std::vector<std::string>& names, bool explain = false) {
@@ -277,16 +280,15 @@ class TwoDevicesTest : public PipelineTest {
   }
 
   FakeEncoder other_encoder_;
-  FakePrefiller other_prefiller_;
-  FakeGenerator other_generator_;
+  ScriptedLanguage other_language_;
 };
 
 TEST_F(TwoDevicesTest, CamerasAreSpreadAndExplainedWhereTheyAreWatched) {
   start_cameras({"a", "b", "c", "d"}, /*explain=*/true);
   pass(10s);
   EXPECT_EQ(encoder_.frames, other_encoder_.frames);
-  EXPECT_GT(generator_.batches.size(), 0U);
-  EXPECT_EQ(generator_.batches, other_generator_.batches);
+  EXPECT_GT(language_.passes.generated.size(), 0U);
+  EXPECT_EQ(language_.passes.generated, other_language_.passes.generated);
   for (const char* device : {"cuda:0", "cuda:1"})
     EXPECT_THAT(metrics_.text(),
                 HasSubstr(std::string("vigil_mailbox_depth{actor=\"vision\",device=\"") + device));
@@ -317,18 +319,18 @@ TEST_F(TwoDevicesTest, TheCamerasOfALostDeviceMove) {
 TEST_F(TwoDevicesTest, WindowsThatAreLostWithTheirDeviceAreCounted) {
   start_cameras({"a", "b", "c", "d"});
   pass(6s);
-  const std::size_t before = prefiller_.batches.size();
-  prefiller_.on_ask = [](std::size_t) { throw run::DeviceLost("unspecified launch failure"); };
+  const std::size_t before = language_.passes.asked.size();
+  language_.passes.on_ask = [](std::size_t) { throw run::DeviceLost("unspecified launch failure"); };
   pass(10s);
   EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);
   EXPECT_GE(metric("vigil_windows_total{outcome=\"device_lost\"}"), 1);
-  EXPECT_EQ(prefiller_.batches.size(), before + 1) << "nothing is tried again on what is lost";
+  EXPECT_EQ(language_.passes.asked.size(), before + 1) << "nothing is tried again on what is lost";
   EXPECT_EQ(metric("vigil_camera_up{camera=\"a\"}"), 1);
   EXPECT_FALSE(outcome().has_value());
 }
 
 TEST_F(TwoDevicesTest, AnAlertWhoseTextIsLostWithTheDeviceIsTold) {
-  generator_.on_generate = [] { throw run::DeviceLost("unspecified launch failure"); };
+  language_.passes.on_generate = [](std::size_t) { throw run::DeviceLost("unspecified launch failure"); };
   start_cameras({"a", "b"}, /*explain=*/true);
   pass(6s);
   EXPECT_EQ(metric("vigil_device_state{device=\"cuda:0\",state=\"lost\"}"), 1);

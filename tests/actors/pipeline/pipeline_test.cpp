@@ -43,39 +43,37 @@ TEST_F(PipelineTest, AFileGoesAllTheWayThroughAndTheRunEnds) {
 }
 
 TEST_F(PipelineTest, TellsWhatRequestsTookAndWhatRulesShared) {
-  prefiller_.shared = 7;
   const auto gate = camera();
   for (const char* name : {"car", "fire"}) {
     gate->rules.push_back(gate->rules.front());
     gate->rules.back().name = name;
   }
   gate->rules.front().explain = true;
-  std::size_t running = 0;
-  prefiller_.on_ask = [&](std::size_t windows) {
-    running += windows;
-    EXPECT_EQ(metric("vigil_requests_running{device=\"cpu\",kind=\"window\"}"), windows);
-    clock_.advance(200ms);
-  };
-  generator_.on_generate = [&] {
-    EXPECT_EQ(metric("vigil_requests_running{kind=\"explanation\"}"), generator_.batches.back());
-    clock_.advance(300ms);
+  gate->rules.front().max_tokens = 16;
+  language_.passes.on_ask = [&](std::size_t) { clock_.advance(200ms); };
+  double most_running = 0;
+  language_.passes.on_generate = [&](std::size_t) {
+    most_running = std::max(most_running, metric("vigil_requests_running{kind=\"explanation\"}"));
+    clock_.advance(30ms);
   };
   sources_.add("/clips/gate.mp4", frames(kPersonPassing));
   start({gate});
-  EXPECT_EQ(running, 5U);
+  EXPECT_EQ(most_running, 1);
   EXPECT_EQ(metric("vigil_requests_running"), 0);
   EXPECT_EQ(metric("vigil_requests_waiting"), 0);
-  // Three prompts of a window have 10 tokens and its patches; two of them did not compute the 7 that they
-  // share.
+  // Of three prompts of a window, two did not compute what they share: what stands before its patches, and
+  // these, of which the five windows have 2, 4, 4, 4 and 4.
   EXPECT_EQ(metric("vigil_prefix_cache_queries_total"), metric("vigil_prompt_tokens_total"));
-  EXPECT_EQ(metric("vigil_prefix_cache_hits_total"), 5 * 2 * 7);
+  EXPECT_EQ(metric("vigil_prefix_cache_hits_total"),
+            2.0 * static_cast<double>(5 * language_.prompts.before() + 18));
   EXPECT_EQ(metric("vigil_time_to_first_token_seconds_count"), 5);
   EXPECT_GE(metric("vigil_time_to_first_token_seconds_sum"), 5 * 0.2 - 1e-9);
-  // The generator's twin makes 3 tokens behind an answer's first one, in 0.3 s for all of a batch.
-  const auto explained = metric("vigil_request_decode_time_seconds_count");
-  EXPECT_GT(explained, 0);
-  EXPECT_EQ(metric("vigil_inter_token_latency_seconds_count"), 3 * explained);
-  EXPECT_NEAR(metric("vigil_inter_token_latency_seconds_sum"), 0.3 * explained, 1e-9);
+  // A pass for each token behind an answer's first one, and one that ends it.
+  const auto words = static_cast<double>(language_.passes.words(90).size());
+  EXPECT_EQ(metric("vigil_request_decode_time_seconds_count"), 1);
+  EXPECT_EQ(metric("vigil_generation_tokens_total"), words);
+  EXPECT_EQ(metric("vigil_inter_token_latency_seconds_count"), words - 1);
+  EXPECT_GE(metric("vigil_inter_token_latency_seconds_sum"), 0.03 * words - 1e-9);
 }
 
 TEST_F(PipelineTest, CamerasAreBatchedInBothPasses) {
@@ -88,7 +86,7 @@ TEST_F(PipelineTest, CamerasAreBatchedInBothPasses) {
   start(cameras);
   EXPECT_GT(*std::max_element(encoder_.batches.begin(), encoder_.batches.end()), 4U);
   EXPECT_LE(*std::max_element(encoder_.batches.begin(), encoder_.batches.end()), 8U);
-  EXPECT_GT(*std::max_element(prefiller_.batches.begin(), prefiller_.batches.end()), 2U);
+  EXPECT_GT(*std::max_element(language_.passes.asked.begin(), language_.passes.asked.end()), 2U);
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 6 * 4);
   EXPECT_TRUE(outcome().has_value());
 }
@@ -102,7 +100,7 @@ TEST_F(PipelineTest, AWindowThatCannotBeAnsweredIsCountedAndTheOthersGoOn) {
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"failed\"}"), 1);
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 9);
   EXPECT_THAT(told("alert/"), AllOf(Contains("gate/person new"), Contains("yard/person new")));
-  EXPECT_THAT(log_.str(), HasSubstr("camera gate: no answer about a window: a window without room"));
+  EXPECT_THAT(log_.str(), HasSubstr("stream: camera gate: no answer about a window: a window without room"));
   EXPECT_TRUE(outcome()->complete);
 }
 
@@ -191,7 +189,7 @@ class OverloadTest : public PipelineTest {
  protected:
   /// Of the windows of the camera that was served least, over the median, within any minute.
   std::optional<double> fairness() {
-    observer_ = [this](const WindowAnswers& window, const WorkSpan& asked) {
+    observer_.window = [this](const WindowAnswers& window, const WorkSpan& asked) {
       log_windows_.add(window, asked);
     };
     std::vector<CameraPtr> cameras;
@@ -224,7 +222,7 @@ TEST_F(OverloadTest, NoCameraStarvesWhereVisionIsTooSlow) {
 }
 
 TEST_F(OverloadTest, NoCameraStarvesWherePrefillIsTooSlow) {
-  prefiller_.on_ask = [this](std::size_t windows) {
+  language_.passes.on_ask = [this](std::size_t windows) {
     clock_.advance(std::chrono::milliseconds(360 * windows));
   };
   EXPECT_GE(fairness().value(), 0.5);
@@ -234,9 +232,11 @@ TEST_F(OverloadTest, NoCameraStarvesWherePrefillIsTooSlow) {
 TEST_F(PipelineTest, EveryAnsweredWindowIsObservedWithItsTimes) {
   sources_.add("/clips/gate.mp4", frames(kEmptyRoom));
   encoder_.on_encode = [this] { clock_.advance(20ms); };
-  prefiller_.on_ask = [this](std::size_t) { clock_.advance(30ms); };
+  language_.passes.on_ask = [this](std::size_t) { clock_.advance(30ms); };
+  std::map<std::string, int> pieces;
+  observer_.piece = [&](const char* stage, const WorkSpan&) { ++pieces[stage]; };
   int seen = 0;
-  observer_ = [&](const WindowAnswers& window, const WorkSpan& asked) {
+  observer_.window = [&](const WindowAnswers& window, const WorkSpan& asked) {
     ++seen;
     EXPECT_EQ(window.watch->name, "gate");
     EXPECT_EQ(window.encoded.end - window.encoded.begin, 20ms);
@@ -246,6 +246,8 @@ TEST_F(PipelineTest, EveryAnsweredWindowIsObservedWithItsTimes) {
   };
   start({camera()});
   EXPECT_EQ(seen, 4);
+  EXPECT_EQ(pieces["vision"], static_cast<int>(encoder_.batches.size()));
+  EXPECT_EQ(pieces["language"], 4);
   EXPECT_TRUE(outcome().has_value());
 }
 
@@ -298,36 +300,16 @@ TEST_F(PipelineTest, ACameraActorThatFailsIsRestarted) {
 }
 
 TEST_F(PipelineTest, AStageThatFailsEndsTheRunWithItsName) {
-  /// Fails in a way that no batch survives.
-  struct Hopeless final : stream::WindowPrefiller {
-    std::int64_t max_visual_tokens() const override { return 1; }
-    std::int64_t room() const override { return 1; }
-    std::int64_t room_for(const stream::WindowRequest&) const override { return 1; }
-    std::vector<stream::AskedWindowPtr> ask(std::span<const stream::WindowRequest>) override { throw 7; }
-  } hopeless;
+  // In a way that no pass survives.
+  language_.passes.on_ask = [](std::size_t) { throw 7; };
   sources_.add("/clips/gate.mp4", frames(kPersonPassing));
-  supervisor_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
-                                                       .once = true,
-                                                       .grace = 10s,
-                                                       .retention = 24h,
-                                                       .model_id = "fake",
-                                                       .open = sources_.factory(),
-                                                       .shape = {2, {}},
-                                                       .devices = {slot(encoder_, hopeless, generator_)},
-                                                       .outbox = *outbox_,
-                                                       .publisher = publisher_,
-                                                       .metrics = metrics_,
-                                                       .board = board_,
-                                                       .clock = clock_,
-                                                       .logger = logger_,
-                                                       .seed = 1,
-                                                       .threads = Threads::scheduled});
+  start({camera()});
   pass(1s);
   const auto report = outcome();
   ASSERT_TRUE(report.has_value());
   EXPECT_FALSE(report->complete);
   ASSERT_EQ(report->failures.size(), 1U);
-  EXPECT_THAT(report->failures[0], HasSubstr("the prefill actor failed"));
+  EXPECT_THAT(report->failures[0], HasSubstr("the executor actor failed"));
 }
 
 TEST_F(PipelineTest, EventsThatAreRefusedAreOfferedAgain) {
@@ -362,8 +344,8 @@ TEST_F(PipelineTest, OnlyWhatIsToldIsExplained) {
   };
   EXPECT_EQ(of("new"), "Yes, a 90.");
   EXPECT_EQ(of("end"), nullptr);
-  EXPECT_THAT(generator_.batches, ElementsAre(1U)) << "five windows, one alert";
-  EXPECT_EQ(metric("vigil_generation_tokens_total"), 4);
+  EXPECT_EQ(metric("vigil_request_decode_time_seconds_count"), 1) << "five windows, one alert";
+  EXPECT_EQ(metric("vigil_generation_tokens_total"), static_cast<double>(language_.passes.words(90).size()));
   EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0)
       << "nothing is left in the cache";
   EXPECT_TRUE(outcome()->complete);
@@ -373,21 +355,28 @@ TEST_F(PipelineTest, AnExplanationThatFailsLosesNoAlert) {
   sources_.add("/clips/gate.mp4", frames(std::vector<int>(8, 99)));
   start({explaining("gate", "/clips/gate.mp4")});
   EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/person end"));
-  EXPECT_THAT(log_.str(), HasSubstr("target: camera gate: no explanation for rule person: no words"));
+  EXPECT_THAT(log_.str(), HasSubstr("alerts: camera gate: no explanation for rule person: no words"));
   EXPECT_EQ(metric("vigil_kv_cache_usage_ratio{device=\"cpu\",tier=\"host\"}"), 0);
   EXPECT_TRUE(outcome()->complete);
 }
 
-TEST_F(PipelineTest, WindowsWaitForRoomInTheCache) {
+/// A device whose cache a test chooses.
+class SmallCacheTest : public PipelineTest {
+ protected:
+  std::vector<DeviceSlot> devices() override { return {slot(encoder_, *small_)}; }
+  std::optional<ScriptedLanguage> small_;
+};
+
+TEST_F(SmallCacheTest, WindowsWaitForRoomInTheCache) {
   // Room for two windows; four cameras are due at once.
-  prefiller_.capacity = 250;
   std::vector<CameraPtr> cameras;
   for (const char* each : {"a", "b", "c", "d"}) {
     sources_.add(each, frames(kPersonPassing));
     cameras.push_back(explaining(each, each));
   }
+  small_.emplace(2 * language_.pages_of(4, cameras[0]->rules) + 1);
   start(cameras);
-  EXPECT_LE(*std::max_element(prefiller_.batches.begin(), prefiller_.batches.end()), 2U);
+  EXPECT_LE(*std::max_element(small_->passes.asked.begin(), small_->passes.asked.end()), 2U);
   EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 4 * 5);
   EXPECT_THAT(told("alert/"), AllOf(Contains("a/person new"), Contains("b/person new"),
                                     Contains("c/person new"), Contains("d/person end")));

@@ -1,0 +1,193 @@
+// What the one thread of a device does with its two parts, and with the target that goes on elsewhere.
+#include "actors/device/executor_actor.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "actors/target/target_actor.h"
+#include "tests/actors/patches.h"
+#include "tests/actors/pipeline.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+std::shared_ptr<config::CameraSettings> explaining(const std::string& name,
+                                                   config::Pace pace = config::Pace::fast) {
+  auto settings = camera(name, pace, name);
+  settings->rules[0].explain = true;
+  settings->rules[0].max_tokens = 16;
+  return settings;
+}
+
+/// One device, whose answers go on at another one.
+class DecodeElsewhereTest : public PipelineTest {
+ protected:
+  DecodeElsewhereTest() { decoder_.passes.other = &language_.passes; }
+  std::vector<DeviceSlot> devices() override {
+    return {DeviceSlot{"cuda:0", parts(encoder_, language_, &decoder_), {}}};
+  }
+  static bool is_empty(const ScriptedLanguage& language) {
+    return language.book.free_pages() == language.book.pages();
+  }
+  std::vector<json> descriptions() const {
+    std::vector<json> result;
+    for (const auto& message : publisher_.messages)
+      if (const json data = json::parse(message.body).at("data"); data.value("phase", "") == "new")
+        result.push_back(data.at("description"));
+    return result;
+  }
+  ScriptedLanguage decoder_;
+};
+
+TEST_F(DecodeElsewhereTest, TextsGoOnThereAndAllPagesComeBack) {
+  for (const char* name : {"a", "b"}) sources_.add(name, frames(std::vector<int>(24, 90)));
+  start({explaining("a"), explaining("b")});
+  EXPECT_THAT(descriptions(), ElementsAre("Yes, a 90.", "Yes, a 90."));
+  EXPECT_THAT(language_.passes.generated, SizeIs(0)) << "no text goes on where it was asked";
+  EXPECT_THAT(decoder_.passes.generated, Not(SizeIs(0)));
+  EXPECT_TRUE(is_empty(language_));
+  EXPECT_TRUE(is_empty(decoder_));
+  EXPECT_EQ(metric("vigil_request_decode_time_seconds_count"), 2);
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(DecodeElsewhereTest, ATextThatFailsThereIsGivenBack) {
+  sources_.add("a", frames(std::vector<int>(24, 99)));
+  start({explaining("a")});
+  EXPECT_THAT(descriptions(), ElementsAre(nullptr));
+  EXPECT_THAT(log_.str(), HasSubstr("alerts: camera a: no explanation for rule person: no words"));
+  EXPECT_TRUE(is_empty(language_));
+  EXPECT_TRUE(is_empty(decoder_));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(DecodeElsewhereTest, WhatIsLostThereTakesTheDeviceWithIt) {
+  decoder_.passes.on_generate = [](std::size_t) { throw run::DeviceLost("unspecified launch failure"); };
+  sources_.add("a", frames(std::vector<int>(400, 90)));
+  start({explaining("a", config::Pace::realtime)}, /*once=*/false);
+  pass(6s);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_THAT(report->failures,
+              ElementsAre("no device is left: cuda:0 is lost: the target actor failed: unspecified launch "
+                          "failure"));
+}
+
+/// An executor that is asked by hand; what it would tell alerts is kept.
+class ExecutorTest : public ::testing::Test {
+ protected:
+  void settle() {
+    auto& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+    while (scheduler.try_run_once()) {
+    }
+  }
+  void pass(base::Duration span) {
+    clock_.advance(span);
+    dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).advance_time(span);
+    settle();
+  }
+  ~ExecutorTest() override {
+    self_->send(executor_, stop_atom_v);
+    settle();
+  }
+  /// The window of a camera that shows these values.
+  void show(const WatchPtr& watch, const std::vector<int>& values) {
+    self_->send(executor_, join_atom_v, watch, std::uint32_t{0});
+    for (std::size_t i = 0; i < values.size(); ++i)
+      self_->send(executor_, FramePatchPtr(frame_patch(watch, static_cast<double>(i),
+                                                       static_cast<std::uint8_t>(values[i]))));
+    settle();
+  }
+  bool is_empty() const { return language_.book.free_pages() == language_.book.pages(); }
+
+  ManualClock clock_;
+  FakeEncoder encoder_;
+  ScriptedLanguage language_;
+  Metrics metrics_;
+  StatusBoard board_{clock_};
+  std::ostringstream log_;
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
+  TestConfig config_;
+  caf::actor_system system_{config_};
+  caf::scoped_actor self_{system_};
+  std::vector<WindowAnswersPtr> answered_;
+  std::vector<Explanation> explained_;
+  executor_actor executor_ = system_.spawn(
+      executor,
+      ExecutorDeps{encoder_, language_.desk, language_.questions, clock_, metrics_, board_, logger_},
+      system_.spawn([this](alerts_actor::pointer self) -> alerts_actor::behavior_type {
+        return {
+            [self](join_atom) {
+              self->send(caf::actor_cast<stream_actor>(self->current_sender()), grant_atom_v,
+                         std::uint32_t{9});
+            },
+            [this](const WindowAnswersPtr& window) { answered_.push_back(window); },
+            [this](const Explanation& explanation) { explained_.push_back(explanation); },
+            [](const EvidenceReport&) {},
+            [](const WatchPtr&) {},
+            [](forget_atom, const std::string&) {},
+            [](const StatusChange&) {},
+            [](end_atom, const std::string&) {},
+            [](work_atom) {},
+            [](tick_atom) {},
+            [](stop_atom) {},
+        };
+      }),
+      target_actor());
+};
+
+TEST_F(ExecutorTest, ExplainsWhatItWasAskedAndLetsGoOfTheRest) {
+  auto settings = explaining("gate");
+  settings->rules.push_back(settings->rules[0]);
+  settings->rules[1].name = "car";
+  show(watched(*settings), {90, 90});
+  ASSERT_THAT(answered_, SizeIs(1));
+  const stream::WindowId id = answered_[0]->id.value();
+  self_->send(executor_, Explain{id, 1, 77});
+  self_->send(executor_, Done{id});
+  settle();
+  EXPECT_THAT(explained_, ElementsAre(Explanation{77, "Yes, a 90.", ""}));
+  EXPECT_TRUE(is_empty());
+}
+
+TEST_F(ExecutorTest, WhatIsNotThereAnyMoreIsToldAtOnce) {
+  show(watched(*explaining("gate")), {90, 90});
+  ASSERT_THAT(answered_, SizeIs(1));
+  stream::WindowId id = answered_[0]->id.value();
+  const Explanation gone{5, "", "the window has left the cache"};
+  for (const auto& wrong : {stream::WindowId{"yard", id.epoch, id.number},
+                            stream::WindowId{"gate", id.epoch + 1, id.number},
+                            stream::WindowId{"gate", id.epoch, id.number + 1}}) {
+    explained_.clear();
+    self_->send(executor_, Explain{wrong, 0, 5});
+    settle();
+    EXPECT_THAT(explained_, ElementsAre(gone));
+  }
+  self_->send(executor_, Done{id});
+  self_->send(executor_, Explain{id, 0, 5});
+  settle();
+  EXPECT_THAT(explained_, ElementsAre(gone, gone));
+}
+
+TEST_F(ExecutorTest, TakesBackWhatNobodyAsksForAtItsDeadline) {
+  show(watched(*explaining("gate")), {90, 90});
+  ASSERT_THAT(answered_, SizeIs(1));
+  EXPECT_FALSE(is_empty());
+  pass(kExplanationPatience - 2s);
+  EXPECT_FALSE(is_empty());
+  pass(3s);
+  EXPECT_TRUE(is_empty());
+}
+
+}  // namespace
+}  // namespace vigil::actors
