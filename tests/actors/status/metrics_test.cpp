@@ -54,7 +54,7 @@ void count_everything(Metrics& metrics) {
   metrics.encoded(0.1, 2, 3);
   metrics.prefilled(0.1, 300, 180);
   metrics.first_token(0.2);
-  metrics.generated(0.3, 7, 3, 5);
+  metrics.generated(0.3, 7, 6);
   metrics.kv_usage("gpu", "cuda:0", 0.5);
   metrics.device_state("cuda:0", DeviceState::up);
   metrics.device_failed("cuda:0");
@@ -191,11 +191,11 @@ TEST(Metrics, ProcessorTimeGoesOn) {
   EXPECT_THAT(metrics.text(), HasSubstr("process_cpu_seconds_total 2.25\n"));
 }
 
-TEST(Metrics, TokensOfAnExplanationHaveTheMeanIntervalOfTheirBatch) {
+TEST(Metrics, TokensOfAnExplanationHaveItsMeanInterval) {
   Metrics metrics;
-  // Two answers, of 4 and 3 tokens: 3 passes gave 3 and 2 of them.
-  metrics.generated(0.3, 7, 3, 5);
-  metrics.generated(0.1, 2, 0, 0);
+  // One of 6 tokens, and one that ended with its first.
+  metrics.generated(0.5, 6, 5);
+  metrics.generated(0, 1, 0);
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_inter_token_latency_seconds_count 5\n"));
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_inter_token_latency_seconds_bucket{le=\"0.1\"} 5\n"));
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_inter_token_latency_seconds_bucket{le=\"0.075\"} 0\n"));

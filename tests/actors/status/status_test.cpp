@@ -170,12 +170,14 @@ TEST_F(StatusTest, WhoComputesMayTakeAsLongAsAPassCan) {
   };
   EXPECT_FALSE(late_after(30s));
   EXPECT_TRUE(late_after(1s)) << "an idle one speaks every second";
-  beat.begins(8);
+  beat.begins(WorkBeat::Work::patches, 8);
   EXPECT_FALSE(late_after(10min));
-  beat.took(1, 8);
-  beat.begins(8);
+  beat.took(WorkBeat::Work::patches, 1, 8);
+  beat.begins(WorkBeat::Work::patches, 8);
   EXPECT_FALSE(late_after(60s));
   EXPECT_TRUE(late_after(1s));
+  beat.begins(WorkBeat::Work::rows, 1024);
+  EXPECT_FALSE(late_after(10min)) << "how long rows take, nobody knows yet";
 }
 
 TEST_F(StatusTest, ARemarkIsTheReasonOfACameraThatIsUp) {
