@@ -1,5 +1,6 @@
 #include "engine/model/model_folder.h"
 
+#include "engine/model/families/family.h"
 #include "engine/model/files/error.h"
 #include "engine/model/files/json_file.h"
 #include "kernels/device/stream.h"
@@ -15,6 +16,10 @@ std::string ModelFolder::name() const {
 const Tokenizer& ModelFolder::text() const {
   if (!tokenizer) throw ModelError(path.string() + ": no tokenizer.json");
   return *tokenizer;
+}
+
+PromptBuilder ModelFolder::prompts() const {
+  return {text(), config};
 }
 
 Parameters ModelFolder::parameters(const kernels::Stream& stream, kernels::DType compute,
@@ -56,7 +61,7 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
   }
   folder->generation = read_generation_config(path);
   folder->calibration = read_calibration(path);
-  folder->chat_template = read_chat_template(path);
+  folder->chat_template = read_chat_template(path, family_of(folder->config).chat);
   return folder;
 }
 

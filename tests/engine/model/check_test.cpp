@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "engine/model/expected_tensors.h"
+#include "engine/model/families/family.h"
 #include "engine/model/model_folder.h"
 #include "tests/engine/model/support.h"
 
