@@ -63,7 +63,9 @@ class Check {
   }
 
   void look_at_weights() {
-    const Weights weights = Weights::open(folder_);
+    const auto prefixes =
+        report_.config ? family_of(*report_.config).prefixes : std::span<const NamePrefix>();
+    const Weights weights = Weights::open(folder_, prefixes);
     for (const auto& file : weights.files()) {
       const std::filesystem::path path = file->name();
       report_.files.push_back({path.filename().string(), std::filesystem::file_size(path)});

@@ -54,14 +54,15 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
   auto folder = std::make_shared<ModelFolder>();
   folder->path = path;
   folder->config = read_config(path);
-  folder->weights = Weights::open(path);
+  const Family& family = family_of(folder->config);
+  folder->weights = Weights::open(path, family.prefixes);
   if (is_there(path / "tokenizer.json")) {
     folder->tokenizer = Tokenizer::open(path);
     folder->tokenizer->require_ids_below(folder->config.text.vocab_size);
   }
   folder->generation = read_generation_config(path);
   folder->calibration = read_calibration(path);
-  folder->chat_template = read_chat_template(path, family_of(folder->config).chat);
+  folder->chat_template = read_chat_template(path, family.chat);
   return folder;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/model/files/config.h"
 #include "engine/model/files/json_file.h"
 #include "engine/model/files/traits.h"
+#include "engine/model/files/weights.h"
 #include "engine/model/text/chat.h"
 
 namespace vigil::model {
@@ -24,6 +25,8 @@ struct Family {
   /// missing or ill-typed, for sizes that do not fit each other, and for what the engine does not compute.
   /// `model_type` and traits are not its to set.
   ModelConfig (*read)(const JsonObject& config);
+  /// How its tensors were named before.
+  std::span<const NamePrefix> prefixes;
   /// Of the tower and of the decoder: names of tensors, biases, activations.
   VisionTraits vision;
   TextTraits text;

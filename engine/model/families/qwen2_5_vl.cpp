@@ -1,5 +1,6 @@
 #include "engine/model/families/qwen2_5_vl.h"
 
+#include <array>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -172,6 +173,9 @@ ModelConfig read(const JsonObject& top) {
   return config;
 }
 
+constexpr std::array<NamePrefix, 2> kPrefixes = {
+    {{"model.visual.", "visual."}, {"model.language_model.", "model."}}};
+
 /// The template of the folders as published (Qwen2-VL has the same), blanks and quotes within tags as
 /// ChatFormat says. `add_vision_id` is off unless a caller of transformers asks for it.
 constexpr std::string_view kPublished =
@@ -196,6 +200,7 @@ constexpr std::string_view kPublished =
 constinit const Family kQwen25Vl = {
     .model_type = "qwen2_5_vl",
     .read = read,
+    .prefixes = kPrefixes,
     .vision = {.names = {.patch_embed = "model.visual.patch_embed.proj",
                          .blocks = "model.visual.blocks.",
                          .norm1 = "norm1",
