@@ -6,10 +6,10 @@
 #include <stdexcept>
 
 #include "engine/model/expected_tensors.h"
+#include "engine/model/families/family.h"
 #include "engine/model/files/error.h"
 #include "engine/model/files/weights.h"
 #include "engine/model/language/generation.h"
-#include "engine/model/text/chat.h"
 #include "engine/model/text/tokenizer.h"
 #include "engine/model/vision/preprocess.h"
 
@@ -63,7 +63,9 @@ class Check {
   }
 
   void look_at_weights() {
-    const Weights weights = Weights::open(folder_);
+    const auto prefixes =
+        report_.config ? family_of(*report_.config).prefixes : std::span<const NamePrefix>();
+    const Weights weights = Weights::open(folder_, prefixes);
     for (const auto& file : weights.files()) {
       const std::filesystem::path path = file->name();
       report_.files.push_back({path.filename().string(), std::filesystem::file_size(path)});
@@ -85,15 +87,16 @@ class Check {
   }
 
   void look_at_text() {
-    const ChatTemplate chat = read_chat_template(folder_);
-    if (!chat.warning().empty()) report_.warnings.push_back(chat.warning());
+    // Which template is the published one, a family knows.
+    const ChatFormat format = report_.config ? family_of(*report_.config).chat : ChatFormat{};
+    const ChatTemplate chat = read_chat_template(folder_, format);
+    if (report_.config && !chat.warning().empty()) report_.warnings.push_back(chat.warning());
     const Tokenizer tokenizer = Tokenizer::open(folder_);
     report_.tokenizer_ids = tokenizer.id_limit();
     if (!report_.config) return;
     const ModelConfig& config = *report_.config;
     tokenizer.require_ids_below(config.text.vocab_size);
-    require_chat_tokens(tokenizer, config.image_token_id, config.video_token_id, config.vision_start_token_id,
-                        config.vision_end_token_id);
+    require_chat_tokens(tokenizer, format, config);
   }
 
   void look_at_generation() {

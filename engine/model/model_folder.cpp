@@ -1,5 +1,6 @@
 #include "engine/model/model_folder.h"
 
+#include "engine/model/families/family.h"
 #include "engine/model/files/error.h"
 #include "engine/model/files/json_file.h"
 #include "kernels/device/stream.h"
@@ -15,6 +16,10 @@ std::string ModelFolder::name() const {
 const Tokenizer& ModelFolder::text() const {
   if (!tokenizer) throw ModelError(path.string() + ": no tokenizer.json");
   return *tokenizer;
+}
+
+PromptBuilder ModelFolder::prompts() const {
+  return {text(), config};
 }
 
 Parameters ModelFolder::parameters(const kernels::Stream& stream, kernels::DType compute,
@@ -49,14 +54,15 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
   auto folder = std::make_shared<ModelFolder>();
   folder->path = path;
   folder->config = read_config(path);
-  folder->weights = Weights::open(path);
+  const Family& family = family_of(folder->config);
+  folder->weights = Weights::open(path, family.prefixes);
   if (is_there(path / "tokenizer.json")) {
     folder->tokenizer = Tokenizer::open(path);
     folder->tokenizer->require_ids_below(folder->config.text.vocab_size);
   }
   folder->generation = read_generation_config(path);
   folder->calibration = read_calibration(path);
-  folder->chat_template = read_chat_template(path);
+  folder->chat_template = read_chat_template(path, family.chat);
   return folder;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/model/families/prompt.h"
 #include "engine/model/files/calibration.h"
 #include "engine/model/files/config.h"
 #include "engine/model/files/weights.h"
@@ -43,6 +44,10 @@ struct ModelFolder {
 
   /// The tokenizer. Throws ModelError if there is none.
   const Tokenizer& text() const;
+
+  /// How its prompts are laid out; the folder has to outlive it. Throws ModelError if there is no tokenizer,
+  /// or one that lacks a token of the chat format.
+  PromptBuilder prompts() const;
 
   /// The parameters on a stream's device.
   Parameters parameters(const kernels::Stream& stream, kernels::DType compute,

@@ -48,6 +48,6 @@ CachedModel::CachedModel(std::shared_ptr<const model::ModelFolder> model_folder,
     : folder(std::move(model_folder)),
       parts(load(*folder, options)),
       book(parts.front()->pages.pages(), options.page_tokens),
-      prompts(*folder) {}
+      prompts(folder->prompts()) {}
 
 }  // namespace vigil::run

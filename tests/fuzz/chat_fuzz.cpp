@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/model/families/qwen2_5_vl.h"
 #include "engine/model/files/error.h"
 #include "engine/model/text/chat.h"
 #include "tests/fuzz/model_files.h"
@@ -21,7 +22,7 @@ using vigil::testing::require;
 
 void fuzz_template(const char* name, std::string_view bytes) {
   const vigil::testing::ModelFile file(name, bytes);
-  const ChatTemplate read = read_chat_template(file.folder());
+  const ChatTemplate read = read_chat_template(file.folder(), kQwen25Vl.chat);
   const std::string warning = read.warning();
   require(read.known || read.file.empty() || !warning.empty());
   require(warning.find('\n') == std::string::npos && warning.size() < 2000);
@@ -34,7 +35,7 @@ void fuzz_text(std::string_view text) {
       {"user", {{PartKind::video, ""}, {PartKind::text, std::string(text)}}}};
   try {
     const std::vector<std::int64_t> counts = {kTokens};
-    const ChatTokens tokens = tokenize_chat(tokenizer, messages, true, counts);
+    const ChatTokens tokens = tokenize_chat(tokenizer, kQwen25Vl.chat, messages, true, counts);
     require(tokens.pictures.size() == 1 && tokens.pictures[0].end - tokens.pictures[0].begin == kTokens);
     const std::int32_t video = tokenizer.find("<|video_pad|>");
     for (std::size_t i = 0; i < tokens.ids.size(); ++i) {

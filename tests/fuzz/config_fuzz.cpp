@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "engine/model/files/config.h"
+#include "engine/model/families/family.h"
 #include "engine/model/files/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/model_folder.h"
+#include "engine/model/files/config.h"
+#include "engine/model/text/chat.h"
+#include "engine/model/text/tokenizer.h"
 
 namespace vigil::model {
 
@@ -14,8 +16,9 @@ namespace vigil::model {
 /// Immutable, thread-safe.
 class PromptBuilder {
  public:
-  /// Throws ModelError if the tokenizer lacks a token of the chat format.
-  explicit PromptBuilder(const model::ModelFolder& folder);
+  /// In the format of the configuration's family. The tokenizer has to outlive it. Throws ModelError if it
+  /// lacks a token of the chat format.
+  PromptBuilder(const Tokenizer& tokenizer, const ModelConfig& config);
 
   /// The ids before the first visual token: system prompt, the user's turn, the start mark of the video.
   std::span<const std::int32_t> before_tokens() const { return before_; }
@@ -26,7 +29,8 @@ class PromptBuilder {
   std::vector<std::int32_t> after(const std::string& question) const;
 
  private:
-  const model::Tokenizer* tokenizer_;
+  const Tokenizer* tokenizer_;
+  const ChatFormat* format_;
   std::vector<std::int32_t> before_;
 };
 

@@ -1,13 +1,13 @@
-// The shape of a model, as `config.json` of a Hugging Face folder tells it. Nothing about a particular size
-// is fixed here.
+// The shape of a model, as `config.json` of a Hugging Face folder tells it (families/family.h reads it).
+// Nothing about a particular size is fixed here.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "engine/model/files/traits.h"
 
 namespace vigil::model {
 
@@ -30,13 +30,13 @@ struct VisionConfig {
   int out_hidden_size = 0;
   /// Temporal positions a second of video.
   float tokens_per_second = 2;
-  std::string hidden_act = "silu";
+  /// Those of the family.
+  VisionTraits traits;
 
   int head_dim() const { return hidden_size / num_heads; }
 };
 
-/// The decoder (`text_config` as transformers 5 writes it, or the top level of `config.json` in the layout of
-/// transformers 4).
+/// The decoder.
 struct TextConfig {
   int hidden_size = 0;
   int intermediate_size = 0;
@@ -52,10 +52,13 @@ struct TextConfig {
   /// Rotary frequencies given to the temporal, height and width axes; the sum is head_dim / 2.
   std::array<int, 3> mrope_section = {0, 0, 0};
   bool tie_word_embeddings = false;
-  std::string hidden_act = "silu";
+  /// Those of the family.
+  TextTraits traits;
 };
 
 struct ModelConfig {
+  /// Names the family.
+  std::string model_type;
   TextConfig text;
   VisionConfig vision;
   /// The weights' element type as the file states it ("bfloat16", "float16" or "float32"); each tensor has
@@ -66,17 +69,5 @@ struct ModelConfig {
   std::int32_t vision_start_token_id = -1;
   std::int32_t vision_end_token_id = -1;
 };
-
-/// Reads `folder/config.json`. Throws ModelError, naming the file and the key, for an architecture other than
-/// Qwen2.5-VL, a missing or ill-typed key, and sizes that do not fit each other (heads that do not divide the
-/// width, say).
-ModelConfig read_config(const std::filesystem::path& folder);
-
-/// The same of a file of any name.
-ModelConfig read_config_file(const std::filesystem::path& file);
-
-/// The same from text; `name` stands in messages. Keys that transformers fills with defaults may be absent;
-/// the decoder's sizes may not.
-ModelConfig parse_config(std::string_view json, const std::string& name);
 
 }  // namespace vigil::model

@@ -8,21 +8,8 @@
 namespace vigil::model {
 namespace {
 
-constexpr std::string_view kVisual = "model.visual.";
-constexpr std::string_view kLanguage = "model.language_model.";
-
-/// The name in the layout of transformers 4 (as `save_pretrained` of transformers 5 still writes it).
-std::string old_name(std::string_view name) {
-  if (name.starts_with(kVisual)) return std::string(name.substr(6));
-  if (name.starts_with(kLanguage)) return "model." + std::string(name.substr(kLanguage.size()));
-  return std::string(name);
-}
-
-std::string new_name(std::string_view name) {
-  if (name.starts_with(kVisual) || name.starts_with(kLanguage)) return std::string(name);
-  if (name.starts_with("visual.")) return "model." + std::string(name);
-  if (name.starts_with("model.")) return std::string(kLanguage) + std::string(name.substr(6));
-  return std::string(name);
+std::string with_prefix(std::string_view name, std::string_view old, std::string_view replacement) {
+  return std::string(replacement) + std::string(name.substr(old.size()));
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -56,9 +43,25 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& path)
 
 }  // namespace
 
-Weights Weights::open(const std::filesystem::path& folder) {
+/// The name in the layout of transformers 4 (as `save_pretrained` of transformers 5 still writes it).
+std::string Weights::old_name(std::string_view name) const {
+  for (const auto& [now, before] : prefixes_)
+    if (name.starts_with(now)) return with_prefix(name, now, before);
+  return std::string(name);
+}
+
+std::string Weights::new_name(std::string_view name) const {
+  for (const auto& [now, before] : prefixes_)
+    if (name.starts_with(now)) return std::string(name);
+  for (const auto& [now, before] : prefixes_)
+    if (name.starts_with(before)) return with_prefix(name, before, now);
+  return std::string(name);
+}
+
+Weights Weights::open(const std::filesystem::path& folder, std::span<const NamePrefix> prefixes) {
   Weights weights;
   weights.folder_ = folder;
+  weights.prefixes_ = prefixes;
   const auto single = folder / "model.safetensors";
   const auto index = folder / "model.safetensors.index.json";
   const auto add = [&weights](const std::string& tensor, const SafetensorsFile& file) {

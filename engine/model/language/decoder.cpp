@@ -22,8 +22,6 @@ using kernels::dense;
 using kernels::DType;
 using kernels::Matrix;
 
-constexpr const char* kPrefix = "model.language_model.";
-
 /// The part of a pass whose results are wanted: the same segments with fewer queries.
 void narrow(std::span<const AttentionSegment> all, std::span<const std::int32_t> outputs,
             Decoder::Workspace::Narrow& to) {
@@ -51,32 +49,33 @@ Decoder::Decoder(const TextConfig& config, Parameters parameters, Shard shard)
   const std::int64_t q_width = std::int64_t{config.num_attention_heads} * config.head_dim;
   const std::int64_t kv_width = std::int64_t{config.num_key_value_heads} * config.head_dim;
   const std::int64_t inner = config.intermediate_size;
-  const std::string prefix = kPrefix;
+  const TextNames& names = config.traits.names;
+  const auto weight = [](std::string_view name) { return std::string(name) + ".weight"; };
 
-  embeddings_ = parameters_.table(prefix + "embed_tokens.weight", config.vocab_size, hidden);
+  embeddings_ = parameters_.table(weight(names.embeddings), config.vocab_size, hidden);
   for (int i = 0; i < config.num_hidden_layers; ++i) {
-    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
-    const std::string attention = layer + "self_attn.";
-    const std::string mlp = layer + "mlp.";
+    const auto of_layer = [&](std::string_view name) { return weight(of_block(names.layers, i, name)); };
+    const auto attention = [&](std::string_view name, std::int64_t rows, Range part) {
+      const std::string bias = config.traits.qkv_bias ? of_block(names.layers, i, name) + ".bias" : "";
+      return Parameters::Projection{of_layer(name), bias, rows, part.count, part};
+    };
+    const auto mlp = [&](std::string_view name) {
+      return Parameters::Projection{of_layer(name), "", inner, part_.inner.count, part_.inner};
+    };
     layers_.push_back({
-        .input_norm = parameters_.vector(layer + "input_layernorm.weight", hidden),
-        .attention_norm = parameters_.vector(layer + "post_attention_layernorm.weight", hidden),
+        .input_norm = parameters_.vector(of_layer(names.input_norm), hidden),
+        .attention_norm = parameters_.vector(of_layer(names.attention_norm), hidden),
         .attention = parameters_.projections(
-            {{attention + "q_proj.weight", attention + "q_proj.bias", q_width, part_.queries.count,
-              part_.queries},
-             {attention + "k_proj.weight", attention + "k_proj.bias", kv_width, part_.keys.count, part_.keys},
-             {attention + "v_proj.weight", attention + "v_proj.bias", kv_width, part_.keys.count,
-              part_.keys}},
+            {attention(names.q, q_width, part_.queries), attention(names.k, kv_width, part_.keys),
+             attention(names.v, kv_width, part_.keys)},
             hidden),
-        .mlp = parameters_.projections({{mlp + "gate_proj.weight", "", inner, part_.inner.count, part_.inner},
-                                        {mlp + "up_proj.weight", "", inner, part_.inner.count, part_.inner}},
-                                       hidden),
-        .o = parameters_.large_columns(attention + "o_proj.weight", hidden, q_width, part_.queries),
-        .down = parameters_.large_columns(mlp + "down_proj.weight", hidden, inner, part_.inner),
+        .mlp = parameters_.projections({mlp(names.gate), mlp(names.up)}, hidden),
+        .o = parameters_.large_columns(of_layer(names.o), hidden, q_width, part_.queries),
+        .down = parameters_.large_columns(of_layer(names.down), hidden, inner, part_.inner),
     });
   }
-  norm_ = parameters_.vector(prefix + "norm.weight", hidden);
-  head_ = parameters_.rows_of(config.tie_word_embeddings ? prefix + "embed_tokens.weight" : "lm_head.weight",
+  norm_ = parameters_.vector(weight(names.norm), hidden);
+  head_ = parameters_.rows_of(weight(config.tie_word_embeddings ? names.embeddings : names.head),
                               config.vocab_size, hidden, part_.vocabulary);
   frequencies_ = parameters_.keep<kernels::RopeFrequency>(multimodal_rope(config));
   parameters_.ready();
@@ -211,8 +210,8 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
     add(stream, workspace, 0, attended, layer.o, hidden, layer.attention_norm, normed);
     const Matrix rounded =
         quantized ? rounded_room(workspace.rounded, normed.rows, part_.inner.count) : Matrix{};
-    add(stream, workspace, 1, gated(stream, layer.mlp, normed, inner, rounded), layer.down, hidden,
-        last ? nullptr : layers_[i + 1].input_norm, normed);
+    add(stream, workspace, 1, gated(stream, layer.mlp, config_.traits.activation, normed, inner, rounded),
+        layer.down, hidden, last ? nullptr : layers_[i + 1].input_norm, normed);
   }
   return states;
 }

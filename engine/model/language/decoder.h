@@ -21,11 +21,11 @@
 
 namespace vigil::model {
 
-/// Qwen2.5-VL's decoder (pre-norm, grouped-query attention with M-RoPE, SwiGLU). The weights behind the
-/// parameters have to outlive it. Immutable: owners on several threads may run it at once, each with a stream
-/// and a workspace of its own, over pages of its own. It may be a part of a decoder: then the parts run the
-/// same passes at the same time, each on its device, its thread and pages of its own heads, and each returns
-/// the same states.
+/// A decoder (pre-norm, grouped-query attention with M-RoPE, gated MLPs) by the traits of its family. The
+/// weights behind the parameters have to outlive it. Immutable: owners on several threads may run it at once,
+/// each with a stream and a workspace of its own, over pages of its own. It may be a part of a decoder: then
+/// the parts run the same passes at the same time, each on its device, its thread and pages of its own heads,
+/// and each returns the same states.
 class Decoder {
  public:
   /// The activations of one owner's passes, on its stream's device: reused from pass to pass, as large as the

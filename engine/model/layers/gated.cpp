@@ -5,19 +5,19 @@
 
 namespace vigil::model {
 
-kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::ConstMatrix x,
-                      kernels::Matrix inner, kernels::Matrix rounded) {
+kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::Activation activation,
+                      kernels::ConstMatrix x, kernels::Matrix inner, kernels::Matrix rounded) {
   const std::int64_t width = mlp.width() / 2;
   if (mlp.joined()) {
     if (rounded.data != nullptr) {
       mlp.apply(stream, x, inner);
-      kernels::quantized_gate(stream, inner.columns(0, width), kernels::Activation::silu,
-                              inner.columns(width, width), rounded);
+      kernels::quantized_gate(stream, inner.columns(0, width), activation, inner.columns(width, width),
+                              rounded);
       return rounded;
     }
     const kernels::ConstMatrix gate = mlp.part(0).weight;
     kernels::gated_linear(stream, x, {gate.data, gate.dtype, 2 * width, gate.cols, gate.stride},
-                          mlp.part(0).bias, kernels::Activation::silu, inner);
+                          mlp.part(0).bias, activation, inner);
     return inner.columns(0, width);
   }
   // Two products anyway: each into rows without gaps, and the second takes the gate along.
@@ -27,7 +27,7 @@ kernels::Matrix gated(kernels::Stream& stream, const Projections& mlp, kernels::
       inner.dtype, x.rows, width);
   kernels::linear(stream, x, mlp.part(1).weight, up, {.bias = mlp.part(1).bias});
   kernels::linear(stream, x, mlp.part(0).weight, gate,
-                  {.bias = mlp.part(0).bias, .activation = kernels::Activation::silu, .multiply = up});
+                  {.bias = mlp.part(0).bias, .activation = activation, .multiply = up});
   if (rounded.data == nullptr) return gate;
   kernels::quantize_rows(stream, gate, rounded);
   return rounded;

@@ -8,27 +8,6 @@
 namespace vigil::model {
 namespace {
 
-constexpr std::string_view kImage = "<|image_pad|>";
-constexpr std::string_view kVideo = "<|video_pad|>";
-
-/// The template of the Qwen2.5-VL folders as published (Qwen2-VL has the same), blanks and quotes within tags
-/// as `normalized` writes them. `add_vision_id` is off unless a caller of transformers asks for it.
-constexpr std::string_view kPublished =
-    "{%set image_count=namespace(value=0)%}{%set video_count=namespace(value=0)%}{%for message in messages%}"
-    "{%if loop.first and message['role']!='system'%}<|im_start|>system\nYou are a helpful "
-    "assistant.<|im_end|>\n"
-    "{%endif%}<|im_start|>{{message['role']}}\n{%if message['content'] is "
-    "string%}{{message['content']}}<|im_end|>\n"
-    "{%else%}{%for content in message['content']%}"
-    "{%if content['type']=='image' or 'image' in content or 'image_url' in content%}"
-    "{%set image_count.value=image_count.value+1%}{%if add_vision_id%}Picture {{image_count.value}}: "
-    "{%endif%}"
-    "<|vision_start|><|image_pad|><|vision_end|>{%elif content['type']=='video' or 'video' in content%}"
-    "{%set video_count.value=video_count.value+1%}{%if add_vision_id%}Video {{video_count.value}}: {%endif%}"
-    "<|vision_start|><|video_pad|><|vision_end|>{%elif 'text' in "
-    "content%}{{content['text']}}{%endif%}{%endfor%}"
-    "<|im_end|>\n{%endif%}{%endfor%}{%if add_generation_prompt%}<|im_start|>assistant\n{%endif%}";
-
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -90,35 +69,41 @@ const Json* template_in(const Json& root) {
 
 }  // namespace
 
-std::string render_chat(std::span<const ChatMessage> messages, bool generation_prompt) {
+std::string render_chat(const ChatFormat& format, std::span<const ChatMessage> messages,
+                        bool generation_prompt) {
   std::string text;
+  const auto begin = [&](std::string_view role) { text.append(format.turn_begin).append(role).append("\n"); };
+  const auto end = [&] { text.append(format.turn_end).append("\n"); };
   if (!messages.empty() && messages.front().role != "system") {
-    text += "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n";
+    begin("system");
+    text += format.default_system;
+    end();
   }
   for (const ChatMessage& message : messages) {
-    text.append("<|im_start|>").append(message.role).append("\n");
+    begin(message.role);
     for (const ChatPart& part : message.parts) {
       if (part.kind == PartKind::text) {
         text += part.text;
       } else {
-        text.append("<|vision_start|>")
-            .append(part.kind == PartKind::image ? kImage : kVideo)
-            .append("<|vision_end|>");
+        text.append(format.picture_begin)
+            .append(part.kind == PartKind::image ? format.image : format.video)
+            .append(format.picture_end);
       }
     }
-    text += "<|im_end|>\n";
+    end();
   }
-  if (generation_prompt) text += "<|im_start|>assistant\n";
+  if (generation_prompt) begin("assistant");
   return text;
 }
 
-ChatTokens tokenize_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
-                         bool generation_prompt, std::span<const std::int64_t> picture_tokens) {
-  const std::int32_t image = tokenizer.find(kImage);
-  const std::int32_t video = tokenizer.find(kVideo);
+ChatTokens tokenize_chat(const Tokenizer& tokenizer, const ChatFormat& format,
+                         std::span<const ChatMessage> messages, bool generation_prompt,
+                         std::span<const std::int64_t> picture_tokens) {
+  const std::int32_t image = tokenizer.find(format.image);
+  const std::int32_t video = tokenizer.find(format.video);
   ChatTokens tokens;
   std::size_t pictures = 0;
-  for (const std::int32_t id : tokenizer.encode(render_chat(messages, generation_prompt))) {
+  for (const std::int32_t id : tokenizer.encode(render_chat(format, messages, generation_prompt))) {
     if (id != image && id != video) {
       tokens.ids.push_back(id);
       continue;
@@ -140,34 +125,34 @@ ChatTokens tokenize_chat(const Tokenizer& tokenizer, std::span<const ChatMessage
   return tokens;
 }
 
-void require_chat_tokens(const Tokenizer& tokenizer, std::int32_t image_token_id, std::int32_t video_token_id,
-                         std::int32_t vision_start_token_id, std::int32_t vision_end_token_id) {
-  tokenizer.require_added("<|im_start|>");
-  tokenizer.require_added("<|im_end|>");
-  tokenizer.require_added(kImage, image_token_id);
-  tokenizer.require_added(kVideo, video_token_id);
-  tokenizer.require_added("<|vision_start|>", vision_start_token_id);
-  tokenizer.require_added("<|vision_end|>", vision_end_token_id);
+void require_chat_tokens(const Tokenizer& tokenizer, const ChatFormat& format, const ModelConfig& config) {
+  tokenizer.require_added(format.turn_begin);
+  tokenizer.require_added(format.turn_end);
+  tokenizer.require_added(format.image, config.image_token_id);
+  tokenizer.require_added(format.video, config.video_token_id);
+  tokenizer.require_added(format.picture_begin, config.vision_start_token_id);
+  tokenizer.require_added(format.picture_end, config.vision_end_token_id);
 }
 
 std::string ChatTemplate::warning() const {
   if (known || file.empty()) return {};
-  return file.string() +
-         ": this chat template is not the published one of Qwen2.5-VL; conversations are "
-         "written in the published format all the same";
+  return file.string() + ": this chat template is not the published one of " + family +
+         "; conversations are written in the published format all the same";
 }
 
-ChatTemplate read_chat_template(const std::filesystem::path& folder) {
-  const auto known = [](std::string_view text) { return normalized(text) == kPublished; };
+ChatTemplate read_chat_template(const std::filesystem::path& folder, const ChatFormat& format) {
+  const auto found = [&](const std::filesystem::path& file, std::string_view text) {
+    return ChatTemplate{file, normalized(text) == format.published, std::string(format.family)};
+  };
   if (const auto file = folder / "chat_template.jinja"; is_there(file)) {
-    return {file, known(read_text_file(file))};
+    return found(file, read_text_file(file));
   }
   for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
     const auto file = folder / name;
     if (!is_there(file)) continue;
     const Json root = read_json_file(file);
     if (const Json* text = template_in(root); text != nullptr) {
-      return {file, known(text->get_ref<const std::string&>())};
+      return found(file, text->get_ref<const std::string&>());
     }
   }
   return {};

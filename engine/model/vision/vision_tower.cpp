@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/model/files/error.h"
 #include "engine/model/layers/gated.h"
 #include "engine/model/layers/limits.h"
 #include "kernels/gather/gather.h"
@@ -22,18 +21,11 @@ using kernels::dense;
 using kernels::DType;
 using kernels::Matrix;
 
-// Qwen2.5-VL fixes both in code rather than in its configuration.
-constexpr float kNormEpsilon = 1e-6F;
-constexpr float kRopeTheta = 10000.0F;
-
 /// Sizes of frames that a planner keeps; cameras with more of them have what is theirs worked out again.
 constexpr std::size_t kMostSizes = 64;
 
 /// Throws ModelError for what the tower cannot compute, before sizes divide each other.
 const VisionConfig& checked(const VisionConfig& config, kernels::DeviceKind device) {
-  if (config.hidden_act != "silu")
-    throw ModelError("config.json: the vision tower's activation \"" + config.hidden_act +
-                     "\" is not supported");
   check_limits(config, device);
   return config;
 }
@@ -103,7 +95,7 @@ VisionAngles::VisionAngles(const VisionConfig& config) {
   const int axis_values = config.head_dim() / 2;
   for (int j = 0; j < axis_values / 2; ++j) {
     const float exponent = static_cast<float>(2 * j) / static_cast<float>(axis_values);
-    frequencies_.push_back({1.0F / std::pow(kRopeTheta, exponent), 0});
+    frequencies_.push_back({1.0F / std::pow(config.traits.rope_theta, exponent), 0});
   }
 }
 
@@ -137,40 +129,42 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
       parameters_(std::move(parameters)),
       planner_(config),
       angles_(config) {
-  const std::string prefix = "model.visual.";
+  const VisionNames& names = config.traits.names;
+  const auto weight = [](std::string_view name) { return std::string(name) + ".weight"; };
+  const auto bias = [](std::string_view name) { return std::string(name) + ".bias"; };
   const std::int64_t width = config.hidden_size;
   const std::int64_t inner = config.intermediate_size;
   const std::int64_t multiple = kernels::linear_multiple(parameters_.device());
   inner_ = (inner + multiple - 1) / multiple * multiple;
 
   patch_embed_ = parameters_.folded(
-      prefix + "patch_embed.proj.weight",
+      weight(names.patch_embed),
       {width, config.in_channels, config.temporal_patch_size, config.patch_size, config.patch_size});
   for (int i = 0; i < config.depth; ++i) {
-    const std::string block = prefix + "blocks." + std::to_string(i) + ".";
+    const auto in_block = [&](std::string_view name) { return of_block(names.blocks, i, name); };
+    const auto gated_part = [&](std::string_view name) {
+      return Parameters::Projection{weight(in_block(name)), bias(in_block(name)), inner, inner_};
+    };
     const auto& full = config.fullatt_block_indexes;
     blocks_.push_back({
-        .norm1 = parameters_.vector(block + "norm1.weight", width),
-        .norm2 = parameters_.vector(block + "norm2.weight", width),
-        .qkv = parameters_.large(block + "attn.qkv.weight", 3 * width, width),
-        .proj = parameters_.large(block + "attn.proj.weight", width, width),
-        .down = parameters_.large(block + "mlp.down_proj.weight", width, inner, width, inner_),
-        .mlp = parameters_.projections(
-            {{block + "mlp.gate_proj.weight", block + "mlp.gate_proj.bias", inner, inner_},
-             {block + "mlp.up_proj.weight", block + "mlp.up_proj.bias", inner, inner_}},
-            width),
-        .qkv_bias = parameters_.bias(block + "attn.qkv.bias", 3 * width),
-        .proj_bias = parameters_.bias(block + "attn.proj.bias", width),
-        .down_bias = parameters_.bias(block + "mlp.down_proj.bias", width),
+        .norm1 = parameters_.vector(weight(in_block(names.norm1)), width),
+        .norm2 = parameters_.vector(weight(in_block(names.norm2)), width),
+        .qkv = parameters_.large(weight(in_block(names.qkv)), 3 * width, width),
+        .proj = parameters_.large(weight(in_block(names.proj)), width, width),
+        .down = parameters_.large(weight(in_block(names.down)), width, inner, width, inner_),
+        .mlp = parameters_.projections({gated_part(names.gate), gated_part(names.up)}, width),
+        .qkv_bias = parameters_.bias(bias(in_block(names.qkv)), 3 * width),
+        .proj_bias = parameters_.bias(bias(in_block(names.proj)), width),
+        .down_bias = parameters_.bias(bias(in_block(names.down)), width),
         .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
     });
   }
   const std::int64_t merged = width * config.spatial_merge_size * config.spatial_merge_size;
-  merger_norm_ = parameters_.vector(prefix + "merger.ln_q.weight", width);
-  merger_ = parameters_.matrix(prefix + "merger.mlp.0.weight", merged, merged);
-  merger_bias_ = parameters_.vector(prefix + "merger.mlp.0.bias", merged);
-  out_ = parameters_.matrix(prefix + "merger.mlp.2.weight", config.out_hidden_size, merged);
-  out_bias_ = parameters_.vector(prefix + "merger.mlp.2.bias", config.out_hidden_size);
+  merger_norm_ = parameters_.vector(weight(names.merger_norm), width);
+  merger_ = parameters_.matrix(weight(names.merger_in), merged, merged);
+  merger_bias_ = parameters_.vector(bias(names.merger_in), merged);
+  out_ = parameters_.matrix(weight(names.merger_out), config.out_hidden_size, merged);
+  out_bias_ = parameters_.vector(bias(names.merger_out), config.out_hidden_size);
   parameters_.ready();
 }
 
@@ -202,6 +196,7 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   const std::int64_t merged_rows = rows / square;
   const std::int64_t head_dim = config_.head_dim();
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
+  const VisionTraits& traits = config_.traits;
   if (patches.rows != rows || patches.cols != patch_values())
     throw std::invalid_argument("vision tower: " + std::to_string(patches.rows) + " patches of " +
                                 std::to_string(patches.cols) + " values do not fill grids of " +
@@ -235,7 +230,7 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   kernels::gather_rows(stream, squares_of(embedded), way.squares(), squares_of(hidden));
 
   for (const Block& block : blocks_) {
-    kernels::rms_norm(stream, hidden, block.norm1, kNormEpsilon, normed);
+    kernels::rms_norm(stream, hidden, block.norm1, traits.norm_eps, normed);
     kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias});
     kernels::rotated_segment_attention(stream, qkv.columns(0, width), qkv.columns(width, width),
                                        qkv.columns(2 * width, width), angles_.cos(), angles_.sin(),
@@ -243,15 +238,15 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
                                        attended);
     kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias, .accumulate = true});
 
-    kernels::rms_norm(stream, hidden, block.norm2, kNormEpsilon, normed);
-    kernels::linear(stream, gated(stream, block.mlp, normed, gate_up, rounded), block.down, hidden,
-                    {.bias = block.down_bias, .accumulate = true});
+    kernels::rms_norm(stream, hidden, block.norm2, traits.norm_eps, normed);
+    kernels::linear(stream, gated(stream, block.mlp, traits.activation, normed, gate_up, rounded), block.down,
+                    hidden, {.bias = block.down_bias, .accumulate = true});
   }
 
-  kernels::rms_norm(stream, hidden, merger_norm_, kNormEpsilon, plain);
+  kernels::rms_norm(stream, hidden, merger_norm_, traits.norm_eps, plain);
   const Matrix merged = room(merged_, compute(), merged_rows, square_values);
   kernels::linear(stream, dense(normed_.data(), compute(), merged_rows, square_values), merger_, merged,
-                  {.bias = merger_bias_, .activation = kernels::Activation::gelu});
+                  {.bias = merger_bias_, .activation = traits.merger_activation});
   const Matrix made = room(made_, DType::f32, merged_rows, config_.out_hidden_size);
   kernels::linear(stream, merged, out_, made, {.bias = out_bias_});
   kernels::gather_rows(stream, made, way.places(), tokens);

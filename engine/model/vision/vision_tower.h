@@ -1,4 +1,4 @@
-// Qwen2.5-VL's vision tower: patches in, one token for each merged square of patches out.
+// A vision tower by the traits of its family: patches in, one token for each merged square of patches out.
 #pragma once
 
 #include <array>
@@ -100,8 +100,7 @@ class VisionAngles {
 /// (an actor) at a time.
 class VisionTower {
  public:
-  /// Throws ModelError for a missing tensor, a wrong shape, an activation that it does not have, and what the
-  /// device cannot compute (limits.h).
+  /// Throws ModelError for a missing tensor, a wrong shape, and what the device cannot compute (limits.h).
   VisionTower(const VisionConfig& config, Parameters parameters);
 
   const VisionConfig& config() const { return config_; }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "engine/model/expected_tensors.h"
+#include "engine/model/families/family.h"
 #include "engine/model/model_folder.h"
 #include "tests/engine/model/support.h"
 
@@ -67,7 +68,7 @@ TEST(ExpectedTensors, AreThoseOfTheGoldenModels) {
   for (const char* name : {"tiny", "odd", "half", "wide"}) {
     SCOPED_TRACE(name);
     const ModelConfig config = read_config(built(name));
-    const Weights weights = Weights::open(built(name));
+    const Weights weights = Weights::open(built(name), family_of(config).prefixes);
     const TensorFindings findings = check_tensors(weights, config);
     EXPECT_THAT(findings.problems, IsEmpty());
     EXPECT_THAT(findings.unused, IsEmpty());

@@ -13,7 +13,7 @@ namespace {
 class CompiledQuestionTest : public ::testing::Test {
  protected:
   std::shared_ptr<const model::ModelFolder> folder_ = testing::demo_model();
-  model::PromptBuilder prompts_{*folder_};
+  model::PromptBuilder prompts_ = folder_->prompts();
   QuestionCompiler compiler_{*folder_, prompts_, 3};
 };
 

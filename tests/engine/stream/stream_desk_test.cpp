@@ -27,7 +27,7 @@ using testing::SimulatedPasses;
 /// A desk over a simulated device, with a clock that the test sets.
 struct Room {
   std::shared_ptr<const model::ModelFolder> folder = demo_model();
-  model::PromptBuilder prompts{*folder};
+  model::PromptBuilder prompts = folder->prompts();
   kv::Book book;
   SimulatedPasses passes{*folder, book};
   QuestionCompiler questions{*folder, prompts};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/model/families/qwen2_5_vl.h"
 #include "tests/engine/model/support.h"
 
 namespace vigil::model {
@@ -25,7 +26,7 @@ std::string file_with(const std::string& name, const std::string& dtype = "BF16"
 
 class WeightsTest : public ::testing::Test {
  protected:
-  Weights open() const { return Weights::open(folder_.path()); }
+  Weights open() const { return Weights::open(folder_.path(), kQwen25Vl.prefixes); }
   std::string error() const {
     return error_of([&] { open(); });
   }

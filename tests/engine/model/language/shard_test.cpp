@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/kv/view.h"
+#include "engine/model/families/qwen2_5_vl.h"
 #include "engine/model/language/decoder.h"
 #include "engine/model/model_folder.h"
 #include "kernels/collective/communicator.h"
@@ -44,6 +45,7 @@ TextConfig odd_shape() {
   text.vocab_size = 1009;
   text.rope_theta = 50;
   text.mrope_section = {2, 5, 3};
+  text.traits = kQwen25Vl.text;
   return text;
 }
 

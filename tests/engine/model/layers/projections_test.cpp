@@ -17,6 +17,7 @@
 namespace vigil::model {
 namespace {
 
+using kernels::Activation;
 using kernels::dense;
 using kernels::DType;
 using kernels::Matrix;
@@ -82,17 +83,18 @@ TEST(ProjectionsTest, APartGoesIntoItsOwnColumnsOnly) {
 
 TEST(GatedTest, IsTheSameJoinedAndApart) {
   Stacked stacked;
-  std::vector<float> expected, apart(kRows * 2 * kFirst), joined(kRows * 2 * kFirst);
-  const auto run = [&](bool join, std::vector<float>& inner) {
+  std::vector<float> inner(kRows * 2 * kFirst);
+  const auto run = [&](bool join, Activation activation) {
     const Projections mlp({stacked.part(0, kFirst), stacked.part(kFirst, kSecond)}, join);
-    const Matrix result =
-        gated(stacked.stream, mlp, stacked.input(), dense(inner.data(), DType::f32, kRows, 2 * kFirst));
+    const Matrix result = gated(stacked.stream, mlp, activation, stacked.input(),
+                                dense(inner.data(), DType::f32, kRows, 2 * kFirst));
     std::vector<float> values;
     for (std::int64_t i = 0; i < kRows; ++i)
       values.insert(values.end(), result.row<float>(i), result.row<float>(i) + kFirst);
     return values;
   };
-  const std::vector<float> a = run(false, apart), b = run(true, joined);
+  const std::vector<float> a = run(false, Activation::silu), b = run(true, Activation::silu);
+  const std::vector<float> c = run(false, Activation::gelu), d = run(true, Activation::gelu);
   for (std::int64_t i = 0; i < kRows; ++i)
     for (std::int64_t j = 0; j < kFirst; ++j) {
       double gate = stacked.bias[static_cast<std::size_t>(j)],
@@ -105,6 +107,8 @@ TEST(GatedTest, IsTheSameJoinedAndApart) {
       const auto at = static_cast<std::size_t>(i * kFirst + j);
       ASSERT_NEAR(a[at], gate / (1 + std::exp(-gate)) * up, 1e-5);
       ASSERT_NEAR(b[at], a[at], 1e-5);
+      ASSERT_NEAR(c[at], gate * (1 + std::erf(gate / std::sqrt(2.0))) / 2 * up, 1e-5);
+      ASSERT_NEAR(d[at], c[at], 1e-5);
     }
 }
 
@@ -115,12 +119,12 @@ TEST(GatedTest, GoesIntoE4m3WhereThereIsAPlaceForIt) {
     const kernels::Buffer memory(stacked.stream, kernels::e4m3_bytes(kRows, kFirst));
     const Projections mlp({stacked.part(0, kFirst), stacked.part(kFirst, kSecond)}, join);
     const Matrix to = dense(inner.data(), DType::f32, kRows, 2 * kFirst);
-    const Matrix plain = gated(stacked.stream, mlp, stacked.input(), to);
+    const Matrix plain = gated(stacked.stream, mlp, Activation::silu, stacked.input(), to);
     std::vector<float> expected;
     for (std::int64_t i = 0; i < kRows; ++i)
       expected.insert(expected.end(), plain.row<float>(i), plain.row<float>(i) + kFirst);
     const Matrix rounded = kernels::e4m3_matrix(memory.data(), kRows, kFirst);
-    const Matrix result = gated(stacked.stream, mlp, stacked.input(), to, rounded);
+    const Matrix result = gated(stacked.stream, mlp, Activation::silu, stacked.input(), to, rounded);
     EXPECT_EQ(result.data, rounded.data);
     EXPECT_EQ(result.dtype, DType::e4m3);
     for (std::int64_t i = 0; i < kRows; ++i)

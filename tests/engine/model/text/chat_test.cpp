@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/model/families/qwen2_5_vl.h"
 #include "tests/engine/model/support.h"
 
 namespace vigil::model {
@@ -12,6 +13,8 @@ using testing::error_of;
 using testing::golden;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+const ChatFormat& kFormat = kQwen25Vl.chat;
 
 std::vector<ChatMessage> messages_of(const Json& json) {
   std::vector<ChatMessage> messages;
@@ -41,7 +44,7 @@ TEST(Chat, AgreesWithTransformers) {
     SCOPED_TRACE(item.dump());
     const auto messages = messages_of(item["messages"]);
     const bool prompt = item["generation_prompt"].get<bool>();
-    EXPECT_EQ(render_chat(messages, prompt), item["text"].get<std::string>());
+    EXPECT_EQ(render_chat(kFormat, messages, prompt), item["text"].get<std::string>());
 
     auto images = item["images"].get<std::vector<std::int64_t>>();
     auto videos = item["videos"].get<std::vector<std::int64_t>>();
@@ -56,7 +59,7 @@ TEST(Chat, AgreesWithTransformers) {
         source.erase(source.begin());
       }
     }
-    const ChatTokens tokens = tokenize_chat(tokenizer, messages, prompt, counts);
+    const ChatTokens tokens = tokenize_chat(tokenizer, kFormat, messages, prompt, counts);
     EXPECT_EQ(tokens.ids, item["ids"].get<std::vector<std::int32_t>>());
     ASSERT_EQ(tokens.pictures.size(), counts.size());
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -79,24 +82,26 @@ TEST(Chat, RefusesPicturesThatDoNotMatchThePlaceholders) {
   const std::vector<std::int64_t> none;
   const std::vector<std::int64_t> two = {1, 1};
   const std::vector<std::int64_t> zero = {0};
-  EXPECT_THROW(tokenize_chat(tokenizer, messages, true, none), std::invalid_argument);
-  EXPECT_THROW(tokenize_chat(tokenizer, messages, true, two), std::invalid_argument);
-  EXPECT_THROW(tokenize_chat(tokenizer, messages, true, zero), std::invalid_argument);
+  EXPECT_THROW(tokenize_chat(tokenizer, kFormat, messages, true, none), std::invalid_argument);
+  EXPECT_THROW(tokenize_chat(tokenizer, kFormat, messages, true, two), std::invalid_argument);
+  EXPECT_THROW(tokenize_chat(tokenizer, kFormat, messages, true, zero), std::invalid_argument);
   // A question that smuggles a placeholder in.
   const std::vector<ChatMessage> smuggled = {
       {"user", {{PartKind::video, ""}, {PartKind::text, "<|image_pad|>"}}}};
-  EXPECT_THROW(tokenize_chat(tokenizer, smuggled, true, std::vector<std::int64_t>{5}), std::invalid_argument);
+  EXPECT_THROW(tokenize_chat(tokenizer, kFormat, smuggled, true, std::vector<std::int64_t>{5}),
+               std::invalid_argument);
 }
 
 TEST(Chat, NeedsItsTokens) {
   const Tokenizer tokenizer = Tokenizer::open(golden("tokenizer"));
-  const auto id = [&](const char* token) { return tokenizer.find(token); };
-  EXPECT_NO_THROW(require_chat_tokens(tokenizer, id("<|image_pad|>"), id("<|video_pad|>"),
-                                      id("<|vision_start|>"), id("<|vision_end|>")));
-  EXPECT_THAT(error_of([&] {
-                require_chat_tokens(tokenizer, id("<|image_pad|>"), 3, id("<|vision_start|>"),
-                                    id("<|vision_end|>"));
-              }),
+  ModelConfig config;
+  config.image_token_id = tokenizer.find("<|image_pad|>");
+  config.video_token_id = tokenizer.find("<|video_pad|>");
+  config.vision_start_token_id = tokenizer.find("<|vision_start|>");
+  config.vision_end_token_id = tokenizer.find("<|vision_end|>");
+  EXPECT_NO_THROW(require_chat_tokens(tokenizer, kFormat, config));
+  config.video_token_id = 3;
+  EXPECT_THAT(error_of([&] { require_chat_tokens(tokenizer, kFormat, config); }),
               HasSubstr("'<|video_pad|>'"));
 }
 
@@ -109,16 +114,16 @@ class ChatTemplateTest : public ::testing::Test {
 };
 
 TEST_F(ChatTemplateTest, KnowsThePublishedOneInEveryPlace) {
-  EXPECT_THAT(read_chat_template(folder_.path()).file.string(), IsEmpty());
-  EXPECT_THAT(read_chat_template(folder_.path()).warning(), IsEmpty());
+  EXPECT_THAT(read_chat_template(folder_.path(), kFormat).file.string(), IsEmpty());
+  EXPECT_THAT(read_chat_template(folder_.path(), kFormat).warning(), IsEmpty());
   folder_.write("tokenizer_config.json", Json{{"chat_template", published()}}.dump());
-  EXPECT_TRUE(read_chat_template(folder_.path()).known);
+  EXPECT_TRUE(read_chat_template(folder_.path(), kFormat).known);
   folder_.write("chat_template.json", Json{{"chat_template", "{{ 'other' }}"}}.dump());
-  const ChatTemplate other = read_chat_template(folder_.path());
+  const ChatTemplate other = read_chat_template(folder_.path(), kFormat);
   EXPECT_FALSE(other.known);
   EXPECT_THAT(other.warning(), HasSubstr("chat_template.json: this chat template is not the published one"));
   folder_.write("chat_template.jinja", published() + "\n");
-  const ChatTemplate jinja = read_chat_template(folder_.path());
+  const ChatTemplate jinja = read_chat_template(folder_.path(), kFormat);
   EXPECT_TRUE(jinja.known);
   EXPECT_EQ(jinja.file.filename(), "chat_template.jinja");
   EXPECT_THAT(jinja.warning(), IsEmpty());
@@ -128,7 +133,7 @@ TEST_F(ChatTemplateTest, TakesTheDefaultOfSeveral) {
   const Json list = Json::array(
       {{{"name", "tool_use"}, {"template", "x"}}, {{"name", "default"}, {"template", published()}}});
   folder_.write("tokenizer_config.json", Json{{"chat_template", list}}.dump());
-  EXPECT_TRUE(read_chat_template(folder_.path()).known);
+  EXPECT_TRUE(read_chat_template(folder_.path(), kFormat).known);
 }
 
 TEST_F(ChatTemplateTest, LooksPastBlanksInTagsButNotInText) {
@@ -137,7 +142,7 @@ TEST_F(ChatTemplateTest, LooksPastBlanksInTagsButNotInText) {
     EXPECT_NE(at, std::string::npos) << from;
     if (at != std::string::npos) text.replace(at, from.size(), to);
     folder_.write("chat_template.jinja", text);
-    return read_chat_template(folder_.path()).known;
+    return read_chat_template(folder_.path(), kFormat).known;
   };
   EXPECT_TRUE(known(published(), "{% for message in messages %}", "{%  for  message\n in messages%}"));
   EXPECT_TRUE(known(published(), "message['role'] != 'system'", "message[\"role\"]!=\"system\""));

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/model/families/qwen2_5_vl.h"
 #include "engine/model/model_folder.h"
 #include "tests/kernels/on_device.h"
 
@@ -25,6 +26,7 @@ VisionConfig published_shape() {
   VisionConfig vision;
   vision.hidden_size = 1280;
   vision.num_heads = 16;
+  vision.traits = kQwen25Vl.vision;
   return vision;
 }
 

@@ -1,8 +1,13 @@
-#include "engine/model/files/config.h"
+#include "engine/model/families/qwen2_5_vl.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/model/expected_tensors.h"
 #include "tests/engine/model/support.h"
 
 namespace vigil::model {
@@ -175,6 +180,33 @@ TEST(ModelConfig, RefusesSizesThatDoNotFitEachOther) {
   EXPECT_THAT(error_with({{"vision_config", {{"window_size", 20}}}}), HasSubstr("vision_config.window_size"));
   EXPECT_EQ(error_with({{"vocab_size", 151656}}),
             "config.json: video_token_id: 151656 is beyond vocab_size 151656");
+}
+
+TEST(ModelConfig, HasTheTraitsOfItsFamily) {
+  const ModelConfig config = parse(published());
+  EXPECT_EQ(config.model_type, "qwen2_5_vl");
+  EXPECT_EQ(&family_of(config), &kQwen25Vl);
+  EXPECT_EQ(config.vision.traits.rope_theta, 10000);
+  EXPECT_EQ(config.vision.traits.names.blocks, "model.visual.blocks.");
+  EXPECT_EQ(config.text.traits.names.layers, "model.language_model.layers.");
+  EXPECT_EQ(error_of([] { family_of(ModelConfig{}); }),
+            "config.json: model_type: '' is an unknown architecture; qwen2_5_vl is supported");
+}
+
+// Tower and decoder ask for what is expected (check_test.cpp); here, that traits say it.
+TEST(ModelConfig, TraitsSayWhichTensorsAreExpected) {
+  ModelConfig config = parse(published());
+  const auto expects = [&](const std::string& name) {
+    const std::vector<ExpectedTensor> tensors = expected_text_tensors(config.text);
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const ExpectedTensor& tensor) { return tensor.name == name; });
+  };
+  EXPECT_TRUE(expects("model.language_model.layers.3.self_attn.v_proj.bias"));
+  EXPECT_FALSE(expects("model.language_model.layers.3.self_attn.o_proj.bias"));
+  config.text.traits.qkv_bias = false;
+  config.text.traits.names.layers = "language_model.blocks.";
+  EXPECT_TRUE(expects("language_model.blocks.3.self_attn.v_proj.weight"));
+  EXPECT_FALSE(expects("language_model.blocks.3.self_attn.v_proj.bias"));
 }
 
 TEST(ModelConfig, NamesMissingAndIllTypedKeys) {

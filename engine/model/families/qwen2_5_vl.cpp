@@ -1,9 +1,9 @@
-#include "engine/model/files/config.h"
+#include "engine/model/families/qwen2_5_vl.h"
 
+#include <array>
 #include <numeric>
-
-#include "engine/model/files/error.h"
-#include "engine/model/files/json_file.h"
+#include <optional>
+#include <vector>
 
 namespace vigil::model {
 namespace {
@@ -13,17 +13,19 @@ constexpr std::int64_t kMostWidth = 1 << 20;
 constexpr std::int64_t kMostLayers = 4096;
 constexpr std::int64_t kMostIds = 1 << 24;
 
+/// Fixed in the code of the published tower rather than in its configuration, as is the epsilon of its norms.
+constexpr float kVisionRopeTheta = 10000;
+
 int positive(const JsonObject& from, std::string_view key, std::int64_t most,
              std::optional<std::int64_t> otherwise = {}) {
   return static_cast<int>(from.integer(key, 1, most, otherwise));
 }
 
-/// The engine computes SiLU where transformers looks the name up; the two spellings mean the same function.
-std::string activation(const JsonObject& from) {
+/// transformers looks the name up; the two spellings mean the function that the traits have.
+void require_silu(const JsonObject& from) {
   const std::string name = from.string("hidden_act", "silu");
   if (name != "silu" && name != "swish")
     from.fail("hidden_act", in_quotes(name) + " is not supported, silu is");
-  return "silu";
 }
 
 void require_divides(const JsonObject& from, std::string_view key, int value, std::string_view divisor_key,
@@ -49,13 +51,13 @@ VisionConfig read_vision(const JsonObject& from) {
   vision.window_size = positive(from, "window_size", kMostWidth, 112);
   vision.out_hidden_size = positive(from, "out_hidden_size", kMostWidth, 3584);
   vision.tokens_per_second = static_cast<float>(from.number("tokens_per_second", 1e-3, 1e4, 4));
-  vision.hidden_act = activation(from);
+  require_silu(from);
   for (const std::int64_t block :
        from.integers("fullatt_block_indexes", 0, kMostLayers, std::vector<std::int64_t>{7, 15, 23, 31})) {
     vision.fullatt_block_indexes.push_back(static_cast<int>(block));
   }
   if (const auto rope = from.optional_object("rope_parameters");
-      rope && rope->number("rope_theta", 0, 1e15, 1e4) != 1e4) {
+      rope && rope->number("rope_theta", 0, 1e15, kVisionRopeTheta) != kVisionRopeTheta) {
     rope->fail("rope_theta", "only 10000 is supported");
   }
   if (vision.in_channels != 3) from.fail("in_channels", "only 3 (RGB) is supported");
@@ -107,7 +109,7 @@ TextConfig read_text(const JsonObject& from) {
   text.vocab_size = positive(from, "vocab_size", kMostIds);
   text.max_position_embeddings = from.integer("max_position_embeddings", 1, std::int64_t{1} << 40U, 32768);
   text.rms_norm_eps = static_cast<float>(from.number("rms_norm_eps", 0, 1, 1e-5));
-  text.hidden_act = activation(from);
+  require_silu(from);
   require_divides(from, "hidden_size", text.hidden_size, "num_attention_heads", text.num_attention_heads);
   require_divides(from, "num_attention_heads", text.num_attention_heads, "num_key_value_heads",
                   text.num_key_value_heads);
@@ -147,15 +149,7 @@ std::int32_t token_id(const JsonObject& from, std::string_view key, std::int64_t
   return static_cast<std::int32_t>(id);
 }
 
-}  // namespace
-
-ModelConfig parse_config(std::string_view json, const std::string& name) {
-  const Json root = parse_json(json, name);
-  const JsonObject top(root, name);
-  const std::string type = top.string("model_type");
-  if (type != "qwen2_5_vl") {
-    top.fail("model_type", in_quotes(type) + " is an unknown architecture; qwen2_5_vl is supported");
-  }
+ModelConfig read(const JsonObject& top) {
   if (top.has("quantization_config")) top.fail("quantization_config", "quantised weights are not supported");
 
   ModelConfig config;
@@ -165,7 +159,7 @@ ModelConfig parse_config(std::string_view json, const std::string& name) {
   config.text.tie_word_embeddings =
       top.boolean("tie_word_embeddings", false) || text.boolean("tie_word_embeddings", false);
   config.vision = read_vision(top.has("vision_config") ? top.object("vision_config")
-                                                       : JsonObject(nothing, name, "vision_config"));
+                                                       : JsonObject(nothing, top.file(), "vision_config"));
   if (config.vision.out_hidden_size != config.text.hidden_size) {
     top.fail("vision_config", "out_hidden_size " + std::to_string(config.vision.out_hidden_size) +
                                   " differs from the decoder's hidden_size " +
@@ -179,12 +173,74 @@ ModelConfig parse_config(std::string_view json, const std::string& name) {
   return config;
 }
 
-ModelConfig read_config(const std::filesystem::path& folder) {
-  return read_config_file(folder / "config.json");
-}
+constexpr std::array<NamePrefix, 2> kPrefixes = {
+    {{"model.visual.", "visual."}, {"model.language_model.", "model."}}};
 
-ModelConfig read_config_file(const std::filesystem::path& file) {
-  return parse_config(read_text_file(file, std::size_t{16} << 20U), file.string());
-}
+/// The template of the folders as published (Qwen2-VL has the same), blanks and quotes within tags as
+/// ChatFormat says. `add_vision_id` is off unless a caller of transformers asks for it.
+constexpr std::string_view kPublished =
+    "{%set image_count=namespace(value=0)%}{%set video_count=namespace(value=0)%}{%for message in messages%}"
+    "{%if loop.first and message['role']!='system'%}<|im_start|>system\nYou are a helpful "
+    "assistant.<|im_end|>\n"
+    "{%endif%}<|im_start|>{{message['role']}}\n{%if message['content'] is "
+    "string%}{{message['content']}}<|im_end|>\n"
+    "{%else%}{%for content in message['content']%}"
+    "{%if content['type']=='image' or 'image' in content or 'image_url' in content%}"
+    "{%set image_count.value=image_count.value+1%}{%if add_vision_id%}Picture {{image_count.value}}: "
+    "{%endif%}"
+    "<|vision_start|><|image_pad|><|vision_end|>{%elif content['type']=='video' or 'video' in content%}"
+    "{%set video_count.value=video_count.value+1%}{%if add_vision_id%}Video {{video_count.value}}: {%endif%}"
+    "<|vision_start|><|video_pad|><|vision_end|>{%elif 'text' in "
+    "content%}{{content['text']}}{%endif%}{%endfor%}"
+    "<|im_end|>\n{%endif%}{%endfor%}{%if add_generation_prompt%}<|im_start|>assistant\n{%endif%}";
+
+}  // namespace
+
+// Whoever is initialised before it may read it.
+constinit const Family kQwen25Vl = {
+    .model_type = "qwen2_5_vl",
+    .read = read,
+    .prefixes = kPrefixes,
+    .vision = {.names = {.patch_embed = "model.visual.patch_embed.proj",
+                         .blocks = "model.visual.blocks.",
+                         .norm1 = "norm1",
+                         .norm2 = "norm2",
+                         .qkv = "attn.qkv",
+                         .proj = "attn.proj",
+                         .gate = "mlp.gate_proj",
+                         .up = "mlp.up_proj",
+                         .down = "mlp.down_proj",
+                         .merger_norm = "model.visual.merger.ln_q",
+                         .merger_in = "model.visual.merger.mlp.0",
+                         .merger_out = "model.visual.merger.mlp.2"},
+               .activation = kernels::Activation::silu,
+               .merger_activation = kernels::Activation::gelu,
+               .norm_eps = 1e-6F,
+               .rope_theta = kVisionRopeTheta},
+    .text = {.names = {.embeddings = "model.language_model.embed_tokens",
+                       .layers = "model.language_model.layers.",
+                       .input_norm = "input_layernorm",
+                       .attention_norm = "post_attention_layernorm",
+                       .q = "self_attn.q_proj",
+                       .k = "self_attn.k_proj",
+                       .v = "self_attn.v_proj",
+                       .o = "self_attn.o_proj",
+                       .gate = "mlp.gate_proj",
+                       .up = "mlp.up_proj",
+                       .down = "mlp.down_proj",
+                       .norm = "model.language_model.norm",
+                       .head = "lm_head"},
+             .activation = kernels::Activation::silu,
+             .qkv_bias = true},
+    .chat = {.family = "Qwen2.5-VL",
+             .default_system = "You are a helpful assistant.",
+             .turn_begin = "<|im_start|>",
+             .turn_end = "<|im_end|>",
+             .picture_begin = "<|vision_start|>",
+             .picture_end = "<|vision_end|>",
+             .image = "<|image_pad|>",
+             .video = "<|video_pad|>",
+             .published = kPublished},
+};
 
 }  // namespace vigil::model
