@@ -1,9 +1,11 @@
 // vigil bench: what this machine does, as JSON lines that can be compared.
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bench/figures.h"
 #include "cluster/clock.h"
 #include "cluster/process.h"
 #include "engine/run/product_meter.h"
@@ -12,7 +14,6 @@
 #include "services/build_info.h"
 #include "services/clip.h"
 #include "services/command.h"
-#include "services/figures.h"
 #include "services/video_option.h"
 
 namespace vigil::services {
@@ -48,7 +49,8 @@ class AskBench {
                                     ? static_cast<int>(std::thread::hardware_concurrency())
                                     : arguments_.ask.engine.threads},
                     {"machine", cluster::processor_name()},
-                    {"commit", kCommit}});
+                    {"commit", kCommit}},
+                   std::cout);
   }
 
  private:
@@ -89,7 +91,7 @@ class AskBench {
   const BenchArguments& arguments_;
   engine::Engine engine_;
   cluster::SystemClock clock_;
-  Figures figures_;
+  bench::Figures figures_;
   std::uint64_t frames_ = 0;
   std::int64_t prompt_tokens_ = 0;
 };

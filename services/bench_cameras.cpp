@@ -1,14 +1,13 @@
 // vigil bench cameras: how many cameras this machine holds.
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,13 +15,14 @@
 
 #include "base/duration.h"
 #include "bench/cache_size.h"
-#include "bench/capacity_search.h"
-#include "bench/pipeline_figures.h"
-#include "bench/statistics.h"
+#include "bench/cameras_report.h"
+#include "bench/capacity.h"
+#include "bench/questions.h"
+#include "bench/read_cost.h"
+#include "cluster/process.h"
 #include "config/file/load.h"
-#include "media/null_decode.h"
 #include "services/bench_pipeline.h"
-#include "services/cameras_report.h"
+#include "services/build_info.h"
 #include "services/command.h"
 #include "services/engine_options.h"
 #include "services/frame_shape.h"
@@ -73,35 +73,6 @@ std::optional<media::Size> size_of(const std::string& text) {
   return size;
 }
 
-/// Makes a rule's answer worth telling whatever it is, in every window.
-void tell_always(config::RuleSettings& rule) {
-  rule.threshold = 0;
-  rule.confirm = {1, 1};
-  rule.cooldown = base::Duration(0);
-  rule.max_per_hour = std::numeric_limits<int>::max();
-}
-
-std::vector<config::RuleSettings> rules_of(int count, int tokens) {
-  const std::vector<std::pair<std::string, std::string>> questions = {
-      {"person", "Is there a person in the room?"},
-      {"car", "Is there a car?"},
-      {"fall", "Does a person fall?"},
-      {"bag", "Is a bag left behind?"},
-      {"zone", "Is a person inside the marked zone?"},
-      {"stop", "Does a car stop on the road?"}};
-  std::vector<config::RuleSettings> rules;
-  for (std::size_t i = 0; std::cmp_less(i, count); ++i) {
-    config::RuleSettings rule;
-    rule.name = questions[i % questions.size()].first;
-    if (i >= questions.size()) rule.name += '-' + std::to_string(i / questions.size() + 1);
-    rule.prompt = questions[i % questions.size()].second;
-    rule.explain = tokens > 1;
-    rule.max_tokens = tokens;
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {
   BenchPipelineOptions options;
   EngineArguments engine = arguments.engine;
@@ -117,7 +88,7 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
       camera.stream.window = {duration_of("--window", arguments.window),
                               duration_of("--stride", arguments.stride)};
       camera.stream.fps = arguments.fps;
-      camera.rules = rules_of(arguments.rules, arguments.tokens);
+      camera.rules = bench::questions(arguments.rules, arguments.tokens);
       options.cameras.push_back(std::move(camera));
     }
   } else {
@@ -136,7 +107,7 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
       throw UsageError("the cameras differ in their windows, so that there is no one number of them");
     camera.stream.pace = config::Pace::realtime;
     camera.stream.loop = true;
-    if (arguments.tell_all) std::for_each(camera.rules.begin(), camera.rules.end(), tell_always);
+    if (arguments.tell_all) std::for_each(camera.rules.begin(), camera.rules.end(), bench::tell_always);
   }
   options.folder = open_folder(engine);
   options.engine = engine.options;
@@ -154,125 +125,79 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
   return options;
 }
 
-double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+bench::CamerasMachine this_machine() {
+  return {cluster::processor_name(), std::thread::hardware_concurrency(), kCommit};
 }
 
-ReadCost read_cost(const config::CameraSettings& camera, const BenchPipelineOptions& options) {
-  constexpr int kRounds = 3;
-  const std::string file = camera.url().value;
-  media::ReadOptions read;
-  read.fps = camera.stream.fps;
-  read.motion = false;
-  read.shown_name = camera.url().shown;
-  if (options.size) read.size = [size = *options.size](media::Size) { return size; };
-  std::vector<double> reading;
-  std::vector<double> decoding;
-  ReadCost cost;
-  for (int round = 0; round < kRounds; ++round) {
-    const double begin = thread_seconds();
-    const auto reader = media::VideoReader::open(file, read);
-    double last = 0;
-    while (const auto frame = reader->next()) last = frame->seconds;
-    const double middle = thread_seconds();
-    media::null_decode(file, 1, false);
-    cost.stream_seconds = std::max(reader->info().duration_seconds, last);
-    reading.push_back(middle - begin);
-    decoding.push_back(thread_seconds() - middle);
-  }
-  if (cost.stream_seconds <= 0) throw media::Error(read.shown_name + ": has no length");
-  cost.read = bench::percentile(reading, 0.5) / cost.stream_seconds;
-  cost.null_decode = bench::percentile(decoding, 0.5) / cost.stream_seconds;
-  return cost;
+bench::CamerasRun run_of(const BenchPipeline& pipeline, const BenchPipelineOptions& options,
+                         const std::string& size) {
+  const engine::Engine& engine = pipeline.engine();
+  bench::CamerasRun run;
+  run.length = pipeline.length();
+  run.stride = pipeline.stride();
+  run.fps = options.cameras.front().stream.fps;
+  run.size = size;
+  run.rules = options.cameras.front().rules.size();
+  run.model = engine.model_id;
+  run.device = run::name_of(engine.device);
+  run.decode_device = run::name_of(engine.decode_device);
+  run.kv_tokens = options.engine.kv_tokens;
+  run.dtype = kernels::name_of(engine.compute);
+  run.quantization = model::name_of(engine.quantization);
+  if (engine.device.kind == kernels::DeviceKind::cpu) run.product_limit = pipeline.product_limit();
+  return run;
 }
 
-class CamerasBench {
- public:
-  explicit CamerasBench(const CamerasArguments& arguments)
-      : arguments_(arguments),
-        seconds_(base::seconds(duration_of("--seconds", arguments.seconds))),
-        options_(options_of(arguments)),
-        report_(options_, arguments.size, arguments.output == "json") {}
+/// Measures what the arguments ask for; tells people on stderr what is going on.
+int measure(const CamerasArguments& arguments, double seconds, const bench::CamerasRun& run,
+            BenchPipeline& pipeline, const bench::CamerasReport& report) {
+  const auto step = [&](int cameras, double span, bool may_stop) {
+    std::cerr << "vigil: " << cameras << " cameras ..." << std::flush;
+    pipeline.set_cameras(cameras);
+    bench::PipelineFigures figures = pipeline.measure(span, may_stop);
+    std::cerr << (figures.held(run.stride) ? " held" : " not held") << " (95 % within "
+              << bench::latency(figures, 0.95) << " s)\n";
+    return figures;
+  };
+  const bench::Capacity capacity = bench::measure_capacity(
+      {arguments.start, arguments.most, arguments.exactly, arguments.overload, seconds}, run.stride, step,
+      [&](const char* figure, const bench::PipelineFigures& figures, std::optional<int> held) {
+        report.step(run, figure, figures, held);
+      });
+  if (!capacity.measured)
+    std::cerr << "vigil: not even " << std::min(arguments.start, arguments.most)
+              << " cameras and fewer are held\n";
+  return capacity.measured ? kDone : kFailed;
+}
 
-  int run() {
-    std::set<std::string> known;
-    for (const config::CameraSettings& camera : options_.cameras) {
-      const ReadCost cost = read_cost(camera, options_);
-      report_.read(camera.url().shown, cost, known.insert(camera.url().value).second);
-    }
-    BenchPipeline pipeline(options_);
-    int code = kFailed;
-    try {
-      code = measure(pipeline);
-    } catch (const PipelineEnded&) {
-      std::cerr << " not measured\n";
-    }
-    const actors::DrainReport& drained = pipeline.drain();
-    for (const std::string& failure : drained.failures) {
-      std::cerr << "vigil: " << failure << '\n';
-      code = kFailed;
-    }
-    if (!drained.complete) {
-      if (drained.failures.empty())
-        std::cerr << "vigil: what was still under way did not end in time and was left\n";
-      pipeline.abandon(code);
-    }
-    return code;
+int bench_cameras(const CamerasArguments& arguments) {
+  const double seconds = base::seconds(duration_of("--seconds", arguments.seconds));
+  const BenchPipelineOptions options = options_of(arguments);
+  bench::CamerasReport report(this_machine(), arguments.output == "json", std::cout);
+  std::set<std::string> known;
+  for (const config::CameraSettings& camera : options.cameras) {
+    const bench::ReadCost cost = bench::read_cost(camera, options.size);
+    report.read(camera.url().shown, cost, known.insert(camera.url().value).second, cluster::load_average());
   }
-
- private:
-  int measure(BenchPipeline& pipeline) {
-    const auto step = [&](int cameras, double seconds, bool may_stop) {
-      std::cerr << "vigil: " << cameras << " cameras ..." << std::flush;
-      pipeline.set_cameras(cameras);
-      bench::PipelineFigures figures = pipeline.measure(seconds, may_stop);
-      const bool held = figures.held(pipeline.stride());
-      std::cerr << (held ? " held" : " not held") << " (95 % within " << latency(figures, 0.95) << " s)\n";
-      return figures;
-    };
-    int held = 0;
-    std::optional<bench::PipelineFigures> best;
-    if (!arguments_.exactly.empty()) {
-      for (const int cameras : arguments_.exactly) {
-        best = step(cameras, seconds_, false);
-        if (best->held(pipeline.stride())) held = std::max(held, cameras);
-        report_.step(pipeline, "step", *best, held);
-      }
-    } else {
-      bench::CapacitySearch search(std::min(arguments_.start, arguments_.most), arguments_.most);
-      while (const auto cameras = search.next()) {
-        bench::PipelineFigures figures = step(*cameras, seconds_, true);
-        const bool good = figures.held(pipeline.stride());
-        report_.step(pipeline, "step", figures);
-        search.tried(good);
-        if (good) best = std::move(figures);
-      }
-      held = search.held();
-    }
-    if (best && arguments_.exactly.empty()) report_.step(pipeline, "cameras_held", *best, held);
-    if (arguments_.overload > 0 && held > 0) {
-      const int many = std::max(held + 1, static_cast<int>(arguments_.overload * held));
-      report_.step(pipeline, "overload", step(many, std::max(seconds_, 75.0), false), held);
-    }
-    if (!best)
-      std::cerr << "vigil: not even " << std::min(arguments_.start, arguments_.most)
-                << " cameras and fewer are held\n";
-    return best ? kDone : kFailed;
+  BenchPipeline pipeline(options);
+  int code = kFailed;
+  try {
+    code = measure(arguments, seconds, run_of(pipeline, options, arguments.size), pipeline, report);
+  } catch (const PipelineEnded&) {
+    std::cerr << " not measured\n";
   }
-
-  static double latency(const bench::PipelineFigures& figures, double share) {
-    std::vector<double> latencies;
-    for (const auto& window : figures.windows) latencies.push_back(window.latency);
-    return bench::percentile(std::move(latencies), share);
+  const actors::DrainReport& drained = pipeline.drain();
+  for (const std::string& failure : drained.failures) {
+    std::cerr << "vigil: " << failure << '\n';
+    code = kFailed;
   }
-
-  const CamerasArguments& arguments_;
-  double seconds_;
-  BenchPipelineOptions options_;
-  CamerasReport report_;
-};
+  if (!drained.complete) {
+    if (drained.failures.empty())
+      std::cerr << "vigil: what was still under way did not end in time and was left\n";
+    pipeline.abandon(code);
+  }
+  return code;
+}
 
 }  // namespace
 
@@ -365,7 +290,7 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
   command->callback([&chosen, arguments] {
     chosen = [arguments] {
       try {
-        return CamerasBench(*arguments).run();
+        return bench_cameras(*arguments);
       } catch (const config::ConfigError& error) {
         std::cerr << error.what() << '\n';
         return static_cast<int>(kFailed);

@@ -15,11 +15,13 @@
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
+#include <caf/spawn_options.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "actors/alerts/fallback_outbox.h"
 #include "actors/camera/source_options.h"
+#include "actors/status/status_actor.h"
 #include "actors/supervisor/sources.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/clock.h"
@@ -157,8 +159,21 @@ config::Settings load_settings(const RunArguments& arguments, std::vector<std::s
   return settings;
 }
 
-/// A signal stops the supervisor as long as this lives, and so does its end: an actor system waits for its
-/// actors, also when something that was to follow could not be made.
+/// Its end waits for the pipeline's actors, which use what was made before it; also when something that was
+/// to follow could not be made. Who is hidden is not waited for.
+class Awaited {
+ public:
+  explicit Awaited(const caf::actor_system& system) : system_(system) {}
+  ~Awaited() { system_.await_all_actors_done(); }
+  Awaited(const Awaited&) = delete;
+  Awaited& operator=(const Awaited&) = delete;
+
+ private:
+  const caf::actor_system& system_;
+};
+
+/// A signal stops the supervisor as long as this lives, and so does its end, so that there is an end to wait
+/// for.
 class Stopping {
  public:
   Stopping(const actors::supervisor_actor& supervisor, std::mutex& mutex, std::function<void()>& drain)
@@ -209,7 +224,13 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   actors::Metrics metrics(actors::Metrics::Options{.cameras = settings.metrics.cameras});
   metrics.build(kVersion, kCommit);
   actors::StatusBoard board(clock);
-  const StateServer server(settings.metrics, metrics, board, clock,
+  // Before whatever takes long: until the model is loaded, who asks is told that it is being.
+  cluster::SystemConfig system_config;
+  system_config.add_message_types<caf::id_block::vigil>();
+  caf::actor_system system(system_config);
+  const actors::status_actor status =
+      system.spawn<caf::hidden>(actors::status, actors::StatusDeps{board, metrics, *logger});
+  const StateServer server(settings.metrics, metrics, system, status, clock,
                            [&logger](const std::string& line) { logger->warn("{}", line); });
   config::RetentionClock ages(clock);
   const auto outbox = actors::make_fallback_outbox(
@@ -243,9 +264,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   std::optional<FollowToo> follow_snoozes;
   if (!arguments.once) follow_snoozes.emplace(config::snooze_file(arguments.config), watch);
 
-  cluster::SystemConfig system_config;
-  system_config.add_message_types<caf::id_block::vigil>();
-  caf::actor_system system(system_config);
+  const Awaited awaited(system);
   const std::vector<actors::CameraPtr> cameras = cameras_of(settings);
   const std::string name = settings.name.empty() ? cluster::host_name() : settings.name;
   const actors::Dialer::Limits dial = dial_limits(cameras, evidence_parts.has_value(), announcer);

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <future>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include <caf/event_based_actor.hpp>
+#include <caf/spawn_options.hpp>
 
 #include "cluster/process.h"
 
@@ -36,23 +41,57 @@ actors::ProcessFigures figures_of_process() {
           .start_seconds = start};
 }
 
-std::vector<cluster::HttpRoute> probes(const actors::StatusBoard& board) {
-  const auto probe = [&board](const char* path, bool (actors::StatusBoard::*good)() const) {
+/// The status actor, as threads that are no actors ask it. Thread-safe.
+class Asked {
+ public:
+  Asked(caf::actor_system& system, actors::status_actor status, StatusPatience patience)
+      : system_(system), status_(std::move(status)), patience_(patience) {}
+
+  std::optional<actors::StatusReport> probe() const { return ask(actors::probe_atom_v, patience_.probe); }
+  std::optional<actors::StatusReport> page() const { return ask(actors::status_atom_v, patience_.page); }
+
+ private:
+  /// Nothing if it is gone, or takes too long.
+  template <class Atom>
+  std::optional<actors::StatusReport> ask(Atom what, base::Duration patience) const {
+    using Told = std::optional<actors::StatusReport>;
+    const auto told = std::make_shared<std::promise<Told>>();
+    std::future<Told> answer = told->get_future();
+    // Hidden, since whoever waits for the pipeline's actors must not wait for somebody who asks; a
+    // scoped_actor is counted even if it is hidden.
+    system_.spawn<caf::hidden>([told, what, patience, status = status_](caf::event_based_actor* self) {
+      self->request(status, patience, what)
+          .then([told](actors::StatusReport& report) { told->set_value(std::move(report)); },
+                [told](const caf::error&) { told->set_value(std::nullopt); });
+    });
+    // Where nothing is scheduled any more, no actor would see the time pass.
+    if (answer.wait_for(patience) != std::future_status::ready) return std::nullopt;
+    return answer.get();
+  }
+
+  caf::actor_system& system_;
+  actors::status_actor status_;
+  StatusPatience patience_;
+};
+
+std::vector<cluster::HttpRoute> probes(const Asked& asked) {
+  const auto probe = [&asked](const char* path, bool actors::StatusReport::*good) {
     return cluster::HttpRoute{.path = path,
                               .handler =
-                                  [&board, good](const cluster::HttpRequest&) {
-                                    return (board.*good)()
+                                  [asked, good](const cluster::HttpRequest&) {
+                                    const auto report = asked.probe();
+                                    return report && (*report).*good
                                                ? cluster::HttpResponse{.body = "ok\n"}
                                                : cluster::HttpResponse{.status = 503, .body = "no\n"};
                                   },
                               .quick = true};
   };
-  return {probe("/healthz", &actors::StatusBoard::live), probe("/readyz", &actors::StatusBoard::ready),
-          probe("/startupz", &actors::StatusBoard::started)};
+  return {probe("/healthz", &actors::StatusReport::live), probe("/readyz", &actors::StatusReport::ready),
+          probe("/startupz", &actors::StatusReport::started)};
 }
 
-std::vector<cluster::HttpRoute> pages(actors::Metrics& metrics, const actors::StatusBoard& board) {
-  std::vector<cluster::HttpRoute> routes = probes(board);
+std::vector<cluster::HttpRoute> pages(actors::Metrics& metrics, const Asked& asked) {
+  std::vector<cluster::HttpRoute> routes = probes(asked);
   routes.push_back({.path = "/metrics",
                     .handler =
                         [&metrics](const cluster::HttpRequest&) {
@@ -64,9 +103,13 @@ std::vector<cluster::HttpRoute> pages(actors::Metrics& metrics, const actors::St
                     .shared_for = kPageAge});
   routes.push_back({.path = "/status",
                     .handler =
-                        [&metrics, &board](const cluster::HttpRequest&) {
+                        [asked](const cluster::HttpRequest&) {
+                          auto report = asked.page();
+                          if (!report)
+                            return cluster::HttpResponse{.status = 503,
+                                                         .body = "no status: who tells it does not answer\n"};
                           return cluster::HttpResponse{.content_type = "application/json",
-                                                       .body = board.json(metrics)};
+                                                       .body = std::move(report->page)};
                         },
                     .shared_for = kPageAge});
   return routes;
@@ -75,11 +118,13 @@ std::vector<cluster::HttpRoute> pages(actors::Metrics& metrics, const actors::St
 }  // namespace
 
 StateServer::StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics,
-                         const actors::StatusBoard& board, const base::Clock& clock,
-                         const std::function<void(const std::string&)>& log) {
+                         caf::actor_system& system, const actors::status_actor& status,
+                         const base::Clock& clock, const std::function<void(const std::string&)>& log,
+                         StatusPatience patience) {
+  const Asked asked(system, status, patience);
   if (!settings.listen.empty()) {
     cluster::HttpServer::Options options{.listen = settings.listen,
-                                         .routes = pages(metrics, board),
+                                         .routes = pages(metrics, asked),
                                          .limits = limits(),
                                          .log = log,
                                          .clock = &clock};
@@ -89,7 +134,7 @@ StateServer::StateServer(const config::MetricsSettings& settings, actors::Metric
   }
   if (!settings.probes.empty())
     probes_ = std::make_unique<cluster::HttpServer>(cluster::HttpServer::Options{
-        .listen = settings.probes, .routes = probes(board), .limits = limits(), .log = log, .clock = &clock});
+        .listen = settings.probes, .routes = probes(asked), .limits = limits(), .log = log, .clock = &clock});
 }
 
 }  // namespace vigil::services

@@ -5,23 +5,34 @@
 #include <memory>
 #include <string>
 
+#include <caf/actor_system.hpp>
+
+#include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
-#include "actors/status/status_board.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "cluster/http.h"
 #include "config/settings.h"
 
 namespace vigil::services {
 
+/// How long the status actor may take to answer. Whoever probes waits about a second.
+struct StatusPatience {
+  base::Duration probe = std::chrono::milliseconds(500);
+  base::Duration page = std::chrono::seconds(3);
+};
+
 /// /metrics, /status and the probes (/healthz, /readyz, /startupz) at `listen`, and the probes alone at
 /// `probes`, each on a thread of its own, as the settings say. Probes tell a status and nothing else, and
-/// wait for nobody.
+/// wait for nobody but the status actor, and for that not longer than their patience: 503 is what is told
+/// when it is gone or does not answer.
 class StateServer {
  public:
-  /// All that is referred to has to outlive it. Throws cluster::HttpError.
-  StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics,
-              const actors::StatusBoard& board, const base::Clock& clock,
-              const std::function<void(const std::string&)>& log);
+  /// `status` is asked for all but the metrics, in `system`. All that is referred to has to outlive it.
+  /// Throws cluster::HttpError.
+  StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics, caf::actor_system& system,
+              const actors::status_actor& status, const base::Clock& clock,
+              const std::function<void(const std::string&)>& log, StatusPatience patience = {});
 
   /// "http://HOST:PORT/metrics" for people; empty if there is none.
   const std::string& url() const { return url_; }

@@ -31,6 +31,8 @@ cluster::HttpResponse ask(const StatusArguments& arguments) {
 
 int status(const StatusArguments& arguments) {
   const cluster::HttpResponse answer = ask(arguments);
+  if (answer.status == 503)
+    throw cluster::HttpError(arguments.endpoint + ": `vigil run` has no status to tell now");
   const auto text = answer.status == 200 ? actors::status_text(answer.body) : std::optional<std::string>();
   if (!text) throw cluster::HttpError(arguments.endpoint + ": what answers there is no `vigil run`");
   std::cout << (arguments.output == "json" ? answer.body + '\n' : *text);

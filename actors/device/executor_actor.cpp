@@ -230,11 +230,11 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
       [self](const Explain& request) { self->state.explain(request); },
       [self](const Done& done) {
         self->state.deps->desk.let_go(done.window);
-        self->state.schedule();
+        self->state.settle();
       },
       [self](const Returned& text) {
         self->state.deps->desk.done(text.window, text.rule);
-        self->state.schedule();
+        self->state.settle();
       },
       [self](work_atom) {
         try {

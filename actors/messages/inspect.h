@@ -183,6 +183,18 @@ typename Inspector::result_type inspect(Inspector& f, EvidenceReport& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, StatusReport& x) {
+  return f(caf::meta::type_name("StatusReport"), x.phase, at_most(x.phase, RunPhase::draining), x.live,
+           x.started, x.ready, caf::meta::load_callback([&x]() -> caf::error {
+             const bool fits = x.started == (x.phase != RunPhase::starting) &&
+                               (!x.ready || (x.live && x.phase == RunPhase::running));
+             if (fits) return caf::none;
+             return caf::sec::invalid_argument;
+           }),
+           x.late, x.page);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, DrainReport& x) {
   return f(caf::meta::type_name("DrainReport"), x.complete, x.failures);
 }

@@ -71,6 +71,7 @@ CAF_ADD_TYPE_ID(vigil, (vigil::actors::WatchSettings))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::PatchForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::WindowForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::RestForm))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::StatusReport))
 
 CAF_ADD_ATOM(vigil, vigil::actors, join_atom, "join")
 CAF_ADD_ATOM(vigil, vigil::actors, grant_atom, "grant")
@@ -85,6 +86,8 @@ CAF_ADD_ATOM(vigil, vigil::actors, giveup_atom, "giveup")
 CAF_ADD_ATOM(vigil, vigil::actors, wait_atom, "wait")
 CAF_ADD_ATOM(vigil, vigil::actors, reload_atom, "reload")
 CAF_ADD_ATOM(vigil, vigil::actors, forget_atom, "forget")
+CAF_ADD_ATOM(vigil, vigil::actors, probe_atom, "probe")
+CAF_ADD_ATOM(vigil, vigil::actors, status_atom, "status")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -249,6 +252,16 @@ using device_actor = caf::typed_actor<
     // What is left of the n-th engine had its time to end (to itself).
     caf::reacts_to<giveup_atom, std::uint32_t>,
     // Let its actors end, and quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The STATUS actor tells what its process is doing. It owns nothing of the pipeline and waits for none of
+/// it.
+using status_actor = caf::typed_actor<
+    // Whether it lives, has started and is ready; without a page. Answered at once.
+    caf::replies_to<probe_atom>::with<StatusReport>,
+    // All of it, with a page; answered when that has been made.
+    caf::replies_to<status_atom>::with<StatusReport>,
+    // Quit.
     caf::reacts_to<stop_atom>>;
 
 /// The SUPERVISOR spawns the pipeline, keeps cameras running, and shuts all down in the order of the

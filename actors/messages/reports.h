@@ -88,6 +88,25 @@ struct CameraList {
   std::vector<CameraPtr> cameras;
 };
 
+/// starting: the model is being loaded; running; draining: no new frame is taken, what is under way is
+/// finished.
+enum class RunPhase : std::uint8_t { starting, running, draining };
+
+/// What a process, or a node, tells of itself.
+struct StatusReport {
+  RunPhase phase = RunPhase::starting;
+  /// As the probes /healthz, /startupz and /readyz say. Who is ready is running, and alive.
+  bool live = false;
+  bool started = false;
+  bool ready = false;
+  /// Who should have said long ago that it is alive, by name.
+  std::vector<std::string> late = {};
+  /// All of it and the figures, as JSON (docs/status.schema.json); its times are ages. Empty in what a probe
+  /// is told.
+  std::string page = {};
+  friend bool operator==(const StatusReport&, const StatusReport&) = default;
+};
+
 /// How a run ended.
 struct DrainReport {
   /// Whether everything that was captured went all the way through.

@@ -184,19 +184,13 @@ bool StatusBoard::ready_locked() const {
   return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty() && computes;
 }
 
-bool StatusBoard::live() const {
+StatusReport StatusBoard::report() const {
   const std::lock_guard lock(mutex_);
-  return live_locked();
-}
-
-bool StatusBoard::started() const {
-  const std::lock_guard lock(mutex_);
-  return phase_ != RunPhase::starting;
-}
-
-bool StatusBoard::ready() const {
-  const std::lock_guard lock(mutex_);
-  return ready_locked();
+  return {.phase = phase_,
+          .live = live_locked(),
+          .started = phase_ != RunPhase::starting,
+          .ready = ready_locked(),
+          .late = late_locked(false)};
 }
 
 std::string StatusBoard::json(const Metrics& metrics) const {

@@ -1,27 +1,23 @@
 // What the running process is doing, for probes and for people.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "actors/messages/data.h"
+#include "actors/messages/reports.h"
 #include "actors/status/metrics.h"
 #include "base/clock.h"
 
 namespace vigil::actors {
 
-/// starting: the model is being loaded; running; draining: no new frame is taken, what is under way is
-/// finished.
-enum class RunPhase : std::uint8_t { starting, running, draining };
-
 /// How long those who wait for disks may be silent: one that hangs for longer does not come back by itself.
 constexpr base::Duration kAlertsPatience = std::chrono::seconds(30);
 constexpr base::Duration kEvidencePatience = std::chrono::minutes(2);
 
-/// Written by the pipeline, read by whoever asks. Thread-safe.
+/// This process's own book: written by its pipeline, read by its status actor. Thread-safe.
 class StatusBoard {
  public:
   /// `patience`: with the supervisor.
@@ -48,13 +44,16 @@ class StatusBoard {
   void outbox(const std::string& failure);
 
   /// The process makes progress, or is still starting: nobody is late without whom there are no alerts.
-  bool live() const;
+  bool live() const { return report().live; }
   /// Who should have said long ago that it is alive, by name.
   std::vector<std::string> late() const;
   /// It has started.
-  bool started() const;
+  bool started() const { return report().started; }
   /// It takes frames and can keep events.
-  bool ready() const;
+  bool ready() const { return report().ready; }
+
+  /// All that a probe is told, as it is at one moment; without a page.
+  StatusReport report() const;
 
   /// All of it and the figures of `metrics`, as JSON:
   ///   {"phase", "live", "late": [name], "ready", "uptime_seconds", "outbox": {"failure", "in_memory",

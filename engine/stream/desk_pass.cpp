@@ -41,9 +41,11 @@ std::optional<base::Clock::TimePoint> StreamDesk::due() const {
     if (!earliest || time < *earliest) earliest = time;
   };
   for (const TextRef& ref : going_) consider(windows_.find(ref.window)->second.asking.due);
-  for (const Key key : placed_) consider(windows_.find(key)->second.rank);
+  // Not their ranks, which may be those of windows that they overtook: then what makes a window newer would
+  // wait for it.
+  for (const Key key : placed_) consider(windows_.find(key)->second.asking.due);
   if (may_admit())
-    for (const Key key : waiting_) consider(windows_.find(key)->second.rank);
+    for (const Key key : waiting_) consider(windows_.find(key)->second.asking.due);
   return earliest;
 }
 

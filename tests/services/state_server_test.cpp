@@ -1,11 +1,20 @@
 // What a running process tells over HTTP, and where.
 #include "services/state_server.h"
 
+#include <future>
+#include <latch>
+#include <memory>
+#include <vector>
+
+#include <caf/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
 
+#include "actors/status/status_actor.h"
 #include "cluster/clock.h"
 #include "cluster/http_client.h"
+#include "cluster/system.h"
 
 namespace vigil::services {
 namespace {
@@ -15,6 +24,22 @@ using ::testing::HasSubstr;
 
 int free_port() {
   return cluster::HttpServer({.listen = "127.0.0.1:0", .routes = {}}).port();
+}
+
+struct MessageTypes : cluster::SystemConfig {
+  MessageTypes() { add_message_types<caf::id_block::vigil>(); }
+};
+
+/// Owes an answer to all who ask.
+actors::status_actor::behavior_type mute(actors::status_actor::pointer self) {
+  using Promise = caf::typed_response_promise<actors::StatusReport>;
+  const auto owed = std::make_shared<std::vector<Promise>>();
+  const auto owe = [self, owed] {
+    owed->push_back(self->make_response_promise<actors::StatusReport>());
+    return owed->back();
+  };
+  return {[owe](actors::probe_atom) { return owe(); }, [owe](actors::status_atom) { return owe(); },
+          [self](actors::stop_atom) { self->quit(); }};
 }
 
 class StateServerTest : public ::testing::Test {
@@ -32,12 +57,17 @@ class StateServerTest : public ::testing::Test {
   cluster::SystemClock clock_;
   actors::Metrics metrics_;
   actors::StatusBoard board_{clock_};
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::null_sink_mt>()};
+  MessageTypes types_;
+  caf::actor_system system_{types_};
+  actors::status_actor status_ =
+      system_.spawn<caf::hidden>(actors::status, actors::StatusDeps{board_, metrics_, logger_});
 };
 
 TEST_F(StateServerTest, PagesAndProbesAtOneAddressAndProbesAloneAtAnother) {
   metrics_.build("0.1.0", "abc");
   const config::MetricsSettings where = settings();
-  const StateServer server(where, metrics_, board_, clock_, {});
+  const StateServer server(where, metrics_, system_, status_, clock_, {});
   EXPECT_EQ(server.url(), "http://" + where.listen + "/metrics");
   for (const int port : {server.port(), server.probes_port()}) {
     EXPECT_EQ(get(port, "/startupz").status, 503);
@@ -62,19 +92,88 @@ TEST_F(StateServerTest, PagesAndProbesAtOneAddressAndProbesAloneAtAnother) {
 TEST_F(StateServerTest, AProbeNamesNobody) {
   board_.phase(actors::RunPhase::running);
   board_.beat("alerts", -1ms);
-  const StateServer server(settings(), metrics_, board_, clock_, {});
+  const StateServer server(settings(), metrics_, system_, status_, clock_, {});
   const cluster::HttpResponse answer = get(server.probes_port(), "/healthz");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body, "no\n");
   EXPECT_THAT(get(server.port(), "/status").body, HasSubstr("\"late\":[\"alerts\"]"));
 }
 
+TEST_F(StateServerTest, WithoutAnAnswerProbesAndTheStatusAre503AndMetricsGoOn) {
+  board_.phase(actors::RunPhase::running);
+  const actors::status_actor owes = system_.spawn(mute);
+  const StateServer server(settings(), metrics_, system_, owes, clock_, {}, {.probe = 20ms, .page = 20ms});
+  for (const int port : {server.port(), server.probes_port()}) {
+    for (const char* path : {"/healthz", "/readyz", "/startupz"}) {
+      const cluster::HttpResponse answer = get(port, path);
+      EXPECT_EQ(answer.status, 503) << path;
+      EXPECT_EQ(answer.body, "no\n") << path;
+    }
+  }
+  const cluster::HttpResponse status = get(server.port(), "/status");
+  EXPECT_EQ(status.status, 503);
+  EXPECT_EQ(status.body, "no status: who tells it does not answer\n");
+  EXPECT_EQ(get(server.port(), "/metrics").status, 200);
+  caf::anon_send(owes, actors::stop_atom_v);
+}
+
+TEST_F(StateServerTest, APipelineThatHoldsEveryThreadHangsNoProbe) {
+  board_.phase(actors::RunPhase::running);
+  constexpr std::size_t kThreads = 2;
+  ASSERT_EQ(system_.scheduler().num_workers(), kThreads);
+  std::latch held(kThreads);
+  std::promise<void> release;
+  const auto hold = [&held, released = release.get_future().share()](caf::event_based_actor*) {
+    held.count_down();
+    released.wait();
+  };
+  const StateServer server(settings(), metrics_, system_, status_, clock_, {}, {.probe = 20ms, .page = 1h});
+  for (std::size_t i = 0; i < kThreads; ++i) system_.spawn(hold);
+  held.wait();
+  EXPECT_EQ(get(server.port(), "/healthz").status, 503);
+  EXPECT_EQ(get(server.probes_port(), "/startupz").status, 503);
+  EXPECT_EQ(get(server.port(), "/metrics").status, 200);
+  release.set_value();
+  EXPECT_EQ(get(server.port(), "/status").status, 200);
+}
+
+TEST_F(StateServerTest, WhoIsGoneIsNotWaitedFor) {
+  board_.phase(actors::RunPhase::running);
+  // Longer than whoever asks here would wait.
+  const StateServer server(settings(), metrics_, system_, status_, clock_, {}, {.probe = 1h, .page = 1h});
+  EXPECT_EQ(get(server.port(), "/readyz").status, 200);
+  EXPECT_EQ(get(server.port(), "/status").status, 200);
+  caf::scoped_actor self{system_};
+  self->monitor(status_);
+  self->send(status_, actors::stop_atom_v);
+  self->receive([](const caf::down_msg&) {});
+  EXPECT_EQ(get(server.port(), "/healthz").status, 503);
+  EXPECT_EQ(get(server.probes_port(), "/startupz").status, 503);
+}
+
+TEST_F(StateServerTest, WhoAsksIsNotWaitedForByWhoWaitsForThePipeline) {
+  // Those for whom an actor system waits, while somebody asks.
+  const auto waited_for = std::make_shared<std::promise<std::size_t>>();
+  const auto count = [waited_for](actors::status_actor::pointer self) -> actors::status_actor::behavior_type {
+    return {[self, waited_for](actors::probe_atom) {
+              waited_for->set_value(self->system().registry().running());
+              return actors::StatusReport{.live = true};
+            },
+            [](actors::status_atom) { return actors::StatusReport(); },
+            [self](actors::stop_atom) { self->quit(); }};
+  };
+  const actors::status_actor counting = system_.spawn<caf::hidden>(count);
+  const StateServer server(settings(), metrics_, system_, counting, clock_, {});
+  EXPECT_EQ(get(server.port(), "/healthz").status, 200);
+  EXPECT_EQ(waited_for->get_future().get(), 0U);
+}
+
 TEST_F(StateServerTest, NothingIsServedThatIsNotAskedFor) {
-  const StateServer nothing({.listen = "", .probes = "", .tls = {}}, metrics_, board_, clock_, {});
+  const StateServer nothing({.listen = "", .probes = "", .tls = {}}, metrics_, system_, status_, clock_, {});
   EXPECT_EQ(nothing.port() + nothing.probes_port(), 0);
   EXPECT_EQ(nothing.url(), "");
-  const StateServer main({.listen = settings().listen, .probes = "", .tls = {}}, metrics_, board_, clock_,
-                         {});
+  const StateServer main({.listen = settings().listen, .probes = "", .tls = {}}, metrics_, system_, status_,
+                         clock_, {});
   EXPECT_EQ(get(main.port(), "/healthz").status, 200);
 }
 

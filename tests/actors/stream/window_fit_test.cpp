@@ -41,9 +41,9 @@ TEST(WindowFit, LooksAgainWhenTheSettingsOrThePictureAreOthers) {
   WindowFit fit(language.desk, 2);
   EXPECT_EQ(fit.check(*visual_patch(watch(), 0), watch(), {}), "");
   auto settings = camera();
-  settings->stream.window.length = 40s;
+  settings->stream.window.length = 400s;
   const WatchPtr longer = watched(*settings, 2);
-  EXPECT_THAT(fit.check(*visual_patch(longer, 1), longer, {}), Optional(HasSubstr("a window of 40s needs")));
+  EXPECT_THAT(fit.check(*visual_patch(longer, 1), longer, {}), Optional(HasSubstr("a window of 400s needs")));
   const auto wider = visual_patch(longer, 2, 1, 1, 2);
   EXPECT_NE(fit.check(*wider, longer, {}), std::nullopt);
   EXPECT_EQ(fit.check(*wider, longer, {}), std::nullopt);

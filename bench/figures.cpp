@@ -1,11 +1,12 @@
-#include "services/figures.h"
+#include "bench/figures.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
+#include <cstddef>
 #include <numeric>
+#include <ostream>
 
-namespace vigil::services {
+namespace vigil::bench {
 
 double Figure::mean() const {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -32,7 +33,7 @@ void Figures::add(const std::string& name, const std::string& unit, double value
   found->values.push_back(value);
 }
 
-void Figures::print(const nlohmann::json& about) const {
+void Figures::print(const nlohmann::json& about, std::ostream& out) const {
   for (const Figure& figure : figures_) {
     nlohmann::json line = about;
     line.update({{"figure", figure.name},
@@ -41,9 +42,9 @@ void Figures::print(const nlohmann::json& about) const {
                  {"deviation", figure.deviation()},
                  {"median", figure.median()},
                  {"runs", figure.values.size()}});
-    std::cout << line.dump() << '\n';
+    out << line.dump() << '\n';
   }
-  std::cout.flush();
+  out.flush();
 }
 
-}  // namespace vigil::services
+}  // namespace vigil::bench

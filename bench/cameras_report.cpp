@@ -1,33 +1,30 @@
-#include "services/cameras_report.h"
+#include "bench/cameras_report.h"
 
+#include <cstddef>
 #include <iomanip>
-#include <iostream>
+#include <ostream>
 #include <sstream>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "bench/statistics.h"
-#include "cluster/process.h"
-#include "services/build_info.h"
 
-namespace vigil::services {
+namespace vigil::bench {
 namespace {
 
 using nlohmann::json;
 
 json quantiles(const std::vector<double>& values) {
-  return {{"p50", bench::percentile(values, 0.5)},
-          {"p95", bench::percentile(values, 0.95)},
+  return {{"p50", percentile(values, 0.5)},
+          {"p95", percentile(values, 0.95)},
           {"count", values.size()}};
 }
 
-json common(const char* figure) {
+json common(const char* figure, const CamerasMachine& machine) {
   return {{"bench", "cameras"},
           {"figure", figure},
-          {"machine", cluster::processor_name() + ", " + std::to_string(std::thread::hardware_concurrency()) +
-                          " processors"},
-          {"commit", kCommit}};
+          {"machine", machine.name + ", " + std::to_string(machine.processors) + " processors"},
+          {"commit", machine.commit}};
 }
 
 std::string rounded(double value) {
@@ -38,7 +35,7 @@ std::string rounded(double value) {
 }
 
 /// What share of the processors' time products took, and how many cameras products alone would allow.
-void add_products(json& line, double limit, const bench::PipelineFigures& figures, bool held,
+void add_products(json& line, double limit, unsigned processors, const PipelineFigures& figures, bool held,
                   std::optional<int> most) {
   line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
   const double computing =
@@ -56,16 +53,16 @@ void add_products(json& line, double limit, const bench::PipelineFigures& figure
   // What is held if all processors did nothing else: on a busy machine the better figure.
   const double cpu_per_camera = figures.cpu_total / figures.seconds / figures.cameras;
   line["processors_per_camera"] = cpu_per_camera;
-  line["cameras_by_processor_time"] = std::thread::hardware_concurrency() / cpu_per_camera;
+  line["cameras_by_processor_time"] = processors / cpu_per_camera;
 }
 
-void print_text(const json& line) {
+void print_text(const json& line, std::ostream& out) {
   const auto number = [](const json& value) { return rounded(value.get<double>()); };
-  std::cout << "\n"
+  out << "\n"
             << line.at("figure").get<std::string>() << ": " << line.at("cameras") << " cameras, "
             << (line.at("held").get<bool>() ? "held" : "not held") << ", for " << number(line.at("seconds"))
             << " s\n";
-  std::cout << "  windows            " << line.at("windows").at("answered") << " answered of "
+  out << "  windows            " << line.at("windows").at("answered") << " answered of "
             << number(line.at("windows").at("due")) << " due, " << number(line.at("windows").at("lost"))
             << " lost (" << number(line.at("windows").at("overtaken")) << " overtaken, "
             << number(line.at("windows").at("failed")) << " failed, "
@@ -73,75 +70,80 @@ void print_text(const json& line) {
             << line.at("dropped_frames").dump() << "; " << number(line.at("tokens"))
             << " tokens generated for " << line.at("stage_seconds").at("alerts").at("count") << " alerts\n";
   if (line.contains("fairness_least_over_median_per_minute"))
-    std::cout << "  fairness           the least answered camera has "
+    out << "  fairness           the least answered camera has "
               << number(line.at("fairness_least_over_median_per_minute"))
               << " of the median within any minute (aim 0.5)\n";
-  std::cout << "  stage              p50 s     p95 s     count\n";
+  out << "  stage              p50 s     p95 s     count\n";
   const auto row = [&](const std::string& name, const json& values) {
-    std::cout << "    " << std::left << std::setw(17) << name << std::setw(10) << number(values.at("p50"))
+    out << "    " << std::left << std::setw(17) << name << std::setw(10) << number(values.at("p50"))
               << std::setw(10) << number(values.at("p95")) << values.at("count") << "\n";
   };
   row("window latency", line.at("window_latency_seconds"));
   for (const auto& [stage, values] : line.at("stage_seconds").items()) row(stage, values);
-  std::cout << "  processor time     ";
+  out << "  processor time     ";
   for (const auto& [stage, seconds] : line.at("cpu_seconds").items())
-    std::cout << stage << ' ' << number(seconds) << " s, ";
-  std::cout << "together " << number(line.at("cpu_share_of_machine")) << " of the machine\n";
+    out << stage << ' ' << number(seconds) << " s, ";
+  out << "together " << number(line.at("cpu_share_of_machine")) << " of the machine\n";
   if (line.contains("product_share_of_cpu"))
-    std::cout << "  matrix products    " << number(line.at("product_share_of_cpu"))
+    out << "  matrix products    " << number(line.at("product_share_of_cpu"))
               << " of all processor time (aim 0.7), "
               << number(line.at("product_share_of_device")) << " of that of the device\n";
   if (line.contains("limit_cameras"))
-    std::cout << "  limits             " << number(line.at("cameras_by_processor_time"))
+    out << "  limits             " << number(line.at("cameras_by_processor_time"))
               << " cameras would fill the processors, " << number(line.at("limit_cameras"))
               << " if they did nothing but products, at the rate of large ones\n";
-  std::cout << "  decoding           " << number(line.at("decode_over_null_decode"))
+  out << "  decoding           " << number(line.at("decode_over_null_decode"))
             << " times FFmpeg's null decode, in processor time (limit 1.15)\n";
-  std::cout << "  memory             " << number(line.at("resident_mib")) << " MiB resident, "
+  out << "  memory             " << number(line.at("resident_mib")) << " MiB resident, "
             << number(line.at("most_resident_mib")) << " at most\n";
-  std::cout << "  load               " << number(line.at("load")) << ", "
+  out << "  load               " << number(line.at("load")) << ", "
             << line.at("machine").get<std::string>() << ", commit " << line.at("commit").get<std::string>()
             << std::endl;
 }
 
 }  // namespace
 
-void CamerasReport::read(const std::string& file, const ReadCost& cost, bool first) {
+double latency(const PipelineFigures& figures, double share) {
+  std::vector<double> latencies;
+  for (const auto& window : figures.windows) latencies.push_back(window.latency);
+  return percentile(std::move(latencies), share);
+}
+
+void CamerasReport::read(const std::string& file, const ReadCost& cost, bool first, double load) {
   costs_.push_back(cost);
   if (!first) return;
-  json line = common("read");
+  json line = common("read", machine_);
   line["file"] = file;
   line["cpu_of_real_time"] = cost.read;
   line["null_decode_cpu_of_real_time"] = cost.null_decode;
   line["over_null_decode"] = cost.read / cost.null_decode;
   line["limit"] = 1.15;
-  line["load"] = cluster::load_average();
+  line["load"] = load;
   if (json_) {
-    std::cout << line.dump() << std::endl;
+    out_ << line.dump() << std::endl;
   } else {
-    std::cout << "reading " << file << ": " << rounded(100 * cost.read) << " % of a processor in real time, "
+    out_ << "reading " << file << ": " << rounded(100 * cost.read) << " % of a processor in real time, "
               << rounded(cost.read / cost.null_decode) << " times FFmpeg's null decode (limit 1.15)\n";
   }
 }
 
-void CamerasReport::step(const BenchPipeline& pipeline, const char* figure,
-                         const bench::PipelineFigures& figures, std::optional<int> held) const {
-  json line = common(figure);
-  const double stride = pipeline.stride();
+void CamerasReport::step(const CamerasRun& run, const char* figure, const PipelineFigures& figures,
+                         std::optional<int> held) const {
+  json line = common(figure, machine_);
   line["cameras"] = figures.cameras;
-  line["held"] = figures.held(stride);
+  line["held"] = figures.held(run.stride);
   line["seconds"] = figures.seconds;
-  line["window"] = {{"length", pipeline.length()},
-                    {"stride", stride},
-                    {"fps", options_.cameras.front().stream.fps},
-                    {"size", size_},
-                    {"rules", options_.cameras.front().rules.size()}};
-  line["model"] = pipeline.engine().model_id;
-  line["device"] = run::name_of(pipeline.engine().device);
-  line["decode_device"] = run::name_of(pipeline.engine().decode_device);
-  line["kv_tokens"] = options_.engine.kv_tokens;
-  line["dtype"] = kernels::name_of(pipeline.engine().compute);
-  line["quantization"] = model::name_of(pipeline.engine().quantization);
+  line["window"] = {{"length", run.length},
+                    {"stride", run.stride},
+                    {"fps", run.fps},
+                    {"size", run.size},
+                    {"rules", run.rules}};
+  line["model"] = run.model;
+  line["device"] = run.device;
+  line["decode_device"] = run.decode_device;
+  line["kv_tokens"] = run.kv_tokens;
+  line["dtype"] = run.dtype;
+  line["quantization"] = run.quantization;
   json windows{{"due", figures.due},
                {"answered", figures.windows.size()},
                {"lost", figures.lost.windows_lost()},
@@ -164,11 +166,10 @@ void CamerasReport::step(const BenchPipeline& pipeline, const char* figure,
   for (const auto& [stage, seconds] : figures.stages) stages[stage] = quantiles(seconds);
   line["stage_seconds"] = stages;
 
-  const double processors = std::thread::hardware_concurrency();
   line["cpu_seconds"] = figures.cpu;
-  line["cpu_share_of_machine"] = figures.cpu_total / (processors * figures.seconds);
-  if (pipeline.engine().device.kind == kernels::DeviceKind::cpu)
-    add_products(line, pipeline.product_limit(), figures, figures.held(stride), held);
+  line["cpu_share_of_machine"] = figures.cpu_total / (machine_.processors * figures.seconds);
+  if (run.product_limit)
+    add_products(line, *run.product_limit, machine_.processors, figures, figures.held(run.stride), held);
   if (held) line["cameras_held"] = *held;
 
   double null_decode = 0;
@@ -182,10 +183,10 @@ void CamerasReport::step(const BenchPipeline& pipeline, const char* figure,
   line["most_resident_mib"] = static_cast<double>(figures.most_resident_bytes) / (1 << 20);
   line["load"] = figures.load;
   if (json_) {
-    std::cout << line.dump() << std::endl;
+    out_ << line.dump() << std::endl;
   } else if (held) {
-    print_text(line);
+    print_text(line, out_);
   }
 }
 
-}  // namespace vigil::services
+}  // namespace vigil::bench
