@@ -100,7 +100,9 @@ void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool ove
     stream::Asking asking;
     asking.patches = due.patches;
     for (const auto& question : lane.questions) asking.questions.push_back({question, {}});
-    asking.due = last.captured.steady;
+    // Before the next one is due. What makes that one, patches from their capture on, comes first, or under
+    // overload windows would wait in a row instead of being overtaken.
+    asking.due = last.captured.steady + watch->window.stride;
     asking.keep = kExplanationPatience;
     asking.overtakes = overtakes;
     pending_.emplace(desk_.ask(watch->name, std::move(asking)), std::move(pending));

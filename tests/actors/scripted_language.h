@@ -181,7 +181,7 @@ struct ScriptedLanguage {
   }
 
   std::shared_ptr<const model::ModelFolder> folder = stream::testing::demo_model();
-  model::PromptBuilder prompts{*folder};
+  model::PromptBuilder prompts = folder->prompts();
   kv::Book book;
   ScriptedPasses passes{*folder, book};
   stream::QuestionCompiler questions{*folder, prompts};

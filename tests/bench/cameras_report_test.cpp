@@ -39,7 +39,7 @@ class CamerasReportTest : public ::testing::Test {
     }
     figures_.stages["vision"] = {0.25, 0.75};
     figures_.stages["alerts"] = {};
-    figures_.cpu = {{"decode", 3}, {"vision", 4}, {"prefill", 6}, {"other", 7}};
+    figures_.cpu = {{"decode", 3}, {"device", 10}, {"other", 7}};
     figures_.cpu_total = 20;
     figures_.cpu_products = 5;
     figures_.flops = 1e9;
@@ -127,7 +127,7 @@ TEST_F(CamerasReportTest, ProductsAreComparedWithWhatTheProcessorsCouldDo) {
   const json line = step(6);
   EXPECT_EQ(line.at("cameras_held"), 6);
   EXPECT_EQ(line.at("product_share_of_cpu"), 0.25);
-  EXPECT_EQ(line.at("product_share_of_vision_and_prefill"), 0.5);
+  EXPECT_EQ(line.at("product_share_of_device"), 0.5);
   EXPECT_EQ(line.at("product_rate_per_processor"), 2e8);
   EXPECT_EQ(line.at("product_limit"), 1e9);
   EXPECT_EQ(line.at("flops_per_camera_second"), 2.5e7);
