@@ -12,7 +12,8 @@ namespace {
 // of a 7B model at 1,152 rows, and no less with more; 25 at 512), texts wait half as long for a token beside
 // windows as windows would let them.
 stream::PassLimits limits_of(kernels::DeviceKind kind) {
-  if (kind == kernels::DeviceKind::cuda) return {.rows = 1152, .rows_beside_texts = 512, .asks_at_once = true};
+  if (kind == kernels::DeviceKind::cuda)
+    return {.rows = 1152, .rows_beside_texts = 512, .asks_at_once = true};
   return {.rows = 1024, .rows_beside_texts = 1024, .asks_at_once = false};
 }
 

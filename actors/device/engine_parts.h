@@ -35,8 +35,8 @@ struct DeviceSlot {
   /// What it is called in logs and metrics: "cuda:0".
   std::string name;
   EngineParts engine;
-  /// Makes an engine like it, of another epoch, when that one is gone. May take long, and throw what it likes.
-  /// Empty: a device that fails is lost.
+  /// Makes an engine like it, of another epoch, when that one is gone. May take long, and throw what it
+  /// likes. Empty: a device that fails is lost.
   std::function<EngineParts()> again;
 };
 

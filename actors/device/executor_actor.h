@@ -1,5 +1,5 @@
-// The shell around `VisionDesk` and `WindowDesk`, and the one thread of their device: computes for long, so it
-// wants one of its own.
+// The shell around `VisionDesk` and `WindowDesk`, and the one thread of their device: computes for long, so
+// it wants one of its own.
 #pragma once
 
 #include <cstddef>

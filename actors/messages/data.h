@@ -103,7 +103,8 @@ constexpr base::Duration kExplanationPatience = std::chrono::seconds(10);
 struct PipelineObserver {
   /// A window was answered; from when its first pass began until then.
   std::function<void(const WindowAnswers& window, const WorkSpan& asked)> window;
-  /// A piece of a device's work was done: "vision" a batch of patches, "language" a pass of windows and texts.
+  /// A piece of a device's work was done: "vision" a batch of patches, "language" a pass of windows and
+  /// texts.
   std::function<void(const char* stage, const WorkSpan& piece)> piece;
 };
 

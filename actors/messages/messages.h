@@ -167,14 +167,10 @@ using stream_actor = caf::typed_actor<
 /// The EXECUTOR is the one thread of a device: vision and stream, whose pieces it runs one after the other.
 using executor_actor = caf::typed_actor<
     // As vision.
-    caf::reacts_to<join_atom, WatchPtr, std::uint32_t>,
-    caf::reacts_to<WatchPtr>,
-    caf::reacts_to<FramePatchPtr>,
-    caf::reacts_to<end_atom, std::string>,
+    caf::reacts_to<join_atom, WatchPtr, std::uint32_t>, caf::reacts_to<WatchPtr>,
+    caf::reacts_to<FramePatchPtr>, caf::reacts_to<end_atom, std::string>,
     // As stream.
-    caf::reacts_to<grant_atom, std::uint32_t>,
-    caf::reacts_to<Explain>,
-    caf::reacts_to<Done>,
+    caf::reacts_to<grant_atom, std::uint32_t>, caf::reacts_to<Explain>, caf::reacts_to<Done>,
     caf::reacts_to<Returned>,
     // Run the next piece (to itself).
     caf::reacts_to<work_atom>,
@@ -185,7 +181,8 @@ using executor_actor = caf::typed_actor<
 
 /// The TARGET actor goes on with answers on another device than the one that has asked.
 using target_actor = caf::typed_actor<
-    // A text to complete, lent by the sending stream, to which it is `Returned`; `Explanation` goes to alerts.
+    // A text to complete, lent by the sending stream, to which it is `Returned`; `Explanation` goes to
+    // alerts.
     caf::reacts_to<LentTextPtr>,
     // Run the next pass (to itself).
     caf::reacts_to<work_atom>,

@@ -88,14 +88,14 @@ struct Metrics::Families {
       counter(r, "vigil_connections_refused_total",
               "Connections that were not taken up or were closed for what they did, by listener and reason");
   Histogram& encode = seconds(r, "vigil_encode_time_seconds", "One pass of the vision tower");
-  Histogram& prefill = seconds(r, "vigil_request_prefill_time_seconds", "From a window's first pass until its answers");
+  Histogram& prefill =
+      seconds(r, "vigil_request_prefill_time_seconds", "From a window's first pass until its answers");
   Histogram& decode = seconds(r, "vigil_request_decode_time_seconds", "Completion of one answer");
   Histogram& first_token =
       seconds(r, "vigil_time_to_first_token_seconds",
               "From when a window's last patch was encoded until the first tokens of its answers");
-  Histogram& inter_token =
-      seconds(r, "vigil_inter_token_latency_seconds",
-              "Between two tokens of an explanation, as its mean", kTokenSeconds);
+  Histogram& inter_token = seconds(r, "vigil_inter_token_latency_seconds",
+                                   "Between two tokens of an explanation, as its mean", kTokenSeconds);
   Family<Gauge>& running =
       gauge(r, "vigil_requests_running", "Windows and explanations that are computed, by kind and device");
   Family<Gauge>& waiting = gauge(r, "vigil_requests_waiting",

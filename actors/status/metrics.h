@@ -80,7 +80,8 @@ class Metrics {
   void prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused = 0);
   /// From when a window's last patch was encoded until the first tokens of its answers.
   void first_token(double seconds);
-  /// An answer was completed, with so many tokens, of which those behind the first one, `later`, took so long.
+  /// An answer was completed, with so many tokens, of which those behind the first one, `later`, took so
+  /// long.
   void generated(double seconds, std::int64_t tokens, std::int64_t later);
   /// Those that are computed and those that wait for it, as the one who computes knows.
   void requests(RequestKind kind, const std::string& device, std::size_t running, std::size_t waiting);

@@ -147,8 +147,7 @@ WindowDesk::News WindowDesk::take_news() {
       desk_.done(each.window);
     }
     --credits_;
-    news_.answered.push_back(
-        {std::make_shared<const WindowAnswers>(std::move(pending.window)), each.begun});
+    news_.answered.push_back({std::make_shared<const WindowAnswers>(std::move(pending.window)), each.begun});
   }
   for (const stream::DeskNews::Failed& each : desk.failed)
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});

@@ -5,10 +5,10 @@
 #include <caf/send.hpp>
 
 #include "actors/alerts/alerts_actor.h"
+#include "actors/device/device_actor.h"
 #include "actors/evidence/evidence_actor.h"
 #include "actors/messages/shell.h"
 #include "actors/router/router_actor.h"
-#include "actors/device/device_actor.h"
 
 namespace vigil::actors {
 namespace {

@@ -122,8 +122,9 @@ float* PassRunner::compose(const Pass& pass) {
     if (rows.embedded.cols != width)
       throw std::invalid_argument("visual tokens of " + std::to_string(rows.embedded.cols) +
                                   " values for a model of " + std::to_string(width));
-    kernels::convert_rows(first.stream, rows.embedded,
-                          kernels::dense(composed_.as<float>() + row * width, kernels::DType::f32, count, width));
+    kernels::convert_rows(
+        first.stream, rows.embedded,
+        kernels::dense(composed_.as<float>() + row * width, kernels::DType::f32, count, width));
     row += count;
   }
   look_up();

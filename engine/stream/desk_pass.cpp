@@ -211,7 +211,8 @@ void StreamDesk::choose(const TextRef& ref, std::size_t output) {
   } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    // It concerns this one alone: logits that no token can be chosen from, no room for what its sampling wants.
+    // It concerns this one alone: logits that no token can be chosen from, no room for what its sampling
+    // wants.
     const bool out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
     if (is_first) return fail(ref.window, error.what(), out_of_memory);
     return fail_text(ref, std::current_exception());

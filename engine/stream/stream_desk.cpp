@@ -115,8 +115,8 @@ WindowId StreamDesk::ask(const std::string& camera, Asking asking) {
 
 void StreamDesk::insert_by_rank(std::vector<Key>& into, Key key) {
   const auto rank = window(key).rank;
-  into.insert(
-      std::find_if(into.begin(), into.end(), [&](Key other) { return rank < window(other).rank; }), key);
+  into.insert(std::find_if(into.begin(), into.end(), [&](Key other) { return rank < window(other).rank; }),
+              key);
 }
 
 StreamDesk::Window* StreamDesk::find_window(const WindowId& id) {
@@ -328,8 +328,7 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   try {
     // What others keep goes only if it is enough: the rest of a room is with texts, which end.
     const std::int64_t room = book_.free_pages() + gain;
-    if (needed() <= room ||
-        stream.stream.most_pages_for(window.asking.patches) + tails <= room + own_gain) {
+    if (needed() <= room || stream.stream.most_pages_for(window.asking.patches) + tails <= room + own_gain) {
       for (Stream* each : keeping) {
         if (needed() <= book_.free_pages()) break;
         each->stream.evict();

@@ -147,9 +147,7 @@ class StreamDesk final : public run::WorkSource {
 
   /// Pages of the cache, and the share of them that windows, texts and streams hold.
   std::int64_t pages() const { return book_.pages(); }
-  double usage() const {
-    return book_.usage();
-  }
+  double usage() const { return book_.usage(); }
   /// Tokens that the cache has room for; and the longest window, in visual tokens, beside one question and
   /// its answer of ordinary length: negative where not even these have room.
   std::int64_t tokens() const { return book_.tokens(); }

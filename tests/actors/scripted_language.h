@@ -52,11 +52,10 @@ class ScriptedPasses final : public run::Passes {
       }
     for (const kernels::AttentionSegment& segment : pass.segments) {
       const auto first = static_cast<std::size_t>(segment.first_row);
-      const bool has_output =
-          std::any_of(pass.outputs.begin(), pass.outputs.end(), [&](std::int32_t row) {
-            return row >= segment.first_row &&
-                   row < segment.first_row + static_cast<std::int64_t>(segment.own.size());
-          });
+      const bool has_output = std::any_of(pass.outputs.begin(), pass.outputs.end(), [&](std::int32_t row) {
+        return row >= segment.first_row &&
+               row < segment.first_row + static_cast<std::int64_t>(segment.own.size());
+      });
       if (!has_output) {
         ++windows;
       } else if (segment.own.size() > 1) {

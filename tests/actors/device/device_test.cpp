@@ -99,8 +99,9 @@ TEST_F(PipelineTest, AnAlertWhoseTextHasNoRoomIsToldWithout) {
                                   [](const auto& message) { return message.topic.starts_with("alert/"); });
   EXPECT_EQ(json::parse(alert->body).at("data").at("description"), nullptr);
   EXPECT_THAT(language_.passes.generated, ElementsAre(1U)) << "one that has no room alone is not tried again";
-  EXPECT_THAT(log_.str(),
-              HasSubstr("alerts: camera gate: no explanation for rule person: GPU 0 has no room for 147 MiB"));
+  EXPECT_THAT(
+      log_.str(),
+      HasSubstr("alerts: camera gate: no explanation for rule person: GPU 0 has no room for 147 MiB"));
   EXPECT_TRUE(outcome()->complete);
 }
 

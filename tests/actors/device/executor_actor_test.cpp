@@ -169,9 +169,9 @@ TEST_F(ExecutorTest, WhatIsNotThereAnyMoreIsToldAtOnce) {
   ASSERT_THAT(answered_, SizeIs(1));
   stream::WindowId id = answered_[0]->id.value();
   const Explanation gone{5, "", "the window has left the cache"};
-  for (const auto& wrong : {stream::WindowId{"yard", id.epoch, id.number},
-                            stream::WindowId{"gate", id.epoch + 1, id.number},
-                            stream::WindowId{"gate", id.epoch, id.number + 1}}) {
+  for (const auto& wrong :
+       {stream::WindowId{"yard", id.epoch, id.number}, stream::WindowId{"gate", id.epoch + 1, id.number},
+        stream::WindowId{"gate", id.epoch, id.number + 1}}) {
     explained_.clear();
     self_->send(executor_, Explain{wrong, 0, 5});
     settle();

@@ -65,7 +65,8 @@ TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
       desk.push(*patch);
     }
     while (now >= busy_until && desk.due()) desk.work(scene.begin + now);
-    for (const auto& [window, begun] : desk.take_news().answered) scene.serve(window->watch->name, busy_until);
+    for (const auto& [window, begun] : desk.take_news().answered)
+      scene.serve(window->watch->name, busy_until);
   }
   EXPECT_LT(scene.served.size(), 11 * 150 * 6 / 10) << "no overload";
   EXPECT_GE(scene.fairness(), 0.5);

@@ -130,8 +130,8 @@ TEST_F(WindowDeskTest, EachCameraHasWindowsOfItsOwn) {
   }
   std::map<std::string, std::vector<std::string>> windows;
   for (const std::string& each : shown()) windows[each.substr(0, 5)].push_back(each.substr(5));
-  EXPECT_THAT(windows["quick"], ElementsAre(" 0-1:2", " 0-2:4", " 0-3:6", " 1-4:6", " 2-5:6", " 3-6:6",
-                                            " 4-7:6", " 5-8:6"));
+  EXPECT_THAT(windows["quick"],
+              ElementsAre(" 0-1:2", " 0-2:4", " 0-3:6", " 1-4:6", " 2-5:6", " 3-6:6", " 4-7:6", " 5-8:6"));
   EXPECT_THAT(windows["slow "], ElementsAre("0-4:4", "0-8:8"));
 }
 

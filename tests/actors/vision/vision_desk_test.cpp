@@ -47,7 +47,8 @@ TEST_F(VisionDeskTest, BatchesWhatMayGoAndTellsWhatBecameOfEach) {
 TEST_F(VisionDeskTest, WhatFailedTakesNoCreditOfTheNextStage) {
   desk.join(a);
   desk.grant("a", 1);
-  for (int second = 0; second < 3; ++second) ASSERT_TRUE(desk.take(frame_patch(a, second, second < 2 ? 255 : 9)));
+  for (int second = 0; second < 3; ++second)
+    ASSERT_TRUE(desk.take(frame_patch(a, second, second < 2 ? 255 : 9)));
   while (desk.due()) desk.work(clock.now());
   EXPECT_EQ(desk.waiting(), 0U);
 }
