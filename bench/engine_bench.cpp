@@ -47,6 +47,7 @@ EngineBench::EngineBench(const OpenModel& open, const engine::EngineOptions& eng
       std::max(visual_tokens(options_.frames), options_.sequences * visual_tokens(options_.sequence_frames));
   constexpr std::int64_t kText = 512;
   engine::EngineOptions with_room = engine;
+  with_room.passes = engine::PassSize::large;
   with_room.kv_tokens = most + (options_.sequences + 1) * (kText + options_.tokens);
   engine_ = engine::make_engine(folder, with_room);
   clips_.emplace(*engine_.language.desk, *engine_.language.questions, clock_,

@@ -8,13 +8,14 @@ namespace vigil::engine {
 
 namespace {
 
-// Of passes. On a CPU their results stay in its caches. On a GPU (loadtest/engine/bench_passes: 23.4 us a row
-// of a 7B model at 1,152 rows, and no less with more; 25 at 512), texts wait half as long for a token beside
-// windows as windows would let them.
-stream::PassLimits limits_of(kernels::DeviceKind kind) {
-  if (kind == kernels::DeviceKind::cuda)
-    return {.rows = 1152, .rows_beside_texts = 512, .asks_at_once = true};
-  return {.rows = 1024, .rows_beside_texts = 1024, .asks_at_once = false};
+// Of passes. On a CPU their results stay in its caches. On a GPU, texts get a token with each pass, so passes
+// of cameras are short; a row of a 7B model costs no more in them than in larger ones (24 us; with 512 rows,
+// 27). Whoever asks for a clip alone wants it whole.
+stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
+  if (kind != kernels::DeviceKind::cuda)
+    return {.rows = 1024, .rows_beside_texts = 1024, .asks_at_once = false};
+  const std::int64_t rows = size == PassSize::large ? 16384 : 1152;
+  return {.rows = rows, .rows_beside_texts = rows, .asks_at_once = true};
 }
 
 }  // namespace
@@ -58,7 +59,8 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
     language.questions = std::make_unique<stream::QuestionCompiler>(*folder, of->prompts);
     language.desk = std::make_unique<stream::StreamDesk>(
         *folder, of->prompts, of->book, *language.passes,
-        stream::StreamDesk::Options{.limits = limits_of(device.kind), .epoch = options.epoch});
+        stream::StreamDesk::Options{.limits = limits_of(device.kind, options.passes),
+                                    .epoch = options.epoch});
     return language;
   };
   engine.language = language_of(model, options.device, nullptr);

@@ -19,6 +19,10 @@
 
 namespace vigil::engine {
 
+/// small: for those who wait for several things at once, as cameras and their texts do; large: for one who
+/// waits for all that he asked.
+enum class PassSize : std::uint8_t { small, large };
+
 struct EngineOptions {
   run::Device device;
   /// Of answers after their first token; absent: the same. Another has a copy of the model and takes the
@@ -37,6 +41,7 @@ struct EngineOptions {
   std::int64_t kv_tokens = 16384;
   /// Which engine of its process this is, so that no window of another one is taken for one of this one's.
   std::uint32_t epoch = 0;
+  PassSize passes = PassSize::small;
 };
 
 /// A language model with its cache, and the desk of whoever asks it. One owner (an actor) at a time.

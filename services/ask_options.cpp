@@ -74,7 +74,9 @@ engine::Engine make_engine(const AskOptions& options) {
                              std::filesystem::current_path(unknown).string() +
                              ": name one with --model DIR or in VIGIL_MODEL");
   }
-  return engine::make_engine(options.model, options.engine);
+  engine::EngineOptions alone = options.engine;
+  alone.passes = engine::PassSize::large;
+  return engine::make_engine(options.model, alone);
 }
 
 stream::Question question_of(const AskOptions& options) {

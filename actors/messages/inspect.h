@@ -2,6 +2,7 @@
 // sense; that it is true, nobody can tell.
 #pragma once
 
+#include <cmath>
 #include <optional>
 
 #include <caf/error.hpp>
@@ -21,6 +22,15 @@ template <class Enum>
 auto at_most(const Enum& value, Enum last) {
   return caf::meta::load_callback([&value, last]() -> caf::error {
     if (value <= last) return caf::none;
+    return caf::sec::invalid_argument;
+  });
+}
+
+/// What was read has to be so.
+template <class Holds>
+auto is_so(Holds holds) {
+  return caf::meta::load_callback([holds]() -> caf::error {
+    if (holds()) return caf::none;
     return caf::sec::invalid_argument;
   });
 }
@@ -55,7 +65,10 @@ typename Inspector::result_type inspect(Inspector& f, RuleSettings& x) {
   actors::MaybeTime snooze_until{x.snooze_until};
   return f(caf::meta::type_name("Rule"), x.name, x.prompt, x.title, x.threshold, x.confirm.needed,
            x.confirm.of, x.cooldown, x.max_per_hour, x.severity, actors::at_most(x.severity, Severity::alert),
-           x.topics, snooze_until, x.explain, x.max_tokens);
+           x.topics, snooze_until, x.explain, x.max_tokens, actors::is_so([&x] {
+             return x.threshold >= 0 && x.threshold <= 1 && x.confirm.needed >= 1 &&
+                    x.confirm.of >= x.confirm.needed && x.max_tokens >= 1;
+           }));
 }
 
 }  // namespace vigil::config
@@ -65,7 +78,8 @@ namespace vigil::stream {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, Answer& x) {
   return f(caf::meta::type_name("Answer"), x.text, x.probability_yes, x.tokens, x.finish,
-           actors::at_most(x.finish, FinishReason::stop), x.prompt_tokens, x.shared_tokens);
+           actors::at_most(x.finish, FinishReason::stop), x.prompt_tokens, x.shared_tokens,
+           actors::is_so([&x] { return x.probability_yes >= 0 && x.probability_yes <= 1; }));
 }
 
 template <class Inspector>
@@ -85,7 +99,10 @@ typename Inspector::result_type inspect(Inspector& f, WatchRef& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WatchSettings& x) {
   return f(caf::meta::type_name("WatchSettings"), x.name, x.version, x.tenant, x.labels, x.rules, x.window,
-           x.fps, x.lossless);
+           x.fps, x.lossless, is_so([&x] {
+             return std::isfinite(x.fps) && x.fps > 0 && x.window.stride.count() > 0 &&
+                    x.window.length >= x.window.stride;
+           }));
 }
 
 template <class Inspector>
@@ -106,13 +123,15 @@ typename Inspector::result_type inspect(Inspector& f, WorkForm& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
   return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
-           x.width, x.height, x.captured);
+           x.width, x.height, x.captured,
+           is_so([&x] { return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration > 0; }));
 }
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WindowForm& x) {
   return f(caf::meta::type_name("WindowAnswers"), x.watch, x.held, x.id, x.start, x.end, x.start_wall,
-           x.end_wall, x.frames, x.answers, x.captured, x.encoded);
+           x.end_wall, x.frames, x.answers, x.captured, x.encoded,
+           is_so([&x] { return std::isfinite(x.start) && std::isfinite(x.end) && x.frames >= 0; }));
 }
 
 template <class Inspector>

@@ -72,7 +72,9 @@ void PassRunner::run(const Pass& pass) {
     for (const Pass::Rows& each : pass.rows)
       tokens_.insert(tokens_.end(), each.tokens.begin(), each.tokens.end());
   const bool of_tokens = !tokens_.empty();
-  const bool one_of_each = of_tokens && rows == pass.segments.size() && rows == outputs;
+  // Steps are recorded and replayed, so they have to be those that everybody runs.
+  const bool one_of_each =
+      of_tokens && rows == pass.segments.size() && rows == outputs && pass.attend == &model::full_attention();
   float* hidden = of_tokens ? nullptr : compose(pass);
   {
     const std::unique_lock lock = submission();
@@ -83,7 +85,7 @@ void PassRunner::run(const Pass& pass) {
       spread(hidden, rows);
     }
     reserve_largest(outputs);
-    prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles}, one_of_each);
+    prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles, pass.attend}, one_of_each);
     on_all([&](Lane& lane) {
       if (outputs > 0) return submit_step(lane, one_of_each);
       lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/kv/view.h"
+#include "engine/model/language/attend.h"
 #include "engine/model/language/positions.h"
 #include "engine/model/language/sampler.h"
 #include "kernels/attention/attention.h"
@@ -32,6 +33,8 @@ struct Pass {
   std::vector<model::Position> positions;
   /// They may be far from zero: a camera's stream goes on for ever.
   bool is_far = false;
+  /// What the rows see of the keys of their segments; has to live until the pass was run.
+  const model::Attend* attend = &model::full_attention();
   /// Whose rows these are, in order, and which keys each sees; they cover all rows.
   std::vector<kernels::AttentionSegment> segments;
   /// Ascending: the rows that choose what follows.

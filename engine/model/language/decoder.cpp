@@ -129,8 +129,12 @@ Decoder::Prepared Decoder::prepare(kernels::Stream& stream, Workspace& workspace
   }
   if (workspace.ranks)
     workspace.ranks->reserve(compute(), static_cast<std::int64_t>(rows), config_.hidden_size);
-  return {pass.hidden, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(wanted),
-          !pass.tokens.empty(), pass.angles};
+  return {pass.hidden,
+          static_cast<std::int64_t>(rows),
+          static_cast<std::int64_t>(wanted),
+          !pass.tokens.empty(),
+          pass.angles,
+          pass.attend};
 }
 
 Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
@@ -205,8 +209,8 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
       kernels::rope(stream, projected.columns(0, q_width), head_dim, cos.row<float>(0), sin.row<float>(0));
     }
 
-    kernels::paged_attention(stream, projected.columns(0, q_width), kv,
-                             narrows ? workspace.narrow.plan : workspace.plan, scale, attended);
+    pass.attend->attend(stream, static_cast<int>(i), projected.columns(0, q_width), kv,
+                        narrows ? workspace.narrow.plan : workspace.plan, scale, attended);
     add(stream, workspace, 0, attended, layer.o, hidden, layer.attention_norm, normed);
     const Matrix rounded =
         quantized ? rounded_room(workspace.rounded, normed.rows, part_.inner.count) : Matrix{};

@@ -9,6 +9,7 @@
 
 #include "engine/kv/page_store.h"
 #include "engine/model/files/config.h"
+#include "engine/model/language/attend.h"
 #include "engine/model/language/positions.h"
 #include "engine/model/language/shard.h"
 #include "engine/model/layers/parameters.h"
@@ -78,13 +79,15 @@ class Decoder {
     std::span<const std::int32_t> tokens = {};
     /// How exactly positions become angles: `wide` where they may be far from zero.
     kernels::RopeAngles angles = kernels::RopeAngles::single;
+    /// What the rows see of the keys of their segments; has to live until the pass was run.
+    const Attend* attend = &full_attention();
   };
 
   /// The one operation (prefill, chunked prefill, refresh and decode are uses of it): every layer computes
   /// fresh keys and values of the query tokens, writes them into the slots `keys[own[i]]`, and lets each
-  /// query attend to every live key up to its own. Returns the states of the rows `outputs` after the last
-  /// layer, before the final norm: f32 [outputs.size(), hidden_size], in the workspace until its next pass,
-  /// or in `hidden` where all rows are wanted.
+  /// query attend to every live key up to its own, or to what `attend` picks of them. Returns the states of
+  /// the rows `outputs` after the last layer, before the final norm: f32 [outputs.size(), hidden_size], in
+  /// the workspace until its next pass, or in `hidden` where all rows are wanted.
   kernels::Matrix forward(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
                           const kv::PageStore& pages) const {
     return run(stream, workspace, prepare(stream, workspace, pass, pages), pages);
@@ -98,6 +101,7 @@ class Decoder {
     /// The tokens' embeddings enter.
     bool embeds = false;
     kernels::RopeAngles angles = kernels::RopeAngles::single;
+    const Attend* attend = &full_attention();
   };
   /// The first half of `forward`: checks a pass and sends to the device what it has to know of it. Throws
   /// std::invalid_argument for segments that do not cover the rows, and for a token outside of the

@@ -318,6 +318,35 @@ TEST_F(Wire, WhatNamesNoStateIsRefused) {
   EXPECT_TRUE(is_refused(window));
 }
 
+TEST_F(Wire, NumbersThatMakeNoSenseAreRefused) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto settings = [&](auto change) {
+    WatchSettings value = watch_of(*gate_);
+    change(value);
+    return is_refused(value);
+  };
+  EXPECT_FALSE(settings([](auto&) {}));
+  EXPECT_TRUE(settings([](auto& value) { value.fps = 0; }));
+  EXPECT_TRUE(settings([&](auto& value) { value.fps = nan; }));
+  EXPECT_TRUE(settings([](auto& value) { value.window.stride = 0s; }));
+  EXPECT_TRUE(settings([](auto& value) { value.window.length = 1s; })) << "shorter than a stride";
+  EXPECT_TRUE(settings([&](auto& value) { value.rules[0].threshold = static_cast<float>(nan); }));
+  EXPECT_TRUE(settings([](auto& value) { value.rules[0].confirm.needed = 0; }));
+  EXPECT_TRUE(settings([](auto& value) { value.rules[0].confirm = {3, 2}; }));
+  EXPECT_TRUE(settings([](auto& value) { value.rules[0].max_tokens = -1; }));
+  PatchForm described = form_of(patch(), clock_);
+  EXPECT_FALSE(is_refused(described));
+  described.seconds = nan;
+  EXPECT_TRUE(is_refused(described));
+  WindowForm answers = form_of(window(), clock_);
+  EXPECT_FALSE(is_refused(answers));
+  answers.frames = -1;
+  EXPECT_TRUE(is_refused(answers));
+  answers = form_of(window(), clock_);
+  answers.answers[0].probability_yes = 1.5F;
+  EXPECT_TRUE(is_refused(answers));
+}
+
 TEST_F(Wire, ACutMessageIsRefused) {
   const std::vector<char> bytes = written(caf::make_message(watch_of(*gate_, 12)));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
