@@ -75,7 +75,11 @@ int verify(const VerifyArguments& arguments) {
   kernels::Stream stream = run::make_streams(arguments.device, arguments.threads).front();
   std::vector<kernels::DType> types;
   if (arguments.dtype != "bf16") types.push_back(kernels::DType::f32);
-  if (arguments.dtype != "f32") types.push_back(kernels::DType::bf16);
+  if (arguments.dtype == "both" && stream.kind() == kernels::DeviceKind::cpu && !kernels::cpu_has_bf16()) {
+    std::fprintf(stderr, "vigil model verify: this processor has no products of bf16: f32 alone\n");
+  } else if (arguments.dtype != "f32") {
+    types.push_back(model::choose_compute(*folder, kernels::DType::bf16, stream.kind()));
+  }
 
   bool passed = true;
   nlohmann::json rows = nlohmann::json::array();

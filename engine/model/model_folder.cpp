@@ -1,5 +1,7 @@
 #include "engine/model/model_folder.h"
 
+#include <stdexcept>
+
 #include "engine/model/families/family.h"
 #include "engine/model/files/error.h"
 #include "engine/model/files/json_file.h"
@@ -68,8 +70,10 @@ std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path
 
 kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted,
                               kernels::DeviceKind device) {
-  if (wanted) return *wanted;
   const bool products = device == kernels::DeviceKind::cuda || kernels::cpu_has_bf16();
+  if (wanted == kernels::DType::bf16 && !products)
+    throw std::invalid_argument("this processor has no products of bf16; f32 is what it computes in");
+  if (wanted) return *wanted;
   const bool stored_as_bf16 = folder.config.torch_dtype == "bfloat16";
   return stored_as_bf16 && products ? kernels::DType::bf16 : kernels::DType::f32;
 }

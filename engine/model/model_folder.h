@@ -64,7 +64,8 @@ struct ModelFolder {
 };
 
 /// The type to compute in: the wanted one if given; else bf16 where the device has products of bf16 (every
-/// GPU that is supported does) and the weights are bf16, else f32.
+/// GPU that is supported does) and the weights are bf16, else f32. Throws std::invalid_argument for a wanted
+/// type that the device has no products of.
 kernels::DType choose_compute(const ModelFolder& folder, std::optional<kernels::DType> wanted,
                               kernels::DeviceKind device);
 

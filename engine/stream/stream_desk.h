@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -14,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -205,7 +205,10 @@ class StreamDesk final : public run::WorkSource {
   struct Key {
     std::uint32_t epoch = 0;
     std::uint64_t number = 0;
-    friend auto operator<=>(const Key&, const Key&) = default;
+    friend bool operator==(const Key&, const Key&) = default;
+    friend bool operator<(const Key& a, const Key& b) {
+      return std::tie(a.epoch, a.number) < std::tie(b.epoch, b.number);
+    }
   };
   struct Stream {
     explicit Stream(CameraStream of) : stream(std::move(of)) {}

@@ -141,7 +141,7 @@ TEST(MetricBy, AddsUpByALabel) {
   metrics.frames_dropped("gate", "late", 3);
   metrics.frames_dropped("gate", "no_credit", 4);
   metrics.windows("answered", 7);
-  metrics.generated(1, 5);
+  metrics.generated(1, 5, 0);
   const std::string page = metrics.text();
   EXPECT_THAT(metric_by(page, "vigil_frames_dropped_total", "reason"),
               IsSupersetOf({Pair("late", 5), Pair("no_credit", 4)}));

@@ -336,7 +336,7 @@ TEST_F(Wire, NumbersThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(settings([](auto& value) { value.rules[0].max_tokens = -1; }));
   PatchForm described = form_of(patch(), clock_);
   EXPECT_FALSE(is_refused(described));
-  described.seconds = nan;
+  described.duration = 0;
   EXPECT_TRUE(is_refused(described));
   WindowForm answers = form_of(window(), clock_);
   EXPECT_FALSE(is_refused(answers));
