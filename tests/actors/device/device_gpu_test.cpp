@@ -62,11 +62,13 @@ class GpuPipeline : public ::testing::Test {
                                  .clock = clock_,
                                  .logger = logger_,
                                  .seed = 1,
-                                 .observer = [this](const WindowAnswers& window, const WorkSpan&) {
-                                   const std::lock_guard lock(mutex_);
-                                   ++answered_[window.watch->name];
-                                   changed_.notify_all();
-                                 }});
+                                 .observer = {.window =
+                                                  [this](const WindowAnswers& window, const WorkSpan&) {
+                                                    const std::lock_guard lock(mutex_);
+                                                    ++answered_[window.watch->name];
+                                                    changed_.notify_all();
+                                                  },
+                                              .piece = {}}});
   }
 
   /// Whether so many more windows of a camera are answered soon.
@@ -87,7 +89,7 @@ class GpuPipeline : public ::testing::Test {
   }
 
   double count(const std::string& metric, const std::string& label, const std::string& value) const {
-    return metric_by(metrics_.text(), metric, label)[value];
+    return bench::metric_by(metrics_.text(), metric, label)[value];
   }
 
   struct Config : cluster::SystemConfig {
