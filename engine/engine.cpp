@@ -9,8 +9,8 @@ namespace vigil::engine {
 namespace {
 
 // Of passes. On a CPU their results stay in its caches. On a GPU, texts get a token with each pass, so passes
-// of cameras are short; a row of a 7B model costs no more in them than in larger ones (24 us; with 512 rows,
-// 27). Whoever asks for a clip alone wants it whole.
+// of cameras are short; 1,152 rows of a 7B model cost less a row than 512
+// (docs/experiments/2026-11-23-one-executor.md). Whoever asks for a clip alone wants it whole.
 stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
   if (kind != kernels::DeviceKind::cuda)
     return {.rows = 1024, .rows_beside_texts = 1024, .asks_at_once = false};

@@ -32,7 +32,8 @@ class WindowDesk final : public run::WorkSource {
     stream::RefreshPolicyPtr refresh = stream::make_refresh("all");
   };
 
-  /// They have to outlive it; nobody else uses the desk.
+  /// They have to outlive it. Streams and windows of the desk are its alone; texts are whoever's who knows a
+  /// window's name (`WindowAnswers::id`), and are told with its news.
   WindowDesk(stream::StreamDesk& desk, stream::QuestionCompiler& questions, Options options);
 
   /// A camera starts. Returns the credits to grant for it: what a window and a stride hold.

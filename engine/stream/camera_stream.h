@@ -90,7 +90,6 @@ class CameraStream {
   bool keeps_pages() const { return keys_.size() > 0; }
   /// Those of them that nobody else sees.
   std::int64_t evictable_pages() const { return keys_.own_pages(); }
-  bool keeps_keys() const { return policy_->keeps_keys(); }
 
  private:
   struct Patch {

@@ -278,13 +278,6 @@ void StreamDesk::expire(Clock::TimePoint now) {
   }
 }
 
-std::optional<Clock::TimePoint> StreamDesk::next_deadline() const {
-  std::optional<Clock::TimePoint> next;
-  for (const auto& [key, window] : windows_)
-    if (can_expire(window) && (!next || *window.deadline < *next)) next = window.deadline;
-  return next;
-}
-
 // --- Room
 // ---------------------------------------------------------------------------------------------------
 
@@ -341,10 +334,10 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    if (window.placed) {
-      passes_.settle();
-      stream.stream.evict();
-    }
+    // Whatever of it was laid out or submitted.
+    passes_.settle();
+    window.placed.reset();
+    stream.stream.evict();
     claim.reset();
     fail(key, error.what(), dynamic_cast<const std::bad_alloc*>(&error) != nullptr);
     return true;

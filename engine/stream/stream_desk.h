@@ -182,9 +182,6 @@ class StreamDesk final : public run::WorkSource {
 
   /// Takes back what is past its deadline.
   void expire(base::Clock::TimePoint now);
-  /// The next deadline of a window whose answers were told.
-  std::optional<base::Clock::TimePoint> next_deadline() const;
-
   std::optional<base::Clock::TimePoint> due() const override;
   /// Runs one pass.
   void work(base::Clock::TimePoint now) override;

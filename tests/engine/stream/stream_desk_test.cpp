@@ -2,121 +2,28 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <new>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/run/vision_encoder.h"
-#include "tests/engine/demo_model.h"
-#include "tests/engine/stream/simulated_passes.h"
+#include "tests/engine/stream/desk_room.h"
 
 namespace vigil::stream {
 namespace {
 
-using base::Clock;
 using std::chrono::seconds;
-using testing::demo_model;
 using testing::expected_tokens;
 using testing::patch_of;
-using testing::SimulatedPasses;
-
-/// A desk over a simulated device, with a clock that the test sets.
-struct Room {
-  std::shared_ptr<const model::ModelFolder> folder = demo_model();
-  model::PromptBuilder prompts = folder->prompts();
-  kv::Book book;
-  SimulatedPasses passes{*folder, book};
-  QuestionCompiler questions{*folder, prompts};
-  StreamDesk desk;
-  Clock::TimePoint now{};
-  /// All that was told.
-  DeskNews news;
-
-  explicit Room(std::int64_t pages = 64, PassLimits limits = {}, int page_tokens = 8)
-      : book(pages, page_tokens), desk(*folder, prompts, book, passes, {.limits = limits, .epoch = 7}) {}
-
-  CompiledQuestionPtr question(const std::string& text = "Is there a car?", int max_tokens = 6) {
-    return questions.compile({.text = text, .max_tokens = max_tokens, .sampling = {}, .on_text = {}});
-  }
-  std::vector<std::int32_t> expected(const std::string& camera, const PatchRange& range,
-                                     const CompiledQuestionPtr& question) {
-    std::vector<model::VisualTokensPtr> patches;
-    for (std::int64_t i = range.first; i < range.last; ++i) patches.push_back(kept.at({camera, i}));
-    return expected_tokens(*folder, prompts, patches, *question);
-  }
-  std::map<std::pair<std::string, std::int64_t>, model::VisualTokensPtr> kept;
-
-  std::int64_t append(const std::string& camera, float seed, int height = 1, int width = 2) {
-    const auto patch = patch_of(seed, height, width);
-    const std::int64_t number = desk.append(camera, patch);
-    kept[{camera, number}] = patch;
-    return number;
-  }
-  /// A question whose answer about this window is at least so long.
-  CompiledQuestionPtr lasting(const std::string& camera, const PatchRange& range, std::size_t tokens = 4) {
-    for (int i = 0;; ++i) {
-      const auto asked = question("Describe it at length, please: " + std::to_string(100 + i), 24);
-      if (expected(camera, range, asked).size() >= tokens) return asked;
-    }
-  }
-  void open(const std::string& camera, int patches = 0, std::string_view policy = "all") {
-    desk.open(camera, make_refresh(policy));
-    for (int i = 0; i < patches; ++i) append(camera, static_cast<float>(i));
-  }
-  WindowId ask(const std::string& camera, PatchRange range, std::vector<CompiledQuestionPtr> questions_asked,
-               int due = 0) {
-    Asking asking;
-    asking.patches = range;
-    for (auto& each : questions_asked) asking.questions.push_back({std::move(each), {}});
-    asking.due = now + seconds(due);
-    asking.keep = seconds(60);
-    return desk.ask(camera, std::move(asking));
-  }
-  void take_news() {
-    DeskNews more = desk.take_news();
-    const auto add = [](auto& to, auto& from) {
-      to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-    };
-    add(news.answered, more.answered);
-    add(news.failed, more.failed);
-    add(news.overtaken, more.overtaken);
-    add(news.told, more.told);
-    if (more.pressed) news.pressed = more.pressed;
-  }
-  /// Works until there is nothing to do.
-  void run() {
-    for (int i = 0; desk.due(); ++i) {
-      ASSERT_LT(i, 10'000) << "works for ever";
-      desk.work(now);
-    }
-    take_news();
-  }
-  /// Whether all pages are free.
-  bool is_empty() const { return book.free_pages() == book.pages(); }
-  const DeskNews::Answered* answered(const WindowId& id) const {
-    for (const auto& each : news.answered)
-      if (each.window == id) return &each;
-    return nullptr;
-  }
-  const DeskNews::Told* told(const WindowId& id, std::size_t question) const {
-    for (const auto& each : news.told)
-      if (each.window == id && each.question == question) return &each;
-    return nullptr;
-  }
-};
-
-std::string reason_of(const std::exception_ptr& failure) {
-  if (!failure) return "";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
+using testing::reason_of;
+using testing::Room;
 
 TEST(StreamDeskTest, AnswersAndContinues) {
   Room room;
@@ -290,17 +197,18 @@ TEST(StreamDeskTest, WhatIsPastItsDeadlineIsTakenBack) {
   const auto question = room.question("Describe it at length.", 40);
   const WindowId id = room.ask("gate", {0, 3}, {question, question});
   room.run();
-  EXPECT_EQ(room.desk.next_deadline(), room.now + seconds(60));
   ASSERT_TRUE(room.desk.explain(id, 0));
   room.desk.work(room.now);
-  room.now += seconds(60);
+  room.now += seconds(59);
+  room.desk.expire(room.now);
+  EXPECT_EQ(room.desk.texts(), 1U);
+  room.now += seconds(1);
   room.desk.expire(room.now);
   room.take_news();
   ASSERT_NE(room.told(id, 0), nullptr);
   EXPECT_EQ(reason_of(room.told(id, 0)->failure), "its time is over");
   EXPECT_TRUE(room.is_empty());
   EXPECT_FALSE(room.desk.due());
-  EXPECT_FALSE(room.desk.next_deadline());
   EXPECT_FALSE(room.desk.explain(id, 1));
 }
 
@@ -489,97 +397,6 @@ TEST(StreamDeskTest, ASmallWindowDoesNotOvertakeALargeOneThatWaits) {
   EXPECT_NE(room.answered(small), nullptr);
 }
 
-TEST(StreamDeskTest, WhatHasNoMemoryIsTriedInSmallerPasses) {
-  Room room(256, {.rows = 512, .rows_beside_texts = 512});
-  room.passes.before = [](const run::Pass& pass) {
-    if (pass.positions.size() > 70) throw std::bad_alloc();
-  };
-  for (const char* camera : {"a", "b", "c"}) room.open(camera, 10);
-  const auto question = room.question();
-  std::vector<WindowId> ids;
-  for (const char* camera : {"a", "b", "c"}) ids.push_back(room.ask(camera, {0, 10}, {question, question}));
-  room.run();
-  for (const WindowId& id : ids) {
-    ASSERT_NE(room.answered(id), nullptr);
-    EXPECT_EQ(room.answered(id)->answers[1].tokens.at(0), room.expected(id.camera, {0, 10}, question).at(0));
-  }
-  ASSERT_TRUE(room.news.pressed);
-  EXPECT_EQ(room.news.pressed->reason, "std::bad_alloc");
-  EXPECT_LE(room.news.pressed->rows, 70);
-  EXPECT_TRUE(room.news.failed.empty());
-}
-
-TEST(StreamDeskTest, WhatHasNoMemoryHoweverSmallItsPassFails) {
-  // A question cannot be split, and texts are rows, too.
-  Room room(256, {.rows = 512, .rows_beside_texts = 512});
-  const auto long_question = room.question(std::string(200, '?') + " Is there a car?");
-  ASSERT_GT(long_question->tokens.size(), 70U);
-  room.passes.before = [](const run::Pass& pass) {
-    if (pass.positions.size() > 70) throw std::bad_alloc();
-  };
-  room.open("a", 2);
-  room.open("b", 2);
-  const WindowId bad = room.ask("a", {0, 2}, {long_question});
-  const WindowId good = room.ask("b", {0, 2}, {room.question()});
-  room.run();
-  ASSERT_EQ(room.news.failed.size(), 1U);
-  EXPECT_EQ(room.news.failed[0].window, bad);
-  EXPECT_TRUE(room.news.failed[0].out_of_memory);
-  EXPECT_NE(room.answered(good), nullptr);
-}
-
-TEST(StreamDeskTest, TextsThatHaveNoMemoryTogetherHaveItInTurns) {
-  Room room(512, {.rows = 512, .rows_beside_texts = 512});
-  room.open("gate", 2);
-  const auto lasting = room.lasting("gate", {0, 2});
-  const WindowId id = room.ask("gate", {0, 2}, std::vector<CompiledQuestionPtr>(12, lasting));
-  room.run();
-  room.passes.before = [](const run::Pass& pass) {
-    if (pass.positions.size() > 3) throw std::bad_alloc();
-  };
-  for (std::size_t i = 0; i < 12; ++i) ASSERT_TRUE(room.desk.explain(id, i));
-  room.run();
-  for (std::size_t i = 0; i < 12; ++i) {
-    ASSERT_NE(room.told(id, i), nullptr);
-    EXPECT_EQ(room.told(id, i)->answer.tokens, room.expected("gate", {0, 2}, lasting));
-  }
-  EXPECT_TRUE(room.news.pressed);
-}
-
-TEST(StreamDeskTest, AnErrorOfWhatComesOutConcernsTheOneWhoseItIs) {
-  Room room;
-  for (const char* camera : {"a", "b", "c"}) room.open(camera, 2);
-  const auto question = room.question();
-  std::vector<WindowId> ids;
-  for (const char* camera : {"a", "b", "c"}) ids.push_back(room.ask(camera, {0, 2}, {question, question}));
-  room.passes.logits_before = [calls = 0]() mutable {
-    if (++calls == 3) throw std::bad_alloc();
-  };
-  room.run();
-  ASSERT_EQ(room.news.failed.size(), 1U);
-  EXPECT_EQ(room.news.failed[0].window, ids[1]);
-  EXPECT_TRUE(room.news.failed[0].out_of_memory);
-  EXPECT_NE(room.answered(ids[0]), nullptr);
-  EXPECT_NE(room.answered(ids[2]), nullptr);
-}
-
-TEST(StreamDeskTest, AWindowThatGoesWhileItsQuestionsWaitLeavesTheNextOneAlone) {
-  Room room(64, {.rows = 8, .asks_at_once = false});
-  room.open("gate", 8, "none");
-  const auto question = room.question();
-  const WindowId first = room.ask("gate", {0, 2}, {question, question, question}, 1);
-  const WindowId second = room.ask("gate", {1, 6}, {question}, 2);
-  // Until the first one's rows are there, and the second one has its place.
-  for (int i = 0; i < 100 && room.desk.placed() < 2; ++i) room.desk.work(room.now);
-  ASSERT_EQ(room.desk.placed(), 2U);
-  room.desk.done(first);
-  room.run();
-  ASSERT_NE(room.answered(second), nullptr);
-  const WindowId third = room.ask("gate", {2, 7}, {question}, 3);
-  room.run();
-  EXPECT_NE(room.answered(third), nullptr);
-}
-
 TEST(StreamDeskTest, WhoOvertakesKeepsWhatItShows) {
   Room room;
   room.open("gate", 5);
@@ -598,274 +415,6 @@ TEST(StreamDeskTest, WhoOvertakesKeepsWhatItShows) {
   EXPECT_EQ(room.news.overtaken.size(), 1U);
   ASSERT_NE(room.answered(next), nullptr);
   EXPECT_EQ(room.desk.stream("gate").patches().first, 2);
-}
-
-TEST(StreamDeskTest, WhatFailsAloneTakesNobodyWithIt) {
-  Room room;
-  room.open("good", 2);
-  room.open("bad", 2);
-  room.desk.close("bad");
-  room.desk.open("bad", make_refresh("all"));
-  room.append("bad", 666);
-  room.passes.before = [](const run::Pass& pass) {
-    for (const auto& rows : pass.rows)
-      if (rows.tokens.empty() && rows.embedded.row<float>(0)[0] == 666)
-        throw std::runtime_error("a bad frame");
-  };
-  const auto question = room.question("What happens?", 10);
-  const WindowId text = room.ask("good", {0, 2}, {question});
-  room.run();
-  ASSERT_TRUE(room.desk.explain(text, 0));
-  const WindowId good = room.ask("good", {0, 2}, {question}, 5);
-  const WindowId bad = room.ask("bad", {0, 1}, {question});
-  room.run();
-  EXPECT_NE(room.answered(good), nullptr);
-  EXPECT_EQ(room.told(text, 0)->answer.tokens, room.expected("good", {0, 2}, question));
-  ASSERT_EQ(room.news.failed.size(), 1U);
-  EXPECT_EQ(room.news.failed[0].window, bad);
-  EXPECT_EQ(room.news.failed[0].reason, "a bad frame");
-  EXPECT_FALSE(room.news.failed[0].out_of_memory);
-}
-
-TEST(StreamDeskTest, ADeviceThatIsLostIsToldAtOnceInEveryState) {
-  for (int passes = 0; passes < 12; ++passes) {
-    Room room(64, {.rows = 8, .rows_beside_texts = 8});
-    room.open("gate", 3);
-    const WindowId id = room.ask("gate", {0, 3}, {room.question("Describe it.", 12)});
-    int left = passes;
-    room.passes.before = [&](const run::Pass&) {
-      if (left-- == 0) throw run::DeviceLost("the GPU is gone");
-    };
-    const auto go_on = [&] {
-      while (room.desk.due()) room.desk.work(room.now);
-      if (room.desk.explain(id, 0))
-        while (room.desk.due()) room.desk.work(room.now);
-    };
-    if (static_cast<std::uint64_t>(passes) < 6) {
-      EXPECT_THROW(go_on(), run::DeviceLost) << passes;
-    } else {
-      try {
-        go_on();
-      } catch (const run::DeviceLost&) {
-        continue;
-      }
-    }
-  }
-}
-
-// At each step of its way a window may be given up; nothing of it stays.
-TEST(StreamDeskTest, MayBeGivenUpAtEveryStep) {
-  for (const std::string_view policy : {"all", "none"}) {
-    for (const int how : {0, 1, 2}) {
-      for (int steps = 0; steps < 30; ++steps) {
-        Room room(64, {.rows = 5, .rows_beside_texts = 5});
-        room.open("gate", 3, policy);
-        room.open("other", 3, policy);
-        const auto question = room.question("What happens?", 10);
-        const WindowId id = room.ask("gate", {0, 3}, {question, question});
-        const WindowId other = room.ask("other", {0, 3}, {question}, 1);
-        for (int step = 0; step < steps && room.desk.due(); ++step) {
-          room.desk.work(room.now);
-          room.take_news();
-          if (room.answered(id)) room.desk.explain(id, 0);
-        }
-        if (how == 0) {
-          room.desk.done(id);
-        } else if (how == 1) {
-          room.desk.close("gate");
-          room.desk.done(id);
-        } else {
-          room.now += seconds(1000);
-          room.desk.expire(room.now);
-          room.desk.done(id);
-        }
-        room.now = {};
-        room.run();
-        if (how != 2 || steps == 0) {
-          EXPECT_NE(room.answered(other), nullptr);
-        }
-        room.desk.done(other);
-        if (room.desk.is_open("gate")) room.desk.close("gate");
-        room.desk.close("other");
-        ASSERT_TRUE(room.is_empty()) << policy << ' ' << how << ' ' << steps;
-      }
-    }
-  }
-}
-
-// Any order of all that may be done, with passes that fail: no page is lost, every window comes to an end,
-// and every answer is what it has to be.
-/// Computes every second patch anew, each time.
-class EverySecond final : public RefreshPolicy {
- public:
-  bool keeps_keys() const override { return true; }
-  bool refreshes(const Kept& kept) const override { return kept.patch % 2 == 1; }
-};
-
-/// Operations in random order, so many; what is said is compared where nothing is kept from window to window.
-void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks_at_once) {
-  const bool is_exact = !policy->keeps_keys();
-  std::mt19937 random(20261123);
-  const auto below = [&](std::uint32_t count) { return static_cast<int>(random() % count); };
-  Room room(40, {.rows = 24, .rows_beside_texts = 12, .texts = 3, .windows = 3, .asks_at_once = asks_at_once},
-            4);
-  bool fails = false;
-  room.passes.before = [&](const run::Pass&) {
-    if (!fails || below(40) != 0) return;
-    if (below(2) == 0) throw std::bad_alloc();
-    throw std::runtime_error("once");
-  };
-  const std::vector<std::string> cameras{"a", "b", "c", "d"};
-  const std::vector<CompiledQuestionPtr> questions{room.question("Fire?", 1), room.question("Car?", 3),
-                                                   room.question("Who?", 7)};
-  struct Asked {
-    PatchRange range;
-    std::vector<CompiledQuestionPtr> questions;
-    bool is_answered = false;
-    std::vector<std::vector<std::int32_t>> expected;
-  };
-  std::map<WindowId, Asked> asked;
-  std::uint64_t ended = 0, answers = 0, texts = 0;
-  const auto settle = [&](const WindowId& id) { ended += asked.erase(id); };
-  const auto listen = [&] {
-    room.take_news();
-    for (const auto& each : room.news.answered) {
-      Asked& one = asked.at(each.window);
-      one.is_answered = true;
-      ++answers;
-      ASSERT_EQ(each.answers.size(), one.questions.size());
-      for (std::size_t i = 0; i < each.answers.size(); ++i) {
-        if (!is_exact) continue;
-        if (one.expected[i].empty()) {
-          ASSERT_TRUE(each.answers[i].tokens.empty());
-        } else {
-          ASSERT_EQ(each.answers[i].tokens.at(0), one.expected[i][0]);
-        }
-      }
-    }
-    for (const auto& each : room.news.told) {
-      const auto one = asked.find(each.window);
-      if (one == asked.end() || each.failure) continue;
-      ++texts;
-      if (!is_exact) continue;
-      ASSERT_EQ(each.answer.tokens, one->second.expected[each.question]);
-    }
-    for (const auto& each : room.news.failed) settle(each.window);
-    for (const auto& each : room.news.overtaken) settle(each);
-    room.news = {};
-  };
-  std::map<std::string, std::vector<model::VisualTokensPtr>> patches;
-  std::map<std::string, std::int64_t> first;
-  constexpr int kOperations = 1'000'000;
-  for (int i = 0; i < kOperations && !::testing::Test::HasFatalFailure(); ++i) {
-    fails = i % 1000 < 500;
-    const std::string& camera = cameras[static_cast<std::size_t>(below(4))];
-    const bool is_open = room.desk.is_open(camera);
-    switch (below(16)) {
-      case 0:
-        if (!is_open && below(4) == 0) {
-          // Where keys are kept, they are those of an earlier window: what is expected is said for "all"
-          // alone.
-          room.desk.open(camera, policy);
-          patches[camera].clear();
-          first[camera] = 0;
-        }
-        break;
-      case 1:
-        if (is_open && below(50) == 0) room.desk.close(camera);
-        break;
-      case 2:
-      case 3:
-      case 4:
-        if (is_open) {
-          patches[camera].push_back(patch_of(static_cast<float>(i)));
-          room.desk.append(camera, patches[camera].back());
-          const auto last = static_cast<std::int64_t>(patches[camera].size());
-          if (last - first[camera] > 3) room.desk.slide(camera, first[camera] = last - 3);
-          if (last > 2000) room.desk.close(camera);
-        }
-        break;
-      case 5: {
-        if (!is_open) break;
-        const auto last = static_cast<std::int64_t>(patches[camera].size());
-        const std::int64_t begin = std::max(first[camera], last - 1 - below(3));
-        if (begin >= last || asked.size() > 30) break;
-        Asked one{{begin, last}, {}, false, {}};
-        for (int question = below(3); question >= 0; --question)
-          one.questions.push_back(questions[static_cast<std::size_t>(below(3))]);
-        Asking asking;
-        asking.patches = one.range;
-        asking.due = room.now + seconds(below(10));
-        asking.keep = seconds(20);
-        asking.overtakes = below(2) == 0;
-        const std::vector<model::VisualTokensPtr> shown(patches[camera].begin() + begin,
-                                                        patches[camera].begin() + last);
-        for (const auto& question : one.questions) {
-          asking.questions.push_back({question, {}});
-          one.expected.push_back(expected_tokens(*room.folder, room.prompts, shown, *question));
-        }
-        asked.emplace(room.desk.ask(camera, std::move(asking)), std::move(one));
-        break;
-      }
-      case 6:
-      case 7:
-      case 8:
-        if (!asked.empty()) {
-          auto entry = std::next(asked.begin(), below(static_cast<std::uint32_t>(asked.size())));
-          if (entry->second.is_answered)
-            room.desk.explain(
-                entry->first,
-                static_cast<std::size_t>(below(static_cast<std::uint32_t>(entry->second.questions.size()))));
-        }
-        break;
-      case 9:
-        if (!asked.empty() && below(4) == 0) {
-          const WindowId id =
-              std::next(asked.begin(), below(static_cast<std::uint32_t>(asked.size())))->first;
-          room.desk.done(id);
-          settle(id);
-        }
-        break;
-      case 10:
-        room.now += std::chrono::milliseconds(below(300));
-        break;
-      case 11:
-        room.desk.expire(room.now);
-        break;
-      default:
-        if (room.desk.due()) room.desk.work(room.now);
-    }
-    listen();
-  }
-  fails = false;
-  for (const std::string& camera : cameras)
-    if (room.desk.is_open(camera)) room.desk.close(camera);
-  listen();
-  for (const auto& [id, one] : asked) room.desk.done(id);
-  EXPECT_TRUE(room.is_empty()) << room.book.free_pages() << " of " << room.book.pages();
-  EXPECT_EQ(room.book.events().taken, room.book.events().freed);
-  EXPECT_FALSE(room.desk.due());
-  EXPECT_EQ(room.desk.texts(), 0U);
-  EXPECT_GT(answers * 100, static_cast<std::uint64_t>(operations));
-  EXPECT_GT(texts * 1000, static_cast<std::uint64_t>(operations));
-}
-
-TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
-  operate_at_random(1'000'000, make_refresh("all"), true);
-}
-
-TEST(StreamDeskTest, NorDoTheyWhereQuestionsFollowTheirWindow) {
-  operate_at_random(200'000, make_refresh("all"), false);
-}
-
-TEST(StreamDeskTest, NorWhereKeysAreKept) {
-  operate_at_random(200'000, make_refresh("none"), true);
-  operate_at_random(200'000, make_refresh("none"), false);
-}
-
-TEST(StreamDeskTest, NorWhereSomeOfThemAreComputedAnew) {
-  operate_at_random(200'000, std::make_shared<EverySecond>(), true);
-  operate_at_random(200'000, std::make_shared<EverySecond>(), false);
 }
 
 }  // namespace
