@@ -9,13 +9,15 @@ namespace vigil::engine {
 namespace {
 
 // Of passes. On a CPU their results stay in its caches. On a GPU, texts get a token with each pass, so passes
-// of cameras are short; 1,152 rows of a 7B model cost less a row than 512
-// (docs/experiments/2026-11-23-one-executor.md). Whoever asks for a clip alone wants it whole.
+// of cameras are short, and below some 200 rows cost what reading the weights does; 1,152 rows of a 7B model
+// cost less a row than 512 (docs/experiments/2026-11-23-one-executor.md). Whoever asks for a clip alone wants
+// it whole.
 stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
   if (kind != kernels::DeviceKind::cuda)
-    return {.rows = 1024, .rows_beside_texts = 1024, .asks_at_once = false};
+    return {.rows = 1024, .rows_beside_texts = 1024, .rows_ahead = 64, .asks_at_once = false};
   const std::int64_t rows = size == PassSize::large ? 16384 : 1152;
-  return {.rows = rows, .rows_beside_texts = rows, .asks_at_once = true};
+  return {
+      .rows = rows, .rows_beside_texts = rows, .rows_ahead = 256, .rows_filled = rows, .asks_at_once = true};
 }
 
 }  // namespace

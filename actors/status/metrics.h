@@ -75,8 +75,9 @@ class Metrics {
   void queue_depth(const std::string& actor, std::size_t waiting, const std::string& device = {});
   /// One pass of the vision tower.
   void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
-  /// A window got its answers, so many seconds after its first pass had begun. Of the tokens of all prompts,
-  /// `reused` had their keys and values computed already, for another rule of the same window.
+  /// A window got its answers, so many seconds after its first pass since it was asked had begun. Of the
+  /// tokens of all prompts, `reused` had their keys and values computed already, for another rule of the same
+  /// window.
   void prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused = 0);
   /// From when a window's last patch was encoded until the first tokens of its answers.
   void first_token(double seconds);

@@ -74,8 +74,17 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   const std::int64_t wanted = lane.sliding.wanted_from();
   for (; lane.first < wanted; ++lane.first) lane.shown.pop_front();
   desk_.slide(camera, wanted);
+  desk_.expect(camera, wanted, due_of(*watch, lane.shown.back(), lane.sliding.next_end()));
   // What is wrong with its rules, the failure of its windows tells.
   return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt};
+}
+
+// Before the next one is due. What makes that one, patches from their capture on, comes first, or under
+// overload windows would wait in a row instead of being overtaken.
+base::Clock::TimePoint WindowDesk::due_of(const WatchSettings& watch, const Shown& last, double end) {
+  const std::chrono::duration<double> ahead(std::max(0.0, end - last.end));
+  return last.captured.steady + std::chrono::duration_cast<base::Clock::TimePoint::duration>(ahead) +
+         watch.window.stride;
 }
 
 void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes,
@@ -100,9 +109,7 @@ void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool ove
     stream::Asking asking;
     asking.patches = due.patches;
     for (const auto& question : lane.questions) asking.questions.push_back({question, {}});
-    // Before the next one is due. What makes that one, patches from their capture on, comes first, or under
-    // overload windows would wait in a row instead of being overtaken.
-    asking.due = last.captured.steady + watch->window.stride;
+    asking.due = due_of(*watch, last, last.end);
     asking.keep = kExplanationPatience;
     asking.overtakes = overtakes;
     pending_.emplace(desk_.ask(watch->name, std::move(asking)), std::move(pending));

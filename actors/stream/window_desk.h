@@ -120,6 +120,8 @@ class WindowDesk final : public run::WorkSource {
   };
 
   void follow(Lane& lane, const WatchPtr& watch);
+  /// By when a window that ends then is due; `last`: the newest patch.
+  static base::Clock::TimePoint due_of(const WatchSettings& watch, const Shown& last, double end);
   void ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes, std::uint32_t held_credits);
   /// Of a window that has come to its end, one way or the other.
   Pending settle(const stream::WindowId& id);

@@ -84,6 +84,33 @@ std::int64_t CameraStream::pages_for(const PatchRange& range) const {
   return pages;
 }
 
+void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
+  const model::VisualTokens& first = patch(window.patches.first);
+  window.positions.clear();
+  window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
+  window.cursor.text(static_cast<std::int64_t>(prompt_.size()), window.positions);
+  window.cursor.grid(window.patches.count(), first.grid_height, first.grid_width,
+                     static_cast<std::int32_t>(interval(first)), window.positions);
+}
+
+std::int64_t CameraStream::pages_to_grow(const PlacedWindow& window, std::int64_t last) const {
+  check({window.patches.first, last});
+  return window.view.pages_to_append(visual_tokens({window.patches.last, last}));
+}
+
+void CameraStream::grow(PlacedWindow& window, std::int64_t last, kv::Book::Claim& claim) const {
+  check({window.patches.first, last});
+  const std::int64_t begin = window.patches.last;
+  window.patches.last = last;
+  lay_out(window, 0);
+  window.view.append(visual_tokens({begin, last}), claim);
+  auto tokens = static_cast<std::int64_t>(prompt_.size()) + visual_tokens({window.patches.first, begin});
+  for (std::int64_t number = begin; number < last; ++number) {
+    window.rows.push_back({tokens, patch(number).count(), at(number).tokens, number});
+    tokens += patch(number).count();
+  }
+}
+
 PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim) {
   check(range);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
@@ -97,10 +124,7 @@ PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim
   const std::int64_t origin = keeps ? range.first * interval(first) : 0;
   if (origin > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument("the stream is longer than positions can tell");
-  window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
-  window.cursor.text(prompt, window.positions);
-  window.cursor.grid(range.count(), first.grid_height, first.grid_width,
-                     static_cast<std::int32_t>(interval(first)), window.positions);
+  lay_out(window, origin);
 
   window.rows.push_back({0, prompt, nullptr, 0});
   const auto compute = [&](std::int64_t number) {

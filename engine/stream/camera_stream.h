@@ -81,6 +81,16 @@ class CameraStream {
   /// Gives it a place. One window at a time: `computed` or `evict` follows. Throws as `pages_for` does, and
   /// std::invalid_argument if its positions reach too far: nothing has changed then.
   PlacedWindow place(const PatchRange& range, kv::Book::Claim& claim);
+
+  // A window whose last patches are still to come can have its place before they are there, and grow with
+  // them; but under a policy that keeps keys, where one that is asked has few rows anyway.
+  bool can_grow() const { return !policy_->keeps_keys(); }
+  /// Pages that `grow` takes now. Throws as `pages_for` does.
+  std::int64_t pages_to_grow(const PlacedWindow& window, std::int64_t last) const;
+  /// Adds the patches up to `last`, which is not before those that it has. Rows that were computed stay.
+  /// Throws as `place` does; the window is of no use then.
+  void grow(PlacedWindow& window, std::int64_t last, kv::Book::Claim& claim) const;
+
   /// All rows of the window that was placed last have been computed.
   void computed(const PlacedWindow& window);
 
@@ -103,6 +113,8 @@ class CameraStream {
   bool continues(const PatchRange& range) const;
   bool computes(std::int64_t number) const;
   std::int64_t interval(const model::VisualTokens& patch) const;
+  /// Positions of the prompt and of a window's patches, and of what follows.
+  void lay_out(PlacedWindow& window, std::int64_t origin) const;
 
   kv::Book& book_;
   model::VisionConfig vision_;

@@ -46,6 +46,11 @@ std::optional<base::Clock::TimePoint> StreamDesk::due() const {
   for (const Key key : placed_) consider(windows_.find(key)->second.asking.due);
   if (may_admit())
     for (const Key key : waiting_) consider(windows_.find(key)->second.asking.due);
+  std::int64_t rows_ahead = 0;
+  const std::vector<const Window*> next = ahead();
+  for (const Window* each : next) rows_ahead += each->rows - each->filled;
+  if (rows_ahead >= limits_.rows_ahead)
+    for (const Window* each : next) consider(each->asking.due);
   return earliest;
 }
 
@@ -74,6 +79,10 @@ void StreamDesk::work(base::Clock::TimePoint now) {
 StreamDesk::Draft StreamDesk::draft() {
   std::vector<WindowWork> work;
   std::vector<Key> keys = placed_;
+  std::vector<const Window*> next = ahead();
+  std::stable_sort(next.begin(), next.end(),
+                   [](const Window* a, const Window* b) { return a->asking.due < b->asking.due; });
+  for (const Window* each : next) keys.push_back({each->id.epoch, each->id.number});
   std::vector<TextRef> texts = going_;
   if (!windows_alone_.empty() || !texts_alone_.empty()) {
     keys.clear();
@@ -88,6 +97,8 @@ StreamDesk::Draft StreamDesk::draft() {
     const Window& each = window(key);
     WindowWork& left = work.emplace_back();
     left.rows = each.rows - each.filled;
+    left.is_asked = find(each.id.camera).ahead != key;
+    if (!left.is_asked) continue;
     for (std::size_t i = each.asked; i < each.asking.questions.size(); ++i)
       left.questions.push_back(static_cast<std::int64_t>(each.asking.questions[i].question->tokens.size()));
   }
@@ -113,7 +124,7 @@ StreamDesk::Draft StreamDesk::draft() {
 
 void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions) {
   Window& window = this->window(key);
-  if (!window.begun) window.begun = now_;
+  if (window.is_asked && !window.begun) window.begun = now_;
   const PlacedWindow& placed = *window.placed;
   draft.windows.push_back({key, rows, questions});
   draft.pass.is_far = draft.pass.is_far || window.is_far;
@@ -182,10 +193,10 @@ void StreamDesk::commit(Draft& draft) {
   for (const Draft::Part& part : draft.windows) {
     Window& window = this->window(part.window);
     window.filled += part.rows;
-    if (part.rows > 0 && window.filled == window.rows) {
-      Stream& stream = find(window.id.camera);
+    Stream& stream = find(window.id.camera);
+    if (window.filled == window.rows && stream.placing == part.window) {
       stream.stream.computed(*window.placed);
-      stream.is_placing = false;
+      stream.placing.reset();
     }
     std::erase(windows_alone_, part.window);
   }
@@ -268,7 +279,12 @@ void StreamDesk::failed(const Draft& draft, const std::exception& error, bool ou
         texts_alone_.push_back(ref);
     return;
   }
-  if (!draft.windows.empty()) return fail(draft.windows.front().window, error.what(), out_of_memory);
+  if (!draft.windows.empty()) {
+    const Key key = draft.windows.front().window;
+    Stream& stream = find(window(key).id.camera);
+    // If that was not its fault, it is told when it is asked.
+    return stream.ahead == key ? drop_ahead(stream) : fail(key, error.what(), out_of_memory);
+  }
   fail_text(draft.texts.front(), std::current_exception());
 }
 

@@ -7,9 +7,13 @@ namespace vigil::stream {
 PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<const WindowWork> windows) {
   PassShares shares;
   shares.texts = std::min(texts, limits.texts);
-  const std::int64_t most = shares.texts > 0 ? limits.rows_beside_texts : limits.rows;
+  std::int64_t most = shares.texts > 0 ? limits.rows_beside_texts : limits.rows;
   auto used = static_cast<std::int64_t>(shares.texts);
-  for (std::size_t i = 0; i < windows.size() && used < most && shares.windows.size() < limits.windows; ++i) {
+  bool was_asked = true;
+  for (std::size_t i = 0; i < windows.size() && shares.windows.size() < limits.windows; ++i) {
+    if (was_asked && !windows[i].is_asked && used > 0) most = std::min(most, limits.rows_filled);
+    was_asked = windows[i].is_asked;
+    if (used >= most) break;
     WindowShare share{i, std::min(windows[i].rows, most - used), 0};
     used += share.rows;
     if (share.rows == windows[i].rows && (limits.asks_at_once || windows[i].rows == 0)) {

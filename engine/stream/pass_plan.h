@@ -17,6 +17,10 @@ struct PassLimits {
   std::size_t texts = 64;
   /// Windows that a pass begins or goes on with.
   std::size_t windows = 8;
+  /// Of windows that nobody has asked about yet: fewer rows wait for more; and a pass of anything that was
+  /// asked is filled up with theirs to so many.
+  std::int64_t rows_ahead = 1;
+  std::int64_t rows_filled = 0;
   /// Questions are asked in the pass that computes the last of their window; otherwise in the next one.
   bool asks_at_once = true;
 };
@@ -27,6 +31,7 @@ struct WindowWork {
   std::int64_t rows = 0;
   /// Rows of each question that is still to be asked.
   std::vector<std::int64_t> questions;
+  bool is_asked = true;
 };
 
 /// What of it goes into the pass.
@@ -44,6 +49,8 @@ struct PassShares {
   std::vector<WindowShare> windows;
 };
 
+/// `windows`: those that were asked before all others.
+///
 /// Texts first, one row each, since the weights that a window's rows need are read anyway; then windows, in
 /// the order that is given, the next one only with what the one before has left. At least one thing goes in,
 /// if there is any.

@@ -51,6 +51,8 @@ class SlidingWindow {
 
   /// No window that is due later shows an earlier patch.
   std::int64_t wanted_from() const { return next_patch_ - static_cast<std::int64_t>(patches_.size()); }
+  /// When the next window ends, if a patch comes by then.
+  double next_end() const { return static_cast<double>(next_) * shape_.stride; }
   /// Patches that a later window may show.
   std::size_t size() const { return patches_.size(); }
 

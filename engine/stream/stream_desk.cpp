@@ -11,6 +11,16 @@ namespace vigil::stream {
 
 using base::Clock;
 
+namespace {
+
+std::int64_t rows_of(const PlacedWindow& window) {
+  std::int64_t rows = 0;
+  for (const RowRun& run : window.rows) rows += run.count;
+  return rows;
+}
+
+}  // namespace
+
 StreamDesk::StreamDesk(const model::ModelFolder& folder, const model::PromptBuilder& prompts, kv::Book& book,
                        run::Passes& passes, Options options)
     : folder_(folder),
@@ -53,12 +63,15 @@ void StreamDesk::slide(const std::string& camera, std::int64_t first) {
 void StreamDesk::slide(Stream& stream) {
   std::int64_t from = stream.wanted_from;
   for (const Key key : stream.open) from = std::min(from, window(key).asking.patches.first);
+  if (stream.ahead && window(*stream.ahead).placed->patches.first < from) drop_ahead(stream);
   stream.stream.slide(from);
   is_full_ = false;
 }
 
 void StreamDesk::close(const std::string& camera) {
-  const std::vector<Key> left = find(camera).open;
+  Stream& stream = find(camera);
+  if (stream.ahead) drop_ahead(stream);
+  const std::vector<Key> left = stream.open;
   for (const Key key : left) fail(key, "its stream has ended", false);
   streams_.erase(camera);
   is_full_ = false;
@@ -88,9 +101,12 @@ WindowId StreamDesk::ask(const std::string& camera, Asking asking) {
                                 " questions need " + std::to_string(most * book_.page_tokens()) +
                                 " tokens of KV cache, there are " + std::to_string(book_.tokens()));
 
-  const Key key{options_.epoch, asked_++};
+  const bool is_begun = stream.ahead && begins(window(*stream.ahead), asking.patches);
+  if (stream.ahead && !is_begun && !window(*stream.ahead).is_asked) drop_ahead(stream);
+  const Key key = is_begun ? *stream.ahead : next_key();
   Window& window = windows_[key];
   window.id = {camera, key.epoch, key.number};
+  window.is_asked = true;
   window.rank = asking.due;
   window.asking = std::move(asking);
   // Before any other goes: the stream keeps what it shows.
@@ -135,7 +151,6 @@ void StreamDesk::forget(Key key) {
   const auto entry = windows_.find(key);
   if (entry == windows_.end()) return;
   const std::string camera = std::move(entry->second.id.camera);
-  const bool was_on_its_way = entry->second.placed && entry->second.filled < entry->second.rows;
   const bool was_answered = entry->second.is_answered;
   std::erase_if(going_, [&](const TextRef& ref) { return ref.window == key; });
   std::erase_if(texts_alone_, [&](const TextRef& ref) { return ref.window == key; });
@@ -147,10 +162,11 @@ void StreamDesk::forget(Key key) {
   const auto stream = streams_.find(camera);
   if (stream == streams_.end() || was_answered) return;
   std::erase(stream->second.open, key);
-  if (was_on_its_way) {
+  if (stream->second.ahead == key) stream->second.ahead.reset();
+  if (stream->second.placing == key) {
     // What there is of its keys is nothing that others could go on from.
     stream->second.stream.evict();
-    stream->second.is_placing = false;
+    stream->second.placing.reset();
   }
   slide(stream->second);
 }
@@ -287,7 +303,7 @@ void StreamDesk::admit() {
     Window& window = this->window(key);
     Stream& stream = find(window.id.camera);
     // Windows of a stream are computed one after the other.
-    if (stream.is_placing) {
+    if (stream.placing) {
       ++i;
       continue;
     }
@@ -308,28 +324,44 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   // Its own pages last: without them it needs more.
   std::vector<Stream*> keeping;
   for (auto& [camera, each] : streams_)
-    if (each.stream.keeps_pages() && !each.is_placing) keeping.push_back(&each);
+    if (pages_ahead(each, key) > 0 || (each.stream.keeps_pages() && !each.placing)) keeping.push_back(&each);
   std::sort(keeping.begin(), keeping.end(), [&](const Stream* a, const Stream* b) {
-    return std::pair(a == &stream, a->used) < std::pair(b == &stream, b->used);
+    // Nobody expects windows of those that have no time.
+    const auto order = [&](const Stream* each) {
+      return std::tuple(each == &stream, each->next_due.has_value(),
+                        -each->next_due.value_or(Clock::TimePoint{}).time_since_epoch(), each->used);
+    };
+    return order(a) < order(b);
   });
-  const std::int64_t own_gain = stream.stream.evictable_pages();
-  std::int64_t gain = 0;
+  const auto kept = [](const Stream& each) { return each.placing ? 0 : each.stream.evictable_pages(); };
+  const std::int64_t own_gain = kept(stream);
+  std::int64_t gain = pages_ahead(stream, key);
   for (const Stream* each : keeping)
-    if (each != &stream) gain += each->stream.evictable_pages();
-  const auto needed = [&] { return stream.stream.pages_for(window.asking.patches) + tails; };
+    if (each != &stream) gain += kept(*each) + pages_ahead(*each, key);
+  const PatchRange& range = window.asking.patches;
+  const auto needed = [&] {
+    return tails + (window.placed ? stream.stream.pages_to_grow(*window.placed, range.last)
+                                  : stream.stream.pages_for(range));
+  };
   std::optional<kv::Book::Claim> claim;
   try {
     // What others keep goes only if it is enough: the rest of a room is with texts, which end.
     const std::int64_t room = book_.free_pages() + gain;
-    if (needed() <= room || stream.stream.most_pages_for(window.asking.patches) + tails <= room + own_gain) {
+    if (needed() <= room || stream.stream.most_pages_for(range) + tails <= room + own_gain) {
       for (Stream* each : keeping) {
         if (needed() <= book_.free_pages()) break;
-        each->stream.evict();
+        if (pages_ahead(*each, key) > 0) drop_ahead(*each);
+        if (needed() <= book_.free_pages()) break;
+        if (!each->placing) each->stream.evict();
       }
     }
     claim = book_.claim(needed());
     if (!claim) return false;
-    window.placed.emplace(stream.stream.place(window.asking.patches, *claim));
+    if (window.placed) {
+      stream.stream.grow(*window.placed, range.last, *claim);
+    } else {
+      window.placed.emplace(stream.stream.place(range, *claim));
+    }
     if (!window.placed->copies.empty()) passes_.copy_pages(window.placed->copies);
   } catch (const run::DeviceLost&) {
     throw;
@@ -344,12 +376,80 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   }
   window.claim = std::move(*claim);
   window.is_far = window.placed->is_far;
-  window.rows = 0;
-  for (const RowRun& run : window.placed->rows) window.rows += run.count;
-  stream.is_placing = true;
+  window.rows = rows_of(*window.placed);
+  if (stream.ahead == key) stream.ahead.reset();
+  stream.placing = key;
   stream.used = ++turn_;
   insert_by_rank(placed_, key);
   return true;
+}
+
+// --- Ahead
+// --------------------------------------------------------------------------------------------------
+
+bool StreamDesk::begins(const Window& window, const PatchRange& range) {
+  const PatchRange& there = window.placed->patches;
+  return !window.is_asked && there.first == range.first && there.last <= range.last;
+}
+
+void StreamDesk::expect(const std::string& camera, std::int64_t first, Clock::TimePoint due) {
+  Stream& stream = find(camera);
+  stream.next_due = due;
+  const PatchRange range{first, stream.stream.patches().last};
+  if (stream.ahead && window(*stream.ahead).is_asked) return;
+  if (stream.ahead && !begins(window(*stream.ahead), range)) drop_ahead(stream);
+  if (is_full_ || range.count() == 0 || !stream.stream.can_grow()) return;
+  try {
+    if (stream.ahead) {
+      Window& window = this->window(*stream.ahead);
+      window.asking.due = due;
+      auto claim = book_.claim(stream.stream.pages_to_grow(*window.placed, range.last));
+      if (!claim) return;
+      stream.stream.grow(*window.placed, range.last, *claim);
+      window.rows = rows_of(*window.placed);
+      return;
+    }
+    auto claim = book_.claim(stream.stream.pages_for(range));
+    if (!claim) return;
+    PlacedWindow placed = stream.stream.place(range, *claim);
+    const Key key = next_key();
+    Window& window = windows_[key];
+    window.id = {camera, key.epoch, key.number};
+    window.is_asked = false;
+    window.asking.due = due;
+    window.rows = rows_of(placed);
+    window.placed.emplace(std::move(placed));
+    stream.ahead = key;
+  } catch (const std::invalid_argument&) {
+    // What is wrong with it is told when it is asked.
+    if (stream.ahead) drop_ahead(stream);
+  }
+}
+
+void StreamDesk::drop_ahead(Stream& stream) {
+  const Key key = *stream.ahead;
+  stream.ahead.reset();
+  Window& window = this->window(key);
+  if (!window.is_asked) return forget(key);
+  window.placed.reset();
+  window.rows = window.filled = 0;
+  window.begun.reset();
+  std::erase(windows_alone_, key);
+}
+
+std::int64_t StreamDesk::pages_ahead(const Stream& stream, Key but) const {
+  if (!stream.ahead || *stream.ahead == but) return 0;
+  return windows_.find(*stream.ahead)->second.placed->view.own_pages();
+}
+
+std::vector<const StreamDesk::Window*> StreamDesk::ahead() const {
+  std::vector<const Window*> windows;
+  for (const auto& [camera, stream] : streams_) {
+    if (!stream.ahead) continue;
+    const Window& window = windows_.find(*stream.ahead)->second;
+    if (window.filled < window.rows) windows.push_back(&window);
+  }
+  return windows;
 }
 
 }  // namespace vigil::stream

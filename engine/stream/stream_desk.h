@@ -57,7 +57,7 @@ struct DeskNews {
   struct Answered {
     WindowId window;
     std::vector<Answer> answers;
-    /// When its first pass began.
+    /// When its first pass since it was asked began.
     base::Clock::TimePoint begun{};
   };
   std::vector<Answered> answered;
@@ -138,6 +138,11 @@ class StreamDesk final : public run::WorkSource {
   /// patches that are not there, or larger than the cache.
   WindowId ask(const std::string& camera, Asking asking);
 
+  /// The camera's next window will show the patches from `first` on, and will be due then. What there is of
+  /// it is computed when nothing that was asked waits, in room that nobody else wants, and is there when it
+  /// is asked. No answer depends on it.
+  void expect(const std::string& camera, std::int64_t first, base::Clock::TimePoint due);
+
   /// Pages that a window with these questions takes at most, with answers of full length.
   std::int64_t pages_for(std::int64_t visual_tokens, std::span<const CompiledQuestionPtr> questions) const;
 
@@ -215,7 +220,13 @@ class StreamDesk final : public run::WorkSource {
     std::vector<Key> open;
     /// The turn in which a window of it was placed last.
     std::uint64_t used = 0;
-    bool is_placing = false;
+    /// Whose rows are being computed, since it was asked.
+    std::optional<Key> placing;
+    /// The next window, as far as its patches are there: it was not asked yet, or waits for the rest of its
+    /// room.
+    std::optional<Key> ahead;
+    /// When the next window will be due.
+    std::optional<base::Clock::TimePoint> next_due;
   };
 
   enum class TextState : std::uint8_t { idle, goes_on, lent, closed };
@@ -231,14 +242,15 @@ class StreamDesk final : public run::WorkSource {
   struct Window {
     WindowId id;
     Asking asking;
+    bool is_asked = true;
     /// As urgent as the first window that it overtook.
     base::Clock::TimePoint rank{};
-    /// When its first pass began.
+    /// When its first pass since it was asked began.
     std::optional<base::Clock::TimePoint> begun;
     /// Once it has its answers; nothing: none.
     std::optional<base::Clock::TimePoint> deadline;
     kv::Book::Claim claim;
-    /// While its rows are computed.
+    /// While its rows are computed, which may begin before it is asked.
     std::optional<PlacedWindow> placed;
     /// Rows of `placed`, and those that are computed.
     std::int64_t rows = 0;
@@ -262,6 +274,7 @@ class StreamDesk final : public run::WorkSource {
   /// A pass that is being put together.
   struct Draft;
 
+  Key next_key() { return {options_.epoch, asked_++}; }
   Stream& find(const std::string& camera);
   const Stream& find(const std::string& camera) const;
   Window& window(Key key) { return windows_.find(key)->second; }
@@ -279,12 +292,21 @@ class StreamDesk final : public run::WorkSource {
   void fail_text(const TextRef& ref, std::exception_ptr why);
   /// As far as windows that wait for it allow.
   void slide(Stream& stream);
+  /// Whether what was computed ahead is the beginning of a window of these patches.
+  static bool begins(const Window& window, const PatchRange& range);
+  /// Gives back what was computed ahead of the stream's next window.
+  void drop_ahead(Stream& stream);
+  /// Pages of what was computed ahead, but not for this window.
+  std::int64_t pages_ahead(const Stream& stream, Key but) const;
+  /// The windows of which rows can be computed ahead.
+  std::vector<const Window*> ahead() const;
 
   /// Gives places to windows that wait, as long as there is room.
   void admit();
   void insert_by_rank(std::vector<Key>& into, Key key);
   bool may_admit() const { return !is_full_ && placed_.size() < std::min(limits_.windows, allowed_); }
-  /// What streams keep goes as far as that is needed, of those first that were placed least recently.
+  /// What other streams keep, or have computed ahead, goes as far as that is needed, of those first whose
+  /// next window is due last.
   bool place(Key key, Window& window, Stream& stream);
 
   Draft draft();

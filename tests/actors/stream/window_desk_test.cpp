@@ -163,9 +163,9 @@ TEST_F(WindowDeskTest, EndsAfterTheLastWindowAndMayBeginAgain) {
   EXPECT_THAT(ended, ElementsAre("live"));
   EXPECT_EQ(desk.watch("live"), nullptr);
   EXPECT_TRUE(desk.push(*visual_patch(live, 9)).refused);
+  EXPECT_TRUE(is_empty());
   desk.join(live);
   EXPECT_FALSE(desk.push(*visual_patch(live, 0)).refused) << "its time begins anew";
-  EXPECT_TRUE(is_empty());
 }
 
 TEST_F(WindowDeskTest, AStreamThatBeginsAnewLosesWhatWasAsked) {
@@ -208,14 +208,31 @@ TEST_F(WindowDeskTest, AsksNoMoreThanCanBeTaken) {
   WindowDesk slow{language.desk, language.questions, {}};
   slow.join(live);
   for (int i = 0; i < 4; ++i) slow.push(*visual_patch(live, i));
-  EXPECT_EQ(slow.due(), std::nullopt) << "nobody takes answers yet";
+  const auto answers = [&] {
+    while (slow.due()) slow.work(clock.now());
+    return slow.take_news().answered.size();
+  };
+  EXPECT_EQ(answers(), 0U) << "nobody takes answers yet";
   slow.grant(1);
-  while (slow.due()) slow.work(clock.now());
-  EXPECT_EQ(slow.take_news().answered.size(), 1U);
+  EXPECT_EQ(answers(), 1U);
   for (int i = 4; i < 6; ++i) slow.push(*visual_patch(live, i));
-  EXPECT_EQ(slow.due(), std::nullopt);
+  EXPECT_EQ(answers(), 0U);
   slow.grant(1);
-  EXPECT_NE(slow.due(), std::nullopt);
+  EXPECT_EQ(answers(), 1U);
+}
+
+TEST_F(WindowDeskTest, TheNextWindowIsComputedAheadAndDueAsIfItWereAsked) {
+  desk.join(live);
+  desk.push(*visual_patch(live, 0));
+  const auto due = desk.due();
+  EXPECT_EQ(due, visual_patch(live, 1)->captured.steady + live->window.stride);
+  run();
+  EXPECT_THAT(shown(), IsEmpty());
+  EXPECT_FALSE(is_empty()) << "what there is of it was computed";
+  desk.push(*visual_patch(live, 1));
+  EXPECT_EQ(desk.due(), due);
+  run();
+  EXPECT_THAT(shown(), ElementsAre("live 0-2:4"));
 }
 
 TEST_F(WindowDeskTest, KeepsNoMorePatchesThanTheNextWindowShows) {

@@ -37,6 +37,18 @@ TEST(PassPlanTest, QuestionsMayWaitForAPassOfTheirOwn) {
   EXPECT_EQ(plan_pass(limits, 0, filled).windows, (Shares{{0, 0, 1}, {1, 195, 0}}));
 }
 
+TEST(PassPlanTest, WhatWasNotAskedYetFillsPassesUp) {
+  const PassLimits limits{.rows = 200, .rows_beside_texts = 150, .rows_filled = 90};
+  const std::vector<WindowWork> ahead{{60, {}, false}, {300, {}, false}};
+  EXPECT_EQ(plan_pass(limits, 0, ahead).windows, (Shares{{0, 60, 0}, {1, 140, 0}}))
+      << "nothing else is there";
+  EXPECT_EQ(plan_pass(limits, 3, ahead).windows, (Shares{{0, 60, 0}, {1, 27, 0}}));
+  const std::vector<WindowWork> both{{50, {5}}, {300, {}, false}};
+  EXPECT_EQ(plan_pass(limits, 0, both).windows, (Shares{{0, 50, 1}, {1, 35, 0}}));
+  const std::vector<WindowWork> full{{85, {5}}, {300, {}, false}};
+  EXPECT_EQ(plan_pass(limits, 0, full).windows, (Shares{{0, 85, 1}}));
+}
+
 TEST(PassPlanTest, KeepsToItsLimits) {
   const std::vector<WindowWork> windows(10, {1, {}});
   const PassShares shares = plan_pass({.rows = 200, .texts = 4, .windows = 3}, 9, windows);

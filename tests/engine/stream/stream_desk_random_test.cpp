@@ -87,8 +87,7 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
   };
   std::map<std::string, std::vector<model::VisualTokensPtr>> patches;
   std::map<std::string, std::int64_t> first;
-  constexpr int kOperations = 1'000'000;
-  for (int i = 0; i < kOperations && !::testing::Test::HasFatalFailure(); ++i) {
+  for (int i = 0; i < operations && !::testing::Test::HasFatalFailure(); ++i) {
     fails = i % 1000 < 500;
     const std::string& camera = cameras[static_cast<std::size_t>(below(4))];
     const bool is_open = room.desk.is_open(camera);
@@ -113,6 +112,10 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
           room.desk.append(camera, patches[camera].back());
           const auto last = static_cast<std::int64_t>(patches[camera].size());
           if (last - first[camera] > 3) room.desk.slide(camera, first[camera] = last - 3);
+          if (below(2) == 0)
+            room.desk.expect(camera,
+                             last - 1 - below(std::min<std::uint32_t>(3, static_cast<std::uint32_t>(last))),
+                             room.now + seconds(below(20)));
           if (last > 2000) room.desk.close(camera);
         }
         break;
