@@ -46,6 +46,8 @@ std::optional<base::Clock::TimePoint> StreamDesk::due() const {
   for (const Key key : placed_) consider(windows_.find(key)->second.asking.due);
   if (may_admit())
     for (const Key key : waiting_) consider(windows_.find(key)->second.asking.due);
+  if (earliest) return earliest;
+  // It comes after what was asked, so it must not call for that earlier than that is due.
   std::int64_t rows_ahead = 0;
   const std::vector<const Window*> next = ahead();
   for (const Window* each : next) rows_ahead += each->rows - each->filled;

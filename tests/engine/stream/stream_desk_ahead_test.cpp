@@ -106,6 +106,7 @@ TEST(StreamDeskAheadTest, ItComesAfterAllThatWasAsked) {
   room.desk.expect("b", 0, room.now + seconds(2));
   EXPECT_EQ(room.desk.due(), room.now + seconds(2));
   const WindowId asked = room.ask("c", {0, 4}, {room.question("Fire?", 1)}, 20);
+  EXPECT_EQ(room.desk.due(), room.now + seconds(20)) << "what is asked comes first, and when it is due";
   std::int64_t rows = room.prompts.before() + 8;
   while (!room.answered(asked)) {
     room.desk.work(room.now);
