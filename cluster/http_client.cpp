@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -100,6 +102,8 @@ class Get {
       context.set_default_verify_paths(error);
       context.set_verify_mode(ssl::verify_peer);
     } else {
+      if (std::error_code none; !std::filesystem::exists(trust.ca_file, none))
+        throw HttpError(trust.ca_file.string() + ": no such file");
       context.load_verify_file(trust.ca_file.string(), error);
       if (error) throw HttpError(trust.ca_file.string() + ": no certificates in PEM: " + error.message());
       context.set_verify_mode(ssl::verify_peer);

@@ -371,9 +371,8 @@ void add_run(CLI::App& root, Invocation& chosen) {
   command->footer(
       "The first SIGTERM or SIGINT finishes what is under way within the configuration's grace period; "
       "another one, a second or more later, ends at once. A change of the configuration's file, or SIGHUP, "
-      "adds, removes and changes "
-      "cameras "
-      "and rules; a file with a mistake changes nothing. With --once, neither does.\n"
+      "adds, removes and changes cameras and rules; a file with a mistake changes nothing. With --once, "
+      "neither a change nor SIGHUP does anything.\n"
       "Example: vigil run --config config/demo.yaml, and in another terminal: vigil watch");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

@@ -65,7 +65,10 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const bas
   }
   options.endpoint = arguments.endpoint;
   options.replay = arguments.replay.empty() ? config::endpoint_next_to(arguments.endpoint) : arguments.replay;
-  if (options.replay.empty()) throw UsageError("--endpoint has no port after it: --replay is needed");
+  if (options.replay.empty())
+    throw UsageError(
+        "--endpoint has no port, such as tcp://127.0.0.1:5556, or one after which none is free for replay: "
+        "then --replay is needed");
   options.topics = arguments.topics;
   if (const auto fault = cluster::topics_fault(options.topics)) throw UsageError("TOPIC: " + *fault);
   if (!arguments.since.empty()) {

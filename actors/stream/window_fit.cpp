@@ -20,7 +20,7 @@ std::optional<std::string> WindowFit::check(const VisualPatch& patch, const Watc
   const std::int64_t page_tokens = desk_.tokens() / desk_.pages();
   return "a window of " + base::format_duration(length) + " needs " + std::to_string(needed * page_tokens) +
          " tokens of KV cache, there is room for " + std::to_string(desk_.tokens()) +
-         ": it will not be answered; raise engine.kv_tokens, or shorten the window";
+         ": windows of full length will not be answered; raise engine.kv_tokens, or shorten the window";
 }
 
 }  // namespace vigil::actors

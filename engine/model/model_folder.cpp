@@ -52,7 +52,8 @@ std::shared_ptr<const ModelFolder> ModelFolder::made_up(const std::filesystem::p
 
 std::shared_ptr<const ModelFolder> ModelFolder::open(const std::filesystem::path& path) {
   if (!is_there(path) || !std::filesystem::is_directory(path))
-    throw ModelError(path.string() + ": no such model folder");
+    throw ModelError(path.string() +
+                     (is_there(path) ? ": a file, and no model folder" : ": no such model folder"));
   auto folder = std::make_shared<ModelFolder>();
   folder->path = path;
   folder->config = read_config(path);

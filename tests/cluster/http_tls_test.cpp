@@ -86,7 +86,9 @@ TEST_F(HttpTls, AnswersThoseWhoTrustItsCertificate) {
   EXPECT_THAT(get(server, {file("other.pem")}), HasSubstr("certificate verify failed"));
   EXPECT_THAT(get(server, {file("other.pem")}),
               HasSubstr("; its issuer is not in " + file("other.pem").string()));
-  EXPECT_THAT(get(server, {file("none.pem")}), HasSubstr("no certificates in PEM"));
+  EXPECT_THAT(get(server, {file("none.pem")}), HasSubstr("none.pem: no such file"));
+  std::ofstream(file("text.pem")) << "text";
+  EXPECT_THAT(get(server, {file("text.pem")}), HasSubstr("text.pem: no certificates in PEM"));
 }
 
 TEST_F(HttpTls, ACertificateOfAnotherNameIsNotBelieved) {

@@ -21,9 +21,10 @@ TEST(WindowFit, TellsOnceWhatALongWindowNeeds) {
       {.text = gate->rules[0].prompt, .max_tokens = 1, .sampling = {}, .on_text = {}});
   WindowFit fit(language.desk, 2);
   const WatchPtr watched_gate = watch("gate");
-  const std::string told = "a window of 4s needs " + std::to_string(8 * needed) +
-                           " tokens of KV cache, there is room for " + std::to_string(8 * (needed - 1)) +
-                           ": it will not be answered; raise engine.kv_tokens, or shorten the window";
+  const std::string told =
+      "a window of 4s needs " + std::to_string(8 * needed) + " tokens of KV cache, there is room for " +
+      std::to_string(8 * (needed - 1)) +
+      ": windows of full length will not be answered; raise engine.kv_tokens, or shorten the window";
   EXPECT_EQ(fit.check(*visual_patch(watched_gate, 0), watched_gate, {question}), told);
   EXPECT_EQ(fit.check(*visual_patch(watched_gate, 1), watched_gate, {question}), std::nullopt) << "told once";
   EXPECT_EQ(fit.check(*visual_patch(watch("yard"), 0), watch("yard"), {question}), told) << "each camera";
