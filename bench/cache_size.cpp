@@ -15,7 +15,8 @@ std::int64_t cache_for(const std::vector<config::CameraSettings>& cameras,
   constexpr std::int64_t kQuestion = 128;
   std::int64_t most = 0;
   for (const config::CameraSettings& camera : cameras) {
-    const int patches = actors::patches_in(actors::watch_of(camera), camera.stream.window.length, preprocessor.frames_per_patch());
+    const int patches = actors::patches_in(actors::watch_of(camera), camera.stream.window.length,
+                                           preprocessor.frames_per_patch());
     std::int64_t tokens = kAround + patches * preprocessor.tokens(frame_size(camera));
     for (const config::RuleSettings& rule : camera.rules)
       tokens += kQuestion + (rule.explain ? rule.max_tokens : 1);

@@ -15,9 +15,7 @@ namespace {
 using nlohmann::json;
 
 json quantiles(const std::vector<double>& values) {
-  return {{"p50", percentile(values, 0.5)},
-          {"p95", percentile(values, 0.95)},
-          {"count", values.size()}};
+  return {{"p50", percentile(values, 0.5)}, {"p95", percentile(values, 0.95)}, {"count", values.size()}};
 }
 
 json common(const char* figure, const CamerasMachine& machine) {
@@ -38,8 +36,7 @@ std::string rounded(double value) {
 void add_products(json& line, double limit, unsigned processors, const PipelineFigures& figures, bool held,
                   std::optional<int> most) {
   line["product_share_of_cpu"] = figures.cpu_products / figures.cpu_total;
-  const double computing =
-      figures.cpu.contains("device") ? figures.cpu.at("device") : 0;
+  const double computing = figures.cpu.contains("device") ? figures.cpu.at("device") : 0;
   if (computing > 0) line["product_share_of_device"] = figures.cpu_products / computing;
   // In processor time, so that it can be compared on a busy machine.
   line["product_rate_per_processor"] = figures.flops / figures.cpu_products;
@@ -59,24 +56,24 @@ void add_products(json& line, double limit, unsigned processors, const PipelineF
 void print_text(const json& line, std::ostream& out) {
   const auto number = [](const json& value) { return rounded(value.get<double>()); };
   out << "\n"
-            << line.at("figure").get<std::string>() << ": " << line.at("cameras") << " cameras, "
-            << (line.at("held").get<bool>() ? "held" : "not held") << ", for " << number(line.at("seconds"))
-            << " s\n";
+      << line.at("figure").get<std::string>() << ": " << line.at("cameras") << " cameras, "
+      << (line.at("held").get<bool>() ? "held" : "not held") << ", for " << number(line.at("seconds"))
+      << " s\n";
   out << "  windows            " << line.at("windows").at("answered") << " answered of "
-            << number(line.at("windows").at("due")) << " due, " << number(line.at("windows").at("lost"))
-            << " lost (" << number(line.at("windows").at("overtaken")) << " overtaken, "
-            << number(line.at("windows").at("failed")) << " failed, "
-            << number(line.at("windows").at("out_of_memory")) << " out of memory); frames dropped "
-            << line.at("dropped_frames").dump() << "; " << number(line.at("tokens"))
-            << " tokens generated for " << line.at("stage_seconds").at("alerts").at("count") << " alerts\n";
+      << number(line.at("windows").at("due")) << " due, " << number(line.at("windows").at("lost"))
+      << " lost (" << number(line.at("windows").at("overtaken")) << " overtaken, "
+      << number(line.at("windows").at("failed")) << " failed, "
+      << number(line.at("windows").at("out_of_memory")) << " out of memory); frames dropped "
+      << line.at("dropped_frames").dump() << "; " << number(line.at("tokens")) << " tokens generated for "
+      << line.at("stage_seconds").at("alerts").at("count") << " alerts\n";
   if (line.contains("fairness_least_over_median_per_minute"))
     out << "  fairness           the least answered camera has "
-              << number(line.at("fairness_least_over_median_per_minute"))
-              << " of the median within any minute (aim 0.5)\n";
+        << number(line.at("fairness_least_over_median_per_minute"))
+        << " of the median within any minute (aim 0.5)\n";
   out << "  stage              p50 s     p95 s     count\n";
   const auto row = [&](const std::string& name, const json& values) {
     out << "    " << std::left << std::setw(17) << name << std::setw(10) << number(values.at("p50"))
-              << std::setw(10) << number(values.at("p95")) << values.at("count") << "\n";
+        << std::setw(10) << number(values.at("p95")) << values.at("count") << "\n";
   };
   row("window latency", line.at("window_latency_seconds"));
   for (const auto& [stage, values] : line.at("stage_seconds").items()) row(stage, values);
@@ -86,19 +83,18 @@ void print_text(const json& line, std::ostream& out) {
   out << "together " << number(line.at("cpu_share_of_machine")) << " of the machine\n";
   if (line.contains("product_share_of_cpu"))
     out << "  matrix products    " << number(line.at("product_share_of_cpu"))
-              << " of all processor time (aim 0.7), "
-              << number(line.at("product_share_of_device")) << " of that of the device\n";
+        << " of all processor time (aim 0.7), " << number(line.at("product_share_of_device"))
+        << " of that of the device\n";
   if (line.contains("limit_cameras"))
     out << "  limits             " << number(line.at("cameras_by_processor_time"))
-              << " cameras would fill the processors, " << number(line.at("limit_cameras"))
-              << " if they did nothing but products, at the rate of large ones\n";
+        << " cameras would fill the processors, " << number(line.at("limit_cameras"))
+        << " if they did nothing but products, at the rate of large ones\n";
   out << "  decoding           " << number(line.at("decode_over_null_decode"))
-            << " times FFmpeg's null decode, in processor time (limit 1.15)\n";
+      << " times FFmpeg's null decode, in processor time (limit 1.15)\n";
   out << "  memory             " << number(line.at("resident_mib")) << " MiB resident, "
-            << number(line.at("most_resident_mib")) << " at most\n";
-  out << "  load               " << number(line.at("load")) << ", "
-            << line.at("machine").get<std::string>() << ", commit " << line.at("commit").get<std::string>()
-            << std::endl;
+      << number(line.at("most_resident_mib")) << " at most\n";
+  out << "  load               " << number(line.at("load")) << ", " << line.at("machine").get<std::string>()
+      << ", commit " << line.at("commit").get<std::string>() << std::endl;
 }
 
 }  // namespace
@@ -123,7 +119,7 @@ void CamerasReport::read(const std::string& file, const ReadCost& cost, bool fir
     out_ << line.dump() << std::endl;
   } else {
     out_ << "reading " << file << ": " << rounded(100 * cost.read) << " % of a processor in real time, "
-              << rounded(cost.read / cost.null_decode) << " times FFmpeg's null decode (limit 1.15)\n";
+         << rounded(cost.read / cost.null_decode) << " times FFmpeg's null decode (limit 1.15)\n";
   }
 }
 

@@ -76,8 +76,8 @@ std::vector<run::PatchFrames> EngineBench::patches(int frames) const {
   std::vector<run::PatchFrames> patches;
   for (int i = 0; i < frames; ++i) {
     if (i % each == 0) patches.push_back({{}, i / 2.0, each / 2.0});
-    patches.back().frames.push_back({pictures_.data() + static_cast<std::size_t>(i) * picture_bytes(),
-                                     options_.width, options_.height});
+    patches.back().frames.push_back(
+        {pictures_.data() + static_cast<std::size_t>(i) * picture_bytes(), options_.width, options_.height});
   }
   return patches;
 }

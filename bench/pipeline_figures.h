@@ -21,8 +21,8 @@ struct PipelineFigures {
   Losses lost;
   std::optional<double> least_share;
   /// Seconds of each piece of work, by stage: "decode" up to a sampled frame, "vision" a pass of the tower,
-  /// "language" a pass of windows and texts, "target" one of texts on another device, "prefill" from a window's
-  /// first pass to its answers, "alerts" from a window's last frame until its alert is out.
+  /// "language" a pass of windows and texts, "target" one of texts on another device, "prefill" from a
+  /// window's first pass to its answers, "alerts" from a window's last frame until its alert is out.
   std::map<std::string, std::vector<double>> stages;
   /// Processor time by stage, and "other".
   std::map<std::string, double> cpu;

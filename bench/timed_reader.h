@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "bench/stage_log.h"
 #include "base/clock.h"
+#include "bench/stage_log.h"
 #include "media/media.h"
 
 namespace vigil::bench {

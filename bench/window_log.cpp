@@ -27,8 +27,7 @@ void WindowLog::add(const actors::WindowAnswers& window, const actors::WorkSpan&
   windows_.push_back(std::move(entry));
 }
 
-std::vector<AnsweredWindow> WindowLog::between(base::Clock::TimePoint from,
-                                               base::Clock::TimePoint to) const {
+std::vector<AnsweredWindow> WindowLog::between(base::Clock::TimePoint from, base::Clock::TimePoint to) const {
   const std::lock_guard lock(mutex_);
   std::vector<AnsweredWindow> found;
   std::copy_if(windows_.begin(), windows_.end(), std::back_inserter(found),

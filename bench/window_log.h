@@ -17,8 +17,8 @@ struct AnsweredWindow {
   base::Clock::TimePoint answered;
   /// From when its last frame was due until its answers.
   double latency = 0;
-  /// The pass of the vision tower that its last patch went through, and the time from its first pass of the language
-  /// model to its answers.
+  /// The pass of the vision tower that its last patch went through, and the time from its first pass of the
+  /// language model to its answers.
   double vision = 0;
   double prefill = 0;
   /// The rest of the latency: in queues and on the way between them.

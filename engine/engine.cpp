@@ -17,7 +17,7 @@ stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
     return {.rows = 1024, .rows_beside_texts = 1024, .rows_ahead = 64, .asks_at_once = false};
   const std::int64_t rows = size == PassSize::large ? 16384 : 1152;
   return {
-      .rows = rows, .rows_beside_texts = rows, .rows_ahead = 256, .rows_filled = rows, .asks_at_once = true};
+      .rows = rows, .rows_beside_texts = rows, .rows_ahead = 256, .rows_filled = 512, .asks_at_once = true};
 }
 
 }  // namespace
@@ -27,7 +27,6 @@ Engine make_engine(const std::filesystem::path& model_folder, const EngineOption
 }
 
 Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, const EngineOptions& options) {
-  // Each part has a queue of its own, so that they run beside each other.
   Engine engine;
   engine.device = options.device;
   engine.decode_device = options.decode_device.value_or(options.device);

@@ -53,8 +53,8 @@ struct Language {
   std::unique_ptr<stream::StreamDesk> desk;
 };
 
-/// The parts have working memory and queues of their own, so that each may have an owner and a thread of its
-/// own.
+/// The parts have working memory and queues of their own. Those of one device have one caller at a time
+/// (`run::Executor`); what answers go on with on other devices may have another.
 struct Engine {
   std::unique_ptr<run::VisionEncoder> encoder;
   Language language;

@@ -101,18 +101,25 @@ void executor_state::settle() {
 }
 
 void executor_state::tell_encoded() {
-  const std::optional<VisionDesk::Batch> batch = vision->take_batch();
+  std::optional<VisionDesk::Batch> batch = vision->take_batch();
   if (!batch) return;
   const Encoded& encoded = batch->encoded;
   const double seconds = seconds_between(batch->span.begin, batch->span.end);
   std::int64_t tokens = 0;
+  // Both are in the order of the patches.
+  auto its_ack = batch->acks.begin();
   for (const VisualPatchPtr& patch : encoded.patches) {
+    while (its_ack->outcome != PatchOutcome::encoded) ++its_ack;
     const std::string& camera = patch->watch.camera;
     tokens += patch->tokens->count();
     encode_failures.succeeded(camera);
     const WindowDesk::Taken taken = windows->push(*patch);
-    if (taken.refused)
+    if (taken.refused) {
       deps->metrics.frames_dropped(camera, "late", static_cast<std::uint64_t>(patch->frames));
+      its_ack->outcome = PatchOutcome::dropped;
+      its_ack->reason = "late";
+    }
+    ++its_ack;
     if (!taken.fit) continue;
     deps->board.remark(camera, *taken.fit);
     const LogFields about(*windows->watch(camera));

@@ -63,8 +63,9 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   }
   follow(lane, watch);
   desk_.append(camera, patch.tokens);
-  lane.shown.push_back(
-      {patch.frames, patch.tokens->seconds + patch.tokens->duration, patch.captured, patch.encoded});
+  const Shown newest{patch.frames, patch.tokens->seconds + patch.tokens->duration, patch.captured,
+                     patch.encoded};
+  lane.shown.push_back(newest);
 
   const bool holds = watch->lossless && !pushed.due.empty();
   if (!holds) ++news_.credits[camera];
@@ -74,7 +75,7 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   const std::int64_t wanted = lane.sliding.wanted_from();
   for (; lane.first < wanted; ++lane.first) lane.shown.pop_front();
   desk_.slide(camera, wanted);
-  desk_.expect(camera, wanted, due_of(*watch, lane.shown.back(), lane.sliding.next_end()));
+  desk_.expect(camera, wanted, due_of(*watch, newest, lane.sliding.next_end()));
   // What is wrong with its rules, the failure of its windows tells.
   return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt};
 }

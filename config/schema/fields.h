@@ -173,7 +173,8 @@ void describe(V& v, RuleSettings& s) {
   v.field("threshold", s.threshold, Limits<double>{0, 1}, "probability of Yes from which a window counts");
   v.field("confirm", s.confirm, "N/M: N of the last M windows have to count");
   v.field("cooldown", s.cooldown, Limits<base::Duration>{0ms, 8760h}, "silence after an emitted alert");
-  v.field("max_per_hour", s.max_per_hour, Limits<int>{1, 10'000}, "alerts and updates within any hour at most");
+  v.field("max_per_hour", s.max_per_hour, Limits<int>{1, 10'000},
+          "alerts and updates within any hour at most");
   v.field("severity", s.severity, "of its alerts");
   v.field("topics", s.topics, kName, "topics that get its alerts beside the rule's own");
   v.field("snooze_until", s.snooze_until, "silent until then, in RFC 3339");

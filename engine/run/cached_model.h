@@ -1,4 +1,4 @@
-// A language model and the cache of its keys and values: what prefill and generation share.
+// A language model and the cache of its keys and values.
 #pragma once
 
 #include <cstdint>

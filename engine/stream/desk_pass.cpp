@@ -62,7 +62,8 @@ void StreamDesk::work(base::Clock::TimePoint now) {
   admit();
   Draft next = draft();
   last_rows_ = next.rows();
-  if (last_rows_ == 0) return;
+  // Of a window without questions all may have been computed ahead.
+  if (last_rows_ == 0) return answer_complete();
   try {
     passes_.run(next.pass);
   } catch (const run::DeviceLost&) {
@@ -204,12 +205,22 @@ void StreamDesk::commit(Draft& draft) {
   }
   for (const TextRef& ref : draft.texts) std::erase(texts_alone_, ref);
   for (std::size_t i = 0; i < draft.outputs.size(); ++i) choose(draft.outputs[i], i);
+  answer_complete();
+  grow(draft);
+}
+
+void StreamDesk::answer_complete() {
   const std::vector<Key> placed = placed_;
   for (const Key key : placed) {
     const Window& window = this->window(key);
-    if (window.filled == window.rows && window.asked == window.asking.questions.size()) answer(key);
+    if (window.filled < window.rows || window.asked < window.asking.questions.size()) continue;
+    Stream& stream = find(window.id.camera);
+    if (stream.placing == key) {
+      stream.stream.computed(*window.placed);
+      stream.placing.reset();
+    }
+    answer(key);
   }
-  grow(draft);
 }
 
 void StreamDesk::choose(const TextRef& ref, std::size_t output) {
@@ -251,7 +262,6 @@ void StreamDesk::answer(Key key) {
   window.placed.reset();
   window.claim.give_back();
   window.is_answered = true;
-  if (window.asking.keep) window.deadline = now_ + *window.asking.keep;
   std::erase(placed_, key);
   if (allowed_ > 0) --allowed_;
   is_full_ = false;

@@ -16,18 +16,18 @@ PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<cons
     if (used >= most) break;
     WindowShare share{i, std::min(windows[i].rows, most - used), 0};
     used += share.rows;
+    bool is_full = false;
     if (share.rows == windows[i].rows && (limits.asks_at_once || windows[i].rows == 0)) {
       for (const std::int64_t rows : windows[i].questions) {
-        if (used > 0 && used + rows > most) break;
+        is_full = used > 0 && used + rows > most;
+        if (is_full) break;
         used += rows;
         ++share.questions;
       }
     }
     if (share.rows > 0 || share.questions > 0) shares.windows.push_back(share);
     // What this one has left comes before the next one's.
-    if (share.rows < windows[i].rows || share.questions < windows[i].questions.size()) {
-      if (limits.asks_at_once) break;
-    }
+    if (is_full || share.rows < windows[i].rows) break;
   }
   return shares;
 }

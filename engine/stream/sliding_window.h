@@ -40,10 +40,10 @@ class SlidingWindow {
     std::vector<Due> due;
   };
 
-  /// The next patch of the stream, counted from 0 over those that were not late; windows are of this shape
-  /// from now on. One ends at every multiple of the stride, as soon as a patch reaches or passes that time;
-  /// where a stride brought nothing new, none does. Until the stream is as long as a window, windows show
-  /// what there is; a longer one grows from what is still wanted.
+  /// The next patch of the stream, counted from 0 over those that were not late; windows are of this
+  /// length from now on; the stride stays what it was at first. One ends at every multiple of the stride, as
+  /// soon as a patch reaches or passes that time; where a stride brought nothing new, none does. Until the
+  /// stream is as long as a window, windows show what there is; a longer one grows from what is still wanted.
   Pushed push(const model::VisualTokens& patch, const Shape& shape);
 
   /// At the end of the stream: the window of what came after the last one, if anything did.

@@ -199,7 +199,11 @@ std::optional<StreamDesk::Loan> StreamDesk::lend(const WindowId& id, std::size_t
   const Window& window = *find_window(id);
   open->state = TextState::lent;
   open->lent.emplace(open->text.view().fork());
-  return Loan{id, question, std::move(open->text), window.asking.due, window.deadline, window.is_far};
+  // Nothing is added to it here.
+  open->claim.give_back();
+  return Loan{
+      id,           question, std::move(open->text), window.asking.due, window.deadline, window.asking.keep,
+      window.is_far};
 }
 
 void StreamDesk::adopt(Loan loan) {
@@ -213,6 +217,7 @@ void StreamDesk::adopt(Loan loan) {
     window.id = loan.window;
     window.asking.due = loan.due;
     window.deadline = loan.deadline;
+    window.asking.keep = loan.keep;
     window.is_far = loan.is_far;
     window.is_answered = true;
   }
@@ -282,8 +287,12 @@ bool StreamDesk::can_expire(const Window& window) {
 
 void StreamDesk::expire(Clock::TimePoint now) {
   std::vector<Key> over;
-  for (const auto& [key, window] : windows_)
+  for (auto& [key, window] : windows_) {
+    // Not from the time of the pass that answered it, which may have been long.
+    if (window.is_answered && window.asking.keep && !window.deadline)
+      window.deadline = now + *window.asking.keep;
     if (can_expire(window) && *window.deadline <= now) over.push_back(key);
+  }
   for (const Key key : over) {
     // Pages of another desk are given back when it hears of it.
     if (window(key).handover) passes_.settle();

@@ -45,7 +45,8 @@ struct Asking {
   std::vector<Item> questions;
   /// What is due earlier is computed first.
   base::Clock::TimePoint due{};
-  /// So long after its answers were told its texts can be continued; then it is over. Nothing: for ever.
+  /// So long after the first `expire` that follows its answers its texts can be continued; then it is over.
+  /// Nothing: for ever.
   std::optional<base::Duration> keep = std::nullopt;
   /// It takes the place of the stream's windows that still wait for theirs, which are told as overtaken.
   bool overtakes = false;
@@ -102,8 +103,8 @@ struct DeskNews {
 ///
 /// A pass holds the next token of texts and rows of windows, so that both join and leave between passes. One
 /// that fails changes nothing: it is tried again in smaller pieces, and what fails alone is told with the
-/// reason. DeviceLost alone comes out of it. Who owns it calls `expire` now and then, also when nothing is
-/// due: windows may wait for the room of texts that nobody asks for. Not thread-safe.
+/// reason. DeviceLost alone comes out of passes. Who owns it calls `expire` now and then, also when nothing
+/// is due: windows may wait for the room of texts that nobody asks for. Not thread-safe.
 class StreamDesk final : public run::WorkSource {
  public:
   /// Tokens of a question, its answer and all that is around them, as a rule.
@@ -139,8 +140,8 @@ class StreamDesk final : public run::WorkSource {
   WindowId ask(const std::string& camera, Asking asking);
 
   /// The camera's next window will show the patches from `first` on, and will be due then. What there is of
-  /// it is computed when nothing that was asked waits, in room that nobody else wants, and is there when it
-  /// is asked. No answer depends on it.
+  /// it is computed after what was asked, in room that nobody else wants, and is there when it is asked. No
+  /// answer depends on it.
   void expect(const std::string& camera, std::int64_t first, base::Clock::TimePoint due);
 
   /// Pages that a window with these questions takes at most, with answers of full length.
@@ -168,14 +169,15 @@ class StreamDesk final : public run::WorkSource {
     std::size_t question = 0;
     Text text;
     base::Clock::TimePoint due{};
-    /// Nothing: none.
+    /// As of its window; nothing if that has none, or none yet.
     std::optional<base::Clock::TimePoint> deadline = std::nullopt;
+    std::optional<base::Duration> keep = std::nullopt;
     bool is_far = false;
   };
   /// In place of `explain`; nothing where that would be false.
   std::optional<Loan> lend(const WindowId& window, std::size_t question);
   /// Goes on with it, as if its window had been asked here: it is told when it has ended. The cache has to be
-  /// as large as the lender's. Throws DeviceLost.
+  /// as large as the lender's. Throws DeviceLost, and what copying the pages does: the text is closed then.
   void adopt(Loan loan);
 
   /// Nobody will ask for this text, or for any text of the window, any more; a window that waits is
@@ -185,7 +187,7 @@ class StreamDesk final : public run::WorkSource {
   /// Nobody will ask for another text of the window: those that were asked for come to their ends.
   void let_go(const WindowId& window);
 
-  /// Takes back what is past its deadline.
+  /// Takes back what is past its deadline; whoever has an answer's text computed still is told so.
   void expire(base::Clock::TimePoint now);
   std::optional<base::Clock::TimePoint> due() const override;
   /// Runs one pass.
@@ -247,7 +249,7 @@ class StreamDesk final : public run::WorkSource {
     base::Clock::TimePoint rank{};
     /// When its first pass since it was asked began.
     std::optional<base::Clock::TimePoint> begun;
-    /// Once it has its answers; nothing: none.
+    /// Set by the first `expire` since it has its answers.
     std::optional<base::Clock::TimePoint> deadline;
     kv::Book::Claim claim;
     /// While its rows are computed, which may begin before it is asked.
@@ -315,6 +317,8 @@ class StreamDesk final : public run::WorkSource {
   void commit(Draft& draft);
   void choose(const TextRef& ref, std::size_t output);
   void answer(Key key);
+  /// Those that are computed and have all their first tokens.
+  void answer_complete();
   void failed(const Draft& draft, const std::exception& error, bool out_of_memory);
   /// Smaller passes from now on; false if they would be no smaller than this one.
   bool shrink(const Draft& draft);

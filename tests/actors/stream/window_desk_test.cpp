@@ -221,6 +221,27 @@ TEST_F(WindowDeskTest, AsksNoMoreThanCanBeTaken) {
   EXPECT_EQ(answers(), 1U);
 }
 
+// Then no patch is left of it when it was asked.
+TEST_F(WindowDeskTest, AWindowMayBeAsLongAsItsStride) {
+  auto settings = camera("chunks", config::Pace::realtime);
+  settings->stream.window = {2s, 2s};
+  const WatchPtr chunks = watched(*settings);
+  desk.join(chunks);
+  for (int i = 0; i < 40; ++i) {
+    desk.push(*visual_patch(chunks, i));
+    const auto due = desk.due();
+    if (i % 2 == 1) {
+      EXPECT_EQ(due, visual_patch(chunks, i)->captured.steady + 2s);
+    } else {
+      EXPECT_EQ(due, visual_patch(chunks, i)->captured.steady + 3s) << "after the rest of its stride";
+    }
+    run();
+  }
+  EXPECT_EQ(answered.size(), 20U);
+  EXPECT_EQ(answered.back()->frames, 4);
+  EXPECT_TRUE(is_empty());
+}
+
 TEST_F(WindowDeskTest, TheNextWindowIsComputedAheadAndDueAsIfItWereAsked) {
   desk.join(live);
   desk.push(*visual_patch(live, 0));

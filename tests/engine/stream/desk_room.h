@@ -89,6 +89,7 @@ struct Room {
       ASSERT_LT(i, 10'000) << "works for ever";
       desk.work(now);
     }
+    desk.expire(now);
     take_news();
   }
   /// Whether all pages are free.

@@ -30,11 +30,13 @@ TEST(PassPlanTest, QuestionsAreAskedWhole) {
 }
 
 TEST(PassPlanTest, QuestionsMayWaitForAPassOfTheirOwn) {
-  const PassLimits limits{.rows = 200, .asks_at_once = false};
+  const PassLimits limits{.rows = 200, .rows_beside_texts = 200, .asks_at_once = false};
   const std::vector<WindowWork> windows{{100, {5}}, {300, {7}}};
   EXPECT_EQ(plan_pass(limits, 0, windows).windows, (Shares{{0, 100, 0}, {1, 100, 0}}));
   const std::vector<WindowWork> filled{{0, {5}}, {200, {7}}};
   EXPECT_EQ(plan_pass(limits, 0, filled).windows, (Shares{{0, 0, 1}, {1, 195, 0}}));
+  const std::vector<WindowWork> large{{0, {250}}, {200, {7}}};
+  EXPECT_TRUE(plan_pass(limits, 3, large).windows.empty()) << "its turn comes when the texts have ended";
 }
 
 TEST(PassPlanTest, WhatWasNotAskedYetFillsPassesUp) {

@@ -254,6 +254,20 @@ TEST(StreamDeskAheadTest, WhatFailsOfItIsToldWhenItIsAsked) {
   }
 }
 
+TEST(StreamDeskAheadTest, AWindowWithoutQuestionsIsAnsweredWithoutAnotherPass) {
+  Room room;
+  room.open("gate", 3);
+  expect(room, "gate", 0);
+  const std::uint64_t passes = room.passes.passes;
+  const WindowId id = room.ask("gate", {0, 3}, {});
+  room.run();
+  EXPECT_NE(room.answered(id), nullptr);
+  EXPECT_EQ(room.passes.passes, passes);
+  EXPECT_TRUE(room.is_empty());
+  room.append("gate", 5);
+  rows_of_asking(room, "gate", {1, 4}, room.question("Is there a car?", 8));
+}
+
 // What is kept between windows is nearly all of the next one already.
 TEST(StreamDeskAheadTest, NothingIsBegunWhereKeysAreKept) {
   Room room;

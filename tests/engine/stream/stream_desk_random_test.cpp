@@ -125,7 +125,7 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
         const std::int64_t begin = std::max(first[camera], last - 1 - below(3));
         if (begin >= last || asked.size() > 30) break;
         Asked one{{begin, last}, {}, false, {}};
-        for (int question = below(3); question >= 0; --question)
+        for (int question = below(4); question > 0; --question)
           one.questions.push_back(questions[static_cast<std::size_t>(below(3))]);
         Asking asking;
         asking.patches = one.range;
@@ -146,7 +146,7 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
       case 8:
         if (!asked.empty()) {
           auto entry = std::next(asked.begin(), below(static_cast<std::uint32_t>(asked.size())));
-          if (entry->second.is_answered)
+          if (entry->second.is_answered && !entry->second.questions.empty())
             room.desk.explain(
                 entry->first,
                 static_cast<std::size_t>(below(static_cast<std::uint32_t>(entry->second.questions.size()))));
