@@ -1,12 +1,15 @@
 #include "media/input.h"
 
 extern "C" {
+#include <libavutil/base64.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/mem.h>
 }
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -56,6 +59,49 @@ bool descriptors_exhausted(int code) {
   return !descriptor && (errno == EMFILE || errno == ENFILE);
 }
 
+/// What a client sends for the user and password of a URL (RFC 7617); empty without.
+std::string basic_credentials(std::string_view url) {
+  const std::size_t begin = base::authority_begin(url);
+  const std::size_t end = url.size() - base::behind_credentials(url).size();
+  if (end <= begin + 1) return {};
+  const std::string_view raw = url.substr(begin, end - 1 - begin);
+  std::string plain;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    unsigned char byte = 0;
+    const char* digits = raw.data() + i + 1;
+    if (raw[i] == '%' && i + 2 < raw.size() &&
+        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      plain += static_cast<char>(byte);
+      i += 2;
+    } else {
+      plain += raw[i];
+    }
+  }
+  std::string encoded(AV_BASE64_SIZE(plain.size()), '\0');
+  if (av_base64_encode(encoded.data(), static_cast<int>(encoded.size()),
+                       reinterpret_cast<const std::uint8_t*>(plain.data()),
+                       static_cast<int>(plain.size())) == nullptr)
+    return {};
+  encoded.resize(encoded.find_first_of(std::string_view("=\0", 2)));
+  return encoded;
+}
+
+/// A text of a server's, without what it was told of the user and password.
+std::string without_credentials(std::string text, std::string_view url) {
+  const std::string secret = basic_credentials(url);
+  for (std::size_t at = text.find(secret); !secret.empty() && at != std::string::npos;
+       at = text.find(secret, at + 3))
+    text.replace(at, secret.size(), "***");
+  // Digests are others for each request: whatever follows the header's name in its line.
+  constexpr std::string_view kHeader = "authorization:";
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == b; };
+  const auto header = std::search(text.begin(), text.end(), kHeader.begin(), kHeader.end(), same);
+  if (header == text.end()) return text;
+  const auto value = header + static_cast<std::ptrdiff_t>(kHeader.size());
+  text.replace(value, std::find(value, text.end(), '\n'), " ***");
+  return text;
+}
+
 std::string seconds_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f s", seconds);
@@ -83,6 +129,7 @@ std::string Input::hidden(std::string text) const {
   for (std::size_t at = text.find(url_); url_ != name_ && at != std::string::npos;
        at = text.find(url_, at + name_.size()))
     text.replace(at, url_.size(), name_);
+  text = without_credentials(std::move(text), url_);
   return base::one_line(base::mask_urls(base::mask_parts(std::move(text), url_, name_)));
 }
 
