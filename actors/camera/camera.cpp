@@ -82,7 +82,16 @@ CameraStep Camera::connect() {
   media::ReadOptions read_options = source_options(*options_.camera, url, pulse_);
   read_options.fps = options_.camera->stream.fps;
   read_options.threads = options_.camera->stream.threads;
-  read_options.size = options_.shape.size;
+  if (options_.shape.size)
+    read_options.size = [size = options_.shape.size,
+                         name = base::mask_source(url.shown)](media::Size source) {
+      try {
+        return size(source);
+      } catch (const std::invalid_argument& error) {
+        // As of whatever else is wrong with the source: it is named, and tried again.
+        throw media::Error(name + ": " + error.what());
+      }
+    };
   // Nothing looks at motion before patches are pruned by it.
   read_options.motion = false;
   read_options.history = options_.history;

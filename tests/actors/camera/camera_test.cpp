@@ -372,12 +372,13 @@ class LiveReader final : public media::VideoReader {
 class LiveCameraTest : public CameraTest {
  protected:
   static constexpr const char* kUrl = "rtsp://viewer:hunter2@10.0.0.1/live?token=abc";
+  FrameShape shape_{2, {}};
 
   Camera live(const ReaderFactory& open) {
     settings_ = camera("gate", config::Pace::realtime, kUrl);
     settings_->stream.stall_after = 5s;
     settings_->stream.reconnect = {1s, 32s};
-    return Camera({settings_, watched(*settings_), {2, {}}, false, 0, 7}, open, clock_, pulse_, recorder_);
+    return Camera({settings_, watched(*settings_), shape_, false, 0, 7}, open, clock_, pulse_, recorder_);
   }
   Camera live(LiveReader::Next next, double duration = 0) {
     return live([next = std::move(next), duration](const std::string&, const media::ReadOptions& options) {
@@ -460,6 +461,17 @@ TEST_F(LiveCameraTest, NothingThatItSaysHoldsACredential) {
   run(gate);
   EXPECT_THAT(recorder_.states, ElementsAre("connecting: rtsp://***@10.0.0.1/live?***",
                                             "down: rtsp://viewer:***@10.0.0.1/live: no"));
+}
+
+TEST_F(LiveCameraTest, APictureThatTheModelCannotTakeIsAFaultOfItsSource) {
+  shape_.size = [](media::Size) -> media::Size { throw std::invalid_argument("4000x2 is too wide"); };
+  Camera gate =
+      live([](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+        options.size({4000, 2});
+        return nullptr;
+      });
+  EXPECT_EQ(run(gate).next, Next::rest);
+  EXPECT_EQ(recorder_.states.back(), "down: rtsp://***@10.0.0.1/live?***: 4000x2 is too wide");
 }
 
 TEST_F(LiveCameraTest, AfterARefusalItWaitsLongestAtOnce) {
