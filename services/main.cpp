@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -32,6 +34,17 @@ void occupy_outputs() {
   int descriptor = ::open("/dev/null", O_RDWR);
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::dup(descriptor);
   if (descriptor >= 0) ::close(descriptor);
+}
+
+/// Of a command that went well, what it said has to have been said.
+int written(int status) {
+  using namespace vigil::services;
+  errno = 0;
+  std::cout.flush();
+  const bool good = std::cout.good() && std::fflush(stdout) == 0;
+  if (good || status != kDone) return status;
+  std::cerr << "vigil: the output could not be written: " << std::generic_category().message(errno) << '\n';
+  return kFailed;
 }
 
 }  // namespace
@@ -68,7 +81,7 @@ int main(int argc, char** argv) {
   try {
     root.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return root.exit(help);
+    return written(root.exit(help));
   } catch (const CLI::ParseError& error) {
     // A word too many may be a camera's address.
     std::cerr << mask_words(parse_complaint(root, error), words);
@@ -77,7 +90,7 @@ int main(int argc, char** argv) {
   // Commands that have a log, or draw, say it their own way.
   const SlowPathWarnings slow_paths([](const std::string& line) { std::cerr << "vigil: " + line + '\n'; });
   try {
-    return chosen();
+    return written(chosen());
   } catch (const UsageError& error) {
     std::cerr << "vigil: " << error.what() << '\n';
     return kUsage;

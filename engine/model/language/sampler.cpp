@@ -35,7 +35,7 @@ double uniform(std::uint64_t seed, std::uint64_t step) {
 
 void validate(const Sampling& sampling) {
   if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature)) {
-    throw std::invalid_argument("temperature must be 0 or more");
+    throw std::invalid_argument("temperature must be a finite number from 0 on");
   }
   if (sampling.top_k < 0) throw std::invalid_argument("top_k must be 0 (no limit) or more");
   if (!(sampling.top_p >= 0 && sampling.top_p <= 1)) {
