@@ -14,7 +14,8 @@
 
 namespace vigil::actors {
 
-/// A pass that takes many times as long as the slowest one so far would have is taken for hung. Before the
+/// A pass that takes many times as long as the slowest one so far, or in proportion where none was so large,
+/// is taken for hung. Before the
 /// first pass nobody knows how fast the machine is: it may take as long as any. Not thread-safe.
 class WorkPatience {
  public:
@@ -25,19 +26,23 @@ class WorkPatience {
   /// For a pass over so many of what it computes (patches, rows).
   base::Duration of(std::size_t size) const {
     if (slowest_ <= 0) return kMost;
-    const double seconds = kTimes * slowest_ * static_cast<double>(size);
+    const double larger = static_cast<double>(size) / static_cast<double>(largest_);
+    const double seconds = kTimes * slowest_ * std::max(1.0, larger);
     return std::clamp(std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000)),
                       kLeast, kMost);
   }
 
   /// A pass over so many took so long.
   void took(double seconds, std::size_t size) {
-    slowest_ = std::max(slowest_, seconds / static_cast<double>(std::max<std::size_t>(size, 1)));
+    slowest_ = std::max(slowest_, seconds);
+    largest_ = std::max(largest_, size);
   }
 
  private:
-  /// Seconds for one.
+  /// Seconds of the slowest pass, whatever its size: a small one costs more for each than a large one.
   double slowest_ = 0;
+  /// Of all passes.
+  std::size_t largest_ = 1;
 };
 
 /// Between two passes, who computes says every so often that it is alive, and may be silent for so long.

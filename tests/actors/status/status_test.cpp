@@ -154,7 +154,8 @@ TEST(WorkBeat, PatienceFollowsWhatPassesTake) {
   EXPECT_EQ(patience.of(1), 60s) << "never less";
   EXPECT_EQ(patience.of(8), 80s) << "twenty times what 8 would have taken";
   patience.took(0.8, 8);
-  EXPECT_EQ(patience.of(8), 80s) << "the slowest counts";
+  EXPECT_EQ(patience.of(8), 60s) << "there was one of that size";
+  EXPECT_EQ(patience.of(64), 128s) << "twenty times the slowest, in proportion";
   EXPECT_EQ(patience.of(1'000'000), WorkPatience::kMost);
   patience.took(1e12, 0);
   EXPECT_EQ(patience.of(1), WorkPatience::kMost);
