@@ -75,6 +75,8 @@ void executor_state::work() {
   const auto begin = deps->clock.now();
   executor->run_one();
   const auto end = deps->clock.now();
+  // The time of what was answered begins now.
+  deps->desk.expire(end);
   if (!encodes)
     beat->took(WorkBeat::Work::rows, seconds_between(begin, end),
                static_cast<std::size_t>(deps->desk.last_rows()));

@@ -68,6 +68,8 @@ SlidingWindow::Due SlidingWindow::window_until(double end) const {
     ++due.patches.last;
     if (patch.seconds < due.start - shape_.tolerance) due.patches.first = due.patches.last;
   }
+  // One that is shorter than a patch shows the patch in which it lies.
+  if (due.patches.count() == 0) --due.patches.first;
   return due;
 }
 

@@ -393,6 +393,12 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   return true;
 }
 
+double StreamDesk::usage() const {
+  std::int64_t anybodys = 0;
+  for (const auto& [camera, stream] : streams_) anybodys += pages_ahead(stream);
+  return book_.usage() - static_cast<double>(anybodys) / static_cast<double>(book_.pages());
+}
+
 // --- Ahead
 // --------------------------------------------------------------------------------------------------
 
@@ -446,8 +452,8 @@ void StreamDesk::drop_ahead(Stream& stream) {
   std::erase(windows_alone_, key);
 }
 
-std::int64_t StreamDesk::pages_ahead(const Stream& stream, Key but) const {
-  if (!stream.ahead || *stream.ahead == but) return 0;
+std::int64_t StreamDesk::pages_ahead(const Stream& stream, std::optional<Key> but) const {
+  if (!stream.ahead || stream.ahead == but) return 0;
   return windows_.find(*stream.ahead)->second.placed->view.own_pages();
 }
 

@@ -151,9 +151,10 @@ class StreamDesk final : public run::WorkSource {
   /// For whoever takes answers no faster.
   void allow(std::size_t windows) { allowed_ = windows; }
 
-  /// Pages of the cache, and the share of them that windows, texts and streams hold.
+  /// Pages of the cache, and the share of them that windows, texts and streams hold; but for what is computed
+  /// ahead, whose room is anybody's.
   std::int64_t pages() const { return book_.pages(); }
-  double usage() const { return book_.usage(); }
+  double usage() const;
   /// Tokens that the cache has room for; and the longest window, in visual tokens, beside one question and
   /// its answer of ordinary length: negative where not even these have room.
   std::int64_t tokens() const { return book_.tokens(); }
@@ -299,7 +300,7 @@ class StreamDesk final : public run::WorkSource {
   /// Gives back what was computed ahead of the stream's next window.
   void drop_ahead(Stream& stream);
   /// Pages of what was computed ahead, but not for this window.
-  std::int64_t pages_ahead(const Stream& stream, Key but) const;
+  std::int64_t pages_ahead(const Stream& stream, std::optional<Key> but = std::nullopt) const;
   /// The windows of which rows can be computed ahead.
   std::vector<const Window*> ahead() const;
 

@@ -20,6 +20,13 @@ namespace vigil::stream::testing {
 
 using base::Clock;
 
+/// Computes every second patch anew, each time.
+class EverySecond final : public RefreshPolicy {
+ public:
+  bool keeps_keys() const override { return true; }
+  bool refreshes(const Kept& kept) const override { return kept.patch % 2 == 1; }
+};
+
 /// A desk over a simulated device, with a clock that the test sets.
 struct Room {
   std::shared_ptr<const model::ModelFolder> folder = demo_model();

@@ -244,7 +244,8 @@ TEST_F(SharedModelTest, AnswersGoOnElsewhereWithThePagesOfTheirWindows) {
       for (const DeskNews::Told& told : news.told)
         EXPECT_EQ(told.answer.tokens, wanted[told.question].tokens) << told.question;
       EXPECT_EQ(going.free_pages(), going.model->book.pages());
-      EXPECT_EQ(asking.free_pages(), free) << "as it was counted, until the window goes";
+      EXPECT_GE(asking.free_pages(), free) << "nothing was added here";
+      EXPECT_LT(asking.free_pages(), asking.model->book.pages()) << "until the window goes";
       asking.desk.done(asked.window);
       EXPECT_EQ(asking.free_pages(), asking.model->book.pages());
     }

@@ -62,6 +62,7 @@ class SimulatedPasses final : public run::Passes {
       : folder_(folder),
         book_(book),
         cache_(static_cast<std::size_t>(book.tokens())),
+        written_(cache_.size()),
         logits_(static_cast<std::size_t>(folder.config.text.vocab_size)) {}
 
   /// Called before a pass; what it throws, the pass throws, having scribbled over its slots.
@@ -73,6 +74,7 @@ class SimulatedPasses final : public run::Passes {
   std::uint64_t passes = 0;
   std::int64_t rows = 0;
   std::int64_t most_rows = 0;
+  std::size_t copied = 0;
 
   void run(const run::Pass& pass) override {
     ++passes;
@@ -116,6 +118,7 @@ class SimulatedPasses final : public run::Passes {
     return logits_;
   }
   void copy_pages(std::span<const kv::PageCopy> copies) override {
+    copied += copies.size();
     const int tokens = book_.page_tokens();
     for (const kv::PageCopy& copy : copies)
       std::copy_n(cache_.begin() + std::int64_t{copy.from} * tokens, tokens,
@@ -146,7 +149,7 @@ class SimulatedPasses final : public run::Passes {
     return input_of(rows.embedded.row<float>(i)[0]);
   }
 
-  void check(const run::Pass& pass) const {
+  void check(const run::Pass& pass) {
     std::int64_t rows_in = 0;
     for (const run::Pass::Rows& each : pass.rows) rows_in += each.count();
     std::int64_t next = 0;
@@ -155,9 +158,15 @@ class SimulatedPasses final : public run::Passes {
       next += static_cast<std::int64_t>(segment.own.size());
       for (const std::int32_t slot : segment.keys)
         ASSERT_GT(book_.references(slot / book_.page_tokens()), 0) << "a page that nobody has";
-      // What is written is seen by its writer alone.
       for (const std::int32_t own : segment.own)
         ASSERT_LT(static_cast<std::size_t>(own), segment.keys.size());
+    }
+    // What a segment writes, those behind it may see, and nobody else writes.
+    for (auto segment = pass.segments.rbegin(); segment != pass.segments.rend(); ++segment) {
+      for (const std::int32_t slot : segment->keys)
+        ASSERT_NE(written_[static_cast<std::size_t>(slot)], passes) << "it is written while it is read";
+      for (const std::int32_t own : segment->own)
+        written_[static_cast<std::size_t>(segment->keys[static_cast<std::size_t>(own)])] = passes;
     }
     ASSERT_EQ(next, rows_in);
     ASSERT_EQ(static_cast<std::int64_t>(pass.positions.size()), rows_in);
@@ -166,6 +175,8 @@ class SimulatedPasses final : public run::Passes {
   const model::ModelFolder& folder_;
   const kv::Book& book_;
   std::vector<Fingerprint> cache_;
+  /// The last pass that wrote to a slot.
+  std::vector<std::uint64_t> written_;
   std::vector<std::uint64_t> values_;
   std::vector<std::int32_t> outputs_;
   std::vector<float> logits_;

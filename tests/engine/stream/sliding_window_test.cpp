@@ -113,6 +113,12 @@ TEST(SlidingWindow, RatesThatAreNoBinaryFractionLoseNothing) {
   EXPECT_EQ(windows, 1000U);
 }
 
+TEST(SlidingWindow, AWindowShorterThanAPatchShowsThePatchInWhichItLies) {
+  SlidingWindow window;
+  EXPECT_THAT(all(window, {0, 1, 2}, 1, {0.5, 0.5, 0.25}),
+              ElementsAre("0.5-1:0..1", "1.5-2:1..2", "2.5-3:2..3"));
+}
+
 TEST(SlidingWindow, ANewLengthCountsFromTheNextWindowOn) {
   SlidingWindow window;
   std::vector<std::string> windows;

@@ -142,6 +142,7 @@ TEST(StreamDeskAheadTest, ItsRoomIsEverybodys) {
   for (const char* camera : {"a", "b", "c"}) room.open(camera, 6);
   expect(room, "a", 0, 9);
   EXPECT_FALSE(room.is_empty());
+  EXPECT_NEAR(room.desk.usage(), 0, 1e-9) << "anybody may have it";
   // Another camera's window needs nearly all.
   WindowId id = room.ask("b", {0, 6}, {question});
   room.run();

@@ -20,17 +20,11 @@ namespace vigil::stream {
 namespace {
 
 using std::chrono::seconds;
+using testing::EverySecond;
 using testing::expected_tokens;
 using testing::patch_of;
 using testing::reason_of;
 using testing::Room;
-
-/// Computes every second patch anew, each time.
-class EverySecond final : public RefreshPolicy {
- public:
-  bool keeps_keys() const override { return true; }
-  bool refreshes(const Kept& kept) const override { return kept.patch % 2 == 1; }
-};
 
 /// So many operations in random order, with passes that fail: no page is lost, every window comes to an end,
 /// and every answer is what it has to be, where nothing is kept from window to window.

@@ -20,6 +20,7 @@ namespace vigil::stream {
 namespace {
 
 using std::chrono::seconds;
+using testing::EverySecond;
 using testing::expected_tokens;
 using testing::patch_of;
 using testing::reason_of;
@@ -116,6 +117,39 @@ TEST(StreamDeskTest, TextsAndTheNextWindowDoNotRace) {
   room.ask("gate", {2, 4}, {question});
   room.run();
   EXPECT_EQ(room.told(first, 0)->answer.tokens, expected);
+}
+
+// What is computed anew while a text still sees what was there lies elsewhere from then on; nobody's answer
+// knows of the other.
+TEST(StreamDeskTest, WhatIsComputedAnewWhileATextSeesItIsCopied) {
+  std::vector<std::int32_t> alone;
+  for (const bool is_held : {false, true}) {
+    Room room(96, {.rows = 5, .rows_beside_texts = 5});
+    room.desk.open("gate", std::make_shared<EverySecond>());
+    for (int i = 0; i < 4; ++i) room.append("gate", static_cast<float>(i));
+    const auto question = room.lasting("gate", {0, 4}, 6);
+    const WindowId first = room.ask("gate", {0, 4}, {question});
+    room.run();
+    if (is_held) {
+      ASSERT_TRUE(room.desk.explain(first, 0));
+    } else {
+      room.desk.done(first);
+    }
+    room.append("gate", 60);
+    room.desk.slide("gate", 1);
+    const WindowId second = room.ask("gate", {1, 5}, {question});
+    room.run();
+    ASSERT_TRUE(room.desk.explain(second, 0));
+    room.run();
+    if (!is_held) {
+      EXPECT_EQ(room.passes.copied, 0U) << "nobody else sees it";
+      alone = room.told(second, 0)->answer.tokens;
+      continue;
+    }
+    EXPECT_GT(room.passes.copied, 0U);
+    EXPECT_EQ(room.told(first, 0)->answer.tokens, room.expected("gate", {0, 4}, question));
+    EXPECT_EQ(room.told(second, 0)->answer.tokens, alone);
+  }
 }
 
 TEST(StreamDeskTest, RequestsJoinAndLeaveBetweenSteps) {
