@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -39,11 +38,10 @@ void occupy_outputs() {
 /// Of a command that went well, what it said has to have been said.
 int written(int status) {
   using namespace vigil::services;
-  errno = 0;
   std::cout.flush();
   const bool good = std::cout.good() && std::fflush(stdout) == 0;
   if (good || status != kDone) return status;
-  std::cerr << "vigil: the output could not be written: " << std::generic_category().message(errno) << '\n';
+  std::cerr << "vigil: not all could be written to the output: its disk is full, or nobody reads it\n";
   return kFailed;
 }
 

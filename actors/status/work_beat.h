@@ -15,8 +15,8 @@
 namespace vigil::actors {
 
 /// A pass that takes many times as long as the slowest one so far, or in proportion where none was so large,
-/// is taken for hung. Before the
-/// first pass nobody knows how fast the machine is: it may take as long as any. Not thread-safe.
+/// is taken for hung. Before the first pass nobody knows how fast the machine is: it may take as long as any.
+/// Not thread-safe.
 class WorkPatience {
  public:
   static constexpr base::Duration kLeast = std::chrono::seconds(60);

@@ -37,7 +37,7 @@ struct ModelPart {
   kv::PageStore pages;
 };
 
-/// Shared by its users on several threads: all but the book is immutable, and the book counts safely.
+/// All but the book is immutable, and the book counts safely: its users may be on several threads.
 struct CachedModel {
   /// Loads all parts at once. Throws ModelError for weights that do not fit and for a model that cannot be
   /// shared by so many devices, std::bad_alloc (of a GPU: kernels::OutOfDeviceMemory) where there is no room

@@ -7,8 +7,8 @@
 
 namespace vigil::stream {
 
-/// A window that was asked: of which camera, which engine of its device answers, and the how manieth it was
-/// asked. A name, which holds nothing: what lies behind it is the desk's, until its time is over.
+/// A window that was asked: of which camera, which engine of its device answers, and the how manieth that
+/// engine began. A name, which holds nothing: what lies behind it is the desk's, until its time is over.
 struct WindowId {
   std::string camera;
   std::uint32_t epoch = 0;

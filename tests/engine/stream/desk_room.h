@@ -71,8 +71,9 @@ struct Room {
     for (int i = 0; i < patches; ++i) append(camera, static_cast<float>(i));
   }
   WindowId ask(const std::string& camera, PatchRange range, std::vector<CompiledQuestionPtr> questions_asked,
-               int due = 0) {
+               int due = 0, bool overtakes = false) {
     Asking asking;
+    asking.overtakes = overtakes;
     asking.patches = range;
     for (auto& each : questions_asked) asking.questions.push_back({std::move(each), {}});
     asking.due = now + std::chrono::seconds(due);

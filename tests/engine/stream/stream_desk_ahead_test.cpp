@@ -208,11 +208,7 @@ TEST(StreamDeskAheadTest, WhoOvertakesAWindowThatHadBegunBeginsAnew) {
   room.append("gate", 9);
   room.desk.slide("gate", 1);
   expect(room, "gate", 1);
-  Asking asking;
-  asking.patches = {1, 5};
-  asking.questions.push_back({question, {}});
-  asking.overtakes = true;
-  const WindowId next = room.desk.ask("gate", std::move(asking));
+  const WindowId next = room.ask("gate", {1, 5}, {question}, 0, true);
   room.desk.allow(9);
   room.run();
   EXPECT_EQ(room.news.overtaken.size(), 1U);

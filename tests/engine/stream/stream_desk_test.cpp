@@ -454,11 +454,7 @@ TEST(StreamDeskTest, WhoOvertakesKeepsWhatItShows) {
   room.desk.allow(0);
   room.ask("gate", {0, 4}, {question});
   room.desk.slide("gate", 2);
-  Asking asking;
-  asking.patches = {1, 5};
-  asking.questions.push_back({question, {}});
-  asking.overtakes = true;
-  const WindowId next = room.desk.ask("gate", std::move(asking));
+  const WindowId next = room.ask("gate", {1, 5}, {question}, 0, true);
   room.desk.allow(9);
   room.run();
   EXPECT_EQ(room.news.overtaken.size(), 1U);
