@@ -89,6 +89,11 @@ void print_text(const json& line, std::ostream& out) {
     out << "  limits             " << number(line.at("cameras_by_processor_time"))
         << " cameras would fill the processors, " << number(line.at("limit_cameras"))
         << " if they did nothing but products, at the rate of large ones\n";
+  if (line.contains("floor"))
+    out << "  floor              a window takes " << number(line.at("floor").at("window_seconds"))
+        << " s of the device, the rest of its answers " << number(line.at("floor").at("answer_seconds"))
+        << " s: these cameras take " << number(line.at("floor").at("device_share_together")) << " of it, or "
+        << number(line.at("floor").at("device_share_one_by_one")) << " if every answer went alone\n";
   out << "  decoding           " << number(line.at("decode_over_null_decode"))
       << " times FFmpeg's null decode, in processor time (limit 1.15)\n";
   out << "  memory             " << number(line.at("resident_mib")) << " MiB resident, "
@@ -166,6 +171,12 @@ void CamerasReport::step(const CamerasRun& run, const char* figure, const Pipeli
   line["cpu_share_of_machine"] = figures.cpu_total / (machine_.processors * figures.seconds);
   if (run.product_limit)
     add_products(line, *run.product_limit, machine_.processors, figures, figures.held(run.stride), held);
+  if (run.floor)
+    line["floor"] = {{"window_seconds", run.floor->window},
+                     {"answer_seconds", run.floor->answer},
+                     {"cameras", run.stride / run.floor->window},
+                     {"device_share_together", run.floor->together(figures.cameras, run.stride)},
+                     {"device_share_one_by_one", run.floor->one_by_one(figures.cameras, run.stride)}};
   if (held) line["cameras_held"] = *held;
 
   double null_decode = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/floor.h"
 #include "bench/pipeline_figures.h"
 #include "bench/read_cost.h"
 
@@ -40,6 +41,8 @@ struct CamerasRun {
   std::string quantization;
   /// FLOP/s that the processors do in large products, were nothing else to do; nothing if others compute.
   std::optional<double> product_limit;
+  /// Of a GPU; nothing elsewhere.
+  std::optional<Floor> floor = std::nullopt;
 };
 
 /// Of the windows' latencies in seconds, the smallest that at least a share of them do not exceed; 0 without

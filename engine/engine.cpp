@@ -13,11 +13,9 @@ namespace {
 // cost less a row than 512 (docs/experiments/2026-11-23-one-executor.md). Whoever asks for a clip alone wants
 // it whole.
 stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
-  if (kind != kernels::DeviceKind::cuda)
-    return {.rows = 1024, .rows_beside_texts = 1024, .rows_ahead = 64, .asks_at_once = false};
+  if (kind != kernels::DeviceKind::cuda) return {.rows = 1024, .rows_ahead = 64, .asks_at_once = false};
   const std::int64_t rows = size == PassSize::large ? 16384 : 1152;
-  return {
-      .rows = rows, .rows_beside_texts = rows, .rows_ahead = 256, .rows_filled = 512, .asks_at_once = true};
+  return {.rows = rows, .rows_ahead = 256, .rows_filled = 512, .asks_at_once = true};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // vigil bench cameras: how many cameras this machine holds.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -17,8 +18,11 @@
 #include "bench/cache_size.h"
 #include "bench/cameras_report.h"
 #include "bench/capacity.h"
+#include "bench/engine_bench.h"
+#include "bench/floor.h"
 #include "bench/questions.h"
 #include "bench/read_cost.h"
+#include "cluster/clock.h"
 #include "cluster/process.h"
 #include "config/file/load.h"
 #include "services/bench_pipeline.h"
@@ -73,6 +77,13 @@ std::optional<media::Size> size_of(const std::string& text) {
   return size;
 }
 
+/// As the model sees them.
+model::PictureSize frame_size(const BenchPipelineOptions& options, const config::CameraSettings& camera) {
+  if (options.size) return {options.size->width, options.size->height};
+  const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
+  return preprocessor_of(*options.folder)->frame_size({source.width, source.height});
+}
+
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {
   BenchPipelineOptions options;
   EngineArguments engine = arguments.engine;
@@ -115,18 +126,37 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
     options.engine.kv_tokens = arguments.kv_tokens;
   } else if (options.engine.device.kind != kernels::DeviceKind::cpu) {
     const auto preprocessor = preprocessor_of(*options.folder);
-    const auto frame_size = [&](const config::CameraSettings& camera) {
-      if (options.size) return model::PictureSize{options.size->width, options.size->height};
-      const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
-      return preprocessor->frame_size({source.width, source.height});
-    };
-    options.engine.kv_tokens = bench::cache_for(options.cameras, *preprocessor, frame_size, kWindowsInCache);
+    options.engine.kv_tokens = bench::cache_for(
+        options.cameras, *preprocessor,
+        [&](const config::CameraSettings& camera) { return frame_size(options, camera); }, kWindowsInCache);
   }
   return options;
 }
 
 bench::CamerasMachine this_machine() {
   return {cluster::processor_name(), std::thread::hardware_concurrency(), kCommit};
+}
+
+/// Of the first camera's windows, by an engine of its own that is gone again.
+bench::Floor measure_floor(const BenchPipelineOptions& options) {
+  const config::CameraSettings& camera = options.cameras.front();
+  const double length = base::seconds(camera.stream.window.length);
+  const model::PictureSize size = frame_size(options, camera);
+  int tokens = 1;
+  for (const config::RuleSettings& rule : camera.rules)
+    if (rule.explain && options.tell_all) tokens = std::max(tokens, rule.max_tokens);
+  bench::EngineBenchOptions alone;
+  alone.frames = std::max(1, static_cast<int>(std::lround(length * camera.stream.fps)));
+  alone.width = size.width;
+  alone.height = size.height;
+  // A token beside the first one at least, to time it.
+  alone.tokens = std::max(2, tokens);
+  alone.sequences = 1;
+  alone.runs = 5;
+  const cluster::SystemClock clock;
+  bench::EngineBench bench([&] { return options.folder; }, options.engine, alone, clock);
+  bench.run();
+  return bench::floor_of(bench.figures(), length, base::seconds(camera.stream.window.stride), tokens);
 }
 
 bench::CamerasRun run_of(const BenchPipeline& pipeline, const BenchPipelineOptions& options,
@@ -179,10 +209,14 @@ int bench_cameras(const CamerasArguments& arguments) {
     const bench::ReadCost cost = bench::read_cost(camera, options.size);
     report.read(camera.url().shown, cost, known.insert(camera.url().value).second, cluster::load_average());
   }
+  std::optional<bench::Floor> floor;
+  if (options.engine.device.kind != kernels::DeviceKind::cpu) floor = measure_floor(options);
   BenchPipeline pipeline(options);
   int code = kFailed;
   try {
-    code = measure(arguments, seconds, run_of(pipeline, options, arguments.size), pipeline, report);
+    bench::CamerasRun run = run_of(pipeline, options, arguments.size);
+    run.floor = floor;
+    code = measure(arguments, seconds, run, pipeline, report);
   } catch (const PipelineEnded&) {
     std::cerr << " not measured\n";
   }
@@ -282,8 +316,8 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
       "windows are answered within their stride, counted from when their "
       "last frame was due, and none is lost. A step lasts as long as a window, a stride to start cameras, "
       "and --seconds; the whole search takes some minutes.\n"
-      "`limit_cameras` is what matrix products alone would allow at the rate of a large one, measured in the "
-      "same run.\n"
+      "`limit_cameras` is what matrix products alone would allow at the rate of a large one; on a GPU, "
+      "`floor` is what windows one after the other take; both are measured in the same run.\n"
       "Example: vigil bench cameras tests/videos/*.mp4 --start 16 --output json\n"
       "On a GPU, at a published shape: vigil bench cameras tests/videos/*.mp4 --device cuda --shape "
       "loadtest/shapes/qwen2.5-vl-7b.json --random-weights --size 448x448 --rules 1 --tokens 16 --tell-all");

@@ -13,7 +13,7 @@ void device_state::start() {
   const EngineParts& parts = deps->slot.engine;
   if (parts.decoder) {
     target = spawn(self, deps->threads, actors::target,
-                   TargetDeps{.desk = *parts.decoder,
+                   TargetDeps{.desk = parts.decoder,
                               .clock = deps->clock,
                               .metrics = deps->metrics,
                               .board = deps->board,
@@ -24,9 +24,7 @@ void device_state::start() {
     running.emplace(target.address(), "target");
   }
   executor = spawn(self, deps->threads, actors::executor,
-                   ExecutorDeps{.encoder = *parts.encoder,
-                                .desk = *parts.desk,
-                                .questions = *parts.questions,
+                   ExecutorDeps{.engine = {parts.encoder, parts.desk, parts.questions},
                                 .clock = deps->clock,
                                 .metrics = deps->metrics,
                                 .board = deps->board,

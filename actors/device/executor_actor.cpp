@@ -20,9 +20,10 @@ double seconds_between(base::Clock::TimePoint begin, base::Clock::TimePoint end)
 void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor other) {
   alerts = std::move(to);
   target = std::move(other);
-  vision.emplace(given.encoder, given.clock, given.patches);
-  windows.emplace(given.desk, given.questions,
-                  WindowDesk::Options{.frames_per_patch = given.encoder.frames_per_patch()});
+  const EngineParts& engine = given.engine;
+  vision.emplace(*engine.encoder, given.clock, given.patches);
+  windows.emplace(*engine.desk, *engine.questions,
+                  WindowDesk::Options{.frames_per_patch = engine.encoder->frames_per_patch()});
   executor.emplace(given.clock, std::vector<run::WorkSource*>{&*vision, &*windows});
   beat.emplace(given.board, given.device + " executor");
   deps.emplace(std::move(given));
@@ -54,11 +55,11 @@ void executor_state::take(const FramePatchPtr& patch) {
 void executor_state::explain(const Explain& request) {
   bool known = false;
   if (target) {
-    auto loan = deps->desk.lend(request.window, request.rule);
+    auto loan = deps->engine.desk->lend(request.window, request.rule);
     known = loan.has_value();
     if (known) self->send(target, std::make_shared<LentText>(LentText{std::move(*loan), request.ticket}));
   } else {
-    known = deps->desk.explain(request.window, request.rule);
+    known = deps->engine.desk->explain(request.window, request.rule);
     if (known) explanations.ask(request.window, request.rule, request.ticket);
   }
   if (!known) self->send<caf::message_priority::high>(alerts, Explanations::gone(request.ticket));
@@ -71,15 +72,15 @@ void executor_state::work() {
   if (next == nullptr) return;
   const bool encodes = next == &*vision;
   beat->begins(encodes ? WorkBeat::Work::patches : WorkBeat::Work::rows,
-               encodes ? vision->most() : static_cast<std::size_t>(deps->desk.most_rows()));
+               encodes ? vision->most() : static_cast<std::size_t>(deps->engine.desk->most_rows()));
   const auto begin = deps->clock.now();
   executor->run_one();
   const auto end = deps->clock.now();
   // The time of what was answered begins now.
-  deps->desk.expire(end);
+  deps->engine.desk->expire(end);
   if (!encodes)
     beat->took(WorkBeat::Work::rows, seconds_between(begin, end),
-               static_cast<std::size_t>(deps->desk.last_rows()));
+               static_cast<std::size_t>(deps->engine.desk->last_rows()));
   if (deps->observer.piece) deps->observer.piece(encodes ? "vision" : "language", {begin, end});
   settle();
 }
@@ -189,15 +190,16 @@ void executor_state::tell_told(const WindowDesk::News& news) {
 void executor_state::tell_usage() {
   const std::string& device = deps->device;
   deps->metrics.queue_depth("vision", vision->waiting(), device);
-  deps->metrics.queue_depth("stream", deps->desk.waiting(), device);
-  deps->metrics.requests(RequestKind::window, device, deps->desk.placed(), deps->desk.waiting());
-  if (!target) deps->metrics.requests(RequestKind::explanation, device, deps->desk.texts(), 0);
-  deps->metrics.kv_usage(device == "cpu" ? "host" : "gpu", device, deps->desk.usage());
+  deps->metrics.queue_depth("stream", deps->engine.desk->waiting(), device);
+  deps->metrics.requests(RequestKind::window, device, deps->engine.desk->placed(),
+                         deps->engine.desk->waiting());
+  if (!target) deps->metrics.requests(RequestKind::explanation, device, deps->engine.desk->texts(), 0);
+  deps->metrics.kv_usage(device == "cpu" ? "host" : "gpu", device, deps->engine.desk->usage());
 }
 
 void executor_state::tick() {
   beat->idle();
-  deps->desk.expire(deps->clock.now());
+  deps->engine.desk->expire(deps->clock.now());
   settle();
   self->delayed_send(self, kBeatTick, tick_atom_v);
 }
@@ -238,11 +240,11 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
       },
       [self](const Explain& request) { self->state.explain(request); },
       [self](const Done& done) {
-        self->state.deps->desk.let_go(done.window);
+        self->state.deps->engine.desk->let_go(done.window);
         self->state.settle();
       },
       [self](const Returned& text) {
-        self->state.deps->desk.done(text.window, text.rule);
+        self->state.deps->engine.desk->done(text.window, text.rule);
         self->state.settle();
       },
       [self](work_atom) {

@@ -11,6 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/device/engine_parts.h"
 #include "actors/messages/failure_log.h"
 #include "actors/messages/messages.h"
 #include "actors/status/metrics.h"
@@ -28,9 +29,9 @@
 namespace vigil::actors {
 
 struct ExecutorDeps {
-  run::VisionEncoder& encoder;
-  stream::StreamDesk& desk;
-  stream::QuestionCompiler& questions;
+  /// All but the decoder. Its part of the engine is the executor's as long as it lives: whoever started it
+  /// may be gone before a pass ends.
+  EngineParts engine;
   const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;

@@ -18,7 +18,7 @@ void target_state::take(const LentTextPtr& text) {
   const std::size_t rule = text->loan.question;
   explanations.ask(window, rule, text->ticket);
   try {
-    deps->desk.adopt(std::move(text->loan));
+    deps->desk->adopt(std::move(text->loan));
   } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::exception&) {
@@ -38,29 +38,29 @@ void target_state::tell(const stream::DeskNews::Told& text) {
 void target_state::work() {
   scheduled = false;
   if (executor->next() == nullptr) return;
-  beat->begins(WorkBeat::Work::rows, static_cast<std::size_t>(deps->desk.most_rows()));
+  beat->begins(WorkBeat::Work::rows, static_cast<std::size_t>(deps->desk->most_rows()));
   const auto begin = deps->clock.now();
   executor->run_one();
   const auto end = deps->clock.now();
   beat->took(WorkBeat::Work::rows, std::chrono::duration<double>(end - begin).count(),
-             static_cast<std::size_t>(deps->desk.last_rows()));
+             static_cast<std::size_t>(deps->desk->last_rows()));
   if (deps->observer.piece) deps->observer.piece("target", {begin, end});
   settle();
 }
 
 void target_state::settle() {
-  const stream::DeskNews news = deps->desk.take_news();
+  const stream::DeskNews news = deps->desk->take_news();
   for (const stream::DeskNews::Told& each : news.told) tell(each);
   if (news.pressed)
     deps->logger.warn("target: passes of at most {} rows from now on: {}", news.pressed->rows,
                       news.pressed->reason);
-  deps->metrics.requests(RequestKind::explanation, deps->device, deps->desk.texts(), 0);
+  deps->metrics.requests(RequestKind::explanation, deps->device, deps->desk->texts(), 0);
   schedule();
 }
 
 void target_state::tick() {
   beat->idle();
-  deps->desk.expire(deps->clock.now());
+  deps->desk->expire(deps->clock.now());
   settle();
   self->delayed_send(self, kBeatTick, tick_atom_v);
 }
@@ -76,7 +76,7 @@ target_actor::behavior_type target(target_actor::stateful_pointer<target_state> 
   set_handlers(self, deps.logger);
   target_state& state = self->state;
   state.alerts = std::move(alerts);
-  state.executor.emplace(deps.clock, std::vector<run::WorkSource*>{&deps.desk});
+  state.executor.emplace(deps.clock, std::vector<run::WorkSource*>{deps.desk.get()});
   state.beat.emplace(deps.board, deps.device + " target");
   state.deps.emplace(std::move(deps));
   self->send(self, tick_atom_v);

@@ -2,6 +2,7 @@
 // of its own. A drafter that helps it has its seat behind the desk.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,7 +22,8 @@
 namespace vigil::actors {
 
 struct TargetDeps {
-  stream::StreamDesk& desk;
+  /// Its own as long as it lives: whoever started it may be gone before a pass ends.
+  std::shared_ptr<stream::StreamDesk> desk;
   const base::Clock& clock;
   Metrics& metrics;
   StatusBoard& board;

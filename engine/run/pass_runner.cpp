@@ -211,7 +211,10 @@ void PassRunner::submit_step(Lane& lane, bool one_of_each) {
 void PassRunner::fetch_largest(Lane& lane) {
   const auto count = static_cast<std::size_t>(lane.prepared.wanted);
   lane.columns.resize(2 * count);
-  kernels::download(lane.stream, lane.columns.data(), lane.largest.data(), 2 * count * sizeof(std::int32_t));
+  // A step is over soon, and nothing can be prepared before its tokens are known.
+  const kernels::Wait wait = lane.is_small ? kernels::Wait::spin : kernels::Wait::sleep;
+  kernels::download(lane.stream, lane.columns.data(), lane.largest.data(), 2 * count * sizeof(std::int32_t),
+                    wait);
   lane.values.resize(count);
   std::memcpy(lane.values.data(), lane.columns.data() + count, count * sizeof(float));
 }

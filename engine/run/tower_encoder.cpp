@@ -87,7 +87,7 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
     next += tokens->count();
     encoded.push_back(std::move(tokens));
   }
-  stream_.synchronize();  // they are read on other streams
+  stream_.synchronize(kernels::Wait::sleep);  // they are read on other streams
   return encoded;
 }
 

@@ -304,7 +304,6 @@ bool StreamDesk::shrink(const Draft& draft) {
   const std::int64_t rows = std::max(kFewestRows, draft.rows() / 2);
   if (!draft.windows.empty() && rows < limits_.rows) {
     limits_.rows = rows;
-    limits_.rows_beside_texts = std::min(limits_.rows_beside_texts, rows);
     return true;
   }
   if (draft.texts.size() < 2) return false;
@@ -319,7 +318,6 @@ void StreamDesk::grow(const Draft& draft) {
   if ((has_all_rows && has_all_texts) || ++full_passes_ < kFullPasses) return;
   full_passes_ = 0;
   limits_.rows = std::min(most.rows, 2 * limits_.rows);
-  limits_.rows_beside_texts = std::min(most.rows_beside_texts, limits_.rows);
   limits_.texts = std::min(most.texts, 2 * limits_.texts);
 }
 

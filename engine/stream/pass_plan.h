@@ -10,9 +10,8 @@ namespace vigil::stream {
 
 /// How large passes may be.
 struct PassLimits {
-  /// Rows of a pass of windows alone, and of one in which texts wait for their next token.
+  /// Rows of a pass.
   std::int64_t rows = 1024;
-  std::int64_t rows_beside_texts = 1024;
   /// Texts that take a token each.
   std::size_t texts = 64;
   /// Windows that a pass begins or goes on with.

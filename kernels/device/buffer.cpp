@@ -29,7 +29,7 @@ void move_in(const Stream& stream, void* to, const void* from, std::size_t bytes
   move(stream, to, from, bytes);
 }
 
-void move_out(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+void move_out(const Stream& stream, void* to, const void* from, std::size_t bytes, Wait /*wait*/) {
   move(stream, to, from, bytes);
 }
 
@@ -50,8 +50,8 @@ void move_in(const Stream& stream, void* to, const void* from, std::size_t bytes
   stream.cuda_queue().upload(to, from, bytes);
 }
 
-void move_out(const Stream& stream, void* to, const void* from, std::size_t bytes) {
-  stream.cuda_queue().download(to, from, bytes);
+void move_out(const Stream& stream, void* to, const void* from, std::size_t bytes, Wait wait) {
+  stream.cuda_queue().download(to, from, bytes, wait);
 }
 
 }  // namespace cuda
@@ -82,9 +82,9 @@ void upload(const Stream& stream, void* to, const void* from, std::size_t bytes)
   if (bytes > 0) VIGIL_ON_DEVICE(stream, move_in(stream, to, from, bytes));
 }
 
-void download(const Stream& stream, void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return stream.synchronize();
-  VIGIL_ON_DEVICE(stream, move_out(stream, to, from, bytes));
+void download(const Stream& stream, void* to, const void* from, std::size_t bytes, Wait wait) {
+  if (bytes == 0) return stream.synchronize(wait);
+  VIGIL_ON_DEVICE(stream, move_out(stream, to, from, bytes, wait));
 }
 
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {

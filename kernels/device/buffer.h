@@ -43,7 +43,7 @@ class Buffer {
 void upload(const Stream& stream, void* to, const void* from, std::size_t bytes);
 
 /// Copies bytes from the stream's device to the host and waits for them, hence for all that was submitted.
-void download(const Stream& stream, void* to, const void* from, std::size_t bytes);
+void download(const Stream& stream, void* to, const void* from, std::size_t bytes, Wait wait = Wait::spin);
 
 /// Copies bytes within the stream's device, or from another GPU, where what is read has to be there already;
 /// the ranges do not overlap.

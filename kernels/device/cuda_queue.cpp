@@ -98,6 +98,7 @@ CudaQueue::~CudaQueue() {
     if (kept.memory != nullptr) cudaFreeAsync(kept.memory, stream_);
   if (blas_ != nullptr) cublasLtDestroy(blas_);
   if (mark_ != nullptr) cudaEventDestroy(mark_);
+  if (done_ != nullptr) cudaEventDestroy(done_);
   if (stream_ != nullptr) {
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
@@ -182,17 +183,17 @@ void CudaQueue::upload(void* to, const void* from, std::size_t bytes) {
   }
 }
 
-void CudaQueue::download(void* to, const void* from, std::size_t bytes) {
+void CudaQueue::download(void* to, const void* from, std::size_t bytes, Wait wait) {
   // From pageable memory the driver would wait twice.
   constexpr std::size_t kResultBytes = std::size_t{16} << 10U;
   if (bytes > kResultBytes) {
     copy(to, from, bytes);
-    return synchronize();
+    return synchronize(wait);
   }
   bind();
   if (result_ == nullptr) check_cuda(cudaMallocHost(&result_, kResultBytes), "pinned memory");
   check_cuda(cudaMemcpyAsync(result_, from, bytes, cudaMemcpyDeviceToHost, stream_), "download");
-  synchronize();
+  synchronize(wait);
   std::memcpy(to, result_, bytes);
 }
 
@@ -219,9 +220,13 @@ void CudaQueue::wait_for(CudaQueue& other) {
   check_cuda(cudaStreamWaitEvent(stream_, other.mark_), "event");
 }
 
-void CudaQueue::synchronize() {
+void CudaQueue::synchronize(Wait wait) {
   bind();
-  check_cuda(cudaStreamSynchronize(stream_), "GPU");
+  if (wait == Wait::spin) return check_cuda(cudaStreamSynchronize(stream_), "GPU");
+  if (done_ == nullptr)
+    check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming | cudaEventBlockingSync), "event");
+  check_cuda(cudaEventRecord(done_, stream_), "event");
+  check_cuda(cudaEventSynchronize(done_), "GPU");
 }
 
 }  // namespace vigil::kernels

@@ -11,6 +11,8 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include "kernels/device/stream.h"
+
 namespace vigil::kernels {
 
 /// Throws DeviceError (OutOfDeviceMemory) that names `what` if `status` is an error.
@@ -62,8 +64,8 @@ class CudaQueue {
   /// From the host, by way of pinned memory where that is faster.
   void upload(void* to, const void* from, std::size_t bytes);
   /// To the host, and waits for it.
-  void download(void* to, const void* from, std::size_t bytes);
-  void synchronize();
+  void download(void* to, const void* from, std::size_t bytes, Wait wait);
+  void synchronize(Wait wait);
   /// Lets another GPU use the memory that this GPU's streams allocate. False if it cannot.
   bool open_memory_to(int device) const;
   /// What is submitted from here on begins when all that was submitted to the other queue is done.
@@ -74,8 +76,9 @@ class CudaQueue {
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
-  /// What others wait for.
+  /// What others wait for, and what this thread sleeps until.
   cudaEvent_t mark_ = nullptr;
+  cudaEvent_t done_ = nullptr;
   /// Pinned memory that is filled while the other is on its way.
   struct Stage {
     void* memory = nullptr;

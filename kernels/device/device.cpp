@@ -40,8 +40,8 @@ Stream Stream::cuda(int index) {
   return {DeviceKind::cuda, 1, std::make_shared<CudaQueue>(index)};
 }
 
-void Stream::synchronize() const {
-  if (queue_) queue_->synchronize();
+void Stream::synchronize(Wait wait) const {
+  if (queue_) queue_->synchronize(wait);
 }
 
 bool share_memory(const Stream& a, const Stream& b) {
@@ -64,7 +64,7 @@ Stream Stream::cuda(int /*index*/) {
   throw DeviceError("this program was built without the CUDA backend");
 }
 
-void Stream::synchronize() const {}
+void Stream::synchronize(Wait /*wait*/) const {}
 
 bool share_memory(const Stream& /*a*/, const Stream& /*b*/) {
   return true;

@@ -9,6 +9,10 @@ namespace vigil::kernels {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
+/// How a thread waits for a GPU: at once there again when it is done, or without a processor meanwhile, which
+/// took 0.16 ms more on an H200.
+enum class Wait : std::uint8_t { spin, sleep };
+
 /// What a GPU keeps for one stream; known to CUDA implementations only (device/cuda_queue.h).
 class CudaQueue;
 
@@ -31,7 +35,7 @@ class Stream {
   int threads() const { return threads_; }
 
   /// Waits until all that was submitted is done. Throws DeviceError for what went wrong on the GPU since.
-  void synchronize() const;
+  void synchronize(Wait wait = Wait::spin) const;
 
   /// Only of a CUDA stream.
   CudaQueue& cuda_queue() const { return *queue_; }

@@ -193,12 +193,11 @@ struct ScriptedLanguage {
   }
 };
 
-/// The parts of a device; the twins have to outlive the pipeline.
+/// The parts of a device; the twins have to outlive the pipeline. `owner`: what all of them keep alive.
 inline EngineParts parts(run::VisionEncoder& encoder, ScriptedLanguage& language,
-                         ScriptedLanguage* decoder = nullptr) {
-  const std::shared_ptr<void> nobody;
-  EngineParts made{{nobody, &encoder}, {nobody, &language.desk}, {nobody, &language.questions}};
-  if (decoder != nullptr) made.decoder = {nobody, &decoder->desk};
+                         ScriptedLanguage* decoder = nullptr, const std::shared_ptr<void>& owner = nullptr) {
+  EngineParts made{{owner, &encoder}, {owner, &language.desk}, {owner, &language.questions}};
+  if (decoder != nullptr) made.decoder = {owner, &decoder->desk};
   return made;
 }
 

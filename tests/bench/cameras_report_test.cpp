@@ -117,6 +117,22 @@ TEST_F(CamerasReportTest, AStepTellsWhatWasRunAndWhatCameOfIt) {
   EXPECT_NEAR(line.at("decode_over_null_decode").get<double>(), 3 / (0.3 * 10), 1e-12);
 }
 
+TEST_F(CamerasReportTest, AGpusFloorStandsBesideTheCameras) {
+  EXPECT_FALSE(step(4).contains("floor"));
+  run_.product_limit = std::nullopt;
+  run_.floor = Floor{.window = 0.25, .answer = 0.06};
+  const json floor = step(4).at("floor");
+  EXPECT_EQ(floor.at("window_seconds"), 0.25);
+  EXPECT_EQ(floor.at("answer_seconds"), 0.06);
+  EXPECT_EQ(floor.at("cameras"), 32.0) << "of a window each 8 s";
+  EXPECT_NEAR(floor.at("device_share_together").get<double>(), 4 * 0.25 / 8, 1e-12);
+  EXPECT_NEAR(floor.at("device_share_one_by_one").get<double>(), 4 * 0.31 / 8, 1e-12);
+  const CamerasReport of = report(false);
+  out_.str("");
+  of.step(run_, "step", figures_, 4);
+  EXPECT_THAT(out_.str(), HasSubstr("floor              a window takes 0.25 s of the device"));
+}
+
 TEST_F(CamerasReportTest, ALatencyIsThatOfAShareOfTheWindows) {
   EXPECT_EQ(latency(figures_, 0.95), 4);
   EXPECT_EQ(latency(figures_, 0.5), 2);

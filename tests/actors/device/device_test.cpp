@@ -1,5 +1,6 @@
 // What becomes of cameras when the device that watches them runs out of memory, fails or is lost: engines
 // that throw, under the deterministic scheduler.
+#include <memory>
 #include <new>
 #include <stdexcept>
 
@@ -161,9 +162,11 @@ TEST_F(PipelineTest, WithoutADeviceThatIsLeftTheRunEndsAndSaysWhy) {
 class RepairTest : public PipelineTest {
  protected:
   std::vector<DeviceSlot> devices() override {
-    DeviceSlot one = slot(encoder_, language_);
-    one.again = [this] {
+    const auto owner = std::make_shared<int>();
+    DeviceSlot one{"cpu", parts(encoder_, language_, nullptr, owner), {}};
+    one.again = [this, first = std::weak_ptr<int>(owner)] {
       ++made_;
+      EXPECT_TRUE(first.expired()) << "there may be no room for two";
       if (broken_ > 0 && broken_-- > 0) throw std::runtime_error("no weights");
       again_ = std::make_unique<ScriptedLanguage>();
       return parts(encoder_, *again_);

@@ -2,6 +2,8 @@
 #include "actors/device/executor_actor.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,6 +119,8 @@ class ExecutorTest : public ::testing::Test {
   ManualClock clock_;
   FakeEncoder encoder_;
   ScriptedLanguage language_;
+  std::shared_ptr<int> owner_ = std::make_shared<int>();
+  const std::weak_ptr<int> engine_ = owner_;
   Metrics metrics_;
   StatusBoard board_{clock_};
   std::ostringstream log_;
@@ -126,28 +130,29 @@ class ExecutorTest : public ::testing::Test {
   caf::scoped_actor self_{system_};
   std::vector<WindowAnswersPtr> answered_;
   std::vector<Explanation> explained_;
-  executor_actor executor_ = system_.spawn(
-      executor,
-      ExecutorDeps{encoder_, language_.desk, language_.questions, clock_, metrics_, board_, logger_},
-      system_.spawn([this](alerts_actor::pointer self) -> alerts_actor::behavior_type {
-        return {
-            [self](join_atom) {
-              self->send(caf::actor_cast<stream_actor>(self->current_sender()), grant_atom_v,
-                         std::uint32_t{9});
-            },
-            [this](const WindowAnswersPtr& window) { answered_.push_back(window); },
-            [this](const Explanation& explanation) { explained_.push_back(explanation); },
-            [](const EvidenceReport&) {},
-            [](const WatchPtr&) {},
-            [](forget_atom, const std::string&) {},
-            [](const StatusChange&) {},
-            [](end_atom, const std::string&) {},
-            [](work_atom) {},
-            [](tick_atom) {},
-            [](stop_atom) {},
-        };
-      }),
-      target_actor());
+  executor_actor executor_ =
+      system_.spawn(executor,
+                    ExecutorDeps{parts(encoder_, language_, nullptr, std::exchange(owner_, nullptr)), clock_,
+                                 metrics_, board_, logger_},
+                    system_.spawn([this](alerts_actor::pointer self) -> alerts_actor::behavior_type {
+                      return {
+                          [self](join_atom) {
+                            self->send(caf::actor_cast<stream_actor>(self->current_sender()), grant_atom_v,
+                                       std::uint32_t{9});
+                          },
+                          [this](const WindowAnswersPtr& window) { answered_.push_back(window); },
+                          [this](const Explanation& explanation) { explained_.push_back(explanation); },
+                          [](const EvidenceReport&) {},
+                          [](const WatchPtr&) {},
+                          [](forget_atom, const std::string&) {},
+                          [](const StatusChange&) {},
+                          [](end_atom, const std::string&) {},
+                          [](work_atom) {},
+                          [](tick_atom) {},
+                          [](stop_atom) {},
+                      };
+                    }),
+                    target_actor());
 };
 
 TEST_F(ExecutorTest, ExplainsWhatItWasAskedAndLetsGoOfTheRest) {
@@ -191,6 +196,16 @@ TEST_F(ExecutorTest, TakesBackWhatNobodyAsksForAtItsDeadline) {
   EXPECT_FALSE(is_empty());
   pass(3s);
   EXPECT_TRUE(is_empty());
+}
+
+TEST_F(ExecutorTest, ItsPartOfTheEngineIsThereAsLongAsItIs) {
+  EXPECT_FALSE(engine_.expired()) << "whoever started it has none any more";
+  show(watched(*explaining("gate")), {90, 90});
+  EXPECT_THAT(answered_, SizeIs(1));
+  EXPECT_FALSE(engine_.expired());
+  self_->send(executor_, stop_atom_v);
+  settle();
+  EXPECT_TRUE(engine_.expired()) << "the next one needs its room";
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(ClipsTest, ABatchThatDoesNotFitAtOnceIsAnsweredInParts) {
 TEST(ClipsTest, PiecesAndPagesOfAnySizeGiveTheSameAnswer) {
   const ClipRequest request{noise_window(3, 4), rules()};
   Parts one;
-  Parts other(2048, {.rows = 17, .rows_beside_texts = 9}, 7);
+  Parts other(2048, {.rows = 17}, 7);
   const auto a = one.answer(std::span(&request, 1));
   const auto b = other.answer(std::span(&request, 1));
   for (std::size_t j = 0; j < rules().size(); ++j) expect_same(a[0][j], b[0][j]);
@@ -231,7 +231,7 @@ TEST(ClipsTest, HoweverItIsComputedTheAnswerIsTheSame) {
   const ClipRequest request{noise_window(4, 30), rules()};
   Parts plain(4096, {.asks_at_once = false});
   const auto expected = plain.answer(std::span(&request, 1))[0];
-  Parts other(4096, {.rows = 33, .rows_beside_texts = 5, .texts = 2, .windows = 2});
+  Parts other(4096, {.rows = 33, .texts = 2, .windows = 2});
   other.desk.open("gate", make_refresh("none"));
   for (int i = 0; i < 50; ++i) other.desk.append("gate", request.patches[static_cast<std::size_t>(i % 4)]);
   Asking asking;
@@ -291,7 +291,7 @@ TEST(ClipsTest, TellsTheFirstTokensOfWhatItWasAsked) {
 
 TEST(ClipsTest, WindowsOfOnePassDoNotSeeEachOther) {
   // Passes of 50 rows hold the end of one window and the beginning of the next.
-  Parts parts(4096, {.rows = 50, .rows_beside_texts = 50}, 16);
+  Parts parts(4096, {.rows = 50}, 16);
   std::vector<ClipRequest> batch;
   for (const std::uint32_t seed : {20U, 21U, 22U}) batch.push_back({noise_window(3, seed), rules()});
   const auto together = parts.clips.ask(batch);

@@ -11,9 +11,9 @@ using Shares = std::vector<WindowShare>;
 
 TEST(PassPlanTest, TextsGoFirstAndWindowsTakeWhatIsLeft) {
   const std::vector<WindowWork> windows{{100, {5, 5}}, {30, {}}};
-  const PassShares shares = plan_pass({.rows = 200, .rows_beside_texts = 60}, 3, windows);
+  const PassShares shares = plan_pass({.rows = 60}, 3, windows);
   EXPECT_EQ(shares.texts, 3U);
-  EXPECT_EQ(shares.windows, (Shares{{0, 57, 0}})) << "beside texts, which are rows, a pass is smaller";
+  EXPECT_EQ(shares.windows, (Shares{{0, 57, 0}})) << "texts are rows, too";
 }
 
 TEST(PassPlanTest, TheNextWindowBeginsWhereOneIsDone) {
@@ -30,7 +30,7 @@ TEST(PassPlanTest, QuestionsAreAskedWhole) {
 }
 
 TEST(PassPlanTest, QuestionsMayWaitForAPassOfTheirOwn) {
-  const PassLimits limits{.rows = 200, .rows_beside_texts = 200, .asks_at_once = false};
+  const PassLimits limits{.rows = 200, .asks_at_once = false};
   const std::vector<WindowWork> windows{{100, {5}}, {300, {7}}};
   EXPECT_EQ(plan_pass(limits, 0, windows).windows, (Shares{{0, 100, 0}, {1, 100, 0}}));
   const std::vector<WindowWork> filled{{0, {5}}, {200, {7}}};
@@ -40,7 +40,7 @@ TEST(PassPlanTest, QuestionsMayWaitForAPassOfTheirOwn) {
 }
 
 TEST(PassPlanTest, WhatWasNotAskedYetFillsPassesUp) {
-  const PassLimits limits{.rows = 200, .rows_beside_texts = 150, .rows_filled = 90};
+  const PassLimits limits{.rows = 200, .rows_filled = 90};
   const std::vector<WindowWork> ahead{{60, {}, false}, {300, {}, false}};
   EXPECT_EQ(plan_pass(limits, 0, ahead).windows, (Shares{{0, 60, 0}, {1, 140, 0}}))
       << "nothing else is there";

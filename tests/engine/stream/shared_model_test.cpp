@@ -62,7 +62,7 @@ struct Shared : testing::ModelDesk {
   explicit Shared(int ranks, std::int64_t rows = 13, const run::CachedModel* other = nullptr)
       : Shared(cached(ranks), rows, other) {}
   Shared(const std::shared_ptr<run::CachedModel>& of, std::int64_t rows, const run::CachedModel* other)
-      : ModelDesk(of, streams(of->ranks()), {.rows = rows, .rows_beside_texts = rows}, other),
+      : ModelDesk(of, streams(of->ranks()), {.rows = rows}, other),
         encoder(of->folder, kernels::DType::f32, streams(of->ranks())) {}
 };
 

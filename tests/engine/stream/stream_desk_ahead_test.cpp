@@ -59,7 +59,7 @@ TEST(StreamDeskAheadTest, WhatThereIsOfAWindowIsComputedBeforeItIsAsked) {
 }
 
 TEST(StreamDeskAheadTest, TwentyStridesEqualFreshWindows) {
-  Room room(64, {.rows = 16, .rows_beside_texts = 7});
+  Room room(64, {.rows = 16});
   room.open("gate", 4);
   const auto question = room.question("Is there a car?", 8);
   for (std::int64_t stride = 0; stride < 20; ++stride) {
@@ -100,7 +100,7 @@ TEST(StreamDeskAheadTest, WhatWasExpectedWronglyIsComputedAnew) {
 }
 
 TEST(StreamDeskAheadTest, ItComesAfterAllThatWasAsked) {
-  Room room(64, {.rows = 8, .rows_beside_texts = 8, .windows = 2});
+  Room room(64, {.rows = 8, .windows = 2});
   for (const char* camera : {"a", "b", "c"}) room.open(camera, 4);
   room.desk.expect("a", 0, room.now + seconds(3));
   room.desk.expect("b", 0, room.now + seconds(2));

@@ -26,7 +26,7 @@ using testing::reason_of;
 using testing::Room;
 
 TEST(StreamDeskTest, WhatHasNoMemoryIsTriedInSmallerPasses) {
-  Room room(256, {.rows = 512, .rows_beside_texts = 512});
+  Room room(256, {.rows = 512});
   room.passes.before = [](const run::Pass& pass) {
     if (pass.positions.size() > 70) throw std::bad_alloc();
   };
@@ -47,7 +47,7 @@ TEST(StreamDeskTest, WhatHasNoMemoryIsTriedInSmallerPasses) {
 
 TEST(StreamDeskTest, WhatHasNoMemoryHoweverSmallItsPassFails) {
   // A question cannot be split, and texts are rows, too.
-  Room room(256, {.rows = 512, .rows_beside_texts = 512});
+  Room room(256, {.rows = 512});
   const auto long_question = room.question(std::string(200, '?') + " Is there a car?");
   ASSERT_GT(long_question->tokens.size(), 70U);
   room.passes.before = [](const run::Pass& pass) {
@@ -65,7 +65,7 @@ TEST(StreamDeskTest, WhatHasNoMemoryHoweverSmallItsPassFails) {
 }
 
 TEST(StreamDeskTest, TextsThatHaveNoMemoryTogetherHaveItInTurns) {
-  Room room(512, {.rows = 512, .rows_beside_texts = 512});
+  Room room(512, {.rows = 512});
   room.open("gate", 2);
   const auto lasting = room.lasting("gate", {0, 2});
   const WindowId id = room.ask("gate", {0, 2}, std::vector<CompiledQuestionPtr>(12, lasting));
@@ -145,7 +145,7 @@ TEST(StreamDeskTest, WhatFailsAloneTakesNobodyWithIt) {
 
 TEST(StreamDeskTest, ADeviceThatIsLostIsToldAtOnceInEveryState) {
   for (int passes = 0; passes < 12; ++passes) {
-    Room room(64, {.rows = 8, .rows_beside_texts = 8});
+    Room room(64, {.rows = 8});
     room.open("gate", 3);
     const WindowId id = room.ask("gate", {0, 3}, {room.question("Describe it.", 12)});
     int left = passes;
@@ -174,7 +174,7 @@ TEST(StreamDeskTest, MayBeGivenUpAtEveryStep) {
   for (const std::string_view policy : {"all", "none"}) {
     for (const int how : {0, 1, 2}) {
       for (int steps = 0; steps < 30; ++steps) {
-        Room room(64, {.rows = 5, .rows_beside_texts = 5});
+        Room room(64, {.rows = 5});
         room.open("gate", 3, policy);
         room.open("other", 3, policy);
         const auto question = room.question("What happens?", 10);

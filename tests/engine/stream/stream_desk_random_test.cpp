@@ -32,8 +32,7 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
   const bool is_exact = !policy->keeps_keys();
   std::mt19937 random(20261123);
   const auto below = [&](std::uint32_t count) { return static_cast<int>(random() % count); };
-  Room room(40, {.rows = 24, .rows_beside_texts = 12, .texts = 3, .windows = 3, .asks_at_once = asks_at_once},
-            4);
+  Room room(40, {.rows = 24, .texts = 3, .windows = 3, .asks_at_once = asks_at_once}, 4);
   bool fails = false;
   room.passes.before = [&](const run::Pass&) {
     if (!fails || below(40) != 0) return;

@@ -54,7 +54,7 @@ TEST(StreamDeskTest, AnswersAndContinues) {
 }
 
 TEST(StreamDeskTest, TwentyStridesUnderAllEqualFreshWindows) {
-  Room room(64, {.rows = 16, .rows_beside_texts = 7});
+  Room room(64, {.rows = 16});
   room.open("gate", 4);
   const auto question = room.question("Is there a car?", 8);
   for (std::int64_t stride = 0; stride < 20; ++stride) {
@@ -105,7 +105,7 @@ TEST(StreamDeskTest, KeptKeysOfAGrowingWindowAreThoseOfAFreshOne) {
 
 // A window that is explained goes on to see what it was asked about, whatever the stream computes anew.
 TEST(StreamDeskTest, TextsAndTheNextWindowDoNotRace) {
-  Room room(96, {.rows = 4, .rows_beside_texts = 4});
+  Room room(96, {.rows = 4});
   room.open("gate", 3, "none");
   const auto question = room.question("What happens?", 12);
   const WindowId first = room.ask("gate", {0, 3}, {question});
@@ -124,7 +124,7 @@ TEST(StreamDeskTest, TextsAndTheNextWindowDoNotRace) {
 TEST(StreamDeskTest, WhatIsComputedAnewWhileATextSeesItIsCopied) {
   std::vector<std::int32_t> alone;
   for (const bool is_held : {false, true}) {
-    Room room(96, {.rows = 5, .rows_beside_texts = 5});
+    Room room(96, {.rows = 5});
     room.desk.open("gate", std::make_shared<EverySecond>());
     for (int i = 0; i < 4; ++i) room.append("gate", static_cast<float>(i));
     const auto question = room.lasting("gate", {0, 4}, 6);
@@ -177,7 +177,7 @@ TEST(StreamDeskTest, RequestsJoinAndLeaveBetweenSteps) {
 }
 
 TEST(StreamDeskTest, TheMostUrgentIsComputedFirst) {
-  Room room(64, {.rows = 8, .rows_beside_texts = 8, .windows = 1});
+  Room room(64, {.rows = 8, .windows = 1});
   for (const char* camera : {"a", "b", "c"}) room.open(camera, 2);
   const auto question = room.question();
   const WindowId late = room.ask("a", {0, 2}, {question}, 30);
