@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <future>
 #include <sstream>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -69,6 +72,21 @@ std::uint64_t raise_descriptor_limit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   const rlim_t now = std::exchange(limit.rlim_cur, limit.rlim_max);
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : now;
+}
+
+std::size_t startable_threads(std::size_t wanted) {
+  std::promise<void> enough;
+  const std::shared_future<void> waits = enough.get_future().share();
+  std::vector<std::thread> threads;
+  threads.reserve(wanted);
+  try {
+    while (threads.size() < wanted) threads.emplace_back([waits] { waits.wait(); });
+  } catch (const std::system_error&) {
+    // Those that were started are the answer.
+  }
+  enough.set_value();
+  for (std::thread& thread : threads) thread.join();
+  return threads.size();
 }
 
 Descriptors process_descriptors() {

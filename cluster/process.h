@@ -1,6 +1,7 @@
 // This process: its processor time by thread, its memory, and its descriptors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -48,6 +49,10 @@ ProcessMemory process_memory(const std::filesystem::path& status = "/proc/self/s
 /// Lets this process open as many files and sockets as it is allowed to at most; returns how many. What it
 /// starts later inherits that.
 std::uint64_t raise_descriptor_limit();
+
+/// How many of so many threads this process can start now: starts them, and ends them again. It may be kept
+/// from more by the limits of its user, its container or its system.
+std::size_t startable_threads(std::size_t wanted);
 
 struct Descriptors {
   std::uint64_t open = 0;

@@ -1,4 +1,5 @@
 // vigil run: the cameras of a configuration, watched until they end or a signal comes.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,7 +10,9 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <caf/actor_system.hpp>
@@ -159,31 +162,40 @@ config::Settings load_settings(const RunArguments& arguments, std::vector<std::s
   return settings;
 }
 
-/// Its end waits for the pipeline's actors, which use what was made before it; also when something that was
-/// to follow could not be made. Who is hidden is not waited for.
-class Awaited {
- public:
-  explicit Awaited(const caf::actor_system& system) : system_(system) {}
-  ~Awaited() { system_.await_all_actors_done(); }
-  Awaited(const Awaited&) = delete;
-  Awaited& operator=(const Awaited&) = delete;
+/// Whether all actors end within so long. Who is hidden is not waited for.
+bool end_within(caf::actor_system& system, base::Duration patience) {
+  for (const auto last = std::chrono::steady_clock::now() + patience; system.registry().running() > 0;) {
+    if (std::chrono::steady_clock::now() > last) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
 
- private:
-  const caf::actor_system& system_;
+/// Ends the process: a source or a computation that does not come to an end must not keep it.
+[[noreturn]] void leave(spdlog::logger& logger) {
+  logger.flush();
+  std::cerr.flush();
+  std::_Exit(kFailed);
+}
+
+/// What a signal that asks for the end does.
+struct Ending {
+  std::mutex mutex;
+  std::function<void()> begin = [] { std::_Exit(kDone); };
 };
 
 /// A signal stops the supervisor as long as this lives, and so does its end, so that there is an end to wait
 /// for.
 class Stopping {
  public:
-  Stopping(const actors::supervisor_actor& supervisor, std::mutex& mutex, std::function<void()>& drain)
-      : supervisor_(supervisor), mutex_(mutex), drain_(drain) {
-    const std::lock_guard lock(mutex_);
-    drain_ = [this] { stop(); };
+  Stopping(const actors::supervisor_actor& supervisor, Ending& ending)
+      : supervisor_(supervisor), ending_(ending) {
+    const std::lock_guard lock(ending_.mutex);
+    ending_.begin = [this] { stop(); };
   }
   ~Stopping() {
-    const std::lock_guard lock(mutex_);
-    drain_ = [] {};
+    const std::lock_guard lock(ending_.mutex);
+    ending_.begin = [] {};
     stop();
   }
   Stopping(const Stopping&) = delete;
@@ -193,28 +205,54 @@ class Stopping {
   void stop() const { caf::anon_send(supervisor_, actors::stop_atom_v); }
 
   const actors::supervisor_actor& supervisor_;
-  std::mutex& mutex_;
-  std::function<void()>& drain_;
+  Ending& ending_;
 };
 
-int run_as(const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
-           const std::shared_ptr<spdlog::logger>& logger, Announcer& announcer) {
-  // Before any thread is started, since threads inherit what is blocked. The first signal may come while the
-  // model is still loading.
-  std::mutex mutex;
-  std::function<void()> drain = [] { std::_Exit(kDone); };
-  const cluster::SystemClock clock;
-  cluster::EndRequests requests(clock);
-  const Signals handler(
-      [&] {
-        const auto meaning = requests.take();
-        if (meaning == cluster::EndRequests::Meaning::quit) std::_Exit(kFailed);
-        if (meaning == cluster::EndRequests::Meaning::nothing) return;
-        const std::lock_guard lock(mutex);
-        drain();
-      },
-      [&watch] { watch.poke(); });
+/// The pipeline, until it ends: watches and follows the configuration. `watching`: what is said when it does.
+int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const std::string& watching,
+                 const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
+                 Ending& ending, spdlog::logger& logger, Announcer& announcer) {
+  actors::Metrics& metrics = pipeline.metrics;
+  const actors::supervisor_actor supervisor = system.spawn(actors::supervisor, std::move(pipeline));
+  const Stopping stopping(supervisor, ending);
+  announcer.info(watching);
 
+  std::optional<ReloadLoop> reload;
+  if (!arguments.once) {
+    const auto load = [&arguments, &logger] {
+      std::vector<std::string> remarks;
+      config::Settings loaded = load_settings(arguments, remarks);
+      for (const std::string& remark : remarks) logger.error("{}", remark);
+      for (const std::string& line : config::idle_rules(loaded)) logger.warn("{}", line);
+      return loaded;
+    };
+    reload.emplace(
+        config::Reloader(settings, load), watch, metrics, logger, [&](const config::Settings& changed) {
+          logger.set_level(log_level(changed.log));
+          caf::anon_send(supervisor, actors::reload_atom_v, actors::CameraList{cameras_of(changed)});
+        });
+  }
+
+  actors::DrainReport report;
+  caf::scoped_actor self{system};
+  // It ends when the cameras do, or by a signal: neither has a time, and the supervisor bounds the drain
+  // itself.
+  self->request(supervisor, caf::infinite, actors::wait_atom_v)
+      .receive([&](const actors::DrainReport& outcome) { report = outcome; },
+               [&](const caf::error& error) {
+                 report.failures.push_back("the supervisor failed: " + system.render(error));
+               });
+  for (const std::string& failure : report.failures) announcer.error(failure);
+  if (!report.complete) {
+    announcer.error("not everything under way was finished; every alert that was found is in the outbox");
+    leave(logger);
+  }
+  return report.failures.empty() ? kDone : kFailed;
+}
+
+int run_as(const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
+           Ending& ending, const std::shared_ptr<spdlog::logger>& logger, Announcer& announcer) {
+  const cluster::SystemClock clock;
   // Before anything is made: without a model, nothing is.
   const auto folder = model::ModelFolder::open(settings.model);
   std::error_code unknown;
@@ -264,76 +302,78 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   std::optional<FollowToo> follow_snoozes;
   if (!arguments.once) follow_snoozes.emplace(config::snooze_file(arguments.config), watch);
 
-  const Awaited awaited(system);
   const std::vector<actors::CameraPtr> cameras = cameras_of(settings);
   const std::string name = settings.name.empty() ? cluster::host_name() : settings.name;
   const actors::Dialer::Limits dial = dial_limits(cameras, evidence_parts.has_value(), announcer);
-  const actors::supervisor_actor supervisor =
-      system.spawn(actors::supervisor, actors::PipelineDeps{.cameras = cameras,
-                                                            .once = arguments.once,
-                                                            .grace = settings.shutdown_grace,
-                                                            .name = name,
-                                                            .retention = settings.alerts.retention,
-                                                            .model_id = folder->name(),
-                                                            .open = media::VideoReader::open,
-                                                            .reach = make_reach,
-                                                            .dial = dial,
-                                                            .shape = frame_shape(*folder),
-                                                            .devices = std::move(devices),
-                                                            .outbox = *outbox,
-                                                            .publisher = publisher,
-                                                            .metrics = metrics,
-                                                            .board = board,
-                                                            .clock = clock,
-                                                            .logger = *logger,
-                                                            .seed = std::random_device{}(),
-                                                            .threads = actors::Threads::own,
-                                                            .evidence = evidence_parts});
-  const Stopping stopping(supervisor, mutex, drain);
-  announcer.info("watching " + std::to_string(cameras.size()) +
-                 (cameras.size() == 1 ? " camera" : " cameras") + "; events on " + publisher.endpoint() +
-                 ", replayed on " + publisher.replay_endpoint() +
-                 (server.url().empty() ? "" : ", metrics on " + server.url()));
-
-  std::optional<ReloadLoop> reload;
-  if (!arguments.once) {
-    const auto load = [&arguments, &logger] {
-      std::vector<std::string> remarks;
-      config::Settings loaded = load_settings(arguments, remarks);
-      for (const std::string& remark : remarks) logger->error("{}", remark);
-      for (const std::string& line : config::idle_rules(loaded)) logger->warn("{}", line);
-      return loaded;
-    };
-    reload.emplace(
-        config::Reloader(settings, load), watch, metrics, *logger, [&](const config::Settings& changed) {
-          logger->set_level(log_level(changed.log));
-          caf::anon_send(supervisor, actors::reload_atom_v, actors::CameraList{cameras_of(changed)});
-        });
+  const std::string watching = "watching " + std::to_string(cameras.size()) +
+                               (cameras.size() == 1 ? " camera" : " cameras") + "; events on " +
+                               publisher.endpoint() + ", replayed on " + publisher.replay_endpoint() +
+                               (server.url().empty() ? "" : ", metrics on " + server.url());
+  try {
+    const int code = run_pipeline(system,
+                                  actors::PipelineDeps{.cameras = cameras,
+                                                       .once = arguments.once,
+                                                       .grace = settings.shutdown_grace,
+                                                       .name = name,
+                                                       .retention = settings.alerts.retention,
+                                                       .model_id = folder->name(),
+                                                       .open = media::VideoReader::open,
+                                                       .reach = make_reach,
+                                                       .dial = dial,
+                                                       .shape = frame_shape(*folder),
+                                                       .devices = std::move(devices),
+                                                       .outbox = *outbox,
+                                                       .publisher = publisher,
+                                                       .metrics = metrics,
+                                                       .board = board,
+                                                       .clock = clock,
+                                                       .logger = *logger,
+                                                       .seed = std::random_device{}(),
+                                                       .threads = actors::Threads::own,
+                                                       .evidence = evidence_parts},
+                                  watching, settings, arguments, watch, ending, *logger, announcer);
+    // They use what was made before them.
+    system.await_all_actors_done();
+    return code;
+  } catch (const std::exception& error) {
+    announcer.error(error.what());
+    // Some may have nobody left who ends them.
+    constexpr std::chrono::seconds kBesidesGrace{5};
+    if (!end_within(system, settings.shutdown_grace + kBesidesGrace)) leave(*logger);
+    return kFailed;
   }
+}
 
-  actors::DrainReport report;
-  caf::scoped_actor self{system};
-  // It ends when the cameras do, or by a signal: neither has a time, and the supervisor bounds the drain
-  // itself.
-  self->request(supervisor, caf::infinite, actors::wait_atom_v)
-      .receive([&](const actors::DrainReport& outcome) { report = outcome; },
-               [&](const caf::error& error) {
-                 report.failures.push_back("the supervisor failed: " + system.render(error));
-               });
-  for (const std::string& failure : report.failures) announcer.error(failure);
-  if (!report.complete) {
-    announcer.error("not everything under way was finished; every alert that was found is in the outbox");
-    // A source or a computation that does not come to an end must not keep the process.
-    logger->flush();
-    std::cerr.flush();
-    std::_Exit(kFailed);
-  }
-  return report.failures.empty() ? kDone : kFailed;
+/// Where a thread is refused to them, libraries end the process or wait for ever. Before they are asked.
+void check_threads() {
+  // Of sockets, outbox, actors and signals; and two pools of a thread a processor, actors' and products'.
+  const std::size_t wanted = 24 + 2 * std::max(4U, std::thread::hardware_concurrency());
+  const std::size_t most = cluster::startable_threads(wanted);
+  if (most < wanted)
+    throw std::runtime_error("no more than " + std::to_string(most) + " threads could be started, and " +
+                             std::to_string(wanted) +
+                             " are needed beside those of cameras: raise ulimit -u, TasksMax= of the "
+                             "service or the container's pids limit");
 }
 
 int run(const RunArguments& arguments) {
+  check_threads();
   // Before it is read, so that no change is missed while the model loads.
   cluster::FileWatch watch(arguments.config);
+  // Before any thread is started, since threads inherit what is blocked, and before anything takes long: the
+  // first signal may come while the model is still loading.
+  Ending ending;
+  const cluster::SystemClock clock;
+  cluster::EndRequests requests(clock);
+  const Signals handler(
+      [&] {
+        const auto meaning = requests.take();
+        if (meaning == cluster::EndRequests::Meaning::quit) std::_Exit(kFailed);
+        if (meaning == cluster::EndRequests::Meaning::nothing) return;
+        const std::lock_guard lock(ending.mutex);
+        ending.begin();
+      },
+      [&watch] { watch.poke(); });
   config::Settings settings;
   std::vector<std::string> remarks;
   try {
@@ -346,7 +386,7 @@ int run(const RunArguments& arguments) {
   Announcer announcer(*logger);
   for (const std::string& remark : remarks) announcer.error(remark);
   try {
-    return run_as(settings, arguments, watch, logger, announcer);
+    return run_as(settings, arguments, watch, ending, logger, announcer);
   } catch (const std::exception& error) {
     announcer.error(error.what());
     return kFailed;

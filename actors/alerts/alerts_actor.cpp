@@ -30,7 +30,7 @@ void alerts_state::observe(const WindowAnswersPtr& window, const stream_actor& s
   for (AlertDesk::Request& request : desk->take_requests()) {
     self->send(source, request.explain);
     const std::uint64_t ticket = request.explain.ticket;
-    requests.insert_or_assign(ticket, std::move(request));
+    requests.insert_or_assign(ticket, Asked{std::move(request), clock->now()});
   }
   if (window->id) self->send(source, Done{*window->id});
   ask_for_evidence();
@@ -42,7 +42,7 @@ void alerts_state::explained(const Explanation& explanation) {
   const auto request = requests.extract(explanation.ticket);
   const bool there = explanation.failure.empty();
   if (!there && request) {
-    const auto& [watch, explain] = request.mapped();
+    const auto& [watch, explain] = request.mapped().request;
     const LogFields about(*watch);
     logger->error("alerts: camera {}: no explanation for rule {}: {}", watch->name,
                   watch->rules[explain.rule].name, explanation.failure);
@@ -93,6 +93,18 @@ void alerts_state::ask_for_evidence() {
   for (EvidenceRequest& request : desk->take_evidence_requests()) self->send(evidence, std::move(request));
 }
 
+void alerts_state::tick() {
+  desk->tick();
+  board->beat("alerts", kAlertsPatience);
+  log_failure();
+  tell_ended();
+  // Of a device that has failed no answer comes, not even late.
+  const auto now = clock->now();
+  std::erase_if(requests,
+                [&](const auto& entry) { return entry.second.at + 2 * kExplanationPatience < now; });
+  self->delayed_send(self, kOutboxTick, tick_atom_v);
+}
+
 // A camera has ended when nothing of it waits for the target or for evidence any more.
 void alerts_state::tell_ended() {
   std::erase_if(ending, [this](const std::string& camera) {
@@ -108,6 +120,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
   alerts_state& state = self->state;
   state.logger = &deps.logger;
   state.board = &deps.board;
+  state.clock = &deps.clock;
   state.evidence = std::move(evidence);
   state.supervisor = std::move(supervisor);
   deps.options.gather = true;
@@ -137,13 +150,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->state.tell_ended();
       },
       [self](work_atom) { self->state.flush(); },
-      [self](tick_atom) {
-        self->state.desk->tick();
-        self->state.board->beat("alerts", kAlertsPatience);
-        self->state.log_failure();
-        self->state.tell_ended();
-        self->delayed_send(self, kOutboxTick, tick_atom_v);
-      },
+      [self](tick_atom) { self->state.tick(); },
       [self](stop_atom) {
         self->state.finish();
         self->quit();

@@ -35,6 +35,7 @@ struct alerts_state {
   void explained(const Explanation& explanation);
   void tell(const StatusChange& change);
   void tell_ended();
+  void tick();
   void ask_for_evidence();
   /// Says once that the outbox fails, and once that it works again.
   void log_failure();
@@ -51,8 +52,13 @@ struct alerts_state {
   WatchBook book;
   spdlog::logger* logger = nullptr;
   StatusBoard* board = nullptr;
-  /// What was asked to be explained, by its ticket.
-  std::map<std::uint64_t, AlertDesk::Request> requests;
+  const base::Clock* clock = nullptr;
+  /// What was asked to be explained, by its ticket, and when.
+  struct Asked {
+    AlertDesk::Request request;
+    base::Clock::TimePoint at;
+  };
+  std::map<std::uint64_t, Asked> requests;
   /// Null if there is to be none.
   evidence_actor evidence;
   supervisor_actor supervisor;

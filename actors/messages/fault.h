@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include <caf/actor_system.hpp>
 #include <caf/error.hpp>
@@ -28,6 +29,11 @@ inline caf::error fault_of(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const run::DeviceLost& error) {
     return caf::make_error(Fault::device_lost, std::string(error.what()));
+  } catch (const std::system_error& error) {
+    // What a thread that cannot be started throws says nothing of threads.
+    const bool again = error.code() == std::errc::resource_unavailable_try_again;
+    return caf::make_error(caf::sec::runtime_error,
+                           (again ? "no thread could be started: " : "") + std::string(error.what()));
   } catch (const std::exception& error) {
     return caf::make_error(caf::sec::runtime_error, std::string(error.what()));
   } catch (...) {

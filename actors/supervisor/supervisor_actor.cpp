@@ -207,10 +207,11 @@ void supervisor_state::finish_if_ended() {
 
 void supervisor_state::finish_pipeline() {
   if (!drain.finish()) return;
-  // Plain messages, not exits, which would overtake what was sent before.
-  self->send(router, stop_atom_v);
+  // Plain messages, not exits, which would overtake what was sent before. Who could not be started is not
+  // there.
+  if (router) self->send(router, stop_atom_v);
   for (const device_actor& device : devices) self->send(device, stop_atom_v);
-  self->send(alerts, stop_atom_v);
+  if (alerts) self->send(alerts, stop_atom_v);
   if (evidence) self->send(evidence, stop_atom_v);
 }
 
@@ -235,9 +236,26 @@ void supervisor_state::answer_waiting() {
   self->quit();
 }
 
+void supervisor_state::abandon(const std::string& why) {
+  // A promise that is dropped tells nobody.
+  for (auto& promise : waiting) promise.deliver(DrainReport{false, {why}});
+  waiting.clear();
+  for (const auto& [camera_name, camera] : cameras) self->send_exit(camera, caf::exit_reason::user_shutdown);
+  for (const auto& [id, recorder] : recorders) self->send_exit(recorder, caf::exit_reason::user_shutdown);
+  finish_pipeline();
+}
+
 supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_state> self,
                                            PipelineDeps deps) {
   set_handlers(self, deps.logger);
+  self->set_exception_handler(
+      [self, &logger = deps.logger](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
+        caf::error fault = fault_of(thrown);
+        const std::string why = "the supervisor failed: " + reason_of(fault, self->system());
+        logger.error("{}", why);
+        self->state.abandon(why);
+        return fault;
+      });
   supervisor_state& state = self->state;
   state.fleet.emplace(deps.cameras, deps.seed);
   state.deps.emplace(std::move(deps));

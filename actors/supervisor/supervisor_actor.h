@@ -57,6 +57,8 @@ struct supervisor_state {
   void fail(const std::string& why);
   void give_up();
   void answer_waiting();
+  /// This actor itself has failed: whoever waits hears of it, and the others end.
+  void abandon(const std::string& why);
 
   // supervisor_sources.cpp: cameras and recorders, and when each is started.
 

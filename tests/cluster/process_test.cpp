@@ -91,6 +91,11 @@ TEST(Process, ItsOwnThreadsAreSeenByName) {
   EXPECT_GT(times.by_name().at("worker-of-test"), 0.005);
 }
 
+TEST(Process, CountsTheThreadsThatItCanStart) {
+  EXPECT_EQ(startable_threads(0), 0U);
+  EXPECT_EQ(startable_threads(5), 5U) << "a test that is kept from more, tests/services/threads_test.py is";
+}
+
 TEST(Process, ReadsWhatTheKernelSaysOfMemory) {
   const TemporaryFolder folder;
   const fs::path status = folder / "status";

@@ -12,6 +12,8 @@ namespace vigil::actors {
 namespace {
 
 using namespace testing;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 class AlertsActor : public ::testing::Test {
@@ -72,6 +74,42 @@ TEST_F(AlertsActor, AnAlertBehindAFloodOfStatesWaitsForOneAppendAtMost) {
   EXPECT_LE(before, 1U);
   EXPECT_THAT(publisher_.messages, SizeIs(10'001));
   EXPECT_LE(outbox_.appends.size(), 10'000U / 256 + 3);
+}
+
+TEST_F(AlertsActor, AnExplanationThatNobodyGivesIsForgotten) {
+  auto explaining = std::make_shared<WatchSettings>(*gate_);
+  explaining->rules[0].explain = true;
+  const auto pass = [&](base::Duration span) {
+    clock_.advance(span);
+    dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).advance_time(span);
+    settle();
+  };
+  const auto show = [&](double end) {
+    auto window = std::make_shared<WindowAnswers>(*window_of(explaining, end, {0.9F}));
+    window->id = stream::WindowId{"gate", 1, static_cast<std::uint64_t>(end)};
+    self_->send<caf::message_priority::high>(alerts_, WindowAnswersPtr(std::move(window)));
+    settle();
+  };
+  const auto said_of = [&](std::uint64_t ticket) {
+    log_.str("");
+    self_->send<caf::message_priority::high>(alerts_, Explanation{ticket, "", "it was slow"});
+    settle();
+    return log_.str();
+  };
+  show(2);
+  show(4);
+  EXPECT_THAT(publisher_.messages, SizeIs(0)) << "it waits for its text";
+  pass(kExplanationPatience + 1s);
+  EXPECT_THAT(publisher_.messages, SizeIs(1)) << "and is told without";
+  EXPECT_THAT(said_of(0), HasSubstr("no explanation for rule person: it was slow"));
+  EXPECT_THAT(said_of(0), IsEmpty());
+
+  // An episode ends, and the next one begins.
+  self_->send(alerts_, end_atom_v, std::string("gate"));
+  show(400);
+  show(402);
+  pass(2 * kExplanationPatience + 1s);
+  EXPECT_THAT(said_of(1), IsEmpty()) << "whoever was to answer is gone";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Many cameras that cannot be reached, beside one that can: what they cost, and what is told of them.
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@ namespace {
 using namespace testing;
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -165,6 +167,23 @@ TEST_F(UnreachableTest, ThatStaySilentHoldUpNoHealthyOneThatComesLater) {
   EXPECT_EQ(script_.most, 50U);
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("lost-199")));
   stop_and_expect_a_complete_end();
+}
+
+TEST_F(UnreachableTest, WhoWaitsForASupervisorThatFailsIsTold) {
+  sources_.add("gate", frames(std::vector<int>(400, 90)));
+  const CameraPtr gate = camera("gate", config::Pace::realtime, "gate");
+  start({gate});
+  EXPECT_FALSE(outcome().has_value());
+  script_.failure = [](const std::string&) -> std::optional<std::string> {
+    throw std::runtime_error("no thread is left");
+  };
+  caf::anon_send(supervisor_, reload_atom_v, CameraList{{gate, lost(1)}});
+  pass(1s);
+  ASSERT_TRUE(outcome().has_value());
+  EXPECT_FALSE(outcome()->complete);
+  EXPECT_THAT(outcome()->failures, ElementsAre("the supervisor failed: no thread is left"));
+  EXPECT_EQ(times_logged("the supervisor failed"), 1);
+  EXPECT_EQ(system_.registry().running(), 1U) << "all but who waits have ended";
 }
 
 TEST_F(UnreachableTest, AreLoggedUpToABoundAndThenCounted) {
