@@ -82,11 +82,13 @@ void alerts_state::flush() {
   if (more) flush_later(caf::message_priority::normal);
 }
 
-void alerts_state::finish() {
+caf::error alerts_state::finish() {
   desk->give_up_evidence();
   desk->finish();
   log_failure();
-  if (desk->backlog() > 0) logger->error("alerts: {} events are lost: {}", desk->backlog(), desk->failure());
+  if (desk->backlog() == 0) return {};
+  return caf::make_error(caf::sec::runtime_error,
+                         std::to_string(desk->backlog()) + " events are lost: " + desk->failure());
 }
 
 void alerts_state::ask_for_evidence() {
@@ -151,10 +153,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       },
       [self](work_atom) { self->state.flush(); },
       [self](tick_atom) { self->state.tick(); },
-      [self](stop_atom) {
-        self->state.finish();
-        self->quit();
-      },
+      [self](stop_atom) { self->quit(self->state.finish()); },
   };
 }
 

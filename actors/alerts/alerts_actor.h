@@ -43,8 +43,8 @@ struct alerts_state {
   /// changes of state that wait here.
   void flush_later(caf::message_priority priority);
   void flush();
-  /// Tells what waits, or how much is lost.
-  void finish();
+  /// Tells what waits. An error that says how much is lost, if anything is.
+  caf::error finish();
 
   alerts_actor::pointer self;
   std::optional<AlertDesk> desk;

@@ -113,7 +113,12 @@ void supervisor_state::lost(const caf::down_msg& message) {
 
 void supervisor_state::stage_lost(const std::string& stage, const caf::error& reason) {
   deps->board.silent(stage);
-  if (drain.stage_ended(stage)) fail("the " + stage + " actor failed: " + reason_of(reason, self->system()));
+  if (drain.stage_ended(stage)) {
+    fail("the " + stage + " actor failed: " + reason_of(reason, self->system()));
+  } else if (drain.finishing() && reason == caf::sec::runtime_error) {
+    // It was asked to end, and tells what has not come through.
+    fleet->fail(stage + ": " + reason_of(reason, self->system()));
+  }
   answer_waiting();
 }
 
