@@ -14,6 +14,7 @@ import json
 import sys
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import numpy as np
 
 TOOLS = Path(__file__).resolve().parent
@@ -27,7 +28,11 @@ HELD_OUT = 1_000_000  # as scenes/story.py
 def read(path):
     """The records of an evaluation of scenes. Raises SystemExit for anything that may not be fitted on."""
     records = []
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+    try:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"calibrate: {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+    for number, line in enumerate(text.splitlines(), 1):
         try:
             record = json.loads(line)
             seed, truth, p = record["window"], record["truth"], record["probability_yes"]

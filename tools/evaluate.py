@@ -20,6 +20,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import numpy as np
 
 TOOLS = Path(__file__).resolve().parent
@@ -131,15 +132,37 @@ def say(args, engine, found):
     return kept
 
 
+def windows_of(args):
+    """What there is to ask about. Raises SystemExit where there is nothing."""
+    for folder in (args.clips, args.scenes):
+        if folder is not None and not Path(folder).is_dir():
+            raise SystemExit(f"evaluate: {folder}: no such folder")
+    for scene in args.long or ():
+        for path in (Path(scene), Path(scene).with_suffix(".json")):
+            if not path.is_file():
+                raise SystemExit(f"evaluate: {path}: no such file")
+    if args.clips is not None:
+        return list(windows.real_windows(args.clips, args.seconds, args.fps, args.half))
+    if args.long:
+        return [w for path in args.long for w in windows.long_windows(path)]
+    if not any(Path(args.scenes).glob("*.json")):
+        raise SystemExit(f"evaluate: {args.scenes}: no scenes in it; tools/scenes/write.py makes some")
+    found = list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
+    if not found:
+        raise SystemExit(f"evaluate: {args.scenes}: no windows that --limit, --every and --part leave")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="models/demo")
     parser.add_argument("--engine", choices=("twin", "transformers", "vigil"), default="vigil")
     parser.add_argument("--program", default="build/release/bin/vigil")
     parser.add_argument("--device", default="cpu", help="of the program: cpu, cuda, cuda:NUMBER")
-    parser.add_argument("--clips", help="folder of the real clips")
-    parser.add_argument("--scenes", help="folder of generated videos")
-    parser.add_argument("--long", help="a long scene", nargs="+")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--clips", help="folder of the real clips")
+    what.add_argument("--scenes", help="folder of generated videos")
+    what.add_argument("--long", help="a long scene", nargs="+")
     parser.add_argument("--control", choices=(*CONTROLS, "words"))
     parser.add_argument("--say", action="store_true")
     parser.add_argument("--draft", help="folder of a drafter")
@@ -155,7 +178,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
     parser.add_argument("--json", help="file for every answer")
     args = parser.parse_args()
-    found = list(windows.real_windows(args.clips, args.seconds, args.fps, args.half)) if args.clips else [w for path in args.long for w in windows.long_windows(path)] if args.long else list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
+    found = windows_of(args)
     if args.draft:
         from evaluation import agreement  # needs torch
         return agreement.report(args.model, args.draft, found[:args.limit])

@@ -38,6 +38,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import numpy as np
 
 from synthetic_model import name_seed, splitmix64
@@ -453,9 +454,8 @@ def main():
     except Unusable as error:
         print(f"golden: {arguments.folder}: {error}", file=sys.stderr)
         return 1
-    except ImportError as error:
-        print(f"golden: Python package needed: {error}", file=sys.stderr)
-        return 1
+    except ModuleNotFoundError:
+        raise  # packages.py says it
     except Exception as error:  # whatever transformers raises for a folder that it cannot load
         print(f"golden: {arguments.folder}: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1

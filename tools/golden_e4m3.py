@@ -10,6 +10,7 @@ a float32 and its code: zeros, infinities, NaN, and what is larger than 448 (of 
 import argparse
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import torch
 
 

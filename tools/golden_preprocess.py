@@ -17,6 +17,7 @@ import json
 import random
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import numpy as np
 import torch
 from PIL import Image

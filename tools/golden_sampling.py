@@ -10,6 +10,7 @@ probability 0. The processors and their order are those of `GenerationMixin._get
 import argparse
 import json
 
+import packages  # noqa: F401  says what is not installed
 import numpy as np
 import torch
 from transformers import LogitsProcessorList, RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper

@@ -19,6 +19,7 @@ import random
 import tempfile
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 

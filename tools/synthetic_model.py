@@ -14,6 +14,7 @@ import math
 import sys
 from pathlib import Path
 
+import packages  # noqa: F401  says what is not installed
 import numpy as np
 
 SEED = 20250219

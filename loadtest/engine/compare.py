@@ -19,6 +19,11 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
+import packages  # noqa: E402, F401  says what is not installed
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

@@ -10,11 +10,16 @@ A model of the shape with random weights in bf16, attention by PyTorch's sdpa. M
 import argparse
 import json
 import statistics
+import sys
 import time
+from pathlib import Path
 
-import torch
-from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
-from transformers import __version__ as transformers_version
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
+import packages  # noqa: E402, F401  says what is not installed
+import torch  # noqa: E402
+from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration  # noqa: E402
+from transformers import __version__ as transformers_version  # noqa: E402
 
 
 def timed(work, runs):

@@ -10,9 +10,13 @@ import argparse
 import json
 import subprocess
 import sys
+from pathlib import Path
 
-import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
+import packages  # noqa: E402, F401  says what is not installed
+import torch  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 HEADS, KV_HEADS, DIM, KEYS, QUERIES = 28, 4, 128, 10_240, 2_048
 

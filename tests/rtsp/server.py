@@ -77,7 +77,7 @@ class Server:
         for name, transport in TRANSPORTS.items():
             self.factories[name].set_protocols(transport)
         for renamed in options.serve:
-            name, stream = renamed.split("=")
+            name, stream = renamed.split("=", 1)
             self.factories[name] = Factory(STREAMS[stream])
         for clip in options.clip:
             name, file = clip.split("=", 1)
@@ -141,6 +141,13 @@ def main():
     parser.add_argument("--serve", action="append", default=[], metavar="NAME=STREAM")
     parser.add_argument("--clip", action="append", default=[], metavar="NAME=FILE")
     options = parser.parse_args()
+    for pairs, form in ((options.serve, "--serve: expected NAME=STREAM"), (options.clip, "--clip: expected NAME=FILE")):
+        for pair in pairs:
+            if not all(pair.partition("=")):
+                parser.error(f"{form}, not '{pair}'")
+    for pair in options.serve:
+        if pair.partition("=")[2] not in STREAMS:
+            parser.error(f"--serve {pair}: no such stream (known: {' '.join(STREAMS)})")
     Gst.init(None)
     server = Server(options)
     loop = GLib.MainLoop()

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -76,7 +77,7 @@ class Tools(unittest.TestCase):
             if not os.access(path, os.X_OK) or not read(path).startswith("#!"):
                 return f"{path}: no run bit, or no #! line"
             done = subprocess.run([path, "--help"], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
-            missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", done.stderr)
+            missing = re.fullmatch(r"\w+: Python package needed: (\w+); see tools/README.md\n", done.stderr)
             # What is not installed here is in the list, and so can be.
             if missing and PACKAGES.get(missing[1], missing[1]) in known:
                 return None
@@ -84,6 +85,37 @@ class Tools(unittest.TestCase):
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             self.assertEqual([each for each in pool.map(fault, names) if each], [])
+
+    def test_programs_say_in_a_line_what_is_wrong_with_their_arguments(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for line, status, *command in (
+                    ("evaluate: nope: no such folder", 1, "tools/evaluate.py", "--scenes", "nope"),
+                    (f"evaluate: {folder}: no scenes in it; tools/scenes/write.py makes some", 1, "tools/evaluate.py", "--scenes", folder),
+                    ("evaluate: nope: no such folder", 1, "tools/evaluate.py", "--clips", "nope"),
+                    ("evaluate: nope.mp4: no such file", 1, "tools/evaluate.py", "--long", "nope.mp4"),
+                    ("evaluate.py: error: one of the arguments --clips --scenes --long is required", 2, "tools/evaluate.py"),
+                    ("calibrate: nope.jsonl: No such file or directory", 1, "tools/calibrate.py", "nope.jsonl", "models/demo"),
+                    ("pair: needs VIDEOS, OUT and GPUS; pair --help says more", 2, "tools/train/pair", "tests/videos"),
+                    ("server.py: error: --clip: expected NAME=FILE, not 'foo'", 2, "/usr/bin/python3", "tests/rtsp/server.py", "--clip", "foo"),
+                    ("server.py: error: --serve: expected NAME=STREAM, not 'foo'", 2, "/usr/bin/python3", "tests/rtsp/server.py", "--serve", "foo"),
+                    ("scripts/build: no preset 'relese' (known: release debug asan tsan fuzz lint cuda)", 2, "scripts/build", "relese"),
+                    ("scripts/check-rooms: nope: no such folder", 1, "scripts/check-rooms", "nope")):
+                done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+                missing = re.fullmatch(r"\w+: Python package needed: \w+; see tools/README.md\n", done.stderr)
+                if not missing:
+                    self.assertEqual((done.stderr.rstrip("\n").rsplit("\n", 1)[-1], done.returncode, done.stdout), (line, status, ""), command)
+        self.assertFalse(os.path.exists(os.path.join(ROOT, "build", "relese")))
+
+    def test_scripts_say_what_they_do_and_do_nothing(self):
+        folder = os.path.join(ROOT, "scripts")
+        before = [sorted(os.listdir(each)) for each in (ROOT, os.path.join(ROOT, "build")) if os.path.isdir(each)]
+        for name in sorted(os.listdir(folder)) + ["../tools/train/pair"]:
+            done = subprocess.run([os.path.join(folder, name), "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+            own = os.path.relpath(os.path.join(folder, name), os.path.join(ROOT))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), own)
+            self.assertGreater(len(done.stdout), 100, own)
+            self.assertFalse(done.stdout.startswith(("#", "set -")), own)
+        self.assertEqual([sorted(os.listdir(each)) for each in (ROOT, os.path.join(ROOT, "build")) if os.path.isdir(each)], before)
 
     def test_programs_that_a_docstring_shows_are_those_with_a_run_bit(self):
         for path in programs("tools", "loadtest"):

@@ -9,11 +9,15 @@ Frames are scaled to 256x256 and kept as JPEG. Besides each clip as it is, two v
 import argparse
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-import cv2
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import packages  # noqa: E402, F401  says what is not installed
+import cv2  # noqa: E402
+import numpy as np  # noqa: E402
 
 SIDE = 256
 RATES = {"one-by-one-person-detection": 5.0, "car-detection": 12.5, "bottle-detection": 4.0}

@@ -14,10 +14,11 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
-import torch
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import packages  # noqa: E402, F401  says what is not installed
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
 
 from scenes import coding, render  # noqa: E402
 from scenes.bags import finish_bag  # noqa: E402

@@ -18,11 +18,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-import torch
-import torch.multiprocessing
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import packages  # noqa: E402, F401  says what is not installed
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.multiprocessing  # noqa: E402
 
 from scenes import coding, questions, story  # noqa: E402
 from scenes.chance import pick, uniform  # noqa: E402

@@ -13,12 +13,13 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import torch
-import torch.multiprocessing
-
 TOOLS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
+
+import packages  # noqa: E402, F401  says what is not installed
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.multiprocessing  # noqa: E402
 
 from scenes import coding, story  # noqa: E402
 from scenes.chance import pick, uniform  # noqa: E402

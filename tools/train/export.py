@@ -10,8 +10,9 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
+import packages  # noqa: E402, F401  says what is not installed
 from architecture import CONFIGS, TOKEN  # noqa: E402
 
 

@@ -11,10 +11,11 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
-
 TOOLS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
+
+import packages  # noqa: E402, F401  says what is not installed
+import numpy as np  # noqa: E402
 
 from architecture import FIRST_SPECIAL, PIXELS, MEAN, DEVIATION, PATCH, MERGE, TEMPORAL, SPECIAL_TOKENS  # noqa: E402
 from scenes import chance, questions, story  # noqa: E402

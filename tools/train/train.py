@@ -19,15 +19,16 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import torch
-import torch._dynamo
-import torch._inductor.config
-import torch.distributed as dist
-import torch.nn.functional as F
-
 TOOLS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
+
+import packages  # noqa: E402, F401  says what is not installed
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402
+import torch._inductor.config  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 
 import batches  # noqa: E402
 import distil  # noqa: E402
