@@ -4,7 +4,20 @@
 #include <string>
 #include <utility>
 
+#include <spdlog/sinks/sink.h>
+
 namespace vigil::services {
+
+namespace {
+
+/// Good news for whoever was told an error: in the log at every level at which that was there.
+void tell_too(spdlog::logger& logger, const std::string& line) {
+  if (!logger.should_log(spdlog::level::err)) return;
+  const spdlog::details::log_msg message(logger.name(), spdlog::level::info, line);
+  for (const spdlog::sink_ptr& sink : logger.sinks()) sink->log(message);
+}
+
+}  // namespace
 
 ReloadLoop::ReloadLoop(config::Reloader reloader, cluster::FileWatch& watch, actors::Metrics& metrics,
                        spdlog::logger& logger, std::function<void(const config::Settings&)> apply)
@@ -16,9 +29,9 @@ ReloadLoop::ReloadLoop(config::Reloader reloader, cluster::FileWatch& watch, act
               const config::Reloader::Outcome outcome = reloader.reload();
               metrics.config_reloaded(outcome.applied);
               if (outcome.applied) {
+                const std::string line = "configuration: applied: " + outcome.message;
                 // Who was told that a file is refused is told that one is not any more.
-                logger.log(std::exchange(refused, false) ? spdlog::level::err : spdlog::level::info,
-                           "configuration: applied: {}", outcome.message);
+                std::exchange(refused, false) ? tell_too(logger, line) : logger.info("{}", line);
                 if (!outcome.changes.empty()) apply(reloader.running());
                 continue;
               }

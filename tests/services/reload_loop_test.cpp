@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ReloadLoopTest : public ::testing::Test {
  protected:
@@ -81,10 +82,28 @@ TEST_F(ReloadLoopTest, AppliesWhatIsRightAndSaysWhatIsWrong) {
   EXPECT_THAT(log_.str(), HasSubstr("[info] configuration: applied: added yard; removed gate"));
   EXPECT_THAT(log_.str(), HasSubstr("site.yaml:3:1: colour: unknown key"));
   EXPECT_THAT(log_.str(), HasSubstr("site.yaml:4:1: size: unknown key"));
-  EXPECT_THAT(log_.str(), HasSubstr("[error] configuration: applied: added roof; removed yard"));
+  EXPECT_THAT(log_.str(), HasSubstr("[info] configuration: applied: added roof; removed yard"));
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_config_reloads_total{result=\"applied\"} 2\n"));
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_config_reloads_total{result=\"refused\"} 1\n"));
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_config_last_reload_success 1\n"));
+}
+
+TEST_F(ReloadLoopTest, ALogOfErrorsAloneSaysThatTheFileWasMended) {
+  cluster::FileWatch watch(file_, {.settle = std::chrono::milliseconds(20), .look = std::chrono::hours(1)});
+  logger_.set_level(spdlog::level::err);
+  {
+    const ReloadLoop loop(config::Reloader(config::load(file_), [this] { return load(); }), watch, metrics_,
+                          logger_, [this](const config::Settings& settings) { apply(settings); });
+    put("yard");
+    EXPECT_TRUE(wait_until([this] { return applied_.size() == 1; }));
+    put("dock", "colour: red\n");
+    EXPECT_TRUE(wait_until([this] { return loads_ == 2; }));
+    put("roof");
+    EXPECT_TRUE(wait_until([this] { return applied_.size() == 2; }));
+  }
+  EXPECT_THAT(log_.str(), Not(HasSubstr("added yard")));
+  EXPECT_THAT(log_.str(), HasSubstr("[error] configuration: not applied"));
+  EXPECT_THAT(log_.str(), HasSubstr("[info] configuration: applied: added roof; removed yard"));
 }
 
 TEST_F(ReloadLoopTest, ReadsTheFileWhenItIsAskedTo) {
