@@ -106,7 +106,8 @@ class Looker {
 int check(const std::string& file, bool effective, bool text_only) {
   config::Settings settings;
   try {
-    settings = config::load(file, config::process_environment(), text_only ? config::LookAt() : Looker());
+    settings = text_only ? config::load(file, config::process_environment(), {}, config::Unset::accepted)
+                         : config::load(file, config::process_environment(), Looker());
   } catch (const config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return kFailed;
@@ -143,7 +144,8 @@ void add_check_config(CLI::App& root, Invocation& chosen) {
   auto text_only = std::make_shared<bool>(false);
   command->add_flag(
       "--text-only", *text_only,
-      "do not look at the model, the files, the folders and the keys that it names: they are elsewhere");
+      "do not look at the model, the files, the folders and the keys that it names, nor for environment "
+      "variables that are not set: they are elsewhere");
   command->footer(
       "Problems go to stderr as FILE:LINE:COLUMN: MESSAGE, all at once. config/vigil.schema.json is for "
       "editors.");

@@ -104,7 +104,9 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
     reading.report(section.where("inputs"), section.at("inputs") + ": two inputs have the role `record`");
   }
   // Two files would have to be played in step.
-  if (inputs_for(Role::detect) == 1 && camera.records_apart() &&
+  const bool open = std::any_of(camera.inputs.begin(), camera.inputs.end(),
+                                [&](const InputSettings& input) { return reading.is_open(input.url.value); });
+  if (inputs_for(Role::detect) == 1 && !open && camera.records_apart() &&
       (camera.is_file() || is_file(camera.record_url().value))) {
     reading.report(section.where("inputs"),
                    section.at("inputs") +
@@ -115,7 +117,7 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
     if (input.roles.empty()) {
       reading.report(section.where("inputs"), section.at("inputs") + ": an input has no role");
     }
-    if (camera.username.value.empty()) continue;
+    if (camera.username.value.empty() || reading.is_open(input.url.value)) continue;
     const YAML::Node& at = section.where("username");
     if (!has_scheme(input.url.value) || input.url.value.starts_with("file://")) {
       reading.report(at, section.at("username") + ": an input is a file, which has no user");
@@ -186,7 +188,7 @@ void check_addresses(Reading& reading, const SectionReader& section, const Setti
                                 {"metrics", "listen", settings.metrics.listen},
                                 {"metrics", "probes", settings.metrics.probes}};
   const auto is_wrong = [&reading](const Listener& listener) {
-    return listener.address.empty() ||
+    return listener.address.empty() || reading.is_open(listener.address) ||
            std::any_of(reading.problems.begin(), reading.problems.end(), [&](const Problem& problem) {
              return problem.message.starts_with(listener.path() + ':');
            });
@@ -213,13 +215,14 @@ void check_addresses(Reading& reading, const SectionReader& section, const Setti
 
 void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts) {
   const std::string replay = alerts.replay_endpoint();
-  if (replay.empty() || replay == alerts.bind) {
+  const bool open = reading.is_open(alerts.bind) || reading.is_open(alerts.replay);
+  if (!open && (replay.empty() || replay == alerts.bind)) {
     reading.report(section.where("replay"),
                    section.at("replay") + ": expected an endpoint beside that of `bind`");
   }
   if (alerts.curve.secret_key_file.empty()) {
     for (const auto& [key, endpoint] : {std::pair("bind", alerts.bind), std::pair("replay", replay)}) {
-      if (section.has(key) && !endpoint.empty() && !is_local_endpoint(endpoint)) {
+      if (section.has(key) && !open && !endpoint.empty() && !is_local_endpoint(endpoint)) {
         reading.report(section.where(key), section.at(key) + ": expected " +
                                                std::string(kLocalEndpoint.expected) + ", not `" + endpoint +
                                                '`');
@@ -261,7 +264,7 @@ void check_fit(Reading& reading, const SectionReader& section, const MetricsSett
                    section.at(tls.cert_file.empty() ? "tls.cert_file" : "tls.key_file") +
                        ": is missing beside the other file");
   } else if (!metrics.listen.empty() && tls.cert_file.empty() && !metrics.allow_plain_text &&
-             !is_loopback_address(metrics.listen)) {
+             !reading.is_open(metrics.listen) && !is_loopback_address(metrics.listen)) {
     reading.report(
         section.where("listen"),
         section.at("listen") + ": `" + metrics.listen +

@@ -131,8 +131,8 @@ Environment process_environment() {
 }
 
 Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
-               const LookAt& look_at) {
-  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at};
+               const LookAt& look_at, Unset unset) {
+  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at, unset};
   Settings settings;
   try {
     const YAML::Node root = only_document(text, reading);
@@ -155,7 +155,8 @@ Settings parse(const std::string& text, const std::filesystem::path& file, const
   return settings;
 }
 
-Settings load(const std::filesystem::path& file, const Environment& environment, const LookAt& look_at) {
+Settings load(const std::filesystem::path& file, const Environment& environment, const LookAt& look_at,
+              Unset unset) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
     throw ConfigError(file, {{0, 0, "is a folder, not a file"}});
@@ -171,7 +172,7 @@ Settings load(const std::filesystem::path& file, const Environment& environment,
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > kMostBytes)
     throw ConfigError(file, {{0, 0, "is larger than 16 MiB, and so no configuration"}});
-  return parse(text, file, environment, look_at);
+  return parse(text, file, environment, look_at, unset);
 }
 
 }  // namespace vigil::config

@@ -36,6 +36,10 @@ class ConfigError : public std::runtime_error {
 /// The value of an environment variable, or nothing.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
+/// Whether a variable that is not set is a problem. Where it is none, what stands in the file stays as it is,
+/// and nothing is said of the setting that it is a part of.
+enum class Unset : std::uint8_t { problem, accepted };
+
 /// The environment of this process.
 Environment process_environment();
 
@@ -52,11 +56,11 @@ using LookAt = std::function<std::vector<std::string>(Named what, const MaskedTe
 /// is named counts as a problem; without it, nothing that is named need be there. Throws ConfigError with all
 /// problems, in the order of the file.
 Settings load(const std::filesystem::path& file, const Environment& environment = process_environment(),
-              const LookAt& look_at = {});
+              const LookAt& look_at = {}, Unset unset = Unset::problem);
 
 /// As `load`, from text; `file` stands in messages, and its folder is what relative paths are relative to.
 Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
-               const LookAt& look_at = {});
+               const LookAt& look_at = {}, Unset unset = Unset::problem);
 
 /// The settings as YAML that `parse` reads back, every key written out, secrets masked.
 std::string effective(const Settings& settings);

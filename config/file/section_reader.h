@@ -32,6 +32,7 @@ struct Reading {
   std::filesystem::path folder;
   const Environment& environment;
   const LookAt& look_at;
+  const Unset unset = Unset::problem;
   std::vector<Problem> problems = {};
 
   void report(const YAML::Node& node, std::string message) {
@@ -53,6 +54,7 @@ struct Reading {
 
   std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
     Substituted result = substitute(node.Scalar(), environment);
+    if (is_open(node.Scalar())) return MaskedText{node.Scalar(), std::move(result.text.shown)};
     for (const std::string& name : result.missing) {
       std::string message = path;
       message.append(": the environment variable ").append(name).append(" is not set");
@@ -60,6 +62,11 @@ struct Reading {
     }
     if (!result.missing.empty()) return std::nullopt;
     return std::move(result.text);
+  }
+
+  /// Whether nothing is known of a text, since a variable in it is not set and need not be.
+  bool is_open(std::string_view text) const {
+    return unset == Unset::accepted && !substitute(text, environment).missing.empty();
   }
 
   std::string resolved(const std::string& path_text) const {
@@ -203,7 +210,8 @@ class SectionReader {
       } else {
         return;
       }
-      if (!check.legal(value)) expected(node, key, std::string(check.expected));
+      if (!reading_.is_open(node.Scalar()) && !check.legal(value))
+        expected(node, key, std::string(check.expected));
     });
   }
 
@@ -239,7 +247,8 @@ class SectionReader {
     scalar(key, [&](const YAML::Node& node) {
       const auto text = reading_.substituted(node, at(key));
       if (!text) return;
-      if (!check.legal(text->value)) return expected(node, key, std::string(check.expected));
+      if (!reading_.is_open(node.Scalar()) && !check.legal(text->value))
+        return expected(node, key, std::string(check.expected));
       value = {text->value, "***"};
     });
   }
@@ -414,7 +423,8 @@ class SectionReader {
     auto text = reading_.substituted(node, at(key));
     if (!text) return;
     // Nothing of the value, which may be a password with a part of its URL missing.
-    if (const auto fault = source_fault(text->value)) return reading_.report(node, at(key) + ": " + *fault);
+    const auto fault = reading_.is_open(node.Scalar()) ? std::nullopt : source_fault(text->value);
+    if (fault) return reading_.report(node, at(key) + ": " + *fault);
     if (has_scheme(text->value)) {
       value = {text->value, mask_credentials(text->shown)};
     } else {

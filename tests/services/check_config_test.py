@@ -95,6 +95,12 @@ def main():
             problems.append(f"of a sound file: status {status}, {out!r}")
         os.remove(os.path.join(folder, "cert.pem"))
         expect(check(SOUND, "--text-only")[2], [idle])
+        # Nor is the environment that it will run in here.
+        elsewhere = SOUND.replace("good.mp4", '"rtsp://viewer:{{GATE_PASSWORD}}@gate/"')
+        expect(check(elsewhere, "--text-only")[2], [idle])
+        expect(check(elsewhere)[2], ["site.yaml:3:15: cameras.good.url: the environment variable GATE_PASSWORD is not set", "site.yaml:7:20: metrics.tls.cert_file: "])
+        if check(elsewhere, "--text-only", "--effective")[1].count('"rtsp://***@gate/"') != 1:
+            problems.append("--effective does not show the URL: " + check(elsewhere, "--text-only", "--effective")[1])
     sys.exit("\n".join(problems) or 0)
 
 

@@ -510,6 +510,37 @@ TEST(Load, AnUnsetVariableIsAProblem) {
                             4, 10, "cameras.gate.url: the environment variable GATE_PASSWORD is not set"}));
 }
 
+TEST(Load, AnUnsetVariableIsNoneWhereItNeedNotBeSet) {
+  const std::string text =
+      "model: '{MODELS}/demo'\n"
+      "cameras:\n"
+      "  gate:\n"
+      "    url: 'rtsp://viewer:{GATE_PASSWORD}@{HOST}:{PORT}/live'\n"
+      "    rules: [{name: car, prompt: p}]\n"
+      "  yard:\n"
+      "    inputs: [{url: '{YARD}'}, {url: '{YARD_MAIN}', roles: [record]}]\n"
+      "    username: '{USER}'\n"
+      "    password: '{PASSWORD}'\n"
+      "    rules: [{name: car, prompt: p}]\n"
+      "alerts: {bind: 'tcp://127.0.0.1:{EVENTS}'}\n"
+      "metrics: {listen: '{LISTEN}'}\n";
+  const auto accepted = [](const std::string& configuration, const Environment& environment) {
+    return parse(configuration, "/etc/vigil/site.yaml", environment, {}, Unset::accepted);
+  };
+  const Settings settings = accepted(text, kSecret);
+  EXPECT_EQ(settings.cameras[0].url().value, "rtsp://viewer:{GATE_PASSWORD}@{HOST}:{PORT}/live")
+      << "as it stands, as long as something in it is not known";
+  EXPECT_EQ(settings.alerts.bind, "tcp://127.0.0.1:{EVENTS}");
+  EXPECT_THAT(problems_of(text), testing::SizeIs(10)) << "each variable is a problem elsewhere";
+
+  // What is known is looked at all the same.
+  EXPECT_THROW(accepted("model: m\n"
+                        "cameras: {gate: {url: '{GATE_PASSWORD}@gate', rules: [{name: car, prompt: p}]}}\n",
+                        kSecret),
+               ConfigError);
+  EXPECT_THROW(accepted(text + "colour: red\n", kNothing), ConfigError);
+}
+
 TEST(Load, CredentialsBesideTheUrlArePercentEncodedAndMasked) {
   const Environment secret = [](const std::string& name) -> std::optional<std::string> {
     if (name == "GATE_PASSWORD") return "p@ss:w/rd?#%&+ \xC3\xA4~-._";
