@@ -1,4 +1,5 @@
 // vigil snooze: silence for a camera or a rule while a process runs.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "cluster/clock.h"
 #include "config/file/load.h"
 #include "config/running/snoozes.h"
+#include "config/values/meant_name.h"
 #include "services/command.h"
 
 namespace vigil::services {
@@ -40,17 +42,26 @@ config::Settings settings_of(const SnoozeArguments& arguments) {
                       [](const std::string&) -> std::optional<std::string> { return "unknown"; });
 }
 
+[[noreturn]] void missing(std::string text, const std::string& name, const std::vector<std::string>& known) {
+  if (const auto meant = config::meant_name(name, known)) text += "; did you mean `" + *meant + "`?";
+  throw std::runtime_error(text);
+}
+
 /// The target, which the configuration has.
 config::Snooze target_of(const SnoozeArguments& arguments) {
   config::Snooze target = named(arguments.target);
   const config::Settings settings = settings_of(arguments);
-  if (!config::has_target(settings, target)) {
-    throw std::runtime_error(arguments.config + ": has no " +
-                             (target.rule.empty()
-                                  ? "camera `" + target.camera + '`'
-                                  : "rule `" + target.rule + "` of a camera `" + target.camera + '`'));
+  if (config::has_target(settings, target)) return target;
+  std::vector<std::string> names;
+  const auto camera = std::find_if(settings.cameras.begin(), settings.cameras.end(),
+                                   [&](const auto& each) { return each.name == target.camera; });
+  if (camera == settings.cameras.end()) {
+    for (const config::CameraSettings& each : settings.cameras) names.push_back(each.name);
+    missing(arguments.config + ": has no camera `" + target.camera + '`', target.camera, names);
   }
-  return target;
+  for (const config::RuleSettings& each : camera->rules) names.push_back(each.name);
+  missing(arguments.config + ": the camera `" + target.camera + "` has no rule `" + target.rule + '`',
+          target.rule, names);
 }
 
 std::string in_words(const config::Snooze& snooze) {

@@ -71,7 +71,8 @@ def main():
         write(video="none.mp4")
         check("cameras.road.url: " in command("check-config", site).stderr, "check-config says nothing of a missing clip")
 
-        for arguments, words, status in ((("gate", "30m"), "has no camera `gate`", 1), (("road/dog", "30m"), "has no rule `dog` of a camera `road`", 1),
+        for arguments, words, status in ((("gate", "30m"), "site.yaml: has no camera `gate`\n", 1), (("raod/car", "30m"), "has no camera `raod`; did you mean `road`?\n", 1),
+                                         (("road/horse", "30m"), "site.yaml: the camera `road` has no rule `horse`\n", 1), (("road/cat", "30m"), "has no rule `cat`; did you mean `car`?\n", 1),
                                          (("road", "tomorrow"), "expected a duration up to 365d", 2), (("road", "0s"), "expected a duration", 2),
                                          (("a/b/c", "30m"), "expected CAMERA or CAMERA/RULE", 2), (("a/b/c", "--clear"), "expected CAMERA or CAMERA/RULE", 2),
                                          (("road/", "--clear"), "expected CAMERA or CAMERA/RULE", 2), (("road",), "give either how long", 2), ((), "name a CAMERA", 2),
