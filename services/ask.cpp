@@ -143,7 +143,7 @@ void add_ask(CLI::App& root, Invocation& chosen) {
   auto arguments = std::make_shared<AskArguments>();
   add_ask_options(*command, arguments->ask);
   command->add_option("--output", arguments->output, "How to print the answer")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command->add_flag("--stream", arguments->stream, "Print the answer while it is generated");
   command->add_flag("--stats", arguments->stats,

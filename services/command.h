@@ -30,9 +30,10 @@ std::optional<std::string> unknown_command(const CLI::App& root, const std::vect
 /// usually is wrong.
 std::string parse_complaint(const CLI::App& root, const CLI::ParseError& error);
 
-/// Checks of numbers whose messages a person can read.
+/// Checks whose messages a person can read: of numbers, and of words of which one has to be given.
 CLI::Validator above_zero();
 CLI::Validator zero_or_more();
+CLI::Validator one_of(const std::vector<std::string>& words);
 
 /// Each adds one command to `root`; when the command line names it, its invocation is stored in `chosen`.
 void add_ask(CLI::App& root, Invocation& chosen);

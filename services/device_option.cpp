@@ -1,8 +1,8 @@
 #include "services/device_option.h"
 
-#include <map>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "services/command.h"
 
@@ -30,12 +30,17 @@ void add_device(CLI::App& command, run::Device& device) {
 }
 
 void add_quantization(CLI::App& command, model::Quantization& quantization) {
-  std::map<std::string, model::Quantization> choices;
-  for (const auto& [name, value] : config::kQuantizationNames) choices.emplace(name, value);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : config::kQuantizationNames) names.emplace_back(name);
   command
-      .add_option("--quantization", quantization,
-                  "Large products in 8 bits (E4M3): fp8: the decoder's; fp8-all: the vision tower's too")
-      ->transform(CLI::CheckedTransformer(choices).description(""))
+      .add_option_function<std::string>(
+          "--quantization",
+          [&quantization](const std::string& text) {
+            for (const auto& [name, value] : config::kQuantizationNames)
+              if (name == text) quantization = value;
+          },
+          "Large products in 8 bits (E4M3): fp8: the decoder's; fp8-all: the vision tower's too")
+      ->check(one_of(names).description(""))
       ->type_name("none|fp8|fp8-all")
       ->default_str(std::string(model::name_of(quantization)));
 }
@@ -57,7 +62,7 @@ void add_compute(CLI::App& command, engine::EngineOptions& options) {
             if (text == "bf16") options.compute = kernels::DType::bf16;
           },
           "Compute in this type; auto: bf16 where the processor has it")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+      ->check(one_of({"auto", "f32", "bf16"}))
       ->default_str("auto");
   add_quantization(command, options.quantization);
   command

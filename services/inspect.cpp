@@ -65,7 +65,7 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
   add_video(command, arguments->video, "A file, a URL such as rtsp:// or https://, or /dev/videoN")
       ->required();
   command.add_option("--output", arguments->output, "text, or json: one object")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   CLI::Option* sheet = command.add_option("--sheet", arguments->sheet,
                                           "Write a PNG contact sheet: frames with their times and types; "

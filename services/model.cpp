@@ -1,6 +1,10 @@
 // vigil model: what a folder holds, and whether it computes what transformers computes.
+#include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -64,7 +68,18 @@ nlohmann::json to_json(const model::VerifyOptions& options, const model::Verifie
   return json;
 }
 
+/// Refuses what begins as no safetensors file does, with the length of its header and the header, an object.
+void check_is_golden(const std::string& name) {
+  std::ifstream file(name, std::ios::binary);
+  std::array<char, 9> begin{};
+  // Of what cannot be opened or read, whoever reads it says why.
+  if (!file || !std::filesystem::is_regular_file(name)) return;
+  if (file.read(begin.data(), begin.size()) && begin.back() == '{') return;
+  throw std::runtime_error(name + ": no golden file (no safetensors header); tools/golden.py makes one");
+}
+
 int verify(const VerifyArguments& arguments) {
+  check_is_golden(arguments.golden);
   const auto folder = model::ModelFolder::open(arguments.folder);
   const model::GoldenFile golden = model::read_golden(arguments.golden);
   if (arguments.device.ranks() > 1) {
@@ -128,7 +143,7 @@ void add_model(CLI::App& root, Invocation& chosen) {
   command
       ->add_option("--dtype", arguments->dtype,
                    "Compute in this type: limits are 1e-3 in f32 and 2e-2 in bf16")
-      ->check(CLI::IsMember({"f32", "bf16", "both"}))
+      ->check(one_of({"f32", "bf16", "both"}))
       ->capture_default_str();
   add_device(*command, arguments->device);
   add_quantization(*command, arguments->quantization);
@@ -136,7 +151,7 @@ void add_model(CLI::App& root, Invocation& chosen) {
       ->check(zero_or_more())
       ->capture_default_str();
   command->add_option("--output", arguments->output, "How to print the result")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command->callback([&chosen, arguments] { chosen = [arguments] { return verify(*arguments); }; });
 }

@@ -202,7 +202,7 @@ void add_model_check(CLI::App& model, Invocation& chosen) {
                    "The model folder: config.json, *.safetensors, tokenizer.json, ...")
       ->required();
   command->add_option("--output", arguments->output, "How to print the result")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command->callback([&chosen, arguments] { chosen = [arguments] { return check(*arguments); }; });
 }

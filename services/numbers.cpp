@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <charconv>
 #include <string>
+#include <vector>
 
 #include "services/command.h"
 
@@ -14,7 +16,8 @@ CLI::Validator number(const char* name, const char* demand, const Accepted& acce
             const auto end = text.data() + text.size();
             const auto read = std::from_chars(text.data(), end, value);
             const bool whole = read.ec == std::errc() && read.ptr == end;
-            return whole && accepted(value) ? std::string() : demand + (", is " + text);
+            return whole && accepted(value) ? std::string()
+                                            : std::string("expected ") + demand + ", not '" + text + "'";
           },
           name};
 }
@@ -22,11 +25,26 @@ CLI::Validator number(const char* name, const char* demand, const Accepted& acce
 }  // namespace
 
 CLI::Validator above_zero() {
-  return number("ABOVE 0", "must be above 0", [](double value) { return value > 0; });
+  return number("ABOVE 0", "a number above 0", [](double value) { return value > 0; });
 }
 
 CLI::Validator zero_or_more() {
-  return number("0 OR MORE", "must be 0 or more", [](double value) { return value >= 0; });
+  return number("0 OR MORE", "a number that is 0 or more", [](double value) { return value >= 0; });
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  std::string listed;
+  std::string demand;
+  for (const std::string& word : words) {
+    listed += (listed.empty() ? "" : ",") + word;
+    demand += (demand.empty() ? "" : &word == &words.back() ? " or " : ", ") + word;
+  }
+  return {[words, demand](const std::string& text) {
+            return std::find(words.begin(), words.end(), text) != words.end()
+                       ? std::string()
+                       : "expected " + demand + ", not '" + text + "'";
+          },
+          '{' + listed + '}'};
 }
 
 }  // namespace vigil::services

@@ -1,6 +1,8 @@
 // vigil status: what a running process is doing.
 #include <iostream>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -18,7 +20,17 @@ struct StatusArguments {
   cluster::HttpTrust trust;
 };
 
+void check_endpoint(const std::string& endpoint) {
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (endpoint.starts_with(scheme) && endpoint.size() > scheme.size()) return;
+  std::string fault = "--endpoint: expected an address such as http://127.0.0.1:9464, not '" + endpoint + "'";
+  if (!endpoint.empty() && endpoint.find("://") == endpoint.npos)
+    fault += "; did you mean http://" + endpoint + "?";
+  throw UsageError(fault);
+}
+
 cluster::HttpResponse ask(const StatusArguments& arguments) {
+  check_endpoint(arguments.endpoint);
   try {
     return cluster::http_get(cluster::url_of(arguments.endpoint, "/status"), std::chrono::seconds(5),
                              arguments.trust);
@@ -52,7 +64,7 @@ void add_status(CLI::App& root, Invocation& chosen) {
       ->type_name("FILE");
   command->add_flag("--insecure", arguments->trust.insecure, "believe any certificate");
   command->add_option("--output", arguments->output, "a table for people, or JSON")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command->footer("The same JSON is at /status; /healthz, /readyz and /startupz answer probes.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });

@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <system_error>
 
 #include "config/values/meant_name.h"
 #include "services/command.h"
@@ -33,6 +37,25 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
   return text;
 }
 
+/// Of what cannot be kept as the number that an option takes: CLI11 says "Could not convert: --max-tokens =
+/// 1.5".
+std::optional<std::string> no_such_number(const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return std::nullopt;
+  const std::string text = error.what();
+  constexpr std::string_view kBegin = "Could not convert: ";
+  const std::size_t equals = text.find(" = ");
+  if (!text.starts_with(kBegin) || equals == text.npos) return std::nullopt;
+  const std::string given = text.substr(equals + 3);
+  double value = 0;
+  const auto read = std::from_chars(given.data(), given.data() + given.size(), value);
+  const bool number = read.ec == std::errc() && read.ptr == given.data() + given.size();
+  const char* demand = !number ? "expected a number"
+                       : value != std::trunc(value)
+                           ? "expected a whole number"
+                           : "expected a number that is neither so large nor so small";
+  return text.substr(kBegin.size(), equals - kBegin.size()) + ": " + demand + ", not '" + given + "'";
+}
+
 }  // namespace
 
 std::string parse_complaint(const CLI::App& root, const CLI::ParseError& error) {
@@ -44,6 +67,7 @@ std::string parse_complaint(const CLI::App& root, const CLI::ParseError& error) 
   const auto option = std::find_if(extras.begin(), extras.end(),
                                    [](const std::string& word) { return word.starts_with("--"); });
   if (option != extras.end()) return unknown_option(*command, *option) + kMore;
+  if (const auto number = no_such_number(error)) return *number + kMore;
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   return (extra && !extras.empty() ? too_much(*command, extras) : std::string(error.what())) + kMore;
 }

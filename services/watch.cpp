@@ -1,5 +1,6 @@
 // vigil watch: events as they come.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -22,6 +24,7 @@
 #include "config/settings.h"
 #include "config/values/address.h"
 #include "config/values/curve_key.h"
+#include "config/values/meant_name.h"
 #include "services/command.h"
 
 namespace vigil::services {
@@ -51,6 +54,21 @@ std::string server_key_of(const std::string& key_or_file) {
   return cluster::read_public_key(key_or_file);
 }
 
+/// Why no topic begins like this, if none does (docs/topics.md has all of them).
+std::optional<std::string> fault_of_topic(const std::string& topic) {
+  static constexpr std::array<std::string_view, 4> kRoots = {"alert/", "topic/", "status/", "process/"};
+  for (const std::string_view root : kRoots)
+    if (topic.starts_with(root) || root.starts_with(topic)) return std::nullopt;
+  const std::size_t slash = topic.find('/');
+  const std::string rest = slash == topic.npos ? std::string() : topic.substr(slash + 1);
+  std::string fault = topic + " begins no topic";
+  if (const auto meant = config::meant_name(topic.substr(0, slash) + '/', kRoots))
+    fault += "; did you mean " + *meant + rest + '?';
+  fault += " (";
+  for (const std::string_view root : kRoots) fault.append(root == kRoots.front() ? "" : ", ").append(root);
+  return fault + ')';
+}
+
 cluster::Follower::Options options_of(const WatchArguments& arguments, const base::Clock& clock) {
   cluster::Follower::Options options;
   for (const auto& [name, endpoint] :
@@ -71,6 +89,8 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const bas
         "then --replay is needed");
   options.topics = arguments.topics;
   if (const auto fault = cluster::topics_fault(options.topics)) throw UsageError("TOPIC: " + *fault);
+  for (const std::string& topic : options.topics)
+    if (const auto fault = fault_of_topic(topic)) throw UsageError(*fault);
   if (!arguments.since.empty()) {
     options.since = cluster::parse_since(arguments.since, clock.wall());
     if (!options.since) {
@@ -161,7 +181,7 @@ void add_watch(CLI::App& root, Invocation& chosen) {
   server_key->needs(key_file);
   key_file->needs(server_key);
   command->add_option("--output", arguments->output, "lines for people, or one JSON object a line")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command->add_option("--count", arguments->count, "exit after so many events")
       ->type_name("N")

@@ -14,6 +14,10 @@ class UnknownCommand : public testing::Test {
     CLI::App* ask = root_.add_subcommand("ask");
     ask->add_option("VIDEO")->required();
     ask->add_option("QUESTION");
+    CLI::App* bench = root_.add_subcommand("bench");
+    bench->add_option("--fps", fps_)->check(above_zero());
+    bench->add_option("--tokens", tokens_)->check(zero_or_more());
+    bench->add_option("--output", output_)->check(one_of({"text", "json", "table"}));
     root_.add_subcommand("run")->add_option("--config")->required();
     root_.add_subcommand("model")->add_subcommand("check")->add_option("DIR");
   }
@@ -32,6 +36,9 @@ class UnknownCommand : public testing::Test {
   }
 
   CLI::App root_;
+  double fps_ = 0;
+  int tokens_ = 0;
+  std::string output_;
 };
 
 TEST_F(UnknownCommand, NamesTheFirstWordThatIsNone) {
@@ -61,6 +68,18 @@ TEST_F(UnknownCommand, AMisspelledOptionIsNamedBeforeTheOneThatIsMissing) {
   EXPECT_EQ(complaint({"run", "--config", "u.yaml", "--colour=red"}), "vigil run: no option --colour=red");
   EXPECT_EQ(complaint({"run"}), "--config is required");
   EXPECT_EQ(complaint({"ask"}), "VIDEO is required");
+}
+
+TEST_F(UnknownCommand, SaysWhatIsExpectedInPlaceOfAValue) {
+  EXPECT_EQ(complaint({"bench", "--fps", "2.5", "--tokens", "0", "--output", "table"}), "");
+  EXPECT_EQ(complaint({"bench", "--fps", "abc"}), "--fps: expected a number above 0, not 'abc'");
+  EXPECT_EQ(complaint({"bench", "--fps", "0"}), "--fps: expected a number above 0, not '0'");
+  EXPECT_EQ(complaint({"bench", "--tokens", "nan"}),
+            "--tokens: expected a number that is 0 or more, not 'nan'");
+  EXPECT_EQ(complaint({"bench", "--tokens", "1.5"}), "--tokens: expected a whole number, not '1.5'");
+  EXPECT_EQ(complaint({"bench", "--tokens", "99999999999"}),
+            "--tokens: expected a number that is neither so large nor so small, not '99999999999'");
+  EXPECT_EQ(complaint({"bench", "--output", "xml"}), "--output: expected text, json or table, not 'xml'");
 }
 
 }  // namespace
