@@ -63,7 +63,7 @@ class Figures(unittest.TestCase):
         self.run_script()
         page = self.read()
         self.assertIn("| work | peer | here | times |\n|---|---|---|---|\n| vision | 778 ms | **107.9 ms** | 7.21 |\n| token | 18.4 ms | **4.5 ms** | four |\n", page)
-        self.assertIn("2026-01-02; commit abc1234; one GPU; an old one.\n\n    vigil bench engine\n", page)
+        self.assertIn("2026-01-02; commit abc1234; one GPU; an old one; a page.\n\n    vigil bench engine\n", page)
         self.assertIn("| work | limit | here |\n|---|---|---|\n| held | 53 | **1,029** |\n", page)
         self.assertIn("\nBetween.\n", page)
         self.run_script("--check")
@@ -123,9 +123,23 @@ class Figures(unittest.TestCase):
         errors = self.run_script("--take", bench, "--date", "2026-03-04")
         self.assertIn("engine, token: not taken, since the outputs have no peer for it", errors)
         page = self.read()
-        self.assertIn("| vision | 500.0 ms | **100.0 ms** | 5.00 | 2026-03-04; commit def5678; machine not stated |", page)
+        self.assertIn("| vision | 500.0 ms | **100.0 ms** | 5.00 | 2026-03-04; commit def5678; machine not stated; a bench's output |", page)
         self.assertIn("| token | 18.4 ms | **4.5 ms** | four | |", page)
-        self.assertIn("2026-01-02; commit abc1234; one GPU; an old one.", page)
+        self.assertIn("2026-01-02; commit abc1234; one GPU; an old one; a page.", page)
+
+    def test_names_every_row_that_is_not_filled(self):
+        engine = {**ENGINE, "rows": [*ENGINE["rows"], {"what": "by hand", "here": 1}]}
+        self.write("loadtest/results/engine.json", json.dumps(engine))
+        bench = self.write("bench.txt", line("engine", "vision", 0.1) + line("engine_peer", "vision", 0.5))
+        self.assertEqual(self.run_script("--take", bench, "--date", "2026-03-04").splitlines(), [
+            "engine, token: not taken, since nothing in the outputs is about it", "engine, by hand: not taken, since it is not taken from a bench"])
+
+    def test_refuses_a_day_that_is_none(self):
+        bench = self.write("bench.txt", line("engine", "vision", 0.1))
+        before = self.read("loadtest/results/engine.json")
+        for date in ("yesterday", "2026-13-01", "20260304", "4.3.2026"):
+            self.assertIn(f"--date: expected YYYY-MM-DD, not '{date}'", self.run_script("--take", bench, "--date", date, status=2))
+        self.assertEqual(self.read("loadtest/results/engine.json"), before)
 
     def test_takes_numbers_that_lie_deeper(self):
         bench = self.write("bench.txt", json.dumps({"figure": "held", "cameras": {"most": 31}, "machine": "a laptop"}))
@@ -140,7 +154,8 @@ class Figures(unittest.TestCase):
         self.assertIn("| product | **420.0 GFLOP/s** |", self.read())
 
     def test_refuses_outputs_that_say_nothing_or_two_things(self):
-        self.assertIn("no row of loadtest/results/ takes anything", self.run_script("--take", self.write("none.txt", "no line\n"), status=1))
+        self.assertIn("none.txt holds no JSON lines; run the bench with --output json\n", self.run_script("--take", self.write("none.txt", "no line\n7\n"), status=1))
+        self.assertIn("no row of loadtest/results/ takes anything", self.run_script("--take", self.write("other.txt", line("media", "vision", 1)), status=1))
         twice = self.write("twice.txt", line("engine", "vision", 0.1) * 2 + line("engine_peer", "vision", 0.5))
         held = self.write("held.txt", json.dumps({"figure": "held", "cameras": {"most": 31}}))
         before = [self.read(f"loadtest/results/{name}.json") for name in ("engine", "cameras")]
