@@ -45,7 +45,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
   command
       .add_option("--top-p", options.sampling.top_p,
                   "Sample among the likeliest tokens that hold this probability")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(from_to(0, 1))
       ->capture_default_str();
   command.add_option("--seed", options.sampling.seed, "Equal seeds give equal answers")
       ->check(zero_or_more())
@@ -53,7 +53,7 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
   command.add_option("--stop", options.sampling.stop, "End the answer before this text; may be repeated");
   add_compute(command, options.engine);
   command.add_option("--decode-threads", options.clip.threads, "Threads of the video decoder")
-      ->check(CLI::Range(1, 64))
+      ->check(from_to(1, 64))
       ->capture_default_str();
   command.add_option("--kv-tokens", options.engine.kv_tokens, "Tokens that the KV cache has room for")
       ->check(above_zero())

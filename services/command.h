@@ -33,6 +33,7 @@ std::string parse_complaint(const CLI::App& root, const CLI::ParseError& error);
 /// Checks whose messages a person can read: of numbers, and of words of which one has to be given.
 CLI::Validator above_zero();
 CLI::Validator zero_or_more();
+CLI::Validator from_to(int low, int high);
 CLI::Validator one_of(const std::vector<std::string>& words);
 
 /// Each adds one command to `root`; when the command line names it, its invocation is stored in `chosen`.

@@ -84,7 +84,7 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
                   "So much of the video; if left out, all of it, or 10 s of what is live, as a camera")
       ->check(above_zero());
   command.add_option("--threads", arguments->options.threads, "Threads of the decoder")
-      ->check(CLI::Range(1, 16))
+      ->check(from_to(1, 16))
       ->capture_default_str();
   command.footer(
       "One pass over the whole file, or over the first 10 s of a camera (--seconds N: N s; Ctrl-C: what was "

@@ -10,14 +10,13 @@ namespace {
 
 /// Whether the text is a number that `accepted` takes; NaN is none.
 template <typename Accepted>
-CLI::Validator number(const char* name, const char* demand, const Accepted& accepted) {
+CLI::Validator number(const std::string& name, const std::string& demand, const Accepted& accepted) {
   return {[demand, accepted](const std::string& text) {
             double value = 0;
             const auto end = text.data() + text.size();
             const auto read = std::from_chars(text.data(), end, value);
             const bool whole = read.ec == std::errc() && read.ptr == end;
-            return whole && accepted(value) ? std::string()
-                                            : std::string("expected ") + demand + ", not '" + text + "'";
+            return whole && accepted(value) ? std::string() : "expected " + demand + ", not '" + text + "'";
           },
           name};
 }
@@ -30,6 +29,12 @@ CLI::Validator above_zero() {
 
 CLI::Validator zero_or_more() {
   return number("0 OR MORE", "a number that is 0 or more", [](double value) { return value >= 0; });
+}
+
+CLI::Validator from_to(int low, int high) {
+  const std::string range = std::to_string(low) + " to " + std::to_string(high);
+  return number(std::to_string(low) + " TO " + std::to_string(high), "a number from " + range,
+                [low, high](double value) { return value >= low && value <= high; });
 }
 
 CLI::Validator one_of(const std::vector<std::string>& words) {

@@ -17,6 +17,7 @@ class UnknownCommand : public testing::Test {
     CLI::App* bench = root_.add_subcommand("bench");
     bench->add_option("--fps", fps_)->check(above_zero());
     bench->add_option("--tokens", tokens_)->check(zero_or_more());
+    bench->add_option("--threads", tokens_)->check(from_to(1, 64));
     bench->add_option("--output", output_)->check(one_of({"text", "json", "table"}));
     root_.add_subcommand("run")->add_option("--config")->required();
     root_.add_subcommand("model")->add_subcommand("check")->add_option("DIR");
@@ -79,6 +80,10 @@ TEST_F(UnknownCommand, SaysWhatIsExpectedInPlaceOfAValue) {
   EXPECT_EQ(complaint({"bench", "--tokens", "1.5"}), "--tokens: expected a whole number, not '1.5'");
   EXPECT_EQ(complaint({"bench", "--tokens", "99999999999"}),
             "--tokens: expected a number that is neither so large nor so small, not '99999999999'");
+  EXPECT_EQ(complaint({"bench", "--threads", "64"}), "");
+  EXPECT_EQ(complaint({"bench", "--threads", "65"}), "--threads: expected a number from 1 to 64, not '65'");
+  EXPECT_EQ(complaint({"bench", "--threads", "many"}),
+            "--threads: expected a number from 1 to 64, not 'many'");
   EXPECT_EQ(complaint({"bench", "--output", "xml"}), "--output: expected text, json or table, not 'xml'");
 }
 
