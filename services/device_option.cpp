@@ -31,6 +31,7 @@ void add_device(CLI::App& command, run::Device& device) {
 
 void add_quantization(CLI::App& command, model::Quantization& quantization) {
   std::vector<std::string> names;
+  names.reserve(config::kQuantizationNames.size());
   for (const auto& [name, value] : config::kQuantizationNames) names.emplace_back(name);
   command
       .add_option_function<std::string>(

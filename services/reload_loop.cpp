@@ -7,7 +7,6 @@
 #include <spdlog/sinks/sink.h>
 
 namespace vigil::services {
-
 namespace {
 
 /// Good news for whoever was told an error: in the log at every level at which that was there.
