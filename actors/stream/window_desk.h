@@ -60,7 +60,7 @@ class WindowDesk final : public run::WorkSource {
   void grant(std::uint32_t windows);
 
   std::optional<base::Clock::TimePoint> due() const override { return desk_.due(); }
-  void work(base::Clock::TimePoint now) override { desk_.work(now); }
+  void work(const run::Turn& turn) override { desk_.work(turn); }
 
   /// What has come of it since the last call.
   struct News {

@@ -14,12 +14,12 @@ bool VisionDesk::take(const FramePatchPtr& patch) {
   return book_.find(patch->watch) && queue_.push(patch);
 }
 
-void VisionDesk::work(base::Clock::TimePoint now) {
+void VisionDesk::work(const run::Turn& turn) {
   const std::vector<FramePatchPtr> patches = queue_.pop(limit_.now());
   if (patches.empty()) return;
   Batch batch;
   batch.encoded = encode(encoder_, clock_, patches);
-  batch.span = {now, clock_.now()};
+  batch.span = {turn.now, clock_.now()};
   batch.acks = acks_of(patches, batch.encoded);
   for (const Encoded::Failure& failure : batch.encoded.failures) {
     batch.failed.push_back(book_.find(failure.patch->watch));

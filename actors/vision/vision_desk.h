@@ -42,7 +42,7 @@ class VisionDesk final : public run::WorkSource {
 
   std::optional<base::Clock::TimePoint> due() const override { return queue_.oldest(); }
   /// Encodes a batch.
-  void work(base::Clock::TimePoint now) override;
+  void work(const run::Turn& turn) override;
 
   struct Batch {
     Encoded encoded;

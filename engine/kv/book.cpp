@@ -1,5 +1,6 @@
 #include "engine/kv/book.h"
 
+#include <algorithm>
 #include <cassert>
 #include <stdexcept>
 #include <utility>
@@ -66,6 +67,12 @@ void Book::release(PageId page) {
 std::int32_t Book::references(PageId page) const {
   const std::lock_guard lock(mutex_);
   return references_[static_cast<std::size_t>(page)];
+}
+
+std::int64_t Book::count_single(std::span<const PageId> pages) const {
+  const std::lock_guard lock(mutex_);
+  return std::count_if(pages.begin(), pages.end(),
+                       [&](PageId page) { return references_[static_cast<std::size_t>(page)] == 1; });
 }
 
 Book::Events Book::events() const {

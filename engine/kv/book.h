@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/kv/page_store.h"
@@ -68,6 +69,8 @@ class Book {
   void release(PageId page);
   /// How many have this page.
   std::int32_t references(PageId page) const;
+  /// How many of these have one reference.
+  std::int64_t count_single(std::span<const PageId> pages) const;
 
   /// What happened since the book was opened.
   struct Events {

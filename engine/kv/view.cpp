@@ -108,8 +108,10 @@ void View::own(std::int64_t first, std::int64_t count, Book::Claim& claim, std::
 }
 
 std::int64_t View::own_pages() const {
-  return std::count_if(parts_.begin(), parts_.end(),
-                       [&](const Part& part) { return book_->references(part.page) == 1; });
+  std::vector<PageId> pages;
+  pages.reserve(parts_.size());
+  for (const Part& part : parts_) pages.push_back(part.page);
+  return book_->count_single(pages);
 }
 
 void View::drop_front(std::int64_t count) {

@@ -1,5 +1,6 @@
 #include "engine/run/executor.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <tuple>
@@ -32,7 +33,10 @@ bool Executor::run_one() {
   const Entry* next = next_entry();
   if (next == nullptr) return false;
   sources_[static_cast<std::size_t>(next - sources_.data())].served = ++turn_;
-  next->source->work(clock_.now());
+  Turn turn{clock_.now()};
+  for (const Entry& entry : sources_)
+    if (&entry != next) turn.until = std::min(turn.until, entry.source->due().value_or(turn.until));
+  next->source->work(turn);
   return true;
 }
 

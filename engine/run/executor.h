@@ -9,6 +9,13 @@
 
 namespace vigil::run {
 
+/// When a piece is done.
+struct Turn {
+  base::Clock::TimePoint now{};
+  /// What is due later had better wait: by then another source's piece is.
+  base::Clock::TimePoint until = base::Clock::TimePoint::max();
+};
+
 /// Where pieces of work come from: patches that wait for the vision tower, windows and texts that wait for
 /// the language model. Each piece is short, so that what is more urgent comes in between. Not thread-safe.
 class WorkSource {
@@ -19,7 +26,7 @@ class WorkSource {
   virtual std::optional<base::Clock::TimePoint> due() const = 0;
 
   /// Does that piece. Throws DeviceLost.
-  virtual void work(base::Clock::TimePoint now) = 0;
+  virtual void work(const Turn& turn) = 0;
 };
 
 /// Runs the pieces of all sources of a device, one after the other, the most urgent first; of equally urgent

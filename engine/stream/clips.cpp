@@ -67,7 +67,7 @@ std::vector<Clips::Asked> Clips::ask(std::span<const ClipRequest> clips) {
   for (const ClipRequest& clip : clips) guard.windows.push_back(ask_one(clip));
   std::map<WindowId, std::vector<Answer>> answers;
   while (answers.size() < clips.size() && desk_.due()) {
-    desk_.work(clock_.now());
+    desk_.work({clock_.now()});
     DeskNews news = desk_.take_news();
     if (!news.failed.empty()) throw NoAnswer(news.failed.front().reason);
     for (DeskNews::Answered& each : news.answered) answers[each.window] = std::move(each.answers);
@@ -112,7 +112,7 @@ std::vector<std::vector<Answer>> Clips::complete(std::vector<Asked> asked) {
       (*places.at(told.window))[told.question] = std::move(told.answer);
     }
     if (!desk.due()) return answers;
-    desk.work(clock_.now());
+    desk.work({clock_.now()});
   }
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 /// Passes are not made smaller than this.
 constexpr std::int64_t kFewestRows = 64;
+/// Patches that passes without outputs may be reading.
+constexpr std::size_t kMostInFlight = 1024;
 /// So many passes in a row as large as allowed, before larger ones are tried again.
 constexpr int kFullPasses = 16;
 
@@ -56,11 +58,11 @@ std::optional<base::Clock::TimePoint> StreamDesk::due() const {
   return earliest;
 }
 
-void StreamDesk::work(base::Clock::TimePoint now) {
-  now_ = now;
-  expire(now);
+void StreamDesk::work(const run::Turn& turn) {
+  now_ = turn.now;
+  expire(now_);
   admit();
-  Draft next = draft();
+  Draft next = draft(turn.until);
   last_rows_ = next.rows();
   // Of a window without questions all may have been computed ahead.
   if (last_rows_ == 0) return answer_complete();
@@ -73,16 +75,33 @@ void StreamDesk::work(base::Clock::TimePoint now) {
   } catch (const std::exception& error) {
     return failed(next, error, false);
   }
+  if (!next.outputs.empty()) {
+    in_flight_.clear();
+  } else if (in_flight_.size() > kMostInFlight) {
+    settle();
+  }
   commit(next);
+}
+
+void StreamDesk::settle() {
+  passes_.settle();
+  in_flight_.clear();
 }
 
 // --- What goes in
 // -------------------------------------------------------------------------------------------
 
-StreamDesk::Draft StreamDesk::draft() {
+StreamDesk::Draft StreamDesk::draft(base::Clock::TimePoint until) {
   std::vector<WindowWork> work;
   std::vector<Key> keys = placed_;
-  std::vector<const Window*> next = ahead();
+  // Texts that are late must not bring windows that are not, or these come before what makes newer ones, and
+  // under overload wait in a row instead of being overtaken.
+  const auto is_urgent = [&](const auto& of) { return window(of).asking.due <= until; };
+  const bool for_texts =
+      std::any_of(going_.begin(), going_.end(), [&](const TextRef& ref) { return is_urgent(ref.window); }) &&
+      std::none_of(keys.begin(), keys.end(), is_urgent);
+  if (for_texts) keys.clear();
+  std::vector<const Window*> next = for_texts ? std::vector<const Window*>() : ahead();
   std::stable_sort(next.begin(), next.end(),
                    [](const Window* a, const Window* b) { return a->asking.due < b->asking.due; });
   for (const Window* each : next) keys.push_back({each->id.epoch, each->id.number});
@@ -143,6 +162,7 @@ void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_
     left -= count;
     if (run.patch) {
       draft.pass.rows.push_back({{}, run.patch->rows(begin, count)});
+      in_flight_.push_back(run.patch);
     } else {
       draft.pass.rows.push_back(
           {prompts_.before_tokens().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
@@ -276,7 +296,7 @@ void StreamDesk::answer(Key key) {
 
 void StreamDesk::failed(const Draft& draft, const std::exception& error, bool out_of_memory) {
   // Its pages may be others' from here on.
-  passes_.settle();
+  settle();
   full_passes_ = 0;
   if (out_of_memory && shrink(draft)) {
     news_.pressed = {limits_.rows, error.what()};

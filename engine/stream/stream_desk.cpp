@@ -230,7 +230,7 @@ void StreamDesk::adopt(Loan loan) {
   } catch (const run::DeviceLost&) {
     throw;
   } catch (...) {
-    passes_.settle();
+    settle();
     close_text({{loan.window.epoch, loan.window.number}, loan.question});
     throw;
   }
@@ -295,7 +295,7 @@ void StreamDesk::expire(Clock::TimePoint now) {
   }
   for (const Key key : over) {
     // Pages of another desk are given back when it hears of it.
-    if (window(key).handover) passes_.settle();
+    if (window(key).handover) settle();
     const std::vector<TextRef> texts = going_;
     for (const TextRef& ref : texts)
       if (ref.window == key) fail_text(ref, std::make_exception_ptr(std::runtime_error("its time is over")));
@@ -327,9 +327,8 @@ void StreamDesk::admit() {
   }
 }
 
-bool StreamDesk::place(Key key, Window& window, Stream& stream) {
-  std::int64_t tails = 0;
-  for (const Asking::Item& item : window.asking.questions) tails += tail_pages(*item.question);
+void StreamDesk::make_room(Key key, const Window& window, Stream& stream,
+                           const std::function<std::int64_t()>& needed) {
   // Its own pages last: without them it needs more.
   std::vector<Stream*> keeping;
   for (auto& [camera, each] : streams_)
@@ -347,23 +346,29 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   std::int64_t gain = pages_ahead(stream, key);
   for (const Stream* each : keeping)
     if (each != &stream) gain += kept(*each) + pages_ahead(*each, key);
+  // What others keep goes only if it is enough: the rest of a room is with texts, which end.
+  const std::int64_t room = book_.free_pages() + gain;
+  const bool is_enough =
+      needed() <= room ||
+      stream.stream.most_pages_for(window.asking.patches) + tails(window) <= room + own_gain;
+  if (!is_enough) return;
+  for (Stream* each : keeping) {
+    if (needed() <= book_.free_pages()) return;
+    if (pages_ahead(*each, key) > 0) drop_ahead(*each);
+    if (needed() <= book_.free_pages()) return;
+    if (!each->placing) each->stream.evict();
+  }
+}
+
+bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   const PatchRange& range = window.asking.patches;
   const auto needed = [&] {
-    return tails + (window.placed ? stream.stream.pages_to_grow(*window.placed, range.last)
-                                  : stream.stream.pages_for(range));
+    return tails(window) + (window.placed ? stream.stream.pages_to_grow(*window.placed, range.last)
+                                          : stream.stream.pages_for(range));
   };
   std::optional<kv::Book::Claim> claim;
   try {
-    // What others keep goes only if it is enough: the rest of a room is with texts, which end.
-    const std::int64_t room = book_.free_pages() + gain;
-    if (needed() <= room || stream.stream.most_pages_for(range) + tails <= room + own_gain) {
-      for (Stream* each : keeping) {
-        if (needed() <= book_.free_pages()) break;
-        if (pages_ahead(*each, key) > 0) drop_ahead(*each);
-        if (needed() <= book_.free_pages()) break;
-        if (!each->placing) each->stream.evict();
-      }
-    }
+    if (needed() > book_.free_pages()) make_room(key, window, stream, needed);
     claim = book_.claim(needed());
     if (!claim) return false;
     if (window.placed) {
@@ -376,7 +381,7 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
     throw;
   } catch (const std::exception& error) {
     // Whatever of it was laid out or submitted.
-    passes_.settle();
+    settle();
     window.placed.reset();
     stream.stream.evict();
     claim.reset();
@@ -393,7 +398,14 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
   return true;
 }
 
+std::int64_t StreamDesk::tails(const Window& window) const {
+  std::int64_t pages = 0;
+  for (const Asking::Item& item : window.asking.questions) pages += tail_pages(*item.question);
+  return pages;
+}
+
 double StreamDesk::usage() const {
+  if (book_.pages() == 0) return 0;
   std::int64_t anybodys = 0;
   for (const auto& [camera, stream] : streams_) anybodys += pages_ahead(stream);
   return book_.usage() - static_cast<double>(anybodys) / static_cast<double>(book_.pages());

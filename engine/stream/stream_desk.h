@@ -191,8 +191,9 @@ class StreamDesk final : public run::WorkSource {
   /// Takes back what is past its deadline; whoever has an answer's text computed still is told so.
   void expire(base::Clock::TimePoint now);
   std::optional<base::Clock::TimePoint> due() const override;
-  /// Runs one pass.
-  void work(base::Clock::TimePoint now) override;
+  /// Runs one pass. One for texts that are due takes rows of windows that are due later along only if nobody
+  /// else's work is due before these.
+  void work(const run::Turn& turn) override;
 
   /// What has come of it since the last call.
   DeskNews take_news() { return std::exchange(news_, {}); }
@@ -286,6 +287,8 @@ class StreamDesk final : public run::WorkSource {
   /// Null if the window is not there, was not answered, or has no such question.
   OpenText* find_text(const WindowId& id, std::size_t question);
   std::int64_t tail_pages(const CompiledQuestion& question) const;
+  /// Of all of its questions.
+  std::int64_t tails(const Window& window) const;
   /// Its pages go back; of a window on its way, what was computed of it is given up.
   void forget(Key key);
   void fail(Key key, const std::string& reason, bool out_of_memory);
@@ -304,15 +307,18 @@ class StreamDesk final : public run::WorkSource {
   /// The windows of which rows can be computed ahead.
   std::vector<const Window*> ahead() const;
 
+  /// Others' pages go until the window has its place, if that is enough.
+  void make_room(Key key, const Window& window, Stream& stream, const std::function<std::int64_t()>& needed);
   /// Gives places to windows that wait, as long as there is room.
   void admit();
   void insert_by_rank(std::vector<Key>& into, Key key);
   bool may_admit() const { return !is_full_ && placed_.size() < std::min(limits_.windows, allowed_); }
-  /// What other streams keep, or have computed ahead, goes as far as that is needed, of those first whose
-  /// next window is due last.
+  /// What other streams keep, or have computed ahead, goes as far as that is needed (`make_room`), of those
+  /// first whose next window is due last.
   bool place(Key key, Window& window, Stream& stream);
 
-  Draft draft();
+  /// `until`: as of a turn.
+  Draft draft(base::Clock::TimePoint until);
   void add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions);
   void add_text(Draft& draft, const TextRef& ref);
   void commit(Draft& draft);
@@ -323,6 +329,8 @@ class StreamDesk final : public run::WorkSource {
   void failed(const Draft& draft, const std::exception& error, bool out_of_memory);
   /// Smaller passes from now on; false if they would be no smaller than this one.
   bool shrink(const Draft& draft);
+  /// Waits for all that was submitted.
+  void settle();
   void grow(const Draft& draft);
 
   const model::ModelFolder& folder_;
@@ -346,6 +354,9 @@ class StreamDesk final : public run::WorkSource {
   /// No window that waits has room until something goes.
   bool is_full_ = false;
   std::size_t allowed_ = std::numeric_limits<std::size_t>::max();
+  /// What passes without outputs read, which may still be on their way: their memory is not to go before they
+  /// have ended.
+  std::vector<model::VisualTokensPtr> in_flight_;
   /// The time of the last pass, and its rows.
   base::Clock::TimePoint now_{};
   std::int64_t last_rows_ = 0;

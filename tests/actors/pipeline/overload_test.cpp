@@ -64,7 +64,7 @@ TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
       patch->captured.steady = scene.begin + now;
       desk.push(*patch);
     }
-    while (now >= busy_until && desk.due()) desk.work(scene.begin + now);
+    while (now >= busy_until && desk.due()) desk.work({scene.begin + now});
     for (const auto& [window, begun] : desk.take_news().answered)
       scene.serve(window->watch->name, busy_until);
   }

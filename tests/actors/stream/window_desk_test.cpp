@@ -22,7 +22,7 @@ struct WindowDeskTest : ::testing::Test {
 
   /// Works until there is nothing to do.
   void run() {
-    while (desk.due()) desk.work(clock.now());
+    while (desk.due()) desk.work({clock.now()});
     take_news();
   }
   void take_news() {
@@ -82,7 +82,7 @@ TEST_F(WindowDeskTest, AsksEveryRuleAboutEveryWindow) {
   EXPECT_EQ(answered[1]->id, std::nullopt) << "nothing of it will be explained";
   EXPECT_TRUE(language.desk.explain(*first.id, 1));
   language.desk.let_go(*first.id);
-  while (desk.due()) desk.work(clock.now());
+  while (desk.due()) desk.work({clock.now()});
   const WindowDesk::News told = desk.take_news();
   ASSERT_EQ(told.told.size(), 1U);
   EXPECT_EQ(told.told[0].answer.text, "Yes, a 70.");
@@ -209,7 +209,7 @@ TEST_F(WindowDeskTest, AsksNoMoreThanCanBeTaken) {
   slow.join(live);
   for (int i = 0; i < 4; ++i) slow.push(*visual_patch(live, i));
   const auto answers = [&] {
-    while (slow.due()) slow.work(clock.now());
+    while (slow.due()) slow.work({clock.now()});
     return slow.take_news().answered.size();
   };
   EXPECT_EQ(answers(), 0U) << "nobody takes answers yet";

@@ -31,7 +31,7 @@ TEST_F(VisionDeskTest, BatchesWhatMayGoAndTellsWhatBecameOfEach) {
   EXPECT_EQ(desk.waiting(), 3U);
   encoder.on_encode = [this] { clock.advance(10ms); };
   const auto begin = clock.now();
-  desk.work(begin);
+  desk.work({begin});
   const auto batch = desk.take_batch();
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->encoded.patches.size(), 2U);
@@ -49,7 +49,7 @@ TEST_F(VisionDeskTest, WhatFailedTakesNoCreditOfTheNextStage) {
   desk.grant("a", 1);
   for (int second = 0; second < 3; ++second)
     ASSERT_TRUE(desk.take(frame_patch(a, second, second < 2 ? 255 : 9)));
-  while (desk.due()) desk.work(clock.now());
+  while (desk.due()) desk.work({clock.now()});
   EXPECT_EQ(desk.waiting(), 0U);
 }
 
@@ -67,7 +67,7 @@ TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
   desk.take(frame_patch(a, 0));
   desk.end("a");
   EXPECT_THAT(desk.take_ended(), IsEmpty());
-  desk.work(clock.now());
+  desk.work({clock.now()});
   EXPECT_THAT(desk.take_ended(), ElementsAre("a"));
   EXPECT_EQ(desk.watch(a->ref()), nullptr);
 }
@@ -79,7 +79,7 @@ TEST_F(VisionDeskTest, PassesShrinkWhereMemoryIsShort) {
   encoder.on_encode = [this] {
     if (encoder.batches.back() > 1) throw std::bad_alloc();
   };
-  desk.work(clock.now());
+  desk.work({clock.now()});
   const auto batch = desk.take_batch();
   EXPECT_EQ(batch->encoded.patches.size(), 4U);
   EXPECT_EQ(batch->limit, 2U);

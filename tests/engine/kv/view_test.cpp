@@ -264,7 +264,7 @@ TEST(PageStoreTest, RefusesPagesThatAttentionCannotAddress) {
   EXPECT_EQ(refusal(layout, most + 1, 28, DeviceKind::cuda), "");
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda})
     EXPECT_EQ(refusal(layout, kMost / 64 + 1, 28, device),
-              "a page pool of this size has more slots than 32 bits can name");
+              "a cache of this size has more slots than 32 bits can name");
 }
 
 // A window leaves the cache on the thread of whoever held it last.

@@ -26,13 +26,15 @@ struct Source final : WorkSource {
   std::optional<Time> due() const override {
     return pieces.empty() ? std::nullopt : std::optional(Time(seconds(pieces.front())));
   }
-  void work(Time) override {
+  void work(const Turn& turn) override {
     done.push_back(name + std::to_string(pieces.front()));
     pieces.pop_front();
+    untils.push_back(turn.until);
   }
   std::string name;
   std::vector<std::string>& done;
   std::deque<int> pieces;
+  std::vector<Time> untils;
 };
 
 TEST(ExecutorTest, RunsTheMostUrgentPieceOfAllSources) {
@@ -58,6 +60,22 @@ TEST(ExecutorTest, WhoeverIsUrgentForeverKeepsNobodyEquallyUrgentWaiting) {
   language.pieces.assign(3, 1);
   for (int i = 0; i < 6; ++i) executor.run_one();
   EXPECT_EQ(done, (std::vector<std::string>{"v1", "l1", "v1", "l1", "v1", "l1"}));
+}
+
+TEST(ExecutorTest, APieceKnowsWhenAnothersIsDue) {
+  std::vector<std::string> done;
+  Source vision("v", done), language("l", done), other("o", done);
+  ManualClock clock;
+  Executor executor(clock, {&vision, &language, &other});
+  vision.pieces = {5};
+  language.pieces = {1, 2};
+  other.pieces = {4};
+  while (executor.run_one()) {
+  }
+  EXPECT_EQ(language.untils, (std::vector<Time>{Time(seconds(4)), Time(seconds(4))}))
+      << "its own next is not";
+  EXPECT_EQ(other.untils, std::vector<Time>{Time(seconds(5))});
+  EXPECT_EQ(vision.untils, std::vector<Time>{Time::max()}) << "there is no other";
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ TEST(ClipsTest, RefusesACacheBeyondEveryNumber) {
     Parts(std::numeric_limits<std::int64_t>::max());
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "a page pool of this size has more slots than 32 bits can name");
+    EXPECT_STREQ(error.what(), "a cache of this size has more slots than 32 bits can name");
   }
 }
 

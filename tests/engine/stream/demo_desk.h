@@ -47,7 +47,7 @@ struct ModelDesk {
   std::int64_t free_pages() const { return model->book.free_pages(); }
   /// Works until there is nothing to do: what has come of it since the last call.
   DeskNews work() {
-    while (desk.due()) desk.work(clock.now());
+    while (desk.due()) desk.work({clock.now()});
     return desk.take_news();
   }
 };

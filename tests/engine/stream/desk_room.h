@@ -95,7 +95,7 @@ struct Room {
   void run() {
     for (int i = 0; desk.due(); ++i) {
       ASSERT_LT(i, 10'000) << "works for ever";
-      desk.work(now);
+      desk.work({now});
     }
     desk.expire(now);
     take_news();

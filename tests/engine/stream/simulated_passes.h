@@ -2,14 +2,17 @@
 // an answer has to be, whatever the passes, pages and neighbours it came by.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -56,6 +59,7 @@ inline std::int32_t token_after(const model::ModelFolder& folder, std::uint64_t 
   return static_cast<std::int32_t>(300 + value % 200);
 }
 
+/// As late as it may: passes of which nothing comes out are run when one follows of which something does.
 class SimulatedPasses final : public run::Passes {
  public:
   SimulatedPasses(const model::ModelFolder& folder, const kv::Book& book)
@@ -86,22 +90,12 @@ class SimulatedPasses final : public run::Passes {
         for (const std::int32_t own : segment.own) slot_of(segment, own) = {0xBAD, {}};
       throw;
     }
-    std::vector<std::uint64_t> inputs;
-    for (const run::Pass::Rows& each : pass.rows)
-      for (std::int64_t i = 0; i < each.count(); ++i) inputs.push_back(input(each, i));
-    values_.assign(inputs.size(), 0);
-    std::vector<Fingerprint> seen;
-    for (const kernels::AttentionSegment& segment : pass.segments)
-      for (std::size_t i = 0; i < segment.own.size(); ++i) {
-        const auto row = static_cast<std::size_t>(segment.first_row) + i;
-        seen.clear();
-        for (std::int32_t key = 0; key < segment.own[i]; ++key) seen.push_back(slot_of(segment, key));
-        values_[row] = fingerprint(inputs[row], pass.positions[row], seen);
-        slot_of(segment, segment.own[i]) = {values_[row], pass.positions[row]};
-      }
     outputs_.assign(pass.outputs.begin(), pass.outputs.end());
-    rows += static_cast<std::int64_t>(inputs.size());
-    most_rows = std::max(most_rows, static_cast<std::int64_t>(inputs.size()));
+    const auto of_pass = static_cast<std::int64_t>(pass.positions.size());
+    rows += of_pass;
+    most_rows = std::max(most_rows, of_pass);
+    submitted_.emplace_back(pass);
+    if (!outputs_.empty()) catch_up();
   }
 
   std::int32_t likeliest(std::size_t i) const override {
@@ -118,6 +112,7 @@ class SimulatedPasses final : public run::Passes {
     return logits_;
   }
   void copy_pages(std::span<const kv::PageCopy> copies) override {
+    catch_up();
     copied += copies.size();
     const int tokens = book_.page_tokens();
     for (const kv::PageCopy& copy : copies)
@@ -125,12 +120,13 @@ class SimulatedPasses final : public run::Passes {
                   cache_.begin() + std::int64_t{copy.to} * tokens);
   }
   void take_pages(std::span<const kv::PageCopy> copies) override {
+    catch_up();
     const int tokens = book_.page_tokens();
     for (const kv::PageCopy& copy : copies)
       std::copy_n(other->cache_.begin() + std::int64_t{copy.from} * tokens, tokens,
                   cache_.begin() + std::int64_t{copy.to} * tokens);
   }
-  void settle() noexcept override {}
+  void settle() noexcept override { catch_up(); }
 
   static std::uint64_t input_of(std::int32_t token) { return static_cast<std::uint64_t>(token) + 1; }
   static std::uint64_t input_of(float visual) {
@@ -140,13 +136,55 @@ class SimulatedPasses final : public run::Passes {
   }
 
  private:
-  Fingerprint& slot_of(const kernels::AttentionSegment& segment, std::int32_t key) {
-    return cache_[static_cast<std::size_t>(segment.keys[static_cast<std::size_t>(key)])];
+  /// What a device has of a pass when it is submitted: all but the embeddings, which it reads when it runs.
+  struct Submitted {
+    explicit Submitted(const run::Pass& pass) : positions(pass.positions) {
+      for (const run::Pass::Rows& each : pass.rows) {
+        tokens.emplace_back(each.tokens.begin(), each.tokens.end());
+        embedded.push_back(each.embedded);
+      }
+      for (const kernels::AttentionSegment& each : pass.segments)
+        segments.push_back({{each.keys.begin(), each.keys.end()}, {each.own.begin(), each.own.end()}});
+    }
+    std::vector<std::vector<std::int32_t>> tokens;
+    std::vector<kernels::ConstMatrix> embedded;
+    std::vector<model::Position> positions;
+    struct Segment {
+      std::vector<std::int32_t> keys, own;
+    };
+    std::vector<Segment> segments;
+  };
+
+  void catch_up() {
+    for (const Submitted& pass : std::exchange(submitted_, {})) execute(pass);
   }
 
-  static std::uint64_t input(const run::Pass::Rows& rows, std::int64_t i) {
-    if (!rows.tokens.empty()) return input_of(rows.tokens[static_cast<std::size_t>(i)]);
-    return input_of(rows.embedded.row<float>(i)[0]);
+  void execute(const Submitted& pass) {
+    std::vector<std::uint64_t> inputs;
+    for (std::size_t i = 0; i < pass.tokens.size(); ++i) {
+      for (const std::int32_t token : pass.tokens[i]) inputs.push_back(input_of(token));
+      if (!pass.tokens[i].empty()) continue;
+      for (std::int64_t row = 0; row < pass.embedded[i].rows; ++row)
+        inputs.push_back(input_of(pass.embedded[i].row<float>(row)[0]));
+    }
+    values_.assign(inputs.size(), 0);
+    std::vector<Fingerprint> seen;
+    std::size_t row = 0;
+    for (const Submitted::Segment& segment : pass.segments)
+      for (const std::int32_t own : segment.own) {
+        const auto slot = [&](std::int32_t key) -> Fingerprint& {
+          return cache_[static_cast<std::size_t>(segment.keys[static_cast<std::size_t>(key)])];
+        };
+        seen.clear();
+        for (std::int32_t key = 0; key < own; ++key) seen.push_back(slot(key));
+        values_[row] = fingerprint(inputs[row], pass.positions[row], seen);
+        slot(own) = {values_[row], pass.positions[row]};
+        ++row;
+      }
+  }
+
+  Fingerprint& slot_of(const kernels::AttentionSegment& segment, std::int32_t key) {
+    return cache_[static_cast<std::size_t>(segment.keys[static_cast<std::size_t>(key)])];
   }
 
   void check(const run::Pass& pass) {
@@ -175,6 +213,7 @@ class SimulatedPasses final : public run::Passes {
   const model::ModelFolder& folder_;
   const kv::Book& book_;
   std::vector<Fingerprint> cache_;
+  std::vector<Submitted> submitted_;
   /// The last pass that wrote to a slot.
   std::vector<std::uint64_t> written_;
   std::vector<std::uint64_t> values_;
@@ -182,10 +221,21 @@ class SimulatedPasses final : public run::Passes {
   std::vector<float> logits_;
 };
 
+/// Forgets visual tokens: their memory is another's, with another's values, for whoever still reads it.
+struct Forget {
+  void operator()(model::VisualTokens* patch) const {
+    constexpr std::size_t kMost = 256;
+    static std::deque<std::unique_ptr<model::VisualTokens>> forgotten;
+    std::fill_n(patch->embeddings.as<float>(), patch->embeddings.bytes() / sizeof(float), -1.0F);
+    forgotten.emplace_back(patch);
+    if (forgotten.size() > kMost) forgotten.pop_front();
+  }
+};
+
 /// The visual tokens of a patch whose first values count up from `seed`.
 inline model::VisualTokensPtr patch_of(float seed, int height = 1, int width = 2, double seconds = 0,
                                        double duration = 1) {
-  auto patch = std::make_shared<model::VisualTokens>();
+  const std::shared_ptr<model::VisualTokens> patch(new model::VisualTokens, Forget());
   const kernels::Stream stream = kernels::Stream::cpu(1);
   patch->grid_height = height;
   patch->grid_width = width;

@@ -109,7 +109,7 @@ TEST(StreamDeskAheadTest, ItComesAfterAllThatWasAsked) {
   EXPECT_EQ(room.desk.due(), room.now + seconds(20)) << "what is asked comes first, and when it is due";
   std::int64_t rows = room.prompts.before() + 8;
   while (!room.answered(asked)) {
-    room.desk.work(room.now);
+    room.desk.work({room.now});
     room.take_news();
   }
   rows += static_cast<std::int64_t>(room.question("Fire?", 1)->tokens.size());

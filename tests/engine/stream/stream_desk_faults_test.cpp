@@ -106,7 +106,7 @@ TEST(StreamDeskTest, AWindowThatGoesWhileItsQuestionsWaitLeavesTheNextOneAlone) 
   const WindowId first = room.ask("gate", {0, 2}, {question, question, question}, 1);
   const WindowId second = room.ask("gate", {1, 6}, {question}, 2);
   // Until the first one's rows are there, and the second one has its place.
-  for (int i = 0; i < 100 && room.desk.placed() < 2; ++i) room.desk.work(room.now);
+  for (int i = 0; i < 100 && room.desk.placed() < 2; ++i) room.desk.work({room.now});
   ASSERT_EQ(room.desk.placed(), 2U);
   room.desk.done(first);
   room.run();
@@ -153,9 +153,9 @@ TEST(StreamDeskTest, ADeviceThatIsLostIsToldAtOnceInEveryState) {
       if (left-- == 0) throw run::DeviceLost("the GPU is gone");
     };
     const auto go_on = [&] {
-      while (room.desk.due()) room.desk.work(room.now);
+      while (room.desk.due()) room.desk.work({room.now});
       if (room.desk.explain(id, 0))
-        while (room.desk.due()) room.desk.work(room.now);
+        while (room.desk.due()) room.desk.work({room.now});
     };
     if (static_cast<std::uint64_t>(passes) < 6) {
       EXPECT_THROW(go_on(), run::DeviceLost) << passes;
@@ -181,7 +181,7 @@ TEST(StreamDeskTest, MayBeGivenUpAtEveryStep) {
         const WindowId id = room.ask("gate", {0, 3}, {question, question});
         const WindowId other = room.ask("other", {0, 3}, {question}, 1);
         for (int step = 0; step < steps && room.desk.due(); ++step) {
-          room.desk.work(room.now);
+          room.desk.work({room.now});
           room.take_news();
           if (room.answered(id)) room.desk.explain(id, 0);
         }

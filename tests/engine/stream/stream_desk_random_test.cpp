@@ -160,7 +160,7 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
         room.desk.expire(room.now);
         break;
       default:
-        if (room.desk.due()) room.desk.work(room.now);
+        if (room.desk.due()) room.desk.work({room.now});
     }
     listen();
   }

@@ -166,7 +166,7 @@ TEST(StreamDeskTest, RequestsJoinAndLeaveBetweenSteps) {
   for (int i = 0; room.desk.due(); ++i) {
     if (i == 1) asked[room.ask("b", {0, 2}, {room.question("Is there a car?", 1)})] = nullptr;
     const std::uint64_t before = room.passes.passes;
-    room.desk.work(room.now);
+    room.desk.work({room.now});
     room.take_news();
     steps += room.passes.passes - before;
   }
@@ -191,6 +191,57 @@ TEST(StreamDeskTest, TheMostUrgentIsComputedFirst) {
   EXPECT_EQ(room.news.answered[2].window, late);
 }
 
+// Otherwise they would come before the patches of newer ones, which are due before them, too.
+TEST(StreamDeskTest, ATextThatIsLateBringsNoWindowAlongThatIsDueAfterOthersWork) {
+  Room room;
+  for (const char* camera : {"a", "b"}) room.open(camera, 2);
+  const auto asked = room.lasting("a", {0, 2});
+  const WindowId first = room.ask("a", {0, 2}, {asked}, 1);
+  room.run();
+  ASSERT_TRUE(room.desk.explain(first, 0));
+  const WindowId second = room.ask("b", {0, 2}, {room.question()}, 9);
+  std::int64_t before = room.passes.rows;
+  room.desk.work({room.now, room.now + seconds(8)});
+  EXPECT_EQ(room.passes.rows - before, 1) << "the text alone";
+  before = room.passes.rows;
+  room.desk.work({room.now, room.now + seconds(9)});
+  EXPECT_GT(room.passes.rows - before, 2) << "the window is due as early as the others' work";
+  room.run();
+  EXPECT_EQ(room.told(first, 0)->answer.tokens, room.expected("a", {0, 2}, asked));
+  EXPECT_NE(room.answered(second), nullptr);
+}
+
+TEST(StreamDeskTest, AWindowThatIsDueBeforeOthersWorkBringsAllThatThereIsRoomFor) {
+  Room room;
+  for (const char* camera : {"a", "b"}) room.open(camera, 2);
+  room.ask("a", {0, 2}, {room.question()}, 1);
+  room.ask("b", {0, 2}, {room.question()}, 9);
+  room.desk.work({room.now, room.now + seconds(8)});
+  room.take_news();
+  EXPECT_EQ(room.news.answered.size(), 2U) << "in one pass, which reads the weights once";
+}
+
+// The device reads them when it comes to it, after the call that submitted the pass.
+TEST(StreamDeskTest, EmbeddingsStayUntilThePassesThatReadThemHaveEnded) {
+  const auto answer = [](bool waits) {
+    Room room;
+    room.open("gate", 3, "none");
+    // Nothing comes out of a window without questions.
+    room.ask("gate", {0, 2}, {});
+    room.run();
+    if (waits) room.passes.settle();
+    room.kept.clear();
+    room.desk.slide("gate", 1);
+    // It sees keys of the second patch, which saw the first.
+    const WindowId id = room.ask("gate", {1, 3}, {room.question("Describe it at length.", 24)});
+    room.run();
+    EXPECT_TRUE(room.desk.explain(id, 0));
+    room.run();
+    return room.told(id, 0)->answer.tokens;
+  };
+  EXPECT_EQ(answer(false), answer(true));
+}
+
 // Who is overtaken by itself does not lose its place: under overload all are served in turn.
 TEST(StreamDeskTest, OverloadServesAllCamerasAlike) {
   Room room(64, {.rows = 64, .windows = 1});
@@ -209,7 +260,7 @@ TEST(StreamDeskTest, OverloadServesAllCamerasAlike) {
     }
     room.now += seconds(8);
     // Half of what would be needed.
-    for (int pass = 0; pass < kCameras / 2; ++pass) room.desk.work(room.now);
+    for (int pass = 0; pass < kCameras / 2; ++pass) room.desk.work({room.now});
     room.take_news();
     for (const auto& each : room.news.answered) {
       ++served[each.window.camera];
@@ -232,7 +283,7 @@ TEST(StreamDeskTest, WhatIsPastItsDeadlineIsTakenBack) {
   const WindowId id = room.ask("gate", {0, 3}, {question, question});
   room.run();
   ASSERT_TRUE(room.desk.explain(id, 0));
-  room.desk.work(room.now);
+  room.desk.work({room.now});
   room.now += seconds(59);
   room.desk.expire(room.now);
   EXPECT_EQ(room.desk.texts(), 1U);
@@ -251,7 +302,7 @@ TEST(StreamDeskTest, TheTimeOfAWindowBeginsWhenItsAnswersAreThere) {
   Room room;
   room.open("gate", 3);
   const WindowId id = room.ask("gate", {0, 3}, {room.lasting("gate", {0, 3})});
-  room.desk.work(room.now);
+  room.desk.work({room.now});
   room.now += seconds(100);
   room.run();
   ASSERT_NE(room.answered(id), nullptr);
@@ -269,7 +320,7 @@ TEST(StreamDeskTest, WhoTakesAnswersSaysHowMany) {
   room.ask("b", {0, 2}, {question}, 2);
   room.ask("c", {0, 2}, {question}, 3);
   EXPECT_FALSE(room.desk.due());
-  room.desk.work(room.now);
+  room.desk.work({room.now});
   EXPECT_EQ(room.passes.passes, 0U);
   room.desk.allow(1);
   room.run();
