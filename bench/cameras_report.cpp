@@ -92,8 +92,9 @@ void print_text(const json& line, std::ostream& out) {
   if (line.contains("floor"))
     out << "  floor              a window takes " << number(line.at("floor").at("window_seconds"))
         << " s of the device, the rest of its answers " << number(line.at("floor").at("answer_seconds"))
-        << " s: these cameras take " << number(line.at("floor").at("device_share_together")) << " of it, or "
-        << number(line.at("floor").at("device_share_one_by_one")) << " if every answer went alone\n";
+        << " s: so many cameras like the first take " << number(line.at("floor").at("device_share_together"))
+        << " of it, or " << number(line.at("floor").at("device_share_one_by_one"))
+        << " if every answer went alone\n";
   out << "  decoding           " << number(line.at("decode_over_null_decode"))
       << " times FFmpeg's null decode, in processor time (limit 1.15)\n";
   out << "  memory             " << number(line.at("resident_mib")) << " MiB resident, "

@@ -2,7 +2,9 @@
 // which the number of those that were held is read.
 #pragma once
 
+#include "bench/engine_bench.h"
 #include "bench/figures.h"
+#include "config/settings.h"
 
 namespace vigil::bench {
 
@@ -18,6 +20,13 @@ struct Floor {
   double together(int cameras, double stride) const { return cameras * window / stride; }
   double one_by_one(int cameras, double stride) const { return cameras * (window + answer) / stride; }
 };
+
+/// The bench of what `floor_of` wants to know: this camera's window, its frames of this size in pixels, and
+/// of each text as many tokens as `floor_tokens`.
+EngineBenchOptions floor_bench(const config::CameraSettings& camera, int width, int height, int tokens);
+
+/// Tokens of a camera's longest answer: one where none is told.
+int floor_tokens(const config::CameraSettings& camera, bool tell_all);
 
 /// From the medians of a bench of a window of `length` seconds (EngineBench::figures), of which `stride` are
 /// new each time. `tokens`: of an answer, at least 1; where none was longer than one, no pass follows. Throws

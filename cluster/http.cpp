@@ -1,5 +1,6 @@
 #include "cluster/http.h"
 
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <exception>
@@ -71,7 +72,10 @@ tcp::acceptor bound(asio::io_context& io, const std::string& listen) {
     acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (!error) return acceptor;
   }
-  throw HttpError("cannot listen on " + listen + ": the address is in use or not this machine's");
+  const bool is_taken =
+      error == asio::error::address_in_use || error.value() == EADDRNOTAVAIL || found.empty();
+  throw HttpError("cannot listen on " + listen + ": " +
+                  (is_taken ? "the address is in use or not this machine's" : error.message()));
 }
 
 struct Peer {

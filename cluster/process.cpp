@@ -81,8 +81,8 @@ std::size_t startable_threads(std::size_t wanted) {
   threads.reserve(wanted);
   try {
     while (threads.size() < wanted) threads.emplace_back([waits] { waits.wait(); });
-  } catch (const std::system_error&) {
-    // Those that were started are the answer.
+  } catch (const std::exception&) {
+    // No thread, or no memory for one: those that were started are the answer.
   }
   enough.set_value();
   for (std::thread& thread : threads) thread.join();

@@ -10,9 +10,9 @@ namespace {
 
 // Of passes. On a CPU their results stay in its caches. On a GPU, texts get a token with each pass, so passes
 // of cameras are short, and below some 200 rows cost what reading the weights does; 1,152 rows of a 7B model
-// cost less a row than 512, but an answer takes as many passes as it has tokens, so those that nobody has
-// asked for yet fill them no further (docs/experiments/2026-11-24-windows-ahead.md). Whoever asks for a clip
-// alone wants it whole.
+// cost less a row than 512, but an answer takes as many passes as it has tokens, so windows that nobody has
+// asked about fill a pass to 512 rows and no further (docs/experiments/2026-11-24-windows-ahead.md). Whoever
+// asks for a clip alone wants it whole.
 stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
   if (kind != kernels::DeviceKind::cuda) return {.rows = 1024, .rows_ahead = 64, .asks_at_once = false};
   const std::int64_t rows = size == PassSize::large ? 16384 : 1152;

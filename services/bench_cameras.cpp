@@ -140,23 +140,14 @@ bench::CamerasMachine this_machine() {
 /// Of the first camera's windows, by an engine of its own that is gone again.
 bench::Floor measure_floor(const BenchPipelineOptions& options) {
   const config::CameraSettings& camera = options.cameras.front();
-  const double length = base::seconds(camera.stream.window.length);
   const model::PictureSize size = frame_size(options, camera);
-  int tokens = 1;
-  for (const config::RuleSettings& rule : camera.rules)
-    if (rule.explain && options.tell_all) tokens = std::max(tokens, rule.max_tokens);
-  bench::EngineBenchOptions alone;
-  alone.frames = std::max(1, static_cast<int>(std::lround(length * camera.stream.fps)));
-  alone.width = size.width;
-  alone.height = size.height;
-  // A token beside the first one at least, to time it.
-  alone.tokens = std::max(2, tokens);
-  alone.sequences = 1;
-  alone.runs = 5;
+  const int tokens = bench::floor_tokens(camera, options.tell_all);
   const cluster::SystemClock clock;
-  bench::EngineBench bench([&] { return options.folder; }, options.engine, alone, clock);
+  bench::EngineBench bench([&] { return options.folder; }, options.engine,
+                           bench::floor_bench(camera, size.width, size.height, tokens), clock);
   bench.run();
-  return bench::floor_of(bench.figures(), length, base::seconds(camera.stream.window.stride), tokens);
+  return bench::floor_of(bench.figures(), base::seconds(camera.stream.window.length),
+                         base::seconds(camera.stream.window.stride), tokens);
 }
 
 bench::CamerasRun run_of(const BenchPipeline& pipeline, const BenchPipelineOptions& options,

@@ -85,7 +85,7 @@ std::shared_future<actors::DrainReport> end_of(caf::actor_system& system,
     self->request(supervisor, caf::infinite, actors::wait_atom_v)
         .then([end](const actors::DrainReport& report) { end->set_value(report); },
               [self, end](const caf::error& error) {
-                end->set_value({false, {"the supervisor failed: " + self->system().render(error)}});
+                end->set_value({false, false, {"the supervisor failed: " + self->system().render(error)}});
               });
   });
   return end->get_future();
@@ -101,7 +101,7 @@ double sum(const std::map<std::string, double>& values) {
 
 BenchPipeline::BenchPipeline(BenchPipelineOptions options)
     : options_(std::move(options)),
-      engine_(engine::make_engine(options_.folder, options_.engine)),
+      engine_(std::make_shared<engine::Engine>(engine::make_engine(options_.folder, options_.engine))),
       folder_(std::make_unique<Folder>()),
       outbox_(actors::open_rocksdb_outbox(folder_->path(), ages_)),
       publisher_(std::make_unique<TimedPublisher>(stages_["alerts"], clock_)),
@@ -115,13 +115,13 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
   supervisor_ = system_->spawn(
       actors::supervisor,
       actors::PipelineDeps{.cameras = {},
-                           .model_id = engine_.model_id,
+                           .model_id = engine_->model_id,
                            .open =
                                [this, &decode](const std::string& url, const media::ReadOptions& read) {
                                  return bench::timed(media::VideoReader::open(url, read), decode, clock_);
                                },
                            .shape = shape(),
-                           .devices = {{run::name_of(engine_.device), parts(), {}}},
+                           .devices = {{run::name_of(engine_->device), actors::parts_of(engine_), {}}},
                            .outbox = *outbox_,
                            .publisher = *publisher_,
                            .metrics = metrics_,
@@ -132,8 +132,8 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                            .threads = actors::Threads::own,
                            .observer = observer()});
   ended_ = end_of(*system_, supervisor_);
-  if (engine_.device.kind == kernels::DeviceKind::cpu)
-    product_limit_ = run::ProductMeter::limit(engine_.compute, options_.engine.threads);
+  if (engine_->device.kind == kernels::DeviceKind::cpu)
+    product_limit_ = run::ProductMeter::limit(engine_->compute, options_.engine.threads);
   begin_ = clock_.now();
   run::ProductMeter::start();
 }
@@ -142,15 +142,6 @@ actors::FrameShape BenchPipeline::shape() const {
   actors::FrameShape shape = frame_shape(*options_.folder);
   if (options_.size) shape.size = [size = *options_.size](media::Size) { return size; };
   return shape;
-}
-
-actors::EngineParts BenchPipeline::parts() {
-  const std::shared_ptr<void> nobody;
-  actors::EngineParts parts{{nobody, engine_.encoder.get()},
-                            {nobody, engine_.language.desk.get()},
-                            {nobody, engine_.language.questions.get()}};
-  if (engine_.decoder) parts.decoder = {nobody, engine_.decoder->desk.get()};
-  return parts;
 }
 
 actors::PipelineObserver BenchPipeline::observer() {
@@ -194,7 +185,7 @@ void BenchPipeline::try_size(media::Size size) {
                                         static_cast<std::size_t>(size.height));
   const run::PatchFrames patch{{{black.data(), size.width, size.height}}, 0, 1};
   try {
-    engine_.encoder->encode(std::span(&patch, 1));
+    engine_->encoder->encode(std::span(&patch, 1));
   } catch (const std::invalid_argument& error) {
     throw UsageError("--size: " + std::string(error.what()));
   }

@@ -67,7 +67,7 @@ class BenchPipeline {
   /// keep the destructor for ever.
   [[noreturn]] void abandon(int code);
 
-  const engine::Engine& engine() const { return engine_; }
+  const engine::Engine& engine() const { return *engine_; }
   /// FLOP/s that the processors do in large products, were nothing else to do.
   double product_limit() const { return product_limit_; }
   /// Of the first camera, in seconds.
@@ -80,7 +80,6 @@ class BenchPipeline {
 
   void try_size(media::Size size);
   actors::FrameShape shape() const;
-  actors::EngineParts parts();
   actors::PipelineObserver observer();
   void list(int count);
   std::string page() const { return metrics_.text(); }
@@ -89,7 +88,7 @@ class BenchPipeline {
 
   BenchPipelineOptions options_;
   cluster::SystemClock clock_;
-  engine::Engine engine_;
+  std::shared_ptr<engine::Engine> engine_;
   std::map<std::string, bench::StageLog> stages_;
   std::unique_ptr<Folder> folder_;
   config::RetentionClock ages_{clock_};

@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 
 #include "services/build_info.h"
 #include "services/command.h"
+#include "services/signals.h"
 #include "services/slow_path_warnings.h"
 #include "services/video_option.h"
 
@@ -50,6 +52,8 @@ int written(int status) {
 int main(int argc, char** argv) {
   using namespace vigil::services;
   occupy_outputs();
+  // It is a service: a signal that comes early is not to end it otherwise than one that comes late.
+  if (argc > 1 && std::string_view(argv[1]) == "run") Signals::block();
   wait_passively(argv);
   CLI::App root{
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -41,6 +40,7 @@
 #include "engine/engine.h"
 #include "services/build_info.h"
 #include "services/command.h"
+#include "services/ending.h"
 #include "services/frame_shape.h"
 #include "services/log.h"
 #include "services/reload_loop.h"
@@ -162,51 +162,22 @@ config::Settings load_settings(const RunArguments& arguments, std::vector<std::s
   return settings;
 }
 
-/// Whether all actors end within so long. Who is hidden is not waited for.
-bool end_within(caf::actor_system& system, base::Duration patience) {
-  for (const auto last = std::chrono::steady_clock::now() + patience; system.registry().running() > 0;) {
-    if (std::chrono::steady_clock::now() > last) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
+/// For an end that has a bound of its own: what it may take beside the grace.
+constexpr std::chrono::seconds kBesidesGrace{5};
+
+/// How the pipeline ended. It does when the cameras have, or by a signal: neither has a time, and the
+/// supervisor bounds the drain itself.
+actors::DrainReport wait_for_end(caf::actor_system& system, const actors::supervisor_actor& supervisor) {
+  actors::DrainReport report;
+  caf::scoped_actor self{system};
+  self->request(supervisor, caf::infinite, actors::wait_atom_v)
+      .receive([&](const actors::DrainReport& outcome) { report = outcome; },
+               [&](const caf::error& error) {
+                 // It was gone before it could be asked: its own words are in the log.
+                 report.failures.push_back("the supervisor failed at its start: " + system.render(error));
+               });
+  return report;
 }
-
-/// Ends the process: a source or a computation that does not come to an end must not keep it.
-[[noreturn]] void leave(spdlog::logger& logger) {
-  logger.flush();
-  std::cerr.flush();
-  std::_Exit(kFailed);
-}
-
-/// What a signal that asks for the end does.
-struct Ending {
-  std::mutex mutex;
-  std::function<void()> begin = [] { std::_Exit(kDone); };
-};
-
-/// A signal stops the supervisor as long as this lives, and so does its end, so that there is an end to wait
-/// for.
-class Stopping {
- public:
-  Stopping(const actors::supervisor_actor& supervisor, Ending& ending)
-      : supervisor_(supervisor), ending_(ending) {
-    const std::lock_guard lock(ending_.mutex);
-    ending_.begin = [this] { stop(); };
-  }
-  ~Stopping() {
-    const std::lock_guard lock(ending_.mutex);
-    ending_.begin = [] {};
-    stop();
-  }
-  Stopping(const Stopping&) = delete;
-  Stopping& operator=(const Stopping&) = delete;
-
- private:
-  void stop() const { caf::anon_send(supervisor_, actors::stop_atom_v); }
-
-  const actors::supervisor_actor& supervisor_;
-  Ending& ending_;
-};
 
 /// The pipeline, until it ends: watches and follows the configuration. `watching`: what is said when it does.
 int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const std::string& watching,
@@ -214,7 +185,7 @@ int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const
                  Ending& ending, spdlog::logger& logger, Announcer& announcer) {
   actors::Metrics& metrics = pipeline.metrics;
   const actors::supervisor_actor supervisor = system.spawn(actors::supervisor, std::move(pipeline));
-  const Stopping stopping(supervisor, ending);
+  const Ending::Stopping stopping(ending, [&supervisor] { caf::anon_send(supervisor, actors::stop_atom_v); });
   announcer.info(watching);
 
   std::optional<ReloadLoop> reload;
@@ -233,19 +204,20 @@ int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const
         });
   }
 
-  actors::DrainReport report;
-  caf::scoped_actor self{system};
-  // It ends when the cameras do, or by a signal: neither has a time, and the supervisor bounds the drain
-  // itself.
-  self->request(supervisor, caf::infinite, actors::wait_atom_v)
-      .receive([&](const actors::DrainReport& outcome) { report = outcome; },
-               [&](const caf::error& error) {
-                 report.failures.push_back("the supervisor failed: " + system.render(error));
-               });
+  const actors::DrainReport report = wait_for_end(system, supervisor);
   for (const std::string& failure : report.failures) announcer.error(failure);
   if (!report.complete) {
-    announcer.error("not everything under way was finished; every alert that was found is in the outbox");
+    // One whose supervisor has failed ends without it.
+    if (!report.alerts_kept) end_within(system, kBesidesGrace);
+    announcer.error(
+        report.alerts_kept
+            ? "not everything under way was finished; every alert that was found is in the outbox"
+            : "not everything under way was finished; what was found last may not be in the outbox");
     leave(logger);
+  }
+  if (arguments.once && ending.was_asked()) {
+    announcer.error("ended by a signal, before every file was played to its end");
+    return kFailed;
   }
   return report.failures.empty() ? kDone : kFailed;
 }
@@ -333,45 +305,55 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                                                        .evidence = evidence_parts},
                                   watching, settings, arguments, watch, ending, *logger, announcer);
     // They use what was made before them.
-    system.await_all_actors_done();
-    return code;
+    if (end_within(system, kBesidesGrace)) return code;
+    announcer.error("some of what computes did not come to an end and was left");
+    leave(*logger);
   } catch (const std::exception& error) {
     announcer.error(error.what());
     // Some may have nobody left who ends them.
-    constexpr std::chrono::seconds kBesidesGrace{5};
     if (!end_within(system, settings.shutdown_grace + kBesidesGrace)) leave(*logger);
     return kFailed;
   }
 }
 
+/// Of sockets, outbox, actors and signals.
+constexpr std::size_t kThreads = 24;
+
+/// What computes on a CPU has a thread a processor, once for who makes the engine and once for who uses it.
+std::size_t threads_for(const config::EngineSettings& engine) {
+  const std::vector<run::Device> devices = run::parse_devices(engine.device);
+  const bool on_cpu = std::any_of(devices.begin(), devices.end(), [](const run::Device& device) {
+    return device.kind == kernels::DeviceKind::cpu;
+  });
+  return kThreads + (on_cpu ? 2 * std::max(4U, std::thread::hardware_concurrency()) : 0);
+}
+
 /// Where a thread is refused to them, libraries end the process or wait for ever. Before they are asked.
-void check_threads() {
-  // Of sockets, outbox, actors and signals; and two pools of a thread a processor, actors' and products'.
-  const std::size_t wanted = 24 + 2 * std::max(4U, std::thread::hardware_concurrency());
+void check_threads(std::size_t wanted) {
   const std::size_t most = cluster::startable_threads(wanted);
   if (most < wanted)
     throw std::runtime_error("no more than " + std::to_string(most) + " threads could be started, and " +
                              std::to_string(wanted) +
-                             " are needed beside those of cameras: raise ulimit -u, TasksMax= of the "
+                             " are needed beside those of cameras: raise ulimit -u (or -v), TasksMax= of the "
                              "service or the container's pids limit");
 }
 
 int run(const RunArguments& arguments) {
-  check_threads();
+  check_threads(kThreads);
   // Before it is read, so that no change is missed while the model loads.
   cluster::FileWatch watch(arguments.config);
   // Before any thread is started, since threads inherit what is blocked, and before anything takes long: the
   // first signal may come while the model is still loading.
-  Ending ending;
+  // Who wanted all of the files has not got them.
+  Ending ending(arguments.once ? kFailed : kDone);
   const cluster::SystemClock clock;
   cluster::EndRequests requests(clock);
   const Signals handler(
       [&] {
         const auto meaning = requests.take();
-        if (meaning == cluster::EndRequests::Meaning::quit) std::_Exit(kFailed);
+        if (meaning == cluster::EndRequests::Meaning::quit) quit();
         if (meaning == cluster::EndRequests::Meaning::nothing) return;
-        const std::lock_guard lock(ending.mutex);
-        ending.begin();
+        ending.ask();
       },
       [&watch] { watch.poke(); });
   config::Settings settings;
@@ -386,6 +368,7 @@ int run(const RunArguments& arguments) {
   Announcer announcer(*logger);
   for (const std::string& remark : remarks) announcer.error(remark);
   try {
+    check_threads(threads_for(settings.engine));
     return run_as(settings, arguments, watch, ending, logger, announcer);
   } catch (const std::exception& error) {
     announcer.error(error.what());

@@ -13,15 +13,29 @@
 
 namespace vigil::services {
 
-Signals::Signals(std::function<void()> on_end, std::function<void()> on_hangup) {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+namespace {
+
+sigset_t all_of_them() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGHUP);
+  return set;
+}
+
+}  // namespace
+
+void Signals::block() {
+  const sigset_t set = all_of_them();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+Signals::Signals(std::function<void()> on_end, std::function<void()> on_hangup) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  block();
+  const sigset_t set = all_of_them();
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
   wake_ = eventfd(0, EFD_CLOEXEC);
   if (signals_ < 0 || wake_ < 0)

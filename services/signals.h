@@ -12,6 +12,9 @@ namespace vigil::services {
 /// thread.
 class Signals {
  public:
+  /// Blocks them for now: those that come before one is made wait for it, also across an `exec`.
+  static void block();
+
   Signals(std::function<void()> on_end, std::function<void()> on_hangup);
   ~Signals();
   Signals(const Signals&) = delete;

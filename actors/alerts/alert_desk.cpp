@@ -78,6 +78,18 @@ void AlertDesk::finish() {
     flush(/*patient=*/false, /*all=*/true);
   }
   publisher_.serve();
+  note_losses();
+}
+
+void AlertDesk::note_losses() {
+  lost_ = {queue_.size(), failure_};
+  try {
+    const Outbox::Passing passing = outbox_.finish();
+    lost_.events += passing.events;
+    if (lost_.reason.empty()) lost_.reason = passing.reason;
+  } catch (const OutboxError& error) {
+    if (lost_.reason.empty()) lost_.reason = error.what();
+  }
 }
 
 void AlertDesk::follow(Watched& watched, const WatchPtr& watch) {

@@ -102,6 +102,12 @@ class AlertDesk {
   /// this is true if there is more, so that the caller can take in what has come meanwhile.
   bool flush() { return flush(/*patient=*/true, /*all=*/!options_.gather); }
 
+  /// What waits for its text waits no longer.
+  void let_go() { queue_.let_go(); }
+
+  /// After `finish`: events that will be gone with the process.
+  const Outbox::Passing& lost() const { return lost_; }
+
   /// Retries what waits, serves new subscribers, forgets what is old. To be called regularly.
   void tick();
 
@@ -111,6 +117,7 @@ class AlertDesk {
   const std::string& failure() const { return failure_; }
 
  private:
+  void note_losses();
   /// A rule of a camera, as long as it stays what it is.
   struct Rule {
     std::string topic;
@@ -179,6 +186,7 @@ class AlertDesk {
   EvidencePromises promises_;
   bool recovered_ = false;
   bool finished_ = false;
+  Outbox::Passing lost_;
   std::string failure_;
   base::Clock::TimePoint retry_at_{};
   base::Clock::TimePoint prune_at_{};

@@ -86,9 +86,11 @@ caf::error alerts_state::finish() {
   desk->give_up_evidence();
   desk->finish();
   log_failure();
-  if (desk->backlog() == 0) return {};
-  return caf::make_error(caf::sec::runtime_error,
-                         std::to_string(desk->backlog()) + " events are lost: " + desk->failure());
+  const Outbox::Passing lost = desk->lost();
+  if (lost.events == 0) return {};
+  return caf::make_error(caf::sec::runtime_error, std::to_string(lost.events) +
+                                                      (lost.events == 1 ? " event is" : " events are") +
+                                                      " lost: " + lost.reason);
 }
 
 void alerts_state::ask_for_evidence() {
@@ -153,6 +155,10 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       },
       [self](work_atom) { self->state.flush(); },
       [self](tick_atom) { self->state.tick(); },
+      [self](force_atom) {
+        self->state.desk->let_go();
+        self->state.flush_later(caf::message_priority::high);
+      },
       [self](stop_atom) { self->quit(self->state.finish()); },
   };
 }

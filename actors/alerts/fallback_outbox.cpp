@@ -47,6 +47,7 @@ class FallbackOutbox final : public Outbox {
     } catch (const OutboxError& error) {
       now_ = make_memory_outbox(&ages_, options_.memory_bytes);
       wait_for_disk();
+      why_in_memory_ = error.what();
       tell({"outbox_memory", std::string(error.what()) + "; events are kept in memory until it can be used"});
     }
     metrics_.outbox_in_memory(in_memory_);
@@ -57,6 +58,16 @@ class FallbackOutbox final : public Outbox {
     try_disk();
     hear();
     now_->refresh();
+  }
+
+  Passing finish() override {
+    retry_at_ = clock_.now();
+    refresh();
+    if (!in_memory_) return {};
+    ReplayQuery all;
+    all.topics = {""};
+    all.max_events = all.max_bytes = all.max_scanned = kAll;
+    return {now_->replay(all).events.size(), why_in_memory_};
   }
 
   std::uint64_t last_sequence(const std::string& topic) const override { return now_->last_sequence(topic); }
@@ -113,6 +124,7 @@ class FallbackOutbox final : public Outbox {
             "the outbox is on the disk again; events that were kept in memory: " + std::to_string(moved)});
     } catch (const OutboxError& error) {
       logger_.debug("{}", error.what());
+      why_in_memory_ = error.what();
     }
   }
 
@@ -184,6 +196,7 @@ class FallbackOutbox final : public Outbox {
   std::unique_ptr<Outbox> now_;
   std::optional<Attempt> attempt_;
   bool in_memory_ = false;
+  std::string why_in_memory_;
   base::Clock::TimePoint retry_at_{};
   std::vector<OutboxNotice> notices_;
 };

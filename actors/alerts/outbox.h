@@ -96,6 +96,17 @@ class Outbox {
   /// and in a call that throws can it become another outbox (`identity`).
   virtual void refresh() = 0;
 
+  /// What will be gone with the process: so many events, for this reason.
+  struct Passing {
+    std::size_t events = 0;
+    std::string reason;
+  };
+  /// As `refresh`, for the last time, without regard to when it was tried last; what is passing after it.
+  virtual Passing finish() {
+    refresh();
+    return {};
+  }
+
   /// The last sequence number of a topic; 0 if it never had an event. Survives `prune`.
   virtual std::uint64_t last_sequence(const std::string& topic) const = 0;
 

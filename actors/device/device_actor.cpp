@@ -61,8 +61,7 @@ void device_state::fail(const std::string& stage, const caf::error& why) {
     reason = text;
     report(DeviceState::restarting);
   }
-  self->send_exit(executor, caf::exit_reason::user_shutdown);
-  if (target) self->send_exit(target, caf::exit_reason::user_shutdown);
+  abandon();
   self->delayed_send(self, kDevicePatience, giveup_atom_v, engine);
 }
 
@@ -84,13 +83,21 @@ void device_state::make_again() {
   if (stopping || state != DeviceState::restarting || !running.empty()) return;
   try {
     deps->slot.engine = deps->slot.again();
+    start();
   } catch (const std::exception& error) {
     deps->logger.error("{}: its engine cannot be made: {}", deps->slot.name, error.what());
     reason = error.what();
-    return try_again_later();
+    abandon();
+    // If one of its actors is there, when that has ended.
+    if (running.empty()) let_go();
+    return;
   }
   deps->logger.warn("{}: works again", deps->slot.name);
-  start();
+}
+
+void device_state::abandon() {
+  if (executor) self->send_exit(executor, caf::exit_reason::user_shutdown);
+  if (target) self->send_exit(target, caf::exit_reason::user_shutdown);
 }
 
 void device_state::lose(const std::string& why) {
@@ -124,7 +131,7 @@ void device_state::report(DeviceState entered) {
 
 device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,
                                    alerts_actor alerts, supervisor_actor supervisor) {
-  set_handlers(self, deps.logger);
+  set_handlers(self, deps.logger, [self] { self->state.abandon(); });
   device_state& state = self->state;
   state.alerts = std::move(alerts);
   state.supervisor = std::move(supervisor);

@@ -43,6 +43,8 @@ struct device_state {
   void ended(const caf::down_msg& message);
   /// The first of them failed: the other has to end, too.
   void fail(const std::string& stage, const caf::error& reason);
+  /// Tells both to end.
+  void abandon();
   /// Nothing uses the engine any more.
   void let_go();
   void try_again_later();

@@ -22,13 +22,16 @@ struct EngineParts {
   std::shared_ptr<stream::StreamDesk> decoder = nullptr;
 };
 
-inline EngineParts parts_of(engine::Engine engine) {
-  const auto whole = std::make_shared<engine::Engine>(std::move(engine));
+inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
   EngineParts parts{{whole, whole->encoder.get()},
                     {whole, whole->language.desk.get()},
                     {whole, whole->language.questions.get()}};
   if (whole->decoder) parts.decoder = {whole, whole->decoder->desk.get()};
   return parts;
+}
+
+inline EngineParts parts_of(engine::Engine engine) {
+  return parts_of(std::make_shared<engine::Engine>(std::move(engine)));
 }
 
 struct DeviceSlot {

@@ -57,7 +57,9 @@ void executor_state::explain(const Explain& request) {
   if (target) {
     auto loan = deps->engine.desk->lend(request.window, request.rule);
     known = loan.has_value();
-    if (known) self->send(target, std::make_shared<LentText>(LentText{std::move(*loan), request.ticket}));
+    if (known)
+      self->send(target,
+                 std::make_shared<LentText>(LentText{deps->engine.desk, std::move(*loan), request.ticket}));
   } else {
     known = deps->engine.desk->explain(request.window, request.rule);
     if (known) explanations.ask(request.window, request.rule, request.ticket);

@@ -215,7 +215,7 @@ typename Inspector::result_type inspect(Inspector& f, StatusReport& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, DrainReport& x) {
-  return f(caf::meta::type_name("DrainReport"), x.complete, x.failures);
+  return f(caf::meta::type_name("DrainReport"), x.complete, x.alerts_kept, x.failures);
 }
 
 }  // namespace vigil::actors

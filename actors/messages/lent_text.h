@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "engine/stream/stream_desk.h"
 
@@ -9,6 +10,8 @@ namespace vigil::actors {
 
 /// Moved out of by whoever takes it. Never leaves the process: it refers to pages of the lender.
 struct LentText {
+  /// Keeps the pages that `loan` refers to, whoever else is gone.
+  std::shared_ptr<const void> lender;
   stream::StreamDesk::Loan loan;
   /// The asker's name for it.
   std::uint64_t ticket = 0;

@@ -231,6 +231,8 @@ using alerts_actor = caf::typed_actor<
     caf::reacts_to<forget_atom, std::string>,
     // Tell it on the camera's status topic.
     caf::reacts_to<StatusChange>,
+    // What waits for its text is told without it.
+    caf::reacts_to<force_atom>,
     // No window of this camera follows: end its episodes and tell the supervisor.
     caf::reacts_to<end_atom, std::string>,
     // Write what has come meanwhile, and publish it (to itself).

@@ -111,6 +111,8 @@ struct StatusReport {
 struct DrainReport {
   /// Whether everything that was captured went all the way through.
   bool complete = false;
+  /// Whether alerts has come to its end, so that what was found is in the outbox.
+  bool alerts_kept = false;
   /// A line for each camera that gave up and each actor that failed.
   std::vector<std::string> failures;
   friend bool operator==(const DrainReport&, const DrainReport&) = default;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include <caf/abstract_actor.hpp>
 #include <caf/event_based_actor.hpp>
@@ -23,9 +25,9 @@ void name_thread(Self* self) {
 
 /// Sets the handlers of an actor, and its thread's name: a message or an error that nobody expects is logged
 /// and ignored; an exit message ends the actor whatever its reason; an exception ends it with its text in the
-/// log and in the reason that its monitors see (fault.h).
+/// log and in the reason that its monitors see (fault.h), after `at_failure`, which must not throw.
 template <class Self>
-void set_handlers(Self* self, spdlog::logger& logger) {
+void set_handlers(Self* self, spdlog::logger& logger, std::function<void()> at_failure = {}) {
   name_thread(self);
   const std::string name = self->name();
   self->set_default_handler(
@@ -39,12 +41,13 @@ void set_handlers(Self* self, spdlog::logger& logger) {
   self->set_down_handler([](caf::scheduled_actor*, caf::down_msg&) {});
   self->set_exit_handler(
       [](caf::scheduled_actor* actor, caf::exit_msg& message) { actor->quit(message.reason); });
-  self->set_exception_handler(
-      [&logger, name](caf::scheduled_actor* actor, std::exception_ptr& thrown) -> caf::error {
-        caf::error fault = fault_of(thrown);
-        logger.error("{}: failed: {}", name, reason_of(fault, actor->system()));
-        return fault;
-      });
+  self->set_exception_handler([&logger, name, at_failure = std::move(at_failure)](
+                                  caf::scheduled_actor* actor, std::exception_ptr& thrown) -> caf::error {
+    caf::error fault = fault_of(thrown);
+    logger.error("{}: failed: {}", name, reason_of(fault, actor->system()));
+    if (at_failure) at_failure();
+    return fault;
+  });
 }
 
 }  // namespace vigil::actors

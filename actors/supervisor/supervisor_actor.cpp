@@ -1,5 +1,6 @@
 #include "actors/supervisor/supervisor_actor.h"
 
+#include <exception>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -14,6 +15,8 @@ namespace vigil::actors {
 namespace {
 
 constexpr auto kWatchTick = std::chrono::milliseconds(250);
+/// How long a run that is given up waits for alerts alone.
+constexpr auto kLastWords = std::chrono::seconds(5);
 
 AlertDesk::Options alert_options(const PipelineDeps& deps) {
   AlertDesk::Options options{
@@ -41,7 +44,7 @@ void supervisor_state::start_pipeline() {
                             deps->board, deps->logger},
                  evidence, supervisor_actor(self));
   deps->board.beat("alerts", kAlertsPatience);
-  add_stage(alerts.address(), "alerts");
+  add_stage(alerts.address(), std::string(Drain::kAlerts));
   // It only passes on what others compute.
   router = spawn(self, Threads::scheduled, actors::router, RouterDeps{deps->metrics, deps->logger});
   add_stage(router.address(), "router");
@@ -78,7 +81,9 @@ void supervisor_state::tell(const std::optional<Fleet::Change>& change) {
   deps->metrics.camera_state(change->watch->name, change->state);
   deps->board.camera(*change->watch, change->state, change->reason);
   if (change->state != CameraState::up) deps->metrics.camera_fps(change->watch->name, 0);
-  log->changed(*change, drain.stopping() || deps->once);
+  // A file that is played once ends.
+  const bool ends = deps->once && fleet->settings(change->watch->name)->is_file();
+  log->changed(*change, drain.stopping() || ends);
   if (change->first_of_them) self->send(alerts, change->watch);
   self->send(alerts, StatusChange{change->watch->ref(), change->state, change->reason});
 }
@@ -113,7 +118,7 @@ void supervisor_state::lost(const caf::down_msg& message) {
 
 void supervisor_state::stage_lost(const std::string& stage, const caf::error& reason) {
   deps->board.silent(stage);
-  if (drain.stage_ended(stage)) {
+  if (drain.stage_ended(stage, reason == caf::exit_reason::normal)) {
     fail("the " + stage + " actor failed: " + reason_of(reason, self->system()));
   } else if (drain.finishing() && reason == caf::sec::runtime_error) {
     // It was asked to end, and tells what has not come through.
@@ -196,6 +201,12 @@ void supervisor_state::stop() {
   finish_if_ended();
 }
 
+// Half of the grace is over.
+void supervisor_state::force() {
+  end(fleet->remaining());
+  self->send(alerts, force_atom_v);
+}
+
 // One that failed early may never have joined, so that nobody there knows it.
 void supervisor_state::end(const std::vector<WatchPtr>& watches) {
   for (const WatchPtr& watch : watches) {
@@ -218,6 +229,8 @@ void supervisor_state::finish_pipeline() {
   for (const device_actor& device : devices) self->send(device, stop_atom_v);
   if (alerts) self->send(alerts, stop_atom_v);
   if (evidence) self->send(evidence, stop_atom_v);
+  // One that was asked to stop has its bound.
+  if (!drain.stopping()) self->delayed_send(self, deps->grace, giveup_atom_v);
 }
 
 void supervisor_state::fail(const std::string& why) {
@@ -226,10 +239,11 @@ void supervisor_state::fail(const std::string& why) {
   finish_pipeline();
 }
 
-// What alerts there are is published; what is still computed is lost with the process.
+// What alerts there are is written down; what is still computed is lost with the process.
 void supervisor_state::give_up() {
   finish_pipeline();
   drain.give_up();
+  self->delayed_send(self, kLastWords, giveup_atom_v);
   answer_waiting();
 }
 
@@ -242,12 +256,21 @@ void supervisor_state::answer_waiting() {
 }
 
 void supervisor_state::abandon(const std::string& why) {
-  // A promise that is dropped tells nobody.
-  for (auto& promise : waiting) promise.deliver(DrainReport{false, {why}});
-  waiting.clear();
+  // Before whoever waits ends the process.
+  finish_pipeline();
+  reach.reset();
   for (const auto& [camera_name, camera] : cameras) self->send_exit(camera, caf::exit_reason::user_shutdown);
   for (const auto& [id, recorder] : recorders) self->send_exit(recorder, caf::exit_reason::user_shutdown);
-  finish_pipeline();
+  try {
+    // They may block in their sources, and hear of nothing else.
+    for (const auto& [camera_name, camera] : cameras) fleet->pulse(camera_name)->cancel();
+    if (recordings) recordings->stop();
+  } catch (const std::exception&) {
+    // It was left in the middle of something: those that are not known are not waited for.
+  }
+  // A promise that is dropped tells nobody.
+  for (auto& promise : waiting) promise.deliver(DrainReport{false, false, {why}});
+  waiting.clear();
 }
 
 supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_state> self,
@@ -280,7 +303,7 @@ supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<su
       [self](tick_atom) { self->state.tick(); },
       [self](reload_atom, const CameraList& list) { self->state.reload(list); },
       [self](stop_atom) { self->state.stop(); },
-      [self](force_atom) { self->state.end(self->state.fleet->remaining()); },
+      [self](force_atom) { self->state.force(); },
       [self](giveup_atom) { self->state.give_up(); },
       [self](wait_atom) -> caf::result<DrainReport> {
         auto promise = self->make_response_promise<DrainReport>();

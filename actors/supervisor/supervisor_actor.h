@@ -57,6 +57,7 @@ struct supervisor_state {
   void fail(const std::string& why);
   void give_up();
   void answer_waiting();
+  void force();
   /// This actor itself has failed: whoever waits hears of it, and the others end.
   void abandon(const std::string& why);
 

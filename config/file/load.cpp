@@ -1,10 +1,12 @@
 #include "config/file/load.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -162,8 +164,9 @@ Settings load(const std::filesystem::path& file, const Environment& environment,
     throw ConfigError(file, {{0, 0, "is a folder, not a file"}});
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
-    throw ConfigError(file,
-                      {{0, 0, std::filesystem::exists(file, error) ? "cannot be read" : "no such file"}});
+    const std::string why = std::generic_category().message(errno);
+    throw ConfigError(
+        file, {{0, 0, std::filesystem::exists(file, error) ? "cannot be read: " + why : "no such file"}});
   }
   // Of a device, say, there is no end.
   std::string text(kMostBytes + 1, '\0');

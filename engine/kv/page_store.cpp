@@ -20,9 +20,9 @@ kernels::KvLayer shape_of(const PageLayout& layout) {
 std::size_t store_bytes(const PageLayout& layout, std::int64_t pages) {
   if (layout.layers <= 0 || layout.kv_heads <= 0 || layout.head_dim <= 0 || layout.page_tokens <= 0 ||
       pages <= 0)
-    throw std::invalid_argument("a page pool needs at least one page, layer, head and token");
+    throw std::invalid_argument("a cache needs at least one page, layer, head and token");
   if (pages > std::numeric_limits<std::int32_t>::max() / layout.page_tokens)
-    throw std::invalid_argument("a page pool of this size has more slots than 32 bits can name");
+    throw std::invalid_argument("a cache of this size has more slots than 32 bits can name");
   return static_cast<std::size_t>(layout.page_bytes()) * static_cast<std::size_t>(pages);
 }
 

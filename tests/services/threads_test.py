@@ -12,7 +12,7 @@ import sys
 
 SKIPPED = 77
 NOBODY = 65534
-LINE = re.compile(r"vigil: no more than \d+ threads could be started, and \d+ are needed beside those of cameras: raise ulimit -u, .*\n")
+LINE = re.compile(r"vigil: no more than \d+ threads could be started, and \d+ are needed beside those of cameras: raise ulimit -u \(or -v\), .*\n")
 
 
 def confine(threads):
@@ -35,7 +35,7 @@ def main():
     if reached.returncode != 0:
         sys.exit(SKIPPED)
     faults = []
-    for threads in (3, 12, 24):
+    for threads in (3, 12, 24, 28):
         done = subprocess.run([vigil, "run", "--config", configuration], preexec_fn=confine(threads), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=60, check=False)
         # The allocator goes on without the thread that it would like.

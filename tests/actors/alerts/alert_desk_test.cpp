@@ -588,8 +588,15 @@ TEST_F(ExplainTest, AnAlertIsToldWithoutATextThatDoesNotCome) {
   EXPECT_THAT(descriptions(), ElementsAre(nullptr, nullptr));
   alerts.end("yard");
   for (const double end : {130.0, 132.0}) alerts.observe(cached(yard_, end, 0.9F));
-  alerts.finish();
+  // As when half of the time for an orderly end is over.
+  alerts.let_go();
+  alerts.flush();
   EXPECT_EQ(descriptions().size(), 3U);
+  alerts.end("yard");
+  for (const double end : {194.0, 196.0}) alerts.observe(cached(yard_, end, 0.9F));
+  alerts.finish();
+  EXPECT_EQ(descriptions().size(), 4U);
+  EXPECT_EQ(alerts.lost().events, 0U);
 }
 
 }  // namespace

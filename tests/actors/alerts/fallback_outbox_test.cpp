@@ -90,6 +90,20 @@ TEST_F(FallbackOutboxTest, IsTheOneOnTheDiskWhileThatOpens) {
   EXPECT_EQ(log(), "");
 }
 
+TEST_F(FallbackOutboxTest, AtTheEndTheDiskIsTriedOnceMoreAndWhatIsInMemoryAloneIsTold) {
+  fault_ = "No space left on device";
+  const auto outbox = make();
+  outbox->append(told("a/", 1, "M1"));
+  outbox->append(told("b/", 1, "M2"));
+  outbox->acknowledge(1);
+  const Outbox::Passing lost = outbox->finish();
+  EXPECT_EQ(lost.events, 2U) << "whoever asks for them later, published or not";
+  EXPECT_EQ(lost.reason, "outbox /disk: No space left on device");
+  fault_.clear();
+  EXPECT_EQ(outbox->finish().events, 0U) << "at once, however short the time since it was tried";
+  EXPECT_THAT(named(all_events(*outbox)), ElementsAre("a/#1 M1-0 new", "b/#1 M2-0 new"));
+}
+
 TEST_F(FallbackOutboxTest, AlertsGoOutFromMemoryAndMoveBehindWhatTheDiskHas) {
   std::string identity;
   {

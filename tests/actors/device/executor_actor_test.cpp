@@ -146,6 +146,7 @@ class ExecutorTest : public ::testing::Test {
                           [](const WatchPtr&) {},
                           [](forget_atom, const std::string&) {},
                           [](const StatusChange&) {},
+                          [](force_atom) {},
                           [](end_atom, const std::string&) {},
                           [](work_atom) {},
                           [](tick_atom) {},

@@ -150,7 +150,7 @@ TEST_F(Wire, ReportsComeBackAsTheyWere) {
   EXPECT_EQ(through(recorder), recorder);
   const Explanation explanation{7, "Yes, a \xe4\xba\xba.", "no words"};
   EXPECT_EQ(through(explanation), explanation);
-  const DrainReport drain{true, {"camera gate: refused", ""}};
+  const DrainReport drain{true, true, {"camera gate: refused", ""}};
   EXPECT_EQ(through(drain), drain);
 }
 
@@ -379,7 +379,7 @@ TEST_F(Wire, NoAddressAndNoPasswordIsInAnyMessage) {
   through(EvidenceReport{"E", {}});
   through(DeviceReport{"cpu", DeviceState::up, "", {}});
   through(Route{gate_->name, "cpu", {}});
-  through(DrainReport{true, {"camera gate: refused"}});
+  through(DrainReport{false, true, {"camera gate: refused"}});
   EXPECT_THAT(bytes_, HasSubstr("gate"));
   EXPECT_THAT(bytes_, HasSubstr("Is there a person in the room?")) << "text is found as it is";
   EXPECT_THAT(bytes_, Not(HasSubstr("marked")));
