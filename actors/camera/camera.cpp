@@ -227,14 +227,14 @@ void Camera::acknowledge(const PatchAck& ack) {
 }
 
 CameraStep Camera::end_of_source() {
-  if (!options_.camera->is_file()) {
-    const std::string& why = reader_->stats().broken_by;
-    return fail(why.empty() ? "the source ended" : "the source ended: " + why);
-  }
+  const std::string why = reader_->stats().broken_by;
+  if (!options_.camera->is_file()) return fail(why.empty() ? "the source ended" : "the source ended: " + why);
   if (!delivered_) return fail("no frame in the whole source");
   close();
   if (options_.once || !options_.camera->stream.loop) {
-    enter(CameraState::down, "end of file");
+    const std::string early = "the file ended early: " + why;
+    enter(CameraState::down, why.empty() ? "end of file" : early);
+    if (options_.once && !why.empty()) failure_ = early;
     return finish();
   }
   continues_ = true;

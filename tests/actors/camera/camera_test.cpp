@@ -555,6 +555,28 @@ TEST_F(LiveCameraTest, ItStaysDownUntilItDeliversAndTellsNewReasonsOnly) {
   EXPECT_GT(recorder_.reconnects, 4);
 }
 
+// Who wanted a file to be watched once wanted all of it.
+TEST_F(LiveCameraTest, AFileThatEndsEarlyHasFailedIfItWasToBePlayedOnce) {
+  settings_ = camera("gate", config::Pace::fast, "/clips/cut.mp4");
+  const ReaderFactory open = [this](const std::string&, const media::ReadOptions& options) {
+    return std::make_unique<LiveReader>(options,
+                                        [this](LiveReader& reader) -> std::optional<media::SampledFrame> {
+                                          if (recorder_.frames < 2)
+                                            return LiveReader::frame(recorder_.frames / 2.0);
+                                          reader.stats_.broken_by = "partial file";
+                                          return std::nullopt;
+                                        });
+  };
+  for (const bool once : {true, false}) {
+    recorder_ = {};
+    Camera gate({settings_, watched(*settings_), shape_, once, 0, 7}, open, clock_, pulse_, recorder_);
+    gate.grant(10);
+    run(gate);
+    EXPECT_EQ(recorder_.states.back(), "down: the file ended early: partial file");
+    EXPECT_EQ(gate.failure().value_or("none"), once ? "the file ended early: partial file" : "none");
+  }
+}
+
 TEST_F(LiveCameraTest, AfterItWasLostEveryAttemptOpensAnew) {
   int opened = 0;
   Camera gate =
