@@ -80,12 +80,12 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt};
 }
 
-// Before the next one is due. What makes that one, patches from their capture on, comes first, or under
-// overload windows would wait in a row instead of being overtaken.
+// Half a stride after the next one ends. The patches that make that one, which are due from their capture on,
+// come first, or under overload windows would wait in a row instead of being overtaken.
 base::Clock::TimePoint WindowDesk::due_of(const WatchSettings& watch, const Shown& last, double end) {
   const std::chrono::duration<double> ahead(std::max(0.0, end - last.end));
   return last.captured.steady + std::chrono::duration_cast<base::Clock::TimePoint::duration>(ahead) +
-         watch.window.stride;
+         watch.window.stride * 3 / 2;
 }
 
 void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes,

@@ -231,9 +231,9 @@ TEST_F(WindowDeskTest, AWindowMayBeAsLongAsItsStride) {
     desk.push(*visual_patch(chunks, i));
     const auto due = desk.due();
     if (i % 2 == 1) {
-      EXPECT_EQ(due, visual_patch(chunks, i)->captured.steady + 2s);
+      EXPECT_EQ(due, visual_patch(chunks, i)->captured.steady + 3s) << "half a stride after the next ends";
     } else {
-      EXPECT_EQ(due, visual_patch(chunks, i)->captured.steady + 3s) << "after the rest of its stride";
+      EXPECT_EQ(due, visual_patch(chunks, i)->captured.steady + 4s) << "after the rest of its stride";
     }
     run();
   }
@@ -246,7 +246,7 @@ TEST_F(WindowDeskTest, TheNextWindowIsComputedAheadAndDueAsIfItWereAsked) {
   desk.join(live);
   desk.push(*visual_patch(live, 0));
   const auto due = desk.due();
-  EXPECT_EQ(due, visual_patch(live, 1)->captured.steady + live->window.stride);
+  EXPECT_EQ(due, visual_patch(live, 1)->captured.steady + live->window.stride * 3 / 2);
   run();
   EXPECT_THAT(shown(), IsEmpty());
   EXPECT_FALSE(is_empty()) << "what there is of it was computed";
