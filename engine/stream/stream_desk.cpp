@@ -306,8 +306,18 @@ void StreamDesk::expire(Clock::TimePoint now) {
 // --- Room
 // ---------------------------------------------------------------------------------------------------
 
+std::int64_t StreamDesk::rows_placed() const {
+  std::int64_t rows = 0;
+  for (const Key key : placed_) {
+    const Window& each = windows_.find(key)->second;
+    rows += each.rows - each.filled;
+  }
+  return rows;
+}
+
 void StreamDesk::admit() {
-  for (std::size_t i = 0; i < waiting_.size() && may_admit();) {
+  // One that has its place is not overtaken any more, so none gets it before its rows can be computed.
+  for (std::size_t i = 0; i < waiting_.size() && may_admit() && rows_placed() < limits_.rows;) {
     const Key key = waiting_[i];
     Window& window = this->window(key);
     Stream& stream = find(window.id.camera);

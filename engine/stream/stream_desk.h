@@ -309,7 +309,9 @@ class StreamDesk final : public run::WorkSource {
 
   /// Others' pages go until the window has its place, if that is enough.
   void make_room(Key key, const Window& window, Stream& stream, const std::function<std::int64_t()>& needed);
-  /// Gives places to windows that wait, as long as there is room.
+  /// Rows of windows that have their places which are still to be computed.
+  std::int64_t rows_placed() const;
+  /// Gives places to windows that wait, as long as there is room and a pass is not full.
   void admit();
   void insert_by_rank(std::vector<Key>& into, Key key);
   bool may_admit() const { return !is_full_ && placed_.size() < std::min(limits_.windows, allowed_); }
