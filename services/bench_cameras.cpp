@@ -255,14 +255,14 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
       ->add_option("--start", arguments->start,
                    "Cameras of the first step; the number is doubled while they are held, then the "
                    "difference is halved")
-      ->check(CLI::Range(1, 100000))
+      ->check(from_to(1, 100000))
       ->capture_default_str();
   command->add_option("--max", arguments->most, "Cameras at most")
-      ->check(CLI::Range(1, 100000))
+      ->check(from_to(1, 100000))
       ->capture_default_str();
   command
       ->add_option("--cameras", arguments->exactly, "Measure these numbers only, one after the other: 18,24")
-      ->check(CLI::Range(1, 100000))
+      ->check(from_to(1, 100000))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NUMBERS");
@@ -282,10 +282,10 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
             ->check(above_zero())
             ->capture_default_str(),
         command->add_option("--rules", arguments->rules, "Questions to every window")
-            ->check(CLI::Range(1, 1000))
+            ->check(from_to(1, 1000))
             ->capture_default_str(),
         command->add_option("--tokens", arguments->tokens, "Longest explanation of an alert; 1 for none")
-            ->check(CLI::Range(1, 4096))
+            ->check(from_to(1, 4096))
             ->capture_default_str()})
     option->excludes(config);
   command->add_flag("--tell-all", arguments->tell_all,
@@ -300,7 +300,7 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
   command
       ->add_option("--output", arguments->output,
                    "A table for people, or a JSON object a line, with every step")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command->footer(
       "Runs the pipeline of `vigil run` in this process, without sockets. Cameras are held when 95 of 100 "

@@ -389,7 +389,7 @@ void add_run(CLI::App& root, Invocation& chosen) {
   command->add_option("--model", arguments->model, "the model's folder, instead of the configuration's")
       ->type_name("DIR");
   command->add_option("--pace", arguments->pace, "play all files so, instead of as configured")
-      ->check(CLI::IsMember({"realtime", "fast"}));
+      ->check(one_of({"realtime", "fast"}));
   command->add_flag("--once", arguments->once, "play every file once, finish what is under way, and exit");
   command->footer(
       "The first SIGTERM or SIGINT finishes what is under way within the configuration's grace period; "

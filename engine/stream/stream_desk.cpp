@@ -97,8 +97,9 @@ WindowId StreamDesk::ask(const std::string& camera, Asking asking) {
   std::int64_t most = stream.stream.most_pages_for(asking.patches);
   for (const Asking::Item& item : asking.questions) most += tail_pages(*item.question);
   if (most > book_.pages())
-    throw std::invalid_argument("a window and its " + std::to_string(asking.questions.size()) +
-                                " questions need " + std::to_string(most * book_.page_tokens()) +
+    throw std::invalid_argument("a window with " + std::to_string(asking.questions.size()) +
+                                (asking.questions.size() == 1 ? " question needs " : " questions need ") +
+                                std::to_string(most * book_.page_tokens()) +
                                 " tokens of KV cache, there are " + std::to_string(book_.tokens()));
 
   const bool is_begun = stream.ahead && begins(window(*stream.ahead), asking.patches);

@@ -125,7 +125,7 @@ TEST_F(SmallDeviceTest, WindowsThatCanNeverFitTheCacheAreToldOnceAndInTheStatus)
                            " tokens of KV cache, there is room for " + std::to_string(8 * (needed_ - 1));
   EXPECT_THAT(status.at("reason").get<std::string>(), HasSubstr(told));
   EXPECT_EQ(times_logged("stream: camera gate: " + told), 1);
-  EXPECT_EQ(times_logged("stream: camera gate: no answer about a window: a window and its 1 questions need "),
+  EXPECT_EQ(times_logged("stream: camera gate: no answer about a window: a window with 1 question needs "),
             1);
 }
 

@@ -425,7 +425,7 @@ TEST(StreamDeskTest, RefusesWhatCanNeverBeAnswered) {
     room.ask("gate", {0, 3}, {room.question("Is there a car?", 200)});
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("a window and its 1 questions need ", 0), 0U) << error.what();
+    EXPECT_EQ(std::string(error.what()).rfind("a window with 1 question needs ", 0), 0U) << error.what();
     EXPECT_NE(std::string(error.what()).find("tokens of KV cache, there are 128"), std::string::npos)
         << error.what();
   }
