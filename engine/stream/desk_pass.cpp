@@ -96,12 +96,14 @@ StreamDesk::Draft StreamDesk::draft(base::Clock::TimePoint until) {
   std::vector<Key> keys = placed_;
   // Texts that are late must not bring windows that are not, or these come before what makes newer ones, and
   // under overload wait in a row instead of being overtaken.
-  const auto is_urgent = [&](const auto& of) { return window(of).asking.due <= until; };
-  const bool for_texts =
-      std::any_of(going_.begin(), going_.end(), [&](const TextRef& ref) { return is_urgent(ref.window); }) &&
-      std::none_of(keys.begin(), keys.end(), is_urgent);
-  if (for_texts) keys.clear();
-  std::vector<const Window*> next = for_texts ? std::vector<const Window*>() : ahead();
+  std::vector<const Window*> next = ahead();
+  const auto waits = [until](const Window& each) { return each.asking.due > until; };
+  const auto is_late = [&](const TextRef& ref) { return !waits(window(ref.window)); };
+  if (std::any_of(going_.begin(), going_.end(), is_late) &&
+      std::all_of(keys.begin(), keys.end(), [&](Key key) { return waits(window(key)); })) {
+    keys.clear();
+    std::erase_if(next, [&](const Window* each) { return waits(*each); });
+  }
   std::stable_sort(next.begin(), next.end(),
                    [](const Window* a, const Window* b) { return a->asking.due < b->asking.due; });
   for (const Window* each : next) keys.push_back({each->id.epoch, each->id.number});

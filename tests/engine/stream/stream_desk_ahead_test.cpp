@@ -118,6 +118,23 @@ TEST(StreamDeskAheadTest, ItComesAfterAllThatWasAsked) {
   EXPECT_EQ(room.passes.rows, rows + 2 * (room.prompts.before() + 8));
 }
 
+TEST(StreamDeskAheadTest, ItFillsThePassesOfTextsUnlessOthersWorkIsDueBeforeIt) {
+  Room room(64, {.rows = 64, .rows_filled = 64});
+  room.open("a", 2);
+  room.open("b", 4);
+  const WindowId told = room.ask("a", {0, 2}, {room.lasting("a", {0, 2})}, 1);
+  room.run();
+  ASSERT_TRUE(room.desk.explain(told, 0));
+  room.desk.expect("b", 0, room.now + seconds(9));
+  std::int64_t before = room.passes.rows;
+  room.desk.work({room.now, room.now + seconds(8)});
+  EXPECT_EQ(room.passes.rows - before, 1) << "the text alone";
+  before = room.passes.rows;
+  room.desk.work({room.now});
+  EXPECT_EQ(room.passes.rows - before, 1 + room.prompts.before() + 8) << "nobody else waits";
+  room.desk.close("b");
+}
+
 TEST(StreamDeskAheadTest, FewRowsWaitForMore) {
   Room room(64, {.rows = 64, .rows_ahead = 40});
   room.open("a", 4);
