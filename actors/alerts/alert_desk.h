@@ -117,7 +117,6 @@ class AlertDesk {
   const std::string& failure() const { return failure_; }
 
  private:
-  void note_losses();
   /// A rule of a camera, as long as it stays what it is.
   struct Rule {
     std::string topic;
@@ -138,6 +137,8 @@ class AlertDesk {
     /// One for each of its rules.
     std::vector<Rule> rules;
   };
+  /// Tries the outbox for the last time.
+  void note_losses();
   void follow(Watched& watched, const WatchPtr& watch);
   void close(Rule& rule, EndReason reason);
   /// `ticket`: of the explanation that it waits for.

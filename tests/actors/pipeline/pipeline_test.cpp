@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/alerts/fallback_outbox.h"
 #include "bench/window_log.h"
-#include "tests/actors/watched_outbox.h"
 
 namespace vigil::actors {
 namespace {
@@ -332,36 +330,6 @@ std::shared_ptr<config::CameraSettings> explaining(const std::string& name, cons
   settings->rules[0].explain = true;
   settings->rules[0].max_tokens = 16;
   return settings;
-}
-
-class LossTest : public PipelineTest {
- protected:
-  std::unique_ptr<Outbox> kept_ = make_memory_outbox();
-};
-
-TEST_F(LossTest, WhatIsLostAtTheEndIsAFailureOfTheRun) {
-  auto outbox = std::make_unique<WatchedOutbox>(*kept_);
-  outbox->fails = true;
-  outbox_ = std::move(outbox);
-  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
-  start({camera()});
-  pass(15s);
-  ASSERT_TRUE(outcome().has_value());
-  EXPECT_THAT(outcome()->failures, ElementsAre(HasSubstr("alerts: 5 events are lost: outbox: broken")));
-}
-
-TEST_F(LossTest, SoIsWhatWasKeptInMemoryAlone) {
-  config::RetentionClock ages(clock_);
-  outbox_ = make_fallback_outbox(
-      {.open = []() -> std::unique_ptr<Outbox> { throw OutboxError("outbox /disk: read-only"); }}, ages,
-      clock_, metrics_, logger_);
-  sources_.add("/clips/gate.mp4", frames(kPersonPassing));
-  start({camera()});
-  pass(15s);
-  ASSERT_TRUE(outcome().has_value());
-  EXPECT_THAT(outcome()->failures, ElementsAre(HasSubstr("events are lost: outbox /disk: read-only")));
-  EXPECT_FALSE(outcome()->alerts_kept);
-  outbox_ = make_memory_outbox();
 }
 
 TEST_F(PipelineTest, OnlyWhatIsToldIsExplained) {

@@ -221,27 +221,6 @@ TEST(StreamDeskTest, AWindowThatIsDueBeforeOthersWorkBringsAllThatThereIsRoomFor
   EXPECT_EQ(room.news.answered.size(), 2U) << "in one pass, which reads the weights once";
 }
 
-// The device reads them when it comes to it, after the call that submitted the pass.
-TEST(StreamDeskTest, EmbeddingsStayUntilThePassesThatReadThemHaveEnded) {
-  const auto answer = [](bool waits) {
-    Room room;
-    room.open("gate", 3, "none");
-    // Nothing comes out of a window without questions.
-    room.ask("gate", {0, 2}, {});
-    room.run();
-    if (waits) room.passes.settle();
-    room.kept.clear();
-    room.desk.slide("gate", 1);
-    // It sees keys of the second patch, which saw the first.
-    const WindowId id = room.ask("gate", {1, 3}, {room.question("Describe it at length.", 24)});
-    room.run();
-    EXPECT_TRUE(room.desk.explain(id, 0));
-    room.run();
-    return room.told(id, 0)->answer.tokens;
-  };
-  EXPECT_EQ(answer(false), answer(true));
-}
-
 // Who is overtaken by itself does not lose its place: under overload all are served in turn.
 TEST(StreamDeskTest, OverloadServesAllCamerasAlike) {
   Room room(64, {.rows = 64, .windows = 1});
