@@ -8,13 +8,15 @@ namespace vigil::engine {
 
 namespace {
 
-// Of passes. On a CPU their results stay in its caches. On a GPU, texts get a token with each pass, so passes
+// Of passes. On a CPU the threads of a large one wait less for each other, and others for them; texts want
+// short ones. On a GPU, texts get a token with each pass, so passes
 // of cameras are short, and below some 200 rows cost what reading the weights does; 1,152 rows of a 7B model
 // cost less a row than 512, but an answer takes as many passes as it has tokens, so windows that nobody has
 // asked about fill a pass to 512 rows and no further (docs/experiments/2026-11-24-windows-ahead.md). Whoever
 // asks for a clip alone wants it whole.
 stream::PassLimits limits_of(kernels::DeviceKind kind, PassSize size) {
-  if (kind != kernels::DeviceKind::cuda) return {.rows = 1024, .rows_ahead = 64, .asks_at_once = false};
+  if (kind != kernels::DeviceKind::cuda)
+    return {.rows = 4096, .rows_with_texts = 1024, .rows_ahead = 64, .asks_at_once = false};
   const std::int64_t rows = size == PassSize::large ? 16384 : 1152;
   return {.rows = rows, .rows_ahead = 256, .rows_filled = 512, .asks_at_once = true};
 }
@@ -50,6 +52,7 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
                                     options.embeddings.value_or(engine.compute)),
                                 vision);
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
+  engine.parts_overlap = !gpu;
   const auto language_of = [&](const std::shared_ptr<run::CachedModel>& of, const run::Device& device,
                                const run::CachedModel* other) {
     const auto streams = streams_of(device);

@@ -53,8 +53,8 @@ struct Language {
   std::unique_ptr<stream::StreamDesk> desk;
 };
 
-/// The parts have working memory and queues of their own. Those of one device have one caller at a time
-/// (`run::Executor`); what answers go on with on other devices may have another.
+/// The parts have working memory and queues of their own, and `encoder`, `language` and `decoder` one caller
+/// each at a time. A GPU's `encoder` and `language` had better share theirs (`run::Executor`).
 struct Engine {
   std::unique_ptr<run::VisionEncoder> encoder;
   Language language;
@@ -65,6 +65,9 @@ struct Engine {
   kernels::DType compute = kernels::DType::f32;
   model::Quantization quantization = model::Quantization::none;
   run::Device device, decode_device;
+  /// Whether `encoder` and `language` get more done at the same time than one after the other: on processors,
+  /// where the threads of each wait for the slowest of them now and then, and the other's can go on.
+  bool parts_overlap = false;
   /// Lines for the user about what is unusual in the folder; mostly empty.
   std::vector<std::string> warnings;
 };

@@ -71,8 +71,11 @@ namespace {
 
 /// The stage that a thread works for, by its name.
 std::string stage_of(const std::string& thread) {
-  static const std::map<std::string, std::string> stages = {
-      {"camera", "decode"}, {"executor", "device"}, {"target", "device"}, {"alerts", "alerts"}};
+  static const std::map<std::string, std::string> stages = {{"camera", "decode"},
+                                                            {"executor", "device"},
+                                                            {"tower", "device"},
+                                                            {"target", "device"},
+                                                            {"alerts", "alerts"}};
   const auto found = stages.find(thread);
   return found == stages.end() ? "other" : found->second;
 }

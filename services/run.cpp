@@ -319,13 +319,14 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
 /// Of sockets, outbox, actors and signals.
 constexpr std::size_t kThreads = 24;
 
-/// What computes on a CPU has a thread a processor, once for who makes the engine and once for who uses it.
+/// What computes on a CPU has a thread a processor: who makes the engine, the vision tower, the language
+/// model.
 std::size_t threads_for(const config::EngineSettings& engine) {
   const std::vector<run::Device> devices = run::parse_devices(engine.device);
   const bool on_cpu = std::any_of(devices.begin(), devices.end(), [](const run::Device& device) {
     return device.kind == kernels::DeviceKind::cpu;
   });
-  return kThreads + (on_cpu ? 2 * std::max(4U, std::thread::hardware_concurrency()) : 0);
+  return kThreads + (on_cpu ? 3 * std::max(4U, std::thread::hardware_concurrency()) : 0);
 }
 
 /// Where a thread is refused to them, libraries end the process or wait for ever. Before they are asked.

@@ -6,6 +6,7 @@
 #include "actors/device/executor_actor.h"
 #include "actors/messages/shell.h"
 #include "actors/target/target_actor.h"
+#include "actors/vision/tower_actor.h"
 
 namespace vigil::actors {
 
@@ -23,15 +24,27 @@ void device_state::start() {
                    alerts);
     running.emplace(target.address(), "target");
   }
+  if (parts.overlap) {
+    tower = spawn(self, deps->threads, actors::tower,
+                  TowerDeps{.encoder = parts.encoder,
+                            .clock = deps->clock,
+                            .board = deps->board,
+                            .logger = deps->logger,
+                            .device = deps->slot.name,
+                            .observer = deps->observer});
+    running.emplace(tower.address(), "tower");
+  }
+  EngineParts own = parts;
+  own.decoder = nullptr;
   executor = spawn(self, deps->threads, actors::executor,
-                   ExecutorDeps{.engine = {parts.encoder, parts.desk, parts.questions},
+                   ExecutorDeps{.engine = std::move(own),
                                 .clock = deps->clock,
                                 .metrics = deps->metrics,
                                 .board = deps->board,
                                 .logger = deps->logger,
                                 .device = deps->slot.name,
                                 .observer = deps->observer},
-                   alerts, target);
+                   alerts, target, tower);
   running.emplace(executor.address(), "executor");
   ++engine;
   recovery.works(deps->clock.now());
@@ -68,6 +81,7 @@ void device_state::fail(const std::string& stage, const caf::error& why) {
 void device_state::let_go() {
   executor = nullptr;
   target = nullptr;
+  tower = nullptr;
   deps->slot.engine = {};
   if (!stopping && state == DeviceState::restarting) try_again_later();
 }
@@ -98,6 +112,7 @@ void device_state::make_again() {
 void device_state::abandon() {
   if (executor) self->send_exit(executor, caf::exit_reason::user_shutdown);
   if (target) self->send_exit(target, caf::exit_reason::user_shutdown);
+  if (tower) self->send_exit(tower, caf::exit_reason::user_shutdown);
 }
 
 void device_state::lose(const std::string& why) {
@@ -121,6 +136,7 @@ void device_state::stop() {
   // Plain messages, not exits, which would overtake what was sent before.
   self->send(executor, stop_atom_v);
   if (target) self->send(target, stop_atom_v);
+  if (tower) self->send(tower, stop_atom_v);
 }
 
 void device_state::report(DeviceState entered) {

@@ -32,7 +32,7 @@ struct DeviceDeps {
   PipelineObserver observer = {};
 };
 
-/// How long the other actor may take to end when one has failed: longer than a pass takes.
+/// How long the other actors may take to end when one has failed: longer than a pass takes.
 constexpr std::chrono::seconds kDevicePatience{30};
 
 struct device_state {
@@ -41,9 +41,9 @@ struct device_state {
   void start();
   /// One of them has ended.
   void ended(const caf::down_msg& message);
-  /// The first of them failed: the other has to end, too.
+  /// The first of them failed: the others have to end, too.
   void fail(const std::string& stage, const caf::error& reason);
-  /// Tells both to end.
+  /// Tells all to end.
   void abandon();
   /// Nothing uses the engine any more.
   void let_go();
@@ -62,6 +62,8 @@ struct device_state {
   executor_actor executor;
   /// Null if answers go on where they were asked.
   target_actor target;
+  /// Null if the executor encodes.
+  tower_actor tower;
   /// Those that have not ended.
   std::map<caf::actor_addr, std::string> running;
   Recovery recovery;

@@ -13,13 +13,16 @@
 
 namespace vigil::actors {
 
-/// All but `decoder` has the device's executor as its one user. What they share lives as long as one of them.
+/// All but `decoder`, and `encoder` where it has a thread of its own, has the device's executor as its one
+/// user. What they share lives as long as one of them.
 struct EngineParts {
   std::shared_ptr<run::VisionEncoder> encoder;
   std::shared_ptr<stream::StreamDesk> desk;
   std::shared_ptr<stream::QuestionCompiler> questions;
   /// Where answers go on after their first token, at the device's target; null: at `desk`.
   std::shared_ptr<stream::StreamDesk> decoder = nullptr;
+  /// As `engine::Engine::parts_overlap`: the encoder has a thread of its own.
+  bool overlap = false;
 };
 
 inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
@@ -27,6 +30,7 @@ inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
                     {whole, whole->language.desk.get()},
                     {whole, whole->language.questions.get()}};
   if (whole->decoder) parts.decoder = {whole, whole->decoder->desk.get()};
+  parts.overlap = whole->parts_overlap;
   return parts;
 }
 

@@ -7,6 +7,7 @@
 #include "actors/messages/lent_text.h"
 #include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
+#include "actors/vision/tower_batch.h"
 
 namespace vigil::actors {
 namespace {
@@ -17,14 +18,18 @@ double seconds_between(base::Clock::TimePoint begin, base::Clock::TimePoint end)
 
 }  // namespace
 
-void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor other) {
+void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor elsewhere, tower_actor beside) {
   alerts = std::move(to);
-  target = std::move(other);
+  target = std::move(elsewhere);
+  tower = std::move(beside);
   const EngineParts& engine = given.engine;
   vision.emplace(*engine.encoder, given.clock, given.patches);
   windows.emplace(*engine.desk, *engine.questions,
                   WindowDesk::Options{.frames_per_patch = engine.encoder->frames_per_patch()});
-  executor.emplace(given.clock, std::vector<run::WorkSource*>{&*vision, &*windows});
+  std::vector<run::WorkSource*> sources;
+  if (!tower) sources.push_back(&*vision);
+  sources.push_back(&*windows);
+  executor.emplace(given.clock, sources);
   beat.emplace(given.board, given.device + " executor");
   deps.emplace(std::move(given));
   self->send(self, tick_atom_v);
@@ -80,10 +85,14 @@ void executor_state::work() {
   const auto end = deps->clock.now();
   // The time of what was answered begins now.
   deps->engine.desk->expire(end);
-  if (!encodes)
-    beat->took(WorkBeat::Work::rows, seconds_between(begin, end),
-               static_cast<std::size_t>(deps->engine.desk->last_rows()));
+  beat->took(encodes ? WorkBeat::Work::patches : WorkBeat::Work::rows, seconds_between(begin, end),
+             encodes ? vision->last() : static_cast<std::size_t>(deps->engine.desk->last_rows()));
   if (deps->observer.piece) deps->observer.piece(encodes ? "vision" : "language", {begin, end});
+  settle();
+}
+
+void executor_state::take_back(TowerResult& result) {
+  vision->finish(std::move(result.encoded));
   settle();
 }
 
@@ -109,7 +118,7 @@ void executor_state::tell_encoded() {
   std::optional<VisionDesk::Batch> batch = vision->take_batch();
   if (!batch) return;
   const Encoded& encoded = batch->encoded;
-  const double seconds = seconds_between(batch->span.begin, batch->span.end);
+  const double seconds = seconds_between(encoded.span.begin, encoded.span.end);
   std::int64_t tokens = 0;
   // Both are in the order of the patches.
   auto its_ack = batch->acks.begin();
@@ -131,7 +140,6 @@ void executor_state::tell_encoded() {
     if (!taken.fit->empty()) deps->logger.warn("stream: camera {}: {}", camera, *taken.fit);
   }
   deps->metrics.encoded(seconds, encoded.patches.size(), tokens);
-  beat->took(WorkBeat::Work::patches, seconds, batch->acks.size());
   std::size_t without_room = 0;
   for (std::size_t i = 0; i < encoded.failures.size(); ++i) {
     const Encoded::Failure& failure = encoded.failures[i];
@@ -207,6 +215,11 @@ void executor_state::tick() {
 }
 
 void executor_state::schedule() {
+  while (tower) {
+    std::vector<FramePatchPtr> patches = vision->begin();
+    if (patches.empty()) break;
+    self->send(tower, std::make_shared<const TowerBatch>(TowerBatch{std::move(patches)}));
+  }
   if (scheduled || executor->next() == nullptr) return;
   scheduled = true;
   self->send(self, work_atom_v);
@@ -217,13 +230,14 @@ void executor_state::give_up() {
 }
 
 executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor_state> self,
-                                       ExecutorDeps deps, alerts_actor alerts, target_actor target) {
+                                       ExecutorDeps deps, alerts_actor alerts, target_actor target,
+                                       tower_actor tower) {
   set_handlers(self, deps.logger);
   self->set_exit_handler([self](caf::exit_msg& message) {
     self->state.give_up();
     self->quit(message.reason);
   });
-  self->state.start(std::move(deps), std::move(alerts), std::move(target));
+  self->state.start(std::move(deps), std::move(alerts), std::move(target), std::move(tower));
   return {
       [self](join_atom, const WatchPtr& watch, std::uint32_t) {
         self->state.join(watch, caf::actor_cast<router_actor>(self->current_sender()));
@@ -249,6 +263,7 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
         self->state.deps->engine.desk->done(text.window, text.rule);
         self->state.settle();
       },
+      [self](const TowerResultPtr& result) { self->state.take_back(*result); },
       [self](work_atom) {
         try {
           self->state.work();

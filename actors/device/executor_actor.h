@@ -1,5 +1,5 @@
-// The shell around `VisionDesk` and `WindowDesk`, and the one thread of their device: computes for long, so
-// it wants one of its own.
+// The shell around `VisionDesk` and `WindowDesk`, and the one thread of their device, but for a tower that
+// has its own: computes for long, so it wants one of its own.
 #pragma once
 
 #include <cstddef>
@@ -46,12 +46,14 @@ struct ExecutorDeps {
 struct executor_state {
   explicit executor_state(executor_actor::pointer self_pointer) : self(self_pointer) {}
 
-  void start(ExecutorDeps deps, alerts_actor alerts, target_actor target);
+  void start(ExecutorDeps deps, alerts_actor alerts, target_actor target, tower_actor tower);
   void join(const WatchPtr& watch, router_actor sender);
   void take(const FramePatchPtr& patch);
   void explain(const Explain& request);
   /// Runs the next piece.
   void work();
+  /// What came of the batch that is at the tower.
+  void take_back(TowerResult& result);
   /// Sends on what has come of whatever was done, and goes on if there is more to do.
   void settle();
   void tell_encoded();
@@ -69,6 +71,8 @@ struct executor_state {
   alerts_actor alerts;
   /// Null if answers go on here.
   target_actor target;
+  /// Null if patches are encoded here.
+  tower_actor tower;
   std::optional<VisionDesk> vision;
   std::optional<WindowDesk> windows;
   std::optional<run::Executor> executor;
@@ -79,8 +83,9 @@ struct executor_state {
   static inline const char* name = "executor";
 };
 
-/// `target`: null if the desk goes on with answers itself.
+/// `target`: null if the desk goes on with answers itself. `tower`: null if patches are encoded here.
 executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor_state> self,
-                                       ExecutorDeps deps, alerts_actor alerts, target_actor target);
+                                       ExecutorDeps deps, alerts_actor alerts, target_actor target,
+                                       tower_actor tower);
 
 }  // namespace vigil::actors

@@ -7,6 +7,8 @@
 //                                                                 ---Explanation----->
 //                                                        --LentText--> target ---Explanation--> alerts
 //                                                        <--Returned--
+//                                             --batch--> tower, where it has a thread of its own
+//                                             <--result-
 //                                                                  evidence <--EvidenceRequest-- alerts
 //                                                                           ---EvidenceReport-->
 //
@@ -48,6 +50,12 @@ struct Route;
 /// A text on its way to the device that goes on with it, and the asker's name for it (lent_text.h).
 struct LentText;
 using LentTextPtr = std::shared_ptr<LentText>;
+
+/// Patches for a tower that has a thread of its own, and what came of them (actors/vision/tower_batch.h).
+struct TowerBatch;
+using TowerBatchPtr = std::shared_ptr<const TowerBatch>;
+struct TowerResult;
+using TowerResultPtr = std::shared_ptr<TowerResult>;
 
 }  // namespace vigil::actors
 
@@ -100,6 +108,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::TowerBatchPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::TowerResultPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ReachReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
@@ -164,7 +174,8 @@ using stream_actor = caf::typed_actor<
     // A text that was lent is not needed here any more.
     caf::reacts_to<Returned>>;
 
-/// The EXECUTOR is the one thread of a device: vision and stream, whose pieces it runs one after the other.
+/// The EXECUTOR is the one thread of a device: vision and stream, whose pieces it runs one after the other;
+/// or of its language model alone, where the vision tower has a thread of its own.
 using executor_actor = caf::typed_actor<
     // As vision.
     caf::reacts_to<join_atom, WatchPtr, std::uint32_t>, caf::reacts_to<WatchPtr>,
@@ -172,9 +183,20 @@ using executor_actor = caf::typed_actor<
     // As stream.
     caf::reacts_to<grant_atom, std::uint32_t>, caf::reacts_to<Explain>, caf::reacts_to<Done>,
     caf::reacts_to<Returned>,
+    // The tower is done with the batch that it was sent.
+    caf::reacts_to<TowerResultPtr>,
     // Run the next piece (to itself).
     caf::reacts_to<work_atom>,
     // Say that you are alive, and take back what is past its deadline (to itself).
+    caf::reacts_to<tick_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The TOWER actor computes with a vision tower that does not share its device's thread.
+using tower_actor = caf::typed_actor<
+    // Encode these; the result goes back to the sending executor.
+    caf::reacts_to<TowerBatchPtr>,
+    // Say that you are alive (to itself).
     caf::reacts_to<tick_atom>,
     // Quit.
     caf::reacts_to<stop_atom>>;

@@ -35,10 +35,9 @@ std::vector<model::VisualTokensPtr> encode_all(run::VisionEncoder& encoder,
   return tokens;
 }
 
-}  // namespace
-
-Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
-               const std::vector<FramePatchPtr>& patches) {
+/// `span` is not told.
+Encoded encode_some(run::VisionEncoder& encoder, const base::Clock& clock,
+                    const std::vector<FramePatchPtr>& patches) {
   std::vector<run::PatchFrames> views;
   views.reserve(patches.size());
   for (const FramePatchPtr& patch : patches) views.push_back(view_of(*patch));
@@ -76,6 +75,16 @@ Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
     }
   }
   return result;
+}
+
+}  // namespace
+
+Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
+               const std::vector<FramePatchPtr>& patches) {
+  const auto begin = clock.now();
+  Encoded encoded = encode_some(encoder, clock, patches);
+  encoded.span = {begin, clock.now()};
+  return encoded;
 }
 
 std::vector<PatchAck> acks_of(const std::vector<FramePatchPtr>& patches, const Encoded& encoded) {

@@ -25,6 +25,8 @@ struct Encoded {
   std::vector<Failure> failures;
   /// Why memory did not suffice, for all in one pass or for one of them alone; empty if it did.
   std::string too_many;
+  /// From when the first was begun until the last was done.
+  WorkSpan span;
 };
 
 /// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.

@@ -45,6 +45,7 @@ std::vector<FramePatchPtr> PatchQueue::pop(std::size_t max) {
       if (each.patches.empty() || each.downstream == 0) continue;
       batch.push_back(std::move(each.patches.front()));
       each.patches.pop_front();
+      ++each.under_way;
       --each.downstream;
       --size_;
       last_ = lane->first;
@@ -54,10 +55,14 @@ std::vector<FramePatchPtr> PatchQueue::pop(std::size_t max) {
   return batch;
 }
 
+void PatchQueue::done(const FramePatch& patch) {
+  --lanes_.at(patch.watch.camera).under_way;
+}
+
 std::vector<std::string> PatchQueue::take_ended() {
   std::vector<std::string> ended;
   std::erase_if(lanes_, [&](const auto& lane) {
-    const bool over = lane.second.ended && lane.second.patches.empty();
+    const bool over = lane.second.ended && lane.second.patches.empty() && lane.second.under_way == 0;
     if (over) ended.push_back(lane.first);
     return over;
   });

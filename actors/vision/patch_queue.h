@@ -39,10 +39,14 @@ class PatchQueue {
   void end(const std::string& camera);
 
   /// At most `max` patches, in the order of each camera's time, one of each camera in turn, only of cameras
-  /// for which the next stage has credit. The turn goes on where the last batch left off.
+  /// for which the next stage has credit. The turn goes on where the last batch left off. They are under way
+  /// until they are `done`.
   std::vector<FramePatchPtr> pop(std::size_t max);
 
-  /// Cameras that have ended and of which nothing is left since the last call.
+  /// A patch that was popped has reached the next stage, or failed.
+  void done(const FramePatch& patch);
+
+  /// Cameras that have ended and of which nothing is left, not under way either, since the last call.
   std::vector<std::string> take_ended();
 
   /// When the oldest patch that may be popped was captured.
@@ -53,6 +57,7 @@ class PatchQueue {
  private:
   struct Lane {
     std::deque<FramePatchPtr> patches;
+    std::size_t under_way = 0;
     std::size_t capacity = 0;
     std::uint32_t downstream = 0;
     bool ended = false;

@@ -1,5 +1,7 @@
 #include "actors/vision/vision_desk.h"
 
+#include <utility>
+
 namespace vigil::actors {
 
 VisionDesk::VisionDesk(run::VisionEncoder& encoder, const base::Clock& clock, std::size_t batch)
@@ -14,19 +16,35 @@ bool VisionDesk::take(const FramePatchPtr& patch) {
   return book_.find(patch->watch) && queue_.push(patch);
 }
 
-void VisionDesk::work(const run::Turn& turn) {
-  const std::vector<FramePatchPtr> patches = queue_.pop(limit_.now());
-  if (patches.empty()) return;
+void VisionDesk::work(const run::Turn& /*turn*/) {
+  const std::vector<FramePatchPtr> patches = begin();
+  if (!patches.empty()) finish(encode(encoder_, clock_, patches));
+}
+
+std::vector<FramePatchPtr> VisionDesk::begin() {
+  const std::size_t most = queue_.size() < limit_.now() ? kUnderWay : kFullUnderWay;
+  if (under_way_.size() >= most) return {};
+  std::vector<FramePatchPtr> patches = queue_.pop(limit_.now());
+  if (!patches.empty()) under_way_.push_back(patches);
+  return patches;
+}
+
+void VisionDesk::finish(Encoded encoded) {
+  const std::vector<FramePatchPtr> patches = std::move(under_way_.front());
+  under_way_.pop_front();
+  last_ = patches.size();
   Batch batch;
-  batch.encoded = encode(encoder_, clock_, patches);
-  batch.span = {turn.now, clock_.now()};
+  batch.encoded = std::move(encoded);
   batch.acks = acks_of(patches, batch.encoded);
   for (const Encoded::Failure& failure : batch.encoded.failures) {
     batch.failed.push_back(book_.find(failure.patch->watch));
     // It did not reach the next stage, which can take another one instead.
     queue_.grant(failure.patch->watch.camera, 1);
   }
-  for (const FramePatchPtr& patch : patches) book_.refer(patch->watch);
+  for (const FramePatchPtr& patch : patches) {
+    book_.refer(patch->watch);
+    queue_.done(*patch);
+  }
   if (batch.encoded.too_many.empty()) {
     limit_.fitted(patches.size());
   } else {
@@ -34,6 +52,12 @@ void VisionDesk::work(const run::Turn& turn) {
   }
   batch.limit = limit_.now();
   batch_ = std::move(batch);
+}
+
+std::size_t VisionDesk::waiting() const {
+  std::size_t patches = queue_.size();
+  for (std::size_t i = 1; i < under_way_.size(); ++i) patches += under_way_[i].size();
+  return patches;
 }
 
 std::vector<std::string> VisionDesk::take_ended() {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +21,9 @@
 
 namespace vigil::actors {
 
-/// Batches them over cameras; what was captured first is due first. Not thread-safe.
+/// Batches them over cameras; what was captured first is due first. A batch is encoded here, as a piece of
+/// work, or by another thread, which is given it by `begin` and gives back what came of it by `finish`. Not
+/// thread-safe.
 class VisionDesk final : public run::WorkSource {
  public:
   /// They have to outlive it. `batch`: patches of one pass at most.
@@ -44,24 +47,33 @@ class VisionDesk final : public run::WorkSource {
   /// Encodes a batch.
   void work(const run::Turn& turn) override;
 
+  /// So many batches may be under way: one more than is encoded; and so many if there is enough for full
+  /// ones, since this thread may be away for as long as that takes.
+  static constexpr std::size_t kUnderWay = 2, kFullUnderWay = 16;
+  /// The next batch, for whoever encodes it; empty if there is none, or enough are under way.
+  std::vector<FramePatchPtr> begin();
+  /// What came of the first batch that is under way.
+  void finish(Encoded encoded);
+
   struct Batch {
     Encoded encoded;
     /// Of every patch of the batch.
     std::vector<PatchAck> acks;
     /// Of every patch that failed, in the order of `encoded.failures`: its settings.
     std::vector<WatchPtr> failed;
-    WorkSpan span;
     /// Patches of one pass at most from now on.
     std::size_t limit = 0;
   };
   /// What came of the batch since the last call.
   std::optional<Batch> take_batch() { return std::exchange(batch_, std::nullopt); }
-  /// Cameras that have ended and of which nothing is left since the last call.
+  /// Cameras that have ended and of which nothing is left, not under way either, since the last call.
   std::vector<std::string> take_ended();
 
-  /// Patches that wait, and those of the next pass at most.
-  std::size_t waiting() const { return queue_.size(); }
+  /// Patches that wait, also in batches behind the first that is under way; those of the next pass at most.
+  std::size_t waiting() const;
   std::size_t most() const { return limit_.now(); }
+  /// Patches of the last pass.
+  std::size_t last() const { return last_; }
 
  private:
   run::VisionEncoder& encoder_;
@@ -69,7 +81,10 @@ class VisionDesk final : public run::WorkSource {
   PatchQueue queue_;
   BatchLimit limit_;
   WatchBook book_;
+  /// Begun and not finished, in this order.
+  std::deque<std::vector<FramePatchPtr>> under_way_;
   std::optional<Batch> batch_;
+  std::size_t last_ = 0;
 };
 
 }  // namespace vigil::actors

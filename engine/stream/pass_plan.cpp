@@ -7,7 +7,7 @@ namespace vigil::stream {
 PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<const WindowWork> windows) {
   PassShares shares;
   shares.texts = std::min(texts, limits.texts);
-  std::int64_t most = limits.rows;
+  std::int64_t most = shares.texts > 0 ? std::min(limits.rows, limits.rows_with_texts) : limits.rows;
   auto used = static_cast<std::int64_t>(shares.texts);
   bool was_asked = true;
   for (std::size_t i = 0; i < windows.size() && shares.windows.size() < limits.windows; ++i) {

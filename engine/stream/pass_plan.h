@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,9 @@ namespace vigil::stream {
 
 /// How large passes may be.
 struct PassLimits {
-  /// Rows of a pass.
+  /// Rows of a pass; and of one that has texts, which get a token each pass, whatever it costs.
   std::int64_t rows = 1024;
+  std::int64_t rows_with_texts = std::numeric_limits<std::int64_t>::max();
   /// Texts that take a token each.
   std::size_t texts = 64;
   /// Windows that a pass begins or goes on with.

@@ -18,8 +18,12 @@ namespace {
 
 using namespace testing;
 using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -89,6 +93,74 @@ TEST_F(DecodeElsewhereTest, WhatIsLostThereTakesTheDeviceWithIt) {
                           "failure"));
 }
 
+/// One device whose vision tower has a thread of its own.
+class TowerBesideTest : public PipelineTest {
+ protected:
+  std::vector<DeviceSlot> devices() override {
+    DeviceSlot slot{"cpu", parts(encoder_, language_), {}};
+    slot.engine.overlap = true;
+    return {std::move(slot)};
+  }
+};
+
+TEST_F(TowerBesideTest, EveryFrameBecomesPartOfItsWindows) {
+  std::vector<std::string> pieces;
+  observer_.piece = [&](const char* stage, const WorkSpan&) { pieces.emplace_back(stage); };
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b", "c"}) {
+    sources_.add(name, frames(std::vector<int>(24, 90)));
+    cameras.push_back(explaining(name));
+  }
+  start(cameras);
+  EXPECT_EQ(encoder_.frames, 3 * 24U);
+  EXPECT_EQ(metric("vigil_frames_dropped_total"), 0);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 3 * 6);
+  for (const char* name : {"a", "b", "c"}) {
+    const std::string rule = std::string(name) + "/person ";
+    EXPECT_THAT(told("alert/"), IsSupersetOf({rule + "new", rule + "end"}));
+  }
+  EXPECT_THAT(pieces, AllOf(Contains("vision"), Contains("language")));
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(TowerBesideTest, PatchesOfManyCamerasAreEncodedAtOnce) {
+  std::size_t most = 0;
+  encoder_.on_encode = [&] { most = std::max(most, encoder_.batches.back()); };
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i"}) {
+    sources_.add(name, frames(std::vector<int>(16, 10)));
+    cameras.push_back(camera(name, config::Pace::fast, name));
+  }
+  start(cameras);
+  EXPECT_EQ(most, 8U);
+  EXPECT_EQ(metric("vigil_windows_total{outcome=\"answered\"}"), 9 * 4);
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(TowerBesideTest, APatchThatCannotBeEncodedIsToldAndTheRestGoesOn) {
+  std::vector<int> values(24, 90);
+  values[8] = values[9] = 255;
+  sources_.add("a", frames(values));
+  start({explaining("a")});
+  EXPECT_EQ(metric("vigil_frames_dropped_total{camera=\"a\",reason=\"encode_failed\"}"), 2);
+  EXPECT_EQ(times_logged("vision: camera a: frames dropped: "), 1);
+  EXPECT_GE(metric("vigil_windows_total{outcome=\"answered\"}"), 5);
+  EXPECT_TRUE(outcome()->complete);
+}
+
+TEST_F(TowerBesideTest, WhatTheTowerLosesTakesTheDeviceWithIt) {
+  sources_.add("a", frames(std::vector<int>(400, 90)));
+  start({explaining("a", config::Pace::realtime)}, /*once=*/false);
+  pass(6s);
+  encoder_.on_encode = [] { throw run::DeviceLost("a memory module failed"); };
+  pass(3s);
+  const auto report = outcome();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_THAT(report->failures,
+              ElementsAre("no device is left: cpu is lost: the tower actor failed: a memory module failed"));
+  EXPECT_THAT(outbox_->unacknowledged(10), IsEmpty()) << "what was found is told";
+}
+
 /// An executor that is asked by hand; what it would tell alerts is kept.
 class ExecutorTest : public ::testing::Test {
  protected:
@@ -153,7 +225,7 @@ class ExecutorTest : public ::testing::Test {
                           [](stop_atom) {},
                       };
                     }),
-                    target_actor());
+                    target_actor(), tower_actor());
 };
 
 TEST_F(ExecutorTest, ExplainsWhatItWasAskedAndLetsGoOfTheRest) {

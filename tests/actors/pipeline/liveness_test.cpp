@@ -54,7 +54,9 @@ class HungPublisher final : public FakePublisher {
 
 class Liveness : public ::testing::Test {
  protected:
-  void start() {
+  void start(bool overlap = false) {
+    DeviceSlot device = slot(encoder_, language_);
+    device.engine.overlap = overlap;
     sources_.add("/clips/gate.mp4", frames(std::vector<int>(40, 90)));
     handle_ = system_.spawn(supervisor, PipelineDeps{.cameras = {camera()},
                                                      .once = false,
@@ -63,7 +65,7 @@ class Liveness : public ::testing::Test {
                                                      .model_id = "fake",
                                                      .open = sources_.factory(),
                                                      .shape = {2, {}},
-                                                     .devices = {slot(encoder_, language_)},
+                                                     .devices = {device},
                                                      .outbox = *outbox_,
                                                      .publisher = publisher_,
                                                      .metrics = metrics_,
@@ -134,6 +136,17 @@ TEST_F(Liveness, APassThatHangsIsNamedWhenNoPassTakesSoLong) {
   clock_.advance(1s);
   expect_late({"cpu executor"});
   EXPECT_FALSE(board_.live());
+  work_.open();
+  expect_late({});
+}
+
+TEST_F(Liveness, ATowerThatHangsIsNamedWhereItHasAThreadOfItsOwn) {
+  encoder_.on_encode = [this] { work_.pass(); };
+  work_.close();
+  start(/*overlap=*/true);
+  work_.await_reached();
+  clock_.advance(WorkPatience::kMost + 1s);
+  expect_late({"cpu tower"});
   work_.open();
   expect_late({});
 }

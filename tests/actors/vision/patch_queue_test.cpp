@@ -53,7 +53,10 @@ TEST(PatchQueue, AnEndFollowsTheLastPatch) {
   EXPECT_TRUE(queue.pop(8).empty());
   EXPECT_THAT(queue.take_ended(), IsEmpty()) << "no credit: neither the patch nor the end";
   queue.grant("a", 1);
-  EXPECT_EQ(queue.pop(8).size(), 1U);
+  const auto popped = queue.pop(8);
+  ASSERT_EQ(popped.size(), 1U);
+  EXPECT_THAT(queue.take_ended(), IsEmpty()) << "it is under way";
+  queue.done(*popped.front());
   EXPECT_THAT(queue.take_ended(), ElementsAre("a"));
   EXPECT_THAT(queue.take_ended(), IsEmpty());
   EXPECT_FALSE(queue.push(frame_patch(a, 1))) << "after its end a camera has to join again";

@@ -38,8 +38,8 @@ TEST_F(VisionDeskTest, BatchesWhatMayGoAndTellsWhatBecameOfEach) {
   ASSERT_EQ(batch->encoded.failures.size(), 1U);
   EXPECT_THAT(batch->failed, ElementsAre(a));
   EXPECT_EQ(batch->acks.size(), 3U);
-  EXPECT_EQ(batch->span.begin, begin);
-  EXPECT_EQ(batch->span.end, clock.now());
+  EXPECT_EQ(batch->encoded.span.begin, begin);
+  EXPECT_EQ(batch->encoded.span.end, clock.now());
   EXPECT_FALSE(desk.take_batch()) << "once";
   EXPECT_EQ(desk.due(), std::nullopt);
 }
@@ -70,6 +70,63 @@ TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
   desk.work({clock.now()});
   EXPECT_THAT(desk.take_ended(), ElementsAre("a"));
   EXPECT_EQ(desk.watch(a->ref()), nullptr);
+}
+
+TEST_F(VisionDeskTest, AnotherThreadGetsOneBatchMoreThanItEncodes) {
+  for (const WatchPtr& each : {a, b}) {
+    desk.join(each);
+    desk.grant(each->name, 8);
+  }
+  for (int second = 0; second < 4; ++second) desk.take(frame_patch(a, second));
+  desk.take(frame_patch(b, 7, 255));
+  const auto first = desk.begin();
+  EXPECT_THAT(names(first), ElementsAre("a@0", "b@7", "a@1", "a@2"));
+  const auto second = desk.begin();
+  EXPECT_THAT(names(second), ElementsAre("a@3"));
+  desk.take(frame_patch(a, 4));
+  EXPECT_THAT(desk.begin(), IsEmpty()) << "more may come by its turn";
+  EXPECT_EQ(desk.waiting(), 2U) << "but for those that are encoded";
+
+  desk.finish(encode(encoder, clock, first));
+  const auto batch = desk.take_batch();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->encoded.patches.size(), 3U);
+  EXPECT_THAT(batch->failed, ElementsAre(b));
+  EXPECT_EQ(batch->acks.size(), 4U);
+  EXPECT_EQ(desk.last(), 4U);
+  EXPECT_THAT(names(desk.begin()), ElementsAre("a@4"));
+  desk.finish(encode(encoder, clock, second));
+  EXPECT_EQ(desk.take_batch()->encoded.patches.front()->tokens->seconds, 3);
+}
+
+TEST_F(VisionDeskTest, FullBatchesDoNotWaitForThisThread) {
+  desk.join(a);
+  desk.grant("a", 1000);
+  int second = 0;
+  std::size_t begun = 0;
+  const auto take = [&](int count) {
+    for (int i = 0; i < count; ++i) ASSERT_TRUE(desk.take(frame_patch(a, second++)));
+  };
+  for (; begun < VisionDesk::kFullUnderWay; ++begun) {
+    take(4);
+    EXPECT_EQ(desk.begin().size(), 4U) << begun;
+  }
+  take(4);
+  EXPECT_THAT(desk.begin(), IsEmpty()) << "one that hangs is not given all there is";
+}
+
+TEST_F(VisionDeskTest, AnEndWaitsForWhatIsUnderWay) {
+  desk.join(a);
+  desk.grant("a", 1);
+  desk.take(frame_patch(a, 0));
+  desk.end("a");
+  desk.join(b);
+  desk.end("b");
+  const auto patches = desk.begin();
+  EXPECT_THAT(desk.take_ended(), ElementsAre("b")) << "others' ends do not wait for it";
+  EXPECT_NE(desk.watch(a->ref()), nullptr);
+  desk.finish(encode(encoder, clock, patches));
+  EXPECT_THAT(desk.take_ended(), ElementsAre("a"));
 }
 
 TEST_F(VisionDeskTest, PassesShrinkWhereMemoryIsShort) {

@@ -51,6 +51,15 @@ TEST(PassPlanTest, WhatWasNotAskedYetFillsPassesUp) {
   EXPECT_EQ(plan_pass(limits, 0, full).windows, (Shares{{0, 85, 1}}));
 }
 
+TEST(PassPlanTest, PassesWithTextsAreShorter) {
+  const PassLimits limits{.rows = 200, .rows_with_texts = 50};
+  const std::vector<WindowWork> windows{{300, {}}};
+  EXPECT_EQ(plan_pass(limits, 0, windows).windows, (Shares{{0, 200, 0}}));
+  EXPECT_EQ(plan_pass(limits, 1, windows).windows, (Shares{{0, 49, 0}}));
+  const PassLimits pressed{.rows = 20, .rows_with_texts = 50};
+  EXPECT_EQ(plan_pass(pressed, 1, windows).windows, (Shares{{0, 19, 0}})) << "where memory is short";
+}
+
 TEST(PassPlanTest, KeepsToItsLimits) {
   const std::vector<WindowWork> windows(10, {1, {}});
   const PassShares shares = plan_pass({.rows = 200, .texts = 4, .windows = 3}, 9, windows);
