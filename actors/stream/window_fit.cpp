@@ -8,14 +8,14 @@ namespace vigil::actors {
 
 std::optional<std::string> WindowFit::check(const VisualPatch& patch, const WatchPtr& watch,
                                             const std::vector<stream::CompiledQuestionPtr>& questions) {
-  const Seen seen{watch, patch.tokens->grid_height, patch.tokens->grid_width};
+  const Seen seen{watch, patch.tokens->groups.height(), patch.tokens->groups.width()};
   Seen& last = seen_[watch->name];
   if (last == seen) return std::nullopt;
   last = seen;
 
   const base::Duration length = watch->window.length;
   const std::int64_t patches = patches_in(*watch, length, frames_per_patch_);
-  const std::int64_t needed = desk_.pages_for(patches * patch.tokens->count(), questions);
+  const std::int64_t needed = desk_.pages_for(patches * patch.tokens->groups.cells(), questions);
   if (needed <= desk_.pages()) return std::string();
   const std::int64_t page_tokens = desk_.tokens() / desk_.pages();
   return "a window of " + base::format_duration(length) + " needs " + std::to_string(needed * page_tokens) +

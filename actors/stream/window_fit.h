@@ -29,8 +29,8 @@ class WindowFit {
  private:
   struct Seen {
     WatchPtr watch;
-    int grid_height = 0;
-    int grid_width = 0;
+    std::int64_t height = 0;
+    std::int64_t width = 0;
     bool operator==(const Seen&) const = default;
   };
 

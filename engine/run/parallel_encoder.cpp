@@ -5,9 +5,12 @@
 namespace vigil::run {
 namespace {
 
-/// Pixels of a patch, which its work grows with.
+/// Pixels of a patch that are encoded, which its work grows with.
 std::int64_t size_of(const PatchFrames& patch) {
-  return patch.frames.empty() ? 0 : std::int64_t{patch.frames.front().width} * patch.frames.front().height;
+  if (patch.frames.empty()) return 0;
+  const std::int64_t pixels = std::int64_t{patch.frames.front().width} * patch.frames.front().height;
+  return patch.groups && patch.groups->cells() > 0 ? pixels * patch.groups->count() / patch.groups->cells()
+                                                   : pixels;
 }
 
 /// Neighbouring patches for each of `count` towers, of about the same size together: the i-th takes
@@ -70,8 +73,8 @@ model::VisualTokensPtr ParallelEncoder::bring(const model::VisualTokens& tokens,
   kernels::copy_across(from, tokens.embeddings.data(), streams_.front(), brought->embeddings.data(),
                        tokens.embeddings.bytes());
   brought->dtype = tokens.dtype;
-  brought->grid_height = tokens.grid_height;
-  brought->grid_width = tokens.grid_width;
+  brought->width = tokens.width;
+  brought->groups = tokens.groups;
   brought->seconds = tokens.seconds;
   brought->duration = tokens.duration;
   return brought;

@@ -9,6 +9,7 @@
 #include "engine/model/vision/preprocess.h"
 #include "engine/model/vision/vision_tower.h"
 #include "engine/run/vision_encoder.h"
+#include "kernels/device/device_table.h"
 
 namespace vigil::run {
 
@@ -28,6 +29,8 @@ class TowerEncoder final : public VisionEncoder {
   /// The patch's frames on the stream's device, at `to` on a GPU, which moves on: 8-bit levels travel, not
   /// numbers.
   std::vector<model::PictureView> place(const PatchFrames& patch, std::byte*& to);
+  /// Those that each mask has, on the stream's device until the next call; null for one that has all.
+  std::vector<const std::int32_t*> send(std::span<const base::GridMask> groups);
 
   std::shared_ptr<const model::ModelFolder> folder_;
   kernels::Stream stream_;
@@ -35,6 +38,8 @@ class TowerEncoder final : public VisionEncoder {
   model::VisionTower tower_;
   kernels::DType embeddings_;
   kernels::Buffer frames_, rows_;
+  std::vector<std::int32_t> squares_;
+  kernels::DeviceTable table_;
 };
 
 }  // namespace vigil::run

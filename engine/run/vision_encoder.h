@@ -1,10 +1,12 @@
 // Frames become visual tokens; and what every part of an engine throws when its device is gone.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "base/grid_mask.h"
 #include "engine/model/vision/picture.h"
 #include "engine/model/vision/visual_tokens.h"
 
@@ -28,6 +30,8 @@ struct PatchFrames {
   /// Time of the first frame in seconds of its stream, and the time that the patch covers.
   double seconds = 0;
   double duration = 0;
+  /// Which merged squares of the frames are encoded; absent: all.
+  std::optional<base::GridMask> groups = std::nullopt;
 };
 
 /// Turns frames into visual tokens. `encode` has one caller at a time (an actor); `frames_per_patch` and
@@ -43,7 +47,8 @@ class VisionEncoder {
   virtual model::PictureSize frame_size(model::PictureSize source) const = 0;
 
   /// Encodes patches of any number of cameras and sizes in one pass; the result has one entry a patch, in
-  /// order. Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group.
+  /// order. Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group,
+  /// and for groups that are not those of the frames.
   virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
 };
 

@@ -45,7 +45,8 @@ void CameraStream::check(const PatchRange& range) const {
     throw std::invalid_argument("a window of frames that are not in the stream");
   const model::VisualTokens& first = patch(range.first);
   for (std::int64_t number = range.first + 1; number < range.last; ++number)
-    if (patch(number).grid_height != first.grid_height || patch(number).grid_width != first.grid_width) {
+    if (const base::GridMask& groups = patch(number).groups;
+        groups.height() != first.groups.height() || groups.width() != first.groups.width()) {
       throw std::invalid_argument("the frames of a window differ in size");
     } else if (interval(patch(number)) != interval(first)) {
       throw std::invalid_argument("the frames of a window differ in duration");
@@ -89,8 +90,10 @@ void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
   window.positions.clear();
   window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
   window.cursor.text(static_cast<std::int64_t>(prompt_.size()), window.positions);
-  window.cursor.grid(window.patches.count(), first.grid_height, first.grid_width,
-                     static_cast<std::int32_t>(interval(first)), window.positions);
+  std::vector<const base::GridMask*> groups;
+  for (std::int64_t number = window.patches.first; number < window.patches.last; ++number)
+    groups.push_back(&patch(number).groups);
+  window.cursor.grid(groups, static_cast<std::int32_t>(interval(first)), window.positions);
 }
 
 std::int64_t CameraStream::pages_to_grow(const PlacedWindow& window, std::int64_t last) const {

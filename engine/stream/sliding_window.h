@@ -63,8 +63,8 @@ class SlidingWindow {
   struct Patch {
     double seconds = 0;
     double duration = 0;
-    int height = 0;
-    int width = 0;
+    std::int64_t height = 0;
+    std::int64_t width = 0;
     double end() const { return seconds + duration; }
   };
   Due window_until(double end) const;

@@ -20,11 +20,11 @@ struct Levels {
 /// One block a patch, its threads along the values of the row.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    cut(Frames frames, int count, int width, int p, int m, const __grid_constant__ Levels table, T* out,
-        std::int64_t stride) {
+    cut(Frames frames, int count, int width, int p, int m, const __grid_constant__ Levels table,
+        const std::int32_t* squares, T* out, std::int64_t stride) {
   const int row = static_cast<int>(blockIdx.x);
   const int across = width / (p * m);
-  const int square = row / (m * m);
+  const int square = squares == nullptr ? row / (m * m) : squares[row / (m * m)];
   const int patch_row = square / across * m + row / m % m;
   const int patch_column = square % across * m + row % m;
   const int values = 3 * count * p * p;
@@ -41,7 +41,8 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void cuda::cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, int /*height*/, int width,
-                       int patch_size, int merge_size, const LevelTable& table, Matrix out) {
+                       int patch_size, int merge_size, const LevelTable& table, Matrix out,
+                       const std::int32_t* squares) {
   if (frames.size() > kMostFramesOnGpu)
     throw std::invalid_argument("cut_patches: a temporal patch of " + std::to_string(frames.size()) +
                                 " frames, at most " + std::to_string(kMostFramesOnGpu) + " on a GPU");
@@ -55,7 +56,7 @@ void cuda::cut_patches(Stream& stream, std::span<const std::uint8_t* const> fram
     using T = decltype(type);
     cut<T><<<static_cast<unsigned>(out.rows), kThreads, 0, queue>>>(pictures, static_cast<int>(frames.size()),
                                                                     width, patch_size, merge_size, levels,
-                                                                    out.row<T>(0), out.stride);
+                                                                    squares, out.row<T>(0), out.stride);
   });
   check_launch("cut_patches");
 }

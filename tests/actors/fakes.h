@@ -169,7 +169,8 @@ class FakeEncoder final : public run::VisionEncoder {
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
       auto tokens = std::make_shared<model::VisualTokens>();
       tokens->embeddings = numbers(value);
-      tokens->grid_height = tokens->grid_width = 1;
+      tokens->width = 1;
+      tokens->groups = base::GridMask::all(1, 1);
       tokens->seconds = patch.seconds;
       tokens->duration = patch.duration;
       result.push_back(std::move(tokens));

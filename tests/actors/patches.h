@@ -27,8 +27,8 @@ inline std::shared_ptr<VisualPatch> visual_patch(const WatchPtr& owner, double s
                                                  double duration = 1, int width = 1) {
   auto tokens = std::make_shared<model::VisualTokens>();
   tokens->embeddings = numbers(value, width);
-  tokens->grid_height = 1;
-  tokens->grid_width = width;
+  tokens->width = 1;
+  tokens->groups = base::GridMask::all(1, width);
   tokens->seconds = seconds;
   tokens->duration = duration;
   auto patch = std::make_shared<VisualPatch>();

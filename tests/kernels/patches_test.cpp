@@ -1,6 +1,8 @@
 #include "kernels/patches/patches.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -90,6 +92,50 @@ TEST_P(PatchesTest, PutsEveryPixelInItsPlace) {
   }
 }
 
+TEST_P(PatchesTest, CutsTheSquaresThatAreWantedAlone) {
+  const LevelTable levels = table();
+  for (const Shape& shape : kShapes) {
+    const auto [height, width, p, m, count] = shape;
+    Stream stream = test_stream(2);
+    std::vector<std::uint8_t> picture(static_cast<std::size_t>(height * width * 3));
+    std::uint32_t seed = 9;
+    for (std::uint8_t& level : picture)
+      level = static_cast<std::uint8_t>((seed = seed * 1664525U + 7) >> 24U);
+    const DeviceArray<std::uint8_t> there(stream, picture);
+    const std::vector<const std::uint8_t*> frames(static_cast<std::size_t>(count), there.data());
+    const std::int64_t patches = std::int64_t{m} * m;
+    const std::int64_t squares = std::int64_t{height / p} * (width / p) / patches;
+    const std::int64_t columns = std::int64_t{3} * count * p * p;
+    const auto row_bytes = static_cast<std::size_t>(columns) * size_of(GetParam());
+    const auto cut = [&](std::int64_t rows, const std::int32_t* wanted) {
+      std::vector<std::byte> memory(static_cast<std::size_t>(rows) * row_bytes);
+      Mirror mirror(stream, memory);
+      cut_patches(stream, frames, height, width, p, m, levels,
+                  dense(mirror.data(), GetParam(), rows, columns), wanted);
+      mirror.fetch();
+      return memory;
+    };
+    const std::vector<std::byte> all = cut(squares * patches, nullptr);
+    for (const std::int64_t every : {1, 2, 5, 1000}) {
+      std::vector<std::int32_t> wanted;
+      for (std::int64_t square = every / 2; square < squares; square += every)
+        wanted.push_back(static_cast<std::int32_t>(square));
+      if (wanted.empty()) continue;
+      const DeviceArray<std::int32_t> list(stream, wanted);
+      const auto rows = static_cast<std::int64_t>(wanted.size()) * patches;
+      const std::vector<std::byte> some = cut(rows, list.data());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const std::size_t bytes = static_cast<std::size_t>(patches) * row_bytes;
+        ASSERT_TRUE(std::equal(
+            some.begin() + static_cast<std::ptrdiff_t>(i * bytes),
+            some.begin() + static_cast<std::ptrdiff_t>((i + 1) * bytes),
+            all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(wanted[i]) * bytes)))
+            << height << " x " << width << ", square " << wanted[i];
+      }
+    }
+  }
+}
+
 TEST(Patches, RefusesWhatDoesNotFit) {
   const LevelTable levels = table();
   Stream stream = Stream::cpu(1);
@@ -105,6 +151,15 @@ TEST(Patches, RefusesWhatDoesNotFit) {
   EXPECT_THROW(cut(28, 28, dense(out.data(), DType::f32, 3, 588)), std::invalid_argument);
   EXPECT_THROW(cut(28, 28, dense(out.data(), DType::i32, 4, 588)), std::invalid_argument);
   EXPECT_THROW(cut(0, 28, dense(out.data(), DType::f32, 0, 588)), std::invalid_argument);
+  const std::vector<std::int32_t> squares{0, 0};
+  const auto some = [&](std::int64_t rows) {
+    cut_patches(stream, frames, 28, 28, 14, 2, levels, dense(out.data(), DType::f32, rows, 588),
+                squares.data());
+  };
+  EXPECT_NO_THROW(some(4));
+  EXPECT_NO_THROW(some(0));
+  EXPECT_THROW(some(2), std::invalid_argument) << "no whole square";
+  EXPECT_THROW(some(8), std::invalid_argument) << "more than there are";
   EXPECT_THROW(cut_patches(stream, {}, 28, 28, 14, 2, levels, dense(out.data(), DType::f32, 4, 0)),
                std::invalid_argument);
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/grid_mask.h"
 #include "engine/model/files/config.h"
 #include "kernels/rope/rope.h"
 
@@ -34,6 +35,10 @@ class PositionCursor {
   /// Visual tokens of `frames` temporal patches of `height` x `width` tokens each.
   void grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t time_interval,
             std::vector<Position>& to);
+  /// The same of tokens of some cells of such a grid alone, a mask for each temporal patch, at least one and
+  /// all of one size: each has the position that it has among all, and so has what follows.
+  void grid(std::span<const base::GridMask* const> patches, std::int32_t time_interval,
+            std::vector<Position>& to);
   /// One generated token: past the largest position so far, on all axes.
   void generated(std::vector<Position>& to);
 
@@ -46,6 +51,9 @@ class PositionCursor {
     return {origin_.t + t, origin_.h + h, origin_.w + w};
   }
   void require(std::int64_t last, std::int64_t origin) const;
+  void require_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
+                    std::int32_t interval) const;
+  void leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval);
 
   Position origin_;
   std::int32_t current_ = 0;

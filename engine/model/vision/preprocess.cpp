@@ -206,8 +206,8 @@ std::int64_t Preprocessor::patch_values() const {
   return std::int64_t{3} * settings_.temporal_patch_size * settings_.patch_size * settings_.patch_size;
 }
 
-void Preprocessor::cut(kernels::Stream& stream, std::span<const PictureView> frames,
-                       kernels::Matrix out) const {
+void Preprocessor::cut(kernels::Stream& stream, std::span<const PictureView> frames, kernels::Matrix out,
+                       const std::int32_t* squares) const {
   const auto wanted = static_cast<std::size_t>(settings_.temporal_patch_size);
   if (frames.empty() || frames.size() > wanted) {
     throw std::invalid_argument("a temporal patch of " + std::to_string(frames.size()) +
@@ -222,7 +222,7 @@ void Preprocessor::cut(kernels::Stream& stream, std::span<const PictureView> fra
   }
   pictures.resize(wanted, pictures.back());
   kernels::cut_patches(stream, pictures, frames[0].height, frames[0].width, settings_.patch_size,
-                       settings_.merge_size, table_, out);
+                       settings_.merge_size, table_, out, squares);
 }
 
 PixelValues Preprocessor::process(kernels::Stream& stream, std::span<const PictureView> frames) const {

@@ -77,9 +77,11 @@ class Preprocessor {
   /// One temporal patch of frames that already have their final size: 8-bit levels to normalised patches in
   /// one pass. A shorter list is completed by repeating its last frame. `out` is [patch_rows, patch_values],
   /// f32 or bf16. Throws std::invalid_argument for frames of unequal size or of one that is not a multiple of
-  /// the patch group, and for more than `frames_per_patch` frames. Frames and result lie on the stream's
-  /// device.
-  void cut(kernels::Stream& stream, std::span<const PictureView> frames, kernels::Matrix out) const;
+  /// the patch group, and for more than `frames_per_patch` frames. `squares`: of these alone, ascending, as
+  /// many as `out` has rows for (kernels::cut_patches); null: of all. Frames, squares and result lie on the
+  /// stream's device.
+  void cut(kernels::Stream& stream, std::span<const PictureView> frames, kernels::Matrix out,
+           const std::int32_t* squares = nullptr) const;
 
   /// The whole published preprocessing of one image, or of the frames of one video (of equal size), on a CPU
   /// stream: resize, pad in time, cut.

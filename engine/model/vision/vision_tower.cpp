@@ -67,25 +67,73 @@ const VisionPlan& VisionPlanner::frame_of(std::int64_t height, std::int64_t widt
   return frames_.emplace(std::pair(height, width), std::move(frame)).first->second;
 }
 
-const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids) {
+void VisionPlanner::add_whole(const VisionPlan& frame) {
+  const auto squares = static_cast<std::int64_t>(plan_.squares.size());
+  const std::int64_t rows = plan_.patches();
+  append(frame.squares, squares, plan_.squares);
+  append(frame.places, squares, plan_.places);
+  append(frame.window_bounds, rows, plan_.window_bounds);
+  append(frame.frame_bounds, rows, plan_.frame_bounds);
+  plan_.positions.insert(plan_.positions.end(), frame.positions.begin(), frame.positions.end());
+}
+
+void VisionPlanner::add_kept(const VisionPlan& frame, const base::GridMask& kept) {
+  const std::int64_t square = merge_ * merge_;
+  const std::size_t first = plan_.squares.size();
+  plan_.places.resize(first + static_cast<std::size_t>(kept.count()));
+  ranks_.assign(frame.squares.size(), -1);
+  std::int32_t rank = 0;
+  for (const std::int32_t cell : kept.list()) ranks_[static_cast<std::size_t>(cell)] = rank++;
+  const auto bound = [&](std::vector<std::int32_t>& bounds) {
+    if (const auto rows = static_cast<std::int32_t>(plan_.patches()); rows > bounds.back())
+      bounds.push_back(rows);
+  };
+  auto window = frame.window_bounds.begin();
+  for (std::size_t i = 0; i < frame.squares.size(); ++i) {
+    const auto row = static_cast<std::ptrdiff_t>(i) * square;
+    if (row == *window) {
+      bound(plan_.window_bounds);
+      ++window;
+    }
+    const std::int32_t of_input = ranks_[static_cast<std::size_t>(frame.squares[i])];
+    if (of_input < 0) continue;
+    plan_.places[first + static_cast<std::size_t>(of_input)] =
+        static_cast<std::int32_t>(plan_.squares.size());
+    plan_.squares.push_back(static_cast<std::int32_t>(first) + of_input);
+    const auto position = frame.positions.begin() + row;
+    plan_.positions.insert(plan_.positions.end(), position, position + square);
+  }
+  bound(plan_.window_bounds);
+  bound(plan_.frame_bounds);
+}
+
+const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids,
+                                      std::span<const base::GridMask> kept) {
+  if (!kept.empty() && kept.size() != grids.size())
+    throw std::invalid_argument("vision tower: " + std::to_string(kept.size()) + " masks for " +
+                                std::to_string(grids.size()) + " grids");
   for (std::vector<std::int32_t>* values : {&plan_.squares, &plan_.places}) values->clear();
   for (std::vector<std::int32_t>* bounds : {&plan_.window_bounds, &plan_.frame_bounds}) bounds->assign(1, 0);
   plan_.positions.clear();
   plan_.side = 0;
-  for (const PatchGrid& grid : grids) {
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    const PatchGrid& grid = grids[i];
     if (grid.t <= 0 || grid.h <= 0 || grid.w <= 0 || grid.h % merge_ != 0 || grid.w % merge_ != 0)
       throw std::invalid_argument("vision tower: a grid of " + std::to_string(grid.h) + " x " +
                                   std::to_string(grid.w) + " patches is no whole number of merged squares");
+    const base::GridMask* mask = kept.empty() ? nullptr : &kept[i];
+    if (mask != nullptr && (mask->height() != grid.h / merge_ || mask->width() != grid.w / merge_))
+      throw std::invalid_argument("vision tower: a mask of " + std::to_string(mask->height()) + " x " +
+                                  std::to_string(mask->width()) + " squares for a grid of " +
+                                  std::to_string(grid.h) + " x " + std::to_string(grid.w) + " patches");
     const VisionPlan& frame = frame_of(grid.h, grid.w);
     plan_.side = std::max(plan_.side, frame.side);
     for (std::int64_t t = 0; t < grid.t; ++t) {
-      const auto squares = static_cast<std::int64_t>(plan_.squares.size());
-      const std::int64_t rows = plan_.patches();
-      append(frame.squares, squares, plan_.squares);
-      append(frame.places, squares, plan_.places);
-      append(frame.window_bounds, rows, plan_.window_bounds);
-      append(frame.frame_bounds, rows, plan_.frame_bounds);
-      plan_.positions.insert(plan_.positions.end(), frame.positions.begin(), frame.positions.end());
+      if (mask == nullptr || mask->has_all()) {
+        add_whole(frame);
+      } else {
+        add_kept(frame, *mask);
+      }
     }
   }
   return plan_;
@@ -168,12 +216,15 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
   parameters_.ready();
 }
 
-const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<const PatchGrid> grids) {
-  if (std::equal(grids.begin(), grids.end(), way_.grids.begin(), way_.grids.end()) && !grids.empty())
+const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<const PatchGrid> grids,
+                                            std::span<const base::GridMask> kept) {
+  if (std::equal(grids.begin(), grids.end(), way_.grids.begin(), way_.grids.end()) &&
+      std::equal(kept.begin(), kept.end(), way_.kept.begin(), way_.kept.end()) && !grids.empty())
     return way_;
   way_.grids.clear();  // a plan that is half made is none
-  const VisionPlan& plan = planner_.plan(grids);
+  const VisionPlan& plan = planner_.plan(grids, kept);
   way_.rows = plan.patches();
+  if (way_.rows == 0) return way_;
   way_.table.clear();
   way_.table.add(std::span(plan.squares));
   way_.table.add(std::span(plan.places));
@@ -182,13 +233,14 @@ const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<c
   angles_.make(stream, way_.positions(), way_.rows, plan.side);
   way_.windows = kernels::SegmentPlan(stream, plan.window_bounds);
   way_.frames = kernels::SegmentPlan(stream, plan.frame_bounds);
+  way_.kept.assign(kept.begin(), kept.end());
   way_.grids.assign(grids.begin(), grids.end());
   return way_;
 }
 
 Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                           std::span<const PatchGrid> grids) {
-  const Way& way = way_of(stream, grids);
+                           std::span<const PatchGrid> grids, std::span<const base::GridMask> kept) {
+  const Way& way = way_of(stream, grids, kept);
   const std::int64_t rows = way.rows;
   const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
   const std::int64_t width = config_.hidden_size;

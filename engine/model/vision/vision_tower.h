@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/grid_mask.h"
 #include "engine/model/files/config.h"
 #include "engine/model/layers/parameters.h"
 #include "engine/model/layers/projections.h"
@@ -31,15 +32,16 @@ struct PatchGrid {
 
 /// How the tower walks over patches: in which order, in which windows, at which places.
 ///
-/// Patches arrive as the preprocessor lays them: squares of spatial_merge_size² patches, square after square.
-/// Windowed blocks want the squares of a window together, so the whole tower runs in window order and the
-/// merged tokens are put back at the end.
+/// Patches arrive as the preprocessor lays them: squares of spatial_merge_size² patches, square after square,
+/// of those that are kept. Windowed blocks want the squares of a window together, so the whole tower runs in
+/// window order and the merged tokens are put back at the end. A square that is not kept is nobody's key and
+/// has no token; the others stand in the rows, columns and windows where they would with it.
 struct VisionPlan {
   /// Square `squares[i]` of the input is the i-th in window order, and the i-th of the input is the
   /// `places[i]`-th there.
   std::vector<std::int32_t> squares, places;
   /// Rows of patches that attend to each other, in window order: within windows, and over whole frames.
-  /// Ascending from 0.
+  /// Ascending from 0; a window or frame of which nothing is kept has no bound.
   std::vector<std::int32_t> window_bounds, frame_bounds;
   /// Of each patch in window order: its row and its column in its frame, which its angles are made of.
   std::vector<std::array<std::int32_t, 2>> positions;
@@ -55,11 +57,15 @@ class VisionPlanner {
  public:
   explicit VisionPlanner(const VisionConfig& config);
 
-  /// The plan of a pass over these grids, in working memory until the next call. Throws
-  /// std::invalid_argument for grids that are no whole number of merged squares.
-  const VisionPlan& plan(std::span<const PatchGrid> grids);
+  /// The plan of a pass over these grids, in working memory until the next call. `kept`: which merged squares
+  /// of each grid, the same of all its temporal patches; nothing: all of all grids. Throws
+  /// std::invalid_argument for grids that are no whole number of merged squares, and for masks that are not
+  /// theirs.
+  const VisionPlan& plan(std::span<const PatchGrid> grids, std::span<const base::GridMask> kept = {});
 
  private:
+  void add_whole(const VisionPlan& frame);
+  void add_kept(const VisionPlan& frame, const base::GridMask& kept);
   /// Of one temporal patch, as if it were alone; bounds without the 0 that they begin with.
   const VisionPlan& frame_of(std::int64_t height, std::int64_t width);
 
@@ -67,6 +73,8 @@ class VisionPlanner {
   std::int64_t merge_, window_;
   std::map<std::pair<std::int64_t, std::int64_t>, VisionPlan> frames_;
   VisionPlan plan_;
+  /// Working memory: how manieth of those that are kept each square of a frame is, -1 if it is none.
+  std::vector<std::int32_t> ranks_;
 };
 
 /// The tower's rotary tables, made on the stream's device: half of the frequencies turn by a patch's row,
@@ -109,12 +117,12 @@ class VisionTower {
   kernels::DType compute() const { return parameters_.compute(); }
 
   /// Encodes pictures of any number and size in one pass; frames do not see each other.
-  /// patches: the type of computation, [sum of patches(), patch_values()]. Returns f32 [sum of patches() /
-  /// spatial_merge_size², out_hidden_size], dense, in the order of the squares, in working memory until the
-  /// next call; both on the stream's device. Throws std::invalid_argument if the patches do not fit the
-  /// grids.
+  /// patches: the type of computation, [sum of patches(), patch_values()], of those squares alone that are
+  /// `kept` (as VisionPlanner::plan has it). Returns f32 [patches / spatial_merge_size², out_hidden_size],
+  /// dense, in the order of the squares, in working memory until the next call; both on the stream's device.
+  /// Throws std::invalid_argument if the patches do not fit the grids.
   kernels::Matrix encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                         std::span<const PatchGrid> grids);
+                         std::span<const PatchGrid> grids, std::span<const base::GridMask> kept = {});
 
  private:
   struct Block {
@@ -127,9 +135,10 @@ class VisionTower {
     bool whole_frame;
   };
 
-  /// A VisionPlan on the stream's device, for as long as passes have the same grids.
+  /// A VisionPlan on the stream's device, for as long as passes have the same grids and keep the same.
   struct Way {
     std::vector<PatchGrid> grids;
+    std::vector<base::GridMask> kept;
     std::int64_t rows = 0;
     /// Squares, places and positions.
     kernels::DeviceTable table;
@@ -139,7 +148,8 @@ class VisionTower {
     const std::int32_t* places() const { return table.at<std::int32_t>(1); }
     const std::int32_t* positions() const { return table.at<std::int32_t>(2); }
   };
-  const Way& way_of(kernels::Stream& stream, std::span<const PatchGrid> grids);
+  const Way& way_of(kernels::Stream& stream, std::span<const PatchGrid> grids,
+                    std::span<const base::GridMask> kept);
 
   VisionConfig config_;
   Parameters parameters_;

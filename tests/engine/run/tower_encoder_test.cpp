@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "engine/model/files/safetensors.h"
 #include "engine/run/vision_encoder.h"
 #include "tests/engine/demo_model.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::run {
 namespace {
@@ -35,10 +41,8 @@ TEST_F(TowerEncoderTest, CamerasOfAnySizeShareAPassAndDoNotSeeEachOther) {
   const std::vector<PatchFrames> both{wide, tall, wide};
   const auto together = encoder_.encode(both);
   ASSERT_EQ(together.size(), 3U);
-  EXPECT_EQ(together[0]->grid_width, 4);
-  EXPECT_EQ(together[0]->grid_height, 2);
-  EXPECT_EQ(together[1]->grid_width, 3);
-  EXPECT_EQ(together[1]->grid_height, 5);
+  EXPECT_EQ(together[0]->groups, base::GridMask::all(2, 4));
+  EXPECT_EQ(together[1]->groups, base::GridMask::all(5, 3));
   EXPECT_EQ(together[0]->seconds, 7.5);
   EXPECT_EQ(together[1]->duration, 0.5);
   EXPECT_LT(largest_difference(*together[0], *encoder_.encode(std::span(&wide, 1))[0]), 1e-4);
@@ -58,6 +62,67 @@ TEST_F(TowerEncoderTest, AShortPatchRepeatsItsLastFrame) {
   EXPECT_EQ(largest_difference(*encoded[0], *encoded[1]), 0);
 }
 
+/// Beside transformers' own tower, which was given the rows of some squares (tools/golden_groups.py).
+class GroupsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
+
+  /// The same two frames, with the groups of each case.
+  PatchFrames patch(const std::string& name) const {
+    const model::TensorView& frames = *golden_->find("frames");
+    const auto height = static_cast<int>(frames.shape[1]);
+    const auto width = static_cast<int>(frames.shape[2]);
+    const auto* rgb = reinterpret_cast<const std::uint8_t*>(frames.data);
+    PatchFrames patch{{{rgb, width, height}, {rgb + 3 * width * height, width, height}}, 0, 1};
+    patch.groups = base::GridMask::none(height / 28, width / 28);
+    if (name == "none") return patch;
+    const model::TensorView& groups = *golden_->find(name + "/groups");
+    for (std::int64_t i = 0; i < groups.shape[0]; ++i)
+      patch.groups->add(reinterpret_cast<const std::int32_t*>(groups.data)[i]);
+    EXPECT_EQ(patch.groups->has_all(), name == "all");
+    return patch;
+  }
+
+  /// |made - expected| / |expected|
+  double error_of(const model::VisualTokens& tokens, const std::string& name) const {
+    const model::TensorView& expected = *golden_->find(name + "/embeddings");
+    EXPECT_EQ(tokens.count(), expected.shape[0]) << name;
+    EXPECT_EQ(tokens.width, expected.shape[1]);
+    if (static_cast<std::size_t>(tokens.count() * tokens.width) * sizeof(float) != expected.bytes())
+      return INFINITY;
+    std::vector<float> made(expected.bytes() / sizeof(float));
+    kernels::download(stream_, made.data(), tokens.embeddings.data(), expected.bytes());
+    const auto* values = reinterpret_cast<const float*>(expected.data);
+    double error = 0, size = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      error += std::pow(double{made[i]} - values[i], 2);
+      size += std::pow(values[i], 2);
+    }
+    return std::sqrt(error / size);
+  }
+
+  const std::shared_ptr<const model::SafetensorsFile> golden_ =
+      model::SafetensorsFile::open(VIGIL_SOURCE_DIR "/tests/golden/groups.safetensors");
+  kernels::Stream stream_ = kernels::test_stream(2);
+  TowerEncoder encoder_{demo_model(), kernels::DType::f32, stream_};
+};
+
+TEST_F(GroupsTest, AreWhatTransformersTowerMakesOfTheirRowsInAnyCompany) {
+  const std::vector<std::string> names{"scattered", "all", "none", "one", "windows"};
+  std::vector<PatchFrames> patches;
+  for (const std::string& name : names) patches.push_back(patch(name));
+  const auto together = encoder_.encode(patches);
+  ASSERT_EQ(together.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(together[i]->groups, *patches[i].groups);
+    const auto alone = encoder_.encode(std::span(&patches[i], 1)).front();
+    EXPECT_EQ(alone->groups, *patches[i].groups);
+    if (names[i] == "none") continue;
+    EXPECT_LT(error_of(*together[i], names[i]), 2e-6) << names[i];
+    EXPECT_LT(error_of(*alone, names[i]), 2e-6) << names[i];
+  }
+}
+
 TEST_F(TowerEncoderTest, NothingGivesNothing) {
   EXPECT_TRUE(encoder_.encode({}).empty());
 }
@@ -67,7 +132,8 @@ TEST_F(TowerEncoderTest, RefusesWhatItCannotCut) {
   const PatchFrames empty{{}, 0, 1};
   const PatchFrames uneven{{odd.view(), odd.view()}, 0, 1};
   const PatchFrames mixed{{a_.view(), c_.view()}, 0, 1};
-  for (const PatchFrames* patch : {&empty, &uneven, &mixed})
+  const PatchFrames wrong{{a_.view(), b_.view()}, 0, 1, base::GridMask::all(4, 2)};
+  for (const PatchFrames* patch : {&empty, &uneven, &mixed, &wrong})
     EXPECT_THROW(encoder_.encode(std::span(patch, 1)), std::invalid_argument);
 }
 

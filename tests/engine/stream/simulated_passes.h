@@ -237,11 +237,11 @@ inline model::VisualTokensPtr patch_of(float seed, int height = 1, int width = 2
                                        double duration = 1) {
   const std::shared_ptr<model::VisualTokens> patch(new model::VisualTokens, Forget());
   const kernels::Stream stream = kernels::Stream::cpu(1);
-  patch->grid_height = height;
-  patch->grid_width = width;
+  patch->groups = base::GridMask::all(height, width);
   patch->seconds = seconds;
   patch->duration = duration;
   constexpr std::int64_t kWidth = 4;
+  patch->width = kWidth;
   patch->embeddings =
       kernels::Buffer(stream, static_cast<std::size_t>(patch->count() * kWidth) * sizeof(float));
   for (std::int64_t i = 0; i < patch->count() * kWidth; ++i)
@@ -259,9 +259,9 @@ inline std::vector<std::int32_t> expected_tokens(const model::ModelFolder& folde
   std::vector<std::uint64_t> inputs;
   for (const std::int32_t token : prompts.before_tokens()) inputs.push_back(SimulatedPasses::input_of(token));
   cursor.text(prompts.before(), positions);
-  const model::VisualTokens& first = *patches.front();
-  cursor.grid(static_cast<std::int64_t>(patches.size()), first.grid_height, first.grid_width,
-              model::time_interval(folder.config.vision, first.duration), positions);
+  std::vector<const base::GridMask*> groups;
+  for (const model::VisualTokensPtr& patch : patches) groups.push_back(&patch->groups);
+  cursor.grid(groups, model::time_interval(folder.config.vision, patches.front()->duration), positions);
   for (const model::VisualTokensPtr& patch : patches)
     for (std::int64_t i = 0; i < patch->count(); ++i)
       inputs.push_back(SimulatedPasses::input_of(patch->rows(i, 1).row<float>(0)[0]));

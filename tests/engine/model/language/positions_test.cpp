@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,32 @@ TEST(PositionBuilderTest, AGridStartsWhereTheTextStoppedAndTheTextGoesOnBesideIt
                                                         {6, 2, 4},  //
                                                         {5, 5, 5}}));
   EXPECT_EQ(builder.next(), 7) << "generation goes on after the largest position, here the last frame's";
+}
+
+TEST(PositionCursorTest, TokensOfSomeCellsStandWhereTheyStandAmongAll) {
+  base::GridMask some = base::GridMask::none(2, 3);
+  some.add(0, 2);
+  some.add(1, 1);
+  const base::GridMask all = base::GridMask::all(2, 3);
+  const base::GridMask none = base::GridMask::none(2, 3);
+  const std::vector<const base::GridMask*> patches{&all, &some, &none};
+  const Position origin{50, 7, 9};
+  std::vector<Position> whole, kept;
+  PositionCursor of_all(origin), of_kept(origin);
+  of_all.text(4, whole);
+  of_all.grid(3, 2, 3, 5, whole);
+  of_all.text(1, whole);
+  of_kept.text(4, kept);
+  of_kept.grid(patches, 5, kept);
+  of_kept.text(1, kept);
+  std::vector<Position> expected(whole.begin(), whole.begin() + 10);
+  expected.push_back(whole[4 + 6 + 2]);
+  expected.push_back(whole[4 + 6 + 4]);
+  expected.push_back(whole.back());
+  EXPECT_EQ(kept, expected);
+  EXPECT_EQ(of_kept.next(), of_all.next()) << "also if the last patch has no token";
+  EXPECT_THROW(of_kept.grid(patches, 1 << 30, kept), std::invalid_argument);
+  EXPECT_EQ(kept, expected);
 }
 
 TEST(PositionBuilderTest, NothingStartsAtZero) {

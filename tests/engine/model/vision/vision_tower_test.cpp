@@ -35,19 +35,27 @@ struct Reference {
   std::vector<std::int32_t> squares, window_bounds{0}, frame_bounds{0};
   std::vector<float> cos, sin;
 
-  Reference(const VisionConfig& config, std::span<const PatchGrid> grids) {
+  /// `kept`: of each grid; nothing: all.
+  Reference(const VisionConfig& config, std::span<const PatchGrid> grids,
+            std::span<const base::GridMask> kept = {}) {
     const std::int64_t merge = config.spatial_merge_size;
     const std::int64_t window = config.window_size / merge / config.patch_size;
     const int axis_values = config.head_dim() / 2;
     std::int64_t first_square = 0;
     std::int32_t rows = 0;
-    for (const PatchGrid& grid : grids)
-      for (std::int64_t t = 0; t < grid.t; ++t, first_square += grid.h * grid.w / merge / merge) {
+    for (std::size_t i = 0; i < grids.size(); ++i) {
+      const PatchGrid& grid = grids[i];
+      const base::GridMask mask =
+          kept.empty() ? base::GridMask::all(grid.h / merge, grid.w / merge) : kept[i];
+      const std::vector<std::int32_t> list = mask.list();
+      for (std::int64_t t = 0; t < grid.t; ++t, first_square += mask.count()) {
         for (std::int64_t top = 0; top < grid.h / merge; top += window)
           for (std::int64_t left = 0; left < grid.w / merge; left += window) {
             for (std::int64_t y = top; y < std::min(top + window, grid.h / merge); ++y)
               for (std::int64_t x = left; x < std::min(left + window, grid.w / merge); ++x) {
-                squares.push_back(static_cast<std::int32_t>(first_square + y * (grid.w / merge) + x));
+                const auto place = std::find(list.begin(), list.end(), y * (grid.w / merge) + x);
+                if (place == list.end()) continue;
+                squares.push_back(static_cast<std::int32_t>(first_square + (place - list.begin())));
                 for (std::int64_t patch = 0; patch < merge * merge; ++patch, ++rows)
                   for (const std::int64_t at : {y * merge + patch / merge, x * merge + patch % merge})
                     for (int j = 0; j < axis_values / 2; ++j) {
@@ -57,12 +65,25 @@ struct Reference {
                       sin.push_back(std::sin(angle));
                     }
               }
-            window_bounds.push_back(rows);
+            if (rows > window_bounds.back()) window_bounds.push_back(rows);
           }
-        frame_bounds.push_back(rows);
+        if (rows > frame_bounds.back()) frame_bounds.push_back(rows);
       }
+    }
   }
 };
+
+/// About one square in `every`, of each grid others.
+std::vector<base::GridMask> masks_of(std::span<const PatchGrid> grids, std::int64_t every) {
+  kernels::Random random(static_cast<std::uint64_t>(every));
+  std::vector<base::GridMask> masks;
+  for (const PatchGrid& grid : grids) {
+    base::GridMask& mask = masks.emplace_back(base::GridMask::none(grid.h / 2, grid.w / 2));
+    for (std::int64_t cell = 0; cell < mask.cells(); ++cell)
+      if (random.below(every) == 0) mask.add(cell);
+  }
+  return masks;
+}
 
 /// Sets of grids in the order in which a tower might see them: again, in other orders and numbers, growing.
 std::vector<std::vector<PatchGrid>> sets_of_grids() {
@@ -87,6 +108,34 @@ TEST(VisionPlannerTest, PutsFramesTogetherAsIfEachPatchWereWorkedOut) {
         ASSERT_EQ(plan.places[static_cast<std::size_t>(plan.squares[i])], static_cast<std::int32_t>(i));
     }
   }
+}
+
+TEST(VisionPlannerTest, OfSquaresThatAreKeptAlone) {
+  const VisionConfig config = published_shape();
+  VisionPlanner planner(config);
+  for (const std::vector<PatchGrid>& grids : sets_of_grids())
+    for (const std::int64_t every : {1, 2, 7, 100'000}) {
+      const std::vector<base::GridMask> kept = masks_of(grids, every);
+      const Reference expected(config, grids, kept);
+      const VisionPlan& plan = planner.plan(grids, kept);
+      EXPECT_EQ(plan.squares, expected.squares);
+      EXPECT_EQ(plan.window_bounds, expected.window_bounds);
+      EXPECT_EQ(plan.frame_bounds, expected.frame_bounds);
+      ASSERT_EQ(plan.patches(), 4 * static_cast<std::int64_t>(expected.squares.size()));
+      for (std::size_t i = 0; i < plan.squares.size(); ++i)
+        ASSERT_EQ(plan.places[static_cast<std::size_t>(plan.squares[i])], static_cast<std::int32_t>(i));
+    }
+}
+
+TEST(VisionPlannerTest, MasksThatAreNotTheGridsAreRefused) {
+  VisionPlanner planner(published_shape());
+  const std::vector<PatchGrid> grids{{1, 4, 4}, {1, 4, 8}};
+  const std::vector<base::GridMask> one{base::GridMask::all(2, 2)};
+  EXPECT_THROW(planner.plan(grids, one), std::invalid_argument);
+  const std::vector<base::GridMask> swapped{base::GridMask::all(2, 4), base::GridMask::all(2, 2)};
+  EXPECT_THROW(planner.plan(grids, swapped), std::invalid_argument);
+  const std::vector<base::GridMask> right{base::GridMask::all(2, 2), base::GridMask::none(2, 4)};
+  EXPECT_EQ(planner.plan(grids, right).patches(), 16);
 }
 
 TEST(VisionPlannerTest, SizesBeyondThoseThatItKeepsArePlannedToo) {
@@ -120,29 +169,31 @@ TEST(VisionAnglesTest, AreThoseOfEachPatchsRowAndColumn) {
     kernels::Stream stream = kernels::test_stream(2);
     VisionPlanner planner(config);
     VisionAngles angles(config);
-    for (const std::vector<PatchGrid>& grids : sets_of_grids()) {
-      const Reference expected(config, grids);
-      const VisionPlan& plan = planner.plan(grids);
-      std::vector<std::int32_t> positions;
-      for (const auto& position : plan.positions)
-        positions.insert(positions.end(), position.begin(), position.end());
-      const kernels::DeviceArray<std::int32_t> there(stream, positions);
-      angles.make(stream, there.data(), plan.patches(), plan.side);
-      std::vector<float> cos(expected.cos.size()), sin(cos.size());
-      ASSERT_EQ(static_cast<std::int64_t>(cos.size()), plan.patches() * head_dim / 2);
-      kernels::download(stream, cos.data(), angles.cos(), cos.size() * sizeof(float));
-      kernels::download(stream, sin.data(), angles.sin(), sin.size() * sizeof(float));
-      if (kernels::tests_on_gpu()) {
-        for (std::size_t i = 0; i < cos.size(); ++i) {
-          ASSERT_NEAR(cos[i], expected.cos[i], 2e-7) << i;
-          ASSERT_NEAR(sin[i], expected.sin[i], 2e-7) << i;
+    for (const std::vector<PatchGrid>& grids : sets_of_grids())
+      for (const std::int64_t every : {1, 3}) {
+        const std::vector<base::GridMask> kept = masks_of(grids, every);
+        const Reference expected(config, grids, kept);
+        const VisionPlan& plan = planner.plan(grids, kept);
+        std::vector<std::int32_t> positions;
+        for (const auto& position : plan.positions)
+          positions.insert(positions.end(), position.begin(), position.end());
+        const kernels::DeviceArray<std::int32_t> there(stream, positions);
+        angles.make(stream, there.data(), plan.patches(), plan.side);
+        std::vector<float> cos(expected.cos.size()), sin(cos.size());
+        ASSERT_EQ(static_cast<std::int64_t>(cos.size()), plan.patches() * head_dim / 2);
+        kernels::download(stream, cos.data(), angles.cos(), cos.size() * sizeof(float));
+        kernels::download(stream, sin.data(), angles.sin(), sin.size() * sizeof(float));
+        if (kernels::tests_on_gpu()) {
+          for (std::size_t i = 0; i < cos.size(); ++i) {
+            ASSERT_NEAR(cos[i], expected.cos[i], 2e-7) << i;
+            ASSERT_NEAR(sin[i], expected.sin[i], 2e-7) << i;
+          }
+        } else {
+          // To the last bit: what transformers was compared with.
+          EXPECT_EQ(cos, expected.cos);
+          EXPECT_EQ(sin, expected.sin);
         }
-      } else {
-        // To the last bit: what transformers was compared with.
-        EXPECT_EQ(cos, expected.cos);
-        EXPECT_EQ(sin, expected.sin);
       }
-    }
   }
 }
 
