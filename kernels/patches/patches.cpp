@@ -18,8 +18,9 @@ void cut_patches(Stream& stream, std::span<const std::uint8_t* const> frames, in
                                 " is no whole number of squares of " + std::to_string(square) + " pixels");
   const auto values = static_cast<std::int64_t>(frames.size()) * 3 * patch_size * patch_size;
   const std::int64_t all = std::int64_t{height / patch_size} * (width / patch_size);
-  const bool is_right =
-      squares == nullptr ? out.rows == all : out.rows <= all && out.rows % (merge_size * merge_size) == 0;
+  const bool is_right = squares == nullptr
+                            ? out.rows == all
+                            : out.rows <= all && out.rows % (std::int64_t{merge_size} * merge_size) == 0;
   if (frames.empty() || out.cols != values || !is_right ||
       (out.dtype != DType::f32 && out.dtype != DType::bf16))
     throw std::invalid_argument("cut_patches: the result has another shape or type");
