@@ -136,7 +136,8 @@ void device_state::stop() {
   // Plain messages, not exits, which would overtake what was sent before.
   self->send(executor, stop_atom_v);
   if (target) self->send(target, stop_atom_v);
-  if (tower) self->send(tower, stop_atom_v);
+  // What it was given is for nobody any more, if there is anything.
+  if (tower) self->send_exit(tower, caf::exit_reason::user_shutdown);
 }
 
 void device_state::report(DeviceState entered) {

@@ -197,9 +197,7 @@ using tower_actor = caf::typed_actor<
     // Encode these; the result goes back to the sending executor.
     caf::reacts_to<TowerBatchPtr>,
     // Say that you are alive (to itself).
-    caf::reacts_to<tick_atom>,
-    // Quit.
-    caf::reacts_to<stop_atom>>;
+    caf::reacts_to<tick_atom>>;
 
 /// The TARGET actor goes on with answers on another device than the one that has asked.
 using target_actor = caf::typed_actor<

@@ -1,5 +1,6 @@
 #include "actors/vision/patch_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace vigil::actors {
@@ -53,6 +54,13 @@ std::vector<FramePatchPtr> PatchQueue::pop(std::size_t max) {
     }
   }
   return batch;
+}
+
+std::size_t PatchQueue::ready() const {
+  std::size_t patches = 0;
+  for (const auto& [camera, lane] : lanes_)
+    patches += std::min(lane.patches.size(), static_cast<std::size_t>(lane.downstream));
+  return patches;
 }
 
 void PatchQueue::done(const FramePatch& patch) {

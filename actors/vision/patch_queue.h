@@ -53,6 +53,8 @@ class PatchQueue {
   std::optional<base::Clock::TimePoint> oldest() const;
 
   std::size_t size() const { return size_; }
+  /// Those that may be popped.
+  std::size_t ready() const;
 
  private:
   struct Lane {

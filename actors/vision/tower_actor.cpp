@@ -36,7 +36,6 @@ tower_actor::behavior_type tower(tower_actor::stateful_pointer<tower_state> self
         self->send(asker, self->state.encode(*batch));
       },
       [self](tick_atom) { self->state.tick(); },
-      [self](stop_atom) { self->quit(); },
   };
 }
 

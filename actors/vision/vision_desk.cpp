@@ -22,7 +22,7 @@ void VisionDesk::work(const run::Turn& /*turn*/) {
 }
 
 std::vector<FramePatchPtr> VisionDesk::begin() {
-  const std::size_t most = queue_.size() < limit_.now() ? kUnderWay : kFullUnderWay;
+  const std::size_t most = queue_.ready() < limit_.now() ? kUnderWay : kFullUnderWay;
   if (under_way_.size() >= most) return {};
   std::vector<FramePatchPtr> patches = queue_.pop(limit_.now());
   if (!patches.empty()) under_way_.push_back(patches);
@@ -45,10 +45,13 @@ void VisionDesk::finish(Encoded encoded) {
     book_.refer(patch->watch);
     queue_.done(*patch);
   }
-  if (batch.encoded.too_many.empty()) {
-    limit_.fitted(patches.size());
-  } else {
-    limit_.too_many(patches.size());
+  // One that was begun before passes shrank says nothing of smaller ones.
+  if (patches.size() <= limit_.now()) {
+    if (batch.encoded.too_many.empty()) {
+      limit_.fitted(patches.size());
+    } else {
+      limit_.too_many(patches.size());
+    }
   }
   batch.limit = limit_.now();
   batch_ = std::move(batch);

@@ -115,6 +115,32 @@ TEST_F(VisionDeskTest, FullBatchesDoNotWaitForThisThread) {
   EXPECT_THAT(desk.begin(), IsEmpty()) << "one that hangs is not given all there is";
 }
 
+TEST_F(VisionDeskTest, OnlyWhatMayGoCountsForAFullBatch) {
+  for (const WatchPtr& each : {a, b}) desk.join(each);
+  desk.grant("a", 8);
+  for (int second = 0; second < 6; ++second) desk.take(frame_patch(b, second));
+  for (int second = 0; second < 2; ++second) {
+    desk.take(frame_patch(a, second));
+    EXPECT_EQ(desk.begin().size(), 1U);
+  }
+  desk.take(frame_patch(a, 2));
+  EXPECT_THAT(desk.begin(), IsEmpty()) << "it had better wait for others";
+}
+
+TEST_F(VisionDeskTest, BatchesThatWereBegunBeforePassesShrankDoNotShrinkThemAgain) {
+  desk.join(a);
+  desk.grant("a", 8);
+  for (int second = 0; second < 8; ++second) desk.take(frame_patch(a, second));
+  encoder.on_encode = [this] {
+    if (encoder.batches.back() > 1) throw std::bad_alloc();
+  };
+  const auto first = desk.begin();
+  const auto second = desk.begin();
+  desk.finish(encode(encoder, clock, first));
+  desk.finish(encode(encoder, clock, second));
+  EXPECT_EQ(desk.most(), 2U);
+}
+
 TEST_F(VisionDeskTest, AnEndWaitsForWhatIsUnderWay) {
   desk.join(a);
   desk.grant("a", 1);
