@@ -7,18 +7,12 @@
 #include <string>
 
 namespace vigil::base {
-namespace {
-
-std::string text_of(std::int64_t height, std::int64_t width) {
-  return std::to_string(height) + " x " + std::to_string(width);
-}
-
-}  // namespace
 
 GridMask::GridMask(std::int64_t height, std::int64_t width, bool full) : height_(height), width_(width) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (height < 0 || width < 0 || (height > 0 && width > kMost / height))
-    throw std::invalid_argument("no mask has a grid of " + text_of(height, width) + " cells");
+    throw std::invalid_argument("no mask has a grid of " + std::to_string(height) + " x " +
+                                std::to_string(width) + " cells");
   words_.assign(static_cast<std::size_t>((cells() + 63) / 64), full ? ~std::uint64_t{0} : 0);
   if (!full) return;
   count_ = cells();
@@ -29,18 +23,6 @@ void GridMask::add(std::int64_t cell) {
   if (has(cell)) return;
   words_[word(cell)] |= bit(cell);
   ++count_;
-}
-
-GridMask& GridMask::operator|=(const GridMask& other) {
-  if (height_ != other.height_ || width_ != other.width_)
-    throw std::invalid_argument("a mask of " + text_of(height_, width_) + " cells and one of " +
-                                text_of(other.height_, other.width_) + " cannot be joined");
-  count_ = 0;
-  for (std::size_t i = 0; i < words_.size(); ++i) {
-    words_[i] |= other.words_[i];
-    count_ += std::popcount(words_[i]);
-  }
-  return *this;
 }
 
 std::vector<std::int32_t> GridMask::list() const {

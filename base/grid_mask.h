@@ -27,8 +27,6 @@ class GridMask {
 
   void add(std::int64_t cell);
   void add(std::int64_t y, std::int64_t x) { add(y * width_ + x); }
-  /// With those of another mask. Throws std::invalid_argument for one of another size.
-  GridMask& operator|=(const GridMask& other);
 
   /// Those that it has, ascending.
   std::vector<std::int32_t> list() const;

@@ -7,7 +7,6 @@
 #include "actors/messages/lent_text.h"
 #include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
-#include "actors/vision/tower_batch.h"
 
 namespace vigil::actors {
 namespace {
@@ -91,8 +90,8 @@ void executor_state::work() {
   settle();
 }
 
-void executor_state::take_back(TowerResult& result) {
-  vision->finish(std::move(result.encoded));
+void executor_state::take_back(Encoded& encoded) {
+  vision->finish(std::move(encoded));
   settle();
 }
 
@@ -218,7 +217,7 @@ void executor_state::schedule() {
   while (tower) {
     std::vector<FramePatchPtr> patches = vision->begin();
     if (patches.empty()) break;
-    self->send(tower, std::make_shared<const TowerBatch>(TowerBatch{std::move(patches)}));
+    self->send(tower, std::make_shared<const std::vector<FramePatchPtr>>(std::move(patches)));
   }
   if (scheduled || executor->next() == nullptr) return;
   scheduled = true;
@@ -263,7 +262,7 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
         self->state.deps->engine.desk->done(text.window, text.rule);
         self->state.settle();
       },
-      [self](const TowerResultPtr& result) { self->state.take_back(*result); },
+      [self](const EncodedPtr& encoded) { self->state.take_back(*encoded); },
       [self](work_atom) {
         try {
           self->state.work();

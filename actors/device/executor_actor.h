@@ -53,7 +53,7 @@ struct executor_state {
   /// Runs the next piece.
   void work();
   /// What came of the batch that is at the tower.
-  void take_back(TowerResult& result);
+  void take_back(Encoded& encoded);
   /// Sends on what has come of whatever was done, and goes on if there is more to do.
   void settle();
   void tell_encoded();

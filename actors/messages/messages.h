@@ -51,11 +51,11 @@ struct Route;
 struct LentText;
 using LentTextPtr = std::shared_ptr<LentText>;
 
-/// Patches for a tower that has a thread of its own, and what came of them (actors/vision/tower_batch.h).
-struct TowerBatch;
-using TowerBatchPtr = std::shared_ptr<const TowerBatch>;
-struct TowerResult;
-using TowerResultPtr = std::shared_ptr<TowerResult>;
+/// Patches for a tower that has a thread of its own, and what came of them (actors/vision/encode.h), which
+/// whoever takes it moves out of.
+using PatchBatchPtr = std::shared_ptr<const std::vector<FramePatchPtr>>;
+struct Encoded;
+using EncodedPtr = std::shared_ptr<Encoded>;
 
 }  // namespace vigil::actors
 
@@ -108,8 +108,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::TowerBatchPtr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::TowerResultPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::PatchBatchPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EncodedPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ReachReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
@@ -184,7 +184,7 @@ using executor_actor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::uint32_t>, caf::reacts_to<Explain>, caf::reacts_to<Done>,
     caf::reacts_to<Returned>,
     // The tower is done with the batch that it was sent.
-    caf::reacts_to<TowerResultPtr>,
+    caf::reacts_to<EncodedPtr>,
     // Run the next piece (to itself).
     caf::reacts_to<work_atom>,
     // Say that you are alive, and take back what is past its deadline (to itself).
@@ -195,7 +195,7 @@ using executor_actor = caf::typed_actor<
 /// The TOWER actor computes with a vision tower that does not share its device's thread.
 using tower_actor = caf::typed_actor<
     // Encode these; the result goes back to the sending executor.
-    caf::reacts_to<TowerBatchPtr>,
+    caf::reacts_to<PatchBatchPtr>,
     // Say that you are alive (to itself).
     caf::reacts_to<tick_atom>>;
 

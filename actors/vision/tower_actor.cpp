@@ -4,19 +4,18 @@
 #include <utility>
 
 #include "actors/messages/shell.h"
-#include "actors/vision/tower_batch.h"
+#include "actors/vision/encode.h"
 
 namespace vigil::actors {
 
-TowerResultPtr tower_state::encode(const TowerBatch& batch) {
-  beat->begins(WorkBeat::Work::patches, batch.patches.size());
-  auto result = std::make_shared<TowerResult>();
-  result->encoded = actors::encode(*deps->encoder, deps->clock, batch.patches);
-  const WorkSpan& span = result->encoded.span;
+EncodedPtr tower_state::encode(const std::vector<FramePatchPtr>& patches) {
+  beat->begins(WorkBeat::Work::patches, patches.size());
+  auto encoded = std::make_shared<Encoded>(actors::encode(*deps->encoder, deps->clock, patches));
+  const WorkSpan& span = encoded->span;
   beat->took(WorkBeat::Work::patches, std::chrono::duration<double>(span.end - span.begin).count(),
-             batch.patches.size());
+             patches.size());
   if (deps->observer.piece) deps->observer.piece("vision", span);
-  return result;
+  return encoded;
 }
 
 void tower_state::tick() {
@@ -31,9 +30,9 @@ tower_actor::behavior_type tower(tower_actor::stateful_pointer<tower_state> self
   state.deps.emplace(std::move(deps));
   self->send(self, tick_atom_v);
   return {
-      [self](const TowerBatchPtr& batch) {
+      [self](const PatchBatchPtr& patches) {
         const auto asker = caf::actor_cast<executor_actor>(self->current_sender());
-        self->send(asker, self->state.encode(*batch));
+        self->send(asker, self->state.encode(*patches));
       },
       [self](tick_atom) { self->state.tick(); },
   };

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -32,7 +33,7 @@ struct TowerDeps {
 struct tower_state {
   explicit tower_state(tower_actor::pointer self_pointer) : self(self_pointer) {}
 
-  TowerResultPtr encode(const TowerBatch& batch);
+  EncodedPtr encode(const std::vector<FramePatchPtr>& patches);
   void tick();
 
   tower_actor::pointer self;

@@ -10,7 +10,6 @@
 namespace vigil::base {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(GridMaskTest, HasAllOrNoneAtFirst) {
@@ -46,20 +45,6 @@ TEST(GridMaskTest, CountsWhatWasAddedAndListsItInOrder) {
     ASSERT_EQ(mask.list(), std::vector<std::int32_t>(expected.begin(), expected.end()));
     ASSERT_EQ(mask.has_all(), mask == GridMask::all(height, width));
   }
-}
-
-TEST(GridMaskTest, JoinsMasksOfOneSize) {
-  GridMask a = GridMask::none(10, 10);
-  GridMask b = a;
-  a.add(3);
-  a.add(70);
-  b.add(70);
-  b.add(99);
-  a |= b;
-  EXPECT_THAT(a.list(), ElementsAre(3, 70, 99));
-  EXPECT_EQ(a.count(), 3);
-  EXPECT_THROW(a |= GridMask::none(5, 20), std::invalid_argument);
-  EXPECT_THAT(a.list(), ElementsAre(3, 70, 99));
 }
 
 TEST(GridMaskTest, SizesThatAreNoneAreRefused) {

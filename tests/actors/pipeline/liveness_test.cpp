@@ -147,6 +147,7 @@ TEST_F(Liveness, ATowerThatHangsIsNamedWhereItHasAThreadOfItsOwn) {
   work_.await_reached();
   clock_.advance(WorkPatience::kMost + 1s);
   expect_late({"cpu tower"});
+  EXPECT_FALSE(board_.live());
   work_.open();
   expect_late({});
 }
