@@ -25,6 +25,16 @@ void GridMask::add(std::int64_t cell) {
   ++count_;
 }
 
+void GridMask::add(const GridMask& other) {
+  if (other.height_ != height_ || other.width_ != width_)
+    throw std::invalid_argument("masks of different grids have no union");
+  count_ = 0;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    words_[i] |= other.words_[i];
+    count_ += std::popcount(words_[i]);
+  }
+}
+
 std::vector<std::int32_t> GridMask::list() const {
   std::vector<std::int32_t> cells;
   cells.reserve(static_cast<std::size_t>(count_));

@@ -27,6 +27,8 @@ class GridMask {
 
   void add(std::int64_t cell);
   void add(std::int64_t y, std::int64_t x) { add(y * width_ + x); }
+  /// All that the other has. Throws std::invalid_argument for one of another grid.
+  void add(const GridMask& other);
 
   /// Those that it has, ascending.
   std::vector<std::int32_t> list() const;

@@ -91,6 +91,20 @@ void draw_motion(Canvas& canvas, const MotionGrid& motion, int left, int top, Si
   }
 }
 
+void darken_others(Canvas& canvas, const base::GridMask& kept, int left, int top, Size tile) {
+  const auto edge = [](std::int64_t cell, std::int64_t cells, int length) {
+    return static_cast<int>(cell * length / cells);
+  };
+  for (std::int64_t y = 0; y < kept.height(); ++y)
+    for (std::int64_t x = 0; x < kept.width(); ++x) {
+      if (kept.has(y, x)) continue;
+      const int from_x = edge(x, kept.width(), tile.width);
+      const int from_y = edge(y, kept.height(), tile.height);
+      canvas.tint(left + from_x, top + from_y, edge(x + 1, kept.width(), tile.width) - from_x,
+                  edge(y + 1, kept.height(), tile.height) - from_y, kPaper, 0.75F);
+    }
+}
+
 const char* letter_of(FrameType type) {
   switch (type) {
     case FrameType::intra:
@@ -140,13 +154,21 @@ Size ContactSheet::tile_size(Size source) const {
 }
 
 void ContactSheet::add(const SampledFrame& sample) {
-  if (seen_++ % stride_ != 0) return;
+  if (!is_wanted()) return;
   MotionGrid motion(sample.source_size);
   for (const FrameMotion& frame : sample.motion->frames) {
     if (frame.width == sample.source_size.width && frame.height == sample.source_size.height)
       motion.add(frame);
   }
-  tiles_.push_back({sample, std::move(motion)});
+  add({sample, std::move(motion), std::nullopt});
+}
+
+void ContactSheet::add(const SampledFrame& sample, const base::GridMask& kept) {
+  if (is_wanted()) add({sample, MotionGrid(sample.source_size), kept});
+}
+
+void ContactSheet::add(Tile tile) {
+  tiles_.push_back(std::move(tile));
   if (tiles_.size() <= capacity_) return;
   std::vector<Tile> kept;
   for (std::size_t i = 0; i < tiles_.size(); i += 2) kept.push_back(std::move(tiles_[i]));
@@ -161,7 +183,7 @@ Image ContactSheet::draw() const {
   const int rows = (count + columns - 1) / columns;
   int tile_height = 1;
   for (const Tile& tile : tiles_) tile_height = std::max(tile_height, tile.sample.image->size.height);
-  const bool motion_known = tiles_.front().sample.motion->available;
+  const bool motion_known = tiles_.front().sample.motion->available && !tiles_.front().kept;
   // The legend needs its width even over a single column.
   const int width = std::max(columns * (tile_width_ + kGap) + kGap, motion_known ? 640 : 0);
   const int head = motion_known ? kLegend : kGap;
@@ -172,7 +194,11 @@ Image ContactSheet::draw() const {
     const int left = kGap + i % columns * (tile_width_ + kGap);
     const int top = head + i / columns * (tile_height + kGap);
     canvas.paste(*tile.sample.image, left, top);
-    draw_motion(canvas, tile.motion, left, top, tile.sample.image->size);
+    if (tile.kept) {
+      darken_others(canvas, *tile.kept, left, top, tile.sample.image->size);
+    } else {
+      draw_motion(canvas, tile.motion, left, top, tile.sample.image->size);
+    }
     draw_label(canvas, tile.sample, left, top);
   }
   return std::move(canvas).take();

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/grid_mask.h"
 #include "media/media.h"
 #include "media/motion_grid.h"
 
@@ -24,6 +26,8 @@ class ContactSheet {
   Size tile_size(Size source) const;
 
   void add(const SampledFrame& sample);
+  /// With squares of the picture instead of its motion: those that the mask has not are darkened.
+  void add(const SampledFrame& sample, const base::GridMask& kept);
 
   std::size_t tiles() const { return tiles_.size(); }
 
@@ -34,7 +38,11 @@ class ContactSheet {
   struct Tile {
     SampledFrame sample;
     MotionGrid motion;
+    std::optional<base::GridMask> kept;
   };
+  /// Whether this sample is one that is kept so far.
+  bool is_wanted() { return seen_++ % stride_ == 0; }
+  void add(Tile tile);
 
   std::size_t capacity_;
   int columns_;

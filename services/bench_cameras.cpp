@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -68,13 +67,8 @@ base::Duration duration_of(const char* option, const std::string& text) {
 
 std::optional<media::Size> size_of(const std::string& text) {
   if (text == "model") return std::nullopt;
-  media::Size size;
-  char x = 0;
-  std::istringstream words(text);
-  if (!(words >> size.width >> x >> size.height) || x != 'x' || words.peek() != EOF || size.width < 1 ||
-      size.height < 1)
-    throw UsageError("--size: expected WIDTHxHEIGHT, such as 224x224, or 'model', not '" + text + "'");
-  return size;
+  if (const auto size = parse_size(text)) return size;
+  throw UsageError("--size: expected WIDTHxHEIGHT, such as 224x224, or 'model', not '" + text + "'");
 }
 
 /// As the model sees them.

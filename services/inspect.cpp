@@ -1,14 +1,19 @@
-// vigil inspect: what a video is, how it moves, and whether it is sound.
+// vigil inspect: what a video is, how it moves, whether it is sound, and what of it a pruning policy keeps.
 #include "media/inspect.h"
 
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
+#include "bench/pruning_report.h"
+#include "cluster/clock.h"
 #include "config/settings.h"
+#include "engine/prune/pruning_policy.h"
 #include "media/contact_sheet.h"
 #include "media/png.h"
 #include "services/command.h"
@@ -22,15 +27,59 @@ struct InspectArguments {
   std::string video;
   std::string output = "text";
   std::string sheet;
+  std::optional<double> fps;
   media::InspectOptions options;
+  /// Empty: the video itself is described.
+  std::string prune;
+  std::string size = "448x448";
+  int frames_per_token = 2;
 };
 
 /// So much of a live source, unless one says otherwise.
 constexpr double kLiveSeconds = 10;
 
+/// As the model samples it, for want of another word.
+constexpr double kModelFps = 2;
+
+/// What a pruning policy keeps. `options` has the bounds.
+int run_pruning(const InspectArguments& arguments, const media::InspectOptions& options) {
+  bench::PruningReportOptions report{.policy = arguments.prune,
+                                     .pruning = {.anchor_phase = prune::anchor_phase(arguments.video)},
+                                     .frames_per_patch = arguments.frames_per_token,
+                                     .seconds = options.seconds,
+                                     .stop = options.stop};
+  const std::optional<media::Size> size = parse_size(arguments.size);
+  const int group = report.pruning.grid.group();
+  if (!size || size->width % group != 0 || size->height % group != 0)
+    throw UsageError("--size: expected WIDTHxHEIGHT in multiples of " + std::to_string(group) +
+                     ", such as 448x448, not '" + arguments.size + "'");
+  media::ReadOptions read;
+  read.fps = arguments.fps.value_or(kModelFps);
+  read.threads = options.threads;
+  read.shown_name = options.shown_name;
+  read.size = [size](media::Size) { return *size; };
+  read.motion = prune::make_pruning(report.policy, report.pruning)->wants_motion();
+  read.open_timeout = options.open_timeout;
+  read.read_timeout = options.read_timeout;
+  read.frame_timeout = options.frame_timeout;
+  const auto reader = media::VideoReader::open(arguments.video, read);
+  if (!report.seconds && reader->info().live) report.seconds = options.seconds_of_endless;
+  media::ContactSheet sheet(24, 4, size->width);
+  const bench::PruningReport result = bench::report_pruning(*reader, report, cluster::SystemClock(),
+                                                            arguments.sheet.empty() ? nullptr : &sheet);
+  if (!arguments.sheet.empty()) media::write_png(arguments.sheet, sheet.draw());
+  std::cout << (arguments.output == "json" ? bench::to_json(result) + '\n'
+                                           : reader->info().name + '\n' + bench::to_text(result))
+            << std::flush;
+  return kDone;
+}
+
 int run(const InspectArguments& arguments) {
+  if (arguments.fps && arguments.sheet.empty() && arguments.prune.empty())
+    throw UsageError("--fps is of --sheet and of --prune: give one of the two");
   media::ContactSheet sheet;
   media::InspectOptions options = arguments.options;
+  if (arguments.fps) options.sheet_fps = *arguments.fps;
   options.shown_name = shown_video(arguments.video);
   if (!config::is_file(arguments.video)) {
     options.seconds_of_endless = kLiveSeconds;
@@ -46,6 +95,7 @@ int run(const InspectArguments& arguments) {
         if (!stop.request_stop()) std::_Exit(kFailed);
       },
       [] { std::_Exit(kFailed); });
+  if (!arguments.prune.empty()) return run_pruning(arguments, options);
   const media::InspectReport report =
       media::inspect(arguments.video, options, arguments.sheet.empty() ? nullptr : &sheet);
   if (!arguments.sheet.empty()) media::write_png(arguments.sheet, sheet.draw());
@@ -67,22 +117,36 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
   command.add_option("--output", arguments->output, "text, or json: one object")
       ->check(one_of({"text", "json"}))
       ->capture_default_str();
-  CLI::Option* sheet = command.add_option("--sheet", arguments->sheet,
-                                          "Write a PNG contact sheet: frames with their times and types; "
-                                          "over them, as coloured blocks, the longest motion "
-                                          "vectors of all frames since the picture before, and lines along "
-                                          "which the content moved (4 times as long)");
+  command.add_option("--sheet", arguments->sheet,
+                     "Write a PNG contact sheet: frames with their times and types; "
+                     "over them, as coloured blocks, the longest motion "
+                     "vectors of all frames since the picture before, and lines along "
+                     "which the content moved (4 times as long). With --prune, what is not kept is dark");
   command
-      .add_option("--fps", arguments->options.sheet_fps,
-                  "Samples a second for the sheet; a field covers the time since the sample before. More "
-                  "than 24 samples are thinned out evenly")
-      ->check(above_zero())
+      .add_option("--fps", arguments->fps,
+                  "Samples a second: 4 for the sheet, where a field covers the time since the sample before "
+                  "and more than 24 samples are thinned out evenly; 2 for --prune")
+      ->check(above_zero());
+  CLI::Option* prune =
+      command
+          .add_option(
+              "--prune", arguments->prune,
+              "Say instead what a pruning policy keeps: which groups of 28x28 pixels of each two sampled "
+              "frames")
+          ->check(one_of({prune::kPruningPolicies.begin(), prune::kPruningPolicies.end()}));
+  command.add_option("--size", arguments->size, "Of the frames that the policy, and a model, sees")
       ->capture_default_str()
-      ->needs(sheet);
+      ->needs(prune);
   command
       .add_option("--seconds", arguments->options.seconds,
                   "So much of the video; if left out, all of it, or 10 s of what is live, as a camera")
       ->check(above_zero());
+  command
+      .add_option("--frames-per-token", arguments->frames_per_token,
+                  "Sampled frames that the policy's groups cover, as a visual token does")
+      ->check(from_to(1, 16))
+      ->capture_default_str()
+      ->needs(prune);
   command.add_option("--threads", arguments->options.threads, "Threads of the decoder")
       ->check(from_to(1, 16))
       ->capture_default_str();
@@ -96,7 +160,8 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
       "exceeds a quarter pixel.\n"
       "A damaged video is described as far as it can be decoded, its damage included; one that cannot be "
       "opened is an error.\n\n"
-      "Example: vigil inspect clip.mp4 --sheet clip.png");
+      "Example: vigil inspect clip.mp4 --sheet clip.png\n"
+      "Example: vigil inspect clip.mp4 --prune reference --output json");
   command.callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

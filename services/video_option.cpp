@@ -1,5 +1,6 @@
 #include "services/video_option.h"
 
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 
@@ -43,6 +44,18 @@ CLI::Validator file_of_video() {
             return shown_video(text) + ": no such file";
           },
           "FILE"};
+}
+
+std::optional<media::Size> parse_size(const std::string& text) {
+  constexpr int kLongest = 16384;
+  media::Size size;
+  const char* end = text.data() + text.size();
+  const auto [x, bad_width] = std::from_chars(text.data(), end, size.width);
+  if (bad_width != std::errc() || x == end || *x != 'x') return std::nullopt;
+  const auto [last, bad_height] = std::from_chars(x + 1, end, size.height);
+  if (bad_height != std::errc() || last != end) return std::nullopt;
+  const bool sane = size.width >= 1 && size.height >= 1 && size.width <= kLongest && size.height <= kLongest;
+  return sane ? std::optional(size) : std::nullopt;
 }
 
 std::string mask_words(std::string text, const std::vector<std::string>& words) {

@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "media/media.h"
+
 namespace vigil::services {
 
 /// Of what is no file, as of cameras: nobody waits for ever.
@@ -25,6 +27,9 @@ CLI::Option* add_moment(CLI::App& command, const std::string& name, std::optiona
 
 /// A check of a video that has to be a file which is there.
 CLI::Validator file_of_video();
+
+/// "224x224"; nothing for what is no size of a picture, of at most 16384 pixels an edge.
+std::optional<media::Size> parse_size(const std::string& text);
 
 /// `text` with those of the words in it that may hold secrets replaced by what may be shown of them.
 std::string mask_words(std::string text, const std::vector<std::string>& words);

@@ -53,5 +53,18 @@ TEST(GridMaskTest, SizesThatAreNoneAreRefused) {
   EXPECT_THROW(GridMask::none(1 << 20, 1 << 20), std::invalid_argument);
 }
 
+TEST(GridMaskTest, AUnionHasWhatEitherHas) {
+  GridMask a = GridMask::none(9, 9), b = GridMask::none(9, 9);
+  for (const int cell : {0, 3, 80}) a.add(cell);
+  for (const int cell : {3, 4, 64}) b.add(cell);
+  a.add(b);
+  EXPECT_EQ(a.list(), (std::vector<std::int32_t>{0, 3, 4, 64, 80}));
+  EXPECT_EQ(a.count(), 5);
+  EXPECT_EQ(b.count(), 3);
+  a.add(GridMask::all(9, 9));
+  EXPECT_EQ(a, GridMask::all(9, 9));
+  EXPECT_THROW(a.add(GridMask::all(9, 8)), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace vigil::base

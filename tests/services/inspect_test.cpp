@@ -76,6 +76,22 @@ TEST_F(Inspect, EndsAfterSoManySeconds) {
   EXPECT_EQ(all["ended_by"], "end");
 }
 
+TEST_F(Inspect, SaysWhatAPolicyKeeps) {
+  const auto all = nlohmann::json::parse(
+      vigil_inspect({video_, "--prune", "none", "--size", "84x56", "--output", "json"}).out);
+  EXPECT_EQ(all["kept_share"], 1);
+  ASSERT_EQ(all["patches"].size(), 2U) << "two seconds at two frames a second";
+  EXPECT_EQ(all["patches"][1]["kept"], (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  const auto often =
+      nlohmann::json::parse(vigil_inspect({video_, "--prune", "none", "--fps", "8", "--output", "json"}).out);
+  EXPECT_EQ(often["patches"].size(), 8U);
+  EXPECT_EQ(often["patches"][0]["rows"], 16) << "448x448 unless told otherwise";
+  const Outcome text =
+      vigil_inspect({video_, "--prune", "codecsight", "--seconds", "1", "--sheet", scratch_ / "kept.png"});
+  EXPECT_THAT(text.out, testing::StartsWith(video_ + "\n  pruning      codecsight\n  patches      1 of 16"));
+  EXPECT_THAT(media::read_bytes(scratch_ / "kept.png"), testing::StartsWith("\x89PNG"));
+}
+
 TEST_F(Inspect, FailsWithTheFilesName) {
   try {
     vigil_inspect({scratch_ / "missing.mp4"});
@@ -88,7 +104,11 @@ TEST_F(Inspect, FailsWithTheFilesName) {
 TEST_F(Inspect, RefusesWrongUsage) {
   EXPECT_THROW(vigil_inspect({}), CLI::ParseError);
   EXPECT_THROW(vigil_inspect({video_, "--output", "xml"}), CLI::ParseError);
-  EXPECT_THROW(vigil_inspect({video_, "--fps", "2"}), CLI::ParseError);
+  EXPECT_THROW(vigil_inspect({video_, "--fps", "2"}), UsageError);
+  EXPECT_THROW(vigil_inspect({video_, "--size", "448x448"}), CLI::ParseError) << "of --prune alone";
+  EXPECT_THROW(vigil_inspect({video_, "--prune", "motion"}), CLI::ParseError);
+  for (const char* size : {"450x448", "448", "0x28", "28x28x28", "-28x28", "448x 448", "99999999999x28"})
+    EXPECT_THROW(vigil_inspect({video_, "--prune", "none", "--size", size}), UsageError) << size;
   EXPECT_THROW(vigil_inspect({video_, "--sheet", "a.png", "--fps", "0"}), CLI::ParseError);
 }
 

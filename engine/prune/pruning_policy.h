@@ -1,0 +1,96 @@
+// Which groups of a temporal patch are worth encoding, decided before the vision tower.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/grid_mask.h"
+#include "engine/model/vision/picture.h"
+
+namespace vigil::prune {
+
+/// The squares of a picture as the model cuts it: patches, of which `merge` x `merge` make the group that
+/// becomes one visual token.
+struct PatchGrid {
+  /// Edge of a patch, in pixels of the picture.
+  int patch = 14;
+  /// Patches along the edge of a group.
+  int merge = 2;
+
+  int group() const { return patch * merge; }
+};
+
+/// What the codec tells of one decoded frame, over the picture's grid of patches (of `PatchGrid::patch`
+/// pixels; rows after each other). Borrowed.
+struct CodecFrame {
+  /// A frame that refers to no other. Nothing else is known of it.
+  bool intra = false;
+  /// V_t(i), CodecSight's equation 1: of each patch the length of the longest vector of a block that touches
+  /// it, in pixels of the decoded frame; infinity where some of it is coded without a reference, and so is
+  /// new. Empty where the codec tells no vectors: then everything may have changed.
+  std::span<const float> motion = {};
+  /// R_t(i), equation 2: the sum of absolute differences between a patch's blocks and their
+  /// motion-compensated predictions. Empty where nobody computed it.
+  std::span<const float> residual = {};
+};
+
+/// One sampled frame. Borrowed.
+struct SampledPicture {
+  /// As the vision tower gets it: its edges are multiples of a group's.
+  model::PictureView picture;
+  /// All frames that were decoded since the sample before, in order of presentation; this one is the last.
+  std::span<const CodecFrame> frames;
+};
+
+/// A policy follows one camera from its first patch on and remembers what the model has seen of it. Not
+/// thread-safe.
+class PruningPolicy {
+ public:
+  virtual ~PruningPolicy() = default;
+
+  /// Whether it looks at motion vectors, which cost decoding time. If not, `frames` may be empty.
+  virtual bool wants_motion() const = 0;
+
+  /// The groups of one temporal patch that are to be encoded: of a token that covers several frames, the
+  /// union of what each calls for. `seconds`: time of its first frame, never decreasing. The size of the
+  /// picture may change from patch to patch: nothing is known of the new one then. Throws
+  /// std::invalid_argument for no frames, for frames of different sizes, for sizes that are no multiple of a
+  /// group, and for motion that is not of the picture's grid.
+  virtual base::GridMask choose(double seconds, std::span<const SampledPicture> frames) = 0;
+
+  /// The model did not take these groups of an earlier patch after all: what was there comes with the next
+  /// one. A mask of another size than the camera has by now is ignored: all of that was chosen anew.
+  virtual void lost(const base::GridMask& groups) = 0;
+};
+
+struct PruningOptions {
+  PatchGrid grid = {};
+  /// Patches that show the whole picture come so often, in seconds; at most as long as a window, so that
+  /// every window holds one. Of no use to `none` and `codecsight`.
+  double anchor_seconds = 40;
+  /// Where in that time they come, from 0 to below 1: spreads a fleet's (`anchor_phase`).
+  double anchor_phase = 0;
+  /// CodecSight's τ, in pixels, and α, in pixels for a unit of residual (equations 3 and 4).
+  float motion_threshold = 0.25F;
+  float residual_weight = 0;
+  /// Of `reference` and `dtd`: the least mean absolute difference of luma that counts, from 0 to 255.
+  float luma_threshold = 6;
+};
+
+/// Evenly spread over names, and always the same for one: from 0 to below 1.
+double anchor_phase(std::string_view camera);
+
+/// The names that `make_pruning` knows.
+inline constexpr std::array<std::string_view, 4> kPruningPolicies{"none", "codecsight", "reference", "dtd"};
+
+/// "none": everything. "codecsight": what moved since the last I-frame (equations 1 to 4 of CodecSight).
+/// "reference": what differs from what the model last saw there. "dtd": what differs from the patch before
+/// (TimeChat-Online's differential token drop, in pixels). Throws std::invalid_argument for another name and
+/// for options without sense.
+std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const PruningOptions& options);
+
+}  // namespace vigil::prune
