@@ -38,6 +38,14 @@ enum class Pace : std::uint8_t { realtime, fast };
 /// How the packets of an RTSP source travel: within its connection, or beside it.
 enum class Transport : std::uint8_t { tcp, udp };
 
+/// How what of a camera's frames is worth encoding is chosen (engine/prune/pruning_policy.h).
+enum class Pruning : std::uint8_t { none, codecsight, reference, dtd };
+
+struct PruningSettings {
+  Pruning policy = Pruning::none;
+  friend bool operator==(const PruningSettings&, const PruningSettings&) = default;
+};
+
 /// Waiting times between attempts to reach a camera: doubling from min to max, with jitter, for ever.
 struct ReconnectSettings {
   base::Duration min = 1s;
@@ -59,6 +67,7 @@ struct StreamSettings {
   /// Frames sampled a second.
   double fps = 2;
   WindowSettings window;
+  PruningSettings pruning;
   Pace pace = Pace::realtime;
   /// Whether a file starts again at its end.
   bool loop = true;

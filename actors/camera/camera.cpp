@@ -46,6 +46,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
       paced_(false),
       lossless_(options_.watch->lossless),
       retrying_(options_.retrying) {
+  choice_ = PatchChoice(pruning(), options_.shape.grid);
   if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
@@ -54,6 +55,18 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
     epoch_wall_ =
         clock_.wall() - std::chrono::duration_cast<base::Clock::WallTime::duration>(clock_.now() - *epoch_);
   }
+}
+
+std::unique_ptr<prune::PruningPolicy> Camera::pruning() const {
+  return pruning_of(*options_.camera, options_.shape.grid,
+                    patch_duration(*options_.watch, options_.shape.frames_per_patch));
+}
+
+void Camera::alter(CameraPtr camera, WatchPtr watch) {
+  const bool other_length = camera->stream.window.length != options_.camera->stream.window.length;
+  options_.camera = std::move(camera);
+  options_.watch = std::move(watch);
+  if (other_length) choice_.change(pruning());
 }
 
 CameraStep Camera::step() {
@@ -92,8 +105,7 @@ CameraStep Camera::connect() {
         throw media::Error(name + ": " + error.what());
       }
     };
-  // Nothing looks at motion before patches are pruned by it.
-  read_options.motion = false;
+  read_options.motion = choice_.wants_motion();
   read_options.history = options_.history;
   read_options.on_packet = [&pulse = pulse_, &clock = clock_](const media::PacketInfo&) {
     pulse.await(clock.now());
@@ -128,6 +140,7 @@ void Camera::continue_time() {
     offset_ = position_ < 0 ? 0 : position_ + frame_interval();
     if (!lossless_) offset_ = std::max(offset_, seconds_between(*epoch_, now));
     offset_due_ = now;
+    choice_.missed();
   }
   continues_ = false;
 }
@@ -171,6 +184,7 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
   if (!patch_) {
     if (!lossless_ && !has_credit_for_stride(seconds)) {
       listener_.on_dropped(1, "no_credit");
+      choice_.missed();
       return {};
     }
     --credits_;

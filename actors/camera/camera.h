@@ -28,6 +28,8 @@ struct FrameShape {
   int frames_per_patch = 2;
   /// Empty: frames keep the source's size.
   media::SizePolicy size;
+  /// How it cuts them.
+  prune::PatchGrid grid = {};
 };
 
 /// Told of what happens, in the camera's own thread.
@@ -96,10 +98,7 @@ class Camera {
   const PatchChoice::Counts& sent() const { return choice_.counts(); }
 
   /// Other rules or labels; the stream is the same. Patches that are begun from now on carry them.
-  void alter(CameraPtr camera, WatchPtr watch) {
-    options_.camera = std::move(camera);
-    options_.watch = std::move(watch);
-  }
+  void alter(CameraPtr camera, WatchPtr watch);
 
   CameraStep step();
 
@@ -126,6 +125,8 @@ class Camera {
   bool catch_up(double seconds);
   FramePatchPtr take_patch();
   bool has_credit_for_stride(double seconds);
+  /// What its settings say of pruning, as of now.
+  std::unique_ptr<prune::PruningPolicy> pruning() const;
   double frame_interval() const { return 1.0 / options_.camera->stream.fps; }
 
   CameraOptions options_;

@@ -2,19 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <utility>
 
 #include "actors/messages/data.h"
 #include "actors/messages/reports.h"
+#include "engine/prune/pruning_policy.h"
 
 namespace vigil::actors {
 
-/// Where a policy chooses, beside the pixels, what of a temporal patch is worth encoding: all of it so far.
-/// It hears what became of each, since what the model did not take it has to be shown again. One for each
-/// incarnation of a camera. Not thread-safe.
+/// Chooses, beside the pixels, what of a temporal patch is worth encoding. It hears what became of each,
+/// since what the model did not take it has to be shown again. One for each incarnation of a camera. Not
+/// thread-safe.
 class PatchChoice {
  public:
+  /// All of all patches.
+  PatchChoice() = default;
+  /// What the policy says; null: all.
+  PatchChoice(std::unique_ptr<prune::PruningPolicy> policy, const prune::PatchGrid& grid)
+      : policy_(std::move(policy)), grid_(grid) {}
+
   struct Counts {
     std::uint64_t sent = 0;
     std::uint64_t encoded = 0;
@@ -24,31 +31,35 @@ class PatchChoice {
     std::uint64_t under_way() const { return sent - encoded - dropped - lost; }
   };
 
-  /// What is sent of a patch that is complete.
-  FramePatchPtr choose(std::shared_ptr<FramePatch> patch) {
-    ++counts_.sent;
-    return patch;
-  }
+  /// Whether frames have to come with their motion.
+  bool wants_motion() const { return policy_ && policy_->wants_motion(); }
+
+  /// What is sent of a patch that is complete. Throws as `PruningPolicy::choose` does.
+  FramePatchPtr choose(std::shared_ptr<FramePatch> patch);
+
+  /// Frames of the camera came into no patch, or none came for a while: the next patch is whole.
+  void missed() { is_whole_next_ = true; }
 
   /// Once for each that was sent, in any order.
-  void hear(const PatchAck& ack) {
-    switch (ack.outcome) {
-      case PatchOutcome::encoded:
-        ++counts_.encoded;
-        break;
-      case PatchOutcome::dropped:
-        ++counts_.dropped;
-        break;
-      case PatchOutcome::lost:
-        ++counts_.lost;
-        break;
-    }
-  }
+  void hear(const PatchAck& ack);
+
+  /// Goes on with another policy, as if the camera began; what is under way is still heard of.
+  void change(std::unique_ptr<prune::PruningPolicy> policy);
 
   const Counts& counts() const { return counts_; }
 
  private:
+  std::unique_ptr<prune::PruningPolicy> policy_;
+  prune::PatchGrid grid_;
+  bool is_whole_next_ = false;
+  /// By sequence: what was sent and not heard of.
+  std::map<std::uint64_t, base::GridMask> under_way_;
   Counts counts_;
 };
+
+/// The policy of a camera's settings; null for none. Every window of its length holds a patch that shows the
+/// whole picture.
+std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
+                                                 const prune::PatchGrid& grid, double patch_seconds);
 
 }  // namespace vigil::actors

@@ -15,6 +15,7 @@
 #include "actors/messages/watch.h"
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/grid_mask.h"
 #include "config/settings.h"
 #include "engine/model/vision/visual_tokens.h"
 #include "engine/stream/answer.h"
@@ -50,6 +51,8 @@ struct FramePatch {
   WatchRef watch;
   /// At least one, at most `frames_per_patch`, oldest first.
   std::vector<media::SampledFrame> frames;
+  /// The groups of the frames that are to be encoded; absent: all.
+  std::optional<base::GridMask> groups;
   double seconds = 0;
   double duration = 0;
   /// 0, 1, 2, … over what this incarnation of the camera sent.

@@ -13,6 +13,7 @@ run::PatchFrames view_of(const FramePatch& patch) {
   for (const media::SampledFrame& frame : patch.frames) {
     view.frames.push_back({frame.image->rgb.data(), frame.image->size.width, frame.image->size.height});
   }
+  view.groups = patch.groups;
   view.seconds = patch.seconds;
   view.duration = patch.duration;
   return view;

@@ -92,6 +92,15 @@ inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelN
 inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
     {{"text", LogFormat::text}, {"json", LogFormat::json}}};
 
+inline constexpr std::array<std::pair<std::string_view, Pruning>, 4> kPruningNames = {
+    {{"none", Pruning::none},
+     {"codecsight", Pruning::codecsight},
+     {"reference", Pruning::reference},
+     {"dtd", Pruning::dtd}}};
+
+constexpr EnumNames<Pruning> names_of(Pruning) {
+  return kPruningNames;
+}
 constexpr EnumNames<Pace> names_of(Pace) {
   return kPaceNames;
 }
@@ -130,6 +139,11 @@ void describe(V& v, WindowSettings& s) {
 }
 
 template <class V>
+void describe(V& v, PruningSettings& s) {
+  v.field("policy", s.policy, "what of the frames is encoded");
+}
+
+template <class V>
 void describe(V& v, ReconnectSettings& s) {
   v.field("min", s.min, Limits<base::Duration>{10ms, 1h}, "first waiting time");
   v.field("max", s.max, Limits<base::Duration>{10ms, 24h}, "longest waiting time");
@@ -146,6 +160,7 @@ template <class V>
 void describe(V& v, StreamSettings& s) {
   v.field("fps", s.fps, Limits<double>{0.01, 120}, "frames sampled a second");
   v.section("window", s.window, "the sliding window");
+  v.section("pruning", s.pruning, "what is left out before the vision tower");
   v.field("pace", s.pace, "how fast a file is played");
   v.field("loop", s.loop, "whether a file starts again at its end");
   v.field("threads", s.threads, Limits<int>{1, 64}, "decoder threads");

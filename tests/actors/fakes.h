@@ -165,6 +165,7 @@ class FakeEncoder final : public run::VisionEncoder {
     if (on_encode) on_encode();
     for (const run::PatchFrames& patch : patches) {
       frames += patch.frames.size();
+      groups.push_back(patch.groups);
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
       auto tokens = std::make_shared<model::VisualTokens>();
@@ -180,6 +181,8 @@ class FakeEncoder final : public run::VisionEncoder {
   std::vector<std::size_t> batches;
   /// Encoded so far.
   std::size_t frames = 0;
+  /// Asked for of each patch.
+  std::vector<std::optional<base::GridMask>> groups;
   /// What happens while it computes.
   std::function<void()> on_encode;
 };

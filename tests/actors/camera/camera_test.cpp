@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/schema/fields.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::actors {
@@ -34,8 +35,21 @@ class CameraTest : public ::testing::Test {
  protected:
   Camera make(std::shared_ptr<config::CameraSettings> settings, bool once = false) {
     settings_ = std::move(settings);
-    return Camera({settings_, watched(*settings_), {2, {}}, once, 0, 7}, sources_.factory(), clock_, pulse_,
-                  recorder_);
+    // Pictures of 4 x 2 pixels have two groups.
+    return Camera({settings_, watched(*settings_), {2, {}, {2, 1}}, once, 0, 7}, sources_.factory(), clock_,
+                  pulse_, recorder_);
+  }
+  static std::shared_ptr<config::CameraSettings> pruned(config::Pace pace = config::Pace::fast) {
+    auto settings = camera("gate", pace);
+    settings->stream.pruning.policy = config::Pruning::reference;
+    settings->stream.window.length = 100s;
+    return settings;
+  }
+  /// Of each patch.
+  std::vector<std::int64_t> kept() const {
+    std::vector<std::int64_t> result;
+    for (const FramePatchPtr& patch : patches_) result.push_back(patch->groups ? patch->groups->count() : 2);
+    return result;
   }
 
   /// Steps until the camera waits, needs credit or has finished, or until it sent `most` patches.
@@ -129,6 +143,57 @@ TEST_F(CameraTest, WhatIsAcknowledgedGivesItsCreditBackUnlessItWasLost) {
   EXPECT_EQ(gate.sent().encoded, 1U);
   EXPECT_EQ(gate.sent().dropped, 1U);
   EXPECT_EQ(gate.sent().lost, 1U);
+}
+
+TEST_F(CameraTest, SendsWhatItsPolicyKeeps) {
+  sources_.add(url_, frames({1, 1, 1, 1, 90, 90, 90, 90, 90, 90}));
+  Camera gate = make(pruned());
+  gate.grant(4);
+  EXPECT_EQ(run(gate).next, Next::credit);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0));
+  gate.acknowledge(ack_of(*patches_[2], PatchOutcome::dropped, "encode_failed"));
+  run(gate);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0, 2)) << "what was dropped comes with the next one";
+}
+
+TEST_F(CameraTest, WithoutAPolicyItSendsEverything) {
+  sources_.add(url_, frames({1, 1, 1, 1}));
+  Camera gate = make(camera());
+  gate.grant(10);
+  run(gate);
+  ASSERT_EQ(patches_.size(), 2U);
+  EXPECT_EQ(patches_[1]->groups, std::nullopt);
+}
+
+TEST_F(CameraTest, AfterAStrideThatWasDroppedItSendsAWholePicture) {
+  sources_.add(url_, frames(std::vector<int>(14, 1)));
+  Camera gate = make(pruned(config::Pace::realtime));
+  gate.grant(2);
+  play(gate, 3s);
+  EXPECT_THAT(kept(), ElementsAre(2, 0));
+  EXPECT_GT(recorder_.dropped["no_credit"], 0U);
+  gate.grant(10);
+  play(gate, 10s);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 4, 5, 6));
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0, 0));
+}
+
+TEST_F(CameraTest, AnotherLengthOfWindowBringsAnchorsInItsTime) {
+  sources_.add(url_, frames(std::vector<int>(24, 1)));
+  Camera gate = make(pruned());
+  gate.grant(4);
+  run(gate);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 0, 0));
+  settings_ = pruned();
+  settings_->stream.window.length = 3s;
+  gate.alter(settings_, watched(*settings_, 2));
+  gate.grant(8);
+  run(gate);
+  const std::vector<std::int64_t> shares = kept();
+  ASSERT_EQ(shares.size(), 12U);
+  EXPECT_EQ(shares[4], 2);
+  for (std::size_t i = 4; i + 3 <= shares.size(); ++i)
+    EXPECT_EQ(std::max({shares[i], shares[i + 1], shares[i + 2]}), 2) << "no anchor from " << i;
 }
 
 TEST_F(CameraTest, PlayedFastItsWallTimeFollowsTheStream) {
@@ -451,6 +516,49 @@ TEST_F(LiveCameraTest, ItsSourceHasTheBoundsOfTheConfiguration) {
   EXPECT_TRUE(seen.playlists);
   EXPECT_EQ(seen.decoder_memory, std::size_t{7} << 20);
   EXPECT_EQ(seen.shown_name, "rtsp://***@10.0.0.1/live?***");
+}
+
+TEST_F(LiveCameraTest, MotionIsReadForPoliciesThatLookAtIt) {
+  for (const auto& [policy, wanted] : {std::pair{config::Pruning::none, false},
+                                       {config::Pruning::reference, false},
+                                       {config::Pruning::codecsight, true}}) {
+    settings_ = camera("gate", config::Pace::realtime, kUrl);
+    settings_->stream.pruning.policy = policy;
+    std::optional<bool> seen;
+    Camera gate(
+        {settings_, watched(*settings_), shape_, false, 0, 7},
+        [&](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+          seen = options.motion;
+          throw media::Error("no");
+        },
+        clock_, pulse_, recorder_);
+    run(gate);
+    EXPECT_EQ(seen, wanted) << config::name_of(policy);
+  }
+}
+
+TEST_F(LiveCameraTest, AfterItWasLostItSendsAWholePicture) {
+  int opened = 0;
+  shape_.grid = {2, 1};
+  const ReaderFactory open = [&](const std::string&, const media::ReadOptions& options) {
+    ++opened;
+    return std::make_unique<LiveReader>(options, [n = 0](LiveReader&) mutable {
+      if (n == 4) throw media::Error("gone");
+      media::SampledFrame frame = LiveReader::frame(0.5 * n++);
+      frame.motion = std::make_shared<media::MotionField>();
+      return std::optional(frame);
+    });
+  };
+  settings_ = pruned(config::Pace::realtime);
+  settings_->inputs[0].url = {kUrl, kUrl};
+  Camera gate({settings_, watched(*settings_), shape_, false, 0, 7}, open, clock_, pulse_, recorder_);
+  gate.grant(100);
+  for (int i = 0; i < 40 && patches_.size() < 4; ++i) {
+    const CameraStep step = run(gate, 4);
+    if (step.next == Next::rest) clock_.advance(std::chrono::ceil<base::Duration>(step.until - clock_.now()));
+  }
+  EXPECT_EQ(opened, 2);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0));
 }
 
 TEST_F(LiveCameraTest, NothingThatItSaysHoldsACredential) {

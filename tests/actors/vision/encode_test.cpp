@@ -31,6 +31,15 @@ TEST(Encode, OnePassForAll) {
   EXPECT_EQ(encoded.patches[1]->frames, 2);
 }
 
+TEST(Encode, TheEncoderIsAskedForTheGroupsOfThePatch) {
+  FakeEncoder encoder;
+  auto some = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
+  some->groups = base::GridMask::none(1, 2);
+  some->groups->add(1);
+  encode(encoder, ManualClock(), {frame_patch(watch("b"), 0, 20), some});
+  EXPECT_THAT(encoder.groups, ElementsAre(std::nullopt, some->groups));
+}
+
 TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   FakeEncoder encoder;
   const WatchPtr a = watch("a");

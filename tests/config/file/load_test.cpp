@@ -165,6 +165,17 @@ TEST(Load, ACamerasTransportIsTcpOrUdp) {
   EXPECT_THROW(read(minimal() + "defaults: {transport: http}\n"), ConfigError);
 }
 
+TEST(Load, PruningIsNoneUnlessACameraOrTheDefaultsSayOtherwise) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.policy, Pruning::none);
+  const std::string defaults = "defaults: {pruning: {policy: reference}}\n";
+  EXPECT_EQ(read(minimal() + defaults).cameras[0].stream.pruning.policy, Pruning::reference);
+  EXPECT_EQ(read(minimal("    pruning: {policy: codecsight}\n") + defaults).cameras[0].stream.pruning.policy,
+            Pruning::codecsight);
+  EXPECT_EQ(read(minimal("    pruning: {policy: dtd}\n")).cameras[0].stream.pruning.policy, Pruning::dtd);
+  EXPECT_THROW(read(minimal() + "defaults: {pruning: {policy: motion}}\n"), ConfigError);
+  EXPECT_THROW(read(minimal() + "defaults: {pruning: reference}\n"), ConfigError);
+}
+
 TEST(Load, ACamerasServerIsVerifiedUnlessItIsSaidOtherwise) {
   const StreamSettings plain = read(minimal()).cameras[0].stream;
   EXPECT_FALSE(plain.tls.insecure);

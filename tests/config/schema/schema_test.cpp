@@ -76,6 +76,7 @@ TEST(Schema, ListsTheLegalValuesOfTheCode) {
   };
   EXPECT_EQ(names("/$defs/camera/properties/pace/enum"), legal<Pace>());
   EXPECT_EQ(names("/properties/defaults/properties/pace/enum"), legal<Pace>());
+  EXPECT_EQ(names("/$defs/pruning/properties/policy/enum"), legal<Pruning>());
   EXPECT_EQ(names("/$defs/rule/properties/severity/enum"), legal<Severity>());
   EXPECT_EQ(names("/$defs/input/properties/roles/items/enum"), legal<Role>());
   EXPECT_EQ(names("/properties/log/properties/level/enum"), legal<LogLevel>());
@@ -97,6 +98,7 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(base::parse_duration(text("/$defs/reconnect/properties/max/default")), stream.reconnect.max);
   EXPECT_EQ(base::parse_duration(text("/$defs/camera/properties/stall_after/default")), stream.stall_after);
   EXPECT_EQ(number("/$defs/camera/properties/fps/default"), stream.fps);
+  EXPECT_EQ(text("/$defs/pruning/properties/policy/default"), name_of(stream.pruning.policy));
   EXPECT_EQ(number("/$defs/rule/properties/threshold/default"), rule.threshold);
   EXPECT_EQ(text("/$defs/rule/properties/confirm/default"),
             std::to_string(rule.confirm.needed) + '/' + std::to_string(rule.confirm.of));

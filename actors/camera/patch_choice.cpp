@@ -1,0 +1,63 @@
+#include "actors/camera/patch_choice.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "actors/camera/pruning_input.h"
+#include "config/schema/fields.h"
+
+namespace vigil::actors {
+
+FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
+  ++counts_.sent;
+  if (!policy_) return patch;
+  const media::Size size = patch->frames.front().image->size;
+  if (std::exchange(is_whole_next_, false))
+    policy_->lost(base::GridMask::all(size.height / grid_.group(), size.width / grid_.group()));
+  const PruningInput input(patch->frames, grid_, policy_->wants_motion());
+  base::GridMask groups = policy_->choose(patch->seconds, input.pictures());
+  if (!groups.has_all()) patch->groups = groups;
+  under_way_.emplace(patch->sequence, std::move(groups));
+  return patch;
+}
+
+void PatchChoice::hear(const PatchAck& ack) {
+  switch (ack.outcome) {
+    case PatchOutcome::encoded:
+      ++counts_.encoded;
+      break;
+    case PatchOutcome::dropped:
+      ++counts_.dropped;
+      break;
+    case PatchOutcome::lost:
+      ++counts_.lost;
+      break;
+  }
+  const auto sent = under_way_.find(ack.sequence);
+  if (sent == under_way_.end()) return;
+  if (ack.outcome != PatchOutcome::encoded && policy_) policy_->lost(sent->second);
+  under_way_.erase(sent);
+}
+
+void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy) {
+  policy_ = std::move(policy);
+  is_whole_next_ = false;
+  // A policy that begins shows everything.
+  under_way_.clear();
+}
+
+std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
+                                                 const prune::PatchGrid& grid, double patch_seconds) {
+  const config::Pruning policy = camera.stream.pruning.policy;
+  if (policy == config::Pruning::none) return nullptr;
+  prune::PruningOptions options;
+  options.grid = grid;
+  // Anchors come with the first patch of their turn, so two of them are up to a patch farther apart.
+  const double window = std::chrono::duration<double>(camera.stream.window.length).count();
+  options.anchor_seconds = std::max(window - patch_seconds, patch_seconds);
+  options.anchor_phase = prune::anchor_phase(camera.name);
+  return prune::make_pruning(config::name_of(policy), options);
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,131 @@
+#include "actors/camera/patch_choice.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "config/schema/fields.h"
+#include "tests/actors/fakes.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+
+/// Pictures of 4 x 2 pixels have two groups.
+constexpr prune::PatchGrid kGrid{2, 1};
+
+class PatchChoiceTest : public ::testing::Test {
+ protected:
+  static std::shared_ptr<config::CameraSettings> pruned(config::Pruning policy,
+                                                        const std::string& name = "gate") {
+    auto settings = camera(name);
+    settings->stream.pruning.policy = policy;
+    // Anchors after the first are of no concern but to one test.
+    settings->stream.window.length = 1000s;
+    return settings;
+  }
+
+  /// A patch of two frames whose pixels have this value.
+  FramePatchPtr send(PatchChoice& choice, std::uint8_t value) {
+    auto patch = std::make_shared<FramePatch>();
+    patch->watch = watch()->ref();
+    patch->sequence = sequence_++;
+    patch->seconds = static_cast<double>(patch->sequence);
+    for (int i = 0; i < 2; ++i) {
+      media::SampledFrame frame;
+      frame.image = image(value);
+      frame.motion = std::make_shared<media::MotionField>();
+      patch->frames.push_back(std::move(frame));
+    }
+    return choice.choose(patch);
+  }
+  static std::int64_t kept(const FramePatchPtr& patch) { return patch->groups ? patch->groups->count() : 2; }
+
+  std::uint64_t sequence_ = 0;
+  PatchChoice choice_{pruning_of(*pruned(config::Pruning::reference), kGrid, 1), kGrid};
+};
+
+TEST_F(PatchChoiceTest, WithoutAPolicyAllIsSent) {
+  EXPECT_EQ(pruning_of(*pruned(config::Pruning::none), kGrid, 1), nullptr);
+  PatchChoice choice(nullptr, kGrid);
+  EXPECT_FALSE(choice.wants_motion());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(send(choice, 100)->groups, std::nullopt);
+  choice.missed();
+  choice.hear(ack_of(*send(choice, 100), PatchOutcome::lost));
+  EXPECT_EQ(send(choice, 100)->groups, std::nullopt);
+  EXPECT_EQ(choice.counts().sent, 5U);
+  EXPECT_EQ(choice.counts().lost, 1U);
+}
+
+TEST_F(PatchChoiceTest, WithOneItIsWhatThatSays) {
+  EXPECT_EQ(send(choice_, 100)->groups, std::nullopt) << "all, which is not said";
+  EXPECT_EQ(send(choice_, 100)->groups, base::GridMask::none(1, 2));
+  EXPECT_EQ(kept(send(choice_, 150)), 2);
+  EXPECT_EQ(kept(send(choice_, 150)), 0);
+}
+
+TEST_F(PatchChoiceTest, WhatWasNotEncodedIsSentAgain) {
+  send(choice_, 100);
+  const FramePatchPtr dropped = send(choice_, 150);
+  const FramePatchPtr nothing = send(choice_, 150);
+  ASSERT_EQ(kept(nothing), 0);
+  choice_.hear(ack_of(*nothing, PatchOutcome::encoded));
+  choice_.hear(ack_of(*dropped, PatchOutcome::dropped));
+  EXPECT_EQ(kept(send(choice_, 150)), 2);
+  EXPECT_EQ(kept(send(choice_, 150)), 0);
+  choice_.hear(ack_of(*dropped, PatchOutcome::lost));
+  EXPECT_EQ(kept(send(choice_, 150)), 0) << "it was heard of before";
+}
+
+TEST_F(PatchChoiceTest, AfterWhatWasMissedAPatchIsWhole) {
+  choice_.missed();
+  send(choice_, 100);
+  EXPECT_EQ(kept(send(choice_, 100)), 0);
+  choice_.missed();
+  EXPECT_EQ(kept(send(choice_, 100)), 2);
+  EXPECT_EQ(kept(send(choice_, 100)), 0);
+}
+
+TEST_F(PatchChoiceTest, AnotherPolicyBeginsAndIsNotToldOfWhatTheLastOneSent) {
+  send(choice_, 100);
+  const FramePatchPtr of_the_last = send(choice_, 150);
+  choice_.change(pruning_of(*pruned(config::Pruning::dtd), kGrid, 1));
+  EXPECT_EQ(kept(send(choice_, 150)), 2);
+  choice_.hear(ack_of(*of_the_last, PatchOutcome::lost));
+  EXPECT_EQ(kept(send(choice_, 150)), 0);
+}
+
+TEST_F(PatchChoiceTest, EveryNameOfTheConfigurationIsAPolicy) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, policy] : config::kPruningNames) {
+    names.push_back(name);
+    PatchChoice choice(pruning_of(*pruned(policy), kGrid, 1), kGrid);
+    EXPECT_EQ(choice.wants_motion(), policy == config::Pruning::codecsight) << name;
+    EXPECT_EQ(kept(send(choice, 100)), 2) << name;
+  }
+  EXPECT_EQ(names,
+            std::vector<std::string_view>(prune::kPruningPolicies.begin(), prune::kPruningPolicies.end()));
+}
+
+TEST_F(PatchChoiceTest, EveryWindowHoldsAWholePatch) {
+  for (int camera = 0; camera < 40; ++camera) {
+    // Windows of 4 s, patches of a second.
+    const auto settings = pruned(config::Pruning::reference, "gate-" + std::to_string(camera));
+    settings->stream.window.length = 4s;
+    PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid);
+    sequence_ = 0;
+    int since = 0, whole = 0;
+    for (int i = 0; i < 60; ++i) {
+      const bool all = kept(send(choice, 100)) == 2;
+      whole += all;
+      since = all ? 0 : since + 1;
+      ASSERT_LT(since, 4) << "patch " << i << " of camera " << camera;
+    }
+    EXPECT_LT(whole, 25) << "they are not all whole";
+  }
+}
+
+}  // namespace
+}  // namespace vigil::actors
