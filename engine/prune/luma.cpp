@@ -20,29 +20,28 @@ void luma_of(const model::PictureView& picture, Luma& to) {
 }
 
 void difference(const Luma& a, const Luma& b, int patch, std::vector<float>& to) {
-  const int columns = a.width / patch;
-  const int rows = a.height / patch;
-  to.assign(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows), 0);
+  const auto edge = static_cast<std::size_t>(patch);
   const auto width = static_cast<std::size_t>(a.width);
+  const std::size_t columns = width / edge;
+  const std::size_t rows = static_cast<std::size_t>(a.height) / edge;
+  to.assign(columns * rows, 0);
   // Lines are added up first, pixel by pixel, which is all of the work and fit for vector instructions. A sum
-  // of 255 * 256 still fits.
-  constexpr int kLines = 256;
+  // of 256 times 255 still fits.
+  constexpr std::size_t kLines = 256;
   std::vector<std::uint16_t> sums(width);
   const float scale = 1 / static_cast<float>(patch * patch);
-  for (int row = 0; row < rows; ++row) {
-    for (int first = 0; first < patch; first += kLines) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t first = 0; first < edge; first += kLines) {
       std::fill(sums.begin(), sums.end(), std::uint16_t{0});
-      for (int y = first; y < std::min(patch, first + kLines); ++y) {
-        const std::size_t line = static_cast<std::size_t>(row * patch + y) * width;
-        const std::uint8_t* p = a.pixels.data() + line;
-        const std::uint8_t* q = b.pixels.data() + line;
+      for (std::size_t y = first; y < std::min(edge, first + kLines); ++y) {
+        const std::uint8_t* p = a.pixels.data() + (row * edge + y) * width;
+        const std::uint8_t* q = b.pixels.data() + (row * edge + y) * width;
         for (std::size_t x = 0; x < width; ++x)
           sums[x] = static_cast<std::uint16_t>(sums[x] + (std::max(p[x], q[x]) - std::min(p[x], q[x])));
       }
-      for (int column = 0; column < columns; ++column) {
-        const auto from = sums.begin() + column * patch;
-        to[static_cast<std::size_t>(row * columns + column)] +=
-            static_cast<float>(std::accumulate(from, from + patch, 0U)) * scale;
+      for (std::size_t column = 0; column < columns; ++column) {
+        const std::uint16_t* from = sums.data() + column * edge;
+        to[row * columns + column] += static_cast<float>(std::accumulate(from, from + edge, 0U)) * scale;
       }
     }
   }
