@@ -5,21 +5,44 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace vigil::media {
 namespace {
 
 /// No codec has smaller blocks.
 constexpr int kBlock = 4;
+/// Blocks of the 16 x 16 pixels that are coded alike.
+constexpr std::uint32_t kMacroblock = 16;
 
 std::size_t index(int row, int column, int columns) {
   return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
 }
 
-/// Which of `cells` equal parts of `length` pixels holds this pixel.
+/// Which of `cells` equal parts of `length` pixels holds this pixel; the first of them, if it holds some.
 int cell_of(int pixel, int length, int cells) {
   return static_cast<int>(static_cast<std::int64_t>(pixel) * cells / length);
 }
+
+/// The last one of those that hold the pixels before `end`.
+int last_cell_of(int end, int length, int cells) {
+  return std::max(cell_of(end - 1, length, cells), cell_of(end, length, cells) - 1);
+}
+
+/// Along one edge of a picture: which cells each block touches, and how many blocks touch each cell.
+struct Touched {
+  Touched(int length, int count) : blocks(static_cast<std::size_t>(count), 0) {
+    for (int begin = 0; begin < length; begin += kBlock) {
+      const std::pair<int, int> touched{cell_of(begin, length, count),
+                                        last_cell_of(std::min(begin + kBlock, length), length, count)};
+      cells.push_back(touched);
+      for (int cell = touched.first; cell <= touched.second; ++cell) ++blocks[static_cast<std::size_t>(cell)];
+    }
+  }
+  /// Of each block, the first cell and the last one.
+  std::vector<std::pair<int, int>> cells;
+  std::vector<std::uint32_t> blocks;
+};
 
 }  // namespace
 
@@ -39,25 +62,32 @@ std::vector<float> group_motion(const FrameMotion& frame, int rows, int columns)
       std::fill_n(covered.begin() + static_cast<std::ptrdiff_t>(index(y, left / kBlock, wide)),
                   (right + kBlock - 1) / kBlock - left / kBlock, std::uint8_t{1});
     const float length = std::hypot(v.dx_pixels(), v.dy_pixels());
-    const int last_row = cell_of(bottom - 1, frame.height, rows);
-    const int last_column = cell_of(right - 1, frame.width, columns);
+    const int last_row = last_cell_of(bottom, frame.height, rows);
+    const int last_column = last_cell_of(right, frame.width, columns);
     for (int row = cell_of(top, frame.height, rows); row <= last_row; ++row)
       for (int column = cell_of(left, frame.width, columns); column <= last_column; ++column)
         longest[index(row, column, columns)] = std::max(longest[index(row, column, columns)], length);
   }
 
-  std::vector<std::uint16_t> bare(longest.size(), 0), blocks(longest.size(), 0);
-  for (int y = 0; y < high; ++y) {
-    const int row = cell_of(std::min(y * kBlock + kBlock / 2, frame.height - 1), frame.height, rows);
+  const Touched in_columns(frame.width, columns);
+  const Touched in_rows(frame.height, rows);
+  std::vector<std::uint32_t> bare(longest.size(), 0);
+  for (int y = 0; y < high; ++y)
     for (int x = 0; x < wide; ++x) {
-      const int column = cell_of(std::min(x * kBlock + kBlock / 2, frame.width - 1), frame.width, columns);
-      const std::size_t cell = index(row, column, columns);
-      ++blocks[cell];
-      bare[cell] = static_cast<std::uint16_t>(bare[cell] + (covered[index(y, x, wide)] == 0));
+      if (covered[index(y, x, wide)] != 0) continue;
+      const auto& [first_row, last_row] = in_rows.cells[static_cast<std::size_t>(y)];
+      const auto& [first_column, last_column] = in_columns.cells[static_cast<std::size_t>(x)];
+      for (int row = first_row; row <= last_row; ++row)
+        for (int column = first_column; column <= last_column; ++column) ++bare[index(row, column, columns)];
     }
-  }
-  for (std::size_t i = 0; i < longest.size(); ++i)
-    if (bare[i] > 0 && 4 * bare[i] >= blocks[i]) longest[i] = std::numeric_limits<float>::infinity();
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; ++column) {
+      const std::size_t cell = index(row, column, columns);
+      const std::uint32_t blocks =
+          in_rows.blocks[static_cast<std::size_t>(row)] * in_columns.blocks[static_cast<std::size_t>(column)];
+      if (bare[cell] >= kMacroblock || (bare[cell] > 0 && 4 * bare[cell] >= blocks))
+        longest[cell] = std::numeric_limits<float>::infinity();
+    }
   return longest;
 }
 

@@ -9,8 +9,8 @@ namespace vigil::media {
 
 /// Of each cell of a picture cut into `rows` x `columns` (rows after each other), whatever the frame's size:
 /// the length in pixels of the frame of the longest vector of a block that touches it; infinity where a
-/// quarter of it or more is coded without a reference (intra blocks of an inter frame have no vector). Empty
-/// for an intra frame and for one without a size: nothing is known of it.
+/// quarter of it, or as much as a macroblock, is coded without a reference (intra blocks of an inter frame
+/// have no vector). Empty for an intra frame and for one without a size: nothing is known of it.
 std::vector<float> group_motion(const FrameMotion& frame, int rows, int columns);
 
 }  // namespace vigil::media

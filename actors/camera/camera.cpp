@@ -46,7 +46,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
       paced_(false),
       lossless_(options_.watch->lossless),
       retrying_(options_.retrying) {
-  choice_ = PatchChoice(pruning(), options_.shape.grid);
+  choice_ = PatchChoice(pruning(), options_.shape.grid, window_seconds());
   if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
@@ -66,7 +66,7 @@ void Camera::alter(CameraPtr camera, WatchPtr watch) {
   const bool other_length = camera->stream.window.length != options_.camera->stream.window.length;
   options_.camera = std::move(camera);
   options_.watch = std::move(watch);
-  if (other_length) choice_.change(pruning());
+  if (other_length) choice_.change(pruning(), window_seconds());
 }
 
 CameraStep Camera::step() {

@@ -127,6 +127,9 @@ class Camera {
   bool has_credit_for_stride(double seconds);
   /// What its settings say of pruning, as of now.
   std::unique_ptr<prune::PruningPolicy> pruning() const;
+  double window_seconds() const {
+    return std::chrono::duration<double>(options_.camera->stream.window.length).count();
+  }
   double frame_interval() const { return 1.0 / options_.camera->stream.fps; }
 
   CameraOptions options_;

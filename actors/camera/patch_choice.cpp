@@ -13,11 +13,20 @@ FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   ++counts_.sent;
   if (!policy_) return patch;
   const media::Size size = patch->frames.front().image->size;
-  if (std::exchange(is_whole_next_, false))
+  // Were the next patch the next whole one, as far from this one as this is from the last, would a window fit
+  // in between?
+  constexpr double kRounding = 1e-6;
+  const double next = patch->seconds + (patch->seconds - last_);
+  if (std::exchange(is_whole_next_, false) || next - last_whole_ > window_ + kRounding)
     policy_->lost(base::GridMask::all(size.height / grid_.group(), size.width / grid_.group()));
   const PruningInput input(patch->frames, grid_, policy_->wants_motion());
   base::GridMask groups = policy_->choose(patch->seconds, input.pictures());
-  if (!groups.has_all()) patch->groups = groups;
+  last_ = patch->seconds;
+  if (groups.has_all()) {
+    last_whole_ = patch->seconds;
+  } else {
+    patch->groups = groups;
+  }
   under_way_.emplace(patch->sequence, std::move(groups));
   return patch;
 }
@@ -34,14 +43,16 @@ void PatchChoice::hear(const PatchAck& ack) {
       ++counts_.lost;
       break;
   }
+  if (ack.outcome == PatchOutcome::lost) missed();
   const auto sent = under_way_.find(ack.sequence);
   if (sent == under_way_.end()) return;
   if (ack.outcome != PatchOutcome::encoded && policy_) policy_->lost(sent->second);
   under_way_.erase(sent);
 }
 
-void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy) {
+void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy, double window) {
   policy_ = std::move(policy);
+  window_ = window;
   is_whole_next_ = false;
   // A policy that begins shows everything.
   under_way_.clear();

@@ -18,9 +18,10 @@ class PatchChoice {
  public:
   /// All of all patches.
   PatchChoice() = default;
-  /// What the policy says; null: all.
-  PatchChoice(std::unique_ptr<prune::PruningPolicy> policy, const prune::PatchGrid& grid)
-      : policy_(std::move(policy)), grid_(grid) {}
+  /// What the policy says; null: all. Every window of so many seconds holds a patch that is sent whole,
+  /// whatever the policy says.
+  PatchChoice(std::unique_ptr<prune::PruningPolicy> policy, const prune::PatchGrid& grid, double window)
+      : policy_(std::move(policy)), grid_(grid), window_(window) {}
 
   struct Counts {
     std::uint64_t sent = 0;
@@ -40,25 +41,29 @@ class PatchChoice {
   /// Frames of the camera came into no patch, or none came for a while: the next patch is whole.
   void missed() { is_whole_next_ = true; }
 
-  /// Once for each that was sent, in any order.
+  /// Once for each that was sent, in any order. After one that was lost the device may know nothing of the
+  /// camera any more: the next patch is whole.
   void hear(const PatchAck& ack);
 
-  /// Goes on with another policy, as if the camera began; what is under way is still heard of.
-  void change(std::unique_ptr<prune::PruningPolicy> policy);
+  /// Goes on with another policy and window, as if the camera began; what is under way still counts.
+  void change(std::unique_ptr<prune::PruningPolicy> policy, double window);
 
   const Counts& counts() const { return counts_; }
 
  private:
   std::unique_ptr<prune::PruningPolicy> policy_;
   prune::PatchGrid grid_;
+  double window_ = 0;
+  /// Times of the last patch, and of the last one that was whole.
+  double last_ = 0, last_whole_ = 0;
   bool is_whole_next_ = false;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;
   Counts counts_;
 };
 
-/// The policy of a camera's settings; null for none. Every window of its length holds a patch that shows the
-/// whole picture.
+/// The policy of a camera's settings; null for none. One with a clock for anchors has them at its own place
+/// in each window, so that a fleet's are spread. `patch_seconds`: of a patch.
 std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
                                                  const prune::PatchGrid& grid, double patch_seconds);
 

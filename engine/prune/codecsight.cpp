@@ -1,16 +1,12 @@
 #include "engine/prune/codecsight.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/prune/luma.h"
 
 namespace vigil::prune {
-
-CodecSight::CodecSight(const PruningOptions& options) : options_(options) {
-  if (!(options.motion_threshold >= 0) || !(options.residual_weight >= 0))
-    throw std::invalid_argument("codecsight: neither threshold nor weight of the residual is negative");
-}
 
 void CodecSight::add(const CodecFrame& frame, std::int64_t rows, std::int64_t columns) {
   const auto height = rows / options_.grid.merge;
@@ -51,7 +47,8 @@ base::GridMask CodecSight::choose(double /*seconds*/, std::span<const SampledPic
   for (const SampledPicture& sample : frames) {
     if (sample.frames.empty()) active_ = base::GridMask::all(height, width);
     for (const CodecFrame& frame : sample.frames) add(frame, rows, columns);
-    const bool whole = !sample.frames.empty() && sample.frames.back().intra;
+    const bool whole =
+        std::any_of(sample.frames.begin(), sample.frames.end(), [](const CodecFrame& f) { return f.intra; });
     kept.add(whole ? base::GridMask::all(height, width) : active_);
   }
   return kept;

@@ -6,13 +6,13 @@
 namespace vigil::prune {
 
 /// A patch of the picture is dynamic where M = V + αR exceeds τ (equations 3 and 4). Within a group of
-/// pictures the dynamic ones add up, over all decoded frames, sampled or not; an I-frame begins anew, and is
-/// kept whole when it is a sampled one. Kept is a group of which a patch is dynamic (the group-complete
-/// mask).
+/// pictures the dynamic ones add up, over all decoded frames, sampled or not; an I-frame begins anew, and the
+/// first sample at or after it, which stands for it, is kept whole. Kept is a group of which a patch is
+/// dynamic (the group-complete mask).
 class CodecSight final : public PruningPolicy {
  public:
-  /// Throws std::invalid_argument for a negative τ or α.
-  explicit CodecSight(const PruningOptions& options);
+  /// Options as `make_pruning` takes them.
+  explicit CodecSight(const PruningOptions& options) : options_(options) {}
 
   bool wants_motion() const override { return true; }
   base::GridMask choose(double seconds, std::span<const SampledPicture> frames) override;

@@ -1,15 +1,11 @@
 #include "engine/prune/differential_drop.h"
 
-#include <stdexcept>
 #include <utility>
 
 namespace vigil::prune {
 
 DifferentialDrop::DifferentialDrop(const PruningOptions& options)
-    : options_(options), anchors_(options.anchor_seconds, options.anchor_phase) {
-  if (!(options.luma_threshold >= 0)) throw std::invalid_argument("a threshold of luma is not negative");
-  if (!(options.anchor_seconds > 0)) throw std::invalid_argument("anchors come after some time");
-}
+    : options_(options), anchors_(options.anchor_seconds, options.anchor_phase) {}
 
 base::GridMask DifferentialDrop::choose(double seconds, std::span<const SampledPicture> frames) {
   check_pictures(frames, options_.grid);

@@ -15,7 +15,7 @@ namespace vigil::prune {
 /// frame, bound that as they do for `reference`, so that the two differ in what they compare with alone.
 class DifferentialDrop final : public PruningPolicy {
  public:
-  /// Throws std::invalid_argument as `Reference` does.
+  /// Options as `make_pruning` takes them.
   explicit DifferentialDrop(const PruningOptions& options);
 
   bool wants_motion() const override { return false; }

@@ -45,6 +45,9 @@ std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const Pruning
     throw std::invalid_argument("patches and groups have an edge");
   if (!(options.anchor_phase >= 0) || !(options.anchor_phase < 1))
     throw std::invalid_argument("the phase of anchors is from 0 to below 1");
+  if (!(options.anchor_seconds > 0)) throw std::invalid_argument("anchors come after some time");
+  if (!(options.motion_threshold >= 0) || !(options.luma_threshold >= 0) || !(options.residual_weight >= 0))
+    throw std::invalid_argument("neither thresholds nor the weight of a residual are negative");
   if (name == "none") return std::make_unique<Everything>(options.grid);
   if (name == "codecsight") return std::make_unique<CodecSight>(options);
   if (name == "reference") return std::make_unique<Reference>(options);

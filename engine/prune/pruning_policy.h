@@ -30,8 +30,8 @@ struct CodecFrame {
   /// A frame that refers to no other. Nothing else is known of it.
   bool intra = false;
   /// V_t(i), CodecSight's equation 1: of each patch the length of the longest vector of a block that touches
-  /// it, in pixels of the decoded frame; infinity where some of it is coded without a reference, and so is
-  /// new. Empty where the codec tells no vectors: then everything may have changed.
+  /// it, in pixels of the decoded frame; infinity where enough of it is coded without a reference to be new.
+  /// Empty where the codec tells no vectors: then everything may have changed.
   std::span<const float> motion = {};
   /// R_t(i), equation 2: the sum of absolute differences between a patch's blocks and their
   /// motion-compensated predictions. Empty where nobody computed it.
@@ -69,8 +69,8 @@ class PruningPolicy {
 
 struct PruningOptions {
   PatchGrid grid = {};
-  /// Patches that show the whole picture come so often, in seconds; at most as long as a window, so that
-  /// every window holds one. Of no use to `none` and `codecsight`.
+  /// Patches that show the whole picture come so often, in seconds. `none` and `codecsight` have no such
+  /// clock: whoever wants one in every window sees to it himself (actors/camera/patch_choice.h).
   double anchor_seconds = 40;
   /// Where in that time they come, from 0 to below 1: spreads a fleet's (`anchor_phase`).
   double anchor_phase = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <stdexcept>
 #include <utility>
 
 namespace vigil::prune {
@@ -26,10 +25,7 @@ void copy_groups(const Luma& from, const base::GridMask& groups, int edge, Luma&
 }  // namespace
 
 Reference::Reference(const PruningOptions& options)
-    : options_(options), anchors_(options.anchor_seconds, options.anchor_phase) {
-  if (!(options.luma_threshold >= 0)) throw std::invalid_argument("a threshold of luma is not negative");
-  if (!(options.anchor_seconds > 0)) throw std::invalid_argument("anchors come after some time");
-}
+    : options_(options), anchors_(options.anchor_seconds, options.anchor_phase) {}
 
 float Reference::threshold() const {
   return std::max(options_.luma_threshold, kNoiseMargin * noise_);

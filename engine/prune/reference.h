@@ -14,7 +14,7 @@ namespace vigil::prune {
 /// show the whole picture. Looks at no motion.
 class Reference final : public PruningPolicy {
  public:
-  /// Throws std::invalid_argument for a negative threshold, and for anchors without an interval.
+  /// Options as `make_pruning` takes them.
   explicit Reference(const PruningOptions& options);
 
   bool wants_motion() const override { return false; }

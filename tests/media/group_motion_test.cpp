@@ -52,9 +52,24 @@ TEST(GroupMotionTest, WhatHasNoVectorIsNew) {
   FrameMotion frame = still(64, 64);
   std::erase_if(frame.vectors, [](const MotionVector& v) { return v.x == 48 && v.y == 0; });
   EXPECT_THAT(group_motion(frame, 2, 2), ElementsAre(0, kNew, 0, 0)) << "a quarter of the patch";
-  EXPECT_THAT(group_motion(frame, 1, 1), ElementsAre(0)) << "a sixteenth of it";
+  EXPECT_THAT(group_motion(frame, 1, 1), ElementsAre(kNew)) << "a sixteenth of it, but a macroblock";
+  for (const auto& [x, y] : {std::pair{48, 0}, {56, 0}, {48, 8}})
+    frame.vectors.push_back({static_cast<std::int16_t>(x), static_cast<std::int16_t>(y), 8, 8, -1, 0, 0, 4});
+  EXPECT_THAT(group_motion(frame, 1, 1), ElementsAre(0)) << "a quarter of a macroblock is no new thing";
   frame.vectors.clear();
   EXPECT_THAT(group_motion(frame, 4, 4), Each(kNew));
+}
+
+TEST(GroupMotionTest, CellsOfAnySizeAreNewWithoutVectors) {
+  FrameMotion large;
+  large.type = FrameType::predicted;
+  large.width = 3840;
+  large.height = 2160;
+  EXPECT_THAT(group_motion(large, 2, 2), Each(kNew)) << "130,000 blocks a cell";
+  FrameMotion small = large;
+  small.width = 64;
+  small.height = 36;
+  EXPECT_THAT(group_motion(small, 64, 64), Each(kNew)) << "cells smaller than a block";
 }
 
 TEST(GroupMotionTest, BothDirectionsOfABlockCoverIt) {
