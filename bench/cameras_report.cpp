@@ -107,6 +107,7 @@ void print_text(const json& line, std::ostream& out) {
 
 double latency(const PipelineFigures& figures, double share) {
   std::vector<double> latencies;
+  latencies.reserve(figures.windows.size());
   for (const auto& window : figures.windows) latencies.push_back(window.latency);
   return percentile(std::move(latencies), share);
 }

@@ -8,6 +8,7 @@ bool PipelineFigures::held(double stride) const {
   // Some are still under way when one stops to look.
   constexpr double kThrough = 0.8;
   std::vector<double> latencies;
+  latencies.reserve(windows.size());
   for (const auto& window : windows) latencies.push_back(window.latency);
   const bool all = !lost.any() && static_cast<double>(windows.size()) >= kThrough * due;
   if (!all || percentile(latencies, 0.95) > stride) return false;

@@ -47,6 +47,8 @@ bool is_file(std::string_view url) {
 bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   StreamSettings stream = a.stream;
   stream.window.length = b.stream.window.length;
+  stream.pruning.refresh = b.stream.pruning.refresh;
+  stream.pruning.refresh_share = b.stream.pruning.refresh_share;
   return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
 }
 

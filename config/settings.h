@@ -41,8 +41,14 @@ enum class Transport : std::uint8_t { tcp, udp };
 /// How what of a camera's frames is worth encoding is chosen (engine/prune/pruning_policy.h).
 enum class Pruning : std::uint8_t { none, codecsight, reference, dtd };
 
+/// Which keys of a camera's window are computed anew when it slides (engine/stream/refresh.h).
+enum class Refresh : std::uint8_t { all, none, codecsight, first_k, random_k };
+
 struct PruningSettings {
   Pruning policy = Pruning::none;
+  Refresh refresh = Refresh::all;
+  /// Of the visual tokens whose keys are there, those that a policy of a share computes anew.
+  double refresh_share = 0.15;
   friend bool operator==(const PruningSettings&, const PruningSettings&) = default;
 };
 
@@ -177,7 +183,7 @@ struct CameraSettings {
 };
 
 /// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business, nor how
-/// much of it a window shows. (Its stride is: a camera's credit is counted in strides.)
+/// much of it a window shows or computes anew. (Its stride is: a camera's credit is counted in strides.)
 bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
 /// Encryption of events, and who may read them (CURVE of ZeroMQ).

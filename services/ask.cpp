@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/stream/clips.h"
 #include "services/ask_options.h"
+#include "services/ask_windows.h"
 #include "services/clip.h"
 #include "services/command.h"
 #include "services/slow_path_warnings.h"
@@ -22,6 +23,7 @@ namespace {
 
 struct AskArguments {
   AskOptions ask;
+  AskWindowsOptions windows;
   std::string output = "text";
   bool stream = false;
   bool stats = false;
@@ -63,6 +65,12 @@ int run_ask(const AskArguments& arguments) {
   if (arguments.stream && arguments.output == "json")
     throw UsageError(
         "--stream prints words as they come, --output json one object at the end: give one of the two");
+  if (!arguments.windows.window.empty()) {
+    if (arguments.stream || arguments.stats)
+      throw UsageError("--stream and --stats are of one answer: without --window");
+    return run_ask_windows(arguments.ask, arguments.windows, arguments.output);
+  }
+  stream::Question question = question_of(arguments.ask);
   ProgressBar bar(arguments.output == "text");
   // This thread, which shows the bar, waits while others compute.
   const SlowPathWarnings slow_paths([&bar](const std::string& line) {
@@ -83,7 +91,6 @@ int run_ask(const AskArguments& arguments) {
     std::cerr << "vigil: " << clip.info.name << ": " << clip.stats.damaged_packets
               << " damaged packets passed over: " << clip.stats.last_damage << '\n';
 
-  stream::Question question = question_of(arguments.ask);
   const bool live = arguments.stream && arguments.output == "text";
   if (live) question.on_text = [](std::string_view piece) { std::cout << piece << std::flush; };
   const stream::ClipRequest request{clip.patches, {question}};
@@ -137,11 +144,13 @@ void add_ask(CLI::App& root, Invocation& chosen) {
   command->footer(
       "Examples:\n"
       "  vigil ask clip.mp4 \"Is there a person in the room?\"\n"
-      "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats\n\n"
+      "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats\n"
+      "  vigil ask clip.mp4 \"Is there a person in the room?\" --window 10s --stride 2s --refresh none\n\n"
       "The words are the model's own; the probability of \"Yes\" is calibrated if the model's folder has a "
       "calibration.json, so a doubtful \"Yes\" may have less than one half.");
   auto arguments = std::make_shared<AskArguments>();
   add_ask_options(*command, arguments->ask);
+  add_ask_windows_options(*command, arguments->windows);
   command->add_option("--output", arguments->output, "How to print the answer")
       ->check(one_of({"text", "json"}))
       ->capture_default_str();

@@ -15,12 +15,13 @@ void add_ask_options(CLI::App& command, AskOptions& options) {
   add_video(command, options.clip.video, "A file, a URL such as rtsp:// or https://, or /dev/videoN")
       ->required();
   command
-      .add_option_function<std::string>(
+      .add_option_function<std::vector<std::string>>(
           "QUESTION",
-          [&options](const std::string& text) {
-            if (!config::is_prompt(text))
-              throw CLI::ValidationError("QUESTION", "expected " + std::string(config::kPrompt.expected));
-            options.question = text;
+          [&options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts)
+              if (!config::is_prompt(text))
+                throw CLI::ValidationError("QUESTION", "expected " + std::string(config::kPrompt.expected));
+            options.questions = texts;
           },
           "What to ask, in words")
       ->required();
@@ -81,7 +82,11 @@ engine::Engine make_engine(const AskOptions& options) {
 }
 
 stream::Question question_of(const AskOptions& options) {
-  return {.text = options.question,
+  if (options.questions.size() > 1)
+    throw UsageError("a clip is asked one question, and these are " +
+                     std::to_string(options.questions.size()) +
+                     ": put its words in quotes (every window of a file, --window, may be asked more)");
+  return {.text = options.questions.front(),
           .max_tokens = options.max_tokens,
           .sampling = options.sampling,
           .on_text = {}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -15,7 +16,8 @@ inline constexpr const char* kDemoModel = "models/demo";
 
 struct AskOptions {
   ClipOptions clip;
-  std::string question;
+  /// At least one.
+  std::vector<std::string> questions;
   std::string model = kDemoModel;
   engine::EngineOptions engine;
   int max_tokens = 64;
@@ -25,6 +27,7 @@ struct AskOptions {
 void add_ask_options(CLI::App& command, AskOptions& options);
 
 engine::Engine make_engine(const AskOptions& options);
+/// The one that is asked. Throws UsageError for more.
 stream::Question question_of(const AskOptions& options);
 const char* name_of(stream::FinishReason reason);
 

@@ -29,6 +29,7 @@
 #include "services/command.h"
 #include "services/engine_options.h"
 #include "services/frame_shape.h"
+#include "services/pruning_option.h"
 #include "services/video_option.h"
 
 namespace vigil::services {
@@ -47,6 +48,7 @@ struct CamerasArguments {
   std::string window = "40s";
   std::string stride = "8s";
   double fps = 2;
+  config::PruningSettings pruning;
   std::string size = "224x224";
   int rules = 2;
   int tokens = 32;
@@ -57,13 +59,6 @@ struct CamerasArguments {
 
 /// On a GPU, where memory is plenty: a batch that is being prefilled, and one that is being explained.
 constexpr int kWindowsInCache = 24;
-
-base::Duration duration_of(const char* option, const std::string& text) {
-  const auto duration = base::parse_duration(text);
-  if (!duration || duration->count() == 0)
-    throw UsageError(std::string(option) + ": expected a duration above 0, such as 40s, not '" + text + "'");
-  return *duration;
-}
 
 std::optional<media::Size> size_of(const std::string& text) {
   if (text == "model") return std::nullopt;
@@ -76,6 +71,18 @@ model::PictureSize frame_size(const BenchPipelineOptions& options, const config:
   if (options.size) return {options.size->width, options.size->height};
   const media::Size source = media::VideoReader::open(camera.url().value, {})->info().size;
   return preprocessor_of(*options.folder)->frame_size({source.width, source.height});
+}
+
+bool keeps_keys(const std::vector<config::CameraSettings>& cameras) {
+  return std::any_of(cameras.begin(), cameras.end(), [](const config::CameraSettings& camera) {
+    return camera.stream.pruning.refresh != config::Refresh::all;
+  });
+}
+
+/// Whose streams stay in the cache.
+int most_cameras(const CamerasArguments& arguments) {
+  return arguments.exactly.empty() ? arguments.most
+                                   : *std::max_element(arguments.exactly.begin(), arguments.exactly.end());
 }
 
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {
@@ -93,6 +100,7 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
       camera.stream.window = {duration_of("--window", arguments.window),
                               duration_of("--stride", arguments.stride)};
       camera.stream.fps = arguments.fps;
+      camera.stream.pruning = arguments.pruning;
       camera.rules = bench::questions(arguments.rules, arguments.tokens);
       options.cameras.push_back(std::move(camera));
     }
@@ -118,11 +126,13 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
   options.engine = engine.options;
   if (arguments.kv_tokens > 0) {
     options.engine.kv_tokens = arguments.kv_tokens;
-  } else if (options.engine.device.kind != kernels::DeviceKind::cpu) {
+  } else if (const bool keeps = keeps_keys(options.cameras);
+             keeps || options.engine.device.kind != kernels::DeviceKind::cpu) {
     const auto preprocessor = preprocessor_of(*options.folder);
     options.engine.kv_tokens = bench::cache_for(
         options.cameras, *preprocessor,
-        [&](const config::CameraSettings& camera) { return frame_size(options, camera); }, kWindowsInCache);
+        [&](const config::CameraSettings& camera) { return frame_size(options, camera); },
+        kWindowsInCache + (keeps ? most_cameras(arguments) : 0));
   }
   return options;
 }
@@ -282,6 +292,7 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
             ->check(from_to(1, 4096))
             ->capture_default_str()})
     option->excludes(config);
+  for (CLI::Option* option : add_pruning(*command, arguments->pruning)) option->excludes(config);
   command->add_flag("--tell-all", arguments->tell_all,
                     "Have every rule told, and its answer generated, in every window, whatever it says; "
                     "cameras are held when these answers, too, come within the stride");

@@ -9,6 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/duration.h"
+
 namespace vigil::services {
 
 /// Runs a parsed command; returns the exit code. May throw: `main` prints what() as one line and returns 1.
@@ -35,6 +37,9 @@ CLI::Validator above_zero();
 CLI::Validator zero_or_more();
 CLI::Validator from_to(int low, int high);
 CLI::Validator one_of(const std::vector<std::string>& words);
+
+/// What an option says of time. Throws UsageError, naming it, for what is no duration above 0.
+base::Duration duration_of(const char* option, const std::string& text);
 
 /// Each adds one command to `root`; when the command line names it, its invocation is stored in `chosen`.
 void add_ask(CLI::App& root, Invocation& chosen);

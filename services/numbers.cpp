@@ -52,4 +52,11 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
           '{' + listed + '}'};
 }
 
+base::Duration duration_of(const char* option, const std::string& text) {
+  const auto duration = base::parse_duration(text);
+  if (!duration || duration->count() == 0)
+    throw UsageError(std::string(option) + ": expected a duration above 0, such as 40s, not '" + text + "'");
+  return *duration;
+}
+
 }  // namespace vigil::services

@@ -294,6 +294,7 @@ bool AlertDesk::write_batch() {
   const std::string identity = outbox_.identity();
   if (identity != noted_in_) {
     std::vector<OutboxNote> notes;
+    notes.reserve(notes_.size());
     for (const auto& [key, value] : notes_) notes.push_back({key, value});
     batch.notes.insert(batch.notes.begin(), notes.begin(), notes.end());
   }

@@ -220,6 +220,7 @@ std::optional<OutboxDatabase::Damage> OutboxDatabase::compare(rocksdb::DB& db) {
 
 void OutboxDatabase::rebuild(const Damage& damage) {
   db_.reset();
+  // The caller's may be what is set below. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Damage found = damage;
   const Watermark before = watermark_->last().value_or(Watermark());
   const std::string identity = new_outbox_identity();

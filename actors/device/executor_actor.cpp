@@ -118,13 +118,14 @@ void executor_state::tell_encoded() {
   if (!batch) return;
   const Encoded& encoded = batch->encoded;
   const double seconds = seconds_between(encoded.span.begin, encoded.span.end);
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0, pruned = 0;
   // Both are in the order of the patches.
   auto its_ack = batch->acks.begin();
   for (const VisualPatchPtr& patch : encoded.patches) {
     while (its_ack->outcome != PatchOutcome::encoded) ++its_ack;
     const std::string& camera = patch->watch.camera;
     tokens += patch->tokens->count();
+    pruned += patch->tokens->groups.cells() - patch->tokens->count();
     encode_failures.succeeded(camera);
     const WindowDesk::Taken taken = windows->push(*patch);
     if (taken.refused) {
@@ -138,7 +139,7 @@ void executor_state::tell_encoded() {
     const LogFields about(*windows->watch(camera));
     if (!taken.fit->empty()) deps->logger.warn("stream: camera {}: {}", camera, *taken.fit);
   }
-  deps->metrics.encoded(seconds, encoded.patches.size(), tokens);
+  deps->metrics.encoded(seconds, encoded.patches.size(), tokens, pruned);
   std::size_t without_room = 0;
   for (std::size_t i = 0; i < encoded.failures.size(); ++i) {
     const Encoded::Failure& failure = encoded.failures[i];
@@ -160,15 +161,16 @@ void executor_state::tell_encoded() {
 
 void executor_state::tell_answered(const WindowDesk::News& news) {
   const auto now = deps->clock.now();
-  for (const auto& [window, begun] : news.answered) {
+  for (const auto& [window, tokens, begun] : news.answered) {
     std::int64_t prompt_tokens = 0;
     std::int64_t reused = 0;
     for (const stream::Answer& each : window->answers) {
       prompt_tokens += each.prompt_tokens;
       // The first of a window's questions has computed what they share.
-      if (&each != &window->answers.front()) reused += each.shared_tokens;
+      reused += &each != &window->answers.front() ? each.shared_tokens : tokens.reused();
     }
     deps->metrics.prefilled(seconds_between(begun, now), prompt_tokens, reused);
+    deps->metrics.window_tokens(tokens);
     deps->metrics.window_latency(seconds_between(window->captured.steady, now));
     deps->metrics.first_token(seconds_between(window->encoded.end, now));
     if (deps->observer.window) deps->observer.window(*window, {begun, now});

@@ -36,7 +36,7 @@ struct ExecutorDeps {
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;
-  /// Patches of one pass of the vision tower at most.
+  /// Whole patches of one pass of the vision tower at most, or as much of more of them.
   std::size_t patches = 8;
   /// What it runs on, for logs and metrics.
   std::string device = {};

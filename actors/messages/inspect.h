@@ -61,6 +61,13 @@ typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
+  return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::dtd), x.refresh,
+           actors::at_most(x.refresh, Refresh::random_k), x.refresh_share,
+           actors::is_so([&x] { return x.refresh_share >= 0 && x.refresh_share <= 1; }));
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, RuleSettings& x) {
   actors::MaybeTime snooze_until{x.snooze_until};
   return f(caf::meta::type_name("Rule"), x.name, x.prompt, x.title, x.threshold, x.confirm.needed,
@@ -99,7 +106,7 @@ typename Inspector::result_type inspect(Inspector& f, WatchRef& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WatchSettings& x) {
   return f(caf::meta::type_name("WatchSettings"), x.name, x.version, x.tenant, x.labels, x.rules, x.window,
-           x.fps, x.lossless, is_so([&x] {
+           x.pruning, x.fps, x.lossless, is_so([&x] {
              return std::isfinite(x.fps) && x.fps > 0 && x.window.stride.count() > 0 &&
                     x.window.length >= x.window.stride;
            }));

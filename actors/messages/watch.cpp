@@ -11,6 +11,7 @@ WatchSettings watch_of(const config::CameraSettings& camera, std::uint64_t versi
   watch.rules = camera.rules;
   for (config::RuleSettings& rule : watch.rules) rule.snooze_until = camera.snoozed_until(rule);
   watch.window = camera.stream.window;
+  watch.pruning = camera.stream.pruning;
   watch.fps = camera.stream.fps;
   watch.lossless = camera.is_file() && camera.stream.pace == config::Pace::fast;
   return watch;

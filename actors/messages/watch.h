@@ -31,6 +31,7 @@ struct WatchSettings {
   /// Each is snoozed as long as its camera is.
   std::vector<config::RuleSettings> rules;
   config::WindowSettings window;
+  config::PruningSettings pruning;
   /// Frames sampled a second.
   double fps = 0;
   /// Whether nothing of this camera may be dropped: its source waits instead.

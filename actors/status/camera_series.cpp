@@ -74,7 +74,7 @@ Labels CameraSeries::labels(const std::string& name, const Camera& camera) const
 }
 
 template <class Family>
-auto& CameraSeries::series(Family& family, Camera& camera, Labels labels) {
+auto& CameraSeries::series(Family& family, Camera& camera, const Labels& labels) {
   auto& metric = family.Add(labels);
   if (each_) camera.removals.push_back([&family, &metric] { family.Remove(&metric); });
   return metric;

@@ -84,7 +84,7 @@ class CameraSeries {
 
   prometheus::Labels labels(const std::string& name, const Camera& camera) const;
   template <class Family>
-  auto& series(Family& family, Camera& camera, prometheus::Labels labels);
+  auto& series(Family& family, Camera& camera, const prometheus::Labels& labels);
   void declare(const std::string& name, Camera& camera);
   void declare_alerts(const WatchSettings& watch, Camera& camera);
   /// Sets the gauges to what is known.

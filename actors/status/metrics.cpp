@@ -105,14 +105,21 @@ struct Metrics::Families {
           .Add({});
   Counter& cache_hits =
       counter(r, "vigil_prefix_cache_hits_total",
-              "Tokens of prompts that were in the KV cache, computed for another rule of the same window")
+              "Tokens of prompts that were in the KV cache, computed for another rule or an earlier window")
           .Add({});
+  Family<Counter>& window_tokens =
+      counter(r, "vigil_window_tokens_total", "Visual tokens of answered windows: new, reused or refreshed");
+  Counter& new_tokens = window_tokens.Add({{"state", "new"}});
+  Counter& reused_tokens = window_tokens.Add({{"state", "reused"}});
+  Counter& refreshed_tokens = window_tokens.Add({{"state", "refreshed"}});
   Histogram& latency = seconds(r, "vigil_window_latency_seconds",
                                "From the capture of a window's last frame until its answers");
   Counter& patches =
       counter(r, "vigil_patches_encoded_total", "Temporal patches that the vision tower encoded").Add({});
   Counter& visual_tokens =
       counter(r, "vigil_visual_tokens_total", "Tokens that the vision tower made").Add({});
+  Counter& pruned_tokens =
+      counter(r, "vigil_pruned_tokens_total", "Tokens that were left out before the vision tower").Add({});
   Counter& prompt_tokens =
       counter(r, "vigil_prompt_tokens_total", "Tokens of prompts, those of frames included").Add({});
   Counter& generated = counter(r, "vigil_generation_tokens_total", "Tokens generated").Add({});
@@ -219,10 +226,18 @@ void Metrics::queue_depth(const std::string& actor, std::size_t waiting, const s
   families_->depth.Add(labels).Set(static_cast<double>(waiting));
 }
 
-void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t visual_tokens) {
+void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t visual_tokens,
+                      std::int64_t pruned) {
   families_->encode.Observe(pass_seconds);
   families_->patches.Increment(static_cast<double>(patches));
   families_->visual_tokens.Increment(static_cast<double>(visual_tokens));
+  families_->pruned_tokens.Increment(static_cast<double>(pruned));
+}
+
+void Metrics::window_tokens(const stream::WindowTokens& tokens) {
+  families_->new_tokens.Increment(static_cast<double>(tokens.fresh()));
+  families_->reused_tokens.Increment(static_cast<double>(tokens.reused()));
+  families_->refreshed_tokens.Increment(static_cast<double>(tokens.refreshed));
 }
 
 void Metrics::prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused) {

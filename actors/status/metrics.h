@@ -73,12 +73,14 @@ class Metrics {
   /// `actor`: vision, stream, evidence; `waiting`: what its bounded queue holds. `device`: of an
   /// actor that each device has.
   void queue_depth(const std::string& actor, std::size_t waiting, const std::string& device = {});
-  /// One pass of the vision tower.
-  void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens);
+  /// One pass of the vision tower: how many tokens it made of the patches, and how many were left out.
+  void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens, std::int64_t pruned = 0);
   /// A window got its answers, so many seconds after its first pass since it was asked had begun. Of the
   /// tokens of all prompts, `reused` had their keys and values computed already, for another rule of the same
-  /// window.
+  /// window or for an earlier window.
   void prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused = 0);
+  /// What became of the visual tokens of a window that got its answers.
+  void window_tokens(const stream::WindowTokens& tokens);
   /// From when a window's last patch was encoded until the first tokens of its answers.
   void first_token(double seconds);
   /// An answer was completed, with so many tokens, of which those behind the first one, `later`, took so

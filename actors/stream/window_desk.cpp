@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "config/schema/fields.h"
+
 namespace vigil::actors {
 namespace {
 
@@ -14,20 +16,21 @@ bool explains(const WatchSettings& watch) {
   return std::any_of(watch.rules.begin(), watch.rules.end(), [](const auto& rule) { return rule.explain; });
 }
 
+stream::RefreshPolicyPtr refresh_of(const config::PruningSettings& pruning) {
+  return stream::make_refresh(config::name_of(pruning.refresh), {.share = pruning.refresh_share});
+}
+
 }  // namespace
 
 WindowDesk::WindowDesk(stream::StreamDesk& desk, stream::QuestionCompiler& questions, Options options)
-    : desk_(desk),
-      questions_(questions),
-      options_(std::move(options)),
-      fit_(desk, options_.frames_per_patch) {
+    : desk_(desk), questions_(questions), options_(options), fit_(desk, options_.frames_per_patch) {
   desk_.allow(0);
 }
 
 std::uint32_t WindowDesk::join(const WatchPtr& watch) {
   book_.put(watch);
   if (desk_.is_open(watch->name)) desk_.close(watch->name);
-  desk_.open(watch->name, options_.refresh);
+  desk_.open(watch->name, refresh_of(watch->pruning));
   follow(lanes_.insert_or_assign(watch->name, Lane()).first->second, watch);
   return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, options_.frames_per_patch) +
                                     patches_in(*watch, watch->window.stride, options_.frames_per_patch));
@@ -35,6 +38,8 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
 
 void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   if (lane.watch == watch) return;
+  if (lane.watch && lane.watch->pruning != watch->pruning)
+    desk_.follow(watch->name, refresh_of(watch->pruning));
   lane.watch = watch;
   lane.questions.clear();
   lane.fault.clear();
@@ -155,7 +160,8 @@ WindowDesk::News WindowDesk::take_news() {
       desk_.done(each.window);
     }
     --credits_;
-    news_.answered.push_back({std::make_shared<const WindowAnswers>(std::move(pending.window)), each.begun});
+    news_.answered.push_back(
+        {std::make_shared<const WindowAnswers>(std::move(pending.window)), each.tokens, each.begun});
   }
   for (const stream::DeskNews::Failed& each : desk.failed)
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});

@@ -29,7 +29,6 @@ class WindowDesk final : public run::WorkSource {
  public:
   struct Options {
     int frames_per_patch = 2;
-    stream::RefreshPolicyPtr refresh = stream::make_refresh("all");
   };
 
   /// They have to outlive it. Streams and windows of the desk are its alone; texts are whoever's who knows a
@@ -68,6 +67,7 @@ class WindowDesk final : public run::WorkSource {
     std::map<std::string, std::uint32_t> credits;
     struct Answered {
       WindowAnswersPtr window;
+      stream::WindowTokens tokens;
       /// When its first pass began.
       base::Clock::TimePoint begun;
     };
@@ -100,7 +100,8 @@ class WindowDesk final : public run::WorkSource {
     WorkSpan encoded;
   };
   struct Lane {
-    /// The settings of its last patch, and its rules in the model's tokens, or why they make no sense.
+    /// The settings of its last patch, by which its stream goes on; and its rules in the model's tokens, or
+    /// why they make no sense.
     WatchPtr watch;
     std::vector<stream::CompiledQuestionPtr> questions;
     std::string fault;

@@ -12,6 +12,7 @@ run::PatchFrames view_of(const FramePatch& patch) {
   run::PatchFrames view;
   for (const media::SampledFrame& frame : patch.frames) {
     view.frames.push_back({frame.image->rgb.data(), frame.image->size.width, frame.image->size.height});
+    view.intra = view.intra || frame.type == media::FrameType::intra;
   }
   view.groups = patch.groups;
   view.seconds = patch.seconds;

@@ -5,6 +5,19 @@
 
 namespace vigil::actors {
 
+double load_of(const FramePatch& patch) {
+  constexpr double kLeast = 1.0 / 8;
+  if (!patch.groups || patch.groups->cells() == 0) return 1;
+  return std::max(kLeast,
+                  static_cast<double>(patch.groups->count()) / static_cast<double>(patch.groups->cells()));
+}
+
+double load_of(const std::vector<FramePatchPtr>& patches) {
+  double load = 0;
+  for (const FramePatchPtr& patch : patches) load += load_of(*patch);
+  return load;
+}
+
 PatchQueue::Joined PatchQueue::join(const WatchSettings& watch) {
   const auto [entry, is_new] = lanes_.try_emplace(watch.name);
   Lane& lane = entry->second;
@@ -36,14 +49,18 @@ void PatchQueue::end(const std::string& camera) {
 
 std::vector<FramePatchPtr> PatchQueue::pop(std::size_t max) {
   std::vector<FramePatchPtr> batch;
+  double left = static_cast<double>(max);
   // Rounds over the cameras, starting behind the one that was served last, until a whole round serves none.
-  for (bool served = true; served && batch.size() < max;) {
+  for (bool served = true; served;) {
     served = false;
     auto lane = lanes_.upper_bound(last_);
-    for (std::size_t i = 0; i < lanes_.size() && batch.size() < max; ++i, ++lane) {
+    for (std::size_t i = 0; i < lanes_.size(); ++i, ++lane) {
       if (lane == lanes_.end()) lane = lanes_.begin();
       Lane& each = lane->second;
       if (each.patches.empty() || each.downstream == 0) continue;
+      left -= load_of(*each.patches.front());
+      // It is the first one of the next batch.
+      if (left < 0) return batch;
       batch.push_back(std::move(each.patches.front()));
       each.patches.pop_front();
       ++each.under_way;
@@ -56,11 +73,12 @@ std::vector<FramePatchPtr> PatchQueue::pop(std::size_t max) {
   return batch;
 }
 
-std::size_t PatchQueue::ready() const {
-  std::size_t patches = 0;
+double PatchQueue::ready() const {
+  double load = 0;
   for (const auto& [camera, lane] : lanes_)
-    patches += std::min(lane.patches.size(), static_cast<std::size_t>(lane.downstream));
-  return patches;
+    for (std::size_t i = 0; i < std::min<std::size_t>(lane.patches.size(), lane.downstream); ++i)
+      load += load_of(*lane.patches[i]);
+  return load;
 }
 
 void PatchQueue::done(const FramePatch& patch) {

@@ -14,6 +14,12 @@
 
 namespace vigil::actors {
 
+/// How much of a whole patch is to be encoded: the tower's rows are in proportion. At least an eighth, since
+/// each has a share of the rest.
+double load_of(const FramePatch& patch);
+/// Of all of them, as so many whole ones.
+double load_of(const std::vector<FramePatchPtr>& patches);
+
 /// Not thread-safe.
 class PatchQueue {
  public:
@@ -38,9 +44,9 @@ class PatchQueue {
   /// No patch of this camera follows.
   void end(const std::string& camera);
 
-  /// At most `max` patches, in the order of each camera's time, one of each camera in turn, only of cameras
-  /// for which the next stage has credit. The turn goes on where the last batch left off. They are under way
-  /// until they are `done`.
+  /// As much as `max` whole patches at most, in the order of each camera's time, a patch of each camera in
+  /// turn, only of cameras for which the next stage has credit. The turn goes on where the last batch left
+  /// off. They are under way until they are `done`.
   std::vector<FramePatchPtr> pop(std::size_t max);
 
   /// A patch that was popped has reached the next stage, or failed.
@@ -53,8 +59,8 @@ class PatchQueue {
   std::optional<base::Clock::TimePoint> oldest() const;
 
   std::size_t size() const { return size_; }
-  /// Those that may be popped.
-  std::size_t ready() const;
+  /// Those that may be popped, as so many whole ones.
+  double ready() const;
 
  private:
   struct Lane {

@@ -1,19 +1,21 @@
 #include "actors/vision/tower_actor.h"
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "actors/messages/shell.h"
 #include "actors/vision/encode.h"
+#include "actors/vision/patch_queue.h"
 
 namespace vigil::actors {
 
 EncodedPtr tower_state::encode(const std::vector<FramePatchPtr>& patches) {
-  beat->begins(WorkBeat::Work::patches, patches.size());
+  const auto load = static_cast<std::size_t>(std::ceil(load_of(patches)));
+  beat->begins(WorkBeat::Work::patches, load);
   auto encoded = std::make_shared<Encoded>(actors::encode(*deps->encoder, deps->clock, patches));
   const WorkSpan& span = encoded->span;
-  beat->took(WorkBeat::Work::patches, std::chrono::duration<double>(span.end - span.begin).count(),
-             patches.size());
+  beat->took(WorkBeat::Work::patches, std::chrono::duration<double>(span.end - span.begin).count(), load);
   if (deps->observer.piece) deps->observer.piece("vision", span);
   return encoded;
 }

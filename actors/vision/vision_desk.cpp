@@ -1,5 +1,6 @@
 #include "actors/vision/vision_desk.h"
 
+#include <cmath>
 #include <utility>
 
 namespace vigil::actors {
@@ -22,7 +23,7 @@ void VisionDesk::work(const run::Turn& /*turn*/) {
 }
 
 std::vector<FramePatchPtr> VisionDesk::begin() {
-  const std::size_t most = queue_.ready() < limit_.now() ? kUnderWay : kFullUnderWay;
+  const std::size_t most = queue_.ready() < static_cast<double>(limit_.now()) ? kUnderWay : kFullUnderWay;
   if (under_way_.size() >= most) return {};
   std::vector<FramePatchPtr> patches = queue_.pop(limit_.now());
   if (!patches.empty()) under_way_.push_back(patches);
@@ -32,7 +33,7 @@ std::vector<FramePatchPtr> VisionDesk::begin() {
 void VisionDesk::finish(Encoded encoded) {
   const std::vector<FramePatchPtr> patches = std::move(under_way_.front());
   under_way_.pop_front();
-  last_ = patches.size();
+  last_ = static_cast<std::size_t>(std::ceil(load_of(patches)));
   Batch batch;
   batch.encoded = std::move(encoded);
   batch.acks = acks_of(patches, batch.encoded);
@@ -46,11 +47,11 @@ void VisionDesk::finish(Encoded encoded) {
     queue_.done(*patch);
   }
   // One that was begun before passes shrank says nothing of smaller ones.
-  if (patches.size() <= limit_.now()) {
+  if (last_ <= limit_.now()) {
     if (batch.encoded.too_many.empty()) {
-      limit_.fitted(patches.size());
+      limit_.fitted(last_);
     } else {
-      limit_.too_many(patches.size());
+      limit_.too_many(last_);
     }
   }
   batch.limit = limit_.now();

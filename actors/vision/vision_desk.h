@@ -26,7 +26,7 @@ namespace vigil::actors {
 /// thread-safe.
 class VisionDesk final : public run::WorkSource {
  public:
-  /// They have to outlive it. `batch`: patches of one pass at most.
+  /// They have to outlive it. `batch`: patches of one pass at most, or as much of more of them.
   VisionDesk(run::VisionEncoder& encoder, const base::Clock& clock, std::size_t batch);
 
   /// A camera, or its next incarnation, starts.
@@ -61,7 +61,7 @@ class VisionDesk final : public run::WorkSource {
     std::vector<PatchAck> acks;
     /// Of every patch that failed, in the order of `encoded.failures`: its settings.
     std::vector<WatchPtr> failed;
-    /// Patches of one pass at most from now on.
+    /// Whole patches of one pass at most from now on.
     std::size_t limit = 0;
   };
   /// What came of the batch since the last call.
@@ -69,10 +69,10 @@ class VisionDesk final : public run::WorkSource {
   /// Cameras that have ended and of which nothing is left, not under way either, since the last call.
   std::vector<std::string> take_ended();
 
-  /// Patches that wait, also in batches behind the first that is under way; those of the next pass at most.
+  /// Patches that wait, also in batches behind the first that is under way.
   std::size_t waiting() const;
+  /// Whole patches of the next pass at most; as many whole ones as the last one was.
   std::size_t most() const { return limit_.now(); }
-  /// Patches of the last pass.
   std::size_t last() const { return last_; }
 
  private:

@@ -98,8 +98,18 @@ inline constexpr std::array<std::pair<std::string_view, Pruning>, 4> kPruningNam
      {"reference", Pruning::reference},
      {"dtd", Pruning::dtd}}};
 
+inline constexpr std::array<std::pair<std::string_view, Refresh>, 5> kRefreshNames = {
+    {{"all", Refresh::all},
+     {"none", Refresh::none},
+     {"codecsight", Refresh::codecsight},
+     {"first-k", Refresh::first_k},
+     {"random-k", Refresh::random_k}}};
+
 constexpr EnumNames<Pruning> names_of(Pruning) {
   return kPruningNames;
+}
+constexpr EnumNames<Refresh> names_of(Refresh) {
+  return kRefreshNames;
 }
 constexpr EnumNames<Pace> names_of(Pace) {
   return kPaceNames;
@@ -141,6 +151,9 @@ void describe(V& v, WindowSettings& s) {
 template <class V>
 void describe(V& v, PruningSettings& s) {
   v.field("policy", s.policy, "what of the frames is encoded");
+  v.field("refresh", s.refresh, "what a window computes anew of what the one before has computed");
+  v.field("refresh_share", s.refresh_share, Limits<double>{0, 1},
+          "how much that is, of its visual tokens, where the policy leaves it open");
 }
 
 template <class V>
@@ -160,7 +173,7 @@ template <class V>
 void describe(V& v, StreamSettings& s) {
   v.field("fps", s.fps, Limits<double>{0.01, 120}, "frames sampled a second");
   v.section("window", s.window, "the sliding window");
-  v.section("pruning", s.pruning, "what is left out before the vision tower");
+  v.section("pruning", s.pruning, "what is computed of what changed little");
   v.field("pace", s.pace, "how fast a file is played");
   v.field("loop", s.loop, "whether a file starts again at its end");
   v.field("threads", s.threads, Limits<int>{1, 64}, "decoder threads");

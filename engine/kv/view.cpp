@@ -76,35 +76,41 @@ View View::fork() const {
   return copy;
 }
 
-std::int64_t View::pages_to_own(std::int64_t first, std::int64_t count) const {
-  std::int64_t pages = 0;
-  std::int64_t at = 0;
-  for (const Part& part : parts_) {
-    const std::int64_t end = at + part.end - part.begin;
-    if (at < first + count && end > first && book_->references(part.page) > 1) ++pages;
-    at = end;
+template <typename Parts, typename Visit>
+void View::visit_shared(Parts& parts, const Book& book, std::span<const TokenRange> ranges, Visit visit) {
+  auto range = ranges.begin();
+  std::int64_t end = 0;
+  for (auto& part : parts) {
+    const std::int64_t begin = end;
+    end += part.end - part.begin;
+    while (range != ranges.end() && range->first + range->count <= begin) ++range;
+    std::int64_t covered = 0;
+    for (auto each = range; each != ranges.end() && each->first < end; ++each)
+      covered += std::min(end, each->first + each->count) - std::max(begin, each->first);
+    if (covered > 0 && book.references(part.page) > 1) visit(part, begin, covered);
   }
+}
+
+std::int64_t View::pages_to_own(std::span<const TokenRange> ranges) const {
+  std::int64_t pages = 0;
+  visit_shared(parts_, *book_, ranges, [&](const Part&, std::int64_t, std::int64_t) { ++pages; });
   return pages;
 }
 
-void View::own(std::int64_t first, std::int64_t count, Book::Claim& claim, std::vector<PageCopy>& copies) {
+void View::own(std::span<const TokenRange> ranges, Book::Claim& claim, std::vector<PageCopy>& copies) {
   std::vector<PageId> fresh;
-  claim.allocate(pages_to_own(first, count), fresh);
+  claim.allocate(pages_to_own(ranges), fresh);
   auto next = fresh.begin();
   const std::int32_t page_tokens = book_->page_tokens();
-  std::int64_t at = 0;
-  for (Part& part : parts_) {
-    const std::int64_t begin = at;
-    at += part.end - part.begin;
-    if (begin >= first + count || at <= first || book_->references(part.page) == 1) continue;
+  visit_shared(parts_, *book_, ranges, [&](Part& part, std::int64_t begin, std::int64_t covered) {
     const PageId page = *next++;
-    if (begin < first || at > first + count) copies.push_back({part.page, page});
+    const std::int32_t tokens = part.end - part.begin;
+    if (covered < tokens) copies.push_back({part.page, page});
     book_->release(part.page);
     part.page = page;
-    for (std::int64_t i = begin; i < at; ++i)
-      slots_[static_cast<std::size_t>(i)] =
-          page * page_tokens + part.begin + static_cast<std::int32_t>(i - begin);
-  }
+    for (std::int32_t i = 0; i < tokens; ++i)
+      slots_[static_cast<std::size_t>(begin + i)] = page * page_tokens + part.begin + i;
+  });
 }
 
 std::int64_t View::own_pages() const {

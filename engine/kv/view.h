@@ -17,6 +17,13 @@ struct PageCopy {
   friend bool operator==(const PageCopy&, const PageCopy&) = default;
 };
 
+/// Some tokens of a view, counted from its first.
+struct TokenRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  friend bool operator==(const TokenRange&, const TokenRange&) = default;
+};
+
 /// The live tokens of a stream, a window, a question or a prompt. It appends at the back, forgets at the
 /// front, shows what others have, and lets others see what it has. Holds references to its pages; the book
 /// has to outlive it. Move-only, not thread-safe.
@@ -49,12 +56,12 @@ class View {
   /// A second view on all tokens.
   View fork() const;
 
-  /// Gives the tokens [first, first + count) slots that nobody else sees, so that they may be written anew.
-  /// Pages that hold other tokens of this view, too, are to be copied: they are appended to `copies`. Throws
-  /// std::logic_error if the claim has too few pages.
-  void own(std::int64_t first, std::int64_t count, Book::Claim& claim, std::vector<PageCopy>& copies);
+  /// Gives the tokens of these ranges, which ascend and do not overlap, slots that nobody else sees, so that
+  /// they may be written anew. Pages that hold other tokens of this view, too, are to be copied: they are
+  /// appended to `copies`. Throws std::logic_error if the claim has too few pages.
+  void own(std::span<const TokenRange> ranges, Book::Claim& claim, std::vector<PageCopy>& copies);
   /// Pages that `own` would take.
-  std::int64_t pages_to_own(std::int64_t first, std::int64_t count) const;
+  std::int64_t pages_to_own(std::span<const TokenRange> ranges) const;
 
   /// Pages that nobody else has.
   std::int64_t own_pages() const;
@@ -73,6 +80,10 @@ class View {
   };
 
   std::int64_t room_in_last() const;
+  /// Calls visit(part, first token, tokens of it in the ranges) for each part that others see, too, and of
+  /// which there is any.
+  template <typename Parts, typename Visit>
+  static void visit_shared(Parts& parts, const Book& book, std::span<const TokenRange> ranges, Visit visit);
   void fill(std::int64_t count, std::span<const PageId> fresh);
 
   Book* book_;

@@ -77,6 +77,7 @@ model::VisualTokensPtr ParallelEncoder::bring(const model::VisualTokens& tokens,
   brought->groups = tokens.groups;
   brought->seconds = tokens.seconds;
   brought->duration = tokens.duration;
+  brought->intra = tokens.intra;
   return brought;
 }
 

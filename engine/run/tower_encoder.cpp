@@ -108,6 +108,7 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
     tokens->groups = std::move(groups[i]);
     tokens->seconds = patches[i].seconds;
     tokens->duration = patches[i].duration;
+    tokens->intra = patches[i].intra;
     tokens->dtype = embeddings_;
     tokens->embeddings = kernels::Buffer(
         stream_, static_cast<std::size_t>(tokens->count() * made.cols) * kernels::size_of(embeddings_));

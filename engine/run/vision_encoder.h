@@ -32,6 +32,8 @@ struct PatchFrames {
   double duration = 0;
   /// Which merged squares of the frames are encoded; absent: all.
   std::optional<base::GridMask> groups = std::nullopt;
+  /// One of the frames refers to no other (an I-frame).
+  bool intra = false;
 };
 
 /// Turns frames into visual tokens. `encode` has one caller at a time (an actor); `frames_per_patch` and

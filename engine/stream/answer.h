@@ -24,6 +24,20 @@ struct Question {
 
 enum class FinishReason : std::uint8_t { end_of_turn, length, stop };
 
+/// The visual tokens of a window.
+struct WindowTokens {
+  std::int64_t visual = 0;
+  /// Of these, the ones whose keys an earlier window has left; and those that were computed anew all the
+  /// same.
+  std::int64_t kept = 0;
+  std::int64_t refreshed = 0;
+
+  std::int64_t reused() const { return kept - refreshed; }
+  /// For the first time.
+  std::int64_t fresh() const { return visual - kept; }
+  friend bool operator==(const WindowTokens&, const WindowTokens&) = default;
+};
+
 struct Answer {
   std::string text;
   /// P("Yes") / (P("Yes") + P("No")) at the first token, over the spellings of both that the vocabulary has,

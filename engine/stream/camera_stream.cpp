@@ -1,12 +1,29 @@
 #include "engine/stream/camera_stream.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace vigil::stream {
+namespace {
+
+/// No window is so long that a longer gap would make a difference.
+constexpr double kLongestGap = 1 << 24;
+
+/// From here on the angles of positions are computed so that they are exact, below as transformers does.
+constexpr std::int64_t kFar = 1 << 16;
+
+/// Patches that would have had their place between the beginnings of these, and the second itself.
+std::int64_t steps_between(const model::VisualTokens& patch, const model::VisualTokens& next) {
+  const double steps = (next.seconds - patch.seconds) / patch.duration;
+  if (!(steps > 1)) return 1;
+  return std::lround(std::min(steps, kLongestGap));
+}
+
+}  // namespace
 
 CameraStream::CameraStream(kv::Book& book, const model::VisionConfig& vision,
                            std::span<const std::int32_t> prompt, RefreshPolicyPtr policy)
@@ -17,7 +34,12 @@ CameraStream::CameraStream(kv::Book& book, const model::VisionConfig& vision,
       keys_(book) {}
 
 std::int64_t CameraStream::append(model::VisualTokensPtr patch) {
-  patches_.push_back({std::move(patch)});
+  std::int64_t time = 0;
+  if (!patches_.empty()) {
+    const model::VisualTokens& last = *patches_.back().tokens;
+    time = patches_.back().time + steps_between(last, *patch) * model::time_interval(vision_, last.duration);
+  }
+  patches_.push_back({std::move(patch), time});
   return patches().last - 1;
 }
 
@@ -43,27 +65,33 @@ void CameraStream::check(const PatchRange& range) const {
   if (range.count() <= 0) throw std::invalid_argument("a window without frames cannot be asked");
   if (range.first < first_ || range.last > patches().last)
     throw std::invalid_argument("a window of frames that are not in the stream");
-  const model::VisualTokens& first = patch(range.first);
+  const base::GridMask& first = patch(range.first).groups;
   for (std::int64_t number = range.first + 1; number < range.last; ++number)
     if (const base::GridMask& groups = patch(number).groups;
-        groups.height() != first.groups.height() || groups.width() != first.groups.width()) {
+        groups.height() != first.height() || groups.width() != first.width())
       throw std::invalid_argument("the frames of a window differ in size");
-    } else if (interval(patch(number)) != interval(first)) {
-      throw std::invalid_argument("the frames of a window differ in duration");
-    }
 }
 
 bool CameraStream::continues(const PatchRange& range) const {
   return keyed_.count() > 0 && keyed_.first <= range.first && keyed_.last >= range.first &&
-         keyed_.last <= range.last && keyed_interval_ == interval(patch(range.first));
+         keyed_.last <= range.last;
 }
 
-bool CameraStream::computes(std::int64_t number) const {
-  return number >= keyed_.last || policy_->refreshes({number, at(number).windows});
+std::vector<kv::TokenRange> CameraStream::refreshed(const PatchRange& kept) const {
+  std::vector<KeptPatch> patches;
+  for (std::int64_t number = kept.first; number < kept.last; ++number)
+    patches.push_back({number, patch(number).count(), at(number).windows, patch(number).intra});
+  std::vector<kv::TokenRange> ranges;
+  policy_->choose(patches, ranges);
+  return ranges;
 }
 
-std::int64_t CameraStream::interval(const model::VisualTokens& patch) const {
-  return model::time_interval(vision_, patch.duration);
+std::vector<kv::TokenRange> CameraStream::among_keys(std::span<const kv::TokenRange> refreshed,
+                                                     const PatchRange& kept) const {
+  const std::int64_t before = visual_tokens({keyed_.first, kept.first});
+  std::vector<kv::TokenRange> ranges(refreshed.begin(), refreshed.end());
+  for (kv::TokenRange& range : ranges) range.first += before;
+  return ranges;
 }
 
 std::int64_t CameraStream::most_pages_for(const PatchRange& range) const {
@@ -77,23 +105,34 @@ std::int64_t CameraStream::pages_for(const PatchRange& range) const {
   check(range);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   if (!policy_->keeps_keys() || !continues(range)) return most_pages_for(range);
-  std::int64_t pages =
-      book_.pages_for(prompt) + keys_.pages_to_append(visual_tokens({keyed_.last, range.last}));
-  for (std::int64_t number = range.first; number < keyed_.last; ++number)
-    if (computes(number))
-      pages += keys_.pages_to_own(visual_tokens({keyed_.first, number}), patch(number).count());
-  return pages;
+  const PatchRange kept{range.first, keyed_.last};
+  return book_.pages_for(prompt) + keys_.pages_to_append(visual_tokens({keyed_.last, range.last})) +
+         keys_.pages_to_own(among_keys(refreshed(kept), kept));
 }
 
 void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
-  const model::VisualTokens& first = patch(window.patches.first);
   window.positions.clear();
   window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
   window.cursor.text(static_cast<std::int64_t>(prompt_.size()), window.positions);
-  std::vector<const base::GridMask*> groups;
+  std::vector<model::PositionCursor::Patch> patches;
+  const std::int64_t begin = at(window.patches.first).time;
   for (std::int64_t number = window.patches.first; number < window.patches.last; ++number)
-    groups.push_back(&patch(number).groups);
-  window.cursor.grid(groups, static_cast<std::int32_t>(interval(first)), window.positions);
+    patches.push_back({&patch(number).groups, at(number).time - begin});
+  window.cursor.grid(patches, window.positions);
+  window.is_far = policy_->keeps_keys() || window.cursor.next() > kFar;
+}
+
+void CameraStream::add_rows(PlacedWindow& window, const kv::TokenRange& tokens) const {
+  std::int64_t begin = 0;
+  for (std::int64_t number = window.patches.first; number < window.patches.last; ++number) {
+    const std::int64_t end = begin + patch(number).count();
+    const std::int64_t first = std::max(begin, tokens.first);
+    const std::int64_t last = std::min(end, tokens.first + tokens.count);
+    if (first < last)
+      window.rows.push_back({static_cast<std::int64_t>(prompt_.size()) + first, last - first,
+                             at(number).tokens, first - begin, number});
+    begin = end;
+  }
 }
 
 std::int64_t CameraStream::pages_to_grow(const PlacedWindow& window, std::int64_t last) const {
@@ -103,53 +142,49 @@ std::int64_t CameraStream::pages_to_grow(const PlacedWindow& window, std::int64_
 
 void CameraStream::grow(PlacedWindow& window, std::int64_t last, kv::Book::Claim& claim) const {
   check({window.patches.first, last});
-  const std::int64_t begin = window.patches.last;
+  const std::int64_t before = visual_tokens(window.patches);
+  const std::int64_t more = visual_tokens({window.patches.last, last});
   window.patches.last = last;
+  window.tokens.visual += more;
   lay_out(window, 0);
-  window.view.append(visual_tokens({begin, last}), claim);
-  auto tokens = static_cast<std::int64_t>(prompt_.size()) + visual_tokens({window.patches.first, begin});
-  for (std::int64_t number = begin; number < last; ++number) {
-    window.rows.push_back({tokens, patch(number).count(), at(number).tokens, number});
-    tokens += patch(number).count();
-  }
+  window.view.append(more, claim);
+  add_rows(window, {before, more});
 }
 
 PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim) {
   check(range);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   const bool keeps = policy_->keeps_keys();
-  const model::VisualTokens& first = patch(range.first);
   PlacedWindow window(book_);
   window.patches = range;
-  window.is_far = keeps;
+  window.tokens.visual = visual_tokens(range);
 
   // Under a policy that keeps keys, the texts are placed where the window is.
-  const std::int64_t origin = keeps ? range.first * interval(first) : 0;
+  const std::int64_t origin = keeps ? at(range.first).time : 0;
   if (origin > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument("the stream is longer than positions can tell");
   lay_out(window, origin);
 
-  window.rows.push_back({0, prompt, nullptr, 0});
-  const auto compute = [&](std::int64_t number) {
-    const std::int64_t tokens = patch(number).count();
-    window.rows.push_back({prompt + visual_tokens({range.first, number}), tokens, at(number).tokens, number});
-  };
+  window.rows.push_back({.at = 0, .count = prompt});
   if (!keeps) {
     window.view.append(prompt + visual_tokens(range), claim);
-    for (std::int64_t number = range.first; number < range.last; ++number) compute(number);
+    add_rows(window, {0, visual_tokens(range)});
     return window;
   }
 
   if (!continues(range)) evict();
   if (keyed_.count() == 0) keyed_ = {range.first, range.first};
-  keyed_interval_ = interval(first);
-  for (std::int64_t number = range.first; number < range.last; ++number) {
-    if (!computes(number)) continue;
-    compute(number);
-    if (number < keyed_.last)
-      keys_.own(visual_tokens({keyed_.first, number}), patch(number).count(), claim, window.copies);
+  const PatchRange kept{range.first, keyed_.last};
+  window.tokens.kept = visual_tokens(kept);
+  const std::vector<kv::TokenRange> anew = refreshed(kept);
+  for (const kv::TokenRange& tokens : anew) {
+    add_rows(window, tokens);
+    window.tokens.refreshed += tokens.count;
   }
-  keys_.append(visual_tokens({keyed_.last, range.last}), claim);
+  keys_.own(among_keys(anew, kept), claim, window.copies);
+  const std::int64_t fresh = visual_tokens({keyed_.last, range.last});
+  add_rows(window, {window.tokens.kept, fresh});
+  keys_.append(fresh, claim);
   window.view.append(prompt, claim);
   window.view.extend(keys_, visual_tokens({keyed_.first, range.first}), visual_tokens(range));
   return window;
@@ -165,7 +200,13 @@ void CameraStream::computed(const PlacedWindow& window) {
   for (std::int64_t number = window.patches.first; number < window.patches.last; ++number)
     if (Patch* patch = entry(number)) ++patch->windows;
   for (const RowRun& run : window.rows)
-    if (Patch* patch = run.patch ? entry(run.number) : nullptr) patch->windows = 0;
+    if (Patch* patch = run.patch ? entry(run.number) : nullptr)
+      if (run.count == run.patch->count()) patch->windows = 0;
+}
+
+void CameraStream::follow(RefreshPolicyPtr policy) {
+  evict();
+  policy_ = std::move(policy);
 }
 
 void CameraStream::evict() {

@@ -11,6 +11,7 @@
 #include "engine/model/files/config.h"
 #include "engine/model/language/positions.h"
 #include "engine/model/vision/visual_tokens.h"
+#include "engine/stream/answer.h"
 #include "engine/stream/refresh.h"
 
 namespace vigil::stream {
@@ -24,14 +25,16 @@ struct PatchRange {
   friend bool operator==(const PatchRange&, const PatchRange&) = default;
 };
 
-/// What of a window is to be computed: rows in the order of their tokens. A run takes `count` rows from
-/// `tokens` or from a patch's embeddings, and belongs to the tokens [at, at + count) of the window.
+/// What of a window is to be computed: rows in the order of their tokens. A run takes the rows
+/// [first, first + count) of the prompt's tokens or of a patch's embeddings; they belong to the tokens
+/// [at, at + count) of the window.
 struct RowRun {
   std::int64_t at = 0;
   std::int64_t count = 0;
-  /// Null: tokens of the prompt, from the first.
-  model::VisualTokensPtr patch;
-  /// Counted over the stream.
+  /// Null: tokens of the prompt.
+  model::VisualTokensPtr patch = nullptr;
+  std::int64_t first = 0;
+  /// Of the patch, counted over the stream.
   std::int64_t number = 0;
 };
 
@@ -44,25 +47,27 @@ struct PlacedWindow {
   std::vector<model::Position> positions;
   /// Where the texts behind it go on.
   model::PositionCursor cursor;
-  /// It lies where the stream is, which may be far from zero.
+  /// It lies where the stream is, or reaches there, which may be far from zero.
   bool is_far = false;
   std::vector<RowRun> rows;
+  WindowTokens tokens;
   /// To be copied before the rows are computed: others go on reading what was there.
   std::vector<kv::PageCopy> copies;
   PatchRange patches;
 };
 
 /// A camera's patches are appended at the back and forgotten at the front; windows are ranges of them. Under
-/// a policy that keeps keys, they are kept in pages of the stream, which windows look at; a patch that is
-/// computed anew is written to other pages if a window still reads it. Not thread-safe.
+/// a policy that keeps keys, they are kept in pages of the stream, which windows look at; a token that is
+/// computed anew is written to another page if a window still reads it. Between two patches there are as many
+/// positions as there was time, in steps of a patch: a gap of time is a gap of positions. Not thread-safe.
 class CameraStream {
  public:
   /// The book has to outlive it. `prompt`: the tokens before the frames, which are the same for all windows.
   CameraStream(kv::Book& book, const model::VisionConfig& vision, std::span<const std::int32_t> prompt,
                RefreshPolicyPtr policy);
 
-  /// The next patch; how manieth it is. It may be of another size or duration than those before it, but no
-  /// window shows both.
+  /// The next patch; how manieth it is. It may be of another size than those before it, but no window shows
+  /// both.
   std::int64_t append(model::VisualTokensPtr patch);
   /// Forgets the patches before this one.
   void slide(std::int64_t first);
@@ -74,7 +79,7 @@ class CameraStream {
   std::int64_t visual_tokens(const PatchRange& range) const;
 
   /// Pages that placing a window takes now. Throws std::invalid_argument for patches that are not there, for
-  /// patches of several sizes or durations, and for none.
+  /// patches of several sizes, and for none.
   std::int64_t pages_for(const PatchRange& range) const;
   /// Pages that placing a window takes at most, when nothing of it is kept.
   std::int64_t most_pages_for(const PatchRange& range) const;
@@ -94,6 +99,9 @@ class CameraStream {
   /// All rows of the window that was placed last have been computed.
   void computed(const PlacedWindow& window);
 
+  /// Goes on by another policy; what it keeps is given back. Not between `place` and `computed`.
+  void follow(RefreshPolicyPtr policy);
+
   /// Gives back what it keeps between windows; what is needed again is computed again.
   void evict();
   /// Pages that it keeps for later windows.
@@ -104,15 +112,23 @@ class CameraStream {
  private:
   struct Patch {
     model::VisualTokensPtr tokens;
-    /// Windows since it was computed.
+    /// Positions since the stream began.
+    std::int64_t time = 0;
+    /// Windows since all of it was computed.
     std::int64_t windows = 0;
   };
   const Patch& at(std::int64_t number) const { return patches_[static_cast<std::size_t>(number - first_)]; }
   void check(const PatchRange& range) const;
   /// Whether keys of the stream's pages serve the window at all.
   bool continues(const PatchRange& range) const;
-  bool computes(std::int64_t number) const;
-  std::int64_t interval(const model::VisualTokens& patch) const;
+  /// Which of the tokens of these patches, whose keys are there, the policy computes anew: counted from their
+  /// first.
+  std::vector<kv::TokenRange> refreshed(const PatchRange& kept) const;
+  /// The same, counted from the first token that has keys.
+  std::vector<kv::TokenRange> among_keys(std::span<const kv::TokenRange> refreshed,
+                                         const PatchRange& kept) const;
+  /// Adds the rows of these tokens, which are counted from the window's first visual one.
+  void add_rows(PlacedWindow& window, const kv::TokenRange& tokens) const;
   /// Positions of the prompt and of a window's patches, and of what follows.
   void lay_out(PlacedWindow& window, std::int64_t origin) const;
 
@@ -125,8 +141,6 @@ class CameraStream {
   /// Of the patches [keyed_.first, keyed_.last).
   kv::View keys_;
   PatchRange keyed_;
-  /// Between the positions of two patches, as those keys have it.
-  std::int64_t keyed_interval_ = 0;
 };
 
 }  // namespace vigil::stream

@@ -163,7 +163,7 @@ void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_
     if (count == 0) continue;
     left -= count;
     if (run.patch) {
-      draft.pass.rows.push_back({{}, run.patch->rows(begin, count)});
+      draft.pass.rows.push_back({{}, run.patch->rows(run.first + begin, count)});
       in_flight_.push_back(run.patch);
     } else {
       draft.pass.rows.push_back(
@@ -273,7 +273,7 @@ void StreamDesk::choose(const TextRef& ref, std::size_t output) {
 
 void StreamDesk::answer(Key key) {
   Window& window = this->window(key);
-  DeskNews::Answered answered{window.id, {}, window.begun.value_or(now_)};
+  DeskNews::Answered answered{window.id, {}, window.placed->tokens, window.begun.value_or(now_)};
   for (auto& [question, open] : window.texts) {
     answered.answers.push_back(open.text.answer());
     if (!open.text.done()) continue;

@@ -1,15 +1,31 @@
 // Which keys of a camera's window are computed anew when it is asked.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "engine/kv/view.h"
+
 namespace vigil::stream {
 
-/// A policy decides it a patch at a time; what has no keys yet is computed whatever it says. Immutable,
-/// thread-safe.
+/// A patch of a window whose keys are there.
+struct KeptPatch {
+  /// Counted over the stream.
+  std::int64_t number = 0;
+  std::int64_t tokens = 0;
+  /// Windows that were asked since all of it was last computed.
+  std::int64_t windows = 0;
+  /// It shows an I-frame.
+  bool intra = false;
+};
+
+/// What was computed when older patches were still there saw them: that alone makes a key differ from what it
+/// would be anew, since no token sees what comes after it. What has no keys yet is computed whatever a policy
+/// says. Immutable, thread-safe.
 class RefreshPolicy {
  public:
   virtual ~RefreshPolicy() = default;
@@ -19,20 +35,27 @@ class RefreshPolicy {
   /// around them are placed where the window is.
   virtual bool keeps_keys() const = 0;
 
-  /// A patch of the window whose keys are there.
-  struct Kept {
-    /// Counted over the stream.
-    std::int64_t patch = 0;
-    /// Windows that were asked since it was last computed.
-    std::int64_t windows = 0;
-  };
-  /// Whether to compute it anew.
-  virtual bool refreshes(const Kept& kept) const = 0;
+  /// Which tokens to compute anew: ranges counted from the first token of the first of these patches, which
+  /// follow one another; ascending, apart from each other and not empty, appended to `to`. The same each time
+  /// for the same patches.
+  virtual void choose(std::span<const KeptPatch> kept, std::vector<kv::TokenRange>& to) const = 0;
 };
 using RefreshPolicyPtr = std::shared_ptr<const RefreshPolicy>;
 
+struct RefreshOptions {
+  /// Of the tokens whose keys are there, those that are computed anew, from 0 to 1.
+  double share = 0.15;
+};
+
+/// The names that `make_refresh` knows.
+inline constexpr std::array<std::string_view, 5> kRefreshPolicies{"all", "none", "codecsight", "first-k",
+                                                                  "random-k"};
+
 /// "all": every window from its first token, the yardstick of every policy that saves work; "none": what was
-/// computed once stays as long as its window does. Throws std::invalid_argument for another name.
-RefreshPolicyPtr make_refresh(std::string_view name);
+/// computed once stays as long as its window does; "codecsight": patches with an I-frame, and the first of
+/// the window (section 3.4.1 of CodecSight); "first-k": the oldest tokens, which have seen most of what has
+/// left; "random-k": any, as many (the control). Throws std::invalid_argument for another name and a share
+/// that is none.
+RefreshPolicyPtr make_refresh(std::string_view name, const RefreshOptions& options = {});
 
 }  // namespace vigil::stream

@@ -50,6 +50,14 @@ void StreamDesk::open(const std::string& camera, RefreshPolicyPtr policy) {
       camera, CameraStream(book_, folder_.config.vision, prompts_.before_tokens(), std::move(policy)));
 }
 
+void StreamDesk::follow(const std::string& camera, RefreshPolicyPtr policy) {
+  Stream& stream = find(camera);
+  if (stream.ahead) drop_ahead(stream);
+  stream.next_policy = std::move(policy);
+  follow_next(stream);
+  is_full_ = false;
+}
+
 std::int64_t StreamDesk::append(const std::string& camera, model::VisualTokensPtr patch) {
   return find(camera).stream.append(std::move(patch));
 }
@@ -371,7 +379,14 @@ void StreamDesk::make_room(Key key, const Window& window, Stream& stream,
   }
 }
 
+void StreamDesk::follow_next(Stream& stream) {
+  if (!stream.next_policy || stream.placing) return;
+  stream.stream.follow(std::exchange(stream.next_policy, nullptr));
+}
+
 bool StreamDesk::place(Key key, Window& window, Stream& stream) {
+  if (stream.next_policy && stream.ahead) drop_ahead(stream);
+  follow_next(stream);
   const PatchRange& range = window.asking.patches;
   const auto needed = [&] {
     return tails(window) + (window.placed ? stream.stream.pages_to_grow(*window.placed, range.last)

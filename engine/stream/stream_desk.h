@@ -58,6 +58,7 @@ struct DeskNews {
   struct Answered {
     WindowId window;
     std::vector<Answer> answers;
+    WindowTokens tokens;
     /// When its first pass since it was asked began.
     base::Clock::TimePoint begun{};
   };
@@ -123,6 +124,9 @@ class StreamDesk final : public run::WorkSource {
 
   /// A camera's stream begins. Throws std::invalid_argument for one that is open.
   void open(const std::string& camera, RefreshPolicyPtr policy);
+  /// Its next windows are placed by this policy; what the one before kept is given up. As
+  /// `CameraStream::follow` for an open stream; std::invalid_argument for another.
+  void follow(const std::string& camera, RefreshPolicyPtr policy);
   bool is_open(const std::string& camera) const { return streams_.contains(camera); }
 
   // Of an open stream; std::invalid_argument for another.
@@ -224,6 +228,8 @@ class StreamDesk final : public run::WorkSource {
     std::vector<Key> open;
     /// The turn in which a window of it was placed last.
     std::uint64_t used = 0;
+    /// What it follows as soon as no window of it is being computed; null: what it does.
+    RefreshPolicyPtr next_policy;
     /// Whose rows are being computed, since it was asked.
     std::optional<Key> placing;
     /// The next window, as far as its patches are there: it was not asked yet, or waits for the rest of its
@@ -300,6 +306,7 @@ class StreamDesk final : public run::WorkSource {
   void slide(Stream& stream);
   /// Whether what was computed ahead is the beginning of a window of these patches.
   static bool begins(const Window& window, const PatchRange& range);
+  static void follow_next(Stream& stream);
   /// Gives back what was computed ahead of the stream's next window.
   void drop_ahead(Stream& stream);
   /// Pages of what was computed ahead, but not for this window.

@@ -174,6 +174,7 @@ class FakeEncoder final : public run::VisionEncoder {
       tokens->groups = base::GridMask::all(1, 1);
       tokens->seconds = patch.seconds;
       tokens->duration = patch.duration;
+      tokens->intra = patch.intra;
       result.push_back(std::move(tokens));
     }
     return result;

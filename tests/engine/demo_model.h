@@ -33,10 +33,11 @@ struct Picture {
   model::PictureView view() const { return {rgb.data(), width, height}; }
 };
 
-/// The visual tokens of `count` temporal patches of noise, one a second.
+/// The visual tokens of `count` temporal patches of noise, one a second from `begin` on.
 inline std::vector<model::VisualTokensPtr> noise_window(int count, std::uint32_t seed, int width = 112,
                                                         int height = 84,
-                                                        kernels::DType embeddings = kernels::DType::f32) {
+                                                        kernels::DType embeddings = kernels::DType::f32,
+                                                        double begin = 0) {
   run::TowerEncoder encoder(demo_model(), kernels::DType::f32, kernels::Stream::cpu(1),
                             model::Quantization::none, embeddings);
   std::vector<Picture> pictures;
@@ -45,7 +46,7 @@ inline std::vector<model::VisualTokensPtr> noise_window(int count, std::uint32_t
   std::vector<run::PatchFrames> patches;
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(2 * i);
-    patches.push_back({{pictures[at].view(), pictures[at + 1].view()}, static_cast<double>(i), 1.0});
+    patches.push_back({{pictures[at].view(), pictures[at + 1].view()}, begin + static_cast<double>(i), 1.0});
   }
   return encoder.encode(patches);
 }

@@ -22,48 +22,45 @@ void PositionCursor::text(std::int64_t tokens, std::vector<Position>& to) {
 }
 
 void PositionCursor::require_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                                  std::int32_t interval) const {
-  const std::int64_t last = current_ + std::max<std::int64_t>(0, frames - 1) * interval;
-  if (origin_.t + last > std::numeric_limits<std::int32_t>::max())
-    throw std::invalid_argument(std::to_string(frames) + " frames in steps of " + std::to_string(interval) +
+                                  std::int64_t span) const {
+  if (origin_.t + current_ + span > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument(std::to_string(frames) + " frames over " + std::to_string(span) +
                                 " positions reach farther than positions can");
   require(current_ + height, origin_.h);
   require(current_ + width, origin_.w);
 }
 
 void PositionCursor::leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                                std::int32_t interval) {
+                                std::int64_t span) {
   const auto side = static_cast<std::int32_t>(std::max(height, width));
   if (frames > 0 && height > 0 && width > 0)
-    largest_ = std::max(
-        {largest_, current_ + static_cast<std::int32_t>(frames - 1) * interval, current_ + side - 1});
+    largest_ = std::max({largest_, current_ + static_cast<std::int32_t>(span), current_ + side - 1});
   current_ += side;
 }
 
 void PositionCursor::grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval,
                           std::vector<Position>& to) {
-  require_grid(frames, height, width, interval);
+  const std::int64_t span = std::max<std::int64_t>(0, frames - 1) * interval;
+  require_grid(frames, height, width, span);
   for (std::int32_t t = 0; t < frames; ++t)
     for (std::int32_t h = 0; h < height; ++h)
       for (std::int32_t w = 0; w < width; ++w)
         to.push_back(placed(current_ + t * interval, current_ + h, current_ + w));
-  leave_grid(frames, height, width, interval);
+  leave_grid(frames, height, width, span);
 }
 
-void PositionCursor::grid(std::span<const base::GridMask* const> patches, std::int32_t interval,
-                          std::vector<Position>& to) {
+void PositionCursor::grid(std::span<const Patch> patches, std::vector<Position>& to) {
   const auto frames = static_cast<std::int64_t>(patches.size());
-  const std::int64_t height = patches.front()->height();
-  const std::int64_t width = patches.front()->width();
-  require_grid(frames, height, width, interval);
-  std::int32_t t = current_;
-  for (const base::GridMask* patch : patches) {
-    for (const std::int32_t cell : patch->list())
+  const std::int64_t height = patches.front().groups->height();
+  const std::int64_t width = patches.front().groups->width();
+  require_grid(frames, height, width, patches.back().time);
+  for (const Patch& patch : patches) {
+    const std::int32_t t = current_ + static_cast<std::int32_t>(patch.time);
+    for (const std::int32_t cell : patch.groups->list())
       to.push_back(placed(t, current_ + cell / static_cast<std::int32_t>(width),
                           current_ + cell % static_cast<std::int32_t>(width)));
-    t += interval;
   }
-  leave_grid(frames, height, width, interval);
+  leave_grid(frames, height, width, patches.back().time);
 }
 
 void PositionCursor::generated(std::vector<Position>& to) {

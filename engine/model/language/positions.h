@@ -35,10 +35,15 @@ class PositionCursor {
   /// Visual tokens of `frames` temporal patches of `height` x `width` tokens each.
   void grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t time_interval,
             std::vector<Position>& to);
-  /// The same of tokens of some cells of such a grid alone, a mask for each temporal patch, at least one and
-  /// all of one size: each has the position that it has among all, and so has what follows.
-  void grid(std::span<const base::GridMask* const> patches, std::int32_t time_interval,
-            std::vector<Position>& to);
+  /// A temporal patch of which some tokens are there, at a time that is counted in positions from where the
+  /// grid begins. Borrowed.
+  struct Patch {
+    const base::GridMask* groups = nullptr;
+    std::int64_t time = 0;
+  };
+  /// The same of such patches, at least one, all of one size and their times ascending from 0: each token has
+  /// the position that it has among all, and so has what follows.
+  void grid(std::span<const Patch> patches, std::vector<Position>& to);
   /// One generated token: past the largest position so far, on all axes.
   void generated(std::vector<Position>& to);
 
@@ -51,9 +56,9 @@ class PositionCursor {
     return {origin_.t + t, origin_.h + h, origin_.w + w};
   }
   void require(std::int64_t last, std::int64_t origin) const;
-  void require_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                    std::int32_t interval) const;
-  void leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval);
+  /// `span`: from the time of the first patch to the last one's.
+  void require_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span) const;
+  void leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span);
 
   Position origin_;
   std::int32_t current_ = 0;

@@ -27,6 +27,8 @@ struct VisualTokens {
   double seconds = 0;
   /// Time covered by this temporal patch, in seconds: temporal_patch_size / frames a second.
   double duration = 0;
+  /// One of the frames refers to no other (an I-frame).
+  bool intra = false;
 
   std::int64_t count() const { return groups.count(); }
 

@@ -28,7 +28,10 @@ struct WindowDeskTest : ::testing::Test {
   void take_news() {
     WindowDesk::News more = desk.take_news();
     for (const auto& [camera, count] : more.credits) credits[camera] += count;
-    for (auto& each : more.answered) answered.push_back(each.window);
+    for (auto& each : more.answered) {
+      answered.push_back(each.window);
+      tokens.push_back(each.tokens);
+    }
     for (auto& each : more.failures) failures.push_back(each);
     overtaken += more.overtaken;
     ended.insert(ended.end(), more.ended.begin(), more.ended.end());
@@ -50,6 +53,7 @@ struct WindowDeskTest : ::testing::Test {
   WindowDesk desk{language.desk, language.questions, {}};
   std::map<std::string, std::uint32_t> credits;
   std::vector<WindowAnswersPtr> answered;
+  std::vector<stream::WindowTokens> tokens;
   std::vector<WindowDesk::News::Failure> failures;
   std::size_t overtaken = 0;
   std::vector<std::string> ended;
@@ -86,6 +90,42 @@ TEST_F(WindowDeskTest, AsksEveryRuleAboutEveryWindow) {
   const WindowDesk::News told = desk.take_news();
   ASSERT_EQ(told.told.size(), 1U);
   EXPECT_EQ(told.told[0].answer.text, "Yes, a 70.");
+  EXPECT_TRUE(is_empty());
+}
+
+TEST_F(WindowDeskTest, ACamerasSettingsSayWhatIsComputedAnewAndMayChange) {
+  const auto camera_of = [](config::Refresh refresh, std::uint64_t version) {
+    auto settings = camera("gate", config::Pace::realtime);
+    settings->stream.pruning.refresh = refresh;
+    settings->stream.pruning.refresh_share = 0.5;
+    return watched(*settings, version);
+  };
+  WatchPtr gate = camera_of(config::Refresh::none, 1);
+  desk.join(gate);
+  double second = 0;
+  const auto next_window = [&] {
+    for (int i = 0; i < 2; ++i) desk.push(*visual_patch(gate, second++));
+    run();
+    return tokens.back();
+  };
+  using Tokens = stream::WindowTokens;
+  EXPECT_EQ(next_window(), (Tokens{2, 0, 0}));
+  EXPECT_EQ(next_window(), (Tokens{4, 2, 0}));
+  EXPECT_EQ(next_window(), (Tokens{4, 2, 0}));
+  desk.know(gate = camera_of(config::Refresh::first_k, 2));
+  EXPECT_EQ(next_window(), (Tokens{4, 0, 0})) << "another policy begins anew";
+  EXPECT_EQ(next_window(), (Tokens{4, 2, 1}));
+  desk.know(gate = camera_of(config::Refresh::first_k, 3));
+  EXPECT_EQ(next_window(), (Tokens{4, 2, 1})) << "the same one goes on";
+  desk.know(gate = camera_of(config::Refresh::all, 4));
+  EXPECT_EQ(next_window(), (Tokens{4, 0, 0}));
+  EXPECT_EQ(next_window(), (Tokens{4, 0, 0}));
+  desk.know(gate = camera_of(config::Refresh::random_k, 5));
+  EXPECT_EQ(next_window(), (Tokens{4, 0, 0}));
+  EXPECT_EQ(next_window(), (Tokens{4, 2, 1}));
+  desk.end("gate");
+  run();
+  EXPECT_THAT(ended, ElementsAre("gate"));
   EXPECT_TRUE(is_empty());
 }
 

@@ -248,6 +248,20 @@ TEST(FleetReload, AddsRemovesRestartsAndAltersWhatDiffersAndNothingElse) {
   EXPECT_EQ(fleet.started("added"), 0U);
 }
 
+TEST(FleetReload, WhatWindowsComputeAnewIsNoOtherStreamAndWhatIsEncodedIs) {
+  Fleet fleet({camera("refreshed"), camera("pruned")}, 1);
+  for (const char* name : {"refreshed", "pruned"}) fleet.started(name);
+  auto refreshed = camera("refreshed");
+  refreshed->stream.pruning.refresh = config::Refresh::first_k;
+  refreshed->stream.pruning.refresh_share = 0.3;
+  auto pruned = camera("pruned");
+  pruned->stream.pruning.policy = config::Pruning::reference;
+  const auto plan = fleet.reload({refreshed, pruned});
+  EXPECT_THAT(plan.alter, ElementsAre(CameraPtr(refreshed)));
+  EXPECT_THAT(plan.stop, ElementsAre("pruned"));
+  EXPECT_EQ(fleet.watch_settings("refreshed")->pruning, refreshed->stream.pruning);
+}
+
 TEST(FleetReload, ACameraHasDepartedWhenItsActorIsGoneAndItsLastWindowAnswered) {
   ManualClock clock;
   Fleet fleet({camera("gone"), camera("restarted")}, 1);

@@ -40,6 +40,19 @@ TEST(Encode, TheEncoderIsAskedForTheGroupsOfThePatch) {
   EXPECT_THAT(encoder.groups, ElementsAre(std::nullopt, some->groups));
 }
 
+TEST(Encode, APatchThatShowsAnIFrameSaysSo) {
+  FakeEncoder encoder;
+  std::vector<FramePatchPtr> patches;
+  for (const media::FrameType type : {media::FrameType::predicted, media::FrameType::intra}) {
+    auto patch = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
+    patch->frames.back().type = type;
+    patches.push_back(std::move(patch));
+  }
+  const Encoded encoded = encode(encoder, ManualClock(), patches);
+  EXPECT_FALSE(encoded.patches[0]->tokens->intra);
+  EXPECT_TRUE(encoded.patches[1]->tokens->intra);
+}
+
 TEST(Encode, APatchThatFailsTakesNoOtherWithIt) {
   FakeEncoder encoder;
   const WatchPtr a = watch("a");

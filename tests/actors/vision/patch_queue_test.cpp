@@ -33,6 +33,34 @@ TEST(PatchQueue, ServesCamerasInTurnWithinTheCreditOfTheNextStage) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
+TEST(PatchQueue, ABatchIsAsMuchAsSoManyWholePatches) {
+  PatchQueue queue(2);
+  const WatchPtr a = watch("a"), b = watch("b");
+  const auto part = [](const WatchPtr& owner, double seconds, std::int64_t groups) {
+    auto patch = frame_patch(owner, seconds);
+    patch->groups = base::GridMask::none(2, 8);
+    for (std::int64_t i = 0; i < groups; ++i) patch->groups->add(i);
+    return patch;
+  };
+  for (const WatchPtr& each : {a, b}) {
+    queue.join(*each);
+    queue.grant(each->name, 100);
+  }
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(queue.push(part(a, i, 4)));
+  ASSERT_TRUE(queue.push(part(a, 6, 16)));
+  ASSERT_TRUE(queue.push(frame_patch(a, 7)));
+  EXPECT_DOUBLE_EQ(queue.ready(), 6.0 / 4 + 2);
+  EXPECT_THAT(names(queue.pop(1)), ElementsAre("a@0", "a@1", "a@2", "a@3"));
+  EXPECT_THAT(names(queue.pop(1)), ElementsAre("a@4", "a@5")) << "the next one does not fit beside them";
+  EXPECT_THAT(names(queue.pop(1)), ElementsAre("a@6"));
+  EXPECT_THAT(names(queue.pop(1)), ElementsAre("a@7")) << "without a mask it is whole";
+  // Nothing to encode is something to do, too: a batch has an end.
+  for (int i = 8; i < 12; ++i) ASSERT_TRUE(queue.push(part(a, i, 0)));
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.push(part(b, i, 0)));
+  EXPECT_EQ(queue.pop(1).size(), 8U);
+  EXPECT_DOUBLE_EQ(queue.ready(), 0.5);
+}
+
 TEST(PatchQueue, IsBoundedForEachCamera) {
   PatchQueue queue(2);
   const WatchPtr a = watch("a");

@@ -176,6 +176,20 @@ TEST(Load, PruningIsNoneUnlessACameraOrTheDefaultsSayOtherwise) {
   EXPECT_THROW(read(minimal() + "defaults: {pruning: reference}\n"), ConfigError);
 }
 
+TEST(Load, WindowsAreComputedWholeUnlessACameraOrTheDefaultsSayOtherwise) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.refresh, Refresh::all);
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.refresh_share, 0.15);
+  const std::string defaults = "defaults: {pruning: {refresh: first-k, refresh_share: 0.3}}\n";
+  EXPECT_EQ(read(minimal() + defaults).cameras[0].stream.pruning.refresh, Refresh::first_k);
+  const PruningSettings own =
+      read(minimal("    pruning: {refresh: random-k}\n") + defaults).cameras[0].stream.pruning;
+  EXPECT_EQ(own.refresh, Refresh::random_k);
+  EXPECT_EQ(own.refresh_share, 0.3) << "what it does not say, the defaults do";
+  EXPECT_EQ(read(minimal("    pruning: {refresh: none}\n")).cameras[0].stream.pruning.refresh, Refresh::none);
+  EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh: some}}\n"), ConfigError);
+  EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh_share: 1.5}}\n"), ConfigError);
+}
+
 TEST(Load, ACamerasServerIsVerifiedUnlessItIsSaidOtherwise) {
   const StreamSettings plain = read(minimal()).cameras[0].stream;
   EXPECT_FALSE(plain.tls.insecure);

@@ -130,14 +130,16 @@ TEST_F(ViewTest, WritesAnewWhereNobodyElseSeesIt) {
   const std::vector<std::int32_t> before = slots(stream);
   std::vector<PageCopy> copies;
   auto claim = book_.claim(3);
-  stream.own(0, 12, *claim, copies);
+  const std::vector<TokenRange> all{{0, 12}};
+  stream.own(all, *claim, copies);
   EXPECT_EQ(slots(stream), before) << "its own pages stay where they are";
   EXPECT_EQ(claim->left(), 3);
 
   const View reader = stream.fork();
   // The second half of the first page, all of the second.
-  EXPECT_EQ(stream.pages_to_own(2, 6), 2);
-  stream.own(2, 6, *claim, copies);
+  const std::vector<TokenRange> some{{2, 6}};
+  EXPECT_EQ(stream.pages_to_own(some), 2);
+  stream.own(some, *claim, copies);
   EXPECT_EQ(claim->left(), 1);
   EXPECT_EQ(slots(reader), before);
   for (std::size_t i = 0; i < 8; ++i) {
@@ -149,7 +151,31 @@ TEST_F(ViewTest, WritesAnewWhereNobodyElseSeesIt) {
   ASSERT_EQ(copies.size(), 1U);
   EXPECT_EQ(copies[0], (PageCopy{before[0] / kPageTokens, stream.slots()[0] / kPageTokens}));
   View second = stream.fork();
-  EXPECT_THROW(stream.own(0, 12, *claim, copies), std::logic_error) << "three pages, and one is left";
+  EXPECT_THROW(stream.own(all, *claim, copies), std::logic_error) << "three pages, and one is left";
+}
+
+TEST_F(ViewTest, WritesSingleTokensAnew) {
+  View stream(book_);
+  ASSERT_TRUE(stream.append(12));
+  stream.drop_front(1);
+  const View reader = stream.fork();
+  const std::vector<std::int32_t> before = slots(stream);
+  std::vector<PageCopy> copies;
+  auto claim = book_.claim(2);
+  // Of the first page, of which three tokens are live, two; all four of the second; none of the third.
+  const std::vector<TokenRange> ranges{{0, 1}, {2, 1}, {3, 2}, {5, 2}};
+  EXPECT_EQ(stream.pages_to_own(ranges), 2) << "a page is taken once, however often it is named";
+  stream.own(ranges, *claim, copies);
+  EXPECT_EQ(claim->left(), 0);
+  for (std::size_t i = 0; i < 7; ++i) {
+    EXPECT_NE(stream.slots()[i] / kPageTokens, before[i] / kPageTokens) << i;
+    EXPECT_EQ(stream.slots()[i] % kPageTokens, before[i] % kPageTokens) << i;
+  }
+  for (std::size_t i = 7; i < 11; ++i) EXPECT_EQ(stream.slots()[i], before[i]) << i;
+  ASSERT_EQ(copies.size(), 1U) << "the second page has nothing that stays";
+  EXPECT_EQ(copies[0], (PageCopy{before[0] / kPageTokens, stream.slots()[0] / kPageTokens}));
+  EXPECT_EQ(slots(reader), before);
+  EXPECT_EQ(stream.pages_to_own({}), 0);
 }
 
 TEST_F(ViewTest, AClaimIsThereWhenItIsNeeded) {

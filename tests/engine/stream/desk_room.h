@@ -24,7 +24,13 @@ using base::Clock;
 class EverySecond final : public RefreshPolicy {
  public:
   bool keeps_keys() const override { return true; }
-  bool refreshes(const Kept& kept) const override { return kept.patch % 2 == 1; }
+  void choose(std::span<const KeptPatch> kept, std::vector<kv::TokenRange>& to) const override {
+    std::int64_t at = 0;
+    for (const KeptPatch& patch : kept) {
+      if (patch.number % 2 == 1) to.push_back({at, patch.tokens});
+      at += patch.tokens;
+    }
+  }
 };
 
 /// A desk over a simulated device, with a clock that the test sets.
@@ -54,7 +60,9 @@ struct Room {
   std::map<std::pair<std::string, std::int64_t>, model::VisualTokensPtr> kept;
 
   std::int64_t append(const std::string& camera, float seed, int height = 1, int width = 2) {
-    const auto patch = patch_of(seed, height, width);
+    return append(camera, patch_of(seed, height, width));
+  }
+  std::int64_t append(const std::string& camera, const model::VisualTokensPtr& patch) {
     const std::int64_t number = desk.append(camera, patch);
     kept[{camera, number}] = patch;
     return number;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -232,12 +233,12 @@ struct Forget {
   }
 };
 
-/// The visual tokens of a patch whose first values count up from `seed`.
-inline model::VisualTokensPtr patch_of(float seed, int height = 1, int width = 2, double seconds = 0,
+/// The visual tokens of a patch, of these groups alone, whose first values count up from `seed`.
+inline model::VisualTokensPtr patch_of(float seed, base::GridMask groups, double seconds = 0,
                                        double duration = 1) {
   const std::shared_ptr<model::VisualTokens> patch(new model::VisualTokens, Forget());
   const kernels::Stream stream = kernels::Stream::cpu(1);
-  patch->groups = base::GridMask::all(height, width);
+  patch->groups = std::move(groups);
   patch->seconds = seconds;
   patch->duration = duration;
   constexpr std::int64_t kWidth = 4;
@@ -247,6 +248,10 @@ inline model::VisualTokensPtr patch_of(float seed, int height = 1, int width = 2
   for (std::int64_t i = 0; i < patch->count() * kWidth; ++i)
     patch->embeddings.as<float>()[i] = seed + static_cast<float>(i / kWidth) / 64;
   return patch;
+}
+inline model::VisualTokensPtr patch_of(float seed, int height = 1, int width = 2, double seconds = 0,
+                                       double duration = 1) {
+  return patch_of(seed, base::GridMask::all(height, width), seconds, duration);
 }
 
 /// The answer's tokens about a window of these patches, as a device that has nothing else to do would say it.
@@ -259,9 +264,15 @@ inline std::vector<std::int32_t> expected_tokens(const model::ModelFolder& folde
   std::vector<std::uint64_t> inputs;
   for (const std::int32_t token : prompts.before_tokens()) inputs.push_back(SimulatedPasses::input_of(token));
   cursor.text(prompts.before(), positions);
-  std::vector<const base::GridMask*> groups;
-  for (const model::VisualTokensPtr& patch : patches) groups.push_back(&patch->groups);
-  cursor.grid(groups, model::time_interval(folder.config.vision, patches.front()->duration), positions);
+  std::vector<model::PositionCursor::Patch> grid;
+  // Patches of one duration; those of tests that do not care about time all begin at 0.
+  std::int64_t step = 0;
+  for (const model::VisualTokensPtr& patch : patches) {
+    step = std::max(step, std::lround((patch->seconds - patches.front()->seconds) / patch->duration));
+    grid.push_back({&patch->groups, step * model::time_interval(folder.config.vision, patch->duration)});
+    ++step;
+  }
+  cursor.grid(grid, positions);
   for (const model::VisualTokensPtr& patch : patches)
     for (std::int64_t i = 0; i < patch->count(); ++i)
       inputs.push_back(SimulatedPasses::input_of(patch->rows(i, 1).row<float>(0)[0]));

@@ -27,9 +27,10 @@ using testing::reason_of;
 using testing::Room;
 
 /// So many operations in random order, with passes that fail: no page is lost, every window comes to an end,
-/// and every answer is what it has to be, where nothing is kept from window to window.
-void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks_at_once) {
-  const bool is_exact = !policy->keeps_keys();
+/// and every answer is what it has to be, where no key is what it was in another window. A camera's stream
+/// changes between the policies.
+void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& policies, bool asks_at_once,
+                       bool is_exact) {
   std::mt19937 random(20261123);
   const auto below = [&](std::uint32_t count) { return static_cast<int>(random() % count); };
   Room room(40, {.rows = 24, .texts = 3, .windows = 3, .asks_at_once = asks_at_once}, 4);
@@ -87,14 +88,14 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
     switch (below(16)) {
       case 0:
         if (!is_open && below(4) == 0) {
-          // Where keys are kept, they are those of an earlier window: what is expected is said for "all"
-          // alone.
-          room.desk.open(camera, policy);
+          room.desk.open(camera, policies.front());
           patches[camera].clear();
           first[camera] = 0;
         }
         break;
       case 1:
+        if (is_open && policies.size() > 1 && below(10) == 0)
+          room.desk.follow(camera, policies[static_cast<std::size_t>(below(2))]);
         if (is_open && below(50) == 0) room.desk.close(camera);
         break;
       case 2:
@@ -178,21 +179,27 @@ void operate_at_random(int operations, const RefreshPolicyPtr& policy, bool asks
 }
 
 TEST(StreamDeskTest, AMillionRandomOperationsLoseNothing) {
-  operate_at_random(1'000'000, make_refresh("all"), true);
+  operate_at_random(1'000'000, {make_refresh("all")}, true, true);
 }
 
 TEST(StreamDeskTest, NorDoTheyWhereQuestionsFollowTheirWindow) {
-  operate_at_random(200'000, make_refresh("all"), false);
+  operate_at_random(200'000, {make_refresh("all")}, false, true);
 }
 
 TEST(StreamDeskTest, NorWhereKeysAreKept) {
-  operate_at_random(200'000, make_refresh("none"), true);
-  operate_at_random(200'000, make_refresh("none"), false);
+  operate_at_random(200'000, {make_refresh("none")}, true, false);
+  operate_at_random(200'000, {make_refresh("none"), make_refresh("all")}, false, false);
 }
 
 TEST(StreamDeskTest, NorWhereSomeOfThemAreComputedAnew) {
-  operate_at_random(200'000, std::make_shared<EverySecond>(), true);
-  operate_at_random(200'000, std::make_shared<EverySecond>(), false);
+  operate_at_random(200'000, {std::make_shared<EverySecond>()}, true, false);
+  operate_at_random(200'000, {make_refresh("random-k", {.share = 0.4}), make_refresh("none")}, false, false);
+}
+
+TEST(StreamDeskTest, AndAllOfThemAnewIsAsIfNothingHadBeenKept) {
+  const RefreshPolicyPtr all = make_refresh("all"), anew = make_refresh("first-k", {.share = 1});
+  operate_at_random(200'000, {anew, all}, true, true);
+  operate_at_random(200'000, {all, anew}, false, true);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(PositionCursorTest, TokensOfSomeCellsStandWhereTheyStandAmongAll) {
   some.add(1, 1);
   const base::GridMask all = base::GridMask::all(2, 3);
   const base::GridMask none = base::GridMask::none(2, 3);
-  const std::vector<const base::GridMask*> patches{&all, &some, &none};
+  const std::vector<PositionCursor::Patch> patches{{&all, 0}, {&some, 5}, {&none, 10}};
   const Position origin{50, 7, 9};
   std::vector<Position> whole, kept;
   PositionCursor of_all(origin), of_kept(origin);
@@ -48,7 +48,7 @@ TEST(PositionCursorTest, TokensOfSomeCellsStandWhereTheyStandAmongAll) {
   of_all.grid(3, 2, 3, 5, whole);
   of_all.text(1, whole);
   of_kept.text(4, kept);
-  of_kept.grid(patches, 5, kept);
+  of_kept.grid(patches, kept);
   of_kept.text(1, kept);
   std::vector<Position> expected(whole.begin(), whole.begin() + 10);
   expected.push_back(whole[4 + 6 + 2]);
@@ -56,7 +56,8 @@ TEST(PositionCursorTest, TokensOfSomeCellsStandWhereTheyStandAmongAll) {
   expected.push_back(whole.back());
   EXPECT_EQ(kept, expected);
   EXPECT_EQ(of_kept.next(), of_all.next()) << "also if the last patch has no token";
-  EXPECT_THROW(of_kept.grid(patches, 1 << 30, kept), std::invalid_argument);
+  const std::vector<PositionCursor::Patch> far{{&all, 0}, {&some, std::int64_t{1} << 31}};
+  EXPECT_THROW(of_kept.grid(far, kept), std::invalid_argument);
   EXPECT_EQ(kept, expected);
 }
 

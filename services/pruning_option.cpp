@@ -1,0 +1,41 @@
+#include "services/pruning_option.h"
+
+#include <string>
+
+#include "config/schema/fields.h"
+#include "services/command.h"
+
+namespace vigil::services {
+namespace {
+
+template <class E>
+CLI::Option* add_named(CLI::App& command, const std::string& option, E& value, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [name, each] : config::names_of(E())) names.emplace_back(name);
+  return command
+      .add_option_function<std::string>(
+          option,
+          [&value](const std::string& text) {
+            for (const auto& [name, each] : config::names_of(E()))
+              if (name == text) value = each;
+          },
+          help)
+      ->check(one_of(names))
+      ->default_str(std::string(config::name_of(value)));
+}
+
+}  // namespace
+
+std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings& pruning) {
+  return {add_named(command, "--prune", pruning.policy,
+                    "What of the frames is encoded, as a camera's `pruning: {policy: …}`"),
+          add_named(command, "--refresh", pruning.refresh,
+                    "What a window computes anew of what the one before has computed"),
+          command
+              .add_option("--refresh-share", pruning.refresh_share,
+                          "How much that is, of its visual tokens, where the policy leaves it open")
+              ->check(from_to(0, 1))
+              ->capture_default_str()};
+}
+
+}  // namespace vigil::services
