@@ -12,7 +12,7 @@ namespace {
 
 /// Levels of luma by which two blocks of a group have to differ: less shows no object, but a codec's own
 /// changes (docs/experiments/2026-11-25-default-pruning.md has shares for others).
-constexpr float kLeastChange = 6.5F;
+constexpr float kLeastChange = 8;
 /// Of the mean difference that noise makes of a block. Of 16 blocks in two frames the second largest exceeds
 /// 3.5 standard deviations (4.4 means) once in some 2000 groups.
 constexpr float kNoiseMargin = 4.4F;
@@ -27,10 +27,12 @@ constexpr float kLightLevels = 6;
 
 /// Windows of the vision tower's attention are so many groups wide (112 pixels of Qwen2.5-VL).
 constexpr std::int64_t kWindow = 4;
-/// A group in whose 3 x 3 blocks luma differs by so much changes when the camera moves by a few pixels.
+/// A group whose blocks differ by so much in luma changes when the camera moves by a few pixels.
 constexpr float kTexture = 24;
-/// Fewer windows with texture tell nothing of the camera.
+/// Fewer windows with texture, or a smaller share of all, tell nothing of the camera: a car may be all that
+/// has any.
 constexpr int kTexturedWindows = 4;
+constexpr double kTexturedShare = 0.375;
 
 /// Whole pictures beside the clock's: so many at once, and one in so many seconds. That bounds a trembling
 /// camera, an exposure that hunts, a film.
@@ -91,9 +93,10 @@ bool Scene::light_moved() const {
 }
 
 bool Scene::camera_moved(const base::GridMask& changed) const {
-  int textured = 0, moved = 0;
+  int windows = 0, textured = 0, moved = 0;
   for (std::int64_t top = 0; top < changed.height(); top += kWindow)
     for (std::int64_t left = 0; left < changed.width(); left += kWindow) {
+      ++windows;
       int groups = 0, different = 0;
       for (std::int64_t y = top; y < std::min(top + kWindow, changed.height()); ++y)
         for (std::int64_t x = left; x < std::min(left + kWindow, changed.width()); ++x) {
@@ -105,7 +108,7 @@ bool Scene::camera_moved(const base::GridMask& changed) const {
       ++textured;
       if (2 * different > groups) ++moved;
     }
-  return textured >= kTexturedWindows && 4 * moved >= 3 * textured;
+  return textured >= kTexturedWindows && textured >= kTexturedShare * windows && 4 * moved >= 3 * textured;
 }
 
 base::GridMask Scene::strongest(const base::GridMask& of, std::int64_t most) const {

@@ -11,8 +11,8 @@
 
 namespace vigil::prune {
 
-/// A group is encoded when it differs from what the model last saw there, beyond what light, the camera's
-/// noise and trembling edges explain. Where at least half of a window of the vision tower's attention is
+/// A group is encoded when it differs from what the model last saw there, beyond what light and the camera's
+/// noise explain. Where at least half of a window of the vision tower's attention is
 /// encoded, all of it is. The whole picture comes with anchors, and at once when the light has moved far,
 /// when more than half of the groups changed, and when what has texture changed nearly everywhere (the camera
 /// moved).

@@ -9,38 +9,11 @@ namespace {
 
 /// A soft shadow counts as light up to so many levels; what is darker has an outline.
 constexpr float kMostSmooth = 10;
-/// Of the range of 3 x 3 blocks: what a picture that trembles by two thirds of a pixel makes of an edge, and
-/// about what a codec leaves there.
-constexpr float kEdgeTolerance = 0.1F;
 /// Colour counts half: a thing of the background's very brightness is rare, coloured noise is not.
 constexpr std::array<float, LowRes::kChannels> kWeights = {1, 0.5F, 0.5F};
 
 /// A change of one block alone counts so much: a codec's error is often just one, and so is a small thing.
 constexpr float kAlone = 0.5F;
-
-/// Range of values within 3 x 3, times `scale`; at the margin of what there is.
-void ranges(const std::vector<float>& values, std::size_t width, std::size_t height, float scale,
-            std::vector<float>& to) {
-  std::vector<float> low(width), high(width);
-  for (std::size_t y = 0; y < height; ++y) {
-    const float* p = values.data() + (y > 0 ? y - 1 : y) * width;
-    const float* q = values.data() + y * width;
-    const float* r = values.data() + (y + 1 < height ? y + 1 : y) * width;
-    for (std::size_t x = 0; x < width; ++x) {
-      low[x] = std::min(std::min(p[x], q[x]), r[x]);
-      high[x] = std::max(std::max(p[x], q[x]), r[x]);
-    }
-    float* range = to.data() + y * width;
-    for (std::size_t x = 1; x + 1 < width; ++x)
-      range[x] = scale * (std::max(std::max(high[x - 1], high[x]), high[x + 1]) -
-                          std::min(std::min(low[x - 1], low[x]), low[x + 1]));
-    for (const std::size_t x : {std::size_t{0}, width - 1}) {
-      const std::size_t left = x > 0 ? x - 1 : x, right = x + 1 < width ? x + 1 : x;
-      range[x] = scale * (std::max(std::max(high[left], high[x]), high[right]) -
-                          std::min(std::min(low[left], low[x]), low[right]));
-    }
-  }
-}
 
 }  // namespace
 
@@ -68,15 +41,13 @@ void SeenPicture::compare(const LowRes& now, SceneChange& to) {
           std::fill_n(expected_.data() + x * per_group_, per_group_, smooth[x] + to.light.offset[channel]);
         const float* v = now.channels[channel].data() + y * width;
         const float* w = seen_.channels[channel].data() + y * width;
-        const float* tolerance = tolerance_.channels[channel].data() + y * width;
         const float* expected = expected_.data();
         float* differences = differences_.data();
         if (channel == 0)
           for (std::size_t x = 0; x < width; ++x) quiet_[x] += std::abs(v[x] - gain * w[x] - expected[x]);
         const float weight = kWeights[channel];
         for (std::size_t x = 0; x < width; ++x) {
-          const float difference =
-              weight * (std::abs(v[x] - gain * w[x] - expected[x]) - gain * tolerance[x]);
+          const float difference = weight * std::abs(v[x] - gain * w[x] - expected[x]);
           differences[x] = differences[x] < difference ? difference : differences[x];
         }
       }
@@ -103,7 +74,7 @@ void SeenPicture::compare(const LowRes& now, SceneChange& to) {
 
 void SeenPicture::see(const LowRes& now) {
   seen_ = now;
-  learn_edges();
+  learn_groups();
 }
 
 void SeenPicture::see(const LowRes& now, const base::GridMask& groups, const Light& light) {
@@ -119,19 +90,22 @@ void SeenPicture::see(const LowRes& now, const base::GridMask& groups, const Lig
           to[i] = (from[i] - light.offset[channel]) / light.gain;
     }
   }
-  learn_edges();
+  learn_groups();
 }
 
-void SeenPicture::learn_edges() {
+void SeenPicture::learn_groups() {
   shrink(seen_, per_group_, seen_groups_);
-  tolerance_.resize(seen_.width, seen_.height);
-  for (std::size_t channel = 0; channel < LowRes::kChannels; ++channel)
-    ranges(seen_.channels[channel], seen_.width, seen_.height, kEdgeTolerance, tolerance_.channels[channel]);
+  const std::vector<float>& luma = seen_.channels[0];
   texture_.assign(seen_groups_.width * seen_groups_.height, 0.0F);
-  for (std::size_t y = 0; y < seen_.height; ++y)
-    for (std::size_t x = 0; x < seen_.width; ++x) {
-      float& texture = texture_[y / per_group_ * seen_groups_.width + x / per_group_];
-      texture = std::max(texture, tolerance_.channels[0][y * seen_.width + x] / kEdgeTolerance);
+  for (std::size_t row = 0; row < seen_groups_.height; ++row)
+    for (std::size_t column = 0; column < seen_groups_.width; ++column) {
+      float low = luma[row * per_group_ * seen_.width + column * per_group_], high = low;
+      for (std::size_t y = row * per_group_; y < (row + 1) * per_group_; ++y)
+        for (std::size_t x = column * per_group_; x < (column + 1) * per_group_; ++x) {
+          low = std::min(low, luma[y * seen_.width + x]);
+          high = std::max(high, luma[y * seen_.width + x]);
+        }
+      texture_[row * seen_groups_.width + column] = high - low;
     }
 }
 

@@ -13,8 +13,8 @@ namespace vigil::prune {
 
 /// How a frame differs from what was seen.
 struct SceneChange {
-  /// Of each group, 0 to 255: the second largest difference of its blocks, beyond what light and edges
-  /// explain; half the largest, where that is more.
+  /// Of each group, 0 to 255: the second largest difference of its blocks, beyond what light explains;
+  /// half the largest, where that is more.
   std::vector<float> groups;
   Light light;
   /// The mean difference of luma in a group that did not change: the median of all groups.
@@ -45,19 +45,16 @@ class SeenPicture {
 
   /// The means of its groups.
   const LowRes& groups() const { return seen_groups_; }
-  /// Of each group the largest difference of luma within 3 x 3 blocks: where that is small, moving the camera
-  /// would change nothing.
+  /// Of each group the range of its blocks' luma: where that is small, moving the camera changes nothing.
   const std::vector<float>& texture() const { return texture_; }
 
  private:
-  void learn_edges();
+  void learn_groups();
 
   int block_;
   /// Blocks along the edge of a group.
   std::size_t per_group_;
   LowRes seen_, seen_groups_;
-  /// What a block's edges explain of a difference.
-  LowRes tolerance_;
   std::vector<float> texture_;
   /// Memory of `compare`.
   LowRes now_groups_, smooth_;

@@ -180,33 +180,5 @@ TEST(SceneSizeTest, AnotherSizeBeginsAnewAndGroupsOfOneBlockAreCompared) {
   }
 }
 
-// Things of little contrast at random places, beside a draw of as many groups.
-TEST_F(SceneTest, FaintThingsAreFoundFarMoreOftenThanByChance) {
-  constexpr int kTurns = 80;
-  watch_.patch(street_);
-  watch_.count_anew();
-  int found = 0;
-  double groups = 0, background = 0;
-  for (int i = 0; i < kTurns; ++i) {
-    const auto draw = [&](int to) { return static_cast<int>(watch_.random()() % static_cast<unsigned>(to)); };
-    const Street ground(1, 8, 0);
-    Scene policy(kNoAnchors);
-    Watch watch(policy);
-    // 12 levels brighter than the ground, with noise of 3.
-    const Thing thing{draw(210), draw(196), 14, 28, {122, 122, 122}};
-    watch.patch(ground);
-    const base::GridMask kept = watch.patch(ground, {.things = {thing}});
-    for (const std::int32_t group : under(thing, 130).list())
-      if (kept.has(group)) {
-        ++found;
-        break;
-      }
-    groups += static_cast<double>(kept.count());
-    background += static_cast<double>(watch.patch(ground).count() == 0 ? 0 : 1);
-  }
-  EXPECT_GE(found, kTurns * 95 / 100);
-  EXPECT_LT(groups / kTurns, 3) << "of 64: by chance 3 would find it once in 20 times";
-}
-
 }  // namespace
 }  // namespace vigil::prune
