@@ -42,7 +42,8 @@ TEST(PruningPolicyTest, WrongNamesAndOptionsAreRefusedInALine) {
     make_pruning("motion", {});
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "no pruning is called 'motion' (known: none, codecsight, reference, dtd, scene)");
+    EXPECT_STREQ(error.what(),
+                 "no pruning is called 'motion' (known: none, codecsight, reference, dtd, scene)");
   }
   for (const PruningOptions& wrong : {PruningOptions{.grid = {0, 2}}, PruningOptions{.anchor_phase = 1},
                                       PruningOptions{.anchor_phase = -0.1}})

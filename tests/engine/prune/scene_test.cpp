@@ -1,6 +1,8 @@
 // What changes in a street is kept, and what does not is not.
 #include "engine/prune/scene.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "tests/engine/prune/street.h"
@@ -81,8 +83,9 @@ TEST_F(SceneTest, ABagIsKeptOnceAlsoOfItsGroundsBrightness) {
        {std::array{80, 80, 80}, std::array{190, 83, 56}, std::array{110, 95, 186}}) {
     const Thing bag{60, 90, 24, 20, colour};
     const Take take{.things = {bag}};
-    EXPECT_EQ(watch_.patch(ground, {}, take), mask(8, 8, {26})) << "the second frame shows it: " << colour[0];
+    EXPECT_EQ(watch_.patch(ground, {}, take), mask(8, 8, {26})) << "the second frame alone: " << colour[0];
     EXPECT_EQ(watch_.patch(ground, take).count(), 0);
+    EXPECT_EQ(watch_.patch(ground, {}, take), mask(8, 8, {26})) << "the first frame alone is without";
     EXPECT_EQ(watch_.patch(ground), mask(8, 8, {26}));
     EXPECT_EQ(watch_.patch(ground).count(), 0);
   }
@@ -124,6 +127,31 @@ TEST_F(SceneTest, AThingIsSeenInOtherLight) {
   const Take dusk{.gain = 0.9, .things = {bag}};
   EXPECT_EQ(watch_.patch(street_, dusk), under(bag, 100));
   EXPECT_EQ(watch_.patch(street_, {.gain = 1.05, .things = {bag}}).count(), 0) << "as it was, in other light";
+}
+
+TEST_F(SceneTest, ASoftShadowIsLightAndADarkOneIsNot) {
+  for (const int darker : {9, 40}) {
+    Scene policy(kNoAnchors);
+    std::mt19937 random(3);
+    const Canvas before = street_.film({}, random);
+    choose(policy, 0, {&before, &before});
+    Canvas now = street_.film({}, random);
+    // Darkest in the middle of a disc of 100 pixels.
+    for (int y = 0; y < now.height; ++y)
+      for (int x = 0; x < now.width; ++x) {
+        const double from_edge = 1 - std::hypot(x - 112, y - 112) / 100;
+        const int by = static_cast<int>(std::lround(darker * std::clamp(2 * from_edge, 0.0, 1.0)));
+        for (int i = 3 * (y * now.width + x); i < 3 * (y * now.width + x) + 3; ++i)
+          now.rgb[static_cast<std::size_t>(i)] =
+              static_cast<std::uint8_t>(std::max(0, now.rgb[static_cast<std::size_t>(i)] - by));
+      }
+    const std::int64_t kept = choose(policy, 1, {&now, &now}).count();
+    if (darker == 9) {
+      EXPECT_EQ(kept, 0);
+    } else {
+      EXPECT_GE(kept, 16);
+    }
+  }
 }
 
 TEST_F(SceneTest, OfANightCamerasNoiseLittleIsKeptAndAThingIsSeenInIt) {
