@@ -92,11 +92,12 @@ inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelN
 inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
     {{"text", LogFormat::text}, {"json", LogFormat::json}}};
 
-inline constexpr std::array<std::pair<std::string_view, Pruning>, 4> kPruningNames = {
+inline constexpr std::array<std::pair<std::string_view, Pruning>, 5> kPruningNames = {
     {{"none", Pruning::none},
      {"codecsight", Pruning::codecsight},
      {"reference", Pruning::reference},
-     {"dtd", Pruning::dtd}}};
+     {"dtd", Pruning::dtd},
+     {"scene", Pruning::scene}}};
 
 inline constexpr std::array<std::pair<std::string_view, Refresh>, 5> kRefreshNames = {
     {{"all", Refresh::all},

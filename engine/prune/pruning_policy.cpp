@@ -7,6 +7,7 @@
 #include "engine/prune/differential_drop.h"
 #include "engine/prune/luma.h"
 #include "engine/prune/reference.h"
+#include "engine/prune/scene.h"
 
 namespace vigil::prune {
 namespace {
@@ -52,6 +53,7 @@ std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const Pruning
   if (name == "codecsight") return std::make_unique<CodecSight>(options);
   if (name == "reference") return std::make_unique<Reference>(options);
   if (name == "dtd") return std::make_unique<DifferentialDrop>(options);
+  if (name == "scene") return std::make_unique<Scene>(options);
   std::string known;
   for (const std::string_view each : kPruningPolicies)
     known += (known.empty() ? "" : ", ") + std::string(each);

@@ -85,12 +85,14 @@ struct PruningOptions {
 double anchor_phase(std::string_view camera);
 
 /// The names that `make_pruning` knows.
-inline constexpr std::array<std::string_view, 4> kPruningPolicies{"none", "codecsight", "reference", "dtd"};
+inline constexpr std::array<std::string_view, 5> kPruningPolicies{"none", "codecsight", "reference", "dtd",
+                                                                  "scene"};
 
 /// "none": everything. "codecsight": what moved since the last I-frame (equations 1 to 4 of CodecSight).
 /// "reference": what differs from what the model last saw there. "dtd": what differs from the patch before
-/// (TimeChat-Online's differential token drop, in pixels). Throws std::invalid_argument for another name and
-/// for options without sense.
+/// (TimeChat-Online's differential token drop, in pixels). "scene": what differs from what the model last saw
+/// there in other than light, and the whole picture at once after a cut or a jump of the light. Throws
+/// std::invalid_argument for another name and for options without sense.
 std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const PruningOptions& options);
 
 }  // namespace vigil::prune

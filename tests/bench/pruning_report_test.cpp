@@ -57,7 +57,7 @@ TEST_F(PruningReportTest, NoneKeepsEveryGroupOfEveryPatch) {
 }
 
 TEST_F(PruningReportTest, PoliciesOfPixelsKeepWhatMoves) {
-  for (const char* policy : {"reference", "dtd"}) {
+  for (const char* policy : {"scene", "reference", "dtd"}) {
     const PruningReport some = report({.policy = policy});
     ASSERT_EQ(some.patches.size(), 10U);
     EXPECT_TRUE(some.patches.front().groups.has_all()) << policy;

@@ -164,7 +164,7 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
   for (const bool lossless : {false, true}) {
     WatchSettings other = settings;
     other.lossless = lossless;
-    other.pruning = {config::Pruning::reference, config::Refresh::first_k, 0.25};
+    other.pruning = {config::Pruning::scene, config::Refresh::first_k, 0.25};
     EXPECT_EQ(through(other), other);
   }
 }

@@ -172,6 +172,7 @@ TEST(Load, PruningIsNoneUnlessACameraOrTheDefaultsSayOtherwise) {
   EXPECT_EQ(read(minimal("    pruning: {policy: codecsight}\n") + defaults).cameras[0].stream.pruning.policy,
             Pruning::codecsight);
   EXPECT_EQ(read(minimal("    pruning: {policy: dtd}\n")).cameras[0].stream.pruning.policy, Pruning::dtd);
+  EXPECT_EQ(read(minimal("    pruning: {policy: scene}\n")).cameras[0].stream.pruning.policy, Pruning::scene);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {policy: motion}}\n"), ConfigError);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: reference}\n"), ConfigError);
 }

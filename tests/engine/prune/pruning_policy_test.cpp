@@ -42,17 +42,18 @@ TEST(PruningPolicyTest, WrongNamesAndOptionsAreRefusedInALine) {
     make_pruning("motion", {});
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "no pruning is called 'motion' (known: none, codecsight, reference, dtd)");
+    EXPECT_STREQ(error.what(),
+                 "no pruning is called 'motion' (known: none, codecsight, reference, dtd, scene)");
   }
   for (const PruningOptions& wrong : {PruningOptions{.grid = {0, 2}}, PruningOptions{.anchor_phase = 1},
                                       PruningOptions{.anchor_phase = -0.1}})
     EXPECT_THROW(make_pruning("none", wrong), std::invalid_argument);
   EXPECT_THROW(make_pruning("codecsight", {.motion_threshold = -1}), std::invalid_argument);
   EXPECT_THROW(make_pruning("codecsight", {.residual_weight = -1}), std::invalid_argument);
-  for (const char* name : {"reference", "dtd"}) {
+  for (const char* name : {"reference", "dtd"})
     EXPECT_THROW(make_pruning(name, {.luma_threshold = -1}), std::invalid_argument);
+  for (const char* name : {"reference", "dtd", "scene"})
     EXPECT_THROW(make_pruning(name, {.anchor_seconds = 0}), std::invalid_argument);
-  }
 }
 
 TEST(PruningPolicyTest, AnchorsOfAFleetAreSpread) {

@@ -1,0 +1,190 @@
+#include "engine/prune/scene.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "engine/prune/luma.h"
+
+namespace vigil::prune {
+namespace {
+
+/// Levels of luma by which two blocks of a group have to differ: less shows no object, but a codec's own
+/// changes (docs/experiments/2026-11-25-default-pruning.md has shares for others).
+constexpr float kLeastChange = 8;
+/// Of the mean difference that noise makes of a block. Of 16 blocks in two frames the second largest exceeds
+/// 3.5 standard deviations (4.4 means) once in some 2000 groups.
+constexpr float kNoiseMargin = 4.4F;
+/// Beyond it, it is no noise of a camera: a trembling one must not blind itself.
+constexpr float kMostNoise = 6;
+/// Noise is learnt over some twenty frames, and forgotten over three when it is over.
+constexpr float kNoiseUp = 0.05F, kNoiseDown = 0.3F;
+
+/// Light that moved the picture by so much of its brightness, and so many levels, is shown.
+constexpr float kLightShare = 0.15F;
+constexpr float kLightLevels = 6;
+
+/// Windows of the vision tower's attention are so many groups wide (112 pixels of Qwen2.5-VL).
+constexpr std::int64_t kWindow = 4;
+/// A group whose blocks differ by so much in luma changes when the camera moves by a few pixels.
+constexpr float kTexture = 24;
+/// Fewer windows with texture, or a smaller share of all, tell nothing of the camera: a car may be all that
+/// has any.
+constexpr int kTexturedWindows = 4;
+constexpr double kTexturedShare = 0.375;
+
+/// Whole pictures beside the clock's: so many at once, and one in so many seconds. That bounds a trembling
+/// camera, an exposure that hunts, a film.
+constexpr double kExtraAnchors = 3;
+constexpr double kExtraAnchorSeconds = 10;
+/// Share of groups that patches may have for ever, and pictures beyond it for a while: minutes of a busy
+/// scene's 0.4, and then what differs most. That bounds snow.
+constexpr double kLastingShare = 0.3;
+constexpr double kGroupPictures = 8;
+/// Share of groups while everything changes and the extra anchors are used up.
+constexpr double kStormShare = 0.25;
+
+}  // namespace
+
+Scene::Scene(const PruningOptions& options)
+    : options_(options),
+      anchors_(options.anchor_seconds, options.anchor_phase),
+      seen_(options.grid),
+      extra_anchors_(kExtraAnchors),
+      groups_(kGroupPictures) {}
+
+void Scene::learn_noise(float noise) {
+  noise = std::min(noise, kMostNoise);
+  // The first frames are all that is known.
+  const float memory = std::max(noise > noise_ ? kNoiseUp : kNoiseDown, 1 / static_cast<float>(++heard_));
+  noise_ += memory * (noise - noise_);
+}
+
+void Scene::look(std::span<const SampledPicture> frames) {
+  strongest_.clear();
+  for (const SampledPicture& frame : frames) {
+    low_res_of(frame.picture, seen_.block(), now_);
+    seen_.compare(now_, change_);
+    learn_noise(change_.noise);
+    if (strongest_.empty()) {
+      strongest_ = lasting_ = change_.groups;
+      continue;
+    }
+    for (std::size_t i = 0; i < strongest_.size(); ++i) {
+      strongest_[i] = std::max(strongest_[i], change_.groups[i]);
+      lasting_[i] = std::min(lasting_[i], change_.groups[i]);
+    }
+  }
+}
+
+base::GridMask Scene::changed() const {
+  base::GridMask groups = base::GridMask::none(missed_.height(), missed_.width());
+  const float threshold = std::max(kLeastChange, kNoiseMargin * noise_);
+  for (std::size_t i = 0; i < strongest_.size(); ++i)
+    if (strongest_[i] > threshold) groups.add(static_cast<std::int64_t>(i));
+  return groups;
+}
+
+bool Scene::light_moved() const {
+  const std::vector<float>& luma = seen_.groups().channels[0];
+  const float brightness = std::accumulate(luma.begin(), luma.end(), 0.0F) / static_cast<float>(luma.size());
+  return distance(change_.light, seen_.groups()) > std::max(kLightLevels, kLightShare * brightness);
+}
+
+bool Scene::camera_moved(const base::GridMask& changed) const {
+  int windows = 0, textured = 0, moved = 0;
+  for (std::int64_t top = 0; top < changed.height(); top += kWindow)
+    for (std::int64_t left = 0; left < changed.width(); left += kWindow) {
+      ++windows;
+      int groups = 0, different = 0;
+      for (std::int64_t y = top; y < std::min(top + kWindow, changed.height()); ++y)
+        for (std::int64_t x = left; x < std::min(left + kWindow, changed.width()); ++x) {
+          if (!(seen_.texture()[static_cast<std::size_t>(y * changed.width() + x)] > kTexture)) continue;
+          ++groups;
+          if (changed.has(y, x)) ++different;
+        }
+      if (groups == 0) continue;
+      ++textured;
+      if (2 * different > groups) ++moved;
+    }
+  return textured >= kTexturedWindows && textured >= kTexturedShare * windows && 4 * moved >= 3 * textured;
+}
+
+base::GridMask Scene::strongest(const base::GridMask& of, std::int64_t most) const {
+  std::vector<std::int32_t> groups = of.list();
+  const auto count = std::min(static_cast<std::size_t>(std::max<std::int64_t>(most, 0)), groups.size());
+  // A person stays in a group for both frames of a patch, a snowflake does not.
+  std::partial_sort(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(count), groups.end(),
+                    [&](std::int32_t a, std::int32_t b) {
+                      const auto i = static_cast<std::size_t>(a), k = static_cast<std::size_t>(b);
+                      return std::pair(lasting_[i], strongest_[i]) > std::pair(lasting_[k], strongest_[k]);
+                    });
+  base::GridMask chosen = base::GridMask::none(of.height(), of.width());
+  for (std::size_t i = 0; i < count; ++i) chosen.add(groups[i]);
+  return chosen;
+}
+
+base::GridMask Scene::with_whole_windows(const base::GridMask& groups) const {
+  base::GridMask whole = groups;
+  for (std::int64_t top = 0; top < groups.height(); top += kWindow)
+    for (std::int64_t left = 0; left < groups.width(); left += kWindow) {
+      const std::int64_t bottom = std::min(top + kWindow, groups.height());
+      const std::int64_t right = std::min(left + kWindow, groups.width());
+      std::int64_t count = 0;
+      for (std::int64_t y = top; y < bottom; ++y)
+        for (std::int64_t x = left; x < right; ++x) count += groups.has(y, x) ? 1 : 0;
+      if (2 * count < (bottom - top) * (right - left)) continue;
+      for (std::int64_t y = top; y < bottom; ++y)
+        for (std::int64_t x = left; x < right; ++x) whole.add(y, x);
+    }
+  return whole;
+}
+
+base::GridMask Scene::answer(const base::GridMask& changed) {
+  const bool everywhere = 2 * changed.count() > changed.cells() || camera_moved(changed);
+  if ((everywhere || light_moved()) && extra_anchors_.left() >= 1) {
+    extra_anchors_.spend(1);
+    return base::GridMask::all(changed.height(), changed.width());
+  }
+  const auto cells = static_cast<double>(changed.cells());
+  const double allowed = everywhere ? kStormShare : std::max(kStormShare, groups_.left());
+  const auto most = static_cast<std::int64_t>(allowed * cells);
+  base::GridMask chosen = changed.count() > most ? strongest(changed, most) : with_whole_windows(changed);
+  groups_.spend(static_cast<double>(chosen.count()) / cells);
+  return chosen;
+}
+
+base::GridMask Scene::choose(double seconds, std::span<const SampledPicture> frames) {
+  check_pictures(frames, options_.grid);
+  const model::PictureView& picture = frames.front().picture;
+  const std::int64_t height = picture.height / options_.grid.group();
+  const std::int64_t width = picture.width / options_.grid.group();
+  extra_anchors_.earn((seconds - std::exchange(last_seconds_, seconds)) / kExtraAnchorSeconds);
+  groups_.earn(kLastingShare);
+  const bool anchor = anchors_.comes(seconds);
+  if (missed_.height() != height || missed_.width() != width) {
+    missed_ = base::GridMask::none(height, width);
+    heard_ = 0;
+    low_res_of(frames.back().picture, seen_.block(), now_);
+    seen_.see(now_);
+    return base::GridMask::all(height, width);
+  }
+  look(frames);
+  base::GridMask kept = std::exchange(missed_, base::GridMask::none(height, width));
+  if (anchor) kept = base::GridMask::all(height, width);
+  if (!kept.has_all()) kept.add(answer(changed()));
+  // The model gets every frame of a group that it gets, so it has last seen the last one.
+  if (kept.has_all()) {
+    seen_.see(now_);
+  } else {
+    seen_.see(now_, kept, change_.light);
+  }
+  return kept;
+}
+
+void Scene::lost(const base::GridMask& groups) {
+  if (groups.height() == missed_.height() && groups.width() == missed_.width()) missed_.add(groups);
+}
+
+}  // namespace vigil::prune
