@@ -142,6 +142,34 @@ TEST(RefreshTest, AllTokensAnewAreAFreshComputation) {
     }
 }
 
+// A source that samples at another rate from now on, and one that was away: time goes on at its own pace.
+TEST(RefreshTest, PositionsFollowTheTime) {
+  for (const std::string policy : {"all", "none"}) {
+    Room room;
+    room.desk.open("gate", make_refresh(policy));
+    std::vector<std::int32_t> times;
+    room.passes.before = [&](const run::Pass& pass) {
+      for (const model::Position& position : pass.positions) times.push_back(position.t);
+    };
+    // Two of 2 s, two of 1 s, one that is late by a frame, and one after 3 s of nothing.
+    room.append("gate", patch_of(1, 1, 1, 0, 2));
+    room.append("gate", patch_of(2, 1, 1, 2, 2));
+    room.append("gate", patch_of(3, 1, 1, 4, 1));
+    room.append("gate", patch_of(4, 1, 1, 5, 1));
+    room.append("gate", patch_of(5, 1, 1, 6.1, 1));
+    room.append("gate", patch_of(6, 1, 1, 10, 1));
+    const WindowId id = room.ask("gate", {0, 6}, {});
+    room.run();
+    ASSERT_NE(room.answered(id), nullptr);
+    ASSERT_EQ(times.size(), static_cast<std::size_t>(room.prompts.before() + 6));
+    const std::int32_t first = times[times.size() - 6];
+    std::vector<std::int32_t> since;
+    for (std::size_t i = times.size() - 6; i < times.size(); ++i) since.push_back(times[i] - first);
+    EXPECT_EQ(since, (std::vector<std::int32_t>{0, 4, 8, 10, 12, 20})) << "two a second, in steps of a patch";
+    room.desk.close("gate");
+  }
+}
+
 // The same with the demo model's numbers.
 TEST(RefreshTest, TheModelAnswersAsIfItWereAsked) {
   DemoDesk room(4096);
