@@ -12,7 +12,7 @@ namespace {
 
 /// Levels of luma by which two blocks of a group have to differ: less shows no object, but a codec's own
 /// changes (docs/experiments/2026-11-25-default-pruning.md has shares for others).
-constexpr float kLeastChange = 8;
+constexpr float kLeastChange = 8.5F;
 /// Of the mean difference that noise makes of a block. Of 16 blocks in two frames the second largest exceeds
 /// 3.5 standard deviations (4.4 means) once in some 2000 groups.
 constexpr float kNoiseMargin = 4.4F;
