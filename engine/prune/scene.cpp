@@ -13,8 +13,8 @@ namespace {
 /// Levels of luma by which two blocks of a group have to differ: less shows no object, but a codec's own
 /// changes (docs/experiments/2026-11-25-default-pruning.md has shares for others).
 constexpr float kLeastChange = 8;
-/// Of the mean difference that noise makes of a block. Of 16 blocks in two frames the second largest exceeds
-/// 3.5 standard deviations (4.4 means) once in some 2000 groups.
+/// Of the mean difference that noise makes of a block. That is 3.5 standard deviations, which two of
+/// 16 blocks hardly ever exceed by chance.
 constexpr float kNoiseMargin = 4.4F;
 /// Beyond it, it is no noise of a camera: a trembling one must not blind itself.
 constexpr float kMostNoise = 6;
@@ -41,7 +41,7 @@ constexpr double kTexturedShare = 0.375;
 /// camera, an exposure that hunts, a film.
 constexpr double kExtraAnchors = 2;
 constexpr double kExtraAnchorSeconds = 10;
-/// Share of groups that patches may have for ever, and pictures beyond it for a while: minutes of a busy
+/// Share of groups that patches may have for ever, and pictures beyond it for a while: a minute of a busy
 /// scene's 0.4, and then what differs most. That bounds snow.
 constexpr double kLastingShare = 0.3;
 constexpr double kGroupPictures = 8;
