@@ -13,8 +13,8 @@ namespace {
 /// Levels of luma by which two blocks of a group have to differ: less shows no object, but a codec's own
 /// changes (docs/experiments/2026-11-25-default-pruning.md has shares for others).
 constexpr float kLeastChange = 8;
-/// Of the mean difference that noise makes of a block. Of 16 blocks in two frames the second largest exceeds
-/// 3.5 standard deviations (4.4 means) once in some 2000 groups.
+/// Of the mean difference that noise makes of a block. That is 3.5 standard deviations, which two of
+/// 16 blocks hardly ever exceed by chance.
 constexpr float kNoiseMargin = 4.4F;
 /// Beyond it, it is no noise of a camera: a trembling one must not blind itself.
 constexpr float kMostNoise = 6;
@@ -27,6 +27,9 @@ constexpr float kLightLevels = 6;
 
 /// Windows of the vision tower's attention are so many groups wide (112 pixels of Qwen2.5-VL).
 constexpr std::int64_t kWindow = 4;
+/// A window of which such a share changed is whole: the tower loses less on whole windows than on scattered
+/// groups, and half would cost about 0.01 of all groups more.
+constexpr double kWholeWindow = 0.625;
 /// A group whose blocks differ by so much in luma changes when the camera moves by a few pixels.
 constexpr float kTexture = 24;
 /// Fewer windows with texture, or a smaller share of all, tell nothing of the camera: a car may be all that
@@ -36,9 +39,9 @@ constexpr double kTexturedShare = 0.375;
 
 /// Whole pictures beside the clock's: so many at once, and one in so many seconds. That bounds a trembling
 /// camera, an exposure that hunts, a film.
-constexpr double kExtraAnchors = 3;
+constexpr double kExtraAnchors = 2;
 constexpr double kExtraAnchorSeconds = 10;
-/// Share of groups that patches may have for ever, and pictures beyond it for a while: minutes of a busy
+/// Share of groups that patches may have for ever, and pictures beyond it for a while: a minute of a busy
 /// scene's 0.4, and then what differs most. That bounds snow.
 constexpr double kLastingShare = 0.3;
 constexpr double kGroupPictures = 8;
@@ -134,7 +137,8 @@ base::GridMask Scene::with_whole_windows(const base::GridMask& groups) const {
       std::int64_t count = 0;
       for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x) count += groups.has(y, x) ? 1 : 0;
-      if (2 * count < (bottom - top) * (right - left)) continue;
+      if (static_cast<double>(count) < kWholeWindow * static_cast<double>((bottom - top) * (right - left)))
+        continue;
       for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x) whole.add(y, x);
     }

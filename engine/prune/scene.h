@@ -12,10 +12,9 @@
 namespace vigil::prune {
 
 /// A group is encoded when it differs from what the model last saw there, beyond what light and the camera's
-/// noise explain. Where at least half of a window of the vision tower's attention is
-/// encoded, all of it is. The whole picture comes with anchors, and at once when the light has moved far,
-/// when more than half of the groups changed, and when what has texture changed nearly everywhere (the camera
-/// moved).
+/// noise explain. Where most of a window of the vision tower's attention is encoded, all of it is. The whole
+/// picture comes with anchors, and at once when the light has moved far, when more than half of the groups
+/// changed, and when what has texture changed nearly everywhere (the camera moved).
 ///
 /// What goes on like that does not flood the encoder: such anchors, and many changed groups over many
 /// patches, have an allowance each. When it is used up, the groups that differ most come first; the others

@@ -167,15 +167,14 @@ TEST_F(SceneTest, OfANightCamerasNoiseLittleIsKeptAndAThingIsSeenInIt) {
   EXPECT_TRUE(has(watch_.patch(street_, burglar), under(man, 400)));
 }
 
-TEST_F(SceneTest, WindowsOfWhichHalfChangedAreWhole) {
+TEST_F(SceneTest, WindowsOfWhichMostChangedAreWhole) {
   const Street ground(1, 8, 0);
   watch_.patch(ground);
-  // Seven groups of the second window, and two rows of four of the third.
-  const std::vector<Thing> things{{112, 0, 112, 28, {160, 160, 160}},
-                                  {112, 28, 84, 28, {60, 60, 60}},
-                                  {0, 112, 112, 28, {160, 160, 160}},
-                                  {0, 140, 112, 28, {60, 60, 60}}};
-  std::vector<int> expected{4, 5, 6, 7, 12, 13, 14};
+  // Nine groups of the second window, and ten of the third.
+  const std::vector<Thing> things{{112, 0, 112, 28, {160, 160, 160}}, {112, 28, 112, 28, {60, 60, 60}},
+                                  {112, 56, 28, 28, {160, 160, 160}}, {0, 112, 112, 28, {160, 160, 160}},
+                                  {0, 140, 112, 28, {60, 60, 60}},    {0, 168, 56, 28, {160, 160, 160}}};
+  std::vector<int> expected{4, 5, 6, 7, 12, 13, 14, 15, 20};
   for (int row = 4; row < 8; ++row)
     for (int column = 0; column < 4; ++column) expected.push_back(8 * row + column);
   EXPECT_EQ(watch_.patch(ground, {.things = things}), mask(8, 8, expected));
