@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Scenes are functions of their seed, whatever the moments at which they are looked at.    tools/scenes/test_scenes.py   (also runs under pytest)"""
 
+import contextlib
 import io
 import json
 import sys
@@ -12,7 +13,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scenes import coding, cutouts, questions, real, render, story, write  # noqa: E402
+from scenes import coding, cutouts, held_out_long, questions, real, render, story, write  # noqa: E402
 from scenes.long import LASTS, MARGIN, PIECE, LongScene, span  # noqa: E402
 from scenes.zones import inside  # noqa: E402
 
@@ -149,6 +150,30 @@ def test_windows_of_a_long_scene_are_judged_in_any_shape():
     for episode in record["episodes"]:
         first, last = span(episode["about"] - LASTS / 2)
         assert "from" not in episode or first <= episode["from"] < episode["to"] <= last
+
+
+def test_the_held_out_long_scenes_go_on_where_they_were_stopped():
+    found = [held_out_long.conditions(index) for index in range(24)]
+    assert len({(light, weather, street) for light, weather, street, _ in found}) == 24
+    for scene, record in held_out_long.choose(2, 60.0, [(10.0, 10.0)]):
+        light, weather, street, every = found.pop(0)
+        assert scene.seed >= held_out_long.FIRST > story.HELD_OUT
+        assert (record["light"], record["weather"], record["place"] == "street", record["every"]) == (light, weather, street, every)
+    with tempfile.TemporaryDirectory() as folder:
+        argv, printed = sys.argv, io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed):
+                for minutes, stop in ((".05", False), (".05", False), (".1", True)):
+                    sys.argv = ["held_out_long.py", "--out", folder, "--count", "1", "--minutes", minutes, "--windows", "2:1"]
+                    try:
+                        held_out_long.main()
+                        assert not stop
+                    except SystemExit as error:
+                        assert stop and "of another set" in str(error), error
+        finally:
+            sys.argv = argv
+        assert printed.getvalue().count(".mp4: ") == 1 and "| **all 1** |" in printed.getvalue(), printed.getvalue()
+        assert sorted(path.suffix for path in Path(folder).iterdir()) == [".json", ".mp4"]
 
 
 def test_a_balanced_set_holds_what_it_says():
