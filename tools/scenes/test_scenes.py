@@ -13,6 +13,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from evaluation import windows as windows_of_videos  # noqa: E402
 from scenes import coding, cutouts, held_out_long, questions, real, render, story, write  # noqa: E402
 from scenes.long import LASTS, MARGIN, PIECE, LongScene, span  # noqa: E402
 from scenes.zones import inside  # noqa: E402
@@ -141,6 +142,14 @@ def test_windows_of_a_long_scene_are_judged_in_any_shape():
                 assert 0 < ago < 2 * seconds and window["rules"][rule] is False and answers[window["start"] - ago][rule] is True
                 assert not any(rules[rule] for start, rules in answers.items() if window["start"] - ago < start <= window["start"])
     assert {window["start"]: window["rules"] for window in record["windows"]}.items() <= {window["start"]: window["rules"] for window in record["shapes"][1]["windows"]}.items()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "7.json").write_text(json.dumps(record))
+        found = [(window["start"], window["count"], window["truth"]) for window in windows_of_videos.long_windows(Path(folder) / "7.mp4", (40.0, 8.0))]
+        assert found == [(window["start"], 80, window["rules"]) for window in record["shapes"][0]["windows"]]
+        assert [window["start"] for window in windows_of_videos.long_windows(Path(folder) / "7.mp4")] == [10 * k for k in range(24)]
+        with contextlib.suppress(SystemExit):
+            list(windows_of_videos.long_windows(Path(folder) / "7.mp4", (20.0, 8.0)))
+            raise AssertionError("windows that nobody judged")
     # The moment of a fall is in each window that has it, and in none that ends before.
     falls = [episode["falls"] for episode in record["episodes"] if "falls" in episode]
     assert len(falls) > 1
