@@ -3,7 +3,8 @@
 
     tools/evaluate.py --clips tests/videos                   the second halves of the real clips
     tools/evaluate.py --scenes DIR                           a set that tools/scenes/write.py made
-    tools/evaluate.py --long SCENE.mp4                       a long scene (tools/scenes/long.py), all its windows of 10 s
+    tools/evaluate.py --long SCENE.mp4 ...                   long scenes (tools/scenes/long.py), all their windows of 10 s
+    tools/evaluate.py --long SCENE.mp4 ... --windows 10:2    all their windows of 10 s, one each 2 s; what has just left such a window counts apart, too
     tools/evaluate.py --scenes DIR --control shuffle         the frames in another order; `blank`: grey frames; `words`: a question about what is not there
     tools/evaluate.py --scenes DIR --say                     explanations and free questions against the facts
     tools/evaluate.py --scenes DIR --draft models/demo-draft     how often the drafter's words are the target's (training code, on the CPU)
@@ -78,7 +79,11 @@ def score(args, engine, found):
                         table[("all rules", tag)].append((truth, p))
                 if rule in window.get("near", ()) or truth:
                     table[(rule, "yes against near misses alone")].append((truth, p))
+                if args.windows and (rule in window["left"] or truth):
+                    table[(rule, "yes against what has just left alone")].append((truth, p))
                 kept.append(dict(window=window["name"], start=window["start"], seconds=window["count"] / window["fps"], rule=rule, question=question, truth=truth, near=rule in window.get("near", ()), probability_yes=round(p, 7), calibration=moved))
+                if args.windows:
+                    kept[-1].update(left=window["left"].get(rule), light=window["light"], weather=window["weather"])
                 if kept_in:
                     kept_in.write(json.dumps(kept[-1]) + "\n")
                     kept_in.flush()
@@ -90,7 +95,7 @@ def score(args, engine, found):
         line, f1 = tables.row(f"{rule}: {tag}" if tag else f"**{rule}**", results)
         if not tag:
             scores.append(f1)
-        if args.clips or not tag or "near misses" in tag:
+        if args.clips or not tag or tag.endswith(" alone"):
             print(line)
     print(f"\nMean F1 of the rules: {np.mean(scores):.3f}\n")
     if args.scenes or args.long:
@@ -132,6 +137,12 @@ def say(args, engine, found):
     return kept
 
 
+def shape(text):
+    """"40:8" as (40.0, 8.0): seconds and stride."""
+    seconds, stride = (float(number) for number in text.split(":"))
+    return seconds, stride
+
+
 def windows_of(args):
     """What there is to ask about. Raises SystemExit where there is nothing."""
     for folder in (args.clips, args.scenes):
@@ -144,7 +155,7 @@ def windows_of(args):
     if args.clips is not None:
         return list(windows.real_windows(args.clips, args.seconds, args.fps, args.half))
     if args.long:
-        return [w for path in args.long for w in windows.long_windows(path)]
+        return [w for path in args.long for w in windows.long_windows(path, args.windows)]
     if not any(Path(args.scenes).glob("*.json")):
         raise SystemExit(f"evaluate: {args.scenes}: no scenes in it; tools/scenes/write.py makes some")
     found = list(windows.scene_windows(args.scenes, None if args.control == "words" else args.limit, args.every, args.part))
@@ -175,9 +186,12 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="takes each so manyth scene alone")
     parser.add_argument("--part", type=float, metavar="SECONDS", help="asks about the first and the last so many seconds of each scene's window instead")
     parser.add_argument("--limit", type=int, help="windows at most")
+    parser.add_argument("--windows", type=shape, metavar="SECONDS:STRIDE", help="of the long scenes, such as 40:8; they have to be judged for these")
     parser.add_argument("--jobs", type=int, default=2, help="questions at a time (vigil)")
     parser.add_argument("--json", help="file for every answer")
     args = parser.parse_args()
+    if args.windows and not args.long:
+        parser.error("--windows is about long scenes (--long)")
     found = windows_of(args)
     if args.draft:
         from evaluation import agreement  # needs torch

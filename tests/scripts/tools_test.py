@@ -93,6 +93,7 @@ class Tools(unittest.TestCase):
                     (f"evaluate: {folder}: no scenes in it; tools/scenes/write.py makes some", 1, "tools/evaluate.py", "--scenes", folder),
                     ("evaluate: nope: no such folder", 1, "tools/evaluate.py", "--clips", "nope"),
                     ("evaluate: nope.mp4: no such file", 1, "tools/evaluate.py", "--long", "nope.mp4"),
+                    ("evaluate.py: error: --windows is about long scenes (--long)", 2, "tools/evaluate.py", "--scenes", folder, "--windows", "10:2"),
                     ("evaluate.py: error: one of the arguments --clips --scenes --long is required", 2, "tools/evaluate.py"),
                     ("calibrate: nope.jsonl: No such file or directory", 1, "tools/calibrate.py", "nope.jsonl", "models/demo"),
                     ("pair: needs VIDEOS, OUT and GPUS; pair --help says more", 2, "tools/train/pair", "tests/videos"),

@@ -70,11 +70,22 @@ def real_windows(folder, lengths, fps, half="second"):
                 start += 1
 
 
-def long_windows(path):
-    """Windows of 10 s, one after the other, of a long scene (tools/scenes/long.py); all rules that have an answer are asked."""
+def long_windows(path, shape=None):
+    """Windows of a long scene (tools/scenes/long.py); all rules that have an answer are asked.
+
+    Those of 10 s, one after the other, or those of `shape`: (seconds, stride), for which the scene has to be judged already.
+    """
     record = json.loads(Path(path).with_suffix(".json").read_text())
-    for window in record["windows"]:
-        yield dict(clip=Clip(path), path=Path(path), name=Path(path).stem, start=window["start"], count=round(window["seconds"] * 2), fps=2.0, truth=window["rules"], tags=[record["light"]])
+    found = record["windows"]
+    if shape is not None:
+        judged = {(each["seconds"], each["stride"]): each["windows"] for each in record.get("shapes", ())}
+        if shape not in judged:
+            known = ", ".join(f"{seconds:g}:{stride:g}" for seconds, stride in judged) or "none"
+            raise SystemExit(f"evaluate: {path}: no windows of {shape[0]:g} s every {shape[1]:g} s are judged ({known} are); tools/scenes/long.py --told --windows does it")
+        found = [dict(window, seconds=shape[0]) for window in judged[shape]]
+    for window in found:
+        yield dict(clip=Clip(path), path=Path(path), name=Path(path).stem, start=window["start"], count=round(window["seconds"] * 2), fps=2.0, truth=window["rules"],
+                   left=window.get("left", {}), light=record["light"], weather=record["weather"], tags=[record["light"], record["weather"], f"{window['seconds']:g} s"])
 
 
 def parts(record, seconds):

@@ -11,8 +11,8 @@ RATE = 25  # frames a second of a coded video
 CODECS = {"h264": "libx264", "h265": "libx265"}
 
 
-def frames_of(story, seed, height, width, device, chunk=None):
-    """The scene's frames as uint8 RGB (n, H, W, 3), a chunk at a time; the story has been told at RATE."""
+def frames_of(story, seed, height, width, device, chunk=None, number=0):
+    """The story's frames as uint8 RGB (n, H, W, 3), a chunk at a time; it has been told at RATE. `number`: which frame of the video its first one is."""
     # Few enough for a processor's cache: twice as quick there, the same pixels.
     chunk = chunk or (8 if torch.device(device).type == "cpu" else 50)
     batch = render.collate([story], [seed], device)
@@ -20,7 +20,7 @@ def frames_of(story, seed, height, width, device, chunk=None):
     batch["scalars"][:, 6] = 0
     for first in range(0, batch["moving"].shape[1], chunk):
         part = {key: value[:, first:first + chunk] if key in ("moving", "gain", "grey", "jitter") else value for key, value in batch.items()}
-        frames = render.render(part, height, width, first=first)[0]
+        frames = render.render(part, height, width, first=number + first)[0]
         yield (frames.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
 
 

@@ -112,11 +112,11 @@ def enter(scene, theme, wanted, cars):
     return persons
 
 
-def assemble(scene):
-    """All primitives in the order of drawing: shadows, things from far to near, light, the marked zone."""
+def assemble(scene, most=MAX_MOVING):
+    """All primitives in the order of drawing: shadows, things from far to near, light, the marked zone; Crowded if they are more than `most`."""
     count = len(scene.times)
     parts, keys = [], []
-    budget = MAX_MOVING - (len(scene.zone["lines"]) if scene.zone else 0)
+    budget = most - (len(scene.zone["lines"]) if scene.zone else 0)
     for thing in scene.things:
         if sum(p.shape[1] for p in parts) + thing.rows.shape[1] > budget:
             raise Crowded
@@ -128,7 +128,7 @@ def assemble(scene):
                 key[:, 0] = 1e5
         parts.append(thing.rows)
         keys.append(key)
-    out = rows(count, MAX_MOVING)
+    out = rows(count, most)
     if parts:
         everything, key = np.concatenate(parts, axis=1), np.concatenate(keys, axis=1)
         order = np.argsort(-key, axis=1, kind="stable")
