@@ -41,7 +41,7 @@ NOT_RUN = [
     (r"(\S*/)?bench_(few_rows|collective)_cuda|vigil bench engine .*", GPU),
     (r"(\S*/)?(vigil )?bench (cameras|ask) .*|\S*bench_(kernels|media|outbox|gate)\b.*|(python3 )?loadtest/\S+ .*|(\S*/)?vigil bench .*", LONG),
     (r"(python3 )?tools/(golden|golden_\w+|synthetic_model)\.py .*", TORCH),
-    (r"tools/(evaluate|scenes/write|scenes/long|calibrate)\.py .*", LONG),
+    (r"tools/(evaluate|policies|scenes/write|scenes/long|scenes/held_out_long|calibrate)\.py .*", LONG),
     (r"ctest --preset (tsan|asan)", "needs a build with another preset"),
     (r"ctest --preset release -R NAME", "means any of the names beside it"),
     (r"vigil status --endpoint https://.*", "needs a certificate: services.state asks with one"),
