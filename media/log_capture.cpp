@@ -34,7 +34,7 @@ std::string as_one_line(std::string_view text) {
          (text.back() == '\n' || text.back() == '\r' || text.back() == ' ' || text.back() == '.')) {
     text.remove_suffix(1);
   }
-  std::string line = base::mask_urls(std::string(text));
+  std::string line = base::mask_urls(text);
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }

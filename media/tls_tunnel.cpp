@@ -187,8 +187,11 @@ class Carrier {
     while (true) {
       if (poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return false;
       if (ready[0].revents != 0) return false;
-      client_ = base::Descriptor(accept4(listener_.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (client_) break;
+      const int accepted = accept4(listener_.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (accepted >= 0) {
+        client_ = base::Descriptor(accepted);
+        break;
+      }
       // Such as that no descriptor is left, which would be so the next time, too.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) return false;
     }

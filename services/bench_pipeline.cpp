@@ -280,6 +280,7 @@ bench::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {
     figures.alerts_due = static_cast<double>(rules) * figures.seconds / stride();
   }
   std::vector<std::string> names;
+  names.reserve(cameras_.size());
   for (const auto& camera : cameras_) names.push_back(camera->name);
   figures.least_share = bench::least_share(figures.windows, names, from, to, std::chrono::minutes(1));
   for (auto& [stage, stage_log] : stages_) figures.stages[stage] = stage_log.take(from, to);

@@ -56,6 +56,7 @@ void check_decode_device(const Device& device, const Device& decode) {
 
 std::vector<kernels::Stream> make_streams(const Device& device, int threads) {
   std::vector<kernels::Stream> streams;
+  streams.reserve(device.indices.size());
   for (const int index : device.indices)
     streams.push_back(device.kind == kernels::DeviceKind::cuda ? kernels::Stream::cuda(index)
                                                                : kernels::Stream::cpu(threads));

@@ -81,6 +81,7 @@ class RandomK final : public RefreshPolicy {
     const auto window = static_cast<std::uint64_t>(kept.front().number);
     std::vector<std::pair<std::uint64_t, std::int64_t>> lots;
     const std::int64_t tokens = tokens_of(kept);
+    lots.reserve(static_cast<std::size_t>(tokens));
     for (std::int64_t token = 0; token < tokens; ++token)
       lots.emplace_back(lot_of(window, static_cast<std::uint64_t>(token)), token);
     const auto end = lots.begin() + share_of(share_, tokens);

@@ -31,6 +31,7 @@ std::vector<Communicator> make_group(std::span<const Stream> streams, [[maybe_un
   if (streams.front().kind() == DeviceKind::cuda) group->cuda = cuda::make_group(streams, transport);
 #endif
   std::vector<Communicator> members;
+  members.reserve(streams.size());
   for (std::size_t rank = 0; rank < streams.size(); ++rank)
     members.push_back(Communicator(group, static_cast<int>(rank)));
   return members;

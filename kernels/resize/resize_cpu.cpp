@@ -115,7 +115,8 @@ VIGIL_SIMD void scale_column(const Filter& filter, int y, const std::uint8_t* in
                              std::int32_t* sums, std::uint8_t* out) {
   const std::int32_t* weights = filter.weights.data() + static_cast<std::ptrdiff_t>(y) * filter.taps;
   const unsigned bits = filter.bits;
-  for (std::int64_t i = 0; i < bytes; ++i) sums[i] = 1 << (bits - 1U);
+  const std::int32_t half = bits > 0 ? 1 << (bits - 1U) : 0;
+  for (std::int64_t i = 0; i < bytes; ++i) sums[i] = half;
   for (int j = 0; j < filter.count[static_cast<std::size_t>(y)]; ++j) {
     const std::uint8_t* row = in + (filter.first[static_cast<std::size_t>(y)] + j) * bytes;
     const std::int32_t weight = weights[j];

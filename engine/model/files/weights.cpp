@@ -142,6 +142,7 @@ std::size_t Weights::count() const {
 
 std::vector<std::string> Weights::names() const {
   std::vector<std::string> names;
+  names.reserve(owner_.size());
   for (const auto& [tensor, file] : owner_) names.push_back(new_name(tensor));
   std::sort(names.begin(), names.end());
   return names;

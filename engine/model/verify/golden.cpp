@@ -1,6 +1,7 @@
 #include "engine/model/verify/golden.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
@@ -84,7 +85,7 @@ class CaseTensors {
   }
 
   void require_finite(std::string_view tensor, std::span<const float> values) const {
-    if (!std::all_of(values.begin(), values.end(), [](float value) { return value - value == 0.0F; }))
+    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
       fail(tensor, "holds values that are not finite");
   }
 

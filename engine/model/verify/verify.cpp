@@ -106,6 +106,7 @@ class CaseRun {
     const Preprocessor preprocessor(golden_.kind == GoldenCase::Kind::image ? settings.image : settings.video,
                                     config_.vision);
     std::vector<PictureView> frames;
+    frames.reserve(static_cast<std::size_t>(golden_.frames));
     for (std::int64_t i = 0; i < golden_.frames; ++i) frames.push_back(golden_.frame(i));
     kernels::Stream cpu = kernels::Stream::cpu();
     const PixelValues made = preprocessor.process(cpu, frames);

@@ -158,6 +158,7 @@ void VisionAngles::make(kernels::Stream& stream, const std::int32_t* positions, 
     // Twice as far: pictures that grow by and by do not come here each time.
     const std::int64_t reach = std::max<std::int64_t>(2 * side, 128);
     std::vector<kernels::RopePosition> places;
+    places.reserve(static_cast<std::size_t>(reach));
     for (std::int64_t place = 0; place < reach; ++place)
       places.push_back({static_cast<std::int32_t>(place), 0, 0});
     side_ = 0;  // tables that are half made are none
