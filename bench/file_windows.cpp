@@ -30,11 +30,11 @@ FileWindows::FileWindows(Parts parts, config::CameraSettings camera)
       settings_(played_once(std::move(camera))),
       watch_(std::make_shared<const actors::WatchSettings>(actors::watch_of(*settings_))),
       camera_({.camera = settings_, .watch = watch_, .shape = parts_.shape, .once = true}, parts_.open,
-              parts_.clock, pulse_, silence_),
+              parts_.clock, pulse_, damage_),
       windows_(parts_.desk, parts_.questions, {.frames_per_patch = parts_.shape.frames_per_patch}) {
   windows_.join(watch_);
   windows_.grant(std::numeric_limits<std::uint32_t>::max());
-  // A patch at a time is encoded here: nobody has to be held back.
+  // What was read is encoded before more is read: nobody has to be held back.
   camera_.grant(std::numeric_limits<std::uint32_t>::max() / 2);
   run::ProductMeter::start();
 }

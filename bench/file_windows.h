@@ -47,15 +47,21 @@ class FileWindows {
   /// The next window with the answers to all rules; nothing after the last one. Throws std::runtime_error for
   /// a source that cannot be read and for a window without answers, run::DeviceLost, and no more of use then.
   std::optional<FileWindow> next();
+  /// Passed over so far.
+  std::uint64_t damaged_packets() const { return damage_.packets; }
 
  private:
-  /// What does not concern a file that is read once.
-  class Silence final : public actors::CameraListener {
+  /// All else does not concern a file that is read once.
+  class Damage final : public actors::CameraListener {
+   public:
+    std::uint64_t packets = 0;
+
+   private:
     void on_state(actors::CameraState, const std::string&) override {}
     void on_frame() override {}
     void on_dropped(std::uint64_t, const char*) override {}
     void on_reconnect() override {}
-    void on_damaged_packets(std::uint64_t) override {}
+    void on_damaged_packets(std::uint64_t more) override { packets += more; }
   };
 
   void read();
@@ -66,7 +72,7 @@ class FileWindows {
   actors::CameraPtr settings_;
   actors::WatchPtr watch_;
   actors::Pulse pulse_;
-  Silence silence_;
+  Damage damage_;
   actors::Camera camera_;
   actors::WindowDesk windows_;
   /// Read, and not encoded yet.

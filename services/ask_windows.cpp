@@ -61,7 +61,9 @@ std::string to_text(const bench::FileWindow& window) {
 
 void add_ask_windows_options(CLI::App& command, AskWindowsOptions& options) {
   CLI::Option* window = command.add_option(
-      "--window", options.window, "Ask about every window of this length, such as 40s, as of a camera");
+      "--window", options.window,
+      "Ask about every window of this length, such as 40s, as of a camera: how likely Yes is, without the "
+      "words of an answer");
   std::vector<CLI::Option*> others = add_pruning(command, options.pruning);
   others.push_back(
       command.add_option("--stride", options.stride, "A window ends every so often")->capture_default_str());
@@ -82,6 +84,9 @@ int run_ask_windows(const AskOptions& ask, const AskWindowsOptions& options, con
                              camera);
   while (const std::optional<bench::FileWindow> window = windows.next())
     std::cout << (output == "json" ? bench::to_json(*window) + '\n' : to_text(*window)) << std::flush;
+  if (windows.damaged_packets() > 0)
+    std::cerr << "vigil: " << camera.url().shown << ": " << windows.damaged_packets()
+              << " damaged packets passed over\n";
   return kDone;
 }
 

@@ -79,10 +79,13 @@ bool keeps_keys(const std::vector<config::CameraSettings>& cameras) {
   });
 }
 
-/// Whose streams stay in the cache.
+/// Whose streams stay in the cache. Throws UsageError where nobody knows before the search.
 int most_cameras(const CamerasArguments& arguments) {
-  return arguments.exactly.empty() ? arguments.most
-                                   : *std::max_element(arguments.exactly.begin(), arguments.exactly.end());
+  if (arguments.exactly.empty())
+    throw UsageError(
+        "where windows keep their keys, the cache has room for every camera's: say how many with --cameras, "
+        "or how large it is with --kv-tokens");
+  return *std::max_element(arguments.exactly.begin(), arguments.exactly.end());
 }
 
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {
@@ -253,7 +256,7 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
   command
       ->add_option("--kv-tokens", arguments->kv_tokens,
                    "Tokens that the KV cache has room for; left out: as `run` on the CPU, 24 windows on a "
-                   "GPU")
+                   "GPU; with --refresh other than all 24 more than there are --cameras")
       ->check(above_zero());
   command
       ->add_option("--start", arguments->start,

@@ -84,6 +84,8 @@ struct Event {
   std::uint8_t value = 0;
   std::string error;
   media::Size size = {4, 2};
+  /// Packets that were passed over before it.
+  std::uint64_t damaged = 0;
 };
 
 class FakeReader final : public media::VideoReader {
@@ -97,6 +99,7 @@ class FakeReader final : public media::VideoReader {
     if (script_.empty()) return std::nullopt;
     const Event event = script_.front();
     script_.pop_front();
+    stats_.damaged_packets += event.damaged;
     if (!event.error.empty()) throw media::Error(event.error);
     media::SampledFrame frame;
     frame.image = image(event.value, event.size);

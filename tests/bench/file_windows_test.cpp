@@ -90,6 +90,17 @@ TEST_F(FileWindowsTest, AnswersEveryRuleOfEveryWindowInOrder) {
   EXPECT_NEAR(line["probability_yes"]["What happens?"].get<double>(), 0.4, 1e-5);
 }
 
+TEST_F(FileWindowsTest, CountsWhatWasDamaged) {
+  auto script = actors::testing::frames({10, 10, 20, 20});
+  script[1].damaged = 3;
+  script[3].damaged = 2;
+  sources.add("/clips/gate.mp4", script);
+  FileWindows asked = windows(*camera());
+  EXPECT_EQ(asked.damaged_packets(), 0U);
+  EXPECT_EQ(all(asked).size(), 1U);
+  EXPECT_EQ(asked.damaged_packets(), 5U);
+}
+
 TEST_F(FileWindowsTest, SaysWhyThereIsNoAnswer) {
   FileWindows missing = windows(*camera());
   EXPECT_THAT(reason(missing), HasSubstr("/clips/gate.mp4: Connection refused"));
