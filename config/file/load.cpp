@@ -13,6 +13,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "base/utf8.h"
 #include "config/file/fit.h"
 #include "config/file/section_reader.h"
 
@@ -44,6 +45,20 @@ std::string yaml_fault(const std::string& text, const YAML::Mark& mark, const st
     return message + "; lines are indented with blanks, not with tabs";
   return message +
          "; a text with \": \" or \" #\" in it, or with one of ?!&*@%|>{}[] at its beginning, needs quotes";
+}
+
+/// The one problem of bytes that are no text: a parser of YAML would put other characters in their places,
+/// and what is masked in one is not what is masked in the other.
+std::optional<Problem> not_text(std::string_view text) {
+  const std::optional<std::size_t> found = base::first_not_utf8(text);
+  if (!found) return std::nullopt;
+  const std::string_view before = text.substr(0, *found);
+  const std::size_t newline = before.rfind('\n');
+  int column = 1;
+  for (std::size_t at = newline == before.npos ? 0 : newline + 1; at < before.size(); ++column)
+    at += base::utf8_character(before, at);
+  return Problem{static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1, column,
+                 "not UTF-8: in another encoding, or no text at all"};
 }
 
 /// The folders that a process makes for itself, unless something else has their names.
@@ -136,6 +151,7 @@ Settings parse(const std::string& text, const std::filesystem::path& file, const
                const LookAt& look_at, Unset unset) {
   Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at, unset};
   Settings settings;
+  if (const auto problem = not_text(text)) throw ConfigError(file, {*problem});
   try {
     const YAML::Node root = only_document(text, reading);
     SectionReader::read(reading, root, "", settings);

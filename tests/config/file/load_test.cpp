@@ -473,12 +473,24 @@ TEST(Load, AFileThatCannotBeReadIsSaidSo) {
 }
 
 TEST(Load, WhatBelongsToNothingIsNotReadForEver) {
-  for (const char* text : {",", ",\xB6M,", "---\n,", "{model: m}\n,\n"}) {
+  for (const char* text : {",", ",\xc2\xb6M,", "---\n,", "{model: m}\n,\n"}) {
     const auto problems = problems_of(text);
     ASSERT_EQ(problems.size(), 1U) << text;
     EXPECT_THAT(problems[0].message, HasSubstr("not YAML")) << text;
   }
   EXPECT_EQ(problems_of(minimal() + "...\n,\n")[0].line, 7) << "the line of the comma";
+}
+
+TEST(Load, ATextThatIsNotUtf8HasOnePlace) {
+  const auto latin = problems_of("model: m\n# caf\xc3\xa9: \xe9t\xe9\ncameras: {}\n");
+  ASSERT_EQ(latin.size(), 1U);
+  EXPECT_EQ(latin[0], (Problem{2, 9, "not UTF-8: in another encoding, or no text at all"}));
+  for (const std::string& text :
+       {std::string("\xff\xfem\0o\0", 6), std::string("\xa0"), std::string("model: m\n\xf0\x9f")}) {
+    const auto problems = problems_of(text);
+    ASSERT_EQ(problems.size(), 1U);
+    EXPECT_THAT(problems[0].message, HasSubstr("not UTF-8"));
+  }
 }
 
 TEST(Load, AFileHoldsOneDocument) {
