@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/attention/attention.h"
+#include "kernels/attention/picture_attention.h"
 
 namespace vigil::kernels {
 namespace cpu {
@@ -14,6 +15,9 @@ void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix
 void rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
                                const float* sin, const SegmentPlan& plan, std::int64_t head_dim, float scale,
                                Matrix out);
+void store_keys(Stream& stream, ConstMatrix k, ConstMatrix v, const PicturePlan& plan, std::int64_t layer);
+void picture_attention(Stream& stream, ConstMatrix q, const PicturePlan& plan, std::int64_t layer,
+                       std::int64_t head_dim, float scale, Matrix out);
 }  // namespace cpu
 namespace cuda {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
@@ -25,8 +29,12 @@ void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix
 void rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,
                                const float* sin, const SegmentPlan& plan, std::int64_t head_dim, float scale,
                                Matrix out);
+void store_keys(Stream& stream, ConstMatrix k, ConstMatrix v, const PicturePlan& plan, std::int64_t layer);
+void picture_attention(Stream& stream, ConstMatrix q, const PicturePlan& plan, std::int64_t layer,
+                       std::int64_t head_dim, float scale, Matrix out);
 std::shared_ptr<CudaPagedPlan> paged_plan();
 void lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& to);
 std::shared_ptr<const CudaSegmentPlan> segment_plan(const Stream& stream, const SegmentPlan& plan);
+std::shared_ptr<const CudaPicturePlan> picture_plan(const Stream& stream, const PicturePlan& plan);
 }  // namespace cuda
 }  // namespace vigil::kernels

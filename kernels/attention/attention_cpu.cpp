@@ -202,6 +202,50 @@ void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t 
   }
 }
 
+/// What queries see in both directions.
+struct Rows {
+  ConstMatrix k, v;
+};
+
+Rows rows_of(const PictureKeys& picture, std::int64_t layer, DType dtype, std::int64_t cols) {
+  const void* keys = at(static_cast<const void*>(picture.base), layer * picture.layer_stride, dtype);
+  return {dense(keys, dtype, picture.rows, cols),
+          dense(at(keys, picture.rows * cols, dtype), dtype, picture.rows, cols)};
+}
+
+/// Queries [begin, end) of one head.
+struct RowTask {
+  Rows seen;
+  std::int64_t head, begin, end;
+};
+
+void add_tasks(const Rows& seen, std::int64_t first, std::int64_t last, std::int64_t heads,
+               std::vector<RowTask>& tasks) {
+  for (std::int64_t begin = first; begin < last; begin += kTileRows)
+    for (std::int64_t head = 0; head < heads; ++head)
+      tasks.push_back({seen, head, begin, std::min(begin + kTileRows, last)});
+}
+
+void attend(Stream& stream, const std::vector<RowTask>& tasks, ConstMatrix q, std::int64_t head_dim,
+            float scale, Matrix out) {
+  parallel_for(stream, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t i) {
+    const RowTask& task = tasks[static_cast<std::size_t>(i)];
+    const ConstMatrix &k = task.seen.k, &v = task.seen.v;
+    const std::int64_t column = task.head * head_dim;
+    const std::int64_t rows = task.end - task.begin;
+    BlockAttention block(Scratch::of_this_thread(), q.dtype, rows, head_dim, scale);
+    for (std::int64_t first = 0; first < k.rows; first += kTileKeys) {
+      const std::int64_t keys = std::min(kTileKeys, k.rows - first);
+      block.add_keys({at(q.data, task.begin * q.stride + column, q.dtype), q.stride},
+                     {at(k.data, first * k.stride + column, k.dtype), k.stride},
+                     {at(v.data, first * v.stride + column, v.dtype), v.stride}, keys,
+                     [keys](std::int64_t) { return keys; });
+    }
+    for (std::int64_t row = 0; row < rows; ++row)
+      block.write(row, at(out.data, (task.begin + row) * out.stride + column, out.dtype));
+  });
+}
+
 }  // namespace
 
 void cpu::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
@@ -245,33 +289,40 @@ void cpu::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const
 void cpu::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
                             const SegmentPlan& plan, std::int64_t head_dim, float scale, Matrix out) {
   const std::span<const std::int32_t> bounds = plan.bounds();
-  const std::int64_t heads = q.cols / head_dim;
+  std::vector<RowTask> tasks;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    const std::int64_t rows = bounds[s + 1] - bounds[s];
+    add_tasks({k.rows_from(bounds[s], rows), v.rows_from(bounds[s], rows)}, bounds[s], bounds[s + 1],
+              q.cols / head_dim, tasks);
+  }
+  attend(stream, tasks, q, head_dim, scale, out);
+}
 
-  struct SegmentTask {
-    std::int64_t segment_begin, segment_end, head, begin, end;
-  };
-  std::vector<SegmentTask> tasks;
-  for (std::size_t s = 0; s + 1 < bounds.size(); ++s)
-    for (std::int64_t begin = bounds[s]; begin < bounds[s + 1]; begin += kTileRows)
-      for (std::int64_t head = 0; head < heads; ++head)
-        tasks.push_back({bounds[s], bounds[s + 1], head, begin,
-                         std::min<std::int64_t>(begin + kTileRows, bounds[s + 1])});
+void cpu::store_keys(Stream& stream, ConstMatrix k, ConstMatrix v, const PicturePlan& plan,
+                     std::int64_t layer) {
+  const std::size_t bytes = static_cast<std::size_t>(k.cols) * size_of(k.dtype);
+  for (std::size_t p = 0; p < plan.pictures().size(); ++p) {
+    const Rows of_layer = rows_of(plan.pictures()[p], layer, k.dtype, k.cols);
+    const std::int32_t first = plan.bounds()[p], last = plan.bounds()[p + 1];
+    parallel_blocks(stream, last - first, 256, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = first + begin; i < first + end; ++i) {
+        const std::int64_t to = plan.places()[static_cast<std::size_t>(i)] * k.cols;
+        std::memcpy(at(const_cast<void*>(of_layer.k.data), to, k.dtype), at(k.data, i * k.stride, k.dtype),
+                    bytes);
+        std::memcpy(at(const_cast<void*>(of_layer.v.data), to, k.dtype), at(v.data, i * v.stride, k.dtype),
+                    bytes);
+      }
+    });
+  }
+}
 
-  parallel_for(stream, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t i) {
-    const SegmentTask& task = tasks[static_cast<std::size_t>(i)];
-    const std::int64_t column = task.head * head_dim;
-    const std::int64_t rows = task.end - task.begin;
-    BlockAttention block(Scratch::of_this_thread(), q.dtype, rows, head_dim, scale);
-    for (std::int64_t first = task.segment_begin; first < task.segment_end; first += kTileKeys) {
-      const std::int64_t keys = std::min(kTileKeys, task.segment_end - first);
-      block.add_keys({at(q.data, task.begin * q.stride + column, q.dtype), q.stride},
-                     {at(k.data, first * k.stride + column, k.dtype), k.stride},
-                     {at(v.data, first * v.stride + column, v.dtype), v.stride}, keys,
-                     [keys](std::int64_t) { return keys; });
-    }
-    for (std::int64_t row = 0; row < rows; ++row)
-      block.write(row, at(out.data, (task.begin + row) * out.stride + column, out.dtype));
-  });
+void cpu::picture_attention(Stream& stream, ConstMatrix q, const PicturePlan& plan, std::int64_t layer,
+                            std::int64_t head_dim, float scale, Matrix out) {
+  std::vector<RowTask> tasks;
+  for (std::size_t p = 0; p < plan.pictures().size(); ++p)
+    add_tasks(rows_of(plan.pictures()[p], layer, q.dtype, q.cols), plan.bounds()[p], plan.bounds()[p + 1],
+              q.cols / head_dim, tasks);
+  attend(stream, tasks, q, head_dim, scale, out);
 }
 
 void cpu::rotated_segment_attention(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos,

@@ -1,5 +1,4 @@
 // Attention for any type, page and head: one warp a query and head. What has a faster kernel takes that.
-#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -8,60 +7,15 @@
 #include "kernels/attention/indexed_attention_cuda.h"
 #include "kernels/attention/plans_cuda.h"
 #include "kernels/attention/segment_attention_cuda.h"
-#include "kernels/device/cuda.cuh"
+#include "kernels/attention/warp_attention_cuda.h"
 #include "kernels/device/slow_path.h"
 #include "kernels/rope/rope_backends.h"
 
 namespace vigil::kernels {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = kWarpAttentionThreads;
 constexpr int kWarps = kThreads / 32;
-/// Elements of a head that one lane holds, at most.
-constexpr int kMostOfLane = static_cast<int>(kMostHeadDimOnGpu / 32);
-
-void check_head(std::int64_t head_dim) {
-  if (head_dim > kMostHeadDimOnGpu)
-    throw std::invalid_argument("attention: heads of " + std::to_string(head_dim) + " elements, at most " +
-                                std::to_string(kMostHeadDimOnGpu) + " on a GPU");
-}
-
-/// The online softmax of one query over `count` keys, by one warp: element d of the head is in lane d % 32.
-template <typename T, typename Key, typename Value>
-__device__ void attend(const T* query, std::int64_t count, int head_dim, float scale, const Key& key,
-                       const Value& value, T* out) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  float q[kMostOfLane];
-  float sums[kMostOfLane];
-#pragma unroll
-  for (int i = 0; i < kMostOfLane; ++i) {
-    const int d = lane + 32 * i;
-    q[i] = d < head_dim ? cuda::number(query[d]) * scale : 0.0F;
-    sums[i] = 0;
-  }
-  float largest = -INFINITY;
-  float total = 0;
-  for (std::int64_t j = 0; j < count; ++j) {
-    const T* k = key(j);
-    const T* v = value(j);
-    float score = 0;
-#pragma unroll
-    for (int i = 0; i < kMostOfLane; ++i)
-      if (const int d = lane + 32 * i; d < head_dim) score += q[i] * cuda::number(k[d]);
-    score = cuda::warp_sum(score);
-    const float now = fmaxf(largest, score);
-    const float kept = __expf(largest - now);
-    const float weight = __expf(score - now);
-    total = total * kept + weight;
-#pragma unroll
-    for (int i = 0; i < kMostOfLane; ++i)
-      if (const int d = lane + 32 * i; d < head_dim) sums[i] = sums[i] * kept + weight * cuda::number(v[d]);
-    largest = now;
-  }
-#pragma unroll
-  for (int i = 0; i < kMostOfLane; ++i)
-    if (const int d = lane + 32 * i; d < head_dim) out[d] = cuda::rounded<T>(sums[i] / total);
-}
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
@@ -82,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
            (kv_head * layer.page_tokens + slot % layer.page_tokens) * layer.head_dim;
   };
   const auto head_dim = static_cast<int>(layer.head_dim);
-  attend(
+  warp_attend(
       q + row * q_stride + head * head_dim, mine.count, head_dim, scale, at,
       [&](std::int64_t j) { return at(j) + layer.value_offset; }, out + row * out_stride + head * head_dim);
 }
@@ -96,8 +50,8 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t column = std::int64_t{blockIdx.y} * head_dim;
   for (int i = static_cast<int>(threadIdx.x / 32); i < kSegmentTileRows; i += kWarps) {
     const std::int64_t row = tile.row + i;
-    if (row >= tile.end) return;
-    attend(
+    if (row >= tile.row_end) return;
+    warp_attend(
         q + row * q_stride + column, tile.end - tile.begin, head_dim, scale,
         [&](std::int64_t j) { return k + (tile.begin + j) * k_stride + column; },
         [&](std::int64_t j) { return v + (tile.begin + j) * v_stride + column; },
@@ -168,7 +122,7 @@ void cuda::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, 
   const cudaStream_t queue = queue_of(stream);
   const CudaPagedPlan& there = plan.cuda();
   if (there.by_pages) return attend_by_pages(stream, q, layer, there, scale, out);
-  check_head(layer.head_dim);
+  check_warp_head(layer.head_dim);
   const auto heads = static_cast<int>(q.cols / layer.head_dim);
   with_type(q.dtype, [&](auto type) {
     using T = decltype(type);
@@ -181,7 +135,7 @@ void cuda::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, 
 
 void cuda::segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v,
                              const SegmentPlan& plan, std::int64_t head_dim, float scale, Matrix out) {
-  check_head(head_dim);
+  check_warp_head(head_dim);
   if (q.cols / head_dim > kMostSegmentHeadsOnGpu)
     throw std::invalid_argument("attention: " + std::to_string(q.cols / head_dim) + " heads, at most " +
                                 std::to_string(kMostSegmentHeadsOnGpu) + " on a GPU");

@@ -179,10 +179,30 @@ std::shared_ptr<const CudaSegmentPlan> cuda::segment_plan(const Stream& stream, 
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     made->longest = std::max<std::int64_t>(made->longest, bounds[i + 1] - bounds[i]);
     for (std::int32_t row = bounds[i]; row < bounds[i + 1]; row += kSegmentTileRows)
-      tiles.push_back({bounds[i], bounds[i + 1], row});
+      tiles.push_back({bounds[i], bounds[i + 1], row, bounds[i + 1]});
   }
   made->tiles = static_cast<std::int64_t>(tiles.size());
   made->tile.assign(stream, tiles);
+  return made;
+}
+
+std::shared_ptr<const CudaPicturePlan> cuda::picture_plan(const Stream& stream, const PicturePlan& plan) {
+  std::vector<SegmentTile> tiles;
+  std::vector<std::int32_t> owners;
+  const auto bounds = plan.bounds();
+  for (std::size_t p = 0; p < plan.pictures().size(); ++p) {
+    const auto picture = static_cast<std::int32_t>(p);
+    owners.insert(owners.end(), static_cast<std::size_t>(bounds[p + 1] - bounds[p]), picture);
+    for (std::int32_t row = bounds[p]; row < bounds[p + 1]; row += kSegmentTileRows)
+      tiles.push_back({0, static_cast<std::int32_t>(plan.pictures()[p].rows), row, bounds[p + 1], picture});
+  }
+  auto made = std::make_shared<CudaPicturePlan>();
+  made->tile_count = static_cast<std::int64_t>(tiles.size());
+  made->table.add(plan.pictures());
+  made->table.add(std::span<const SegmentTile>(tiles));
+  made->table.add(std::span<const std::int32_t>(owners));
+  made->table.add(plan.places());
+  made->table.send(stream);
   return made;
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/indexed_attention_cuda.h"
+#include "kernels/attention/picture_attention.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/device_table.h"
 
@@ -41,9 +42,11 @@ struct CudaPagedPlan {
   const RowKeys* row_keys = nullptr;
 };
 
-/// Rows [row, row + kSegmentTileRows) as far as they belong to the segment [begin, end).
+/// Queries: rows [row, row + kSegmentTileRows) up to row_end. They see the rows [begin, end) of the pass, or
+/// those of a picture.
 struct SegmentTile {
-  std::int32_t begin, end, row;
+  std::int32_t begin, end, row, row_end;
+  std::int32_t picture = 0;
 };
 
 constexpr std::int32_t kSegmentTileRows = 64;
@@ -53,6 +56,18 @@ struct CudaSegmentPlan {
   /// Rows of the longest segment.
   std::int64_t longest = 0;
   DeviceArray<SegmentTile> tile;
+};
+
+/// Its arrays lie in `table`.
+struct CudaPicturePlan {
+  DeviceTable table;
+  std::int64_t tile_count = 0;
+
+  const PictureKeys* pictures() const { return table.at<PictureKeys>(0); }
+  const SegmentTile* tiles() const { return table.at<SegmentTile>(1); }
+  /// Of each row the picture, and its place there.
+  const std::int32_t* owners() const { return table.at<std::int32_t>(2); }
+  const std::int32_t* places() const { return table.at<std::int32_t>(3); }
 };
 
 }  // namespace vigil::kernels

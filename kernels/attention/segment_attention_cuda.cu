@@ -149,12 +149,13 @@ __device__ __forceinline__ void weigh(float (&scores)[kKeys / 8][4], float scale
 
 /// Online softmax over tiles of 64 keys (FlashAttention-2's order of loops): one block a tile of queries and
 /// a head, each warp `kTiles` times 16 queries on its own, scores and sums in registers. `kRotates`: a tile
-/// is a segment, whose queries and keys are turned on their way.
+/// is a segment, whose queries and keys are turned on their way. `pictures`: as of a SegmentCall.
 template <int kHead, int kTiles, bool kRotates>
 __global__ void __launch_bounds__(kRows / (kTiles * kTile) * 32)
     attend(const bfloat* q, std::int64_t q_stride, const bfloat* k, std::int64_t k_stride, const bfloat* v,
            std::int64_t v_stride, const float* cos, const float* sin, const SegmentTile* tiles,
-           float scale_log2, bfloat* out, std::int64_t out_stride) {
+           const PictureKeys* pictures, std::int64_t layer, float scale_log2, bfloat* out,
+           std::int64_t out_stride) {
   constexpr int kThreads = kRows / (kTiles * kTile) * 32;
   constexpr int kStride = vigil::kernels::kStride<kHead>;
   constexpr int kChunks = kHead / 8;
@@ -163,6 +164,12 @@ __global__ void __launch_bounds__(kRows / (kTiles * kTile) * 32)
   bfloat* const values = memory + 2 * kKeys * kStride;  // two steps
   const SegmentTile tile = tiles[blockIdx.x];
   const std::int64_t column = std::int64_t{blockIdx.y} * kHead;
+  if (!kRotates && pictures != nullptr) {
+    const PictureKeys picture = pictures[tile.picture];
+    k_stride = v_stride = std::int64_t{gridDim.y} * kHead;
+    k = static_cast<const bfloat*>(picture.base) + layer * picture.layer_stride;
+    v = k + picture.rows * k_stride;
+  }
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int lane = static_cast<int>(threadIdx.x % 32);
 
@@ -177,7 +184,7 @@ __global__ void __launch_bounds__(kRows / (kTiles * kTile) * 32)
   };
 
   bfloat* const queries = keys + kKeys * kStride;
-  fetch(queries, q, q_stride, tile.row, tile.end);
+  fetch(queries, q, q_stride, tile.row, tile.row_end);
   fetch(keys, k, k_stride, tile.begin, tile.end);
   fetch(values, v, v_stride, tile.begin, tile.end);
   commit();
@@ -283,7 +290,7 @@ __global__ void __launch_bounds__(kRows / (kTiles * kTile) * 32)
       all += __shfl_xor_sync(0xffffffffU, all, 1);
       all += __shfl_xor_sync(0xffffffffU, all, 2);
       const int row = tile.row + (warp * kTiles + m) * kTile + lane / 4 + 8 * half;
-      if (row >= tile.end) continue;
+      if (row >= tile.row_end) continue;
       const float inverse = 1.0F / all;
       bfloat* to = out + row * out_stride + column + lane % 4 * 2;
 #pragma unroll
@@ -304,8 +311,8 @@ void launch(cudaStream_t stream, const cuda::SegmentCall& call) {
   constexpr float kLog2E = 1.4426950408889634F;
   kernel<<<grid, kRows / (kTiles * kTile) * 32, kBytes, stream>>>(
       call.q.row<bfloat>(0), call.q.stride, call.k.row<bfloat>(0), call.k.stride, call.v.row<bfloat>(0),
-      call.v.stride, call.cos, call.sin, call.tile, call.scale * kLog2E, call.out.row<bfloat>(0),
-      call.out.stride);
+      call.v.stride, call.cos, call.sin, call.tile, call.pictures, call.layer, call.scale * kLog2E,
+      call.out.row<bfloat>(0), call.out.stride);
 }
 
 template <int kHead>

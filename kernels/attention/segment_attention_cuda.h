@@ -22,6 +22,9 @@ struct SegmentCall {
   /// kSegmentTileRows; else null.
   const float* cos = nullptr;
   const float* sin = nullptr;
+  /// On the device; not null: keys and values are those of a layer of the tiles' pictures, k and v none.
+  const PictureKeys* pictures = nullptr;
+  std::int64_t layer = 0;
 };
 
 /// Whether `attend_segment_tiles` can take the call: bf16, heads of 16 to 128 in steps of 16, rows and angles
