@@ -75,7 +75,11 @@ std::vector<run::PatchFrames> EngineBench::patches(int frames) const {
   const int each = engine_.encoder->frames_per_patch();
   std::vector<run::PatchFrames> patches;
   for (int i = 0; i < frames; ++i) {
-    if (i % each == 0) patches.push_back({{}, i / 2.0, each / 2.0});
+    if (i % each == 0) {
+      patches.emplace_back();
+      patches.back().seconds = i / 2.0;
+      patches.back().duration = each / 2.0;
+    }
     patches.back().frames.push_back(
         {pictures_.data() + static_cast<std::size_t>(i) * picture_bytes(), options_.width, options_.height});
   }

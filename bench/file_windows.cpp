@@ -66,7 +66,7 @@ void FileWindows::encode() {
   patches_.clear();
   for (const actors::VisualPatchPtr& patch : encoded.patches) {
     groups_ += patch->tokens->groups.cells();
-    encoded_ += patch->tokens->count();
+    encoded_ += patch->tokens->encoded;
     windows_.push(*patch);
     ask();
   }

@@ -29,7 +29,7 @@ struct PruningReportOptions {
 struct PrunedPatch {
   /// Time of its first frame.
   double seconds = 0;
-  base::GridMask groups;
+  prune::Choice groups;
 };
 
 struct PruningReport {
@@ -41,7 +41,8 @@ struct PruningReport {
   double decision_ms = 0;
   double decision_ms_95 = 0;
 
-  /// Kept groups of all, 0 to 1; 1 where there are none.
+  /// Groups that are encoded, and that the stream keeps, of all: 0 to 1; 1 where there are none.
+  double encoded_share() const;
   double kept_share() const;
 };
 

@@ -39,7 +39,7 @@ enum class Pace : std::uint8_t { realtime, fast };
 enum class Transport : std::uint8_t { tcp, udp };
 
 /// How what of a camera's frames is worth encoding is chosen (engine/prune/pruning_policy.h).
-enum class Pruning : std::uint8_t { none, codecsight, reference, dtd, scene };
+enum class Pruning : std::uint8_t { none, codecsight, reference, dtd, scene, changes };
 
 /// Which keys of a camera's window are computed anew when it slides (engine/stream/refresh.h).
 enum class Refresh : std::uint8_t { all, none, codecsight, first_k, random_k };

@@ -20,14 +20,12 @@ FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   if (std::exchange(is_whole_next_, false) || next - last_whole_ > window_ + kRounding)
     policy_->lost(base::GridMask::all(size.height / grid_.group(), size.width / grid_.group()));
   const PruningInput input(patch->frames, grid_, policy_->wants_motion());
-  base::GridMask groups = policy_->choose(patch->seconds, input.pictures());
+  prune::Choice choice = policy_->choose(patch->seconds, input.pictures());
   last_ = patch->seconds;
-  if (groups.has_all()) {
-    last_whole_ = patch->seconds;
-  } else {
-    patch->groups = groups;
-  }
-  under_way_.emplace(patch->sequence, std::move(groups));
+  if (choice.is_whole()) last_whole_ = patch->seconds;
+  patch->kept = std::move(choice.kept);
+  if (!choice.encoded.has_all()) patch->groups = choice.encoded;
+  under_way_.emplace(patch->sequence, std::move(choice.encoded));
   return patch;
 }
 

@@ -118,14 +118,16 @@ void executor_state::tell_encoded() {
   if (!batch) return;
   const Encoded& encoded = batch->encoded;
   const double seconds = seconds_between(encoded.span.begin, encoded.span.end);
-  std::int64_t tokens = 0, pruned = 0;
+  EncodedTokens tokens;
   // Both are in the order of the patches.
   auto its_ack = batch->acks.begin();
   for (const VisualPatchPtr& patch : encoded.patches) {
     while (its_ack->outcome != PatchOutcome::encoded) ++its_ack;
     const std::string& camera = patch->watch.camera;
-    tokens += patch->tokens->count();
-    pruned += patch->tokens->groups.cells() - patch->tokens->count();
+    const std::int64_t groups = patch->tokens->groups.cells();
+    tokens.kept += patch->tokens->count();
+    tokens.pruned += groups - patch->tokens->count();
+    tokens.not_computed += groups - patch->tokens->encoded;
     encode_failures.succeeded(camera);
     const WindowDesk::Taken taken = windows->push(*patch);
     if (taken.refused) {
@@ -139,7 +141,7 @@ void executor_state::tell_encoded() {
     const LogFields about(*windows->watch(camera));
     if (!taken.fit->empty()) deps->logger.warn("stream: camera {}: {}", camera, *taken.fit);
   }
-  deps->metrics.encoded(seconds, encoded.patches.size(), tokens, pruned);
+  deps->metrics.encoded(seconds, encoded.patches.size(), tokens);
   std::size_t without_room = 0;
   for (std::size_t i = 0; i < encoded.failures.size(); ++i) {
     const Encoded::Failure& failure = encoded.failures[i];

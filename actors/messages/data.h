@@ -53,6 +53,9 @@ struct FramePatch {
   std::vector<media::SampledFrame> frames;
   /// The groups of the frames that are to be encoded; absent: all.
   std::optional<base::GridMask> groups;
+  /// Those that the stream keeps a token of, which the tower may have made of earlier frames; absent: those
+  /// that are encoded.
+  std::optional<base::GridMask> kept;
   double seconds = 0;
   double duration = 0;
   /// 0, 1, 2, … over what this incarnation of the camera sent.

@@ -119,7 +119,9 @@ struct Metrics::Families {
   Counter& visual_tokens =
       counter(r, "vigil_visual_tokens_total", "Tokens that the vision tower made").Add({});
   Counter& pruned_tokens =
-      counter(r, "vigil_pruned_tokens_total", "Tokens that were left out before the vision tower").Add({});
+      counter(r, "vigil_pruned_tokens_total", "Tokens that streams of cameras were spared").Add({});
+  Counter& groups_not_computed =
+      counter(r, "vigil_groups_not_computed_total", "Groups that the vision tower was spared").Add({});
   Counter& prompt_tokens =
       counter(r, "vigil_prompt_tokens_total", "Tokens of prompts, those of frames included").Add({});
   Counter& generated = counter(r, "vigil_generation_tokens_total", "Tokens generated").Add({});
@@ -226,12 +228,12 @@ void Metrics::queue_depth(const std::string& actor, std::size_t waiting, const s
   families_->depth.Add(labels).Set(static_cast<double>(waiting));
 }
 
-void Metrics::encoded(double pass_seconds, std::size_t patches, std::int64_t visual_tokens,
-                      std::int64_t pruned) {
+void Metrics::encoded(double pass_seconds, std::size_t patches, const EncodedTokens& tokens) {
   families_->encode.Observe(pass_seconds);
   families_->patches.Increment(static_cast<double>(patches));
-  families_->visual_tokens.Increment(static_cast<double>(visual_tokens));
-  families_->pruned_tokens.Increment(static_cast<double>(pruned));
+  families_->visual_tokens.Increment(static_cast<double>(tokens.kept));
+  families_->pruned_tokens.Increment(static_cast<double>(tokens.pruned));
+  families_->groups_not_computed.Increment(static_cast<double>(tokens.not_computed));
 }
 
 void Metrics::window_tokens(const stream::WindowTokens& tokens) {

@@ -30,6 +30,14 @@ struct ProcessFigures {
 /// What a stage is asked for. Of each window, all rules at once; of an alert, its text.
 enum class RequestKind : std::uint8_t { window, explanation };
 
+/// Of patches of a pass of the vision tower, the groups of which there are tokens, of which there are none,
+/// and which the tower did not compute.
+struct EncodedTokens {
+  std::int64_t kept = 0;
+  std::int64_t pruned = 0;
+  std::int64_t not_computed = 0;
+};
+
 /// All metrics of `vigil run`, prefix `vigil_`. Counters are there at 0 before anything is counted, with
 /// every value of their labels that is known in advance. Thread-safe.
 class Metrics {
@@ -73,8 +81,8 @@ class Metrics {
   /// `actor`: vision, stream, evidence; `waiting`: what its bounded queue holds. `device`: of an
   /// actor that each device has.
   void queue_depth(const std::string& actor, std::size_t waiting, const std::string& device = {});
-  /// One pass of the vision tower: how many tokens it made of the patches, and how many were left out.
-  void encoded(double seconds, std::size_t patches, std::int64_t visual_tokens, std::int64_t pruned = 0);
+  /// One pass of the vision tower.
+  void encoded(double seconds, std::size_t patches, const EncodedTokens& tokens);
   /// A window got its answers, so many seconds after its first pass since it was asked had begun. Of the
   /// tokens of all prompts, `reused` had their keys and values computed already, for another rule of the same
   /// window or for an earlier window.

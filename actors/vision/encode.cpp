@@ -15,6 +15,8 @@ run::PatchFrames view_of(const FramePatch& patch) {
     view.intra = view.intra || frame.type == media::FrameType::intra;
   }
   view.groups = patch.groups;
+  view.kept = patch.kept;
+  view.camera = patch.watch.camera;
   view.seconds = patch.seconds;
   view.duration = patch.duration;
   return view;

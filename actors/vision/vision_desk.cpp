@@ -66,7 +66,10 @@ std::size_t VisionDesk::waiting() const {
 
 std::vector<std::string> VisionDesk::take_ended() {
   std::vector<std::string> ended = queue_.take_ended();
-  for (const std::string& camera : ended) book_.forget(camera);
+  for (const std::string& camera : ended) {
+    book_.forget(camera);
+    encoder_.forget(camera);
+  }
   return ended;
 }
 

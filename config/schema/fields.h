@@ -92,12 +92,13 @@ inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelN
 inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
     {{"text", LogFormat::text}, {"json", LogFormat::json}}};
 
-inline constexpr std::array<std::pair<std::string_view, Pruning>, 5> kPruningNames = {
+inline constexpr std::array<std::pair<std::string_view, Pruning>, 6> kPruningNames = {
     {{"none", Pruning::none},
      {"codecsight", Pruning::codecsight},
      {"reference", Pruning::reference},
      {"dtd", Pruning::dtd},
-     {"scene", Pruning::scene}}};
+     {"scene", Pruning::scene},
+     {"changes", Pruning::changes}}};
 
 inline constexpr std::array<std::pair<std::string_view, Refresh>, 5> kRefreshNames = {
     {{"all", Refresh::all},

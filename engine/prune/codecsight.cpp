@@ -31,7 +31,7 @@ void CodecSight::add(const CodecFrame& frame, std::int64_t rows, std::int64_t co
   }
 }
 
-base::GridMask CodecSight::choose(double /*seconds*/, std::span<const SampledPicture> frames) {
+Choice CodecSight::choose(double /*seconds*/, std::span<const SampledPicture> frames) {
   check_pictures(frames, options_.grid);
   const model::PictureView& picture = frames.front().picture;
   const std::int64_t rows = picture.height / options_.grid.patch;
@@ -51,7 +51,7 @@ base::GridMask CodecSight::choose(double /*seconds*/, std::span<const SampledPic
         std::any_of(sample.frames.begin(), sample.frames.end(), [](const CodecFrame& f) { return f.intra; });
     kept.add(whole ? base::GridMask::all(height, width) : active_);
   }
-  return kept;
+  return {kept};
 }
 
 void CodecSight::lost(const base::GridMask& groups) {

@@ -15,7 +15,7 @@ class CodecSight final : public PruningPolicy {
   explicit CodecSight(const PruningOptions& options) : options_(options) {}
 
   bool wants_motion() const override { return true; }
-  base::GridMask choose(double seconds, std::span<const SampledPicture> frames) override;
+  Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
 
  private:

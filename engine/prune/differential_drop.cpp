@@ -7,7 +7,7 @@ namespace vigil::prune {
 DifferentialDrop::DifferentialDrop(const PruningOptions& options)
     : options_(options), anchors_(options.anchor_seconds, options.anchor_phase) {}
 
-base::GridMask DifferentialDrop::choose(double seconds, std::span<const SampledPicture> frames) {
+Choice DifferentialDrop::choose(double seconds, std::span<const SampledPicture> frames) {
   check_pictures(frames, options_.grid);
   const model::PictureView& picture = frames.front().picture;
   const std::int64_t height = picture.height / options_.grid.group();
@@ -25,7 +25,7 @@ base::GridMask DifferentialDrop::choose(double seconds, std::span<const SampledP
     }
     std::swap(last_, now_);
   }
-  return kept;
+  return {kept};
 }
 
 void DifferentialDrop::lost(const base::GridMask& groups) {

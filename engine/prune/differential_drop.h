@@ -19,7 +19,7 @@ class DifferentialDrop final : public PruningPolicy {
   explicit DifferentialDrop(const PruningOptions& options);
 
   bool wants_motion() const override { return false; }
-  base::GridMask choose(double seconds, std::span<const SampledPicture> frames) override;
+  Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
 
  private:

@@ -17,10 +17,10 @@ class Everything final : public PruningPolicy {
   explicit Everything(const PatchGrid& grid) : grid_(grid) {}
 
   bool wants_motion() const override { return false; }
-  base::GridMask choose(double /*seconds*/, std::span<const SampledPicture> frames) override {
+  Choice choose(double /*seconds*/, std::span<const SampledPicture> frames) override {
     check_pictures(frames, grid_);
     const model::PictureView& picture = frames.front().picture;
-    return base::GridMask::all(picture.height / grid_.group(), picture.width / grid_.group());
+    return {base::GridMask::all(picture.height / grid_.group(), picture.width / grid_.group())};
   }
   void lost(const base::GridMask& /*groups*/) override {}
 
@@ -53,7 +53,8 @@ std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const Pruning
   if (name == "codecsight") return std::make_unique<CodecSight>(options);
   if (name == "reference") return std::make_unique<Reference>(options);
   if (name == "dtd") return std::make_unique<DifferentialDrop>(options);
-  if (name == "scene") return std::make_unique<Scene>(options);
+  if (name == "scene") return std::make_unique<Scene>(options, Scene::Around::shown);
+  if (name == "changes") return std::make_unique<Scene>(options, Scene::Around::left_out);
   std::string known;
   for (const std::string_view each : kPruningPolicies)
     known += (known.empty() ? "" : ", ") + std::string(each);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,18 @@ struct SampledPicture {
   std::span<const CodecFrame> frames;
 };
 
+/// What becomes of one temporal patch.
+struct Choice {
+  /// Groups that the vision tower computes.
+  base::GridMask encoded;
+  /// Groups that there are tokens of in the camera's stream; of those that are not encoded, which did not
+  /// change, the last one that was made. Absent: those that are encoded, and the tower shows them no others.
+  std::optional<base::GridMask> kept = std::nullopt;
+
+  const base::GridMask& in_stream() const { return kept ? *kept : encoded; }
+  bool is_whole() const { return encoded.has_all() && in_stream().has_all(); }
+};
+
 /// A policy follows one camera from its first patch on and remembers what the model has seen of it. Not
 /// thread-safe.
 class PruningPolicy {
@@ -55,12 +68,12 @@ class PruningPolicy {
   /// Whether it looks at motion vectors, which cost decoding time. If not, `frames` may be empty.
   virtual bool wants_motion() const = 0;
 
-  /// The groups of one temporal patch that are to be encoded: of a token that covers several frames, the
-  /// union of what each calls for. `seconds`: time of its first frame, never decreasing. The size of the
+  /// What of one temporal patch is to be encoded, and kept: of a token that covers several frames, the union
+  /// of what each calls for. `seconds`: time of its first frame, never decreasing. The size of the
   /// picture may change from patch to patch: nothing is known of the new one then. Throws
   /// std::invalid_argument for no frames, for frames of different sizes, for sizes that are no multiple of a
   /// group, and for motion that is not of the picture's grid.
-  virtual base::GridMask choose(double seconds, std::span<const SampledPicture> frames) = 0;
+  virtual Choice choose(double seconds, std::span<const SampledPicture> frames) = 0;
 
   /// The model did not take these groups of an earlier patch after all: what was there comes with the next
   /// one. A mask of another size than the camera has by now is ignored: all of that was chosen anew.
@@ -85,14 +98,16 @@ struct PruningOptions {
 double anchor_phase(std::string_view camera);
 
 /// The names that `make_pruning` knows.
-inline constexpr std::array<std::string_view, 5> kPruningPolicies{"none", "codecsight", "reference", "dtd",
-                                                                  "scene"};
+inline constexpr std::array<std::string_view, 6> kPruningPolicies{"none", "codecsight", "reference",
+                                                                  "dtd",  "scene",      "changes"};
 
 /// "none": everything. "codecsight": what moved since the last I-frame (equations 1 to 4 of CodecSight).
 /// "reference": what differs from what the model last saw there. "dtd": what differs from the patch before
 /// (TimeChat-Online's differential token drop, in pixels). "scene": what differs from what the model last saw
-/// there in other than light, and the whole picture at once after a cut or a jump of the light. Throws
-/// std::invalid_argument for another name and for options without sense.
+/// there in other than light, with what is around it, and the whole picture at once after a cut or a jump of
+/// the light; the stream keeps what changed lately, and now and then the whole picture. "changes": of the
+/// same what changed alone, in either. Throws std::invalid_argument for another name and for options without
+/// sense.
 std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const PruningOptions& options);
 
 }  // namespace vigil::prune

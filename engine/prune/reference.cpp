@@ -44,7 +44,7 @@ void Reference::hear(const Luma& frame) {
   last_ = frame;
 }
 
-base::GridMask Reference::choose(double seconds, std::span<const SampledPicture> frames) {
+Choice Reference::choose(double seconds, std::span<const SampledPicture> frames) {
   check_pictures(frames, options_.grid);
   const model::PictureView& picture = frames.front().picture;
   const std::int64_t height = picture.height / options_.grid.group();
@@ -67,7 +67,7 @@ base::GridMask Reference::choose(double seconds, std::span<const SampledPicture>
   } else {
     copy_groups(now_, kept, options_.grid.group(), seen_);
   }
-  return kept;
+  return {kept};
 }
 
 void Reference::lost(const base::GridMask& groups) {

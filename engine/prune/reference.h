@@ -18,7 +18,7 @@ class Reference final : public PruningPolicy {
   explicit Reference(const PruningOptions& options);
 
   bool wants_motion() const override { return false; }
-  base::GridMask choose(double seconds, std::span<const SampledPicture> frames) override;
+  Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
 
   /// The mean absolute difference that noise alone makes between two frames: that of the quietest quarter of

@@ -48,10 +48,23 @@ constexpr double kGroupPictures = 8;
 /// Share of groups while everything changes and the extra anchors are used up.
 constexpr double kStormShare = 0.25;
 
+/// With the eight around each.
+base::GridMask with_neighbours(const base::GridMask& groups) {
+  base::GridMask all = groups;
+  for (const std::int32_t group : groups.list()) {
+    const std::int64_t y = group / groups.width(), x = group % groups.width();
+    for (std::int64_t v = std::max<std::int64_t>(y - 1, 0); v < std::min(y + 2, groups.height()); ++v)
+      for (std::int64_t u = std::max<std::int64_t>(x - 1, 0); u < std::min(x + 2, groups.width()); ++u)
+        all.add(v, u);
+  }
+  return all;
+}
+
 }  // namespace
 
-Scene::Scene(const PruningOptions& options)
+Scene::Scene(const PruningOptions& options, Around around)
     : options_(options),
+      around_(around),
       anchors_(options.anchor_seconds, options.anchor_phase),
       seen_(options.grid),
       extra_anchors_(kExtraAnchors),
@@ -159,7 +172,7 @@ base::GridMask Scene::answer(const base::GridMask& changed) {
   return chosen;
 }
 
-base::GridMask Scene::choose(double seconds, std::span<const SampledPicture> frames) {
+Choice Scene::choose(double seconds, std::span<const SampledPicture> frames) {
   check_pictures(frames, options_.grid);
   const model::PictureView& picture = frames.front().picture;
   const std::int64_t height = picture.height / options_.grid.group();
@@ -172,19 +185,25 @@ base::GridMask Scene::choose(double seconds, std::span<const SampledPicture> fra
     heard_ = 0;
     low_res_of(frames.back().picture, seen_.block(), now_);
     seen_.see(now_);
-    return base::GridMask::all(height, width);
+    return with_stream(base::GridMask::all(height, width));
   }
   look(frames);
   base::GridMask kept = std::exchange(missed_, base::GridMask::none(height, width));
   if (anchor) kept = base::GridMask::all(height, width);
   if (!kept.has_all()) kept.add(answer(changed()));
+  Choice choice = with_stream(kept);
   // The model gets every frame of a group that it gets, so it has last seen the last one.
-  if (kept.has_all()) {
+  if (choice.encoded.has_all()) {
     seen_.see(now_);
   } else {
-    seen_.see(now_, kept, change_.light);
+    seen_.see(now_, choice.encoded, change_.light);
   }
-  return kept;
+  return choice;
+}
+
+Choice Scene::with_stream(const base::GridMask& changed) {
+  if (around_ == Around::left_out) return {changed};
+  return {with_neighbours(changed), stream_.keep(changed)};
 }
 
 void Scene::lost(const base::GridMask& groups) {

@@ -8,6 +8,7 @@
 #include "engine/prune/low_res.h"
 #include "engine/prune/pruning_policy.h"
 #include "engine/prune/seen_picture.h"
+#include "engine/prune/stream_groups.h"
 
 namespace vigil::prune {
 
@@ -16,16 +17,22 @@ namespace vigil::prune {
 /// picture comes with anchors, and at once when the light has moved far, when more than half of the groups
 /// changed, and when what has texture changed nearly everywhere (the camera moved).
 ///
+/// A group's token tells of the groups around it, too, so these are encoded anew with it
+/// (`Around::shown`), and the stream keeps more than what changed (stream_groups.h).
+///
 /// What goes on like that does not flood the encoder: such anchors, and many changed groups over many
 /// patches, have an allowance each. When it is used up, the groups that differ most come first; the others
 /// still differ, and come as soon as there is room. Looks at no motion.
 class Scene final : public PruningPolicy {
  public:
+  /// Of what changed.
+  enum class Around : std::uint8_t { shown, left_out };
+
   /// Options as `make_pruning` takes them; thresholds are its own.
-  explicit Scene(const PruningOptions& options);
+  Scene(const PruningOptions& options, Around around);
 
   bool wants_motion() const override { return false; }
-  base::GridMask choose(double seconds, std::span<const SampledPicture> frames) override;
+  Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
 
   /// The mean difference that noise alone makes of a block, in levels of luma: that of most groups, smoothed.
@@ -43,8 +50,11 @@ class Scene final : public PruningPolicy {
   base::GridMask with_whole_windows(const base::GridMask& groups) const;
   /// What is chosen for what changed.
   base::GridMask answer(const base::GridMask& changed);
+  /// What is encoded with it, and kept.
+  Choice with_stream(const base::GridMask& changed);
 
   PruningOptions options_;
+  Around around_;
   AnchorClock anchors_;
   SeenPicture seen_;
   LowRes now_;
@@ -60,6 +70,7 @@ class Scene final : public PruningPolicy {
   /// Groups of patches that are not whole, in pictures.
   Allowance groups_;
   base::GridMask missed_;
+  StreamGroups stream_;
 };
 
 }  // namespace vigil::prune

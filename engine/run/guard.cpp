@@ -48,6 +48,7 @@ class GuardedEncoder final : public VisionEncoder {
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override {
     return guard(streams_, [&] { return part_->encode(patches); });
   }
+  void forget(const std::string& camera) override { part_->forget(camera); }
 
  private:
   std::vector<kernels::Stream> streams_;

@@ -1,5 +1,6 @@
 #include "engine/run/parallel_encoder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace vigil::run {
@@ -11,25 +12,6 @@ std::int64_t size_of(const PatchFrames& patch) {
   const std::int64_t pixels = std::int64_t{patch.frames.front().width} * patch.frames.front().height;
   return patch.groups && patch.groups->cells() > 0 ? pixels * patch.groups->count() / patch.groups->cells()
                                                    : pixels;
-}
-
-/// Neighbouring patches for each of `count` towers, of about the same size together: the i-th takes
-/// [bounds[i], bounds[i + 1]).
-std::vector<std::size_t> shares(std::span<const PatchFrames> patches, std::size_t count) {
-  std::int64_t all = 0;
-  for (const PatchFrames& patch : patches) all += size_of(patch);
-  std::vector<std::size_t> bounds{0};
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < patches.size(); ++i) {
-    // A patch belongs to the tower in whose share its middle lies.
-    const std::int64_t middle = 2 * sum + size_of(patches[i]);
-    while (bounds.size() < count &&
-           middle * static_cast<std::int64_t>(count) >= 2 * all * static_cast<std::int64_t>(bounds.size()))
-      bounds.push_back(i);
-    sum += size_of(patches[i]);
-  }
-  bounds.resize(count + 1, patches.size());
-  return bounds;
 }
 
 }  // namespace
@@ -46,22 +28,63 @@ ParallelEncoder::ParallelEncoder(const std::shared_ptr<const model::ModelFolder>
       [] {});
 }
 
+std::size_t ParallelEncoder::tower_of(const std::string& camera) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = tower_of_.find(camera); known != tower_of_.end()) return known->second;
+  std::vector<std::size_t> cameras(towers_.size(), 0);
+  for (const auto& [name, tower] : tower_of_) ++cameras[tower];
+  const auto fewest =
+      static_cast<std::size_t>(std::min_element(cameras.begin(), cameras.end()) - cameras.begin());
+  tower_of_.emplace(camera, fewest);
+  return fewest;
+}
+
+void ParallelEncoder::forget(const std::string& camera) {
+  for (const auto& tower : towers_) tower->forget(camera);
+  const std::lock_guard lock(mutex_);
+  tower_of_.erase(camera);
+}
+
+std::vector<std::vector<std::size_t>> ParallelEncoder::shares(std::span<const PatchFrames> patches) {
+  std::vector<std::vector<std::size_t>> shares(towers_.size());
+  std::vector<std::int64_t> sizes(towers_.size(), 0);
+  const auto give = [&](std::size_t patch, std::size_t tower) {
+    shares[tower].push_back(patch);
+    sizes[tower] += size_of(patches[patch]);
+  };
+  const auto is_bound = [](const PatchFrames& patch) { return patch.kept && !patch.camera.empty(); };
+  for (std::size_t i = 0; i < patches.size(); ++i)
+    if (is_bound(patches[i])) give(i, tower_of(patches[i].camera));
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < patches.size(); ++i)
+    if (!is_bound(patches[i])) others.push_back(i);
+  // The largest first, each to whom has least.
+  std::stable_sort(others.begin(), others.end(),
+                   [&](std::size_t a, std::size_t b) { return size_of(patches[a]) > size_of(patches[b]); });
+  for (const std::size_t i : others)
+    give(i, static_cast<std::size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin()));
+  for (std::vector<std::size_t>& share : shares) std::sort(share.begin(), share.end());
+  return shares;
+}
+
 std::vector<model::VisualTokensPtr> ParallelEncoder::encode(std::span<const PatchFrames> patches) {
-  const std::vector<std::size_t> bounds = shares(patches, towers_.size());
+  const std::vector<std::vector<std::size_t>> mine = shares(patches);
   std::vector<std::vector<model::VisualTokensPtr>> parts(towers_.size());
   team_.run(
       [&](int rank) {
         const auto at = static_cast<std::size_t>(rank);
-        const auto share = patches.subspan(bounds[at], bounds[at + 1] - bounds[at]);
+        std::vector<PatchFrames> share;
+        for (const std::size_t i : mine[at]) share.push_back(patches[i]);
         if (!share.empty()) parts[at] = towers_[at]->encode(share);
       },
       [] {});
   // Rows of a pass are put together on the first GPU, which may not be able to read the others' memory.
   const bool on_cpu = streams_.front().kind() == kernels::DeviceKind::cpu;
-  std::vector<model::VisualTokensPtr> encoded;
+  std::vector<model::VisualTokensPtr> encoded(patches.size());
   for (std::size_t rank = 0; rank < parts.size(); ++rank)
-    for (model::VisualTokensPtr& tokens : parts[rank])
-      encoded.push_back(rank == 0 || on_cpu ? std::move(tokens) : bring(*tokens, streams_[rank]));
+    for (std::size_t i = 0; i < parts[rank].size(); ++i)
+      encoded[mine[rank][i]] =
+          rank == 0 || on_cpu ? std::move(parts[rank][i]) : bring(*parts[rank][i], streams_[rank]);
   if (parts.size() > 1) streams_.front().synchronize();
   return encoded;
 }
@@ -78,6 +101,7 @@ model::VisualTokensPtr ParallelEncoder::bring(const model::VisualTokens& tokens,
   brought->seconds = tokens.seconds;
   brought->duration = tokens.duration;
   brought->intra = tokens.intra;
+  brought->encoded = tokens.encoded;
   return brought;
 }
 

@@ -1,8 +1,12 @@
 // The vision tower on several devices: each encodes some of the frames.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/run/rank_team.h"
@@ -26,14 +30,21 @@ class ParallelEncoder final : public VisionEncoder {
     return towers_.front()->frame_size(source);
   }
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
+  void forget(const std::string& camera) override;
 
  private:
+  /// Which patches each tower takes, about as much each; those of a camera that is remembered, where it is.
+  std::vector<std::vector<std::size_t>> shares(std::span<const PatchFrames> patches);
+  /// Of a camera that is new, that which has fewest.
+  std::size_t tower_of(const std::string& camera);
   /// The same on the first device.
   model::VisualTokensPtr bring(const model::VisualTokens& tokens, const kernels::Stream& from) const;
 
   std::vector<kernels::Stream> streams_;
   std::vector<std::unique_ptr<TowerEncoder>> towers_;
   RankTeam team_;
+  std::mutex mutex_;
+  std::map<std::string, std::size_t> tower_of_;
 };
 
 }  // namespace vigil::run

@@ -1,9 +1,13 @@
 #include "engine/run/tower_encoder.h"
 
+#include <new>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "kernels/convert/convert.h"
+#include "kernels/gather/gather.h"
 
 namespace vigil::run {
 namespace {
@@ -42,45 +46,128 @@ std::vector<model::PictureView> TowerEncoder::place(const PatchFrames& patch, st
   return placed;
 }
 
-std::vector<const std::int32_t*> TowerEncoder::send(std::span<const base::GridMask> groups) {
-  squares_.clear();
-  for (const base::GridMask& each : groups) {
-    if (each.has_all()) continue;
-    const std::vector<std::int32_t> list = each.list();
-    squares_.insert(squares_.end(), list.begin(), list.end());
+std::vector<TowerEncoder::Lists> TowerEncoder::send(std::span<const Part> parts) {
+  lists_.clear();
+  const auto add = [&](const base::GridMask& groups) {
+    const std::vector<std::int32_t> list = groups.list();
+    lists_.insert(lists_.end(), list.begin(), list.end());
+  };
+  for (const Part& part : parts) {
+    add(part.groups);
+    if (part.kept) add(*part.kept);
   }
-  std::vector<const std::int32_t*> there(groups.size(), nullptr);
-  if (squares_.empty()) return there;
+  std::vector<Lists> there(parts.size());
+  if (lists_.empty()) return there;
   table_.clear();
-  table_.add(std::span<const std::int32_t>(squares_));
+  table_.add(std::span<const std::int32_t>(lists_));
   table_.send(stream_);
   const auto* next = table_.at<std::int32_t>(0);
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].has_all()) continue;
-    there[i] = next;
-    next += groups[i].count();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    there[i].groups = next;
+    next += parts[i].groups.count();
+    there[i].kept = next;
+    if (parts[i].kept) next += parts[i].kept->count();
   }
   return there;
 }
 
-std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFrames> patches) {
+std::shared_ptr<TowerEncoder::Camera> TowerEncoder::remember(const std::string& camera,
+                                                             const model::PatchGrid& grid) {
+  if (camera.empty()) return nullptr;
+  std::shared_ptr<Camera> known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto entry = cameras_.find(camera); entry != cameras_.end()) known = entry->second;
+  }
+  if (known && known->frame.holds(grid)) return known;
+  // What is of another size goes before there is room for more.
+  forget(camera);
+  known = std::make_shared<Camera>();
   const model::VisionConfig& vision = folder_->config.vision;
-  const std::int64_t square = std::int64_t{vision.spatial_merge_size} * vision.spatial_merge_size;
+  const std::int64_t groups =
+      grid.patches() / (std::int64_t{vision.spatial_merge_size} * vision.spatial_merge_size);
+  try {
+    tower_.reserve(stream_, known->frame, grid);
+    known->tokens = kernels::Buffer(
+        stream_, static_cast<std::size_t>(groups * vision.out_hidden_size) * kernels::size_of(embeddings_));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  cameras_[camera] = known;
+  return known;
+}
+
+void TowerEncoder::forget(const std::string& camera) {
+  const std::lock_guard lock(mutex_);
+  cameras_.erase(camera);
+}
+
+TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
+  const model::VisionConfig& vision = folder_->config.vision;
+  if (patch.frames.empty()) throw std::invalid_argument("a temporal patch without frames cannot be encoded");
+  const model::PictureView& first = patch.frames.front();
+  Part part;
+  part.grid = {1, first.height / vision.patch_size, first.width / vision.patch_size};
+  const std::int64_t height = part.grid.h / vision.spatial_merge_size;
+  const std::int64_t width = part.grid.w / vision.spatial_merge_size;
+  part.groups = patch.groups.value_or(base::GridMask::all(height, width));
+  part.kept = patch.kept;
+  for (const base::GridMask* mask : {&part.groups, part.kept ? &*part.kept : &part.groups})
+    if (mask->height() != height || mask->width() != width)
+      throw std::invalid_argument("groups of another size than their frames cannot be encoded");
+  if (part.grid.h % vision.spatial_merge_size != 0 || part.grid.w % vision.spatial_merge_size != 0)
+    return part;  // the tower says what is wrong with it
+  if (!part.kept) {
+    forget(patch.camera);
+    return part;
+  }
+  part.camera = remember(patch.camera, part.grid);
+  if (!part.camera || !part.camera->frame.holds(part.grid)) part.groups = base::GridMask::all(height, width);
+  return part;
+}
+
+std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFrames> patches) {
+  // What one patch of a camera leaves, the next one sees: never two of them in a pass.
+  std::vector<model::VisualTokensPtr> encoded;
+  for (std::size_t first = 0; first < patches.size();) {
+    std::size_t last = first;
+    std::set<std::string_view> cameras;
+    while (last < patches.size() && (!patches[last].kept || cameras.insert(patches[last].camera).second))
+      ++last;
+    for (model::VisualTokensPtr& tokens : encode_pass(patches.subspan(first, last - first)))
+      encoded.push_back(std::move(tokens));
+    first = last;
+  }
+  return encoded;
+}
+
+std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const PatchFrames> patches) {
+  try {
+    return encode_parts(patches);
+  } catch (...) {
+    // Of a frame that is half made nothing is there. Whoever has too little memory has it back.
+    const std::lock_guard lock(mutex_);
+    cameras_.clear();
+    throw;
+  }
+}
+
+std::vector<model::VisualTokensPtr> TowerEncoder::encode_parts(std::span<const PatchFrames> patches) {
+  const std::int64_t square =
+      std::int64_t{folder_->config.vision.spatial_merge_size} * folder_->config.vision.spatial_merge_size;
+  std::vector<Part> parts;
   std::vector<model::PatchGrid> grids;
   std::vector<base::GridMask> groups;
+  std::vector<model::SeenFrame*> seen;
   std::int64_t rows = 0;
   std::size_t frame_bytes = 0;
   for (const PatchFrames& patch : patches) {
-    if (patch.frames.empty())
-      throw std::invalid_argument("a temporal patch without frames cannot be encoded");
-    const model::PictureView& first = patch.frames.front();
-    grids.push_back({1, first.height / vision.patch_size, first.width / vision.patch_size});
-    const std::int64_t height = grids.back().h / vision.spatial_merge_size;
-    const std::int64_t width = grids.back().w / vision.spatial_merge_size;
-    groups.push_back(patch.groups.value_or(base::GridMask::all(height, width)));
-    if (groups.back().height() != height || groups.back().width() != width)
-      throw std::invalid_argument("groups of another size than their frames cannot be encoded");
-    rows += groups.back().count() * square;
+    const Part& part = parts.emplace_back(part_of(patch));
+    grids.push_back(part.grid);
+    groups.push_back(part.groups);
+    seen.push_back(part.camera ? &part.camera->frame : nullptr);
+    rows += part.groups.count() * square;
     for (const model::PictureView& frame : patch.frames) frame_bytes += bytes_of(frame);
   }
 
@@ -88,37 +175,60 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
   rows_.reserve(stream_, static_cast<std::size_t>(rows * values) * kernels::size_of(tower_.compute()));
   const kernels::Matrix all = kernels::dense(rows_.data(), tower_.compute(), rows, values);
   if (stream_.kind() != kernels::DeviceKind::cpu) frames_.reserve(stream_, frame_bytes);
-  const std::vector<const std::int32_t*> squares = send(groups);
+  const std::vector<Lists> lists = send(parts);
   std::byte* to = frames_.data();
   std::int64_t row = 0;
   // A GPU cuts one patch while the next is on its way.
   for (std::size_t i = 0; i < patches.size(); ++i) {
     const std::int64_t count = groups[i].count() * square;
-    if (count > 0) preprocessor_.cut(stream_, place(patches[i], to), all.rows_from(row, count), squares[i]);
+    if (count > 0)
+      preprocessor_.cut(stream_, place(patches[i], to), all.rows_from(row, count),
+                        groups[i].has_all() ? nullptr : lists[i].groups);
     row += count;
   }
 
-  const kernels::Matrix made = tower_.encode(stream_, all, grids, groups);
+  const kernels::Matrix made = tower_.encode(stream_, all, grids, groups, seen);
 
   std::vector<model::VisualTokensPtr> encoded;
   std::int64_t next = 0;
   for (std::size_t i = 0; i < patches.size(); ++i) {
+    const Part& part = parts[i];
     auto tokens = std::make_shared<model::VisualTokens>();
     tokens->width = made.cols;
-    tokens->groups = std::move(groups[i]);
+    tokens->groups = part.kept.value_or(part.groups);
+    tokens->encoded = part.groups.count();
     tokens->seconds = patches[i].seconds;
     tokens->duration = patches[i].duration;
     tokens->intra = patches[i].intra;
     tokens->dtype = embeddings_;
-    tokens->embeddings = kernels::Buffer(
-        stream_, static_cast<std::size_t>(tokens->count() * made.cols) * kernels::size_of(embeddings_));
-    kernels::convert_rows(stream_, made.rows_from(next, tokens->count()),
-                          kernels::dense(tokens->embeddings.data(), embeddings_, tokens->count(), made.cols));
-    next += tokens->count();
+    tokens->embeddings = tokens_of(part, made.rows_from(next, tokens->encoded), lists[i]);
+    next += tokens->encoded;
     encoded.push_back(std::move(tokens));
   }
   stream_.synchronize(kernels::Wait::sleep);  // they are read on other streams
   return encoded;
+}
+
+kernels::Buffer TowerEncoder::tokens_of(const Part& part, const kernels::Matrix& made, const Lists& lists) {
+  const auto bytes = [&](std::int64_t count) {
+    return static_cast<std::size_t>(count * made.cols) * kernels::size_of(embeddings_);
+  };
+  const auto matrix = [&](const kernels::Buffer& of, std::int64_t count) {
+    return kernels::dense(of.data(), embeddings_, count, made.cols);
+  };
+  kernels::Buffer tokens(stream_, bytes(part.kept.value_or(part.groups).count()));
+  if (!part.kept) {
+    kernels::convert_rows(stream_, made, matrix(tokens, made.rows));
+    return tokens;
+  }
+  const std::int64_t cells = part.groups.cells();
+  kernels::Buffer& last = part.camera ? part.camera->tokens : all_tokens_;
+  last.reserve(stream_, bytes(cells));
+  rounded_.reserve(stream_, bytes(made.rows));
+  kernels::convert_rows(stream_, made, matrix(rounded_, made.rows));
+  kernels::scatter_rows(stream_, matrix(rounded_, made.rows), lists.groups, matrix(last, cells));
+  kernels::gather_rows(stream_, matrix(last, cells), lists.kept, matrix(tokens, part.kept->count()));
+  return tokens;
 }
 
 }  // namespace vigil::run

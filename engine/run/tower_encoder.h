@@ -1,8 +1,13 @@
 // Frames through preprocessing and the vision tower, every patch group of every frame.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/model/model_folder.h"
@@ -23,14 +28,44 @@ class TowerEncoder final : public VisionEncoder {
 
   int frames_per_patch() const override;
   model::PictureSize frame_size(model::PictureSize source) const override;
+  /// Patches of one camera that is remembered are encoded one after the other.
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
+  void forget(const std::string& camera) override;
 
  private:
+  /// What is remembered of a camera: 23 MB of one of 448x448 pixels at the 7B shape.
+  struct Camera {
+    model::SeenFrame frame;
+    /// The last token of each group: [groups, width] of the embeddings' type.
+    kernels::Buffer tokens;
+  };
+  /// A patch of a pass.
+  struct Part {
+    model::PatchGrid grid;
+    /// What is computed, and what there are tokens of.
+    base::GridMask groups;
+    std::optional<base::GridMask> kept;
+    /// Null: nobody's.
+    std::shared_ptr<Camera> camera;
+  };
+  Part part_of(const PatchFrames& patch);
+  /// Null if there is no room for it.
+  std::shared_ptr<Camera> remember(const std::string& camera, const model::PatchGrid& grid);
+  /// In one pass, at most one patch of a camera that is remembered.
+  std::vector<model::VisualTokensPtr> encode_pass(std::span<const PatchFrames> patches);
+  std::vector<model::VisualTokensPtr> encode_parts(std::span<const PatchFrames> patches);
+
   /// The patch's frames on the stream's device, at `to` on a GPU, which moves on: 8-bit levels travel, not
   /// numbers.
   std::vector<model::PictureView> place(const PatchFrames& patch, std::byte*& to);
-  /// Those that each mask has, on the stream's device until the next call; null for one that has all.
-  std::vector<const std::int32_t*> send(std::span<const base::GridMask> groups);
+  /// On the stream's device until the next call: places of groups in their frames.
+  struct Lists {
+    const std::int32_t* groups = nullptr;
+    const std::int32_t* kept = nullptr;
+  };
+  std::vector<Lists> send(std::span<const Part> parts);
+  /// The tokens of a part, of which the tower made these.
+  kernels::Buffer tokens_of(const Part& part, const kernels::Matrix& made, const Lists& lists);
 
   std::shared_ptr<const model::ModelFolder> folder_;
   kernels::Stream stream_;
@@ -38,8 +73,11 @@ class TowerEncoder final : public VisionEncoder {
   model::VisionTower tower_;
   kernels::DType embeddings_;
   kernels::Buffer frames_, rows_;
-  std::vector<std::int32_t> squares_;
+  std::vector<std::int32_t> lists_;
   kernels::DeviceTable table_;
+  kernels::Buffer rounded_, all_tokens_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Camera>> cameras_;
 };
 
 }  // namespace vigil::run

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "base/grid_mask.h"
@@ -32,6 +33,13 @@ struct PatchFrames {
   double duration = 0;
   /// Which merged squares of the frames are encoded; absent: all.
   std::optional<base::GridMask> groups = std::nullopt;
+  /// Of which there are tokens in the end; absent: of those that are encoded, which see no others then.
+  /// If it is there, the encoder remembers the camera's frame: squares that are not encoded are seen by the
+  /// others as they were, and their tokens are those that were last made of them. What it does not remember
+  /// any more is encoded after all.
+  std::optional<base::GridMask> kept = std::nullopt;
+  /// Whose frames they are. Only for what is to be remembered.
+  std::string camera = {};
   /// One of the frames refers to no other (an I-frame).
   bool intra = false;
 };
@@ -52,6 +60,9 @@ class VisionEncoder {
   /// order. Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group,
   /// and for groups that are not those of the frames.
   virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
+
+  /// Nothing of this camera follows: what is remembered of it goes. From any thread at any time.
+  virtual void forget(const std::string& camera) { static_cast<void>(camera); }
 };
 
 }  // namespace vigil::run

@@ -6,8 +6,10 @@
 namespace vigil::kernels {
 namespace cpu {
 void gather_rows(Stream& stream, ConstMatrix from, const std::int32_t* rows, Matrix to);
-}
+void scatter_rows(Stream& stream, ConstMatrix from, const std::int32_t* rows, Matrix to);
+}  // namespace cpu
 namespace cuda {
 void gather_rows(Stream& stream, ConstMatrix from, const std::int32_t* rows, Matrix to);
-}
+void scatter_rows(Stream& stream, ConstMatrix from, const std::int32_t* rows, Matrix to);
+}  // namespace cuda
 }  // namespace vigil::kernels

@@ -38,4 +38,15 @@ void cpu::gather_rows(Stream& stream, ConstMatrix from, const std::int32_t* rows
   });
 }
 
+void cpu::scatter_rows(Stream& stream, ConstMatrix from, const std::int32_t* rows, Matrix to) {
+  const std::size_t width = size_of(from.dtype);
+  parallel_blocks(stream, from.rows, 256, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      std::memcpy(
+          static_cast<std::byte*>(to.data) + static_cast<std::size_t>(rows[i] * to.stride) * width,
+          static_cast<const std::byte*>(from.data) + static_cast<std::size_t>(i * from.stride) * width,
+          static_cast<std::size_t>(from.cols) * width);
+  });
+}
+
 }  // namespace vigil::kernels

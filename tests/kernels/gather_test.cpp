@@ -45,6 +45,42 @@ TEST_P(GatherTest, PicksRowsInAnyOrderAndMoreThanOnce) {
   }
 }
 
+class ScatterTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override { VIGIL_SKIP_WITHOUT_DEVICE(); }
+};
+INSTANTIATE_TEST_SUITE_P(Types, ScatterTest, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return name_of(type.param); });
+
+TEST_P(ScatterTest, PlacesRowsAndLeavesTheOthers) {
+  std::uint64_t seed = 1;
+  for (const std::int64_t cols : {1, 3, 4, 257, 1280}) {
+    Random random(seed++);
+    const TestMatrix from = TestMatrix::random(GetParam(), 300, cols, random, 2, 3);
+    TestMatrix to = TestMatrix::random(GetParam(), 700, cols, random, 2, 5);
+    TestMatrix wanted = to;
+    std::vector<std::int32_t> rows;
+    for (std::int32_t i = 0; i < 300; ++i) rows.push_back((i * 3 + 1) % 700);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::int64_t j = 0; j < cols; ++j)
+        wanted.set(rows[i], j, from.get(static_cast<std::int64_t>(i), j));
+    Stream stream = test_stream(2);
+    OnDevice there(stream, to);
+    scatter_rows(stream, OnDevice(stream, from), DeviceArray<std::int32_t>(stream, rows).data(), there);
+    there.fetch();
+    for (std::int64_t i = 0; i < 700; ++i)
+      for (std::int64_t j = 0; j < cols; ++j) ASSERT_EQ(to.get(i, j), wanted.get(i, j)) << i << ", " << j;
+  }
+}
+
+TEST(ScatterArgumentsTest, WhatDoesNotFitIsRefused) {
+  Stream stream = Stream::cpu(1);
+  TestMatrix from(DType::f32, 2, 4), narrow(DType::f32, 2, 3), rounded(DType::bf16, 2, 4);
+  const std::int32_t rows[] = {0, 1};
+  EXPECT_THROW(scatter_rows(stream, from.view(), rows, narrow.view()), std::invalid_argument);
+  EXPECT_THROW(scatter_rows(stream, from.view(), rows, rounded.view()), std::invalid_argument);
+}
+
 TEST(GatherHalfTest, WidensHalfPrecision) {
   VIGIL_SKIP_WITHOUT_DEVICE();
   // 1, -2, the smallest subnormal, the largest number.

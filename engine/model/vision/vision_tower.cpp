@@ -13,6 +13,7 @@
 #include "kernels/linear/linear.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rope/rope.h"
 
 namespace vigil::model {
 namespace {
@@ -72,6 +73,7 @@ void VisionPlanner::add_whole(const VisionPlan& frame) {
   const std::int64_t rows = plan_.patches();
   append(frame.squares, squares, plan_.squares);
   append(frame.places, squares, plan_.places);
+  plan_.cells.insert(plan_.cells.end(), frame.squares.begin(), frame.squares.end());
   append(frame.window_bounds, rows, plan_.window_bounds);
   append(frame.frame_bounds, rows, plan_.frame_bounds);
   plan_.positions.insert(plan_.positions.end(), frame.positions.begin(), frame.positions.end());
@@ -100,6 +102,7 @@ void VisionPlanner::add_kept(const VisionPlan& frame, const base::GridMask& kept
     plan_.places[first + static_cast<std::size_t>(of_input)] =
         static_cast<std::int32_t>(plan_.squares.size());
     plan_.squares.push_back(static_cast<std::int32_t>(first) + of_input);
+    plan_.cells.push_back(frame.squares[i]);
     const auto position = frame.positions.begin() + row;
     plan_.positions.insert(plan_.positions.end(), position, position + square);
   }
@@ -112,7 +115,7 @@ const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids,
   if (!kept.empty() && kept.size() != grids.size())
     throw std::invalid_argument("vision tower: " + std::to_string(kept.size()) + " masks for " +
                                 std::to_string(grids.size()) + " grids");
-  for (std::vector<std::int32_t>* values : {&plan_.squares, &plan_.places}) values->clear();
+  for (std::vector<std::int32_t>* values : {&plan_.squares, &plan_.places, &plan_.cells}) values->clear();
   for (std::vector<std::int32_t>* bounds : {&plan_.window_bounds, &plan_.frame_bounds}) bounds->assign(1, 0);
   plan_.positions.clear();
   plan_.side = 0;
@@ -207,6 +210,7 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
         .down_bias = parameters_.bias(bias(in_block(names.down)), width),
         .whole_frame = std::find(full.begin(), full.end(), i) != full.end(),
     });
+    if (blocks_.back().whole_frame) ++whole_blocks_;
   }
   const std::int64_t merged = width * config.spatial_merge_size * config.spatial_merge_size;
   merger_norm_ = parameters_.vector(weight(names.merger_norm), width);
@@ -232,6 +236,13 @@ const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<c
   way_.table.add(std::span(plan.positions));
   way_.table.send(stream);
   angles_.make(stream, way_.positions(), way_.rows, plan.side);
+  way_.cells = plan.cells;
+  way_.bounds.assign(1, 0);
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
+    const std::int64_t rows = kept.empty() ? grids[i].patches() : grids[i].t * kept[i].count() * square;
+    way_.bounds.push_back(way_.bounds.back() + static_cast<std::int32_t>(rows));
+  }
   way_.windows = kernels::SegmentPlan(stream, plan.window_bounds);
   way_.frames = kernels::SegmentPlan(stream, plan.frame_bounds);
   way_.kept.assign(kept.begin(), kept.end());
@@ -239,8 +250,76 @@ const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<c
   return way_;
 }
 
+std::size_t VisionTower::seen_bytes(const PatchGrid& grid) const {
+  return static_cast<std::size_t>(whole_blocks_ * 2 * grid.patches() * config_.hidden_size) *
+         kernels::size_of(compute());
+}
+
+void VisionTower::reserve(const kernels::Stream& stream, SeenFrame& frame, const PatchGrid& grid) const {
+  if (frame.grid_ == grid && frame.keys_.bytes() > 0) return;
+  frame = SeenFrame();
+  frame.keys_ = kernels::Buffer(stream, seen_bytes(grid));
+  frame.grid_ = grid;
+}
+
+kernels::PicturePlan VisionTower::pictures_of(kernels::Stream& stream, const Way& way,
+                                              std::span<SeenFrame* const> seen) {
+  const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
+  const std::int64_t width = config_.hidden_size;
+  std::int64_t unseen = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] == nullptr) unseen += way.bounds[i + 1] - way.bounds[i];
+  unseen_.reserve(stream, static_cast<std::size_t>(2 * unseen * width) * kernels::size_of(compute()));
+  std::byte* next = unseen_.data();
+  std::vector<kernels::PictureKeys> pictures;
+  std::vector<std::int32_t> places;
+  places.reserve(static_cast<std::size_t>(way.rows));
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const std::int64_t first = way.bounds[i], rows = way.bounds[i + 1] - first;
+    if (seen[i] == nullptr) {
+      // It sees what it brings: each block writes over what the one before has left.
+      pictures.push_back({next, 0, rows});
+      next += static_cast<std::size_t>(2 * rows * width) * kernels::size_of(compute());
+      for (std::int64_t row = 0; row < rows; ++row) places.push_back(static_cast<std::int32_t>(row));
+      continue;
+    }
+    const std::int64_t all = seen[i]->grid_.patches();
+    pictures.push_back({seen[i]->keys_.data(), 2 * all * width, all});
+    for (std::int64_t row = first; row < first + rows; ++row)
+      places.push_back(static_cast<std::int32_t>(way.cells[static_cast<std::size_t>(row / square)] * square +
+                                                 row % square));
+  }
+  return {stream, pictures, way.bounds, places};
+}
+
+bool VisionTower::begin_seen(kernels::Stream& stream, std::span<const PatchGrid> grids,
+                             std::span<const base::GridMask> kept, std::span<SeenFrame* const> seen) {
+  if (!seen.empty() && seen.size() != grids.size())
+    throw std::invalid_argument("vision tower: what was seen of " + std::to_string(seen.size()) +
+                                " grids of " + std::to_string(grids.size()));
+  bool remembers = false;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i] == nullptr) continue;
+    remembers = true;
+    if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(i), seen[i]) !=
+        seen.begin() + static_cast<std::ptrdiff_t>(i))
+      throw std::invalid_argument("vision tower: two pictures of one camera in a pass");
+    const bool is_whole = kept.empty() || kept[i].has_all();
+    if (grids[i].t != 1 || (!is_whole && !seen[i]->holds(grids[i])))
+      throw std::invalid_argument("vision tower: a part of a frame of which nothing was seen");
+  }
+  // From here on they hold neither what was there nor what will be.
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i] == nullptr) continue;
+    seen[i]->forget();
+    reserve(stream, *seen[i], grids[i]);
+  }
+  return remembers;
+}
+
 Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                           std::span<const PatchGrid> grids, std::span<const base::GridMask> kept) {
+                           std::span<const PatchGrid> grids, std::span<const base::GridMask> kept,
+                           std::span<SeenFrame* const> seen) {
   const Way& way = way_of(stream, grids, kept);
   const std::int64_t rows = way.rows;
   const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
@@ -261,6 +340,7 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   };
   const Matrix tokens = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
   if (rows == 0) return tokens;
+  const bool remembers = begin_seen(stream, grids, kept, seen);
   const Matrix hidden = room(hidden_, DType::f32, rows, width);
   // What only large products read is rounded as it is made, if they want it so; what the merger reads is not.
   const bool quantized = parameters_.quantization() != Quantization::none;
@@ -282,13 +362,21 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   };
   kernels::gather_rows(stream, squares_of(embedded), way.squares(), squares_of(hidden));
 
+  const kernels::PicturePlan pictures = remembers ? pictures_of(stream, way, seen) : kernels::PicturePlan();
+  std::int64_t whole_block = 0;
   for (const Block& block : blocks_) {
     kernels::rms_norm(stream, hidden, block.norm1, traits.norm_eps, normed);
     kernels::linear(stream, normed, block.qkv, qkv, {.bias = block.qkv_bias});
-    kernels::rotated_segment_attention(stream, qkv.columns(0, width), qkv.columns(width, width),
-                                       qkv.columns(2 * width, width), angles_.cos(), angles_.sin(),
-                                       block.whole_frame ? way.frames : way.windows, head_dim, scale,
-                                       attended);
+    const Matrix q = qkv.columns(0, width), k = qkv.columns(width, width), v = qkv.columns(2 * width, width);
+    if (block.whole_frame && remembers) {
+      kernels::rope(stream, qkv.columns(0, 2 * width), head_dim, angles_.cos(), angles_.sin());
+      kernels::store_keys(stream, k, v, pictures, whole_block);
+      kernels::picture_attention(stream, q, pictures, whole_block++, head_dim, scale, attended);
+    } else {
+      kernels::rotated_segment_attention(stream, q, k, v, angles_.cos(), angles_.sin(),
+                                         block.whole_frame ? way.frames : way.windows, head_dim, scale,
+                                         attended);
+    }
     kernels::linear(stream, attended, block.proj, hidden, {.bias = block.proj_bias, .accumulate = true});
 
     kernels::rms_norm(stream, hidden, block.norm2, traits.norm_eps, normed);
@@ -303,6 +391,8 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   const Matrix made = room(made_, DType::f32, merged_rows, config_.out_hidden_size);
   kernels::linear(stream, merged, out_, made, {.bias = out_bias_});
   kernels::gather_rows(stream, made, way.places(), tokens);
+  for (SeenFrame* frame : seen)
+    if (frame != nullptr) frame->is_whole_ = true;
   return tokens;
 }
 

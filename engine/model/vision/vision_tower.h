@@ -12,23 +12,15 @@
 #include "engine/model/files/config.h"
 #include "engine/model/layers/parameters.h"
 #include "engine/model/layers/projections.h"
+#include "engine/model/vision/patch_grid.h"
+#include "engine/model/vision/seen_frame.h"
 #include "kernels/attention/attention.h"
+#include "kernels/attention/picture_attention.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/device_table.h"
 #include "kernels/rope/rope.h"
 
 namespace vigil::model {
-
-/// The patches of one picture or video: `t` temporal patches of `h` x `w` patches; h and w are multiples of
-/// spatial_merge_size.
-struct PatchGrid {
-  std::int64_t t = 0;
-  std::int64_t h = 0;
-  std::int64_t w = 0;
-
-  std::int64_t patches() const { return t * h * w; }
-  friend bool operator==(const PatchGrid&, const PatchGrid&) = default;
-};
 
 /// How the tower walks over patches: in which order, in which windows, at which places.
 ///
@@ -40,6 +32,8 @@ struct VisionPlan {
   /// Square `squares[i]` of the input is the i-th in window order, and the i-th of the input is the
   /// `places[i]`-th there.
   std::vector<std::int32_t> squares, places;
+  /// Of the i-th square in window order its place among all of its frame, along the rows.
+  std::vector<std::int32_t> cells;
   /// Rows of patches that attend to each other, in window order: within windows, and over whole frames.
   /// Ascending from 0; a window or frame of which nothing is kept has no bound.
   std::vector<std::int32_t> window_bounds, frame_bounds;
@@ -121,8 +115,20 @@ class VisionTower {
   /// `kept` (as VisionPlanner::plan has it). Returns f32 [patches / spatial_merge_size², out_hidden_size],
   /// dense, in the order of the squares, in working memory until the next call; both on the stream's device.
   /// Throws std::invalid_argument if the patches do not fit the grids.
+  ///
+  /// `seen`: of each grid, null or what this tower keeps of its frames, which are of one temporal patch then.
+  /// What is not `kept` of them is a key of the blocks of full attention all the same, as it was when it was
+  /// last computed. Throws std::invalid_argument for one that holds no frame of this size and is to bring a
+  /// part of it, and for one that is named twice. After an error they hold nothing.
   kernels::Matrix encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                         std::span<const PatchGrid> grids, std::span<const base::GridMask> kept = {});
+                         std::span<const PatchGrid> grids, std::span<const base::GridMask> kept = {},
+                         std::span<SeenFrame* const> seen = {});
+
+  /// Makes room for what is kept of frames of this size, which `encode` does otherwise: what it holds of
+  /// another size is lost. Throws std::bad_alloc; it has no room then.
+  void reserve(const kernels::Stream& stream, SeenFrame& frame, const PatchGrid& grid) const;
+  /// Bytes of that room.
+  std::size_t seen_bytes(const PatchGrid& grid) const;
 
  private:
   struct Block {
@@ -140,6 +146,8 @@ class VisionTower {
     std::vector<PatchGrid> grids;
     std::vector<base::GridMask> kept;
     std::int64_t rows = 0;
+    /// Of each grid its rows, and of each square in window order its place in its frame.
+    std::vector<std::int32_t> bounds, cells;
     /// Squares, places and positions.
     kernels::DeviceTable table;
     kernels::SegmentPlan windows, frames;
@@ -150,6 +158,11 @@ class VisionTower {
   };
   const Way& way_of(kernels::Stream& stream, std::span<const PatchGrid> grids,
                     std::span<const base::GridMask> kept);
+  /// Checks what was seen, and makes room for what will be; whether there is any.
+  bool begin_seen(kernels::Stream& stream, std::span<const PatchGrid> grids,
+                  std::span<const base::GridMask> kept, std::span<SeenFrame* const> seen);
+  /// Where the keys of this pass's frames lie, in the blocks of full attention.
+  kernels::PicturePlan pictures_of(kernels::Stream& stream, const Way& way, std::span<SeenFrame* const> seen);
 
   VisionConfig config_;
   Parameters parameters_;
@@ -159,6 +172,8 @@ class VisionTower {
   const float* merger_bias_ = nullptr;
   const float* out_bias_ = nullptr;
   kernels::ConstMatrix merger_, out_;
+  /// Blocks of full attention.
+  std::int64_t whole_blocks_ = 0;
   /// Values between the two products of a block: intermediate_size, and zeros up to what products like.
   std::int64_t inner_ = 0;
   VisionPlanner planner_;
@@ -166,7 +181,7 @@ class VisionTower {
   Way way_;
   /// Activations, reused from pass to pass; grows to the largest.
   kernels::Buffer embedded_, hidden_, normed_, qkv_, attended_, gate_up_, rounded_, rounded_inner_, merged_,
-      made_, tokens_;
+      made_, tokens_, unseen_;
 };
 
 }  // namespace vigil::model

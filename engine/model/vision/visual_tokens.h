@@ -29,6 +29,8 @@ struct VisualTokens {
   double duration = 0;
   /// One of the frames refers to no other (an I-frame).
   bool intra = false;
+  /// Groups that the tower computed of these frames; other tokens are those that it made of earlier ones.
+  std::int64_t encoded = 0;
 
   std::int64_t count() const { return groups.count(); }
 

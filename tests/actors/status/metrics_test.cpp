@@ -51,7 +51,7 @@ void count_everything(Metrics& metrics) {
   metrics.queue_depth("vision", 1, "cuda:0");
   metrics.requests(RequestKind::window, "cuda:0", 2, 3);
   metrics.requests(RequestKind::explanation, "cuda:0", 0, 1);
-  metrics.encoded(0.1, 2, 3, 4);
+  metrics.encoded(0.1, 2, {.kept = 3, .pruned = 4, .not_computed = 5});
   metrics.window_tokens({.visual = 10, .kept = 7, .refreshed = 2});
   metrics.prefilled(0.1, 300, 180);
   metrics.first_token(0.2);

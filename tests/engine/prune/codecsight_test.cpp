@@ -30,7 +30,7 @@ class CodecSightTest : public ::testing::Test {
   base::GridMask choose(PruningPolicy& policy, const std::vector<std::vector<CodecFrame>>& samples) const {
     std::vector<SampledPicture> pictures;
     for (const std::vector<CodecFrame>& frames : samples) pictures.push_back({picture_.view(), frames});
-    return policy.choose(0, pictures);
+    return policy.choose(0, pictures).encoded;
   }
 
   Canvas picture_{2, 3};

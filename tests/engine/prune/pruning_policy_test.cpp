@@ -43,7 +43,7 @@ TEST(PruningPolicyTest, WrongNamesAndOptionsAreRefusedInALine) {
     FAIL();
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(),
-                 "no pruning is called 'motion' (known: none, codecsight, reference, dtd, scene)");
+                 "no pruning is called 'motion' (known: none, codecsight, reference, dtd, scene, changes)");
   }
   for (const PruningOptions& wrong : {PruningOptions{.grid = {0, 2}}, PruningOptions{.anchor_phase = 1},
                                       PruningOptions{.anchor_phase = -0.1}})
@@ -52,7 +52,7 @@ TEST(PruningPolicyTest, WrongNamesAndOptionsAreRefusedInALine) {
   EXPECT_THROW(make_pruning("codecsight", {.residual_weight = -1}), std::invalid_argument);
   for (const char* name : {"reference", "dtd"})
     EXPECT_THROW(make_pruning(name, {.luma_threshold = -1}), std::invalid_argument);
-  for (const char* name : {"reference", "dtd", "scene"})
+  for (const char* name : {"reference", "dtd", "scene", "changes"})
     EXPECT_THROW(make_pruning(name, {.anchor_seconds = 0}), std::invalid_argument);
 }
 

@@ -54,7 +54,7 @@ inline std::vector<SampledPicture> still(const std::vector<const Canvas*>& pictu
 
 inline base::GridMask choose(PruningPolicy& policy, double seconds,
                              const std::vector<const Canvas*>& pictures) {
-  return policy.choose(seconds, still(pictures));
+  return policy.choose(seconds, still(pictures)).encoded;
 }
 
 }  // namespace vigil::prune::testing

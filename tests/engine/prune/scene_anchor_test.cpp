@@ -24,7 +24,7 @@ constexpr int kHardlyAny = 2;
 class SceneAnchorTest : public ::testing::Test {
  protected:
   Street street_{1};
-  Scene policy_{kNoAnchors};
+  Scene policy_{kNoAnchors, Scene::Around::left_out};
   Watch watch_{policy_};
 };
 
@@ -39,7 +39,7 @@ TEST_F(SceneAnchorTest, ComeAtOnceAndOnceAfterACutAMoveAndAJumpOfTheLight) {
                         {"pan", {.right = 12}},      {"tilt", {.down = -20}},
                         {"zoom", {.zoom = 1.15}},    {"zoom out", {.zoom = 0.87}}};
   for (const Jump& jump : jumps) {
-    Scene policy(kNoAnchors);
+    Scene policy(kNoAnchors, Scene::Around::left_out);
     Watch watch(policy);
     for (int i = 0; i < 5; ++i) watch.patch(street_);
     watch.count_anew();
@@ -73,7 +73,7 @@ TEST_F(SceneAnchorTest, DoNotComeForALargeCarOrALampInACorner) {
 
 TEST_F(SceneAnchorTest, ComeAtTheirPlaceInTheClocksTime) {
   for (const double phase : {0.0, 0.25, 0.9}) {
-    Scene policy({.anchor_seconds = 10, .anchor_phase = phase});
+    Scene policy({.anchor_seconds = 10, .anchor_phase = phase}, Scene::Around::left_out);
     Watch watch(policy);
     std::vector<double> anchors;
     for (int seconds = 0; seconds < 40; ++seconds)

@@ -84,7 +84,7 @@ TEST(SceneRecallTest, FaintAndSmallChangesAreKeptFarMoreOftenThanByChance) {
   for (const Change& change : {Change{12, 14, 28}, {20, 14, 28}, {40, 14, 28}, {12, 28, 56}, {20, 14, 14}})
     for (const auto& [name, street] : streets) {
       std::map<std::string, Found> found;
-      for (const char* policy : {"scene", "reference", "chance"}) {
+      for (const char* policy : {"changes", "reference", "chance"}) {
         found[policy] = recall(policy, change, street, kTurns);
         const std::string of = std::string(policy) + "_" + name + "_" + std::to_string(change.contrast) +
                                "_" + std::to_string(change.wide) + "x" + std::to_string(change.high);
@@ -92,7 +92,7 @@ TEST(SceneRecallTest, FaintAndSmallChangesAreKeptFarMoreOftenThanByChance) {
                                std::to_string(found[policy].share) + ", without " +
                                std::to_string(found[policy].share_without));
       }
-      const Found& scene = found["scene"];
+      const Found& scene = found["changes"];
       const std::string what = name + ", " + std::to_string(change.contrast) + " levels";
       EXPECT_GE(scene.changes, 0.9) << what;
       EXPECT_LT(scene.share, 0.07) << what;

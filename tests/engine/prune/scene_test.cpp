@@ -2,6 +2,7 @@
 #include "engine/prune/scene.h"
 
 #include <cmath>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -43,7 +44,7 @@ bool has(const base::GridMask& groups, const base::GridMask& those) {
 class SceneTest : public ::testing::Test {
  protected:
   Street street_{1};
-  Scene policy_{kNoAnchors};
+  Scene policy_{kNoAnchors, Scene::Around::left_out};
   Watch watch_{policy_};
 };
 
@@ -131,7 +132,7 @@ TEST_F(SceneTest, AThingIsSeenInOtherLight) {
 
 TEST_F(SceneTest, ASoftShadowIsLightAndADarkOneIsNot) {
   for (const int darker : {9, 40}) {
-    Scene policy(kNoAnchors);
+    Scene policy(kNoAnchors, Scene::Around::left_out);
     std::mt19937 random(3);
     const Canvas before = street_.film({}, random);
     choose(policy, 0, {&before, &before});
@@ -193,7 +194,7 @@ TEST_F(SceneTest, WhatTheModelDidNotTakeComesWithTheNextPatch) {
 
 TEST(SceneSizeTest, AnotherSizeBeginsAnewAndGroupsOfOneBlockAreCompared) {
   for (const PatchGrid grid : {PatchGrid{14, 2}, PatchGrid{28, 1}, PatchGrid{7, 4}, PatchGrid{7, 1}}) {
-    Scene policy({.grid = grid, .anchor_seconds = 1e9});
+    Scene policy({.grid = grid, .anchor_seconds = 1e9}, Scene::Around::left_out);
     const Canvas small(2, 2), wide(2, 3);
     Canvas bag(2, 3);
     bag.box(0, 0, 28, 14, 200);
@@ -205,6 +206,59 @@ TEST(SceneSizeTest, AnotherSizeBeginsAnewAndGroupsOfOneBlockAreCompared) {
     EXPECT_FALSE(kept.has(kept.cells() - 1)) << grid.patch;
     EXPECT_TRUE(choose(policy, 4, {&small}).has_all());
   }
+}
+
+// Groups are encoded with those around them, and the stream keeps what changed lately.
+TEST(SceneAroundTest, WhatIsAroundAChangeIsEncodedWithItAndTheStreamKeepsItForAWhile) {
+  const Street street(1);
+  std::mt19937 random(3);
+  Scene policy(kNoAnchors, Scene::Around::shown);
+  Scene changes(kNoAnchors, Scene::Around::left_out);
+  const auto patch = [&](double seconds, const std::vector<Thing>& things) {
+    const Take take{.things = things};
+    const Canvas first = street.film(take, random), second = street.film(take, random);
+    const std::vector<SampledPicture> pictures = testing::still({&first, &second});
+    EXPECT_FALSE(changes.choose(seconds, pictures).kept.has_value());
+    return policy.choose(seconds, pictures);
+  };
+  const Choice begin = patch(0, {});
+  EXPECT_TRUE(begin.is_whole());
+  const Thing thing{.left = 88, .top = 88, .wide = 48, .high = 48, .colour = {250, 250, 250}};
+  const Choice came = patch(1, {thing});
+  ASSERT_TRUE(came.kept.has_value());
+  const base::GridMask below = under(thing);
+  EXPECT_EQ(*came.kept, below);
+  EXPECT_TRUE(has(came.encoded, below));
+  EXPECT_EQ(came.encoded.count(), 16) << "two by two groups, and those around them";
+  EXPECT_TRUE(came.encoded.has(2, 2) && came.encoded.has(5, 5));
+  for (int i = 2; i < 4; ++i) {
+    const Choice stands = patch(i, {thing});
+    EXPECT_EQ(stands.encoded.count(), 0) << "it was seen";
+    EXPECT_EQ(*stands.kept, below) << "lately";
+  }
+  const Choice whole = patch(4, {thing});
+  EXPECT_EQ(whole.encoded.count(), 0);
+  EXPECT_TRUE(whole.kept->has_all()) << "of four patches one";
+  EXPECT_FALSE(whole.is_whole()) << "but no anchor";
+  EXPECT_EQ(*patch(5, {thing}).kept, below);
+  EXPECT_EQ(patch(6, {thing}).kept->count(), 0) << "long ago";
+}
+
+TEST(StreamGroupsTest, KeepsWhatChangedForFourPatchesMoreAndOneOfFourWhole) {
+  StreamGroups stream;
+  EXPECT_TRUE(stream.keep(mask(2, 3, {0, 1, 2, 3, 4, 5})).has_all());
+  EXPECT_EQ(stream.keep(mask(2, 3, {1})), mask(2, 3, {1}));
+  EXPECT_EQ(stream.keep(mask(2, 3, {4})), mask(2, 3, {1, 4}));
+  EXPECT_EQ(stream.keep(mask(2, 3, {})), mask(2, 3, {1, 4}));
+  EXPECT_TRUE(stream.keep(mask(2, 3, {})).has_all());
+  EXPECT_EQ(stream.keep(mask(2, 3, {})), mask(2, 3, {1, 4}));
+  EXPECT_EQ(stream.keep(mask(2, 3, {})), mask(2, 3, {4}));
+  EXPECT_EQ(stream.keep(mask(2, 3, {})), mask(2, 3, {}));
+  EXPECT_TRUE(stream.keep(mask(2, 3, {0, 1, 2, 3, 4, 5})).has_all())
+      << "and one that is whole is one of them";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(stream.keep(mask(2, 3, {})), mask(2, 3, {}));
+  EXPECT_TRUE(stream.keep(mask(2, 3, {})).has_all());
+  EXPECT_EQ(stream.keep(mask(1, 2, {0})), mask(1, 2, {0})) << "another size";
 }
 
 }  // namespace

@@ -128,6 +128,167 @@ TEST_F(GroupsTest, AreWhatTransformersTowerMakesOfTheirRowsInAnyCompany) {
   }
 }
 
+/// A camera that is remembered: its picture of 8 x 8 groups, four windows of the tower's attention.
+class RememberedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    VIGIL_SKIP_WITHOUT_DEVICE();
+    stream_ = kernels::test_stream(2);
+    encoder_ = std::make_unique<TowerEncoder>(demo_model(), kernels::DType::f32, stream_);
+  }
+
+  static base::GridMask all() { return base::GridMask::all(8, 8); }
+  /// Groups of the rows and columns [first, last).
+  static base::GridMask square(int first, int last) {
+    base::GridMask mask = base::GridMask::none(8, 8);
+    for (int y = first; y < last; ++y)
+      for (int x = first; x < last; ++x) mask.add(y, x);
+    return mask;
+  }
+  static PatchFrames patch(const Picture& picture, const base::GridMask& groups, const base::GridMask& kept,
+                           const std::string& camera = "gate") {
+    PatchFrames made{{picture.view(), picture.view()}, 0, 1, groups};
+    made.kept = kept;
+    made.camera = camera;
+    return made;
+  }
+  static PatchFrames whole(const Picture& picture) { return {{picture.view(), picture.view()}, 0, 1}; }
+
+  model::VisualTokensPtr encode(const PatchFrames& patch) {
+    return encoder_->encode(std::span(&patch, 1)).front();
+  }
+  std::vector<float> values(const model::VisualTokens& tokens) const {
+    std::vector<float> made(tokens.embeddings.bytes() / sizeof(float));
+    kernels::download(stream_, made.data(), tokens.embeddings.data(), tokens.embeddings.bytes());
+    return made;
+  }
+  std::vector<float> token(const model::VisualTokens& tokens, std::int32_t group) const {
+    const std::vector<std::int32_t> groups = tokens.groups.list();
+    const auto at = std::find(groups.begin(), groups.end(), group) - groups.begin();
+    const std::vector<float> all = values(tokens);
+    return {all.begin() + at * tokens.width, all.begin() + (at + 1) * tokens.width};
+  }
+  /// |a - b| / |b| over the tokens of these groups.
+  double difference(const model::VisualTokens& a, const model::VisualTokens& b,
+                    const base::GridMask& groups) const {
+    double error = 0, size = 0;
+    for (const std::int32_t group : groups.list()) {
+      const std::vector<float> x = token(a, group), y = token(b, group);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        error += std::pow(double{x[i]} - y[i], 2);
+        size += std::pow(double{y[i]}, 2);
+      }
+    }
+    return std::sqrt(error / size);
+  }
+
+  /// The same but for what lies under a square of groups.
+  static Picture changed(const Picture& from, int first, int last) {
+    Picture picture = from;
+    const Picture other(224, 224, 99);
+    for (int y = 28 * first; y < 28 * last; ++y)
+      for (int x = 28 * first * 3; x < 28 * last * 3; ++x) {
+        const auto at = static_cast<std::size_t>(y * 224 * 3 + x);
+        picture.rgb[at] = other.rgb[at];
+      }
+    return picture;
+  }
+
+  kernels::Stream stream_ = kernels::Stream::cpu(1);
+  std::unique_ptr<TowerEncoder> encoder_;
+  Picture a_{224, 224, 1};
+};
+
+TEST_F(RememberedTest, WhatDidNotChangeIsSeenAsItWas) {
+  const auto before = encode(patch(a_, all(), all()));
+  EXPECT_EQ(before->encoded, 64);
+  EXPECT_LT(difference(*before, *encode(whole(a_)), all()), 1e-5) << "nothing was remembered yet";
+  // A window of the same picture again: its blocks of full attention see what they would see.
+  const auto again = encode(patch(a_, square(0, 4), square(0, 4)));
+  EXPECT_EQ(again->encoded, 16);
+  EXPECT_EQ(again->groups, square(0, 4));
+  EXPECT_LT(difference(*again, *before, square(0, 4)), 1e-5);
+  PatchFrames alone = whole(a_);
+  alone.groups = square(0, 4);
+  EXPECT_GT(difference(*encode(alone), *before, square(0, 4)), 0.05) << "without the rest of the picture";
+}
+
+TEST_F(RememberedTest, WhatChangedIsNearerToTheWholePicturesTokensThanWithoutIt) {
+  encode(patch(a_, all(), all()));
+  const Picture b = changed(a_, 1, 3);
+  const auto expected = encode(whole(b));
+  for (const auto& [groups, most] : {std::pair(square(0, 4), 0.7), {square(1, 3), 0.9}}) {
+    PatchFrames alone = whole(b);
+    alone.groups = groups;
+    const double without = difference(*encode(alone), *expected, groups);
+    encode(patch(a_, all(), all()));
+    const double with = difference(*encode(patch(b, groups, groups)), *expected, groups);
+    EXPECT_GT(with, 1e-3) << "it is not free of error";
+    EXPECT_LT(with, most * without);
+  }
+}
+
+TEST_F(RememberedTest, WhatIsKeptAndNotEncodedHasItsLastToken) {
+  const auto before = encode(patch(a_, all(), all()));
+  const Picture b = changed(a_, 1, 3);
+  base::GridMask kept = square(2, 6);
+  const auto after = encode(patch(b, square(1, 3), kept));
+  EXPECT_EQ(after->encoded, 4);
+  EXPECT_EQ(after->groups, kept);
+  for (const std::int32_t group : kept.list())
+    EXPECT_EQ(token(*after, group) == token(*before, group), group != 2 * 8 + 2) << group;
+  // What was encoded and not kept then is there now.
+  const auto last = encode(patch(b, base::GridMask::none(8, 8), all()));
+  EXPECT_EQ(last->encoded, 0);
+  EXPECT_EQ(token(*last, 2 * 8 + 2), token(*after, 2 * 8 + 2));
+  EXPECT_NE(token(*last, 1 * 8 + 1), token(*before, 1 * 8 + 1));
+  EXPECT_EQ(token(*last, 0), token(*before, 0));
+}
+
+TEST_F(RememberedTest, PatchesOfOneCallAreAsThoseOfSeveral) {
+  const Picture b = changed(a_, 1, 3), c = changed(b, 5, 8), other(224, 224, 7);
+  const std::vector<PatchFrames> patches{patch(a_, all(), all()),
+                                         patch(other, all(), all(), "yard"),
+                                         patch(b, square(1, 3), all()),
+                                         whole(other),
+                                         patch(c, square(5, 8), square(0, 6)),
+                                         patch(other, square(0, 2), square(0, 4), "yard")};
+  const auto together = encoder_->encode(patches);
+  TowerEncoder second(demo_model(), kernels::DType::f32, stream_);
+  ASSERT_EQ(together.size(), patches.size());
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    const auto alone = second.encode(std::span(&patches[i], 1)).front();
+    ASSERT_EQ(together[i]->groups, alone->groups) << i;
+    EXPECT_EQ(together[i]->encoded, alone->encoded) << i;
+    EXPECT_LT(difference(*together[i], *alone, alone->groups), 1e-5) << i;
+  }
+}
+
+TEST_F(RememberedTest, WhatIsNotRememberedAnyMoreIsEncoded) {
+  const auto expected = encode(whole(a_));
+  const auto lost = [&](const std::string& why) {
+    const auto tokens = encode(patch(a_, square(0, 1), square(0, 4)));
+    EXPECT_EQ(tokens->encoded, 64) << why;
+    EXPECT_EQ(tokens->groups, square(0, 4)) << why;
+    EXPECT_LT(difference(*tokens, *expected, square(0, 4)), 1e-5) << why;
+    EXPECT_EQ(encode(patch(a_, square(0, 1), square(0, 4)))->encoded, 1) << why;
+  };
+  lost("a camera that begins");
+  encoder_->forget("gate");
+  lost("a camera that had ended");
+  const Picture small(112, 112, 3);
+  encode(patch(small, base::GridMask::all(4, 4), base::GridMask::all(4, 4)));
+  lost("another size in between");
+  encode(whole(a_));
+  PatchFrames plain = whole(a_);
+  plain.camera = "gate";
+  encode(plain);
+  lost("the camera is not to be remembered any more");
+  PatchFrames wrong = patch(a_, square(0, 1), base::GridMask::all(4, 4));
+  EXPECT_THROW(encode(wrong), std::invalid_argument);
+  lost("after an error");
+}
+
 TEST_F(TowerEncoderTest, NothingGivesNothing) {
   EXPECT_TRUE(encoder_.encode({}).empty());
 }
