@@ -152,9 +152,11 @@ base::GridMask Scene::answer(const base::GridMask& changed) {
     return base::GridMask::all(changed.height(), changed.width());
   }
   const auto cells = static_cast<double>(changed.cells());
-  const double allowed = everywhere ? kStormShare : std::max(kStormShare, groups_.left());
+  const double allowed = std::min(bound_, everywhere ? kStormShare : std::max(kStormShare, groups_.left()));
   const auto most = static_cast<std::int64_t>(allowed * cells);
   base::GridMask chosen = changed.count() > most ? strongest(changed, most) : with_whole_windows(changed);
+  // What fills windows did not change itself.
+  if (static_cast<double>(chosen.count()) > bound_ * cells) chosen = strongest(changed, most);
   groups_.spend(static_cast<double>(chosen.count()) / cells);
   return chosen;
 }

@@ -27,6 +27,7 @@ class Scene final : public PruningPolicy {
   bool wants_motion() const override { return false; }
   base::GridMask choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
+  void bound(double share) override { bound_ = share; }
 
   /// The mean difference that noise alone makes of a block, in levels of luma: that of most groups, smoothed.
   float noise() const { return noise_; }
@@ -60,6 +61,7 @@ class Scene final : public PruningPolicy {
   /// Groups of patches that are not whole, in pictures.
   Allowance groups_;
   base::GridMask missed_;
+  double bound_ = 1;
 };
 
 }  // namespace vigil::prune
