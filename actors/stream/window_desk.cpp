@@ -118,8 +118,7 @@ double WindowDesk::keep_budget(Lane& lane, const VisualPatch& patch) {
   const stream::CameraStream& stream = desk_.stream(watch.name);
   WindowBudget::Load load;
   load.budget = stream.most_tokens();
-  if (!load.budget && !lane.has_budget) return 1;
-  lane.has_budget = load.budget.has_value();
+  if (!load.budget && !lane.usage) return 1;
   load.patches = patches_in(watch, watch.window.length, options_.frames_per_patch);
   const stream::PatchRange there = stream.patches();
   load.tokens = stream.visual_tokens({std::max(there.first, there.last - load.patches), there.last});
@@ -131,12 +130,11 @@ double WindowDesk::keep_budget(Lane& lane, const VisualPatch& patch) {
   if (verdict.entered)
     news_.remarks.push_back({lane.watch, budget_line(*verdict.entered, load, watch.pruning.kv_budget.bytes),
                              verdict.entered == kShortened || verdict.left == kShortened});
-  News::Budget& told = news_.budgets.emplace_back();
-  told.camera = watch.name;
+  lane.usage.reset();
   if (load.budget)
-    told.usage =
+    lane.usage =
         static_cast<double>(load.tokens) / static_cast<double>(std::max<std::int64_t>(1, *load.budget));
-  told.forgotten = load.forgotten;
+  news_.budgets.push_back({watch.name, lane.usage, load.forgotten});
   return verdict.share;
 }
 
@@ -192,6 +190,8 @@ void WindowDesk::end(const std::string& camera) {
   lane.ended = true;
   // The last window does not overtake the one before it: no later one makes up for that.
   if (const auto last = lane.sliding.flush()) ask(lane, within_budget(lane, *last), false, 0);
+  if (const std::int64_t forgotten = std::exchange(lane.forgotten, 0); forgotten > 0)
+    news_.budgets.push_back({camera, lane.usage, forgotten});
 }
 
 void WindowDesk::grant(std::uint32_t windows) {

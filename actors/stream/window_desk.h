@@ -133,7 +133,8 @@ class WindowDesk final : public run::WorkSource {
     std::size_t unanswered = 0;
     bool ended = false;
     WindowBudget budget;
-    bool has_budget = false;
+    /// As last told (`News::Budget`).
+    std::optional<double> usage;
     /// Visual tokens that windows forgot since the last patch.
     std::int64_t forgotten = 0;
 

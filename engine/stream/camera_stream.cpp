@@ -230,8 +230,9 @@ void CameraStream::set_limit(std::optional<std::int64_t> pages) {
 std::optional<std::int64_t> CameraStream::most_tokens() const {
   if (account_.limit() == kv::Book::Account::kUnlimited) return std::nullopt;
   // Keys that are kept begin anywhere in their first page.
-  const std::int64_t pages =
-      policy_->keeps_keys() ? std::max<std::int64_t>(account_.limit() - 1, 1) : account_.limit();
+  const std::int64_t pages = policy_->keeps_keys()
+                                 ? std::max(account_.limit() - 1, std::min<std::int64_t>(account_.limit(), 1))
+                                 : account_.limit();
   return pages * book_.page_tokens();
 }
 

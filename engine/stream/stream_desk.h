@@ -173,7 +173,9 @@ class StreamDesk final : public run::WorkSource {
   void leave_to(std::shared_ptr<PageSink> sink);
 
   /// Tokens that streams may keep together between windows: all but those in reserve for texts.
-  std::int64_t most_kept() const { return (book_.pages() - book_.reserve()) * book_.page_tokens(); }
+  std::int64_t most_kept() const {
+    return std::max<std::int64_t>(0, book_.pages() - book_.reserve()) * book_.page_tokens();
+  }
 
   /// Pages of the cache, and the share of them that windows, texts and streams hold; but for what is computed
   /// ahead, whose room is anybody's.

@@ -155,7 +155,6 @@ TEST_F(Wire, ReportsComeBackAsTheyWere) {
 }
 
 TEST_F(Wire, SettingsComeBackAsTheyWere) {
-  gate_->stream.pruning.kv_budget = config::mebibytes(300);
   const WatchSettings settings = watch_of(*gate_, 12);
   EXPECT_EQ(through(settings), settings);
   EXPECT_EQ(through(settings).rules[0].snooze_until, kStart);
@@ -165,7 +164,7 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
   for (const bool lossless : {false, true}) {
     WatchSettings other = settings;
     other.lossless = lossless;
-    other.pruning = {config::Pruning::scene, config::Refresh::first_k, 0.25};
+    other.pruning = {config::Pruning::scene, config::Refresh::first_k, 0.25, config::mebibytes(300)};
     EXPECT_EQ(through(other), other);
   }
 }

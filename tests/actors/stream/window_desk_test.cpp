@@ -190,6 +190,21 @@ TEST_F(WindowDeskTest, WindowsForgetTheirOldestWhereABudgetIsTooSmallAndSaySoOnc
   }
 }
 
+TEST_F(WindowDeskTest, WhatTheLastWindowForgetsCountsToo) {
+  const WatchPtr gate = watched(*with_budget(16), 1);
+  desk.join(gate);
+  for (int i = 0; i < 3; ++i) desk.push(*visual_patch(gate, i, 1, 1, 8));
+  take_news();
+  EXPECT_EQ(budgets.size(), 3U);
+  desk.end("gate");
+  run();
+  EXPECT_THAT(shown(), ElementsAre("gate 0-2:4", "gate 1-3:4"));
+  ASSERT_EQ(budgets.size(), 4U);
+  EXPECT_EQ(budgets[3].forgotten, 8);
+  EXPECT_EQ(budgets[3].usage, 1.5);
+  EXPECT_THAT(ended, ElementsAre("gate"));
+}
+
 TEST_F(WindowDeskTest, ABudgetIsMetByPruningFirstWhereThatCanRank) {
   auto settings = with_budget(24);
   settings->stream.pruning.policy = config::Pruning::scene;

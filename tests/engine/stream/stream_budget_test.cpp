@@ -145,6 +145,7 @@ TEST_F(Budget, AWindowOfOnePatchIsAlwaysAnswered) {
   room.desk.leave_to(shelf);
   open("gate");
   room.desk.set_budget("gate", 1);
+  EXPECT_EQ(room.desk.stream("gate").most_tokens(), 0) << "no whole page";
   for (int i = 0; i < 3; ++i) room.append("gate", static_cast<float>(i), 3, 3);
   EXPECT_EQ(look("gate", {0, 3}), (WindowTokens{9, 0, 0}));
   EXPECT_EQ(room.book.kept(), 0);
