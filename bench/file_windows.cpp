@@ -61,15 +61,18 @@ void FileWindows::read() {
 void FileWindows::encode() {
   if (patches_.empty()) return;
   const actors::Encoded encoded = actors::encode(parts_.encoder, parts_.clock, patches_);
-  for (const actors::PatchAck& ack : actors::acks_of(patches_, encoded)) camera_.acknowledge(ack);
   if (!encoded.failures.empty()) throw std::runtime_error(encoded.failures.front().reason);
+  // Both are in the order of the patches, all of which were encoded.
+  std::vector<actors::PatchAck> acks = actors::acks_of(patches_, encoded);
   patches_.clear();
+  auto its_ack = acks.begin();
   for (const actors::VisualPatchPtr& patch : encoded.patches) {
     groups_ += patch->tokens->groups.cells();
     encoded_ += patch->tokens->encoded;
-    windows_.push(*patch);
+    (its_ack++)->share = windows_.push(*patch).share;
     ask();
   }
+  for (const actors::PatchAck& ack : acks) camera_.acknowledge(ack);
 }
 
 void FileWindows::ask() {

@@ -49,6 +49,7 @@ bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   stream.window.length = b.stream.window.length;
   stream.pruning.refresh = b.stream.pruning.refresh;
   stream.pruning.refresh_share = b.stream.pruning.refresh_share;
+  stream.pruning.kv_budget = b.stream.pruning.kv_budget;
   return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
 }
 

@@ -49,6 +49,8 @@ struct PruningSettings {
   Refresh refresh = Refresh::all;
   /// Of the visual tokens whose keys are there, those that a policy of a share computes anew.
   double refresh_share = 0.15;
+  /// Of keys and values that the camera's windows take in the cache of its device; 0: no budget.
+  ByteSize kv_budget;
   friend bool operator==(const PruningSettings&, const PruningSettings&) = default;
 };
 
@@ -183,7 +185,8 @@ struct CameraSettings {
 };
 
 /// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business, nor how
-/// much of it a window shows or computes anew. (Its stride is: a camera's credit is counted in strides.)
+/// much of it a window shows, computes anew or may take of the cache. (Its stride is: a camera's credit is
+/// counted in strides.)
 bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
 /// Encryption of events, and who may read them (CURVE of ZeroMQ).

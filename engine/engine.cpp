@@ -63,7 +63,8 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
     language.desk = std::make_unique<stream::StreamDesk>(
         *folder, of->prompts, of->book, *language.passes,
         stream::StreamDesk::Options{.limits = limits_of(device.kind, options.passes),
-                                    .epoch = options.epoch});
+                                    .epoch = options.epoch,
+                                    .page_bytes = of->page_bytes()});
     return language;
   };
   engine.language = language_of(model, options.device, nullptr);

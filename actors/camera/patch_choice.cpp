@@ -33,6 +33,8 @@ void PatchChoice::hear(const PatchAck& ack) {
   switch (ack.outcome) {
     case PatchOutcome::encoded:
       ++counts_.encoded;
+      share_ = ack.share;
+      if (policy_) policy_->bound(share_);
       break;
     case PatchOutcome::dropped:
       ++counts_.dropped;
@@ -50,6 +52,7 @@ void PatchChoice::hear(const PatchAck& ack) {
 
 void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy, double window) {
   policy_ = std::move(policy);
+  if (policy_) policy_->bound(share_);
   window_ = window;
   is_whole_next_ = false;
   // A policy that begins shows everything.

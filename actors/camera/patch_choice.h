@@ -42,7 +42,7 @@ class PatchChoice {
   void missed() { is_whole_next_ = true; }
 
   /// Once for each that was sent, in any order. After one that was lost the device may know nothing of the
-  /// camera any more: the next patch is whole.
+  /// camera any more: the next patch is whole. One that was encoded tells what the camera's budget allows.
   void hear(const PatchAck& ack);
 
   /// Goes on with another policy and window, as if the camera began; what is under way still counts.
@@ -57,6 +57,8 @@ class PatchChoice {
   /// Times of the last patch, and of the last one that was whole.
   double last_ = 0, last_whole_ = 0;
   bool is_whole_next_ = false;
+  /// As the last patch's that was encoded (`PatchAck::share`).
+  double share_ = 1;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;
   Counts counts_;

@@ -7,6 +7,7 @@
 #include "actors/messages/lent_text.h"
 #include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
+#include "actors/stream/dropped_pages.h"
 
 namespace vigil::actors {
 namespace {
@@ -23,6 +24,7 @@ void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor els
   tower = std::move(beside);
   const EngineParts& engine = given.engine;
   vision.emplace(*engine.encoder, given.clock, given.patches);
+  engine.desk->leave_to(std::make_shared<DroppedPages>(given.metrics));
   windows.emplace(*engine.desk, *engine.questions,
                   WindowDesk::Options{.frames_per_patch = engine.encoder->frames_per_patch()});
   std::vector<run::WorkSource*> sources;
@@ -105,6 +107,7 @@ void executor_state::settle() {
   for (const auto& [camera, credits] : news.credits) vision->grant(camera, credits);
   tell_answered(news);
   tell_told(news);
+  tell_budgets(news);
   for (const std::string& camera : news.ended) {
     window_failures.succeeded(camera);
     self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
@@ -135,6 +138,7 @@ void executor_state::tell_encoded() {
       its_ack->outcome = PatchOutcome::dropped;
       its_ack->reason = "late";
     }
+    its_ack->share = taken.share;
     ++its_ack;
     if (!taken.fit) continue;
     deps->board.remark(camera, *taken.fit);
@@ -197,6 +201,16 @@ void executor_state::tell_told(const WindowDesk::News& news) {
     const Explanations::Told told = explanations.tell(each, deps->clock.now());
     deps->metrics.generated(told.seconds, told.tokens, told.later);
     self->send<caf::message_priority::high>(alerts, told.explanation);
+  }
+}
+
+void executor_state::tell_budgets(const WindowDesk::News& news) {
+  for (const auto& [camera, usage, forgotten] : news.budgets)
+    deps->metrics.camera_budget(camera, usage, static_cast<std::uint64_t>(forgotten));
+  for (const auto& [watch, line, is_warning] : news.remarks) {
+    const LogFields about(*watch);
+    deps->logger.log(is_warning ? spdlog::level::warn : spdlog::level::info, "stream: camera {}: {}",
+                     watch->name, line);
   }
 }
 

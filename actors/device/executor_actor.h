@@ -59,6 +59,7 @@ struct executor_state {
   void tell_encoded();
   void tell_answered(const WindowDesk::News& news);
   void tell_told(const WindowDesk::News& news);
+  void tell_budgets(const WindowDesk::News& news);
   void tell_usage();
   void tick();
   void schedule();

@@ -63,7 +63,7 @@ typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
   return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::scene), x.refresh,
-           actors::at_most(x.refresh, Refresh::random_k), x.refresh_share,
+           actors::at_most(x.refresh, Refresh::random_k), x.refresh_share, x.kv_budget.bytes,
            actors::is_so([&x] { return x.refresh_share >= 0 && x.refresh_share <= 1; }));
 }
 
@@ -171,7 +171,8 @@ typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
   return f(caf::meta::type_name("PatchAck"), x.camera, x.generation, x.sequence, x.outcome,
-           at_most(x.outcome, PatchOutcome::lost), x.reason);
+           at_most(x.outcome, PatchOutcome::lost), x.reason, x.share,
+           is_so([&x] { return x.share >= 0 && x.share <= 1; }));
 }
 
 template <class Inspector>

@@ -59,6 +59,9 @@ struct PatchAck {
   PatchOutcome outcome = PatchOutcome::encoded;
   /// Why it was not encoded: a word, as the metrics have it.
   std::string reason = {};
+  /// Of a picture's groups, those that the camera had better send of a patch from now on, from 0 to 1: its
+  /// budget holds no more. Of one that was encoded.
+  double share = 1;
   friend bool operator==(const PatchAck&, const PatchAck&) = default;
 };
 

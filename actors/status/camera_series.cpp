@@ -48,6 +48,12 @@ struct CameraSeries::Families {
                                            "Whether the input that is recorded and not watched delivers");
   Family<Gauge>& last_frame = actors::gauge(r, "vigil_camera_last_frame_timestamp_seconds",
                                             "When the last frame was sampled, since 1970");
+  Family<Gauge>& budget = actors::gauge(r, "vigil_camera_kv_budget_usage_ratio",
+                                        "Visual tokens of the camera's window, of those that its budget of "
+                                        "keys and values has room for");
+  Family<Counter>& forgotten =
+      counter(r, "vigil_camera_forgotten_tokens_total",
+              "Visual tokens that left the camera's window early, since its budget had no room for them");
   Family<Counter>& reconnects =
       counter(r, "vigil_camera_reconnects_total", "Attempts to reach a lost camera again");
   Family<Counter>& damaged =
@@ -63,6 +69,7 @@ CameraSeries::CameraSeries(Registry& registry, bool each) : each_(each), familie
   if (each_) return;
   families_->reconnects.Add({});
   families_->damaged.Add({});
+  families_->forgotten.Add({});
   families_->frames.Add({});
   for (const char* reason : kDropReasons) families_->dropped.Add({{"reason", reason}});
   for (const auto& [severity, value] : config::kSeverityNames)
@@ -84,6 +91,7 @@ void CameraSeries::declare(const std::string& name, Camera& camera) {
   camera.frames = &series(families_->frames, camera, labels(name, camera));
   camera.reconnects = &series(families_->reconnects, camera, labels(name, camera));
   camera.damaged = &series(families_->damaged, camera, labels(name, camera));
+  camera.forgotten = &series(families_->forgotten, camera, labels(name, camera));
   for (const char* reason : kDropReasons) dropped_counter(name, camera, reason);
 }
 
@@ -157,6 +165,7 @@ void CameraSeries::show(const std::string& name, Camera& camera) {
   set(families_->fps, camera.gauges.fps, camera.fps);
   set(families_->recording, camera.gauges.recording, camera.recording);
   set(families_->last_frame, camera.gauges.last_frame, camera.last_frame);
+  set(families_->budget, camera.gauges.budget, camera.budget);
   if (!camera.state) return;
   set(families_->up, camera.gauges.up, *camera.state == CameraState::up ? 1 : 0);
   for (const CameraState each : kStates) {
@@ -232,6 +241,16 @@ void CameraSeries::dropped(const std::string& name, const std::string& reason, s
   if (camera == nullptr) return;
   camera->figures.dropped += frames;
   dropped_counter(name, *camera, reason).Increment(static_cast<double>(frames));
+}
+
+void CameraSeries::budget(const std::string& name, std::optional<double> usage, std::uint64_t forgotten) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  camera->forgotten->Increment(static_cast<double>(forgotten));
+  // Of one that has no budget any more, what is there says that nothing of one is used.
+  if (usage || camera->budget) camera->budget = usage.value_or(0);
+  show(name, *camera);
 }
 
 void CameraSeries::alert(const std::string& topic, const std::string& severity) {

@@ -47,6 +47,8 @@ class CameraSeries {
   void damaged(const std::string& camera, std::uint64_t packets);
   void frame(const std::string& camera, std::optional<base::Clock::WallTime> at);
   void dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
+  /// As Metrics::camera_budget.
+  void budget(const std::string& camera, std::optional<double> usage, std::uint64_t forgotten);
   /// `topic`: alert/TENANT/CAMERA/RULE/.
   void alert(const std::string& topic, const std::string& severity);
 
@@ -62,6 +64,7 @@ class CameraSeries {
     Gauge* fps = nullptr;
     Gauge* recording = nullptr;
     Gauge* last_frame = nullptr;
+    Gauge* budget = nullptr;
     std::map<CameraState, Gauge*> states;
   };
   struct Camera {
@@ -70,10 +73,12 @@ class CameraSeries {
     std::optional<double> fps = {};
     std::optional<double> recording = {};
     std::optional<double> last_frame = {};
+    std::optional<double> budget = {};
     CameraFigures figures;
     Counter* frames = nullptr;
     Counter* reconnects = nullptr;
     Counter* damaged = nullptr;
+    Counter* forgotten = nullptr;
     std::map<std::string, Counter*> dropped;
     Gauges gauges;
     /// By topic and severity.

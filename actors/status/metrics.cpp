@@ -112,6 +112,11 @@ struct Metrics::Families {
   Counter& new_tokens = window_tokens.Add({{"state", "new"}});
   Counter& reused_tokens = window_tokens.Add({{"state", "reused"}});
   Counter& refreshed_tokens = window_tokens.Add({{"state", "refreshed"}});
+  Family<Counter>& left_stream =
+      counter(r, "vigil_kv_left_tokens_total",
+              "Visual tokens whose keys and values streams kept, and keep no longer, by reason");
+  /// By reason.
+  std::array<Counter*, stream::kLeavingNames.size()> left{};
   Histogram& latency = seconds(r, "vigil_window_latency_seconds",
                                "From the capture of a window's last frame until its answers");
   Counter& patches =
@@ -152,6 +157,8 @@ Metrics::Metrics(const Options& options) : families_(std::make_unique<Families>(
   families_->reload_success.Set(1);
   for (const char* reason : kOutboxReplaced) families_->outbox_replaced.Add({{"reason", reason}});
   declare(families_->windows, "outcome", {"answered", "overtaken", "failed", "out_of_memory", "device_lost"});
+  for (std::size_t why = 0; why < stream::kLeavingNames.size(); ++why)
+    families_->left[why] = &families_->left_stream.Add({{"reason", std::string(stream::kLeavingNames[why])}});
   declare(families_->held, "reason", {"cooldown", "rate_cap", "snoozed"});
   declare(families_->reloads, "result", {"applied", "refused"});
   declare(families_->clips, "state", {"ready", "failed"});
@@ -222,6 +229,10 @@ void Metrics::frames_dropped(const std::string& camera, const std::string& reaso
   families_->cameras.dropped(camera, reason, frames);
 }
 
+void Metrics::camera_budget(const std::string& camera, std::optional<double> usage, std::uint64_t forgotten) {
+  families_->cameras.budget(camera, usage, forgotten);
+}
+
 void Metrics::queue_depth(const std::string& actor, std::size_t waiting, const std::string& device) {
   prometheus::Labels labels{{"actor", actor}};
   if (!device.empty()) labels.emplace("device", device);
@@ -240,6 +251,10 @@ void Metrics::window_tokens(const stream::WindowTokens& tokens) {
   families_->new_tokens.Increment(static_cast<double>(tokens.fresh()));
   families_->reused_tokens.Increment(static_cast<double>(tokens.reused()));
   families_->refreshed_tokens.Increment(static_cast<double>(tokens.refreshed));
+}
+
+void Metrics::left_stream(stream::Leaving why, std::uint64_t tokens) {
+  families_->left[static_cast<std::size_t>(why)]->Increment(static_cast<double>(tokens));
 }
 
 void Metrics::prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused) {

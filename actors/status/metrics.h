@@ -13,6 +13,7 @@
 #include "actors/messages/data.h"
 #include "actors/status/camera_series.h"
 #include "base/clock.h"
+#include "engine/stream/page_sink.h"
 
 namespace vigil::actors {
 
@@ -77,6 +78,9 @@ class Metrics {
   /// `reason`: no_credit, queue_full, late, encode_failed, out_of_memory, device_down (its device is not up),
   /// device_lost (they were on a device when it failed).
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
+  /// `usage`: of the camera's budget of keys and values, what its window takes; nothing: it has none.
+  /// `forgotten`: visual tokens that left it early for want of room.
+  void camera_budget(const std::string& camera, std::optional<double> usage, std::uint64_t forgotten);
 
   /// `actor`: vision, stream, evidence; `waiting`: what its bounded queue holds. `device`: of an
   /// actor that each device has.
@@ -89,6 +93,8 @@ class Metrics {
   void prefilled(double seconds, std::int64_t prompt_tokens, std::int64_t reused = 0);
   /// What became of the visual tokens of a window that got its answers.
   void window_tokens(const stream::WindowTokens& tokens);
+  /// Visual tokens whose keys and values a stream keeps no longer.
+  void left_stream(stream::Leaving why, std::uint64_t tokens);
   /// From when a window's last patch was encoded until the first tokens of its answers.
   void first_token(double seconds);
   /// An answer was completed, with so many tokens, of which those behind the first one, `later`, took so

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "config/schema/fields.h"
+#include "engine/prune/pruning_policy.h"
 
 namespace vigil::actors {
 namespace {
@@ -18,6 +19,14 @@ bool explains(const WatchSettings& watch) {
 
 stream::RefreshPolicyPtr refresh_of(const config::PruningSettings& pruning) {
   return stream::make_refresh(config::name_of(pruning.refresh), {.share = pruning.refresh_share});
+}
+
+bool is_same_refresh(const config::PruningSettings& a, const config::PruningSettings& b) {
+  return a.refresh == b.refresh && a.refresh_share == b.refresh_share;
+}
+
+bool keeps_keys(const config::PruningSettings& pruning) {
+  return pruning.refresh != config::Refresh::all;
 }
 
 }  // namespace
@@ -38,8 +47,12 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
 
 void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   if (lane.watch == watch) return;
-  if (lane.watch && lane.watch->pruning != watch->pruning)
+  if (lane.watch && !is_same_refresh(lane.watch->pruning, watch->pruning)) {
     desk_.follow(watch->name, refresh_of(watch->pruning));
+    if (!keeps_keys(watch->pruning)) room_.forget(watch->name);
+  }
+  if (!lane.watch || lane.watch->pruning.kv_budget != watch->pruning.kv_budget)
+    desk_.set_budget(watch->name, watch->pruning.kv_budget.bytes);
   lane.watch = watch;
   lane.questions.clear();
   lane.fault.clear();
@@ -75,14 +88,54 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   const bool holds = watch->lossless && !pushed.due.empty();
   if (!holds) ++news_.credits[camera];
   for (const auto& due : pushed.due)
-    ask(lane, due, !watch->lossless, holds && &due == &pushed.due.back() ? 1 : 0);
+    ask(lane, within_budget(lane, due), !watch->lossless, holds && &due == &pushed.due.back() ? 1 : 0);
 
+  const double share = keep_budget(lane, patch);
   const std::int64_t wanted = lane.sliding.wanted_from();
   for (; lane.first < wanted; ++lane.first) lane.shown.pop_front();
   desk_.slide(camera, wanted);
   desk_.expect(camera, wanted, due_of(*watch, newest, lane.sliding.next_end()));
   // What is wrong with its rules, the failure of its windows tells.
-  return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt};
+  return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt, share};
+}
+
+stream::SlidingWindow::Due WindowDesk::within_budget(Lane& lane, const stream::SlidingWindow::Due& due) {
+  const std::string& camera = lane.watch->name;
+  const stream::CameraStream& stream = desk_.stream(camera);
+  stream::SlidingWindow::Due shorter = due;
+  shorter.patches = desk_.within_budget(camera, due.patches);
+  if (shorter.patches.first == due.patches.first) return due;
+  shorter.start = stream.patch(shorter.patches.first).seconds;
+  // What windows forgot before is not there any more.
+  const std::int64_t there = std::max(due.patches.first, stream.patches().first);
+  lane.forgotten += stream.visual_tokens({there, shorter.patches.first});
+  desk_.shorten(camera, shorter.patches.first);
+  return shorter;
+}
+
+double WindowDesk::keep_budget(Lane& lane, const VisualPatch& patch) {
+  const WatchSettings& watch = *lane.watch;
+  const stream::CameraStream& stream = desk_.stream(watch.name);
+  WindowBudget::Load load;
+  load.budget = stream.most_tokens();
+  if (!load.budget && !lane.usage) return 1;
+  load.patches = patches_in(watch, watch.window.length, options_.frames_per_patch);
+  const stream::PatchRange there = stream.patches();
+  load.tokens = stream.visual_tokens({std::max(there.first, there.last - load.patches), there.last});
+  load.picture = patch.tokens->groups.cells();
+  load.forgotten = std::exchange(lane.forgotten, 0);
+  load.can_prune = prune::can_be_bound(config::name_of(watch.pruning.policy));
+  const WindowBudget::Verdict verdict = lane.budget.hear(load);
+  constexpr auto kShortened = WindowBudget::Level::shortened;
+  if (verdict.entered)
+    news_.remarks.push_back({lane.watch, budget_line(*verdict.entered, load, watch.pruning.kv_budget.bytes),
+                             verdict.entered == kShortened || verdict.left == kShortened});
+  lane.usage.reset();
+  if (load.budget)
+    lane.usage =
+        static_cast<double>(load.tokens) / static_cast<double>(std::max<std::int64_t>(1, *load.budget));
+  news_.budgets.push_back({watch.name, lane.usage, load.forgotten});
+  return verdict.share;
 }
 
 // Half a stride after the next one ends. The patches that make that one, which are due from their capture on,
@@ -120,6 +173,10 @@ void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool ove
     asking.overtakes = overtakes;
     pending_.emplace(desk_.ask(watch->name, std::move(asking)), std::move(pending));
     ++lane.unanswered;
+    if (!keeps_keys(watch->pruning)) return;
+    const std::int64_t tokens = desk_.stream(watch->name).visual_tokens(due.patches);
+    if (auto line = room_.hear(watch->name, tokens, desk_.most_kept()))
+      news_.remarks.push_back({watch, std::move(*line), true});
   } catch (const std::invalid_argument& error) {
     news_.failures.push_back({watch, error.what(), false});
     if (held_credits > 0) news_.credits[watch->name] += held_credits;
@@ -132,7 +189,9 @@ void WindowDesk::end(const std::string& camera) {
   Lane& lane = entry->second;
   lane.ended = true;
   // The last window does not overtake the one before it: no later one makes up for that.
-  if (const auto last = lane.sliding.flush()) ask(lane, *last, false, 0);
+  if (const auto last = lane.sliding.flush()) ask(lane, within_budget(lane, *last), false, 0);
+  if (const std::int64_t forgotten = std::exchange(lane.forgotten, 0); forgotten > 0)
+    news_.budgets.push_back({camera, lane.usage, forgotten});
 }
 
 void WindowDesk::grant(std::uint32_t windows) {
@@ -174,6 +233,7 @@ WindowDesk::News WindowDesk::take_news() {
     if (!lane.ended || lane.unanswered > 0) return false;
     desk_.close(camera);
     fit_.forget(camera);
+    room_.forget(camera);
     book_.forget(camera);
     news_.ended.push_back(camera);
     return true;

@@ -12,6 +12,8 @@
 
 #include "actors/messages/data.h"
 #include "actors/messages/watch_book.h"
+#include "actors/stream/stream_room.h"
+#include "actors/stream/window_budget.h"
 #include "actors/stream/window_fit.h"
 #include "base/clock.h"
 #include "engine/run/executor.h"
@@ -49,6 +51,8 @@ class WindowDesk final : public run::WorkSource {
     bool refused = false;
     /// Why windows of full length cannot be answered, empty if they can; nothing if that is no news.
     std::optional<std::string> fit;
+    /// As `PatchAck::share`.
+    double share = 1;
   };
   Taken push(const VisualPatch& patch);
 
@@ -82,6 +86,23 @@ class WindowDesk final : public run::WorkSource {
     std::size_t overtaken = 0;
     std::vector<stream::DeskNews::Told> told;
     std::optional<stream::DeskNews::Pressed> pressed;
+    /// What is to be said about a camera's share of the cache.
+    struct Remark {
+      WatchPtr watch;
+      std::string line;
+      /// Something is lost by it, or no more.
+      bool is_warning = false;
+    };
+    std::vector<Remark> remarks;
+    /// Of cameras that have a budget of keys and values, or had one until now, with each patch.
+    struct Budget {
+      std::string camera;
+      /// What the window that ends now takes of it; nothing: there is none any more.
+      std::optional<double> usage;
+      /// Visual tokens that windows forgot because of it.
+      std::int64_t forgotten = 0;
+    };
+    std::vector<Budget> budgets;
     /// Cameras of which no window is left.
     std::vector<std::string> ended;
   };
@@ -111,6 +132,11 @@ class WindowDesk final : public run::WorkSource {
     std::int64_t first = 0;
     std::size_t unanswered = 0;
     bool ended = false;
+    WindowBudget budget;
+    /// As last told (`News::Budget`).
+    std::optional<double> usage;
+    /// Visual tokens that windows forgot since the last patch.
+    std::int64_t forgotten = 0;
 
     const Shown& at(std::int64_t number) const { return shown[static_cast<std::size_t>(number - first)]; }
   };
@@ -122,6 +148,10 @@ class WindowDesk final : public run::WorkSource {
 
   void follow(Lane& lane, const WatchPtr& watch);
   /// By when a window that ends then is due; `last`: the newest patch.
+  /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
+  stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);
+  /// What the camera's budget calls for, as its patches go now. Returns its share of groups.
+  double keep_budget(Lane& lane, const VisualPatch& patch);
   static base::Clock::TimePoint due_of(const WatchSettings& watch, const Shown& last, double end);
   void ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes, std::uint32_t held_credits);
   /// Of a window that has come to its end, one way or the other.
@@ -131,6 +161,7 @@ class WindowDesk final : public run::WorkSource {
   stream::QuestionCompiler& questions_;
   Options options_;
   WindowFit fit_;
+  StreamRoom room_;
   WatchBook book_;
   std::map<std::string, Lane> lanes_;
   std::map<stream::WindowId, Pending> pending_;

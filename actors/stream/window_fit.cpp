@@ -1,5 +1,6 @@
 #include "actors/stream/window_fit.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/duration.h"
@@ -15,7 +16,13 @@ std::optional<std::string> WindowFit::check(const VisualPatch& patch, const Watc
 
   const base::Duration length = watch->window.length;
   const std::int64_t patches = patches_in(*watch, length, frames_per_patch_);
-  const std::int64_t needed = desk_.pages_for(patches * patch.tokens->groups.cells(), questions);
+  const std::int64_t picture = patch.tokens->groups.cells();
+  std::int64_t tokens = patches * picture;
+  // A window that a budget shortens has a patch at least.
+  if (desk_.is_open(watch->name))
+    if (const auto most = desk_.stream(watch->name).most_tokens())
+      tokens = std::min(tokens, std::max(*most, picture));
+  const std::int64_t needed = desk_.pages_for(tokens, questions);
   if (needed <= desk_.pages()) return std::string();
   const std::int64_t page_tokens = desk_.tokens() / desk_.pages();
   return "a window of " + base::format_duration(length) + " needs " + std::to_string(needed * page_tokens) +

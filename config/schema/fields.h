@@ -156,6 +156,9 @@ void describe(V& v, PruningSettings& s) {
   v.field("refresh", s.refresh, "what a window computes anew of what the one before has computed");
   v.field("refresh_share", s.refresh_share, Limits<double>{0, 1},
           "how much that is, of its visual tokens, where the policy leaves it open");
+  v.field("kv_budget", s.kv_budget, Limits<ByteSize>{ByteSize{0}, gibibytes(1024)},
+          "keys and values of the camera's windows in the KV cache: beyond it, pruning gets harder, then "
+          "windows get shorter; 0B: as much as there is");
 }
 
 template <class V>

@@ -33,6 +33,22 @@ std::optional<Book::Claim> Book::claim(std::int64_t pages) {
   return Claim(*this, pages);
 }
 
+void Book::set_reserve(std::int64_t pages) {
+  if (pages < 0) throw std::invalid_argument("a reserve is no negative number of pages");
+  const std::lock_guard lock(mutex_);
+  reserve_ = pages;
+}
+
+std::int64_t Book::reserve() const {
+  const std::lock_guard lock(mutex_);
+  return reserve_;
+}
+
+std::int64_t Book::kept() const {
+  const std::lock_guard lock(mutex_);
+  return kept_;
+}
+
 bool Book::allocate(std::int64_t count, std::vector<PageId>& to) {
   const std::lock_guard lock(mutex_);
   if (count > static_cast<std::int64_t>(free_.size()) - promised_) return false;
@@ -78,6 +94,23 @@ std::int64_t Book::count_single(std::span<const PageId> pages) const {
 Book::Events Book::events() const {
   const std::lock_guard lock(mutex_);
   return events_;
+}
+
+Book::Account::Account(Account&& other) noexcept
+    : book_(other.book_), limit_(other.limit_), kept_(std::exchange(other.kept_, 0)) {}
+
+bool Book::Account::keep(std::int64_t pages) {
+  const std::lock_guard lock(book_->mutex_);
+  const std::int64_t more = pages - kept_;
+  // What all keep may be in the reserve already, if that has grown: then less is better than as much.
+  const bool is_reserved = more > 0 && more > book_->pages() - book_->reserve_ - book_->kept_;
+  if (pages < 0 || (pages > 0 && pages > limit_) || is_reserved) {
+    ++book_->events_.not_kept;
+    return false;
+  }
+  kept_ = pages;
+  book_->kept_ += more;
+  return true;
 }
 
 Book::Claim::Claim(Claim&& other) noexcept

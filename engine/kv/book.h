@@ -1,7 +1,9 @@
-// THE book of a cache: which pages are taken, how often, and which are promised. Tokens are counted in pages.
+// THE book of a cache: which pages are taken, how often, which are promised, and who may keep how many.
+// Tokens are counted in pages.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,7 +15,11 @@ namespace vigil::kv {
 
 /// A page is free, or taken by as many as have a reference to it; and of the free ones some may be promised
 /// to claims, which then never fail. Whoever needs pages later claims them at once, all or none, so that
-/// nobody holds some while he waits for the others. Thread-safe.
+/// nobody holds some while he waits for the others.
+///
+/// Whoever keeps pages although nothing is computed with them has an account. Some pages may be in reserve:
+/// accounts together keep no others, so that as many are free as soon as what is being computed ends.
+/// Thread-safe.
 class Book {
  public:
   /// Throws std::invalid_argument for a page without tokens and a negative count.
@@ -60,6 +66,40 @@ class Book {
   /// Nothing, and nothing changes, if there are not so many free.
   std::optional<Claim> claim(std::int64_t pages);
 
+  /// How many pages somebody keeps, and may keep: what he said, and no statement about which. Move-only; with
+  /// it goes what it counted. One owner at a time; the book has to outlive it.
+  class Account {
+   public:
+    static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+    explicit Account(Book& book, std::int64_t limit = kUnlimited) : book_(&book), limit_(limit) {}
+    ~Account() { keep(0); }
+    Account(Account&& other) noexcept;
+    Account& operator=(Account&&) = delete;
+    Account(const Account&) = delete;
+    Account& operator=(const Account&) = delete;
+
+    std::int64_t kept() const { return kept_; }
+    std::int64_t limit() const { return limit_; }
+    /// What it keeps already is looked at with the next `keep`.
+    void set_limit(std::int64_t pages) { limit_ = pages; }
+
+    /// Keeps so many pages instead of those before. False, and nothing changes, if they are more than its
+    /// limit, or more than before and all accounts would go into the reserve.
+    bool keep(std::int64_t pages);
+
+   private:
+    Book* book_;
+    std::int64_t limit_;
+    std::int64_t kept_ = 0;
+  };
+  /// So many pages accounts may not keep from now on; what they keep already, they do. Throws
+  /// std::invalid_argument for a negative number.
+  void set_reserve(std::int64_t pages);
+  std::int64_t reserve() const;
+  /// Pages that all accounts keep.
+  std::int64_t kept() const;
+
   /// Takes `count` free pages with one reference each, appended to `to`. False, and nothing changes, if there
   /// are too few.
   bool allocate(std::int64_t count, std::vector<PageId>& to);
@@ -78,6 +118,8 @@ class Book {
     std::uint64_t freed = 0;
     /// Claims that found too few pages.
     std::uint64_t refused = 0;
+    /// Of accounts: what they were not to keep.
+    std::uint64_t not_kept = 0;
   };
   Events events() const;
 
@@ -89,6 +131,8 @@ class Book {
   std::vector<std::int32_t> references_;
   std::vector<PageId> free_;
   std::int64_t promised_ = 0;
+  std::int64_t reserve_ = 0;
+  std::int64_t kept_ = 0;
   Events events_;
 };
 

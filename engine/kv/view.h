@@ -63,6 +63,8 @@ class View {
   /// Pages that `own` would take.
   std::int64_t pages_to_own(std::span<const TokenRange> ranges) const;
 
+  /// Pages that it has a part of.
+  std::int64_t pages() const { return static_cast<std::int64_t>(parts_.size()); }
   /// Pages that nobody else has.
   std::int64_t own_pages() const;
 

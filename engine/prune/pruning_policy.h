@@ -78,6 +78,11 @@ class PruningPolicy {
   /// The model did not take these groups of an earlier patch after all: what was there comes with the next
   /// one. A mask of another size than the camera has by now is ignored: all of that was chosen anew.
   virtual void lost(const base::GridMask& groups) = 0;
+
+  /// From now on no more than this share of a picture's groups are kept of a patch, from 0 to 1, those that
+  /// differ most; but for whole pictures, and what was lost. 1: as many as there are. A policy that
+  /// cannot tell which groups matter most ignores it (`can_be_bound`).
+  virtual void bound(double /*share*/) {}
 };
 
 struct PruningOptions {
@@ -100,6 +105,11 @@ double anchor_phase(std::string_view camera);
 /// The names that `make_pruning` knows.
 inline constexpr std::array<std::string_view, 6> kPruningPolicies{"none", "codecsight", "reference",
                                                                   "dtd",  "scene",      "changes"};
+
+/// Whether the policy of this name heeds `PruningPolicy::bound`.
+constexpr bool can_be_bound(std::string_view policy) {
+  return policy == "scene" || policy == "changes";
+}
 
 /// "none": everything. "codecsight": what moved since the last I-frame (equations 1 to 4 of CodecSight).
 /// "reference": what differs from what the model last saw there. "dtd": what differs from the patch before

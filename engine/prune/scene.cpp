@@ -165,9 +165,11 @@ base::GridMask Scene::answer(const base::GridMask& changed) {
     return base::GridMask::all(changed.height(), changed.width());
   }
   const auto cells = static_cast<double>(changed.cells());
-  const double allowed = everywhere ? kStormShare : std::max(kStormShare, groups_.left());
+  const double allowed = std::min(bound_, everywhere ? kStormShare : std::max(kStormShare, groups_.left()));
   const auto most = static_cast<std::int64_t>(allowed * cells);
   base::GridMask chosen = changed.count() > most ? strongest(changed, most) : with_whole_windows(changed);
+  // What fills windows did not change itself.
+  if (static_cast<double>(chosen.count()) > bound_ * cells) chosen = strongest(changed, most);
   groups_.spend(static_cast<double>(chosen.count()) / cells);
   return chosen;
 }
@@ -203,7 +205,9 @@ Choice Scene::choose(double seconds, std::span<const SampledPicture> frames) {
 
 Choice Scene::with_stream(const base::GridMask& changed) {
   if (around_ == Around::left_out) return {changed};
-  return {with_neighbours(changed), stream_.keep(changed)};
+  base::GridMask kept = stream_.keep(changed);
+  // Where there is no room for all of it, what changed comes first.
+  return {with_neighbours(changed), bound_ < 1 ? changed : std::move(kept)};
 }
 
 void Scene::lost(const base::GridMask& groups) {

@@ -34,6 +34,7 @@ class Scene final : public PruningPolicy {
   bool wants_motion() const override { return false; }
   Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
+  void bound(double share) override { bound_ = share; }
 
   /// The mean difference that noise alone makes of a block, in levels of luma: that of most groups, smoothed.
   float noise() const { return noise_; }
@@ -71,6 +72,7 @@ class Scene final : public PruningPolicy {
   Allowance groups_;
   base::GridMask missed_;
   StreamGroups stream_;
+  double bound_ = 1;
 };
 
 }  // namespace vigil::prune

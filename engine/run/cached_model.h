@@ -46,6 +46,8 @@ struct CachedModel {
   CachedModel(std::shared_ptr<const model::ModelFolder> model_folder, const CachedModelOptions& options);
 
   int ranks() const { return static_cast<int>(parts.size()); }
+  /// Of a page on all devices together.
+  std::int64_t page_bytes() const { return ranks() * parts.front()->pages.layout().page_bytes(); }
 
   std::shared_ptr<const model::ModelFolder> folder;
   std::vector<std::unique_ptr<ModelPart>> parts;

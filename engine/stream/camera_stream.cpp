@@ -31,7 +31,8 @@ CameraStream::CameraStream(kv::Book& book, const model::VisionConfig& vision,
       vision_(vision),
       prompt_(prompt.begin(), prompt.end()),
       policy_(std::move(policy)),
-      keys_(book) {}
+      keys_(book),
+      account_(book) {}
 
 std::int64_t CameraStream::append(model::VisualTokensPtr patch) {
   std::int64_t time = 0;
@@ -43,11 +44,24 @@ std::int64_t CameraStream::append(model::VisualTokensPtr patch) {
   return patches().last - 1;
 }
 
-void CameraStream::slide(std::int64_t first) {
+void CameraStream::leave_to(std::shared_ptr<PageSink> sink, std::string camera) {
+  sink_ = std::move(sink);
+  camera_ = std::move(camera);
+}
+
+void CameraStream::offer(const PatchRange& patches, Leaving why) const {
+  if (!sink_ || patches.count() <= 0) return;
+  LeavingTokens leaving{camera_, why, patches, kv::View(book_)};
+  leaving.view.extend(keys_, 0, visual_tokens(patches));
+  sink_->take(std::move(leaving));
+}
+
+void CameraStream::slide(std::int64_t first, Leaving why) {
   const std::int64_t gone = std::clamp<std::int64_t>(first - first_, 0, patches().count());
   if (gone == 0) return;
   const std::int64_t keyless = std::min(first_ + gone, keyed_.last);
   if (keyless > keyed_.first) {
+    offer({keyed_.first, keyless}, why);
     keys_.drop_front(visual_tokens({keyed_.first, keyless}));
     keyed_.first = keyless;
   }
@@ -209,9 +223,44 @@ void CameraStream::follow(RefreshPolicyPtr policy) {
   policy_ = std::move(policy);
 }
 
-void CameraStream::evict() {
+void CameraStream::set_limit(std::optional<std::int64_t> pages) {
+  account_.set_limit(pages.value_or(kv::Book::Account::kUnlimited));
+}
+
+std::optional<std::int64_t> CameraStream::most_tokens() const {
+  if (account_.limit() == kv::Book::Account::kUnlimited) return std::nullopt;
+  // Keys that are kept begin anywhere in their first page.
+  const std::int64_t pages = policy_->keeps_keys()
+                                 ? std::max(account_.limit() - 1, std::min<std::int64_t>(account_.limit(), 1))
+                                 : account_.limit();
+  return pages * book_.page_tokens();
+}
+
+PatchRange CameraStream::within_limit(const PatchRange& range) const {
+  const std::int64_t first = std::max(range.first, first_);
+  const auto most = most_tokens();
+  if (!most || range.last <= first) return {first, range.last};
+  PatchRange within{range.last - 1, range.last};
+  std::int64_t tokens = patch(within.first).count();
+  while (within.first > first && tokens + patch(within.first - 1).count() <= *most)
+    tokens += patch(--within.first).count();
+  return within;
+}
+
+void CameraStream::keep() {
+  if (!account_.keep(keys_.pages()))
+    evict(keys_.pages() > account_.limit() ? Leaving::forgotten : Leaving::evicted);
+}
+
+void CameraStream::evict(Leaving why) {
+  offer(keyed_, why);
+  discard();
+}
+
+void CameraStream::discard() {
   keys_.clear();
   keyed_ = {};
+  account_.keep(0);
 }
 
 }  // namespace vigil::stream

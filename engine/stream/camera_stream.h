@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/kv/book.h"
@@ -12,18 +15,11 @@
 #include "engine/model/language/positions.h"
 #include "engine/model/vision/visual_tokens.h"
 #include "engine/stream/answer.h"
+#include "engine/stream/ids.h"
+#include "engine/stream/page_sink.h"
 #include "engine/stream/refresh.h"
 
 namespace vigil::stream {
-
-/// Patches [first, last) of a stream, counted since it began.
-struct PatchRange {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-
-  std::int64_t count() const { return last - first; }
-  friend bool operator==(const PatchRange&, const PatchRange&) = default;
-};
 
 /// What of a window is to be computed: rows in the order of their tokens. A run takes the rows
 /// [first, first + count) of the prompt's tokens or of a patch's embeddings; they belong to the tokens
@@ -59,7 +55,10 @@ struct PlacedWindow {
 /// A camera's patches are appended at the back and forgotten at the front; windows are ranges of them. Under
 /// a policy that keeps keys, they are kept in pages of the stream, which windows look at; a token that is
 /// computed anew is written to another page if a window still reads it. Between two patches there are as many
-/// positions as there was time, in steps of a patch: a gap of time is a gap of positions. Not thread-safe.
+/// positions as there was time, in steps of a patch: a gap of time is a gap of positions.
+///
+/// What it keeps between windows, the book has to allow (`keep`); what leaves it is offered to a sink, if
+/// there is one, but for what its destructor gives back. Not thread-safe.
 class CameraStream {
  public:
   /// The book has to outlive it. `prompt`: the tokens before the frames, which are the same for all windows.
@@ -70,7 +69,7 @@ class CameraStream {
   /// both.
   std::int64_t append(model::VisualTokensPtr patch);
   /// Forgets the patches before this one.
-  void slide(std::int64_t first);
+  void slide(std::int64_t first, Leaving why = Leaving::slid);
 
   /// The patches that are there.
   PatchRange patches() const { return {first_, first_ + static_cast<std::int64_t>(patches_.size())}; }
@@ -83,7 +82,7 @@ class CameraStream {
   std::int64_t pages_for(const PatchRange& range) const;
   /// Pages that placing a window takes at most, when nothing of it is kept.
   std::int64_t most_pages_for(const PatchRange& range) const;
-  /// Gives it a place. One window at a time: `computed` or `evict` follows. Throws as `pages_for` does, and
+  /// Gives it a place. One window at a time: `computed` or `discard` follows. Throws as `pages_for` does, and
   /// std::invalid_argument if its positions reach too far: nothing has changed then.
   PlacedWindow place(const PatchRange& range, kv::Book::Claim& claim);
 
@@ -102,8 +101,25 @@ class CameraStream {
   /// Goes on by another policy; what it keeps is given back. Not between `place` and `computed`.
   void follow(RefreshPolicyPtr policy);
 
-  /// Gives back what it keeps between windows; what is needed again is computed again.
-  void evict();
+  /// Where its keys go from now on when they leave it, under this name; null: nowhere.
+  void leave_to(std::shared_ptr<PageSink> sink, std::string camera);
+
+  /// Pages that it may keep, and that a window's visual tokens may take; nothing: any number.
+  void set_limit(std::optional<std::int64_t> pages);
+  /// Of these patches, which are there, the newest ones whose tokens the limit has room for: at least the
+  /// last.
+  PatchRange within_limit(const PatchRange& range) const;
+  /// Visual tokens that a window may have by the limit; nothing: any number.
+  std::optional<std::int64_t> most_tokens() const;
+
+  /// Tells the book what it keeps, and gives all of it back if it must not: what begins later than a window
+  /// is of no use to it. Not between `place` and `computed`.
+  void keep();
+  /// Gives back what it keeps between windows; what is needed again is computed again. Not between `place`
+  /// and `computed`.
+  void evict(Leaving why = Leaving::evicted);
+  /// The same, of a window that was placed and is not computed to its end: nothing of it is anybody's.
+  void discard();
   /// Pages that it keeps for later windows.
   bool keeps_pages() const { return keys_.size() > 0; }
   /// Those of them that nobody else sees.
@@ -119,6 +135,8 @@ class CameraStream {
   };
   const Patch& at(std::int64_t number) const { return patches_[static_cast<std::size_t>(number - first_)]; }
   void check(const PatchRange& range) const;
+  /// Offers the keys of these patches, the first of which has the oldest.
+  void offer(const PatchRange& patches, Leaving why) const;
   /// Whether keys of the stream's pages serve the window at all.
   bool continues(const PatchRange& range) const;
   /// Which of the tokens of these patches, whose keys are there, the policy computes anew: counted from their
@@ -141,6 +159,11 @@ class CameraStream {
   /// Of the patches [keyed_.first, keyed_.last).
   kv::View keys_;
   PatchRange keyed_;
+  /// Of what `keys_` keeps between windows.
+  kv::Book::Account account_;
+  std::shared_ptr<PageSink> sink_;
+  /// For the sink.
+  std::string camera_;
 };
 
 }  // namespace vigil::stream

@@ -49,6 +49,7 @@ void StreamDesk::admit() {
     if (!place(key, window, stream)) {
       // None that is smaller goes before it, or it would never have its turn.
       is_full_ = true;
+      free_when_full_ = book_.free_pages();
       return;
     }
     // It failed, or has its place.
@@ -120,7 +121,7 @@ bool StreamDesk::place(Key key, Window& window, Stream& stream) {
     // Whatever of it was laid out or submitted.
     settle();
     window.placed.reset();
-    stream.stream.evict();
+    stream.stream.discard();
     claim.reset();
     fail(key, error.what(), dynamic_cast<const std::bad_alloc*>(&error) != nullptr);
     return true;
@@ -161,8 +162,10 @@ void StreamDesk::expect(const std::string& camera, std::int64_t first, Clock::Ti
   stream.next_due = due;
   const PatchRange range{first, stream.stream.patches().last};
   if (stream.ahead && window(*stream.ahead).is_asked) return;
-  if (stream.ahead && !begins(window(*stream.ahead), range)) drop_ahead(stream);
-  if (is_full_ || range.count() == 0 || !stream.stream.can_grow()) return;
+  // A window that its budget shortens begins later than can be told now: it is computed when it is asked.
+  const bool is_whole = stream.stream.within_limit(range).first <= first;
+  if (stream.ahead && (!is_whole || !begins(window(*stream.ahead), range))) drop_ahead(stream);
+  if (!is_whole || is_full_ || range.count() == 0 || !stream.stream.can_grow()) return;
   try {
     if (stream.ahead) {
       Window& window = this->window(*stream.ahead);

@@ -1,4 +1,4 @@
-// How windows are called wherever they are spoken of.
+// How windows and patches are called wherever they are spoken of.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,15 @@ struct WindowId {
   friend bool operator<(const WindowId& a, const WindowId& b) {
     return std::tie(a.camera, a.epoch, a.number) < std::tie(b.camera, b.epoch, b.number);
   }
+};
+
+/// Patches [first, last) of a stream, counted since it began.
+struct PatchRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+
+  std::int64_t count() const { return last - first; }
+  friend bool operator==(const PatchRange&, const PatchRange&) = default;
 };
 
 }  // namespace vigil::stream

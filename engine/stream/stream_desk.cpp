@@ -36,8 +36,9 @@ const StreamDesk::Stream& StreamDesk::find(const std::string& camera) const {
 
 void StreamDesk::open(const std::string& camera, RefreshPolicyPtr policy) {
   if (is_open(camera)) throw std::invalid_argument("the stream of camera " + camera + " is open");
-  streams_.try_emplace(
-      camera, CameraStream(book_, folder_.config.vision, prompts_.before_tokens(), std::move(policy)));
+  CameraStream stream(book_, folder_.config.vision, prompts_.before_tokens(), std::move(policy));
+  stream.leave_to(sink_, camera);
+  streams_.try_emplace(camera, std::move(stream));
 }
 
 void StreamDesk::follow(const std::string& camera, RefreshPolicyPtr policy) {
@@ -58,12 +59,43 @@ void StreamDesk::slide(const std::string& camera, std::int64_t first) {
   slide(stream);
 }
 
+void StreamDesk::shorten(const std::string& camera, std::int64_t first) {
+  Stream& stream = find(camera);
+  stream.shortened_to = std::max(stream.shortened_to, first);
+  slide(stream);
+}
+
 void StreamDesk::slide(Stream& stream) {
-  std::int64_t from = stream.wanted_from;
-  for (const Key key : stream.open) from = std::min(from, window(key).asking.patches.first);
+  std::int64_t open_from = std::numeric_limits<std::int64_t>::max();
+  for (const Key key : stream.open) open_from = std::min(open_from, window(key).asking.patches.first);
+  const std::int64_t slid = std::min(open_from, stream.wanted_from);
+  const std::int64_t from = std::min(open_from, std::max(stream.wanted_from, stream.shortened_to));
   if (stream.ahead && window(*stream.ahead).placed->patches.first < from) drop_ahead(stream);
-  stream.stream.slide(from);
+  stream.stream.slide(slid);
+  stream.stream.slide(from, Leaving::forgotten);
+  if (!stream.placing) stream.stream.keep();
   is_full_ = false;
+}
+
+void StreamDesk::set_budget(const std::string& camera, std::uint64_t bytes) {
+  Stream& stream = find(camera);
+  std::optional<std::int64_t> pages;
+  if (bytes > 0 && options_.page_bytes > 0)
+    pages = static_cast<std::int64_t>(bytes / static_cast<std::uint64_t>(options_.page_bytes));
+  stream.stream.set_limit(pages);
+  if (!stream.placing) stream.stream.keep();
+  is_full_ = false;
+}
+
+void StreamDesk::leave_to(std::shared_ptr<PageSink> sink) {
+  sink_ = std::move(sink);
+  for (auto& [camera, stream] : streams_) stream.stream.leave_to(sink_, camera);
+}
+
+void StreamDesk::reserve_texts() {
+  std::int64_t most = 0;
+  for (const auto& [camera, stream] : streams_) most = std::max(most, stream.texts);
+  book_.set_reserve(most);
 }
 
 void StreamDesk::close(const std::string& camera) {
@@ -71,7 +103,9 @@ void StreamDesk::close(const std::string& camera) {
   if (stream.ahead) drop_ahead(stream);
   const std::vector<Key> left = stream.open;
   for (const Key key : left) fail(key, "its stream has ended", false);
+  stream.stream.evict(Leaving::closed);
   streams_.erase(camera);
+  reserve_texts();
   is_full_ = false;
 }
 
@@ -92,13 +126,22 @@ std::int64_t StreamDesk::pages_for(std::int64_t visual_tokens,
 
 WindowId StreamDesk::ask(const std::string& camera, Asking asking) {
   Stream& stream = find(camera);
-  std::int64_t most = stream.stream.most_pages_for(asking.patches);
+  const std::int64_t visual = stream.stream.most_pages_for(asking.patches);
+  std::int64_t most = visual;
   for (const Asking::Item& item : asking.questions) most += tail_pages(*item.question);
   if (most > book_.pages())
     throw std::invalid_argument("a window with " + std::to_string(asking.questions.size()) +
                                 (asking.questions.size() == 1 ? " question needs " : " questions need ") +
                                 std::to_string(most * book_.page_tokens()) +
                                 " tokens of KV cache, there are " + std::to_string(book_.tokens()));
+  if (stream.stream.within_limit(asking.patches) != asking.patches)
+    throw std::invalid_argument("a window of " + std::to_string(stream.stream.visual_tokens(asking.patches)) +
+                                " visual tokens is larger than its camera's budget, which has room for " +
+                                std::to_string(*stream.stream.most_tokens()));
+  if (const std::int64_t texts = most - visual + book_.pages_for(prompts_.before()); texts != stream.texts) {
+    stream.texts = texts;
+    reserve_texts();
+  }
 
   const bool is_begun = stream.ahead && begins(window(*stream.ahead), asking.patches);
   if (stream.ahead && !is_begun && !window(*stream.ahead).is_asked) drop_ahead(stream);
@@ -164,7 +207,7 @@ void StreamDesk::forget(Key key) {
   if (stream->second.ahead == key) stream->second.ahead.reset();
   if (stream->second.placing == key) {
     // What there is of its keys is nothing that others could go on from.
-    stream->second.stream.evict();
+    stream->second.stream.discard();
     stream->second.placing.reset();
   }
   slide(stream->second);
@@ -285,6 +328,8 @@ bool StreamDesk::can_expire(const Window& window) {
 }
 
 void StreamDesk::expire(Clock::TimePoint now) {
+  // Who holds what left a stream lets go at any time.
+  if (is_full_ && book_.free_pages() > free_when_full_) is_full_ = false;
   std::vector<Key> over;
   for (auto& [key, window] : windows_) {
     // Not from the time of the pass that answered it, which may have been long.

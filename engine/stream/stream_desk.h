@@ -28,6 +28,7 @@
 #include "engine/stream/camera_stream.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/ids.h"
+#include "engine/stream/page_sink.h"
 #include "engine/stream/pass_plan.h"
 #include "engine/stream/text.h"
 #include "engine/stream/yes_no.h"
@@ -100,7 +101,7 @@ struct DeskNews {
 /// WindowId is here alone, and is taken back when it is done, or its deadline has passed. A window gets all
 /// pages that it and its answers may take, or waits, in the order in which windows are due; pages that
 /// streams keep for later windows go when they are wanted. So a window that fits the cache alone is always
-/// answered.
+/// answered. What they keep leaves room for the texts of one window, those of the camera with the most.
 ///
 /// A pass holds the next token of texts and rows of windows, so that both join and leave between passes. One
 /// that fails changes nothing: it is tried again in smaller pieces, and what fails alone is told with the
@@ -115,6 +116,8 @@ class StreamDesk final : public run::WorkSource {
     PassLimits limits;
     /// Which engine of its device this is, for the names of windows.
     std::uint32_t epoch = 0;
+    /// Bytes of a page, on all devices that share the model; 0, where nobody has a budget of bytes.
+    std::int64_t page_bytes = 0;
   };
 
   /// What it is given has to outlive it; the passes write to pages of the book. Throws ModelError for a
@@ -136,11 +139,22 @@ class StreamDesk final : public run::WorkSource {
   /// Patches before this one are wanted no more, but by windows that were asked.
   void slide(const std::string& camera, std::int64_t first);
   const CameraStream& stream(const std::string& camera) const { return find(camera).stream; }
+
+  /// So many bytes of keys and values the stream may keep between windows, and the visual tokens of its
+  /// windows may take, from the next one on; 0: any number. Whole pages count. A window of one patch may be
+  /// larger: then nothing of it is kept.
+  void set_budget(const std::string& camera, std::uint64_t bytes);
+  /// Of a window of these patches, those that the stream still has and its budget has room for: the newest.
+  PatchRange within_budget(const std::string& camera, const PatchRange& range) const {
+    return find(camera).stream.within_limit(range);
+  }
+  /// As `slide`, of patches that the stream's budget has no room for.
+  void shorten(const std::string& camera, std::int64_t first);
   /// No patch follows. Windows that have no answers yet are told as failed; texts go on.
   void close(const std::string& camera);
 
   /// Asks questions about a window. Throws std::invalid_argument for one that can never be answered: of
-  /// patches that are not there, or larger than the cache.
+  /// patches that are not there, or larger than the cache or than its stream's budget (`within_budget`).
   WindowId ask(const std::string& camera, Asking asking);
 
   /// The camera's next window will show the patches from `first` on, and will be due then. What there is of
@@ -154,6 +168,14 @@ class StreamDesk final : public run::WorkSource {
   /// From now on so many windows get answers, until it is called again; as many as there are, if it never is.
   /// For whoever takes answers no faster.
   void allow(std::size_t windows) { allowed_ = windows; }
+
+  /// Where keys and values of all streams go when they leave them, from now on; null: nowhere.
+  void leave_to(std::shared_ptr<PageSink> sink);
+
+  /// Tokens that streams may keep together between windows: all but those in reserve for texts.
+  std::int64_t most_kept() const {
+    return std::max<std::int64_t>(0, book_.pages() - book_.reserve()) * book_.page_tokens();
+  }
 
   /// Pages of the cache, and the share of them that windows, texts and streams hold; but for what is computed
   /// ahead, whose room is anybody's.
@@ -224,6 +246,10 @@ class StreamDesk final : public run::WorkSource {
     explicit Stream(CameraStream of) : stream(std::move(of)) {}
     CameraStream stream;
     std::int64_t wanted_from = 0;
+    /// Of what slides next: beyond which patch it is for want of a budget.
+    std::int64_t shortened_to = 0;
+    /// Pages of the texts of its last window, and of what is before its frames.
+    std::int64_t texts = 0;
     /// Its windows without answers, in the order in which they were asked.
     std::vector<Key> open;
     /// The turn in which a window of it was placed last.
@@ -295,6 +321,8 @@ class StreamDesk final : public run::WorkSource {
   std::int64_t tail_pages(const CompiledQuestion& question) const;
   /// Of all of its questions.
   std::int64_t tails(const Window& window) const;
+  /// Keeps room for the texts of one window, whichever stream's.
+  void reserve_texts();
   /// Its pages go back; of a window on its way, what was computed of it is given up.
   void forget(Key key);
   void fail(Key key, const std::string& reason, bool out_of_memory);
@@ -360,8 +388,9 @@ class StreamDesk final : public run::WorkSource {
   /// After a pass that failed, its parts, each in a pass of its own.
   std::vector<Key> windows_alone_;
   std::vector<TextRef> texts_alone_;
-  /// No window that waits has room until something goes.
+  /// No window that waits has room until something goes: more pages are free than then, at the latest.
   bool is_full_ = false;
+  std::int64_t free_when_full_ = 0;
   std::size_t allowed_ = std::numeric_limits<std::size_t>::max();
   /// What passes without outputs read, which may still be on their way: their memory is not to go before they
   /// have ended.
@@ -372,6 +401,7 @@ class StreamDesk final : public run::WorkSource {
   std::uint64_t asked_ = 0;
   std::uint64_t turn_ = 0;
   DeskNews news_;
+  std::shared_ptr<PageSink> sink_;
 };
 
 }  // namespace vigil::stream

@@ -160,13 +160,14 @@ class ScriptedPasses final : public run::Passes {
   std::vector<float> logits_;
 };
 
-/// A desk over scripted passes.
+/// A desk over scripted passes, of a byte a token.
 struct ScriptedLanguage {
   static constexpr int kPageTokens = 8;
 
   explicit ScriptedLanguage(std::int64_t pages = 1000, stream::PassLimits limits = {})
       : book(pages, kPageTokens),
-        desk(*folder, prompts, book, passes, {.limits = limits, .epoch = epochs()++}) {}
+        desk(*folder, prompts, book, passes,
+             {.limits = limits, .epoch = epochs()++, .page_bytes = kPageTokens}) {}
 
   /// Pages of a window of so many patches of one token with questions like these.
   std::int64_t pages_of(int patches, const std::vector<config::RuleSettings>& rules) {

@@ -115,13 +115,13 @@ TEST_F(FileWindowsTest, SaysWhyThereIsNoAnswer) {
 // The model itself, over a picture in which one group changes.
 TEST_F(FileWindowsTest, CountsWhatIsEncodedAndWhatIsComputed) {
   engine::Engine engine = engine::make_engine(std::string(VIGIL_SOURCE_DIR) + "/models/demo");
-  const auto ask = [&](config::Pruning policy, config::Refresh refresh) {
+  const auto ask = [&](config::Pruning policy, config::Refresh refresh, std::int64_t kv_budget = 0) {
     std::deque<Event> script;
     for (int i = 0; i < 16; ++i)
       script.push_back({i / 2.0, static_cast<std::uint8_t>(i < 12 ? 50 : 90), "", {56, 84}});
     sources.add("/clips/gate.mp4", script);
     auto settings = camera();
-    settings->stream.pruning = {policy, refresh, 0.15};
+    settings->stream.pruning = {policy, refresh, 0.15, {static_cast<std::uint64_t>(kv_budget)}};
     FileWindows asked({.encoder = *engine.encoder,
                        .desk = *engine.language.desk,
                        .questions = *engine.language.questions,
@@ -150,6 +150,12 @@ TEST_F(FileWindowsTest, CountsWhatIsEncodedAndWhatIsComputed) {
   EXPECT_LE(encoded, 30);
   EXPECT_LT(flops_pruned, 0.8 * flops_whole);
   EXPECT_LT(flops_reused, 0.9 * flops_whole);
+  // A budget is in bytes of the model's keys and values: one page has room for a window, a byte less has for
+  // no more than the one patch that every window shows.
+  const std::int64_t page = engine.language.model->page_bytes();
+  for (const auto& [bytes, tokens] :
+       {std::pair(page, std::int64_t{24}), std::pair(page - 1, std::int64_t{6})})
+    EXPECT_EQ(ask(config::Pruning::none, config::Refresh::all, bytes).back().tokens.visual, tokens);
 }
 
 }  // namespace

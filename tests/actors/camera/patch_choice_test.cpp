@@ -105,6 +105,47 @@ TEST_F(PatchChoiceTest, AnotherPolicyBeginsAndIsNotToldOfWhatTheLastOneSent) {
   EXPECT_EQ(kept(send(choice_, 150)), 0);
 }
 
+/// Tells what it was bound to.
+class Bound final : public prune::PruningPolicy {
+ public:
+  explicit Bound(double& share) : share_(share) {}
+  bool wants_motion() const override { return false; }
+  base::GridMask choose(double, std::span<const prune::SampledPicture>) override {
+    return base::GridMask::all(1, 2);
+  }
+  void lost(const base::GridMask&) override {}
+  void bound(double share) override { share_ = share; }
+
+ private:
+  double& share_;
+};
+
+TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
+  double share = -1, next = -1;
+  PatchChoice choice(std::make_unique<Bound>(share), kGrid, 1000);
+  const auto hear = [&](PatchOutcome outcome, double told) {
+    PatchAck ack = ack_of(*send(choice, 100), outcome);
+    ack.share = told;
+    choice.hear(ack);
+  };
+  hear(PatchOutcome::encoded, 0.25);
+  EXPECT_EQ(share, 0.25);
+  // Who did not take it knows nothing of the budget.
+  hear(PatchOutcome::dropped, 1);
+  hear(PatchOutcome::lost, 1);
+  EXPECT_EQ(share, 0.25);
+  choice.change(std::make_unique<Bound>(next), 1000);
+  EXPECT_EQ(next, 0.25);
+  hear(PatchOutcome::encoded, 1);
+  EXPECT_EQ(next, 1);
+  // Whatever has no policy is sent as it is.
+  PatchChoice all(nullptr, kGrid, 1000);
+  PatchAck ack = ack_of(*send(all, 100), PatchOutcome::encoded);
+  ack.share = 0;
+  all.hear(ack);
+  EXPECT_EQ(kept(send(all, 100)), 2);
+}
+
 TEST_F(PatchChoiceTest, EveryNameOfTheConfigurationIsAPolicy) {
   std::vector<std::string_view> names;
   for (const auto& [name, policy] : config::kPruningNames) {

@@ -271,6 +271,62 @@ TEST_F(ExecutorTest, TakesBackWhatNobodyAsksForAtItsDeadline) {
   EXPECT_TRUE(is_empty());
 }
 
+// A patch is a token, and a page of eight bytes all that the camera may have.
+TEST_F(ExecutorTest, TellsACameraAndTheLogWhatItsBudgetCallsFor) {
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->stream.window = {20s, 2s};
+  settings->stream.pruning.policy = config::Pruning::scene;
+  settings->stream.pruning.kv_budget = {8};
+  const WatchPtr gate = watched(*settings);
+  metrics_.camera_added(*gate);
+  self_->send(executor_, join_atom_v, gate, std::uint32_t{0});
+  std::vector<double> shares;
+  for (int i = 0; i < 24; ++i) {
+    self_->send(executor_, FramePatchPtr(frame_patch(gate, i, 90)));
+    settle();
+    bool is_heard = false;
+    self_->receive_while([&] { return !is_heard; })(
+        [&](const PatchAck& ack) {
+          shares.push_back(ack.share);
+          is_heard = true;
+        },
+        [](grant_atom, const std::string&, std::uint32_t) {});
+  }
+  ASSERT_THAT(shares, SizeIs(24));
+  EXPECT_EQ(shares[6], 1);
+  EXPECT_DOUBLE_EQ(shares[7], 6.0 / 18) << "of eighteen beside two whole ones";
+  for (const auto& window : answered_) EXPECT_LE(window->frames, 16);
+  ASSERT_FALSE(answered_.empty());
+  EXPECT_EQ(answered_.back()->end - answered_.back()->start, 8);
+  const auto lines = [&](const std::string& text) {
+    int count = 0;
+    for (std::size_t at = log_.str().find(text); at != std::string::npos; at = log_.str().find(text, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(lines("[info] stream: camera gate: its windows of 8 visual tokens come near its budget of 8B"),
+            1);
+  EXPECT_EQ(lines("[warning] stream: camera gate: its windows do not fit its budget of 8B (8 visual tokens)"),
+            1);
+  EXPECT_THAT(metrics_.text(),
+              HasSubstr("vigil_camera_forgotten_tokens_total{camera=\"gate\",tenant=\"north\"} 16\n"));
+  EXPECT_THAT(metrics_.text(),
+              HasSubstr("vigil_camera_kv_budget_usage_ratio{camera=\"gate\",tenant=\"north\"} 1\n"));
+}
+
+TEST_F(ExecutorTest, CountsWhatLeavesAStream) {
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->stream.pruning.refresh = config::Refresh::none;
+  const WatchPtr gate = watched(*settings);
+  show(gate, {90, 90, 90, 90, 90, 90});
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_kv_left_tokens_total{reason=\"slid\"} 2\n"))
+      << "what the last window showed and the next one will not; the windows before were overtaken";
+  self_->send(executor_, end_atom_v, std::string("gate"));
+  settle();
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_kv_left_tokens_total{reason=\"closed\"} 2\n"));
+  EXPECT_TRUE(is_empty());
+}
+
 TEST_F(ExecutorTest, ItsPartOfTheEngineIsThereAsLongAsItIs) {
   EXPECT_FALSE(engine_.expired()) << "whoever started it has none any more";
   show(watched(*explaining("gate")), {90, 90});

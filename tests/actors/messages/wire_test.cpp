@@ -143,7 +143,7 @@ TEST_F(Wire, ReportsComeBackAsTheyWere) {
     EXPECT_EQ(through(change), change);
   }
   for (const PatchOutcome outcome : {PatchOutcome::encoded, PatchOutcome::dropped, PatchOutcome::lost}) {
-    const PatchAck ack{"gate", 3, 77, outcome, "encode_failed"};
+    const PatchAck ack{"gate", 3, 77, outcome, "encode_failed", 0.25};
     EXPECT_EQ(through(ack), ack);
   }
   const RecorderReport recorder{"gate", true, "why"};
@@ -164,7 +164,7 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
   for (const bool lossless : {false, true}) {
     WatchSettings other = settings;
     other.lossless = lossless;
-    other.pruning = {config::Pruning::scene, config::Refresh::first_k, 0.25};
+    other.pruning = {config::Pruning::scene, config::Refresh::first_k, 0.25, config::mebibytes(300)};
     EXPECT_EQ(through(other), other);
   }
 }
@@ -302,6 +302,8 @@ TEST_F(Wire, WhatNamesNoStateIsRefused) {
   EXPECT_FALSE(is_refused(CameraReport{"gate", CameraState::down, "", false}));
   EXPECT_TRUE(is_refused(CameraReport{"gate", static_cast<CameraState>(4), "", false}));
   EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, static_cast<PatchOutcome>(3), ""}));
+  for (const double share : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, PatchOutcome::encoded, "", share})) << share;
   EXPECT_TRUE(is_refused(StatusChange{{"gate", 1}, static_cast<CameraState>(200), ""}));
   EXPECT_TRUE(is_refused(DeviceReport{"cuda:0", static_cast<DeviceState>(3), "", {}}));
   EXPECT_TRUE(is_refused(RestForm{"gate", static_cast<config::Role>(2), {}, false}));

@@ -48,6 +48,8 @@ void count_everything(Metrics& metrics) {
   metrics.camera_damaged_packets("gate", 3);
   metrics.frame_captured("gate", base::Clock::WallTime(1785578400s));
   metrics.frames_dropped("gate", "a \"new\"\n\\reason", 2);
+  metrics.camera_budget("gate", 0.9, 12);
+  metrics.left_stream(stream::Leaving::evicted, 7);
   metrics.queue_depth("vision", 1, "cuda:0");
   metrics.requests(RequestKind::window, "cuda:0", 2, 3);
   metrics.requests(RequestKind::explanation, "cuda:0", 0, 1);
@@ -81,19 +83,27 @@ TEST(Metrics, CountersAreThereBeforeAnythingIsCounted) {
   metrics.camera_added(*watch("gate"));
   metrics.device_state("cuda:0", DeviceState::up);
   const std::string page = metrics.text();
-  for (const char* series :
-       {"vigil_windows_total{outcome=\"device_lost\"} 0", "vigil_alerts_held_total{reason=\"rate_cap\"} 0",
-        "vigil_config_reloads_total{result=\"refused\"} 0", "vigil_evidence_clips_total{state=\"failed\"} 0",
-        "vigil_messages_dropped_total{reason=\"slow_subscriber\",socket=\"events\"} 0",
-        "vigil_messages_dropped_total{reason=\"backlog_full\",socket=\"outbox\"} 0",
-        "vigil_device_failures_total{device=\"cuda:0\"} 0", "vigil_outbox_failures_total 0",
-        "vigil_frames_total{camera=\"gate\",tenant=\"north\"} 0",
-        "vigil_frames_dropped_total{camera=\"gate\",reason=\"late\",tenant=\"north\"} 0",
-        "vigil_camera_reconnects_total{camera=\"gate\",tenant=\"north\"} 0",
-        "vigil_camera_damaged_packets_total{camera=\"gate\",tenant=\"north\"} 0",
-        "vigil_alerts_total{severity=\"alert\",topic=\"alert/north/gate/person/\"} 0",
-        "vigil_prefix_cache_hits_total 0", "vigil_time_to_first_token_seconds_count 0",
-        "vigil_cameras{state=\"up\"} 0"})
+  for (const char* series : {"vigil_windows_total{outcome=\"device_lost\"} 0",
+                             "vigil_alerts_held_total{reason=\"rate_cap\"} 0",
+                             "vigil_config_reloads_total{result=\"refused\"} 0",
+                             "vigil_evidence_clips_total{state=\"failed\"} 0",
+                             "vigil_messages_dropped_total{reason=\"slow_subscriber\",socket=\"events\"} 0",
+                             "vigil_messages_dropped_total{reason=\"backlog_full\",socket=\"outbox\"} 0",
+                             "vigil_device_failures_total{device=\"cuda:0\"} 0",
+                             "vigil_outbox_failures_total 0",
+                             "vigil_frames_total{camera=\"gate\",tenant=\"north\"} 0",
+                             "vigil_frames_dropped_total{camera=\"gate\",reason=\"late\",tenant=\"north\"} 0",
+                             "vigil_camera_reconnects_total{camera=\"gate\",tenant=\"north\"} 0",
+                             "vigil_camera_damaged_packets_total{camera=\"gate\",tenant=\"north\"} 0",
+                             "vigil_camera_forgotten_tokens_total{camera=\"gate\",tenant=\"north\"} 0",
+                             "vigil_kv_left_tokens_total{reason=\"slid\"} 0",
+                             "vigil_kv_left_tokens_total{reason=\"forgotten\"} 0",
+                             "vigil_kv_left_tokens_total{reason=\"evicted\"} 0",
+                             "vigil_kv_left_tokens_total{reason=\"closed\"} 0",
+                             "vigil_alerts_total{severity=\"alert\",topic=\"alert/north/gate/person/\"} 0",
+                             "vigil_prefix_cache_hits_total 0",
+                             "vigil_time_to_first_token_seconds_count 0",
+                             "vigil_cameras{state=\"up\"} 0"})
     EXPECT_THAT(page, HasSubstr(std::string(series) + '\n'));
   // A family of which nothing was counted is left out of the page as a whole. Who names the reasons of
   // refused connections declares them (tests/services/topic_publisher_test.cpp).
@@ -135,6 +145,26 @@ TEST(Metrics, ACamerasSeriesGoWithItAndComeBackAtZero) {
   EXPECT_THAT(metrics.text(), HasSubstr("topic=\"alert/north/gate/person/\"} 0\n"));
 }
 
+TEST(Metrics, ACamerasBudgetIsThereOnceItHasOne) {
+  Metrics metrics;
+  metrics.camera_added(*watch("gate"));
+  const std::string usage = "vigil_camera_kv_budget_usage_ratio{camera=\"gate\",tenant=\"north\"} ";
+  metrics.camera_budget("gate", std::nullopt, 0);
+  EXPECT_THAT(metrics.text(), Not(HasSubstr(usage)));
+  metrics.camera_budget("gate", 0.5, 0);
+  metrics.camera_budget("gate", 1, 12);
+  metrics.camera_budget("gate", 0.75, 3);
+  EXPECT_THAT(metrics.text(), HasSubstr(usage + "0.75\n"));
+  EXPECT_THAT(metrics.text(),
+              HasSubstr("vigil_camera_forgotten_tokens_total{camera=\"gate\",tenant=\"north\"} 15\n"));
+  metrics.camera_budget("gate", std::nullopt, 0);
+  EXPECT_THAT(metrics.text(), HasSubstr(usage + "0\n")) << "it has none any more";
+  metrics.camera_budget("yard", 0.5, 5);
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("yard")));
+  metrics.camera_removed("gate");
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("gate")));
+}
+
 TEST(Metrics, AnotherTenantOrRuleOfACamera) {
   Metrics metrics;
   const auto gate = camera("gate");
@@ -171,6 +201,7 @@ TEST(Metrics, WithoutSeriesOfCamerasThereAreThoseOfAllTogether) {
     metrics.camera_reconnected(name);
     metrics.frame_captured(name, base::Clock::WallTime(1s));
     metrics.frames_dropped(name, "late", 2);
+    metrics.camera_budget(name, 0.5, 4);
     metrics.alert(std::string("alert/north/") + name + "/person/", "alert");
   }
   metrics.camera_removed("yard");
@@ -181,6 +212,8 @@ TEST(Metrics, WithoutSeriesOfCamerasThereAreThoseOfAllTogether) {
   EXPECT_THAT(page, HasSubstr("vigil_alerts_total{severity=\"alert\"} 2\n"));
   EXPECT_THAT(page, HasSubstr("vigil_alerts_total{severity=\"detection\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("vigil_camera_reconnects_total 2\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_camera_forgotten_tokens_total 8\n"));
+  EXPECT_THAT(page, Not(HasSubstr("vigil_camera_kv_budget_usage_ratio{")));
   EXPECT_THAT(page, HasSubstr("vigil_cameras{state=\"up\"} 1\n"));
   EXPECT_EQ(metrics.cameras().at("gate").dropped, 2U) << "/status tells of each";
 }

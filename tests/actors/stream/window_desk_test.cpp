@@ -35,6 +35,8 @@ struct WindowDeskTest : ::testing::Test {
     for (auto& each : more.failures) failures.push_back(each);
     overtaken += more.overtaken;
     ended.insert(ended.end(), more.ended.begin(), more.ended.end());
+    remarks.insert(remarks.end(), more.remarks.begin(), more.remarks.end());
+    budgets.insert(budgets.end(), more.budgets.begin(), more.budgets.end());
   }
   /// Every window that was answered as "camera start-end:frames".
   std::vector<std::string> shown() const {
@@ -57,6 +59,8 @@ struct WindowDeskTest : ::testing::Test {
   std::vector<WindowDesk::News::Failure> failures;
   std::size_t overtaken = 0;
   std::vector<std::string> ended;
+  std::vector<WindowDesk::News::Remark> remarks;
+  std::vector<WindowDesk::News::Budget> budgets;
   WatchPtr live = watched(*camera("live", config::Pace::realtime));
 };
 
@@ -127,6 +131,142 @@ TEST_F(WindowDeskTest, ACamerasSettingsSayWhatIsComputedAnewAndMayChange) {
   run();
   EXPECT_THAT(ended, ElementsAre("gate"));
   EXPECT_TRUE(is_empty());
+}
+
+/// A camera with a budget of so many tokens, whose patches have eight, windows four patches and strides two.
+std::shared_ptr<config::CameraSettings> with_budget(std::uint64_t tokens) {
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->stream.pruning.kv_budget = {tokens};
+  return settings;
+}
+
+TEST_F(WindowDeskTest, WindowsForgetTheirOldestWhereABudgetIsTooSmallAndSaySoOnce) {
+  for (const config::Refresh refresh : {config::Refresh::all, config::Refresh::none}) {
+    // Of what is kept, a page is for where it begins.
+    auto settings = with_budget(refresh == config::Refresh::all ? 16 : 24);
+    settings->stream.pruning.refresh = refresh;
+    const WatchPtr gate = watched(*settings, 1);
+    desk.join(gate);
+    for (int i = 0; i < 12; ++i) {
+      const WindowDesk::Taken taken = desk.push(*visual_patch(gate, i, 1, 1, 8));
+      EXPECT_EQ(taken.share, 1) << "`none` cannot prune";
+      run();
+    }
+    EXPECT_THAT(shown(), ElementsAre("gate 0-2:4", "gate 2-4:4", "gate 4-6:4", "gate 6-8:4", "gate 8-10:4",
+                                     "gate 10-12:4"));
+    for (const stream::WindowTokens& each : tokens) EXPECT_EQ(each.visual, 16);
+    EXPECT_THAT(failures, IsEmpty());
+    ASSERT_EQ(remarks.size(), 1U);
+    EXPECT_EQ(remarks[0].watch, gate);
+    EXPECT_TRUE(remarks[0].is_warning);
+    EXPECT_THAT(remarks[0].line, HasSubstr("(16 visual tokens): they forget their oldest frames"));
+    ASSERT_EQ(budgets.size(), 12U);
+    EXPECT_EQ(budgets[0].usage, 0.5);
+    EXPECT_EQ(budgets[2].usage, 1.5) << "before it forgets";
+    EXPECT_EQ(budgets[3].usage, 1);
+    std::int64_t forgotten = 0;
+    for (const auto& each : budgets) forgotten += each.forgotten;
+    EXPECT_EQ(forgotten, 80) << "all but the last two of twelve patches, each once";
+
+    settings->stream.pruning.kv_budget = {0};
+    const WatchPtr rich = watched(*settings, 2);
+    desk.know(rich);
+    for (int i = 12; i < 16; ++i) {
+      desk.push(*visual_patch(rich, i, 1, 1, 8));
+      run();
+    }
+    EXPECT_EQ(shown().back(), "gate 12-16:8") << "as long as it is set to";
+    ASSERT_EQ(remarks.size(), 2U);
+    EXPECT_EQ(remarks[1].line, "its windows have no budget of keys and values any more");
+    ASSERT_EQ(budgets.size(), 13U);
+    EXPECT_EQ(budgets[12].usage, std::nullopt);
+    desk.end("gate");
+    run();
+    EXPECT_TRUE(is_empty());
+    answered.clear();
+    tokens.clear();
+    remarks.clear();
+    budgets.clear();
+  }
+}
+
+TEST_F(WindowDeskTest, WhatTheLastWindowForgetsCountsToo) {
+  const WatchPtr gate = watched(*with_budget(16), 1);
+  desk.join(gate);
+  for (int i = 0; i < 3; ++i) desk.push(*visual_patch(gate, i, 1, 1, 8));
+  take_news();
+  EXPECT_EQ(budgets.size(), 3U);
+  desk.end("gate");
+  run();
+  EXPECT_THAT(shown(), ElementsAre("gate 0-2:4", "gate 1-3:4"));
+  ASSERT_EQ(budgets.size(), 4U);
+  EXPECT_EQ(budgets[3].forgotten, 8);
+  EXPECT_EQ(budgets[3].usage, 1.5);
+  EXPECT_THAT(ended, ElementsAre("gate"));
+}
+
+TEST_F(WindowDeskTest, ABudgetIsMetByPruningFirstWhereThatCanRank) {
+  auto settings = with_budget(24);
+  settings->stream.pruning.policy = config::Pruning::scene;
+  const WatchPtr gate = watched(*settings, 1);
+  desk.join(gate);
+  const auto patch = [&](int second, int groups) {
+    auto visual = visual_patch(gate, second, 1, 1, groups);
+    auto tokens_of = std::make_shared<model::VisualTokens>();
+    tokens_of->embeddings = numbers(1, groups);
+    tokens_of->width = 1;
+    tokens_of->groups = base::GridMask::none(1, 8);
+    for (int i = 0; i < groups; ++i) tokens_of->groups.add(i);
+    tokens_of->seconds = second;
+    tokens_of->duration = 1;
+    visual->tokens = tokens_of;
+    const double share = desk.push(*visual).share;
+    run();
+    return share;
+  };
+  EXPECT_EQ(patch(0, 8), 1);
+  EXPECT_EQ(patch(1, 8), 1);
+  EXPECT_EQ(patch(2, 8), 0.5) << "two whole ones leave eight for two";
+  EXPECT_EQ(patch(3, 4), 0.5);
+  EXPECT_EQ(budgets.back().forgotten, 8) << "what came before the bound was too much";
+  for (int i = 4; i < 7; ++i) EXPECT_EQ(patch(i, 2), 0.5) << i;
+  EXPECT_EQ(budgets.back().forgotten, 0);
+  EXPECT_EQ(patch(7, 2), 1) << "a window went by without a call for it";
+  ASSERT_EQ(remarks.size(), 3U);
+  EXPECT_THAT(remarks[0].line, HasSubstr("at most 50 % of a patch's groups"));
+  EXPECT_FALSE(remarks[0].is_warning);
+  EXPECT_THAT(remarks[1].line, HasSubstr("forget their oldest"));
+  EXPECT_THAT(remarks[2].line, HasSubstr("fit its budget of 24B (24 visual tokens) again"));
+}
+
+TEST_F(WindowDeskTest, StreamsThatHaveNoRoomTogetherAreNamedOnce) {
+  // A window fits, and what both keep does not.
+  ScriptedLanguage small(ScriptedLanguage().pages_of(32, live->rules) + 3);
+  WindowDesk tight{small.desk, small.questions, {}};
+  tight.grant(1000);
+  std::vector<WatchPtr> watches;
+  for (const char* name : {"gate", "yard"}) {
+    auto settings = camera(name, config::Pace::realtime);
+    settings->stream.pruning.refresh = config::Refresh::none;
+    watches.push_back(watched(*settings, 1));
+    tight.join(watches.back());
+  }
+  std::vector<std::string> said;
+  for (int i = 0; i < 16; ++i)
+    for (const WatchPtr& each : watches) {
+      tight.push(*visual_patch(each, i, 1, 1, 8));
+      while (tight.due()) tight.work({clock.now()});
+      for (const auto& remark : tight.take_news().remarks) {
+        EXPECT_TRUE(remark.is_warning);
+        said.push_back(remark.watch->name + ": " + remark.line);
+      }
+    }
+  ASSERT_EQ(said.size(), 2U);
+  const std::string line =
+      "with it, streams want to keep 64 tokens between windows, of 2 cameras, and there is room for " +
+      std::to_string(small.desk.most_kept()) + " beside texts";
+  EXPECT_THAT(said[0], HasSubstr(line));
+  EXPECT_LT(small.desk.most_kept(), 64) << "else this would prove nothing";
 }
 
 TEST_F(WindowDeskTest, ANewerWindowOvertakesTheOneThatWaits) {

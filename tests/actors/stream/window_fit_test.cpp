@@ -37,6 +37,22 @@ TEST(WindowFit, TellsOnceWhatALongWindowNeeds) {
   EXPECT_EQ(enough.check(*visual_patch(watched_gate, 1), watched_gate, {question}), std::nullopt);
 }
 
+// Whatever its length, a window is no larger than its budget, or than one patch.
+TEST(WindowFit, AWindowThatABudgetShortensFits) {
+  auto settings = camera();
+  settings->stream.window.length = 400s;
+  const WatchPtr longer = watched(*settings, 2);
+  ScriptedLanguage language(ScriptedLanguage().pages_of(16, {}));
+  language.desk.open("gate", stream::make_refresh("all"));
+  for (const auto& [budget, width, fits] :
+       {std::tuple(0, 1, false), std::tuple(16, 1, true), std::tuple(24, 1, false), std::tuple(8, 16, true),
+        std::tuple(8, 24, false)}) {
+    language.desk.set_budget("gate", static_cast<std::uint64_t>(budget));
+    const auto said = WindowFit(language.desk, 2).check(*visual_patch(longer, 0, 1, 1, width), longer, {});
+    EXPECT_EQ(said == "", fits) << budget << ' ' << width;
+  }
+}
+
 TEST(WindowFit, LooksAgainWhenTheSettingsOrThePictureAreOthers) {
   ScriptedLanguage language(8);
   WindowFit fit(language.desk, 2);

@@ -254,6 +254,7 @@ TEST(FleetReload, WhatWindowsComputeAnewIsNoOtherStreamAndWhatIsEncodedIs) {
   auto refreshed = camera("refreshed");
   refreshed->stream.pruning.refresh = config::Refresh::first_k;
   refreshed->stream.pruning.refresh_share = 0.3;
+  refreshed->stream.pruning.kv_budget = config::mebibytes(300);
   auto pruned = camera("pruned");
   pruned->stream.pruning.policy = config::Pruning::reference;
   const auto plan = fleet.reload({refreshed, pruned});

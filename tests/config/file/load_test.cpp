@@ -191,6 +191,25 @@ TEST(Load, WindowsAreComputedWholeUnlessACameraOrTheDefaultsSayOtherwise) {
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh_share: 1.5}}\n"), ConfigError);
 }
 
+TEST(Load, ACamerasKeysHaveNoBudgetUnlessItOrTheDefaultsSayOtherwise) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.kv_budget, ByteSize{0});
+  const std::string defaults = "defaults: {pruning: {kv_budget: 300MiB}}\n";
+  EXPECT_EQ(read(minimal() + defaults).cameras[0].stream.pruning.kv_budget, mebibytes(300));
+  EXPECT_EQ(
+      read(minimal("    pruning: {kv_budget: 1.5GiB}\n") + defaults).cameras[0].stream.pruning.kv_budget,
+      mebibytes(1536));
+  const Settings lifted = read(minimal("    pruning: {kv_budget: 0B}\n") + defaults);
+  EXPECT_EQ(lifted.cameras[0].stream.pruning.kv_budget, ByteSize{0}) << "a camera may have none all the same";
+  EXPECT_EQ(read(effective(lifted)), lifted);
+  EXPECT_THAT(effective(read(minimal() + defaults)), HasSubstr("kv_budget: 300MiB"));
+  for (const std::string bad : {"300", "-1MiB", "2048TiB", "much"})
+    EXPECT_THAT(problems_of(minimal() + "defaults: {pruning: {kv_budget: " + bad + "}}\n"),
+                ElementsAre(Field(&Problem::message,
+                                  "defaults.pruning.kv_budget: expected an amount of bytes from 0B to 1TiB, "
+                                  "such as 64MiB or 10GiB, not `" +
+                                      bad + "`")));
+}
+
 TEST(Load, ACamerasServerIsVerifiedUnlessItIsSaidOtherwise) {
   const StreamSettings plain = read(minimal()).cameras[0].stream;
   EXPECT_FALSE(plain.tls.insecure);

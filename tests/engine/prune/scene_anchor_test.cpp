@@ -169,6 +169,31 @@ TEST_F(SceneAnchorTest, SnowIsBoundedAndAPersonInItIsSeen) {
   EXPECT_EQ(watch_.stale(street_, {}, 8).count(), 0) << "no flake is left";
 }
 
+TEST_F(SceneAnchorTest, NoPatchHasMoreThanItsBoundAndWhatIsLeftOutComesLater) {
+  watch_.patch(street_);
+  // Rows of boxes, each of which fills most of some windows of the tower.
+  const auto crowd = [](int i) {
+    Take take;
+    const int grey = i % 2 == 0 ? 200 : 30;
+    for (int row = 0; row < 3; ++row) take.things.push_back({0, 28 * row, 112, 28, {grey, grey, grey}});
+    return take;
+  };
+  policy_.bound(0.2);
+  for (int i = 0; i < 20; ++i) {
+    const base::GridMask kept = watch_.patch(street_, crowd(i));
+    EXPECT_LE(kept.count(), 12) << i;
+    EXPECT_GE(kept.count(), 8) << "what may be sent is";
+  }
+  const Take rest = crowd(0);
+  for (int i = 0; i < 5; ++i) watch_.patch(street_, rest);
+  EXPECT_EQ(watch_.stale(street_, rest, 8).count(), 0);
+  // What was lost comes with the next one, whatever the bound.
+  policy_.lost(base::GridMask::all(8, 8));
+  EXPECT_TRUE(watch_.patch(street_, rest).has_all());
+  policy_.bound(1);
+  EXPECT_GE(watch_.patch(street_, crowd(1)).count(), 12) << "all of it again";
+}
+
 TEST_F(SceneAnchorTest, ABusyStreetIsKeptForAMinuteBeforeItIsBoundedAndIsShownThen) {
   watch_.patch(street_);
   watch_.count_anew();

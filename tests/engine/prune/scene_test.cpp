@@ -242,6 +242,8 @@ TEST(SceneAroundTest, WhatIsAroundAChangeIsEncodedWithItAndTheStreamKeepsItForAW
   EXPECT_FALSE(whole.is_whole()) << "but no anchor";
   EXPECT_EQ(*patch(5, {thing}).kept, below);
   EXPECT_EQ(patch(6, {thing}).kept->count(), 0) << "long ago";
+  policy.bound(0.5);
+  for (int i = 7; i < 12; ++i) EXPECT_EQ(patch(i, {thing}).kept->count(), 0) << "no room for a whole picture";
 }
 
 TEST(StreamGroupsTest, KeepsWhatChangedForFourPatchesMoreAndOneOfFourWhole) {

@@ -33,7 +33,7 @@ class EverySecond final : public RefreshPolicy {
   }
 };
 
-/// A desk over a simulated device, with a clock that the test sets.
+/// A desk over a simulated device, of a byte a token, with a clock that the test sets.
 struct Room {
   std::shared_ptr<const model::ModelFolder> folder = demo_model();
   model::PromptBuilder prompts = folder->prompts();
@@ -46,7 +46,8 @@ struct Room {
   DeskNews news;
 
   explicit Room(std::int64_t pages = 64, PassLimits limits = {}, int page_tokens = 8)
-      : book(pages, page_tokens), desk(*folder, prompts, book, passes, {.limits = limits, .epoch = 7}) {}
+      : book(pages, page_tokens),
+        desk(*folder, prompts, book, passes, {.limits = limits, .epoch = 7, .page_bytes = page_tokens}) {}
 
   CompiledQuestionPtr question(const std::string& text = "Is there a car?", int max_tokens = 6) {
     return questions.compile({.text = text, .max_tokens = max_tokens, .sampling = {}, .on_text = {}});

@@ -129,6 +129,12 @@ class SimulatedPasses final : public run::Passes {
   }
   void settle() noexcept override { catch_up(); }
 
+  /// What is in a slot when all that was submitted has run.
+  std::uint64_t value_at(std::int32_t slot) {
+    catch_up();
+    return cache_[static_cast<std::size_t>(slot)].value;
+  }
+
   static std::uint64_t input_of(std::int32_t token) { return static_cast<std::uint64_t>(token) + 1; }
   static std::uint64_t input_of(float visual) {
     std::uint32_t bits = 0;

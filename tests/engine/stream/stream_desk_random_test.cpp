@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/vision_encoder.h"
+#include "engine/stream/page_sink.h"
 #include "engine/stream/stream_desk.h"
 #include "tests/engine/stream/desk_room.h"
 
@@ -26,14 +27,51 @@ using testing::patch_of;
 using testing::reason_of;
 using testing::Room;
 
+/// Holds some of what it is offered, which nobody may write to meanwhile.
+class Shelf final : public PageSink {
+ public:
+  explicit Shelf(Room& room) : room_(room) {}
+  ~Shelf() override { clear(); }
+
+  void take(LeavingTokens tokens) noexcept override {
+    ++offered;
+    EXPECT_GT(tokens.patches.count(), 0);
+    const CameraStream& stream = room_.desk.stream(tokens.camera);
+    EXPECT_EQ(tokens.view.size(), stream.visual_tokens(tokens.patches));
+    if (offered % 3 == 0 || held_.size() > 2) return;
+    Held& held = held_.emplace_back(std::move(tokens));
+    for (const std::int32_t slot : held.tokens.view.slots())
+      held.values.push_back(room_.passes.value_at(slot));
+  }
+  void clear() {
+    for (const Held& held : held_)
+      for (std::size_t i = 0; i < held.values.size(); ++i)
+        EXPECT_EQ(room_.passes.value_at(held.tokens.view.slots()[i]), held.values[i]);
+    held_.clear();
+  }
+  std::uint64_t offered = 0;
+
+ private:
+  struct Held {
+    explicit Held(LeavingTokens of) : tokens(std::move(of)) {}
+    LeavingTokens tokens;
+    std::vector<std::uint64_t> values;
+  };
+  Room& room_;
+  std::vector<Held> held_;
+};
+
 /// So many operations in random order, with passes that fail: no page is lost, every window comes to an end,
 /// and every answer is what it has to be, where no key is what it was in another window. A camera's stream
-/// changes between the policies.
+/// changes between the policies. `has_budgets`: and has a budget now and then, and somebody copies what
+/// leaves it.
 void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& policies, bool asks_at_once,
-                       bool is_exact) {
+                       bool is_exact, bool has_budgets = false) {
   std::mt19937 random(20261123);
   const auto below = [&](std::uint32_t count) { return static_cast<int>(random() % count); };
   Room room(40, {.rows = 24, .texts = 3, .windows = 3, .asks_at_once = asks_at_once}, 4);
+  const auto shelf = std::make_shared<Shelf>(room);
+  if (has_budgets) room.desk.leave_to(shelf);
   bool fails = false;
   room.passes.before = [&](const run::Pass&) {
     if (!fails || below(40) != 0) return;
@@ -96,6 +134,8 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
       case 1:
         if (is_open && policies.size() > 1 && below(10) == 0)
           room.desk.follow(camera, policies[static_cast<std::size_t>(below(2))]);
+        if (has_budgets && is_open && below(5) == 0)
+          room.desk.set_budget(camera, static_cast<std::uint64_t>(below(4)) * 4);
         if (is_open && below(50) == 0) room.desk.close(camera);
         break;
       case 2:
@@ -116,8 +156,12 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
       case 5: {
         if (!is_open) break;
         const auto last = static_cast<std::int64_t>(patches[camera].size());
-        const std::int64_t begin = std::max(first[camera], last - 1 - below(3));
+        std::int64_t begin = std::max(first[camera], last - 1 - below(3));
         if (begin >= last || asked.size() > 30) break;
+        if (has_budgets) {
+          begin = room.desk.within_budget(camera, {begin, last}).first;
+          if (below(2) == 0) room.desk.shorten(camera, begin);
+        }
         Asked one{{begin, last}, {}, false, {}};
         for (int question = below(4); question > 0; --question)
           one.questions.push_back(questions[static_cast<std::size_t>(below(3))]);
@@ -156,6 +200,7 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
         break;
       case 10:
         room.now += std::chrono::milliseconds(below(300));
+        shelf->clear();
         break;
       case 11:
         room.desk.expire(room.now);
@@ -170,6 +215,9 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
     if (room.desk.is_open(camera)) room.desk.close(camera);
   listen();
   for (const auto& [id, one] : asked) room.desk.done(id);
+  shelf->clear();
+  EXPECT_EQ(shelf->offered > 1000, has_budgets);
+  EXPECT_EQ(room.book.kept(), 0);
   EXPECT_TRUE(room.is_empty()) << room.book.free_pages() << " of " << room.book.pages();
   EXPECT_EQ(room.book.events().taken, room.book.events().freed);
   EXPECT_FALSE(room.desk.due());
@@ -194,6 +242,11 @@ TEST(StreamDeskTest, NorWhereKeysAreKept) {
 TEST(StreamDeskTest, NorWhereSomeOfThemAreComputedAnew) {
   operate_at_random(200'000, {std::make_shared<EverySecond>()}, true, false);
   operate_at_random(200'000, {make_refresh("random-k", {.share = 0.4}), make_refresh("none")}, false, false);
+}
+
+TEST(StreamDeskTest, NorWhereBudgetsAreShortAndSomebodyCopiesWhatLeaves) {
+  operate_at_random(200'000, {std::make_shared<EverySecond>(), make_refresh("none")}, true, false, true);
+  operate_at_random(200'000, {make_refresh("first-k", {.share = 1}), make_refresh("all")}, true, true, true);
 }
 
 TEST(StreamDeskTest, AndAllOfThemAnewIsAsIfNothingHadBeenKept) {
