@@ -99,12 +99,13 @@ inline constexpr std::array<std::pair<std::string_view, Pruning>, 5> kPruningNam
      {"dtd", Pruning::dtd},
      {"scene", Pruning::scene}}};
 
-inline constexpr std::array<std::pair<std::string_view, Refresh>, 5> kRefreshNames = {
+inline constexpr std::array<std::pair<std::string_view, Refresh>, 6> kRefreshNames = {
     {{"all", Refresh::all},
      {"none", Refresh::none},
      {"codecsight", Refresh::codecsight},
      {"first-k", Refresh::first_k},
-     {"random-k", Refresh::random_k}}};
+     {"random-k", Refresh::random_k},
+     {"topk", Refresh::topk}}};
 
 constexpr EnumNames<Pruning> names_of(Pruning) {
   return kPruningNames;
