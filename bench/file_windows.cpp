@@ -98,7 +98,8 @@ std::string to_json(const FileWindow& window) {
   line["tokens"] = {{"visual", window.tokens.visual},
                     {"new", window.tokens.fresh()},
                     {"reused", window.tokens.reused()},
-                    {"refreshed", window.tokens.refreshed}};
+                    {"refreshed", window.tokens.refreshed},
+                    {"probed", window.tokens.probed}};
   line["gflop"] = window.flops / 1e9;
   return line.dump();
 }

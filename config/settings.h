@@ -42,7 +42,7 @@ enum class Transport : std::uint8_t { tcp, udp };
 enum class Pruning : std::uint8_t { none, codecsight, reference, dtd, scene, changes };
 
 /// Which keys of a camera's window are computed anew when it slides (engine/stream/refresh.h).
-enum class Refresh : std::uint8_t { all, none, codecsight, first_k, random_k };
+enum class Refresh : std::uint8_t { all, none, codecsight, first_k, random_k, topk };
 
 struct PruningSettings {
   Pruning policy = Pruning::none;

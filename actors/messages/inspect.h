@@ -62,8 +62,8 @@ typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
-  return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::scene), x.refresh,
-           actors::at_most(x.refresh, Refresh::random_k), x.refresh_share, x.kv_budget.bytes,
+  return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::changes), x.refresh,
+           actors::at_most(x.refresh, Refresh::topk), x.refresh_share, x.kv_budget.bytes,
            actors::is_so([&x] { return x.refresh_share >= 0 && x.refresh_share <= 1; }));
 }
 

@@ -100,12 +100,13 @@ inline constexpr std::array<std::pair<std::string_view, Pruning>, 6> kPruningNam
      {"scene", Pruning::scene},
      {"changes", Pruning::changes}}};
 
-inline constexpr std::array<std::pair<std::string_view, Refresh>, 5> kRefreshNames = {
+inline constexpr std::array<std::pair<std::string_view, Refresh>, 6> kRefreshNames = {
     {{"all", Refresh::all},
      {"none", Refresh::none},
      {"codecsight", Refresh::codecsight},
      {"first-k", Refresh::first_k},
-     {"random-k", Refresh::random_k}}};
+     {"random-k", Refresh::random_k},
+     {"topk", Refresh::topk}}};
 
 constexpr EnumNames<Pruning> names_of(Pruning) {
   return kPruningNames;

@@ -63,6 +63,9 @@ class GuardedPasses final : public Passes {
   void run(const Pass& pass) override {
     guard(streams_, [&] { part_->run(pass); });
   }
+  std::span<const float> key_distances(const Pass& pass) override {
+    return guard(streams_, [&] { return part_->key_distances(pass); });
+  }
   std::int32_t likeliest(std::size_t i) const override { return part_->likeliest(i); }
   std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) override {
     return guard(streams_, [&] { return part_->likeliest(i, count); });

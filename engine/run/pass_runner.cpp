@@ -94,6 +94,40 @@ void PassRunner::run(const Pass& pass) {
   if (outputs > 0) fetch_outputs(outputs);
 }
 
+std::span<const float> PassRunner::key_distances(const Pass& pass) {
+  const auto angles = pass.is_far ? kernels::RopeAngles::wide : kernels::RopeAngles::single;
+  likeliest_.clear();
+  candidates_.clear();
+  asked_ = 0;
+  distances_.assign(pass.outputs.size(), 0);
+  if (model_.folder->config.text.num_hidden_layers < 2) return distances_;
+  float* hidden = compose(pass);
+  {
+    const std::unique_lock lock = submission();
+    spread(hidden, pass.positions.size());
+    const model::Decoder::Pass all{hidden, pass.positions, pass.segments, pass.outputs,
+                                   {},     angles,         pass.attend};
+    on_all([&](Lane& lane) {
+      lane.is_small = false;
+      model::Decoder::Pass own = all;
+      if (&lane != &lanes_.front()) own.hidden = lane.hidden.as<float>();
+      lane.prepared = lane.part->decoder.prepare_probe(lane.stream, lane.workspace(), own, lane.part->pages);
+      lane.distances.resize(pass.outputs.size());
+    });
+    on_all([&](Lane& lane) {
+      lane.probed = lane.part->decoder.probe(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
+    });
+  }
+  if (pass.outputs.empty()) return distances_;
+  on_all([](Lane& lane) {
+    kernels::download(lane.stream, lane.distances.data(), lane.probed, lane.distances.size() * sizeof(float));
+  });
+  // In the order of the parts, so that the sums are the same each time.
+  for (const Lane& lane : lanes_)
+    for (std::size_t i = 0; i < distances_.size(); ++i) distances_[i] += lane.distances[i];
+  return distances_;
+}
+
 std::size_t PassRunner::bytes_of(std::size_t rows) const {
   return rows * static_cast<std::size_t>(model_.folder->config.text.hidden_size) * sizeof(float);
 }

@@ -41,6 +41,7 @@ class PassRunner final : public Passes {
   void settle() noexcept override;
 
   void run(const Pass& pass) override;
+  std::span<const float> key_distances(const Pass& pass) override;
   void copy_pages(std::span<const kv::PageCopy> copies) override;
   void take_pages(std::span<const kv::PageCopy> copies) override;
 
@@ -76,6 +77,9 @@ class PassRunner final : public Passes {
     /// The likeliest few of each output: their logits, then their columns.
     kernels::Buffer candidates = {};
     model::Decoder::Prepared prepared = {};
+    /// Of the last probe, on the device and on the host: what this part's heads add to the distances.
+    const float* probed = nullptr;
+    std::vector<float> distances = {};
     /// Of passes with one token of each sequence, by how many there are.
     kernels::Replay steps = {};
   };
@@ -119,6 +123,8 @@ class PassRunner final : public Passes {
   /// Of each output as many as were asked for, and that number.
   std::vector<std::vector<model::Candidate>> candidates_;
   std::size_t asked_ = 0;
+  /// Of the last probe.
+  std::vector<float> distances_;
 };
 
 }  // namespace vigil::run

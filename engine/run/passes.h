@@ -62,6 +62,13 @@ class Passes {
   /// The logits after outputs[i], on the host, until the next call.
   virtual std::span<const float> logits(std::size_t i) = 0;
 
+  /// How far the second layer's keys that are in the cache are from what they would be, of each row of
+  /// `pass.outputs`: squared differences summed over all KV heads, in f32, on the host until the next call
+  /// (model::Decoder::prepare_probe says how, which rows are which, and what is written: nothing of these). A
+  /// row costs about a layer. None is far in a model of one layer. Waits for what comes out. What the last
+  /// pass has told is gone. Throws as `run` does.
+  virtual std::span<const float> key_distances(const Pass& pass) = 0;
+
   /// Copies whole pages of the cache to others, after all passes before and ahead of those that follow.
   virtual void copy_pages(std::span<const kv::PageCopy> copies) = 0;
 

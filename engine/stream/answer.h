@@ -31,6 +31,9 @@ struct WindowTokens {
   /// same.
   std::int64_t kept = 0;
   std::int64_t refreshed = 0;
+  /// Of those that were kept, the ones whose keys were looked at before it was known which to compute anew:
+  /// about a layer each.
+  std::int64_t probed = 0;
 
   std::int64_t reused() const { return kept - refreshed; }
   /// For the first time.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -96,8 +97,19 @@ std::vector<kv::TokenRange> CameraStream::refreshed(const PatchRange& kept) cons
   for (std::int64_t number = kept.first; number < kept.last; ++number)
     patches.push_back({number, patch(number).count(), at(number).windows, patch(number).intra});
   std::vector<kv::TokenRange> ranges;
-  policy_->choose(patches, ranges);
+  const std::int64_t tokens = visual_tokens(kept);
+  if (const std::optional<std::int64_t> count = policy_->ranked(tokens)) {
+    if (*count > 0 && *count == tokens) ranges.push_back({0, tokens});
+  } else {
+    policy_->choose(patches, ranges);
+  }
   return ranges;
+}
+
+std::int64_t CameraStream::ranked(const PatchRange& kept) const {
+  const std::int64_t tokens = visual_tokens(kept);
+  const std::int64_t count = policy_->ranked(tokens).value_or(0);
+  return count < tokens ? count : 0;
 }
 
 std::vector<kv::TokenRange> CameraStream::among_keys(std::span<const kv::TokenRange> refreshed,
@@ -120,8 +132,14 @@ std::int64_t CameraStream::pages_for(const PatchRange& range) const {
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   if (!policy_->keeps_keys() || !continues(range)) return most_pages_for(range);
   const PatchRange kept{range.first, keyed_.last};
-  return book_.pages_for(prompt) + keys_.pages_to_append(visual_tokens({keyed_.last, range.last})) +
-         keys_.pages_to_own(among_keys(refreshed(kept), kept));
+  const std::int64_t pages =
+      book_.pages_for(prompt) + keys_.pages_to_append(visual_tokens({keyed_.last, range.last}));
+  // Wherever they are.
+  if (const std::int64_t count = ranked(kept); count > 0) {
+    const kv::TokenRange all{0, visual_tokens(kept)};
+    return pages + std::min(count, keys_.pages_to_own(among_keys(std::span(&all, 1), kept)));
+  }
+  return pages + keys_.pages_to_own(among_keys(refreshed(kept), kept));
 }
 
 void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
@@ -136,15 +154,16 @@ void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
   window.is_far = policy_->keeps_keys() || window.cursor.next() > kFar;
 }
 
-void CameraStream::add_rows(PlacedWindow& window, const kv::TokenRange& tokens) const {
+void CameraStream::add_rows(const PlacedWindow& window, const kv::TokenRange& tokens,
+                            std::vector<RowRun>& to) const {
   std::int64_t begin = 0;
   for (std::int64_t number = window.patches.first; number < window.patches.last; ++number) {
     const std::int64_t end = begin + patch(number).count();
     const std::int64_t first = std::max(begin, tokens.first);
     const std::int64_t last = std::min(end, tokens.first + tokens.count);
     if (first < last)
-      window.rows.push_back({static_cast<std::int64_t>(prompt_.size()) + first, last - first,
-                             at(number).tokens, first - begin, number});
+      to.push_back({static_cast<std::int64_t>(prompt_.size()) + first, last - first, at(number).tokens,
+                    first - begin, number});
     begin = end;
   }
 }
@@ -162,7 +181,7 @@ void CameraStream::grow(PlacedWindow& window, std::int64_t last, kv::Book::Claim
   window.tokens.visual += more;
   lay_out(window, 0);
   window.view.append(more, claim);
-  add_rows(window, {before, more});
+  add_rows(window, {before, more}, window.rows);
 }
 
 PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim) {
@@ -179,10 +198,11 @@ PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim
     throw std::invalid_argument("the stream is longer than positions can tell");
   lay_out(window, origin);
 
-  window.rows.push_back({.at = 0, .count = prompt});
+  const RowRun of_prompt{.at = 0, .count = prompt};
   if (!keeps) {
     window.view.append(prompt + visual_tokens(range), claim);
-    add_rows(window, {0, visual_tokens(range)});
+    window.rows.push_back(of_prompt);
+    add_rows(window, {0, visual_tokens(range)}, window.rows);
     return window;
   }
 
@@ -190,18 +210,46 @@ PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim
   if (keyed_.count() == 0) keyed_ = {range.first, range.first};
   const PatchRange kept{range.first, keyed_.last};
   window.tokens.kept = visual_tokens(kept);
-  const std::vector<kv::TokenRange> anew = refreshed(kept);
+  window.view.append(prompt, claim);
+  if (const std::int64_t count = ranked(kept); count > 0) {
+    window.tokens.refreshed = count;
+    window.tokens.probed = window.tokens.kept;
+    window.probe.push_back(of_prompt);
+    add_rows(window, {0, window.tokens.kept}, window.probe);
+    window.view.extend(keys_, visual_tokens({keyed_.first, range.first}), window.tokens.kept);
+    return window;
+  }
+  complete(window, refreshed(kept), claim);
+  return window;
+}
+
+void CameraStream::choose(PlacedWindow& window, std::span<const float> distances, kv::Book::Claim& claim) {
+  if (window.probe.empty() || static_cast<std::int64_t>(distances.size()) != window.tokens.kept)
+    throw std::logic_error("a window's keys were not looked at");
+  const std::vector<kv::TokenRange> anew = farthest(distances, window.tokens.refreshed);
+  window.probe.clear();
+  // What it does not show is the stream's alone again, and need not be copied.
+  kv::View prompt(book_);
+  prompt.extend(window.view, 0, static_cast<std::int64_t>(prompt_.size()));
+  window.view = std::move(prompt);
+  complete(window, anew, claim);
+}
+
+void CameraStream::complete(PlacedWindow& window, std::span<const kv::TokenRange> anew,
+                            kv::Book::Claim& claim) {
+  const PatchRange& range = window.patches;
+  const PatchRange kept{range.first, keyed_.last};
+  window.rows.push_back({.at = 0, .count = static_cast<std::int64_t>(prompt_.size())});
+  window.tokens.refreshed = 0;
   for (const kv::TokenRange& tokens : anew) {
-    add_rows(window, tokens);
+    add_rows(window, tokens, window.rows);
     window.tokens.refreshed += tokens.count;
   }
   keys_.own(among_keys(anew, kept), claim, window.copies);
   const std::int64_t fresh = visual_tokens({keyed_.last, range.last});
-  add_rows(window, {window.tokens.kept, fresh});
+  add_rows(window, {window.tokens.kept, fresh}, window.rows);
   keys_.append(fresh, claim);
-  window.view.append(prompt, claim);
   window.view.extend(keys_, visual_tokens({keyed_.first, range.first}), visual_tokens(range));
-  return window;
 }
 
 void CameraStream::computed(const PlacedWindow& window) {

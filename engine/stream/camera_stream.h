@@ -46,6 +46,10 @@ struct PlacedWindow {
   /// It lies where the stream is, or reaches there, which may be far from zero.
   bool is_far = false;
   std::vector<RowRun> rows;
+  /// Until it is known which tokens are computed anew (`CameraStream::choose`), `rows` are none; and these,
+  /// the prompt and after it all tokens that are kept, are what is to be looked at (Passes::key_distances).
+  /// The view ends with them.
+  std::vector<RowRun> probe;
   WindowTokens tokens;
   /// To be copied before the rows are computed: others go on reading what was there.
   std::vector<kv::PageCopy> copies;
@@ -82,9 +86,14 @@ class CameraStream {
   std::int64_t pages_for(const PatchRange& range) const;
   /// Pages that placing a window takes at most, when nothing of it is kept.
   std::int64_t most_pages_for(const PatchRange& range) const;
-  /// Gives it a place. One window at a time: `computed` or `discard` follows. Throws as `pages_for` does, and
-  /// std::invalid_argument if its positions reach too far: nothing has changed then.
+  /// Gives it a place. One window at a time: `computed` or `discard` follows, or nothing, if it is given up
+  /// while it has a `probe`. Throws as `pages_for` does, and std::invalid_argument if its positions reach too
+  /// far: nothing has changed then.
   PlacedWindow place(const PatchRange& range, kv::Book::Claim& claim);
+  /// Completes the place of a window that has a `probe`: of the tokens that are kept, as many as
+  /// `tokens.refreshed` says are computed anew, those whose keys are farthest. `distances`: one a token that
+  /// is kept. The claim is what `place` has left of `pages_for`. Its `copies` are to be made before its rows.
+  void choose(PlacedWindow& window, std::span<const float> distances, kv::Book::Claim& claim);
 
   // A window whose last patches are still to come can have its place before they are there, and grow with
   // them; but under a policy that keeps keys, where one that is asked has few rows anyway.
@@ -140,13 +149,19 @@ class CameraStream {
   /// Whether keys of the stream's pages serve the window at all.
   bool continues(const PatchRange& range) const;
   /// Which of the tokens of these patches, whose keys are there, the policy computes anew: counted from their
-  /// first.
+  /// first. Where it looks at keys, `ranked` says how many, and if these are neither none nor all, this
+  /// nothing.
   std::vector<kv::TokenRange> refreshed(const PatchRange& kept) const;
+  /// How many tokens of these patches are chosen by their keys: none where that takes no look at them.
+  std::int64_t ranked(const PatchRange& kept) const;
+  /// The last part of `place`: the rows of these tokens, counted from the first that is kept, and of what is
+  /// not kept.
+  void complete(PlacedWindow& window, std::span<const kv::TokenRange> anew, kv::Book::Claim& claim);
   /// The same, counted from the first token that has keys.
   std::vector<kv::TokenRange> among_keys(std::span<const kv::TokenRange> refreshed,
                                          const PatchRange& kept) const;
   /// Adds the rows of these tokens, which are counted from the window's first visual one.
-  void add_rows(PlacedWindow& window, const kv::TokenRange& tokens) const;
+  void add_rows(const PlacedWindow& window, const kv::TokenRange& tokens, std::vector<RowRun>& to) const;
   /// Positions of the prompt and of a window's patches, and of what follows.
   void lay_out(PlacedWindow& window, std::int64_t origin) const;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/run/vision_encoder.h"
+#include "engine/stream/desk_draft.h"
 #include "engine/stream/stream_desk.h"
 
 namespace vigil::stream {
@@ -19,23 +20,6 @@ constexpr std::size_t kMostInFlight = 1024;
 constexpr int kFullPasses = 16;
 
 }  // namespace
-
-struct StreamDesk::Draft {
-  run::Pass pass;
-  /// What the segments' `own` point into; never grows beyond what was reserved.
-  std::vector<std::int32_t> own;
-  struct Part {
-    Key window;
-    std::int64_t rows = 0;
-    std::size_t questions = 0;
-  };
-  std::vector<Part> windows;
-  std::vector<TextRef> texts;
-  /// Whose next token each output is.
-  std::vector<TextRef> outputs;
-
-  std::int64_t rows() const { return static_cast<std::int64_t>(pass.positions.size()); }
-};
 
 std::optional<base::Clock::TimePoint> StreamDesk::due() const {
   std::optional<base::Clock::TimePoint> earliest;
@@ -62,7 +46,9 @@ void StreamDesk::work(const run::Turn& turn) {
   now_ = turn.now;
   expire(now_);
   admit();
-  Draft next = draft(turn.until);
+  const Candidates work = candidates(turn.until);
+  if (!look(work.windows)) return;
+  Draft next = draft(work);
   last_rows_ = next.rows();
   // Of a window without questions all may have been computed ahead.
   if (last_rows_ == 0) return answer_complete();
@@ -91,32 +77,29 @@ void StreamDesk::settle() {
 // --- What goes in
 // -------------------------------------------------------------------------------------------
 
-StreamDesk::Draft StreamDesk::draft(base::Clock::TimePoint until) {
-  std::vector<WindowWork> work;
+StreamDesk::Candidates StreamDesk::candidates(base::Clock::TimePoint until) const {
+  if (!texts_alone_.empty()) return {{}, {texts_alone_.front()}};
+  if (!windows_alone_.empty()) return {{windows_alone_.front()}, {}};
   std::vector<Key> keys = placed_;
   // Texts that are late must not bring windows that are not, or these come before what makes newer ones, and
   // under overload wait in a row instead of being overtaken.
   std::vector<const Window*> next = ahead();
   const auto waits = [until](const Window& each) { return each.asking.due > until; };
-  const auto is_late = [&](const TextRef& ref) { return !waits(window(ref.window)); };
+  const auto is_late = [&](const TextRef& ref) { return !waits(windows_.find(ref.window)->second); };
   if (std::any_of(going_.begin(), going_.end(), is_late) &&
-      std::all_of(keys.begin(), keys.end(), [&](Key key) { return waits(window(key)); })) {
+      std::all_of(keys.begin(), keys.end(), [&](Key key) { return waits(windows_.find(key)->second); })) {
     keys.clear();
     std::erase_if(next, [&](const Window* each) { return waits(*each); });
   }
   std::stable_sort(next.begin(), next.end(),
                    [](const Window* a, const Window* b) { return a->asking.due < b->asking.due; });
   for (const Window* each : next) keys.push_back({each->id.epoch, each->id.number});
-  std::vector<TextRef> texts = going_;
-  if (!windows_alone_.empty() || !texts_alone_.empty()) {
-    keys.clear();
-    texts.clear();
-    if (!texts_alone_.empty()) {
-      texts = {texts_alone_.front()};
-    } else {
-      keys = {windows_alone_.front()};
-    }
-  }
+  return {std::move(keys), going_};
+}
+
+StreamDesk::Draft StreamDesk::draft(const Candidates& candidates) {
+  const auto& [keys, texts] = candidates;
+  std::vector<WindowWork> work;
   for (const Key key : keys) {
     const Window& each = window(key);
     WindowWork& left = work.emplace_back();
@@ -146,17 +129,12 @@ StreamDesk::Draft StreamDesk::draft(base::Clock::TimePoint until) {
   return draft;
 }
 
-void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions) {
-  Window& window = this->window(key);
-  if (window.is_asked && !window.begun) window.begun = now_;
-  const PlacedWindow& placed = *window.placed;
-  draft.windows.push_back({key, rows, questions});
-  draft.pass.is_far = draft.pass.is_far || window.is_far;
+void StreamDesk::add_rows(Draft& draft, const PlacedWindow& placed, std::span<const RowRun> runs,
+                          std::int64_t skipped, std::int64_t rows) {
   const std::size_t first = draft.own.size();
   // Runs lie one after the other; the rows that are computed end somewhere in one of them.
-  std::int64_t skipped = window.filled;
   std::int64_t left = rows;
-  for (const RowRun& run : placed.rows) {
+  for (const RowRun& run : runs) {
     const std::int64_t begin = std::min(skipped, run.count);
     skipped -= begin;
     const std::int64_t count = std::min(left, run.count - begin);
@@ -178,7 +156,15 @@ void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_
   if (rows > 0)
     draft.pass.segments.push_back({placed.view.slots().first(static_cast<std::size_t>(draft.own.back()) + 1),
                                    std::span(draft.own).subspan(first), static_cast<std::int64_t>(first)});
+}
 
+void StreamDesk::add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions) {
+  Window& window = this->window(key);
+  if (window.is_asked && !window.begun) window.begun = now_;
+  const PlacedWindow& placed = *window.placed;
+  draft.windows.push_back({key, rows, questions});
+  draft.pass.is_far = draft.pass.is_far || window.is_far;
+  add_rows(draft, placed, placed.rows, window.filled, rows);
   for (std::size_t i = 0; i < questions; ++i) {
     const std::size_t question = window.asked + i;
     const Asking::Item& item = window.asking.questions[question];

@@ -15,7 +15,10 @@ using base::Clock;
 
 namespace {
 
+/// So many will be computed, chosen or not.
 std::int64_t rows_of(const PlacedWindow& window) {
+  if (!window.probe.empty())
+    return window.probe.front().count + window.tokens.refreshed + window.tokens.fresh();
   std::int64_t rows = 0;
   for (const RowRun& run : window.rows) rows += run.count;
   return rows;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -71,6 +73,15 @@ std::uint64_t lot_of(std::uint64_t patch, std::uint64_t token) {
   return z ^ (z >> 31U);
 }
 
+/// Adds a token to ascending ranges.
+void add(std::int64_t token, std::vector<kv::TokenRange>& to) {
+  if (!to.empty() && to.back().first + to.back().count == token) {
+    ++to.back().count;
+  } else {
+    to.push_back({token, 1});
+  }
+}
+
 class RandomK final : public RefreshPolicy {
  public:
   explicit RandomK(double share) : share_(share) {}
@@ -87,20 +98,43 @@ class RandomK final : public RefreshPolicy {
     const auto end = lots.begin() + share_of(share_, tokens);
     std::partial_sort(lots.begin(), end, lots.end());
     std::sort(lots.begin(), end, [](const auto& a, const auto& b) { return a.second < b.second; });
-    for (auto lot = lots.begin(); lot != end; ++lot) {
-      if (lot != lots.begin() && to.back().first + to.back().count == lot->second) {
-        ++to.back().count;
-      } else {
-        to.push_back({lot->second, 1});
-      }
-    }
+    for (auto lot = lots.begin(); lot != end; ++lot) add(lot->second, to);
   }
 
  private:
   double share_;
 };
 
+class TopK final : public RefreshPolicy {
+ public:
+  explicit TopK(double share) : share_(share) {}
+  bool keeps_keys() const override { return true; }
+  void choose(std::span<const KeptPatch>, std::vector<kv::TokenRange>&) const override {}
+  std::optional<std::int64_t> ranked(std::int64_t tokens) const override { return share_of(share_, tokens); }
+
+ private:
+  double share_;
+};
+
 }  // namespace
+
+std::vector<kv::TokenRange> farthest(std::span<const float> distances, std::int64_t count) {
+  std::vector<std::int64_t> tokens(distances.size());
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const auto far = [&](std::int64_t token) {
+    const float distance = distances[static_cast<std::size_t>(token)];
+    return std::isnan(distance) ? std::numeric_limits<float>::infinity() : distance;
+  };
+  const auto end =
+      tokens.begin() + std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(tokens.size()));
+  std::partial_sort(tokens.begin(), end, tokens.end(), [&](std::int64_t a, std::int64_t b) {
+    return far(a) != far(b) ? far(a) > far(b) : a < b;
+  });
+  std::sort(tokens.begin(), end);
+  std::vector<kv::TokenRange> ranges;
+  for (auto token = tokens.begin(); token != end; ++token) add(*token, ranges);
+  return ranges;
+}
 
 RefreshPolicyPtr make_refresh(std::string_view name, const RefreshOptions& options) {
   if (!(options.share >= 0 && options.share <= 1))
@@ -110,6 +144,7 @@ RefreshPolicyPtr make_refresh(std::string_view name, const RefreshOptions& optio
   if (name == "codecsight") return std::make_shared<CodecSight>();
   if (name == "first-k") return std::make_shared<FirstK>(options.share);
   if (name == "random-k") return std::make_shared<RandomK>(options.share);
+  if (name == "topk") return std::make_shared<TopK>(options.share);
   std::string known;
   for (const std::string_view each : kRefreshPolicies)
     known += (known.empty() ? "" : ", ") + std::string(each);

@@ -194,6 +194,7 @@ void StreamDesk::forget(Key key) {
   if (entry == windows_.end()) return;
   const std::string camera = std::move(entry->second.id.camera);
   const bool was_answered = entry->second.is_answered;
+  const bool was_probed = entry->second.placed && !entry->second.placed->probe.empty();
   std::erase_if(going_, [&](const TextRef& ref) { return ref.window == key; });
   std::erase_if(texts_alone_, [&](const TextRef& ref) { return ref.window == key; });
   std::erase(placed_, key);
@@ -206,8 +207,8 @@ void StreamDesk::forget(Key key) {
   std::erase(stream->second.open, key);
   if (stream->second.ahead == key) stream->second.ahead.reset();
   if (stream->second.placing == key) {
-    // What there is of its keys is nothing that others could go on from.
-    stream->second.stream.discard();
+    // What there is of its keys is nothing that others could go on from; but looking at keys leaves them.
+    if (!was_probed) stream->second.stream.discard();
     stream->second.placing.reset();
   }
   slide(stream->second);

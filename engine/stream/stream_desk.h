@@ -217,8 +217,8 @@ class StreamDesk final : public run::WorkSource {
   /// Takes back what is past its deadline; whoever has an answer's text computed still is told so.
   void expire(base::Clock::TimePoint now);
   std::optional<base::Clock::TimePoint> due() const override;
-  /// Runs one pass. One for texts that are due takes rows of windows that are due later along only if nobody
-  /// else's work is due before these.
+  /// Runs one pass, and before it those by which its windows' policies choose rows. One for texts that are
+  /// due takes rows of windows that are due later along only if nobody else's work is due before these.
   void work(const run::Turn& turn) override;
 
   /// What has come of it since the last call.
@@ -291,6 +291,9 @@ class StreamDesk final : public run::WorkSource {
     /// Rows of `placed`, and those that are computed.
     std::int64_t rows = 0;
     std::int64_t filled = 0;
+    /// Rows of its probe that were looked at, and what came of them.
+    std::int64_t looked_at = 0;
+    std::vector<float> distances;
     /// Those of its questions that were begun, and how many of them have their first token. (Of a window that
     /// was adopted: those that were.)
     std::map<std::size_t, OpenText> texts;
@@ -309,6 +312,11 @@ class StreamDesk final : public run::WorkSource {
   };
   /// A pass that is being put together.
   struct Draft;
+  /// What may go into it.
+  struct Candidates {
+    std::vector<Key> windows;
+    std::vector<TextRef> texts;
+  };
 
   Key next_key() { return {options_.epoch, asked_++}; }
   Stream& find(const std::string& camera);
@@ -355,7 +363,17 @@ class StreamDesk final : public run::WorkSource {
   bool place(Key key, Window& window, Stream& stream);
 
   /// `until`: as of a turn.
-  Draft draft(base::Clock::TimePoint until);
+  Candidates candidates(base::Clock::TimePoint until) const;
+  /// Looks at the keys of those windows whose policy wants that, in passes of as many rows as any other, and
+  /// lays out the rest of their places. False if something failed, whatever it was.
+  bool look(std::span<const Key> windows);
+  Draft draft_probe(std::span<const Key> windows);
+  /// The rest of a window's place.
+  bool choose_rows(Key key);
+  Draft draft(const Candidates& candidates);
+  /// Adds the `count` rows of these runs after the first `skipped`, as a segment of its own.
+  void add_rows(Draft& draft, const PlacedWindow& placed, std::span<const RowRun> runs, std::int64_t skipped,
+                std::int64_t count);
   void add_window(Draft& draft, Key key, std::int64_t rows, std::size_t questions);
   void add_text(Draft& draft, const TextRef& ref);
   void commit(Draft& draft);

@@ -86,6 +86,10 @@ class ScriptedPasses final : public run::Passes {
       }
   }
 
+  std::span<const float> key_distances(const run::Pass& pass) override {
+    distances_.assign(pass.outputs.size(), 0.0F);
+    return distances_;
+  }
   std::int32_t likeliest(std::size_t i) const override { return outputs_[i].next; }
   std::span<const model::Candidate> likeliest(std::size_t, std::size_t) override {
     throw std::logic_error("not scripted");
@@ -157,7 +161,7 @@ class ScriptedPasses final : public run::Passes {
   std::vector<Slot> slots_;
   int page_tokens_;
   std::vector<Output> outputs_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, distances_;
 };
 
 /// A desk over scripted passes, of a byte a token.

@@ -10,7 +10,7 @@
 namespace vigil::stream::testing {
 
 /// Six KV heads; MLP and vocabulary are divisible by nothing.
-inline std::shared_ptr<const model::ModelFolder> made_up_model() {
+inline std::shared_ptr<const model::ModelFolder> made_up_model(int layers = 3) {
   constexpr const char* kShape = R"({
     "architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
     "hidden_size": 240, "intermediate_size": 331, "num_hidden_layers": 3, "num_attention_heads": 12,
@@ -22,7 +22,9 @@ inline std::shared_ptr<const model::ModelFolder> made_up_model() {
       "in_chans": 3, "out_hidden_size": 240, "patch_size": 14, "spatial_merge_size": 2, "window_size": 112,
       "fullatt_block_indexes": [1], "tokens_per_second": 2, "temporal_patch_size": 2}})";
   const model::testing::ScratchFolder scratch;
-  scratch.write("config.json", kShape);
+  std::string shape = kShape;
+  shape.replace(shape.find("layers\": 3") + 9, 1, std::to_string(layers));
+  scratch.write("config.json", shape);
   return model::ModelFolder::made_up(scratch.path() / "config.json",
                                      std::string(VIGIL_SOURCE_DIR) + "/models/demo", 5);
 }

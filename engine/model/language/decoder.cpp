@@ -137,6 +137,19 @@ Decoder::Prepared Decoder::prepare(kernels::Stream& stream, Workspace& workspace
           pass.attend};
 }
 
+Matrix Decoder::room(kernels::Stream& stream, kernels::Buffer& buffer, DType dtype, std::int64_t rows,
+                     std::int64_t cols) {
+  buffer.reserve(stream, static_cast<std::size_t>(rows * cols) * kernels::size_of(dtype));
+  return dense(buffer.data(), dtype, rows, cols);
+}
+
+Matrix Decoder::normed_room(kernels::Stream& stream, kernels::Buffer& buffer, std::int64_t rows) const {
+  if (parameters_.quantization() == Quantization::none || part_.shard.ranks > 1)
+    return room(stream, buffer, compute(), rows, config_.hidden_size);
+  buffer.reserve(stream, kernels::e4m3_bytes(rows, config_.hidden_size));
+  return kernels::e4m3_matrix(buffer.data(), rows, config_.hidden_size);
+}
+
 Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
                     const kv::PageStore& pages) const {
   const std::int64_t rows = pass.rows;
@@ -146,38 +159,23 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
   const std::int64_t pairs = head_dim / 2;
   const std::int64_t q_width = part_.queries.count;
   const std::int64_t kv_width = part_.keys.count;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
 
-  const auto room = [&](kernels::Buffer& buffer, DType dtype, std::int64_t count, std::int64_t cols) {
-    buffer.reserve(stream, static_cast<std::size_t>(count * cols) * kernels::size_of(dtype));
-    return dense(buffer.data(), dtype, count, cols);
-  };
   Matrix hidden = dense(pass.hidden, DType::f32, rows, hidden_size);
   // Where all results are wanted, the states are what is left in `hidden`.
-  const Matrix states = wanted == rows ? hidden : room(workspace.states, DType::f32, wanted, hidden_size);
+  const Matrix states =
+      wanted == rows ? hidden : room(stream, workspace.states, DType::f32, wanted, hidden_size);
   if (rows == 0) return states;
   if (pass.embeds) kernels::gather_rows(stream, embeddings_, workspace.table.at<std::int32_t>(0), hidden);
 
-  Matrix cos = room(workspace.cos, DType::f32, rows, pairs);
-  Matrix sin = room(workspace.sin, DType::f32, rows, pairs);
+  Matrix cos = room(stream, workspace.cos, DType::f32, rows, pairs);
+  Matrix sin = room(stream, workspace.sin, DType::f32, rows, pairs);
   kernels::rope_angles(stream, workspace.table.at<kernels::RopePosition>(1), rows, frequencies_, pairs,
                        pass.angles, cos.row<float>(0), sin.row<float>(0));
 
-  // What only large products read is rounded as it is made, if they want it so; they round what comes out of
-  // a sum over ranks themselves.
-  const bool quantized = parameters_.quantization() != Quantization::none;
-  const auto rounded_room = [&](kernels::Buffer& buffer, std::int64_t count, std::int64_t cols) {
-    buffer.reserve(stream, kernels::e4m3_bytes(count, cols));
-    return kernels::e4m3_matrix(buffer.data(), count, cols);
-  };
-  const auto normed_room = [&](kernels::Buffer& buffer, std::int64_t count) {
-    return quantized && part_.shard.ranks == 1 ? rounded_room(buffer, count, hidden_size)
-                                               : room(buffer, compute(), count, hidden_size);
-  };
-  Matrix normed = normed_room(workspace.normed, rows);
-  Matrix projected = room(workspace.projected, compute(), rows, q_width + 2 * kv_width);
-  Matrix attended = room(workspace.attended, compute(), rows, q_width);
-  Matrix inner = room(workspace.inner, compute(), rows, 2 * part_.inner.count);
+  Matrix normed = normed_room(stream, workspace.normed, rows);
+  Matrix projected = room(stream, workspace.projected, compute(), rows, q_width + 2 * kv_width);
+  Matrix attended = room(stream, workspace.attended, compute(), rows, q_width);
+  Matrix inner = room(stream, workspace.inner, compute(), rows, 2 * part_.inner.count);
 
   kernels::rms_norm(stream, hidden, layers_.front().input_norm, config_.rms_norm_eps, normed);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -200,24 +198,37 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
         matrix = to;
       };
       keep(hidden, states);
-      normed = normed_room(workspace.wanted_normed, wanted);
+      normed = normed_room(stream, workspace.wanted_normed, wanted);
       kernels::rms_norm(stream, hidden, layer.input_norm, config_.rms_norm_eps, normed);
-      keep(cos, room(workspace.wanted_cos, DType::f32, wanted, pairs));
-      keep(sin, room(workspace.wanted_sin, DType::f32, wanted, pairs));
+      keep(cos, room(stream, workspace.wanted_cos, DType::f32, wanted, pairs));
+      keep(sin, room(stream, workspace.wanted_sin, DType::f32, wanted, pairs));
       for (Matrix* matrix : {&projected, &attended, &inner}) matrix->rows = wanted;
       layer.attention.apply(stream, normed, projected, 0, 1);
       kernels::rope(stream, projected.columns(0, q_width), head_dim, cos.row<float>(0), sin.row<float>(0));
     }
 
-    pass.attend->attend(stream, static_cast<int>(i), projected.columns(0, q_width), kv,
-                        narrows ? workspace.narrow.plan : workspace.plan, scale, attended);
-    add(stream, workspace, 0, attended, layer.o, hidden, layer.attention_norm, normed);
-    const Matrix rounded =
-        quantized ? rounded_room(workspace.rounded, normed.rows, part_.inner.count) : Matrix{};
-    add(stream, workspace, 1, gated(stream, layer.mlp, config_.traits.activation, normed, inner, rounded),
-        layer.down, hidden, last ? nullptr : layers_[i + 1].input_norm, normed);
+    attend_and_mix(stream, workspace, i, *pass.attend, projected.columns(0, q_width), kv,
+                   narrows ? workspace.narrow.plan : workspace.plan, attended, inner, hidden, normed);
   }
   return states;
+}
+
+void Decoder::attend_and_mix(kernels::Stream& stream, Workspace& workspace, std::size_t layer,
+                             const Attend& attend, kernels::ConstMatrix q, const kernels::KvLayer& kv,
+                             const kernels::PagedPlan& plan, Matrix attended, Matrix inner, Matrix hidden,
+                             Matrix normed) const {
+  const Layer& of = layers_[layer];
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
+  attend.attend(stream, static_cast<int>(layer), q, kv, plan, scale, attended);
+  add(stream, workspace, 0, attended, of.o, hidden, of.attention_norm, normed);
+  Matrix rounded;
+  if (parameters_.quantization() != Quantization::none) {
+    workspace.rounded.reserve(stream, kernels::e4m3_bytes(normed.rows, part_.inner.count));
+    rounded = kernels::e4m3_matrix(workspace.rounded.data(), normed.rows, part_.inner.count);
+  }
+  const bool last = layer + 1 == layers_.size();
+  add(stream, workspace, 1, gated(stream, of.mlp, config_.traits.activation, normed, inner, rounded), of.down,
+      hidden, last ? nullptr : layers_[layer + 1].input_norm, normed);
 }
 
 void Decoder::add(kernels::Stream& stream, const Workspace& workspace, int which, kernels::ConstMatrix x,

@@ -45,6 +45,13 @@ class Decoder {
     /// Of the rows whose results are wanted.
     kernels::Buffer wanted_cos, wanted_sin, states, wanted_normed;
     kernels::Buffer tokens, logits;
+    /// Of a probe: who writes keys of its first layer, and where the keys lie that others are compared with.
+    struct Probe {
+      std::vector<kernels::AttentionSegment> segments;
+      kernels::PagedPlan plan;
+      kernels::DeviceTable slots;
+      kernels::Buffer distances;
+    } probe;
     /// Of a part: this one among those that run its passes.
     std::optional<kernels::Communicator> ranks;
   };
@@ -115,6 +122,30 @@ class Decoder {
   kernels::Matrix run(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
                       const kv::PageStore& pages) const;
 
+  /// How far the second layer's keys in the cache are from what they would be: Σ_h |k[i, h] - key[i, h]|²
+  /// over the KV heads of this part, one for each of the rows `outputs`. Keys and values of the first layer
+  /// depend on a token's embedding and position alone, so what is there of these rows is exact; what they
+  /// attend to by it, and the MLP, say what enters the second layer, of which the keys alone are computed
+  /// (CacheBlend). Nothing of these rows is written. The other rows come before them in their segments: of
+  /// these, keys and values of the first layer are written into their slots, and nothing else is.
+  ///
+  /// In two halves like `prepare` and `run`, for passes without `tokens`, which throw the same; and
+  /// std::invalid_argument for rows in another order, and for a model of one layer, where nothing can differ.
+  Prepared prepare_probe(kernels::Stream& stream, Workspace& workspace, const Pass& pass,
+                         const kv::PageStore& pages) const;
+  /// f32 [outputs.size()] in the workspace, on the stream's device, until its next pass.
+  const float* probe(kernels::Stream& stream, Workspace& workspace, const Prepared& pass,
+                     const kv::PageStore& pages) const;
+
+  /// Turns the keys in `slots`, of all layers, by differences of positions, one a slot: with p' - p, keys of
+  /// tokens at p become those of the same tokens at p' as if they had been computed there from the same
+  /// states (equation 5 of CodecSight; kernels/paged_keys). Angles by f64, so that a far difference is as
+  /// good as a near one; keys are rounded once more. Nobody else may read or write the slots meanwhile, and
+  /// no slot comes twice. Submits, and does not wait. Throws std::invalid_argument for as many differences as
+  /// there are not slots.
+  void rotate_keys(kernels::Stream& stream, Workspace& workspace, std::span<const std::int32_t> slots,
+                   std::span<const Position> by, const kv::PageStore& pages) const;
+
   /// The logits of states that `forward` returned (final norm and head): f32 [states.rows,
   /// part().vocabulary.count] in the workspace, until the next call.
   kernels::Matrix logits(kernels::Stream& stream, Workspace& workspace, kernels::ConstMatrix states) const;
@@ -126,6 +157,20 @@ class Decoder {
   /// `which`: 0 and 1 in turn.
   void add(kernels::Stream& stream, const Workspace& workspace, int which, kernels::ConstMatrix x,
            kernels::ConstMatrix w, kernels::Matrix hidden, const float* norm, kernels::Matrix normed) const;
+
+  /// Room for [rows, cols] in a buffer of the workspace.
+  static kernels::Matrix room(kernels::Stream& stream, kernels::Buffer& buffer, kernels::DType dtype,
+                              std::int64_t rows, std::int64_t cols);
+  /// The same for the norm of hidden states: what only large products read is rounded as it is made, if they
+  /// want it so; they round what comes out of a sum over ranks themselves.
+  kernels::Matrix normed_room(kernels::Stream& stream, kernels::Buffer& buffer, std::int64_t rows) const;
+
+  /// What follows the keys and values of a layer: hidden += attention of q, then += the MLP; normed = the
+  /// norm of hidden for the layer after, unless this is the last one. `inner`: working memory.
+  void attend_and_mix(kernels::Stream& stream, Workspace& workspace, std::size_t layer, const Attend& attend,
+                      kernels::ConstMatrix q, const kernels::KvLayer& kv, const kernels::PagedPlan& plan,
+                      kernels::Matrix attended, kernels::Matrix inner, kernels::Matrix hidden,
+                      kernels::Matrix normed) const;
 
   struct Layer {
     const float* input_norm;

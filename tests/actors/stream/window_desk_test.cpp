@@ -127,6 +127,9 @@ TEST_F(WindowDeskTest, ACamerasSettingsSayWhatIsComputedAnewAndMayChange) {
   desk.know(gate = camera_of(config::Refresh::random_k, 5));
   EXPECT_EQ(next_window(), (Tokens{4, 0, 0}));
   EXPECT_EQ(next_window(), (Tokens{4, 2, 1}));
+  desk.know(gate = camera_of(config::Refresh::topk, 6));
+  EXPECT_EQ(next_window(), (Tokens{4, 0, 0}));
+  EXPECT_EQ(next_window(), (Tokens{4, 2, 1, 2}));
   desk.end("gate");
   run();
   EXPECT_THAT(ended, ElementsAre("gate"));

@@ -187,6 +187,7 @@ TEST(Load, WindowsAreComputedWholeUnlessACameraOrTheDefaultsSayOtherwise) {
   EXPECT_EQ(own.refresh, Refresh::random_k);
   EXPECT_EQ(own.refresh_share, 0.3) << "what it does not say, the defaults do";
   EXPECT_EQ(read(minimal("    pruning: {refresh: none}\n")).cameras[0].stream.pruning.refresh, Refresh::none);
+  EXPECT_EQ(read(minimal("    pruning: {refresh: topk}\n")).cameras[0].stream.pruning.refresh, Refresh::topk);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh: some}}\n"), ConfigError);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh_share: 1.5}}\n"), ConfigError);
 }

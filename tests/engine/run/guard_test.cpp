@@ -29,6 +29,7 @@ struct FailingPasses final : Passes {
   explicit FailingPasses(Error thrown, bool* settled_by_call = nullptr)
       : error(std::move(thrown)), settled(settled_by_call) {}
   void run(const Pass&) override { throw error; }
+  std::span<const float> key_distances(const Pass&) override { throw error; }
   std::int32_t likeliest(std::size_t i) const override { return static_cast<std::int32_t>(i) + 40; }
   std::span<const model::Candidate> likeliest(std::size_t, std::size_t) override { throw error; }
   std::span<const float> logits(std::size_t) override { throw error; }
@@ -46,6 +47,7 @@ void expect(const Error& error) {
   const auto passes = guarded(std::unique_ptr<Passes>(new FailingPasses<Error>(error)), streams);
   EXPECT_THROW(encoder->encode({}), Expected);
   EXPECT_THROW(passes->run({}), Expected);
+  EXPECT_THROW(passes->key_distances({}), Expected);
   EXPECT_THROW(passes->likeliest(0, 2), Expected);
   EXPECT_THROW(passes->logits(0), Expected);
   EXPECT_THROW(passes->copy_pages({}), Expected);

@@ -87,7 +87,8 @@ TEST(RefreshTest, RefusesWhatIsNoPolicy) {
     make_refresh("some");
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "\"some\" is no refresh policy: all, none, codecsight, first-k, random-k");
+    EXPECT_STREQ(error.what(),
+                 "\"some\" is no refresh policy: all, none, codecsight, first-k, random-k, topk");
   }
   for (const std::string_view name : kRefreshPolicies) EXPECT_TRUE(make_refresh(name));
 }
@@ -107,8 +108,10 @@ TEST(RefreshTest, AllTokensAnewAreAFreshComputation) {
       Room room(2048, {.rows = rows}, 4);
       room.desk.open("all", make_refresh("first-k", {.share = 1}));
       room.desk.open("some", make_refresh("first-k", {.share = 0.3}));
+      room.desk.open("all by keys", make_refresh("topk", {.share = 1}));
+      room.desk.open("some by keys", make_refresh("topk", {.share = 0.3}));
       const auto question = room.question("Is there a car?", 8);
-      std::map<std::string, int> right{{"all", 0}, {"some", 0}};
+      std::map<std::string, int> right{{"all", 0}, {"some", 0}, {"all by keys", 0}, {"some by keys", 0}};
       for (std::int64_t number = 0; number < 40; ++number) {
         // A month passes, and then three seconds between two patches of one.
         double seconds = static_cast<double>(number);
@@ -131,11 +134,13 @@ TEST(RefreshTest, AllTokensAnewAreAFreshComputation) {
           room.now += std::chrono::seconds(number == 20 ? 100 : 1);
         }
       }
-      EXPECT_EQ(right["all"], 18);
-      EXPECT_LT(right["some"], 15) << "else this would prove nothing";
-      EXPECT_GT(right["some"], 0) << "the first window has nothing that is stale";
-      room.desk.close("all");
-      room.desk.close("some");
+      for (const std::string by : {"", " by keys"}) {
+        EXPECT_EQ(right["all" + by], 18);
+        EXPECT_LT(right["some" + by], 15) << "else this would prove nothing";
+        EXPECT_GT(right["some" + by], 0) << "the first window has nothing that is stale";
+        room.desk.close("all" + by);
+        room.desk.close("some" + by);
+      }
       room.desk.expire(room.now + std::chrono::seconds(200));
       room.desk.expire(room.now + std::chrono::seconds(400));
       EXPECT_TRUE(room.is_empty());
@@ -175,13 +180,15 @@ TEST(RefreshTest, TheModelAnswersAsIfItWereAsked) {
   DemoDesk room(4096);
   room.desk.open("fresh", make_refresh("all"));
   room.desk.open("anew", make_refresh("first-k", {.share = 1}));
+  room.desk.open("by keys", make_refresh("topk", {.share = 1}));
+  room.desk.open("some by keys", make_refresh("topk", {.share = 0.5}));
   room.desk.open("kept", make_refresh("none"));
   std::vector<model::VisualTokensPtr> patches = testing::noise_window(3, 1);
   for (auto& patch : testing::noise_window(9, 2, 112, 84, kernels::DType::f32, 30 * 86'400))
     patches.push_back(std::move(patch));
   std::map<std::string, std::vector<float>> told;
   for (std::int64_t number = 0; number < 12; ++number) {
-    for (const std::string camera : {"fresh", "anew", "kept"}) {
+    for (const std::string camera : {"fresh", "anew", "by keys", "some by keys", "kept"}) {
       room.desk.append(camera, patches[static_cast<std::size_t>(number)]);
       if (number < 4) continue;
       room.desk.slide(camera, number - 4);
@@ -195,12 +202,18 @@ TEST(RefreshTest, TheModelAnswersAsIfItWereAsked) {
       room.desk.done(id);
     }
   }
-  float most = 0, most_kept = 0;
+  float most = 0, most_by_keys = 0, most_kept = 0, sum_of_some = 0, sum_kept = 0;
   for (std::size_t i = 0; i < told["fresh"].size(); ++i) {
     most = std::max(most, std::abs(told["anew"][i] - told["fresh"][i]));
+    most_by_keys = std::max(most_by_keys, std::abs(told["by keys"][i] - told["fresh"][i]));
+    sum_of_some += std::abs(told["some by keys"][i] - told["fresh"][i]);
+    sum_kept += std::abs(told["kept"][i] - told["fresh"][i]);
     most_kept = std::max(most_kept, std::abs(told["kept"][i] - told["fresh"][i]));
   }
   EXPECT_LT(most, 2e-5);
+  EXPECT_LT(most_by_keys, 2e-5);
+  EXPECT_GT(sum_of_some, 2e-4) << "some are not all";
+  EXPECT_LT(sum_of_some, 0.75F * sum_kept);
   EXPECT_GT(most_kept, 2e-4) << "else this would prove nothing";
 }
 

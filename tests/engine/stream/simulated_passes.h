@@ -38,7 +38,29 @@ inline std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
 struct Fingerprint {
   std::uint64_t value = 0;
   model::Position position;
+  /// What stands for its key of the first layer, which depends on the token alone, and for the second one's,
+  /// which depends on the first ones of those before it.
+  std::uint64_t input = 0;
+  std::uint64_t second = 0;
 };
+
+/// What stands for the second layer's key of a token that sees these before itself.
+inline std::uint64_t second_key(std::uint64_t input, const model::Position& position,
+                                std::span<const Fingerprint> before) {
+  std::uint64_t value = mixed(2, input);
+  for (const Fingerprint& each : before) {
+    value = mixed(value, each.input);
+    value = mixed(value, static_cast<std::uint64_t>(position.t - each.position.t));
+    value = mixed(value, static_cast<std::uint64_t>(position.h - each.position.h));
+    value = mixed(value, static_cast<std::uint64_t>(position.w - each.position.w));
+  }
+  return value;
+}
+
+/// How far two such keys are from each other.
+inline float distance_of(std::uint64_t a, std::uint64_t b) {
+  return a == b ? 0 : static_cast<float>(1 + (a ^ b) % 1000);
+}
 
 /// What a token is when it sees these before itself.
 inline std::uint64_t fingerprint(std::uint64_t input, const model::Position& position,
@@ -72,6 +94,13 @@ class SimulatedPasses final : public run::Passes {
 
   /// Called before a pass; what it throws, the pass throws, having scribbled over its slots.
   std::function<void(const run::Pass&)> before;
+  /// Called before keys are looked at; what it throws, `key_distances` does, having scribbled over what it
+  /// writes.
+  std::function<void(const run::Pass&)> before_probe;
+  /// Called with what came of looking at keys, which it may change.
+  std::function<void(const run::Pass&, std::span<float>)> measured;
+  /// Called before pages are copied; what it throws, that does.
+  std::function<void()> before_copy;
   /// Called before logits are read; what it throws, they throw.
   std::function<void()> logits_before;
   /// Whose windows go on here.
@@ -79,6 +108,8 @@ class SimulatedPasses final : public run::Passes {
   std::uint64_t passes = 0;
   std::int64_t rows = 0;
   std::int64_t most_rows = 0;
+  std::uint64_t probes = 0;
+  std::int64_t probed_rows = 0;
   std::size_t copied = 0;
 
   void run(const run::Pass& pass) override {
@@ -88,7 +119,7 @@ class SimulatedPasses final : public run::Passes {
       if (before) before(pass);
     } catch (...) {
       for (const auto& segment : pass.segments)
-        for (const std::int32_t own : segment.own) slot_of(segment, own) = {0xBAD, {}};
+        for (const std::int32_t own : segment.own) slot_of(segment, own) = {0xBAD, {}, 0xBAD, 0xBAD};
       throw;
     }
     outputs_.assign(pass.outputs.begin(), pass.outputs.end());
@@ -97,6 +128,48 @@ class SimulatedPasses final : public run::Passes {
     most_rows = std::max(most_rows, of_pass);
     submitted_.emplace_back(pass);
     if (!outputs_.empty()) catch_up();
+  }
+
+  std::span<const float> key_distances(const run::Pass& pass) override {
+    ++probes;
+    probed_rows += static_cast<std::int64_t>(pass.positions.size());
+    most_rows = std::max(most_rows, static_cast<std::int64_t>(pass.positions.size()));
+    catch_up();
+    try {
+      if (before_probe) before_probe(pass);
+    } catch (...) {
+      for (const auto& segment : pass.segments)
+        for (std::size_t i = 0; i < segment.own.size(); ++i)
+          if (!std::binary_search(
+                  pass.outputs.begin(), pass.outputs.end(),
+                  static_cast<std::int32_t>(segment.first_row) + static_cast<std::int32_t>(i)))
+            slot_of(segment, segment.own[i]) = {0xBAD, {}, 0xBAD, 0xBAD};
+      throw;
+    }
+    const std::vector<std::uint64_t> inputs = inputs_of(Submitted(pass));
+    distances_.clear();
+    auto output = pass.outputs.begin();
+    std::size_t row = 0;
+    std::vector<Fingerprint> seen;
+    for (const kernels::AttentionSegment& segment : pass.segments)
+      for (const std::int32_t own : segment.own) {
+        Fingerprint& slot = slot_of(segment, own);
+        if (output == pass.outputs.end() || *output != static_cast<std::int32_t>(row)) {
+          // Nobody may read more of it than was written.
+          slot = {0xBAD, pass.positions[row], inputs[row], 0xBAD};
+        } else {
+          EXPECT_EQ(slot.input, inputs[row]) << "a key of another token";
+          EXPECT_EQ(slot.position, pass.positions[row]) << "a key of another place";
+          seen.clear();
+          for (std::int32_t key = 0; key < own; ++key) seen.push_back(slot_of(segment, key));
+          distances_.push_back(distance_of(slot.second, second_key(inputs[row], pass.positions[row], seen)));
+          ++output;
+        }
+        ++row;
+      }
+    EXPECT_EQ(row, inputs.size());
+    if (measured) measured(pass, distances_);
+    return distances_;
   }
 
   std::int32_t likeliest(std::size_t i) const override {
@@ -113,6 +186,7 @@ class SimulatedPasses final : public run::Passes {
     return logits_;
   }
   void copy_pages(std::span<const kv::PageCopy> copies) override {
+    if (before_copy) before_copy();
     catch_up();
     copied += copies.size();
     const int tokens = book_.page_tokens();
@@ -166,7 +240,7 @@ class SimulatedPasses final : public run::Passes {
     for (const Submitted& pass : std::exchange(submitted_, {})) execute(pass);
   }
 
-  void execute(const Submitted& pass) {
+  static std::vector<std::uint64_t> inputs_of(const Submitted& pass) {
     std::vector<std::uint64_t> inputs;
     for (std::size_t i = 0; i < pass.tokens.size(); ++i) {
       for (const std::int32_t token : pass.tokens[i]) inputs.push_back(input_of(token));
@@ -174,6 +248,11 @@ class SimulatedPasses final : public run::Passes {
       for (std::int64_t row = 0; row < pass.embedded[i].rows; ++row)
         inputs.push_back(input_of(pass.embedded[i].row<float>(row)[0]));
     }
+    return inputs;
+  }
+
+  void execute(const Submitted& pass) {
+    const std::vector<std::uint64_t> inputs = inputs_of(pass);
     values_.assign(inputs.size(), 0);
     std::vector<Fingerprint> seen;
     std::size_t row = 0;
@@ -185,7 +264,8 @@ class SimulatedPasses final : public run::Passes {
         seen.clear();
         for (std::int32_t key = 0; key < own; ++key) seen.push_back(slot(key));
         values_[row] = fingerprint(inputs[row], pass.positions[row], seen);
-        slot(own) = {values_[row], pass.positions[row]};
+        slot(own) = {values_[row], pass.positions[row], inputs[row],
+                     second_key(inputs[row], pass.positions[row], seen)};
         ++row;
       }
   }
@@ -225,7 +305,7 @@ class SimulatedPasses final : public run::Passes {
   std::vector<std::uint64_t> written_;
   std::vector<std::uint64_t> values_;
   std::vector<std::int32_t> outputs_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, distances_;
 };
 
 /// Forgets visual tokens: their memory is another's, with another's values, for whoever still reads it.
@@ -287,7 +367,7 @@ inline std::vector<std::int32_t> expected_tokens(const model::ModelFolder& folde
 
   std::vector<Fingerprint> seen;
   const auto add = [&](std::uint64_t input, const model::Position& position) {
-    seen.push_back({fingerprint(input, position, seen), position});
+    seen.push_back({fingerprint(input, position, seen), position, input, 0});
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) add(inputs[i], positions[i]);
   std::vector<std::int32_t> tokens;

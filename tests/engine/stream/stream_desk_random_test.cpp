@@ -78,6 +78,7 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
     if (below(2) == 0) throw std::bad_alloc();
     throw std::runtime_error("once");
   };
+  room.passes.before_probe = room.passes.before;
   const std::vector<std::string> cameras{"a", "b", "c", "d"};
   const std::vector<CompiledQuestionPtr> questions{room.question("Fire?", 1), room.question("Car?", 3),
                                                    room.question("Who?", 7)};
@@ -242,6 +243,8 @@ TEST(StreamDeskTest, NorWhereKeysAreKept) {
 TEST(StreamDeskTest, NorWhereSomeOfThemAreComputedAnew) {
   operate_at_random(200'000, {std::make_shared<EverySecond>()}, true, false);
   operate_at_random(200'000, {make_refresh("random-k", {.share = 0.4}), make_refresh("none")}, false, false);
+  operate_at_random(200'000, {make_refresh("topk", {.share = 0.4})}, true, false);
+  operate_at_random(200'000, {make_refresh("topk", {.share = 0.6}), make_refresh("none")}, false, false);
 }
 
 TEST(StreamDeskTest, NorWhereBudgetsAreShortAndSomebodyCopiesWhatLeaves) {

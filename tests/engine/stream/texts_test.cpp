@@ -123,6 +123,7 @@ struct FailingPasses final : run::Passes {
         throw std::runtime_error("a bad row");
     passes.run(pass);
   }
+  std::span<const float> key_distances(const run::Pass& pass) override { return passes.key_distances(pass); }
   std::int32_t likeliest(std::size_t i) const override { return passes.likeliest(i); }
   std::span<const model::Candidate> likeliest(std::size_t i, std::size_t count) override {
     return passes.likeliest(i, count);

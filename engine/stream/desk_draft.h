@@ -1,0 +1,30 @@
+// A pass that the desk puts together, and whose its rows are. For the desk alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/run/passes.h"
+#include "engine/stream/stream_desk.h"
+
+namespace vigil::stream {
+
+struct StreamDesk::Draft {
+  run::Pass pass;
+  /// What the segments' `own` point into; never grows beyond what was reserved.
+  std::vector<std::int32_t> own;
+  struct Part {
+    Key window;
+    std::int64_t rows = 0;
+    std::size_t questions = 0;
+  };
+  std::vector<Part> windows;
+  std::vector<TextRef> texts;
+  /// Whose next token each output is.
+  std::vector<TextRef> outputs;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(pass.positions.size()); }
+};
+
+}  // namespace vigil::stream
