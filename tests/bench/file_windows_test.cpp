@@ -85,7 +85,8 @@ TEST_F(FileWindowsTest, AnswersEveryRuleOfEveryWindowInOrder) {
   EXPECT_EQ(language.book.free_pages(), language.book.pages());
   const auto line = nlohmann::json::parse(to_json(seen[1]));
   EXPECT_EQ(line["end"], 4);
-  EXPECT_EQ(line["tokens"], (nlohmann::json{{"visual", 4}, {"new", 2}, {"reused", 2}, {"refreshed", 0}}));
+  EXPECT_EQ(line["tokens"],
+            (nlohmann::json{{"visual", 4}, {"new", 2}, {"reused", 2}, {"refreshed", 0}, {"probed", 0}}));
   EXPECT_EQ(line["probability_yes"].size(), 2U);
   EXPECT_NEAR(line["probability_yes"]["What happens?"].get<double>(), 0.4, 1e-5);
 }
@@ -134,22 +135,32 @@ TEST_F(FileWindowsTest, CountsWhatIsEncodedAndWhatIsComputed) {
   const auto whole = ask(config::Pruning::none, config::Refresh::all);
   const auto pruned = ask(config::Pruning::reference, config::Refresh::all);
   const auto reused = ask(config::Pruning::none, config::Refresh::none);
+  const auto oldest = ask(config::Pruning::none, config::Refresh::first_k);
+  const auto looked_at = ask(config::Pruning::none, config::Refresh::topk);
   ASSERT_EQ(whole.size(), 4U);
   ASSERT_EQ(pruned.size(), 4U);
   std::int64_t encoded = 0;
-  double flops_whole = 0, flops_pruned = 0, flops_reused = 0;
+  double flops_whole = 0, flops_pruned = 0, flops_reused = 0, flops_oldest = 0, flops_looked_at = 0;
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(whole[i].tokens.visual, i == 0 ? 12 : 24);
     encoded += pruned[i].encoded;
     flops_whole += whole[i].flops;
     flops_pruned += pruned[i].flops;
     flops_reused += reused[i].flops;
+    flops_oldest += oldest[i].flops;
+    flops_looked_at += looked_at[i].flops;
+    EXPECT_EQ(looked_at[i].tokens.refreshed, oldest[i].tokens.refreshed);
+    EXPECT_EQ(looked_at[i].tokens.probed, looked_at[i].tokens.kept);
+    EXPECT_EQ(oldest[i].tokens.probed, 0);
   }
   // The first patch, one in each window, and what changed at 6 s.
   EXPECT_GE(encoded, 18);
   EXPECT_LE(encoded, 30);
   EXPECT_LT(flops_pruned, 0.8 * flops_whole);
   EXPECT_LT(flops_reused, 0.9 * flops_whole);
+  EXPECT_LT(flops_reused, flops_oldest);
+  EXPECT_LT(flops_oldest, flops_looked_at) << "looking is work, too";
+  EXPECT_LT(flops_looked_at, flops_whole);
   // A budget is in bytes of the model's keys and values: one page has room for a window, a byte less has for
   // no more than the one patch that every window shows.
   const std::int64_t page = engine.language.model->page_bytes();

@@ -39,6 +39,8 @@ Decoder::Prepared Decoder::prepare_probe(kernels::Stream& stream, Workspace& wor
                                 segment.own.first(static_cast<std::size_t>(first - segment.first_row)),
                                 segment.first_row});
   }
+  if (next != pass.outputs.end())
+    throw std::invalid_argument("decoder: rows that are compared are not there");
   probe.plan.assign(stream, probe.segments, pages.layer(0), part_.heads);
   probe.slots.clear();
   probe.slots.add(std::span<const std::int32_t>(slots));

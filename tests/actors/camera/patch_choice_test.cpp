@@ -110,8 +110,8 @@ class Bound final : public prune::PruningPolicy {
  public:
   explicit Bound(double& share) : share_(share) {}
   bool wants_motion() const override { return false; }
-  base::GridMask choose(double, std::span<const prune::SampledPicture>) override {
-    return base::GridMask::all(1, 2);
+  prune::Choice choose(double, std::span<const prune::SampledPicture>) override {
+    return {base::GridMask::all(1, 2)};
   }
   void lost(const base::GridMask&) override {}
   void bound(double share) override { share_ = share; }

@@ -37,9 +37,13 @@ struct Kept {
   kernels::Buffer embeddings;
   std::int32_t origin;
 
-  Kept(int ranks, std::int32_t at, kernels::DType type = kernels::DType::f32, int layers = 3)
-      : model(testing::made_up_model(layers),
-              {.memory = a_stream_each(ranks), .compute = type, .kv_tokens = 512, .page_tokens = 8}),
+  Kept(int ranks, std::int32_t at, kernels::DType type = kernels::DType::f32, int layers = 3,
+       model::Quantization quantization = model::Quantization::none)
+      : model(testing::made_up_model(layers), {.memory = a_stream_each(ranks),
+                                               .compute = type,
+                                               .quantization = quantization,
+                                               .kv_tokens = 512,
+                                               .page_tokens = 8}),
         passes(model, a_stream_each(ranks)),
         embeddings(passes.stream(), static_cast<std::size_t>(40 * kWidth) * sizeof(float)),
         origin(at) {
@@ -205,6 +209,27 @@ TEST_F(KeptKeysTest, DistancesAreThoseOfAWindowThatIsComputedWhole) {
   }
 }
 
+// Products in 8 bits round what enters them row by row, in a probe as in a pass.
+TEST_F(KeptKeysTest, DistancesOfAQuantizedModelAreThoseOfItsPasses) {
+  if (kernels::tests_on_gpu()) GTEST_SKIP() << "skipped, the shapes are not those of 8 bits on a GPU";
+  for (const int ranks : {1, parts()}) {
+    Kept kept(ranks, 50, kernels::DType::f32, 3, model::Quantization::fp8);
+    const kv::View old = kept.whole(0, 30), fresh = kept.whole(9, 30);
+    const kv::View window = kept.slid(old, 21);
+    run::Pass pass;
+    std::vector<std::int32_t> own;
+    kept.add(pass, own, window, 9, 0, 30);
+    const std::vector<float> found = kept.distances(pass);
+    const auto pages = kept.bytes();
+    ASSERT_EQ(found.size(), 21U);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::size_t at = kPrompt.size() + i;
+      const double distance = kept.distance(pages, window.slots()[at], fresh.slots()[at]);
+      EXPECT_NEAR(found[i], distance, 1e-6 + 0.02 * distance) << i << " of " << ranks;
+    }
+  }
+}
+
 TEST_F(KeptKeysTest, PiecesAndNeighboursMakeNoDifference) {
   Kept kept(parts(), 0);
   const kv::View old = kept.whole(0, 30), other = kept.whole(3, 12);
@@ -241,6 +266,9 @@ TEST_F(KeptKeysTest, WhatCannotBeLookedAtIsRefusedAndOtherPassesFollow) {
   run::Pass wrong = pass;
   wrong.outputs = {0, 1};
   EXPECT_THROW(kept.passes.key_distances(wrong), std::invalid_argument) << "before a row that is written";
+  wrong.outputs = pass.outputs;
+  wrong.outputs.push_back(static_cast<std::int32_t>(wrong.positions.size()));
+  EXPECT_THROW(kept.passes.key_distances(wrong), std::invalid_argument) << "a row that is not there";
   wrong.outputs = pass.outputs;
   wrong.positions.pop_back();
   EXPECT_THROW(kept.passes.key_distances(wrong), std::invalid_argument);
