@@ -246,7 +246,7 @@ class StreamDesk final : public run::WorkSource {
     explicit Stream(CameraStream of) : stream(std::move(of)) {}
     CameraStream stream;
     std::int64_t wanted_from = 0;
-    /// Of what slides next: beyond which patch it is for want of a budget.
+    /// Its budget has no room for the patches before this one.
     std::int64_t shortened_to = 0;
     /// Pages of the texts of its last window, and of what is before its frames.
     std::int64_t texts = 0;
