@@ -207,7 +207,8 @@ Choice Scene::with_stream(const base::GridMask& changed) {
   if (around_ == Around::left_out) return {changed};
   base::GridMask kept = stream_.keep(changed);
   // Where there is no room for all of it, what changed comes first.
-  return {with_neighbours(changed), bound_ < 1 ? changed : std::move(kept)};
+  if (bound_ < 1) kept = changed;
+  return {with_neighbours(changed), std::move(kept)};
 }
 
 void Scene::lost(const base::GridMask& groups) {
