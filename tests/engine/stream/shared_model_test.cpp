@@ -304,6 +304,46 @@ TEST(ParallelEncoderTest, SharesFramesOutAndKeepsTheirOrder) {
   }
 }
 
+// What is remembered of a camera lies with one tower, to which all of its patches go.
+TEST(ParallelEncoderTest, CamerasThatAreRememberedStayWithTheirTowers) {
+  const Picture a(112, 84, 1), b(112, 84, 2), c(112, 84, 3);
+  const base::GridMask all = base::GridMask::all(3, 4);
+  base::GridMask some = base::GridMask::none(3, 4);
+  for (const std::int64_t group : {1, 5, 6}) some.add(group);
+  const auto of = [&](const std::string& camera, const Picture& picture, const base::GridMask& groups) {
+    run::PatchFrames patch{{picture.view(), picture.view()}, 0, 1, groups};
+    patch.kept = all;
+    patch.camera = camera;
+    return patch;
+  };
+  const run::PatchFrames nobodys{{c.view(), c.view()}, 0, 1};
+  const std::vector<std::vector<run::PatchFrames>> calls{
+      {of("x", a, all), of("y", b, all), of("z", c, all)},
+      {of("z", a, some), nobodys, of("y", c, some), nobodys, of("x", b, some)},
+      {of("y", a, some), of("x", c, some)},
+      {nobodys, of("x", a, some), of("x", b, some), of("y", b, some)}};
+  const auto folder = made_up_model();
+  for (const int towers : {1, 2, 3}) {
+    run::TowerEncoder one(folder, kernels::DType::f32, kernels::Stream::cpu(1));
+    run::ParallelEncoder several(folder, kernels::DType::f32, streams(towers));
+    for (const std::vector<run::PatchFrames>& patches : calls) {
+      const auto wanted = one.encode(patches), found = several.encode(patches);
+      ASSERT_EQ(found.size(), wanted.size());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_EQ(found[i]->encoded, wanted[i]->encoded) << towers << ", " << i;
+        ASSERT_EQ(found[i]->count(), wanted[i]->count());
+        for (std::size_t j = 0; j < static_cast<std::size_t>(wanted[i]->count()) * 240; ++j)
+          ASSERT_NEAR(found[i]->embeddings.as<float>()[j], wanted[i]->embeddings.as<float>()[j], 1e-4);
+      }
+    }
+    several.forget("x");
+    const std::vector<run::PatchFrames> next{of("x", a, some), of("y", a, some)};
+    const auto found = several.encode(next);
+    EXPECT_EQ(found[0]->encoded, 12) << "it was forgotten";
+    EXPECT_EQ(found[1]->encoded, 3);
+  }
+}
+
 TEST(ParallelEncoderTest, WhatOneTowerRefusesIsRefused) {
   run::ParallelEncoder encoder(made_up_model(), kernels::DType::f32, streams(2));
   const std::vector<run::PatchFrames> patches(2);
