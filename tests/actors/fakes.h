@@ -169,6 +169,8 @@ class FakeEncoder final : public run::VisionEncoder {
     for (const run::PatchFrames& patch : patches) {
       frames += patch.frames.size();
       groups.push_back(patch.groups);
+      kept.push_back(patch.kept);
+      cameras.push_back(patch.camera);
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
       auto tokens = std::make_shared<model::VisualTokens>();
@@ -182,11 +184,16 @@ class FakeEncoder final : public run::VisionEncoder {
     }
     return result;
   }
+  void forget(const std::string& camera) override { forgotten.push_back(camera); }
+
   std::vector<std::size_t> batches;
   /// Encoded so far.
   std::size_t frames = 0;
   /// Asked for of each patch.
-  std::vector<std::optional<base::GridMask>> groups;
+  std::vector<std::optional<base::GridMask>> groups, kept;
+  std::vector<std::string> cameras;
+  /// Those of which nothing is remembered any more.
+  std::vector<std::string> forgotten;
   /// What happens while it computes.
   std::function<void()> on_encode;
 };

@@ -72,6 +72,26 @@ TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
   EXPECT_EQ(desk.watch(a->ref()), nullptr);
 }
 
+TEST_F(VisionDeskTest, TheEncoderHearsWhatIsKeptOfWhomAndWhoHasEnded) {
+  for (const WatchPtr& each : {a, b}) {
+    desk.join(each);
+    desk.grant(each->name, 2);
+  }
+  const auto pruned = std::make_shared<FramePatch>(*frame_patch(a, 0));
+  pruned->groups = base::GridMask::none(1, 1);
+  pruned->kept = base::GridMask::all(1, 1);
+  desk.take(pruned);
+  desk.take(frame_patch(b, 0));
+  desk.work({clock.now()});
+  EXPECT_THAT(encoder.cameras, ElementsAre("a", "b"));
+  EXPECT_THAT(encoder.groups, ElementsAre(pruned->groups, std::nullopt));
+  EXPECT_THAT(encoder.kept, ElementsAre(pruned->kept, std::nullopt));
+  desk.end("a");
+  EXPECT_THAT(encoder.forgotten, IsEmpty());
+  EXPECT_THAT(desk.take_ended(), ElementsAre("a"));
+  EXPECT_THAT(encoder.forgotten, ElementsAre("a"));
+}
+
 TEST_F(VisionDeskTest, AnotherThreadGetsOneBatchMoreThanItEncodes) {
   for (const WatchPtr& each : {a, b}) {
     desk.join(each);
