@@ -21,8 +21,8 @@ namespace vigil::prune {
 /// (`Around::shown`), and the stream keeps more than what changed (stream_groups.h).
 ///
 /// What goes on like that does not flood the encoder: such anchors, and many changed groups over many
-/// patches, have an allowance each. When it is used up, the groups that differ most come first; the others
-/// still differ, and come as soon as there is room. Looks at no motion.
+/// patches (not what is around these), have an allowance each. When it is used up, the groups that differ
+/// most come first; the others still differ, and come as soon as there is room. Looks at no motion.
 class Scene final : public PruningPolicy {
  public:
   /// Of what changed.

@@ -145,8 +145,8 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
 std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const PatchFrames> patches) {
   try {
     return encode_parts(patches);
-  } catch (...) {
-    // Of a frame that is half made nothing is there. Whoever has too little memory has it back.
+  } catch (const std::bad_alloc&) {
+    // What is remembered can be made again; without room for a pass nothing can.
     const std::lock_guard lock(mutex_);
     cameras_.clear();
     throw;
@@ -201,7 +201,14 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode_parts(std::span<const P
     tokens->duration = patches[i].duration;
     tokens->intra = patches[i].intra;
     tokens->dtype = embeddings_;
-    tokens->embeddings = tokens_of(part, made.rows_from(next, tokens->encoded), lists[i]);
+    try {
+      tokens->embeddings = tokens_of(part, made.rows_from(next, tokens->encoded), lists[i]);
+    } catch (...) {
+      // The tower has gone on; tokens that were not kept are missing.
+      for (const Part& each : parts)
+        if (each.camera) each.camera->frame.forget();
+      throw;
+    }
     next += tokens->encoded;
     encoded.push_back(std::move(tokens));
   }
