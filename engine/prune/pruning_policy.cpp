@@ -53,8 +53,8 @@ std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const Pruning
   if (name == "codecsight") return std::make_unique<CodecSight>(options);
   if (name == "reference") return std::make_unique<Reference>(options);
   if (name == "dtd") return std::make_unique<DifferentialDrop>(options);
-  if (name == "scene") return std::make_unique<Scene>(options, Scene::Around::shown);
-  if (name == "changes") return std::make_unique<Scene>(options, Scene::Around::left_out);
+  if (name == "scene") return std::make_unique<Scene>(options, Scene::Stream::lately);
+  if (name == "changes") return std::make_unique<Scene>(options, Scene::Stream::changes);
   std::string known;
   for (const std::string_view each : kPruningPolicies)
     known += (known.empty() ? "" : ", ") + std::string(each);

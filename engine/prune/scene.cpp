@@ -16,8 +16,8 @@ constexpr float kLeastChange = 8;
 /// Of the mean difference that noise makes of a block. That is 3.5 standard deviations, which two of
 /// 16 blocks hardly ever exceed by chance.
 constexpr float kNoiseMargin = 4.4F;
-/// Beyond it, it is no noise of a camera: a trembling one must not blind itself.
-constexpr float kMostNoise = 6;
+/// Beyond it, it is no noise of a camera: rain, snow and a trembling camera must not blind it.
+constexpr float kMostNoise = 3;
 /// Noise is learnt over some twenty frames, and forgotten over three when it is over.
 constexpr float kNoiseUp = 0.05F, kNoiseDown = 0.3F;
 
@@ -44,9 +44,29 @@ constexpr double kExtraAnchorSeconds = 10;
 /// Share of groups that patches may have for ever, and pictures beyond it for a while: a minute of a busy
 /// scene's 0.4, and then what differs most. That bounds snow.
 constexpr double kLastingShare = 0.3;
+/// The same of what is around such groups, which is at most 0.06 of a street's.
+constexpr double kLastingAround = 0.1;
 constexpr double kGroupPictures = 8;
 /// Share of groups while everything changes and the extra anchors are used up.
 constexpr double kStormShare = 0.25;
+
+/// Those of a list, at most so many.
+base::GridMask first_of(const base::GridMask& groups, std::int64_t most) {
+  base::GridMask first = base::GridMask::none(groups.height(), groups.width());
+  for (const std::int32_t group : groups.list()) {
+    if (first.count() >= most) break;
+    first.add(group);
+  }
+  return first;
+}
+
+/// Those of `a` that `b` has (`with`), or that it has not.
+base::GridMask those(const base::GridMask& a, const base::GridMask& b, bool with) {
+  base::GridMask both = base::GridMask::none(a.height(), a.width());
+  for (const std::int32_t group : a.list())
+    if (b.has(group) == with) both.add(group);
+  return both;
+}
 
 /// With the eight around each.
 base::GridMask with_neighbours(const base::GridMask& groups) {
@@ -62,13 +82,15 @@ base::GridMask with_neighbours(const base::GridMask& groups) {
 
 }  // namespace
 
-Scene::Scene(const PruningOptions& options, Around around)
+Scene::Scene(const PruningOptions& options, Stream stream)
     : options_(options),
-      around_(around),
+      keeps_(stream),
       anchors_(options.anchor_seconds, options.anchor_phase),
       seen_(options.grid),
+      before_(options.grid),
       extra_anchors_(kExtraAnchors),
-      groups_(kGroupPictures) {}
+      groups_(kGroupPictures),
+      around_(kGroupPictures) {}
 
 void Scene::learn_noise(float noise) {
   noise = std::min(noise, kMostNoise);
@@ -77,11 +99,15 @@ void Scene::learn_noise(float noise) {
   noise_ += memory * (noise - noise_);
 }
 
-void Scene::look(std::span<const SampledPicture> frames) {
+void Scene::take(std::span<const SampledPicture> frames) {
+  frames_.resize(frames.size());
+  for (std::size_t i = 0; i < frames.size(); ++i) low_res_of(frames[i].picture, seen_.block(), frames_[i]);
+}
+
+void Scene::look() {
   strongest_.clear();
-  for (const SampledPicture& frame : frames) {
-    low_res_of(frame.picture, seen_.block(), now_);
-    seen_.compare(now_, change_);
+  for (const LowRes& frame : frames_) {
+    seen_.compare(frame, change_);
     learn_noise(change_.noise);
     if (strongest_.empty()) {
       strongest_ = lasting_ = change_.groups;
@@ -94,11 +120,21 @@ void Scene::look(std::span<const SampledPicture> frames) {
   }
 }
 
-base::GridMask Scene::changed() const {
+void Scene::compare_frames(bool begins) {
+  stirred_ = base::GridMask::none(missed_.height(), missed_.width());
+  for (std::size_t i = 1; i < frames_.size(); ++i) {
+    before_.see(frames_[i - 1]);
+    before_.compare(frames_[i], step_);
+    if (begins) learn_noise(step_.noise);
+    stirred_.add(above_noise(step_.groups));
+  }
+}
+
+base::GridMask Scene::above_noise(const std::vector<float>& differences) const {
   base::GridMask groups = base::GridMask::none(missed_.height(), missed_.width());
   const float threshold = std::max(kLeastChange, kNoiseMargin * noise_);
-  for (std::size_t i = 0; i < strongest_.size(); ++i)
-    if (strongest_[i] > threshold) groups.add(static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < differences.size(); ++i)
+    if (differences[i] > threshold) groups.add(static_cast<std::int64_t>(i));
   return groups;
 }
 
@@ -171,6 +207,7 @@ base::GridMask Scene::answer(const base::GridMask& changed) {
   // What fills windows did not change itself.
   if (static_cast<double>(chosen.count()) > bound_ * cells) chosen = strongest(changed, most);
   groups_.spend(static_cast<double>(chosen.count()) / cells);
+  room_ = most - chosen.count();
   return chosen;
 }
 
@@ -181,34 +218,59 @@ Choice Scene::choose(double seconds, std::span<const SampledPicture> frames) {
   const std::int64_t width = picture.width / options_.grid.group();
   extra_anchors_.earn((seconds - std::exchange(last_seconds_, seconds)) / kExtraAnchorSeconds);
   groups_.earn(kLastingShare);
+  around_.earn(kLastingAround);
   const bool anchor = anchors_.comes(seconds);
+  take(frames);
   if (missed_.height() != height || missed_.width() != width) {
-    missed_ = base::GridMask::none(height, width);
+    missed_ = unsettled_ = base::GridMask::none(height, width);
     heard_ = 0;
-    low_res_of(frames.back().picture, seen_.block(), now_);
-    seen_.see(now_);
-    return with_stream(base::GridMask::all(height, width));
+    compare_frames(true);
+    return show(base::GridMask::all(height, width));
   }
-  look(frames);
-  base::GridMask kept = std::exchange(missed_, base::GridMask::none(height, width));
-  if (anchor) kept = base::GridMask::all(height, width);
-  if (!kept.has_all()) kept.add(answer(changed()));
-  Choice choice = with_stream(kept);
+  look();
+  compare_frames(false);
+  base::GridMask groups = std::exchange(missed_, base::GridMask::none(height, width));
+  if (anchor) groups = base::GridMask::all(height, width);
+  if (!groups.has_all()) groups.add(answer(above_noise(strongest_)));
+  return show(groups);
+}
+
+Choice Scene::show(const base::GridMask& changed) {
+  Choice choice = with_settled(changed);
+  unsettled_.add(those(stirred_, choice.encoded, true));
   // The model gets every frame of a group that it gets, so it has last seen the last one.
   if (choice.encoded.has_all()) {
-    seen_.see(now_);
+    seen_.see(frames_.back());
   } else {
-    seen_.see(now_, choice.encoded, change_.light);
+    seen_.see(frames_.back(), choice.encoded, change_.light);
   }
   return choice;
 }
 
-Choice Scene::with_stream(const base::GridMask& changed) {
-  if (around_ == Around::left_out) return {changed};
-  base::GridMask kept = stream_.keep(changed);
+Choice Scene::with_settled(const base::GridMask& changed) {
+  const auto cells = static_cast<double>(changed.cells());
+  const base::GridMask settled = first_of(those(unsettled_, changed, false), room_);
+  groups_.spend(static_cast<double>(settled.count()) / cells);
+  base::GridMask groups = changed;
+  groups.add(settled);
+  if (keeps_ == Stream::changes) {
+    unsettled_ = those(unsettled_, groups, false);
+    return {groups, groups};
+  }
+  base::GridMask encoded = groups;
+  const base::GridMask around = with_neighbours(those(unsettled_, groups, true));
+  unsettled_ = those(unsettled_, groups, false);
+  encoded.add(around);
+  const double more = static_cast<double>(encoded.count() - groups.count()) / cells;
+  if (around_.left() < more) {
+    encoded = groups;
+  } else {
+    around_.spend(more);
+  }
+  base::GridMask kept = stream_.keep(groups);
   // Where there is no room for all of it, what changed comes first.
-  if (bound_ < 1) kept = changed;
-  return {with_neighbours(changed), std::move(kept)};
+  if (bound_ < 1) kept = groups;
+  return {std::move(encoded), std::move(kept)};
 }
 
 void Scene::lost(const base::GridMask& groups) {

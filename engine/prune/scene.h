@@ -17,19 +17,21 @@ namespace vigil::prune {
 /// picture comes with anchors, and at once when the light has moved far, when more than half of the groups
 /// changed, and when what has texture changed nearly everywhere (the camera moved).
 ///
-/// A group's token tells of the groups around it, too, so these are encoded anew with it
-/// (`Around::shown`), and the stream keeps more than what changed (stream_groups.h).
+/// A token covers all frames of its patch. Where these differ, it tells of a movement that is over when the
+/// next patch comes, and nothing that is kept may say so for ever: such a group is encoded again then, and
+/// with it what is around it, since tokens tell of their neighbours, too.
 ///
-/// What goes on like that does not flood the encoder: such anchors, and many changed groups over many
-/// patches (not what is around these), have an allowance each. When it is used up, the groups that differ
-/// most come first; the others still differ, and come as soon as there is room. Looks at no motion.
+/// What goes on like that does not flood the encoder: whole pictures beside the clock's, many changed groups
+/// over many patches, and what is around groups have an allowance each. When it is used up, the groups that
+/// differ most come first; the others still differ, and come as soon as there is room. Looks at no motion.
 class Scene final : public PruningPolicy {
  public:
-  /// Of what changed.
-  enum class Around : std::uint8_t { shown, left_out };
+  /// What the stream keeps: of more groups than are encoded the last token (stream_groups.h), or of what
+  /// changed alone. Around the latter nothing is encoded.
+  enum class Stream : std::uint8_t { lately, changes };
 
   /// Options as `make_pruning` takes them; thresholds are its own.
-  Scene(const PruningOptions& options, Around around);
+  Scene(const PruningOptions& options, Stream stream);
 
   bool wants_motion() const override { return false; }
   Choice choose(double seconds, std::span<const SampledPicture> frames) override;
@@ -40,10 +42,15 @@ class Scene final : public PruningPolicy {
   float noise() const { return noise_; }
 
  private:
-  /// Compares the patch; `strongest_`, `lasting_` and `now_` are of it then.
-  void look(std::span<const SampledPicture> frames);
+  /// The patch as blocks: `frames_` is of it then.
+  void take(std::span<const SampledPicture> frames);
+  /// Compares it with what was seen: `strongest_`, `lasting_` and `change_` are of it then.
+  void look();
+  /// Compares its frames with each other: `stirred_` is of it then. Of a stream that `begins` nothing else
+  /// tells the noise.
+  void compare_frames(bool begins);
   void learn_noise(float noise);
-  base::GridMask changed() const;
+  base::GridMask above_noise(const std::vector<float>& differences) const;
   bool light_moved() const;
   bool camera_moved(const base::GridMask& changed) const;
   /// At most so many of these groups: those that differ most for the whole patch.
@@ -51,25 +58,31 @@ class Scene final : public PruningPolicy {
   base::GridMask with_whole_windows(const base::GridMask& groups) const;
   /// What is chosen for what changed.
   base::GridMask answer(const base::GridMask& changed);
-  /// What is encoded with it, and kept.
-  Choice with_stream(const base::GridMask& changed);
+  /// What is encoded and kept when these groups changed. The model has seen it then.
+  Choice show(const base::GridMask& changed);
+  /// With what moved in earlier patches.
+  Choice with_settled(const base::GridMask& changed);
 
   PruningOptions options_;
-  Around around_;
+  Stream keeps_;
   AnchorClock anchors_;
-  SeenPicture seen_;
-  LowRes now_;
-  /// Of the last frame.
-  SceneChange change_;
+  SeenPicture seen_, before_;
+  std::vector<LowRes> frames_;
+  /// Of the last frame, to what was seen, and to the frame before.
+  SceneChange change_, step_;
   /// Of each group the larger and the smaller change of the patch's frames.
   std::vector<float> strongest_, lasting_;
+  /// Groups in which the frames of the patch differ; and those whose last token tells of such.
+  base::GridMask stirred_, unsettled_;
   float noise_ = 0;
   int heard_ = 0;
   double last_seconds_ = 0;
   /// Whole pictures beside the clock's.
   Allowance extra_anchors_;
-  /// Groups of patches that are not whole, in pictures.
-  Allowance groups_;
+  /// Groups of patches that are not whole, and what is around those, in pictures.
+  Allowance groups_, around_;
+  /// Groups beside those that changed for which a patch that is not whole has room.
+  std::int64_t room_ = 0;
   base::GridMask missed_;
   StreamGroups stream_;
   double bound_ = 1;

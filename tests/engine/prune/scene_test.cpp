@@ -44,7 +44,7 @@ bool has(const base::GridMask& groups, const base::GridMask& those) {
 class SceneTest : public ::testing::Test {
  protected:
   Street street_{1};
-  Scene policy_{kNoAnchors, Scene::Around::left_out};
+  Scene policy_{kNoAnchors, Scene::Stream::changes};
   Watch watch_{policy_};
 };
 
@@ -85,6 +85,7 @@ TEST_F(SceneTest, ABagIsKeptOnceAlsoOfItsGroundsBrightness) {
     const Thing bag{60, 90, 24, 20, colour};
     const Take take{.things = {bag}};
     EXPECT_EQ(watch_.patch(ground, {}, take), mask(8, 8, {26})) << "the second frame alone: " << colour[0];
+    EXPECT_EQ(watch_.patch(ground, take), mask(8, 8, {26})) << "that token was of both";
     EXPECT_EQ(watch_.patch(ground, take).count(), 0);
     EXPECT_EQ(watch_.patch(ground, {}, take), mask(8, 8, {26})) << "the first frame alone is without";
     EXPECT_EQ(watch_.patch(ground), mask(8, 8, {26}));
@@ -132,7 +133,7 @@ TEST_F(SceneTest, AThingIsSeenInOtherLight) {
 
 TEST_F(SceneTest, ASoftShadowIsLightAndADarkOneIsNot) {
   for (const int darker : {9, 40}) {
-    Scene policy(kNoAnchors, Scene::Around::left_out);
+    Scene policy(kNoAnchors, Scene::Stream::changes);
     std::mt19937 random(3);
     const Canvas before = street_.film({}, random);
     choose(policy, 0, {&before, &before});
@@ -194,7 +195,7 @@ TEST_F(SceneTest, WhatTheModelDidNotTakeComesWithTheNextPatch) {
 
 TEST(SceneSizeTest, AnotherSizeBeginsAnewAndGroupsOfOneBlockAreCompared) {
   for (const PatchGrid grid : {PatchGrid{14, 2}, PatchGrid{28, 1}, PatchGrid{7, 4}, PatchGrid{7, 1}}) {
-    Scene policy({.grid = grid, .anchor_seconds = 1e9}, Scene::Around::left_out);
+    Scene policy({.grid = grid, .anchor_seconds = 1e9}, Scene::Stream::changes);
     const Canvas small(2, 2), wide(2, 3);
     Canvas bag(2, 3);
     bag.box(0, 0, 28, 14, 200);
@@ -208,42 +209,86 @@ TEST(SceneSizeTest, AnotherSizeBeginsAnewAndGroupsOfOneBlockAreCompared) {
   }
 }
 
-// Groups are encoded with those around them, and the stream keeps what changed lately.
-TEST(SceneAroundTest, WhatIsAroundAChangeIsEncodedWithItAndTheStreamKeepsItForAWhile) {
-  const Street street(1);
-  std::mt19937 random(3);
-  Scene policy(kNoAnchors, Scene::Around::shown);
-  Scene changes(kNoAnchors, Scene::Around::left_out);
-  const auto patch = [&](double seconds, const std::vector<Thing>& things) {
-    const Take take{.things = things};
-    const Canvas first = street.film(take, random), second = street.film(take, random);
-    const std::vector<SampledPicture> pictures = testing::still({&first, &second});
-    EXPECT_FALSE(changes.choose(seconds, pictures).kept.has_value());
-    return policy.choose(seconds, pictures);
-  };
-  const Choice begin = patch(0, {});
-  EXPECT_TRUE(begin.is_whole());
-  const Thing thing{.left = 88, .top = 88, .wide = 48, .high = 48, .colour = {250, 250, 250}};
-  const Choice came = patch(1, {thing});
-  ASSERT_TRUE(came.kept.has_value());
-  const base::GridMask below = under(thing);
-  EXPECT_EQ(*came.kept, below);
-  EXPECT_TRUE(has(came.encoded, below));
-  EXPECT_EQ(came.encoded.count(), 16) << "two by two groups, and those around them";
-  EXPECT_TRUE(came.encoded.has(2, 2) && came.encoded.has(5, 5));
-  for (int i = 2; i < 4; ++i) {
-    const Choice stands = patch(i, {thing});
-    EXPECT_EQ(stands.encoded.count(), 0) << "it was seen";
-    EXPECT_EQ(*stands.kept, below) << "lately";
+// A token of which the frames differ tells of a movement, and is made anew when that is over.
+class SceneSettlesTest : public ::testing::Test {
+ protected:
+  Choice patch(const std::vector<Thing>& first, const std::vector<Thing>& second) {
+    const Canvas a = street_.film({.things = first}, random_), b = street_.film({.things = second}, random_);
+    const std::vector<SampledPicture> pictures = testing::still({&a, &b});
+    changes_ = changes_policy_.choose(seconds_, pictures);
+    return policy_.choose(seconds_++, pictures);
   }
-  const Choice whole = patch(4, {thing});
+  Choice patch(const std::vector<Thing>& things) { return patch(things, things); }
+
+  const Thing thing_{.left = 88, .top = 88, .wide = 48, .high = 48, .colour = {250, 250, 250}};
+  const base::GridMask below_ = under(thing_);
+  Street street_{1};
+  std::mt19937 random_{3};
+  Scene policy_{kNoAnchors, Scene::Stream::lately};
+  Scene changes_policy_{kNoAnchors, Scene::Stream::changes};
+  Choice changes_;
+  double seconds_ = 0;
+};
+
+TEST_F(SceneSettlesTest, WhatPassedWithinAPatchIsShownGoneWithTheNextAndSoIsWhatIsAround) {
+  EXPECT_TRUE(patch({}).is_whole());
+  const Choice passes = patch({thing_}, {});
+  EXPECT_EQ(passes.encoded, below_);
+  EXPECT_EQ(*passes.kept, below_);
+  const Choice gone = patch({});
+  EXPECT_TRUE(has(gone.encoded, below_)) << "nothing differs from what was seen last, but from its token";
+  EXPECT_EQ(gone.encoded.count(), 16) << "two by two groups, and those around them";
+  EXPECT_TRUE(gone.encoded.has(2, 2) && gone.encoded.has(5, 5));
+  EXPECT_EQ(*gone.kept, below_);
+  EXPECT_EQ(changes_.encoded, below_) << "what is around is in no stream of changes";
+  EXPECT_EQ(*changes_.kept, below_);
+  EXPECT_EQ(patch({}).encoded.count(), 0) << "once";
+}
+
+TEST_F(SceneSettlesTest, WhatCameBetweenPatchesIsShownOnce) {
+  patch({});
+  EXPECT_EQ(patch({thing_}).encoded, below_);
+  EXPECT_EQ(patch({thing_}).encoded.count(), 0) << "both frames had it";
+}
+
+TEST_F(SceneSettlesTest, TheFirstPatchSettlesToo) {
+  EXPECT_TRUE(patch({thing_}, {}).is_whole());
+  EXPECT_TRUE(has(patch({}).encoded, below_));
+  EXPECT_EQ(patch({}).encoded.count(), 0);
+}
+
+TEST_F(SceneSettlesTest, WhatHasNoRoomSettlesLater) {
+  patch({});
+  patch({thing_}, {});
+  policy_.bound(0.04);
+  base::GridMask shown = base::GridMask::none(8, 8);
+  for (int i = 0; i < 2; ++i) {
+    const Choice some = patch({});
+    EXPECT_EQ(some.in_stream().count(), 2) << "of 64 groups";
+    shown.add(some.in_stream());
+  }
+  EXPECT_EQ(shown, below_);
+  EXPECT_EQ(patch({}).in_stream().count(), 0);
+}
+
+TEST_F(SceneSettlesTest, TheStreamKeepsWhatChangedForAWhileAndOfFourPatchesOneWhole) {
+  EXPECT_TRUE(patch({}).is_whole());
+  EXPECT_EQ(*patch({thing_}).kept, below_);
+  EXPECT_EQ(changes_.in_stream(), below_);
+  for (int i = 2; i < 4; ++i) {
+    const Choice stands = patch({thing_});
+    EXPECT_EQ(stands.encoded.count(), 0) << "it was seen";
+    EXPECT_EQ(*stands.kept, below_) << "lately";
+    EXPECT_EQ(changes_.in_stream().count(), 0);
+  }
+  const Choice whole = patch({thing_});
   EXPECT_EQ(whole.encoded.count(), 0);
   EXPECT_TRUE(whole.kept->has_all()) << "of four patches one";
   EXPECT_FALSE(whole.is_whole()) << "but no anchor";
-  EXPECT_EQ(*patch(5, {thing}).kept, below);
-  EXPECT_EQ(patch(6, {thing}).kept->count(), 0) << "long ago";
-  policy.bound(0.5);
-  for (int i = 7; i < 12; ++i) EXPECT_EQ(patch(i, {thing}).kept->count(), 0) << "no room for a whole picture";
+  EXPECT_EQ(*patch({thing_}).kept, below_);
+  EXPECT_EQ(patch({thing_}).kept->count(), 0) << "long ago";
+  policy_.bound(0.5);
+  for (int i = 7; i < 12; ++i) EXPECT_EQ(patch({thing_}).kept->count(), 0) << "no room for a whole picture";
 }
 
 TEST(StreamGroupsTest, KeepsWhatChangedForFourPatchesMoreAndOneOfFourWhole) {
