@@ -16,8 +16,9 @@ constexpr float kLeastChange = 8;
 /// Of the mean difference that noise makes of a block. That is 3.5 standard deviations, which two of
 /// 16 blocks hardly ever exceed by chance.
 constexpr float kNoiseMargin = 4.4F;
-/// Beyond it, it is no noise of a camera: rain, snow and a trembling camera must not blind it.
-constexpr float kMostNoise = 3;
+/// Beyond it, it is no noise of a camera: rain, snow and a trembling camera must not blind it. When the
+/// allowance of groups is used up, that is what they have to do all the same.
+constexpr float kMostNoise = 3, kMostNoiseOfStorms = 6;
 /// Noise is learnt over some twenty frames, and forgotten over three when it is over.
 constexpr float kNoiseUp = 0.05F, kNoiseDown = 0.3F;
 
@@ -93,7 +94,7 @@ Scene::Scene(const PruningOptions& options, Stream stream)
       around_(kGroupPictures) {}
 
 void Scene::learn_noise(float noise) {
-  noise = std::min(noise, kMostNoise);
+  noise = std::min(noise, kMostNoiseOfStorms);
   // The first frames are all that is known.
   const float memory = std::max(noise > noise_ ? kNoiseUp : kNoiseDown, 1 / static_cast<float>(++heard_));
   noise_ += memory * (noise - noise_);
@@ -132,7 +133,9 @@ void Scene::compare_frames(bool begins) {
 
 base::GridMask Scene::above_noise(const std::vector<float>& differences) const {
   base::GridMask groups = base::GridMask::none(missed_.height(), missed_.width());
-  const float threshold = std::max(kLeastChange, kNoiseMargin * noise_);
+  const auto storm = static_cast<float>(std::clamp(1 - groups_.left() / kGroupPictures, 0.0, 1.0));
+  const float most = kMostNoise + storm * (kMostNoiseOfStorms - kMostNoise);
+  const float threshold = std::max(kLeastChange, kNoiseMargin * std::min(noise_, most));
   for (std::size_t i = 0; i < differences.size(); ++i)
     if (differences[i] > threshold) groups.add(static_cast<std::int64_t>(i));
   return groups;
