@@ -13,8 +13,8 @@ namespace vigil::media {
 /// have no vector). Empty for an intra frame and for one without a size: nothing is known of it.
 std::vector<float> group_motion(const FrameMotion& frame, int rows, int columns);
 
-/// Of each cell of such a picture: the sum over the blocks of their residual (`BlockResidual::difference`), of
-/// each as much as the share of its area that lies in the cell, so that all cells together have what all
+/// Of each cell of such a picture: the sum over the blocks of their residual (`BlockResidual::difference`),
+/// of each as much as the share of its area that lies in the cell, so that all cells together have what all
 /// blocks have. It grows with the frame's pixels that a cell covers. Empty where `group_motion` is, and where
 /// nothing was measured.
 std::vector<float> group_residual(const FrameMotion& frame, int rows, int columns);

@@ -362,8 +362,7 @@ void Reader::feed() {
     // Without motion a frame that does not matter is not even decoded. A residual is one of all pixels, so
     // that it does not depend on which frames are sampled.
     const bool looked_at = options_.pixels || !options_.motion;
-    const bool matters =
-        residuals_ || (looked_at && (!decoder_.can_spare_pixels() || may_be_sampled()));
+    const bool matters = residuals_ || (looked_at && (!decoder_.can_spare_pixels() || may_be_sampled()));
     const auto sent = decoding([&] { return decoder_.send(&ahead_.front(), matters); });
     if (sent != Decoder::Result::again) ahead_.pop();
   }

@@ -44,7 +44,8 @@ std::pair<int, int> split(std::int32_t displacement, int scale) {
     rest += scale;
     --whole;
   }
-  return {static_cast<int>(std::clamp(whole, -kFarthest, kFarthest)), static_cast<int>(rest * kWhole / scale)};
+  return {static_cast<int>(std::clamp(whole, -kFarthest, kFarthest)),
+          static_cast<int>(rest * kWhole / scale)};
 }
 
 /// `Width` 0: as many as `width` says.
@@ -90,9 +91,9 @@ auto place(const MotionVector& v) {
 
 std::optional<Luma> Luma::of(const AVFrame& frame) {
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
-  constexpr std::uint64_t kUnreadable =
-      AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BE |
-      AV_PIX_FMT_FLAG_FLOAT;
+  constexpr std::uint64_t kUnreadable = AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_PAL |
+                                        AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BE |
+                                        AV_PIX_FMT_FLAG_FLOAT;
   if (format == nullptr || (format->flags & kUnreadable) != 0 || frame.width <= 0 || frame.height <= 0)
     return std::nullopt;
   const AVComponentDescriptor& component =
@@ -209,8 +210,7 @@ void ResidualMeter::measure(Held& frame, std::span<const Held> later) {
       if (one->difference) least = std::min(least, static_cast<float>(*one->difference));
     if (backward_.difference && forward_.difference) {
       for (std::size_t k = 0; k < backward_.pixels.size(); ++k)
-        backward_.pixels[k] =
-            static_cast<std::uint8_t>((backward_.pixels[k] + forward_.pixels[k] + 1) / 2);
+        backward_.pixels[k] = static_cast<std::uint8_t>((backward_.pixels[k] + forward_.pixels[k] + 1) / 2);
       least = std::min(least, static_cast<float>(difference(
                                   picture.row(area.top) + area.left, picture.row(1) - picture.row(0),
                                   backward_.pixels.data(), area.width, area.width, area.height)));
@@ -252,8 +252,8 @@ void ResidualMeter::predict(const Luma& picture, const MotionVector& block, cons
       from = pixels_.data();
       from_stride = area.width;
     }
-    const std::uint32_t sum = difference(picture.row(area.top) + area.left, stride, from, from_stride,
-                                         area.width, area.height);
+    const std::uint32_t sum =
+        difference(picture.row(area.top) + area.left, stride, from, from_stride, area.width, area.height);
     if (best.difference && *best.difference <= sum) continue;
     best.difference = sum;
     if (!keeps_pixels) continue;

@@ -35,24 +35,24 @@ class Luma {
   int width_ = 0, height_ = 0;
 };
 
-/// Measures the residual of each block that has a vector, R = Σ|B - B'| over its pixels inside of the picture.
-/// B' is predicted on luma from decoded frames: at the vector's place, bilinear between pixels (codecs have
-/// longer filters), clamped to the edges, without the weights that H.264 may give a reference, so that a
-/// change of the light is seen.
+/// Measures the residual of each block that has a vector, R = Σ|B - B'| over its pixels inside of the
+/// picture. B' is predicted on luma from decoded frames: at the vector's place, bilinear between pixels
+/// (codecs have longer filters), clamped to the edges, without the weights that H.264 may give a reference,
+/// so that a change of the light is seen.
 ///
-/// Which frame a vector refers to, FFmpeg tells by its direction alone. Codecs before H.264, and H.264 with one
-/// reference, mean the nearest frame there that is no B-frame. Where a stream has more references, several
-/// come into question: the nearest three such frames, and the nearest two B-frames where B-frames may be
-/// references; what fits a block best is what its encoder took
-/// (and within a level a pixel the nearest is good enough). A block with vectors in both directions
-/// is predicted by either or by their mean: FFmpeg tells two where H.264 used one. R is infinite where no frame
-/// that comes into question is at hand: at a stream's beginning, after a change of size.
+/// Which frame a vector refers to, FFmpeg tells by its direction alone. Codecs before H.264, and H.264 with
+/// one reference, mean the nearest frame there that is no B-frame. Where a stream has more references,
+/// several come into question: the nearest three such frames, and the nearest two B-frames where B-frames may
+/// be references; what fits a block best is what its encoder took (and within a level a pixel the nearest is
+/// good enough). A block with vectors in both directions is predicted by either or by their mean: FFmpeg
+/// tells two where H.264 used one. R is infinite where no frame that comes into question is at hand: at a
+/// stream's beginning, after a change of size.
 ///
 /// Frames go in and come out in order of presentation. B-frames come out with the next other frame, to which
-/// they refer; all others at once. Holds the pictures of at most 3 + 2 frames of the past, and of 16 B-frames.
-/// Beside FFmpeg's null decode of the repository's clips (768x432, medians of 7) it costs 0.15 of that more
-/// where there is one reference, 0.8 to 1.2 where there are four and B-frames, a part of which is the deblocking
-/// of frames that are spared it otherwise. Not thread-safe.
+/// they refer; all others at once. Holds the pictures of at most 3 + 2 frames of the past, and of 16
+/// B-frames. Beside FFmpeg's null decode of the repository's clips (768x432, medians of 7) it costs 0.15 of
+/// that more where there is one reference, 0.8 to 1.2 where there are four and B-frames, a part of which is
+/// the deblocking of frames that are spared it otherwise. Not thread-safe.
 class ResidualMeter {
  public:
   /// `references`: pictures that the stream's predictions may refer to at once, as its codec tells by now

@@ -1,5 +1,5 @@
-// How far blocks are from their predictions: beside codecs whose residual is known, and beside a second writing
-// over FFmpeg's own frames and vectors.
+// How far blocks are from their predictions: beside codecs whose residual is known, and beside a second
+// writing over FFmpeg's own frames and vectors.
 #include "media/residual.h"
 
 extern "C" {
@@ -200,8 +200,8 @@ TEST_F(ResidualMeterTest, FramesWithoutLumaAreNotMeasured) {
 
 TEST(LumaTest, IsReadInEightBitsFromAnyFormatThatHasIt) {
   for (const AVPixelFormat format :
-       {AV_PIX_FMT_YUV420P, AV_PIX_FMT_NV12, AV_PIX_FMT_YUV420P10LE, AV_PIX_FMT_YUV444P12LE, AV_PIX_FMT_P010LE,
-        AV_PIX_FMT_GRAY16LE, AV_PIX_FMT_GBRP, AV_PIX_FMT_RGB24, AV_PIX_FMT_YUYV422}) {
+       {AV_PIX_FMT_YUV420P, AV_PIX_FMT_NV12, AV_PIX_FMT_YUV420P10LE, AV_PIX_FMT_YUV444P12LE,
+        AV_PIX_FMT_P010LE, AV_PIX_FMT_GRAY16LE, AV_PIX_FMT_GBRP, AV_PIX_FMT_RGB24, AV_PIX_FMT_YUYV422}) {
     const Frame frame = made(format, 19, 7);
     const AVPixFmtDescriptor& about = *av_pix_fmt_desc_get(format);
     const AVComponentDescriptor& component = about.comp[(about.flags & AV_PIX_FMT_FLAG_RGB) != 0 ? 1 : 0];
@@ -255,7 +255,8 @@ double per_pixel(const FrameMotion& frame) {
 }
 
 int texture(int x, int y) {
-  return static_cast<int>(128 + 60 * std::sin(0.23 * x) * std::cos(0.19 * y) + 40 * std::sin(0.11 * x + 0.31 * y));
+  return static_cast<int>(128 + 60 * std::sin(0.23 * x) * std::cos(0.19 * y) +
+                          40 * std::sin(0.11 * x + 0.31 * y));
 }
 
 // What is only shifted by whole pixels is its prediction, but for what coding it has changed.
@@ -305,7 +306,8 @@ TEST(ResidualTest, OfAJumpOfTheLightThereIsResidualAndNoMotion) {
   const std::vector<FrameMotion> frames = frames_of(scratch / "light.avi", every_frame());
   ASSERT_EQ(frames.size(), 12U);
   for (std::size_t i = 1; i < frames.size(); ++i) {
-    const std::vector<float> motion = group_motion(frames[i], 1, 2), residual = group_residual(frames[i], 1, 2);
+    const std::vector<float> motion = group_motion(frames[i], 1, 2),
+                             residual = group_residual(frames[i], 1, 2);
     ASSERT_EQ(residual.size(), 2U);
     const float pixels = 95 * 138;
     EXPECT_EQ(motion[0], 0) << "frame " << i;
@@ -423,13 +425,14 @@ TEST_P(EveryResidual, IsWhatEveryPixelSays) {
 
 INSTANTIATE_TEST_SUITE_P(
     Media, EveryResidual,
-    testing::Values(Case{"libx264", "p.mp4", 0, {192, 128}, {{"x264-params", "ref=1:bframes=0:scenecut=0"}}},
-                    Case{"libx264", "odd.mp4", 0, {202, 134}, {{"x264-params", "ref=1:bframes=0:scenecut=0"}}},
-                    Case{"libx264", "b.mp4", 2, {192, 128}, {{"x264-params", "ref=1:b-pyramid=0:scenecut=0"}}},
-                    Case{"mpeg4", "b4.avi", 2, {208, 144}},       //
-                    Case{"mpeg4", "odd4.avi", 0, {190, 122}},     //
-                    Case{"mpeg2video", "b2.ts", 2, {192, 128}},   //
-                    Case{"flv", "f.flv", 0, {192, 128}}));
+    testing::Values(
+        Case{"libx264", "p.mp4", 0, {192, 128}, {{"x264-params", "ref=1:bframes=0:scenecut=0"}}},
+        Case{"libx264", "odd.mp4", 0, {202, 134}, {{"x264-params", "ref=1:bframes=0:scenecut=0"}}},
+        Case{"libx264", "b.mp4", 2, {192, 128}, {{"x264-params", "ref=1:b-pyramid=0:scenecut=0"}}},
+        Case{"mpeg4", "b4.avi", 2, {208, 144}},      //
+        Case{"mpeg4", "odd4.avi", 0, {190, 122}},    //
+        Case{"mpeg2video", "b2.ts", 2, {192, 128}},  //
+        Case{"flv", "f.flv", 0, {192, 128}}));
 
 // The codec's own prediction is the oracle: where mpeg4 codes no difference, and it has no filter, a block is
 // its prediction, but for the rounding that alternates from frame to frame.
@@ -542,7 +545,8 @@ TEST(GroupResidualTest, ABlockCountsInEachPatchAsMuchAsLiesThere) {
   frame.residual[2].difference = kUnknown;
   EXPECT_THAT(group_residual(frame, 1, 2), testing::ElementsAre(364, kUnknown));
   frame.residual.clear();
-  EXPECT_THAT(group_residual(frame, 1, 2), testing::ElementsAre(0, 0)) << "blocks without vectors are motion's";
+  EXPECT_THAT(group_residual(frame, 1, 2), testing::ElementsAre(0, 0))
+      << "blocks without vectors are motion's";
   frame.measured = false;
   EXPECT_THAT(group_residual(frame, 1, 2), IsEmpty());
   frame.measured = true;
@@ -568,7 +572,8 @@ TEST(GroupResidualTest, AllPatchesTogetherHaveWhatAllBlocksHave) {
   for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 3}, {16, 16}, {32, 32}, {100, 203}, {400, 300}}) {
     const std::vector<float> residual = group_residual(frame, rows, columns);
     ASSERT_EQ(residual.size(), static_cast<std::size_t>(rows * columns));
-    EXPECT_NEAR(std::accumulate(residual.begin(), residual.end(), 0.0), sum, 1e-4 * sum) << rows << "x" << columns;
+    EXPECT_NEAR(std::accumulate(residual.begin(), residual.end(), 0.0), sum, 1e-4 * sum)
+        << rows << "x" << columns;
   }
 }
 

@@ -159,8 +159,8 @@ TEST_F(PatchChoiceTest, EveryNameOfTheConfigurationIsAPolicy) {
             std::vector<std::string_view>(prune::kPruningPolicies.begin(), prune::kPruningPolicies.end()));
 }
 
-// Of the picture's two patches the right one moved by three pixels and the left one differs from its prediction
-// by 80 levels.
+// Of the picture's two patches the right one moved by three pixels and the left one differs from its
+// prediction by 80 levels.
 TEST_F(PatchChoiceTest, WhatCodecsightCountsIsMotionAndResidualAsTheSettingsWeighThem) {
   const auto kept = [this](double threshold, double weight, bool measured = true) {
     const auto settings = pruned(config::Pruning::codecsight);
