@@ -63,7 +63,7 @@ PruningReport report_pruning(media::VideoReader& reader, const PruningReportOpti
     const std::vector<media::SampledFrame> frames = next_patch(reader, options);
     if (frames.empty()) break;
     const auto begin = clock.now();
-    const actors::PruningInput input(frames, options.pruning.grid, policy->wants_motion());
+    const actors::PruningInput input(frames, options.pruning.grid, *policy);
     PrunedPatch patch{frames.front().seconds, policy->choose(frames.front().seconds, input.pictures())};
     const std::chrono::duration<double, std::milli> time = clock.now() - begin;
     times.push_back(time.count() / static_cast<double>(frames.size()));

@@ -46,6 +46,10 @@ enum class Refresh : std::uint8_t { all, none, codecsight, first_k, random_k, to
 
 struct PruningSettings {
   Pruning policy = Pruning::none;
+  /// Of `codecsight`: how much a patch has to change to count, in pixels of motion of the decoded frame, and
+  /// how many of them a unit of residual is worth; 0: residuals are not measured.
+  double motion_threshold = 0.25;
+  double residual_weight = 0;
   Refresh refresh = Refresh::all;
   /// Of the visual tokens whose keys are there, those that a policy of a share computes anew.
   double refresh_share = 0.15;

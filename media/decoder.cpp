@@ -33,7 +33,9 @@ DecoderWatch& watch_of(const AVCodecContext& context) {
 }
 
 int make_buffers(AVCodecContext* context, AVFrame* frame, int flags) {
-  return watch_of(*context).frames.make(*context, *frame, flags);
+  DecoderWatch& watch = watch_of(*context);
+  watch.references.store(context->refs, std::memory_order_relaxed);
+  return watch.frames.make(*context, *frame, flags);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A video decoder set up for one stream: bounded threads, motion vectors that are complete.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,8 @@ class DecoderWatch final : public DecoderLog {
   void watch(AVCodecContext& context);
 
   FrameBudget frames;
+  /// AVCodecContext::refs, which threads of FFmpeg's decoders do not tell the context that began them.
+  std::atomic<int> references{1};
 };
 
 /// Decodes packets of one stream in order. Not thread-safe. FFmpeg's rule holds: receive until `again`, then
@@ -55,6 +58,8 @@ class Decoder {
   bool can_spare_pixels() const { return spares_; }
   /// How many packets a frame may wait for in order to be presented in order, by what the stream says.
   int reorder_depth() const { return reorder_; }
+  /// How many pictures its predictions may refer to at once, by what the stream has said so far.
+  int references() const { return watch_->references; }
 
   /// Packets so far that could not be decoded, or only with parts concealed; and what FFmpeg said of the
   /// last.

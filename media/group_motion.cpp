@@ -44,6 +44,17 @@ struct Touched {
   std::vector<std::uint32_t> blocks;
 };
 
+/// Behind the last cell that has some of the pixels before `end`, be it a part of one.
+int end_of(int end, int length, int cells) {
+  return static_cast<int>((static_cast<std::int64_t>(end) * cells + length - 1) / length);
+}
+
+/// How many pixels of [begin, end) lie in a cell, of which it may hold parts.
+float overlap(int begin, int end, int cell, int length, int cells) {
+  const double edge = static_cast<double>(length) / cells;
+  return static_cast<float>(std::min<double>(end, (cell + 1) * edge) - std::max<double>(begin, cell * edge));
+}
+
 }  // namespace
 
 std::vector<float> group_motion(const FrameMotion& frame, int rows, int columns) {
@@ -89,6 +100,34 @@ std::vector<float> group_motion(const FrameMotion& frame, int rows, int columns)
         longest[cell] = std::numeric_limits<float>::infinity();
     }
   return longest;
+}
+
+std::vector<float> group_residual(const FrameMotion& frame, int rows, int columns) {
+  if (frame.intra || frame.width <= 0 || frame.height <= 0 || rows <= 0 || columns <= 0 || !frame.measured)
+    return {};
+  std::vector<float> sums(index(rows, 0, columns), 0);
+  for (const BlockResidual& block : frame.residual) {
+    const int left = std::max(0, int{block.x});
+    const int top = std::max(0, int{block.y});
+    const int right = std::min(frame.width, block.x + block.width);
+    const int bottom = std::min(frame.height, block.y + block.height);
+    if (left >= right || top >= bottom) continue;
+    const float density =
+        block.difference / (static_cast<float>(right - left) * static_cast<float>(bottom - top));
+    if (density <= 0) continue;
+    const int first_row = cell_of(top, frame.height, rows), end_row = end_of(bottom, frame.height, rows);
+    const int first_column = cell_of(left, frame.width, columns);
+    const int end_column = end_of(right, frame.width, columns);
+    for (int row = first_row; row < end_row; ++row) {
+      const float high = overlap(top, bottom, row, frame.height, rows);
+      if (high <= 0) continue;
+      for (int column = first_column; column < end_column; ++column) {
+        const float wide = overlap(left, right, column, frame.width, columns);
+        if (wide > 0) sums[index(row, column, columns)] += density * high * wide;
+      }
+    }
+  }
+  return sums;
 }
 
 }  // namespace vigil::media

@@ -118,6 +118,10 @@ struct ReadOptions {
   /// to and that cannot be a sample are not decoded: they do not count as decoded, and their damage is not
   /// seen.
   bool motion = true;
+  /// Whether to measure how far predicted blocks are from their predictions (`FrameMotion::residual`), of
+  /// codecs that export vectors. Needs `motion`. Costs decoding time; samples of a source with B-frames come
+  /// as much later as the next frame that is none.
+  bool residual = false;
   /// Whether samples carry pictures.
   bool pixels = true;
 

@@ -28,6 +28,18 @@ struct MotionVector {
   float dy_pixels() const { return static_cast<float>(dy) / static_cast<float>(scale); }
 };
 
+/// How far a block that has a vector is from its motion-compensated prediction.
+struct BlockResidual {
+  /// As `MotionVector`'s.
+  std::int16_t x = 0;
+  std::int16_t y = 0;
+  std::uint8_t width = 0;
+  std::uint8_t height = 0;
+  /// Sum of the absolute differences over the block's pixels inside of the picture, in levels of luma of 8
+  /// bits; infinity where the frame that it refers to is not known (media/residual.h).
+  float difference = 0;
+};
+
 /// The vectors of one decoded frame.
 struct FrameMotion {
   double seconds = 0;
@@ -41,6 +53,11 @@ struct FrameMotion {
   int width = 0;
   int height = 0;
   std::vector<MotionVector> vectors;
+  /// Whether residuals were measured; not unless asked for (`ReadOptions::residual`), of intra frames, and of
+  /// pixels that have no luma.
+  bool measured = false;
+  /// One of each block that has vectors, once.
+  std::vector<BlockResidual> residual = {};
 };
 
 /// The motion of all frames decoded since the previous sample, in order of presentation.

@@ -16,6 +16,7 @@ extern "C" {
 #include "media/input.h"
 #include "media/lookahead.h"
 #include "media/media.h"
+#include "media/residual.h"
 #include "media/sampler.h"
 #include "media/scale_thread.h"
 #include "media/scaler.h"
@@ -82,6 +83,8 @@ class Reader final : public VideoReader {
   struct Decoded {
     Frame frame;
     FrameMotion motion;
+    /// In seconds of the source's clock, if it tells one.
+    std::optional<double> timestamp;
     double duration = 0;
     double seconds = 0;
   };
@@ -101,6 +104,8 @@ class Reader final : public VideoReader {
   void read_ahead();
   bool may_be_sampled() const;
   void on_frame(Frame frame);
+  void take_measured();
+  void place(Decoded decoded);
   void present(Decoded decoded);
   void finish();
   void emit(Decoded decoded);
@@ -130,6 +135,9 @@ class Reader final : public VideoReader {
   /// Timestamp of second 0, while timestamps are regular enough to tell a frame's time from its packet.
   std::optional<double> origin_;
   bool regular_ = true;
+  /// Measures, if that is wanted; and those that wait for it.
+  std::optional<ResidualMeter> residuals_;
+  std::deque<Decoded> unmeasured_;
   /// Presented so far, without a time yet.
   std::deque<Decoded> uncertain_;
 
@@ -156,6 +164,8 @@ double largest_gap(const Input& input) {
 
 ReadOptions checked(const ReadOptions& options) {
   if (options.threads < 1) throw std::invalid_argument("decoding needs at least one thread");
+  if (options.residual && !options.motion)
+    throw std::invalid_argument("without motion there is no prediction to measure");
   return options;
 }
 
@@ -195,6 +205,7 @@ Reader::Reader(const std::string& url, const ReadOptions& options)
     input_ = std::make_unique<Input>(url, options_);
   }
   if (options_.threads > 1 && options_.pixels) scale_thread_.emplace();
+  if (options_.residual && info_.exports_motion) residuals_.emplace();
 }
 
 // Enters a file at the key frame before `seconds`; false if the container does not lead to one.
@@ -348,9 +359,10 @@ void Reader::feed() {
   if (ahead_.empty()) {
     decoding([&] { return decoder_.send(nullptr, true); });
   } else {
-    // Without motion a frame that does not matter is not even decoded.
+    // Without motion a frame that does not matter is not even decoded. A residual is one of all pixels, so
+    // that it does not depend on which frames are sampled.
     const bool looked_at = options_.pixels || !options_.motion;
-    const bool matters = looked_at && (!decoder_.can_spare_pixels() || may_be_sampled());
+    const bool matters = residuals_ || (looked_at && (!decoder_.can_spare_pixels() || may_be_sampled()));
     const auto sent = decoding([&] { return decoder_.send(&ahead_.front(), matters); });
     if (sent != Decoder::Result::again) ahead_.pop();
   }
@@ -365,19 +377,34 @@ void Reader::on_frame(Frame frame) {
   if (stats_.decoded_frames > 1 && size != decoded_size_) ++stats_.size_changes;
   decoded_size_ = size;
 
-  std::optional<double> timestamp;
+  Decoded decoded;
   if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
-    timestamp = static_cast<double>(frame->best_effort_timestamp) * time_base_;
-    if (!origin_) origin_ = timestamp;
+    decoded.timestamp = static_cast<double>(frame->best_effort_timestamp) * time_base_;
+    if (!origin_) origin_ = decoded.timestamp;
   } else {
     regular_ = false;
   }
-  Decoded decoded;
   decoded.duration = static_cast<double>(duration_of(*frame)) * time_base_;
   if (!(decoded.duration > 0))
     decoded.duration = info_.average_fps > 0 ? 1 / info_.average_fps : kUsualFrameDuration;
   decoded.motion = motion_of(*frame);
   decoded.frame = std::move(frame);
+  if (!residuals_) return place(std::move(decoded));
+  residuals_->push(*decoded.frame, std::move(decoded.motion), decoder_.references());
+  unmeasured_.push_back(std::move(decoded));
+  take_measured();
+}
+
+void Reader::take_measured() {
+  while (std::optional<FrameMotion> motion = residuals_->pop()) {
+    unmeasured_.front().motion = std::move(*motion);
+    place(std::move(unmeasured_.front()));
+    unmeasured_.pop_front();
+  }
+}
+
+void Reader::place(Decoded decoded) {
+  const std::optional<double> timestamp = decoded.timestamp;
   const double duration = decoded.duration;
   uncertain_.push_back(std::move(decoded));
   for (const double seconds : timeline_.push(timestamp, duration)) {
@@ -403,6 +430,10 @@ void Reader::present(Decoded decoded) {
 }
 
 void Reader::finish() {
+  if (residuals_) {
+    residuals_->finish();
+    take_measured();
+  }
   for (const double seconds : timeline_.finish()) {
     uncertain_.front().seconds = seconds;
     present(std::move(uncertain_.front()));

@@ -33,6 +33,9 @@ struct InspectArguments {
   std::string prune;
   std::string size = "448x448";
   int frames_per_token = 2;
+  /// Of codecsight.
+  float motion_threshold = prune::PruningOptions().motion_threshold;
+  float residual_weight = prune::PruningOptions().residual_weight;
 };
 
 /// So much of a live source, unless one says otherwise.
@@ -44,7 +47,9 @@ constexpr double kModelFps = 2;
 /// What a pruning policy keeps. `options` has the bounds.
 int run_pruning(const InspectArguments& arguments, const media::InspectOptions& options) {
   bench::PruningReportOptions report{.policy = arguments.prune,
-                                     .pruning = {.anchor_phase = prune::anchor_phase(arguments.video)},
+                                     .pruning = {.anchor_phase = prune::anchor_phase(arguments.video),
+                                                 .motion_threshold = arguments.motion_threshold,
+                                                 .residual_weight = arguments.residual_weight},
                                      .frames_per_patch = arguments.frames_per_token,
                                      .seconds = options.seconds,
                                      .stop = options.stop};
@@ -58,7 +63,9 @@ int run_pruning(const InspectArguments& arguments, const media::InspectOptions& 
   read.threads = options.threads;
   read.shown_name = options.shown_name;
   read.size = [size](media::Size) { return *size; };
-  read.motion = prune::make_pruning(report.policy, report.pruning)->wants_motion();
+  const auto policy = prune::make_pruning(report.policy, report.pruning);
+  read.motion = policy->wants_motion();
+  read.residual = policy->wants_residual();
   read.open_timeout = options.open_timeout;
   read.read_timeout = options.read_timeout;
   read.frame_timeout = options.frame_timeout;
@@ -145,6 +152,18 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
       .add_option("--frames-per-token", arguments->frames_per_token,
                   "Sampled frames that the policy's groups cover, as a visual token does")
       ->check(from_to(1, 16))
+      ->capture_default_str()
+      ->needs(prune);
+  command
+      .add_option("--motion-threshold", arguments->motion_threshold,
+                  "Of codecsight: pixels of motion that a patch has to exceed")
+      ->check(from_to(0, 1000))
+      ->capture_default_str()
+      ->needs(prune);
+  command
+      .add_option("--residual-weight", arguments->residual_weight,
+                  "Of codecsight: pixels that a level of difference of a patch from its prediction adds")
+      ->check(from_to(0, 1000))
       ->capture_default_str()
       ->needs(prune);
   command.add_option("--threads", arguments->options.threads, "Threads of the decoder")

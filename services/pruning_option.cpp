@@ -29,6 +29,17 @@ CLI::Option* add_named(CLI::App& command, const std::string& option, E& value, c
 std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings& pruning) {
   return {add_named(command, "--prune", pruning.policy,
                     "What of the frames is encoded, as a camera's `pruning: {policy: …}`"),
+          command
+              .add_option("--motion-threshold", pruning.motion_threshold,
+                          "Of codecsight: pixels of motion that a patch has to exceed")
+              ->check(from_to(0, 1000))
+              ->capture_default_str(),
+          command
+              .add_option("--residual-weight", pruning.residual_weight,
+                          "Of codecsight: pixels that a level of difference of a patch from its prediction "
+                          "adds")
+              ->check(from_to(0, 1000))
+              ->capture_default_str(),
           add_named(command, "--refresh", pruning.refresh,
                     "What a window computes anew of what the one before has computed"),
           command

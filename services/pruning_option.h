@@ -9,7 +9,8 @@
 
 namespace vigil::services {
 
-/// Adds --prune, --refresh and --refresh-share, which are a camera's `pruning` in the configuration.
+/// Adds --prune, --motion-threshold, --residual-weight, --refresh and --refresh-share, which are a camera's
+/// `pruning` in the configuration.
 std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings& pruning);
 
 }  // namespace vigil::services

@@ -106,6 +106,7 @@ CameraStep Camera::connect() {
       }
     };
   read_options.motion = choice_.wants_motion();
+  read_options.residual = choice_.wants_residual();
   read_options.history = options_.history;
   read_options.on_packet = [&pulse = pulse_, &clock = clock_](const media::PacketInfo&) {
     pulse.await(clock.now());

@@ -19,7 +19,7 @@ FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   const double next = patch->seconds + (patch->seconds - last_);
   if (std::exchange(is_whole_next_, false) || next - last_whole_ > window_ + kRounding)
     policy_->lost(base::GridMask::all(size.height / grid_.group(), size.width / grid_.group()));
-  const PruningInput input(patch->frames, grid_, policy_->wants_motion());
+  const PruningInput input(patch->frames, grid_, *policy_);
   prune::Choice choice = policy_->choose(patch->seconds, input.pictures());
   last_ = patch->seconds;
   if (choice.is_whole()) last_whole_ = patch->seconds;
@@ -65,6 +65,8 @@ std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& c
   if (policy == config::Pruning::none) return nullptr;
   prune::PruningOptions options;
   options.grid = grid;
+  options.motion_threshold = static_cast<float>(camera.stream.pruning.motion_threshold);
+  options.residual_weight = static_cast<float>(camera.stream.pruning.residual_weight);
   // Anchors come with the first patch of their turn, so two of them are up to a patch farther apart.
   const double window = std::chrono::duration<double>(camera.stream.window.length).count();
   options.anchor_seconds = std::max(window - patch_seconds, patch_seconds);

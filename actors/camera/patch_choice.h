@@ -34,6 +34,8 @@ class PatchChoice {
 
   /// Whether frames have to come with their motion.
   bool wants_motion() const { return policy_ && policy_->wants_motion(); }
+  /// And that with its residual.
+  bool wants_residual() const { return policy_ && policy_->wants_residual(); }
 
   /// What is sent of a patch that is complete. Throws as `PruningPolicy::choose` does.
   FramePatchPtr choose(std::shared_ptr<FramePatch> patch);

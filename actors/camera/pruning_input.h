@@ -14,8 +14,9 @@ namespace vigil::actors {
 /// it. Not thread-safe.
 class PruningInput {
  public:
-  /// `motion`: whether vectors are laid over the pictures' patches (`PruningPolicy::wants_motion`).
-  PruningInput(std::span<const media::SampledFrame> frames, const prune::PatchGrid& grid, bool motion);
+  /// What of the frames' motion is laid over the pictures' patches is what this policy wants.
+  PruningInput(std::span<const media::SampledFrame> frames, const prune::PatchGrid& grid,
+               const prune::PruningPolicy& policy);
   PruningInput(const PruningInput&) = delete;
   PruningInput& operator=(const PruningInput&) = delete;
 
@@ -23,7 +24,7 @@ class PruningInput {
 
  private:
   /// Deques, since spans point into them.
-  std::deque<std::vector<float>> motion_;
+  std::deque<std::vector<float>> motion_, residual_;
   std::deque<std::vector<prune::CodecFrame>> frames_;
   std::vector<prune::SampledPicture> pictures_;
 };

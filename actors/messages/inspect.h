@@ -62,9 +62,12 @@ typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
-  return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::changes), x.refresh,
-           actors::at_most(x.refresh, Refresh::topk), x.refresh_share, x.kv_budget.bytes,
-           actors::is_so([&x] { return x.refresh_share >= 0 && x.refresh_share <= 1; }));
+  return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::changes),
+           x.motion_threshold, x.residual_weight, x.refresh, actors::at_most(x.refresh, Refresh::topk),
+           x.refresh_share, x.kv_budget.bytes, actors::is_so([&x] {
+             return x.motion_threshold >= 0 && x.residual_weight >= 0 && x.refresh_share >= 0 &&
+                    x.refresh_share <= 1;
+           }));
 }
 
 template <class Inspector>

@@ -154,6 +154,12 @@ void describe(V& v, WindowSettings& s) {
 template <class V>
 void describe(V& v, PruningSettings& s) {
   v.field("policy", s.policy, "what of the frames is encoded");
+  v.field("motion_threshold", s.motion_threshold, Limits<double>{0, 1000},
+          "of codecsight: pixels of motion, and what the residual adds, that a patch has to exceed");
+  v.field(
+      "residual_weight", s.residual_weight, Limits<double>{0, 1000},
+      "of codecsight: pixels that a level of difference of a patch from its prediction adds; 0: it is not "
+      "measured");
   v.field("refresh", s.refresh, "what a window computes anew of what the one before has computed");
   v.field("refresh_share", s.refresh_share, Limits<double>{0, 1},
           "how much that is, of its visual tokens, where the policy leaves it open");

@@ -15,11 +15,11 @@ void CodecSight::add(const CodecFrame& frame, std::int64_t rows, std::int64_t co
     active_ = base::GridMask::none(height, width);
     return;
   }
-  if (frame.motion.empty()) {
+  const bool weighs_residual = wants_residual();
+  if (frame.motion.empty() || (weighs_residual && frame.residual.empty())) {
     active_ = base::GridMask::all(height, width);
     return;
   }
-  const bool weighs_residual = options_.residual_weight > 0;
   const auto patches = static_cast<std::size_t>(rows * columns);
   if (frame.motion.size() != patches || (weighs_residual && frame.residual.size() != patches))
     throw std::invalid_argument("codecsight: motion or residual is not of the picture's grid");

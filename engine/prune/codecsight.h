@@ -15,6 +15,7 @@ class CodecSight final : public PruningPolicy {
   explicit CodecSight(const PruningOptions& options) : options_(options) {}
 
   bool wants_motion() const override { return true; }
+  bool wants_residual() const override { return options_.residual_weight > 0; }
   Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
 

@@ -35,7 +35,8 @@ struct CodecFrame {
   /// Empty where the codec tells no vectors: then everything may have changed.
   std::span<const float> motion = {};
   /// R_t(i), equation 2: the sum of absolute differences between a patch's blocks and their
-  /// motion-compensated predictions. Empty where nobody computed it.
+  /// motion-compensated predictions, in levels of luma of 8 bits, summed over pixels of the decoded frame.
+  /// Empty where nobody computed it: to a policy that weighs it, everything may have changed then.
   std::span<const float> residual = {};
 };
 
@@ -67,6 +68,9 @@ class PruningPolicy {
 
   /// Whether it looks at motion vectors, which cost decoding time. If not, `frames` may be empty.
   virtual bool wants_motion() const = 0;
+
+  /// Whether it looks at residuals too, which cost more of it.
+  virtual bool wants_residual() const { return false; }
 
   /// What of one temporal patch is to be encoded, and kept: of a token that covers several frames, the union
   /// of what each calls for. `seconds`: time of its first frame, never decreasing. The size of the

@@ -122,7 +122,8 @@ TEST_F(FileWindowsTest, CountsWhatIsEncodedAndWhatIsComputed) {
       script.push_back({i / 2.0, static_cast<std::uint8_t>(i < 12 ? 50 : 90), "", {56, 84}});
     sources.add("/clips/gate.mp4", script);
     auto settings = camera();
-    settings->stream.pruning = {policy, refresh, 0.15, {static_cast<std::uint64_t>(kv_budget)}};
+    settings->stream.pruning = {
+        .policy = policy, .refresh = refresh, .kv_budget = {static_cast<std::uint64_t>(kv_budget)}};
     FileWindows asked({.encoder = *engine.encoder,
                        .desk = *engine.language.desk,
                        .questions = *engine.language.questions,

@@ -50,6 +50,16 @@ void paint(AVFrame& frame, int index) {
   }
 }
 
+void paint_grey(AVFrame& frame, int index, const Clip& clip) {
+  for (int plane = 0; plane < 3; ++plane) {
+    const int shift = plane == 0 ? 0 : 1;
+    for (int y = 0; y < (frame.height + shift) >> shift; ++y)
+      for (int x = 0; x < (frame.width + shift) >> shift; ++x)
+        frame.data[plane][y * frame.linesize[plane] + x] =
+            static_cast<std::uint8_t>(plane == 0 ? clip.brightness(index, x, y) : 128);
+  }
+}
+
 std::uint64_t hash(int centre_x, int centre_y, int width, int height, int dx, int dy, int scale, int source) {
   std::uint64_t value = 1469598103934665603ULL;
   for (const int part : {centre_x, centre_y, width, height, dx, dy, scale, source}) {
@@ -114,7 +124,11 @@ void write_clip(const std::string& path, const Clip& clip) {
   for (int i = 0; i <= clip.frames; ++i) {
     if (i < clip.frames) {
       must(av_frame_make_writable(frame.get()), path);
-      paint(*frame, i);
+      if (clip.brightness) {
+        paint_grey(*frame, i, clip);
+      } else {
+        paint(*frame, i);
+      }
       frame->pts = clip.time ? clip.time(i) : i;
     }
     must(avcodec_send_frame(encoder.get(), i < clip.frames ? frame.get() : nullptr), clip.codec);

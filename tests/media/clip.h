@@ -34,6 +34,8 @@ struct Clip {
   AVPixelFormat format = AV_PIX_FMT_YUV420P;
   AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
   AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
+  /// Brightness at x, y of frame i, without colour; empty: the scene.
+  std::function<int(int i, int x, int y)> brightness = {};
 };
 
 /// Encodes and muxes; throws std::runtime_error if this machine's FFmpeg cannot.

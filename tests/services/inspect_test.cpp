@@ -92,6 +92,19 @@ TEST_F(Inspect, SaysWhatAPolicyKeeps) {
   EXPECT_THAT(media::read_bytes(scratch_ / "kept.png"), testing::StartsWith("\x89PNG"));
 }
 
+TEST_F(Inspect, WeighsMotionAndResidualsAsItIsTold) {
+  const auto kept = [this](std::vector<std::string> more) {
+    more.insert(more.begin(), {video_, "--prune", "codecsight", "--fps", "8", "--output", "json"});
+    return nlohmann::json::parse(vigil_inspect(more).out)["kept_share"].get<double>();
+  };
+  const double motion = kept({});
+  EXPECT_LT(motion, 1);
+  EXPECT_LT(kept({"--motion-threshold", "1000"}), motion);
+  EXPECT_GT(kept({"--residual-weight", "1"}), motion);
+  EXPECT_THROW(kept({"--residual-weight", "-1"}), CLI::ParseError);
+  EXPECT_THROW(vigil_inspect({video_, "--residual-weight", "1"}), CLI::ParseError) << "of --prune alone";
+}
+
 TEST_F(Inspect, FailsWithTheFilesName) {
   try {
     vigil_inspect({scratch_ / "missing.mp4"});

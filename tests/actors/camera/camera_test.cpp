@@ -518,17 +518,20 @@ TEST_F(LiveCameraTest, ItsSourceHasTheBoundsOfTheConfiguration) {
   EXPECT_EQ(seen.shown_name, "rtsp://***@10.0.0.1/live?***");
 }
 
-TEST_F(LiveCameraTest, MotionIsReadForPoliciesThatLookAtIt) {
-  for (const auto& [policy, wanted] : {std::pair{config::Pruning::none, false},
-                                       {config::Pruning::reference, false},
-                                       {config::Pruning::codecsight, true}}) {
+TEST_F(LiveCameraTest, MotionAndResidualsAreReadForPoliciesThatLookAtThem) {
+  using Wanted = std::pair<bool, bool>;
+  for (const auto& [policy, weight, wanted] : {std::tuple{config::Pruning::none, 1.0, Wanted(false, false)},
+                                               {config::Pruning::reference, 1.0, Wanted(false, false)},
+                                               {config::Pruning::codecsight, 0.0, Wanted(true, false)},
+                                               {config::Pruning::codecsight, 0.1, Wanted(true, true)}}) {
     settings_ = camera("gate", config::Pace::realtime, kUrl);
     settings_->stream.pruning.policy = policy;
-    std::optional<bool> seen;
+    settings_->stream.pruning.residual_weight = weight;
+    std::optional<Wanted> seen;
     Camera gate(
         {settings_, watched(*settings_), shape_, false, 0, 7},
         [&](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
-          seen = options.motion;
+          seen = {options.motion, options.residual};
           throw media::Error("no");
         },
         clock_, pulse_, recorder_);

@@ -152,10 +152,50 @@ TEST_F(PatchChoiceTest, EveryNameOfTheConfigurationIsAPolicy) {
     names.push_back(name);
     PatchChoice choice(pruning_of(*pruned(policy), kGrid, 1), kGrid, 1000);
     EXPECT_EQ(choice.wants_motion(), policy == config::Pruning::codecsight) << name;
+    EXPECT_FALSE(choice.wants_residual()) << name;
     EXPECT_EQ(kept(send(choice, 100)), 2) << name;
   }
   EXPECT_EQ(names,
             std::vector<std::string_view>(prune::kPruningPolicies.begin(), prune::kPruningPolicies.end()));
+}
+
+// Of the picture's two patches the right one moved by three pixels and the left one differs from its
+// prediction by 80 levels.
+TEST_F(PatchChoiceTest, WhatCodecsightCountsIsMotionAndResidualAsTheSettingsWeighThem) {
+  const auto kept = [this](double threshold, double weight, bool measured = true) {
+    const auto settings = pruned(config::Pruning::codecsight);
+    settings->stream.pruning.motion_threshold = threshold;
+    settings->stream.pruning.residual_weight = weight;
+    PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 1000);
+    EXPECT_TRUE(choice.wants_motion());
+    EXPECT_EQ(choice.wants_residual(), weight > 0);
+    sequence_ = 0;
+    send(choice, 100);
+    auto patch = std::make_shared<FramePatch>();
+    patch->watch = watch()->ref();
+    patch->sequence = sequence_++;
+    patch->seconds = 1;
+    media::SampledFrame frame;
+    frame.image = image(100);
+    auto motion = std::make_shared<media::MotionField>();
+    media::FrameMotion& inter = motion->frames.emplace_back();
+    inter.width = 8;
+    inter.height = 4;
+    inter.vectors = {{0, 0, 4, 4, -1, 0, 0, 4}, {4, 0, 4, 4, -1, 12, 0, 4}};
+    inter.measured = measured;
+    if (measured) inter.residual = {{0, 0, 4, 4, 80}, {4, 0, 4, 4, 0}};
+    frame.motion = std::move(motion);
+    patch->frames.push_back(std::move(frame));
+    const FramePatchPtr sent = choice.choose(patch);
+    return sent->groups ? sent->groups->list() : std::vector<std::int32_t>{0, 1};
+  };
+  using Groups = std::vector<std::int32_t>;
+  EXPECT_EQ(kept(0.25, 0), (Groups{1}));
+  EXPECT_EQ(kept(3, 0), Groups{}) << "it has to be exceeded";
+  EXPECT_EQ(kept(0.25, 0.01), (Groups{0, 1}));
+  EXPECT_EQ(kept(1, 0.01), (Groups{1})) << "80 levels are 0.8 of a pixel";
+  EXPECT_EQ(kept(3, 0.04), (Groups{0}));
+  EXPECT_EQ(kept(3, 0.04, /*measured=*/false), (Groups{0, 1})) << "nobody knows what changed";
 }
 
 TEST_F(PatchChoiceTest, ALostPatchMayMeanALostDeviceAndTheNextOneIsWhole) {

@@ -164,7 +164,12 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
   for (const bool lossless : {false, true}) {
     WatchSettings other = settings;
     other.lossless = lossless;
-    other.pruning = {config::Pruning::scene, config::Refresh::first_k, 0.25, config::mebibytes(300)};
+    other.pruning = {.policy = config::Pruning::scene,
+                     .motion_threshold = 1.5,
+                     .residual_weight = 0.0625,
+                     .refresh = config::Refresh::first_k,
+                     .refresh_share = 0.25,
+                     .kv_budget = config::mebibytes(300)};
     EXPECT_EQ(through(other), other);
   }
 }

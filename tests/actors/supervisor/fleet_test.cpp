@@ -249,17 +249,21 @@ TEST(FleetReload, AddsRemovesRestartsAndAltersWhatDiffersAndNothingElse) {
 }
 
 TEST(FleetReload, WhatWindowsComputeAnewIsNoOtherStreamAndWhatIsEncodedIs) {
-  Fleet fleet({camera("refreshed"), camera("pruned")}, 1);
-  for (const char* name : {"refreshed", "pruned"}) fleet.started(name);
+  Fleet fleet({camera("refreshed"), camera("pruned"), camera("moved"), camera("weighed")}, 1);
+  for (const char* name : {"refreshed", "pruned", "moved", "weighed"}) fleet.started(name);
   auto refreshed = camera("refreshed");
   refreshed->stream.pruning.refresh = config::Refresh::first_k;
   refreshed->stream.pruning.refresh_share = 0.3;
   refreshed->stream.pruning.kv_budget = config::mebibytes(300);
   auto pruned = camera("pruned");
   pruned->stream.pruning.policy = config::Pruning::reference;
-  const auto plan = fleet.reload({refreshed, pruned});
+  auto moved = camera("moved");
+  moved->stream.pruning.motion_threshold = 1;
+  auto weighed = camera("weighed");
+  weighed->stream.pruning.residual_weight = 0.001;
+  const auto plan = fleet.reload({refreshed, pruned, moved, weighed});
   EXPECT_THAT(plan.alter, ElementsAre(CameraPtr(refreshed)));
-  EXPECT_THAT(plan.stop, ElementsAre("pruned"));
+  EXPECT_THAT(plan.stop, ElementsAre("moved", "pruned", "weighed"));
   EXPECT_EQ(fleet.watch_settings("refreshed")->pruning, refreshed->stream.pruning);
 }
 

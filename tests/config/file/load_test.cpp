@@ -192,6 +192,20 @@ TEST(Load, WindowsAreComputedWholeUnlessACameraOrTheDefaultsSayOtherwise) {
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh_share: 1.5}}\n"), ConfigError);
 }
 
+TEST(Load, WhatCodecsightCountsIsMotionUnlessACameraOrTheDefaultsSayOtherwise) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.motion_threshold, 0.25);
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.residual_weight, 0);
+  const std::string defaults = "defaults: {pruning: {motion_threshold: 1.5, residual_weight: 0.0005}}\n";
+  const PruningSettings own =
+      read(minimal("    pruning: {motion_threshold: 0}\n") + defaults).cameras[0].stream.pruning;
+  EXPECT_EQ(own.motion_threshold, 0);
+  EXPECT_EQ(own.residual_weight, 0.0005) << "what it does not say, the defaults do";
+  for (const char* key : {"motion_threshold", "residual_weight"})
+    for (const char* bad : {"-0.1", "1001", ".nan", ".inf", "much"})
+      EXPECT_THROW(read(minimal() + "defaults: {pruning: {" + key + ": " + bad + "}}\n"), ConfigError)
+          << key << " " << bad;
+}
+
 TEST(Load, ACamerasKeysHaveNoBudgetUnlessItOrTheDefaultsSayOtherwise) {
   EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.kv_budget, ByteSize{0});
   const std::string defaults = "defaults: {pruning: {kv_budget: 300MiB}}\n";

@@ -40,6 +40,7 @@ class CodecSightTest : public ::testing::Test {
 TEST_F(CodecSightTest, IFramesAreWholeAndWhatMovesAfterThemAddsUp) {
   CodecSight policy({});
   EXPECT_TRUE(policy.wants_motion());
+  EXPECT_FALSE(policy.wants_residual());
   EXPECT_TRUE(choose(policy, {{intra()}}).has_all());
   EXPECT_EQ(choose(policy, {{inter()}}), mask(2, 3, {}));
   // Patch 3 is in row 0, column 3: group 1. Patch 23 is the last one: group 5.
@@ -88,7 +89,12 @@ TEST_F(CodecSightTest, TheResidualHasItsWeight) {
   CodecFrame later = inter();
   later.residual = residual;
   EXPECT_EQ(choose(policy, {{later}}), mask(2, 3, {0, 5}));
-  EXPECT_THROW(choose(policy, {{inter()}}), std::invalid_argument) << "without one";
+  EXPECT_TRUE(policy.wants_residual());
+  residual.pop_back();
+  CodecFrame short_one = inter();
+  short_one.residual = residual;
+  EXPECT_THROW(choose(policy, {{short_one}}), std::invalid_argument);
+  EXPECT_TRUE(choose(policy, {{inter()}}).has_all()) << "nobody measured it";
 }
 
 TEST_F(CodecSightTest, WhereNothingIsKnownAllIsKept) {
