@@ -320,7 +320,8 @@ TEST_F(TwoDevicesTest, TheCamerasOfALostDeviceMove) {
   EXPECT_FALSE(outcome().has_value());
 }
 
-// Lost in a pass of the language model: all that the camera had sent was encoded, so it hears of nothing lost.
+// Lost in a pass of the language model: all that the camera had sent was encoded, so it hears of nothing
+// lost.
 TEST_F(TwoDevicesTest, AStreamThatMovesBeginsWithAWholePictureThoughNoPatchWasUnderWay) {
   std::deque<Event> still = frames(std::vector<int>(400, 90));
   for (Event& event : still) event.size = {56, 28};
