@@ -89,9 +89,8 @@ media::FrameMotion motion(Vectors vectors, const Shot* before, const Shot& now) 
   const media::Size size = now.frame.image->size;
   motion.width = size.width;
   motion.height = size.height;
-  if (vectors == Vectors::none) return motion;
   motion.intra = before == nullptr || before->frame.image->size != size;
-  if (motion.intra) return motion;
+  if (motion.intra || vectors == Vectors::none) return motion;
   for (int y = 0; y < size.height; y += 4)
     for (int x = 0; x < size.width; x += 4)
       if (vectors == Vectors::lies || is_as_before(*before, now, x, y))
