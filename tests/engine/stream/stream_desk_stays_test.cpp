@@ -1,6 +1,7 @@
 // What stays as it was: a window that is explained for strides on end, and a stream of which a pass failed.
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -76,53 +77,76 @@ TEST(StreamDeskStaysTest, AWindowThatIsExplainedForMoreThanFiveStridesIsAsItWasA
     EXPECT_GT(with.outlived, 5);
     EXPECT_EQ(with.text, with.expected);
     EXPECT_EQ(with.windows, without.windows) << "what comes after it is as if it were not there";
-    EXPECT_EQ(with.copied > 0, name == "first-k" || name == "topk" || name == "every second");
-    EXPECT_EQ(without.copied, 0U);
+    EXPECT_EQ(with.copied > without.copied, name != "all" && name != "none");
   }
 }
 
-// What it keeps may be gone then, but nothing that is half computed is ever seen.
-TEST(StreamDeskStaysTest, AfterAPassThatFailedTheStreamIsWhatAFreshOneWouldBe) {
+/// A window that was asked before, and whose first asking failed in its pass of this number, if it has as
+/// many.
+struct Again {
+  bool failed = false;
+  std::int64_t kept = 0;
+  std::vector<std::int32_t> text, fresh;
+};
+
+Again ask_again(const RefreshPolicyPtr& policy, int fails_at, bool is_memory) {
+  // Several passes a window.
+  Room room(128, {.rows = 9});
+  room.desk.open("gate", policy);
+  for (int i = 0; i < 4; ++i) room.append("gate", static_cast<float>(i));
+  const auto question = room.question("What happens?", 10);
+  const WindowId before = room.ask("gate", {0, 4}, {question});
+  room.run();
+  room.append("gate", 60);
+  room.desk.slide("gate", 1);
+  Again result;
+  int passes = 0;
+  room.passes.before = [&](const run::Pass&) {
+    if (passes++ < fails_at) return;
+    result.failed = true;
+    if (is_memory) throw std::bad_alloc();
+    throw std::runtime_error("a bad pass");
+  };
+  const WindowId first = room.ask("gate", {1, 5}, {question});
+  room.run();
+  EXPECT_EQ(room.answered(first) == nullptr, result.failed);
+  room.passes.before = {};
+  const WindowId again = room.ask("gate", {1, 5}, {question});
+  room.run();
+  EXPECT_TRUE(room.desk.explain(again, 0));
+  room.run();
+  result.kept = room.answered(again)->tokens.kept;
+  result.text = room.told(again, 0)->answer.tokens;
+  result.fresh = room.expected("gate", {1, 5}, question);
+  for (const WindowId& id : {before, first, again}) room.desk.done(id);
+  room.desk.close("gate");
+  EXPECT_TRUE(room.is_empty());
+  return result;
+}
+
+// A pass that fails takes what its stream keeps with it, and the next window is computed whole; one of
+// questions alone leaves the stream as it was. Nothing that is half computed is ever seen.
+TEST(StreamDeskStaysTest, AfterAPassThatFailedTheStreamIsAsItWasOrAsAFreshOne) {
   for (const std::string name : {"all", "none", "every second"}) {
+    const RefreshPolicyPtr policy =
+        name == "every second" ? std::make_shared<EverySecond>() : make_refresh(name);
+    const Again unharmed = ask_again(policy, 1000, false);
+    ASSERT_FALSE(unharmed.failed);
     for (const bool is_memory : {false, true}) {
-      for (int fails_at = 0; fails_at < 12; ++fails_at) {
+      int begun_anew = 0;
+      for (int fails_at = 0;; ++fails_at) {
         SCOPED_TRACE(name + " at " + std::to_string(fails_at));
-        // Several passes a window.
-        Room room(128, {.rows = 9});
-        const RefreshPolicyPtr policy =
-            name == "every second" ? std::make_shared<EverySecond>() : make_refresh(name);
-        room.desk.open("gate", policy);
-        for (int i = 0; i < 4; ++i) room.append("gate", static_cast<float>(i));
-        const auto question = room.question("What happens?", 10);
-        room.ask("gate", {0, 4}, {question});
-        room.run();
-        room.append("gate", 60);
-        room.desk.slide("gate", 1);
-        int passes = 0;
-        bool failed = false;
-        room.passes.before = [&](const run::Pass&) {
-          if (passes++ < fails_at) return;
-          failed = true;
-          if (is_memory) throw std::bad_alloc();
-          throw std::runtime_error("a bad pass");
-        };
-        const WindowId bad = room.ask("gate", {1, 5}, {question});
-        room.run();
-        EXPECT_EQ(room.answered(bad) == nullptr, failed);
-        room.passes.before = {};
-        // Nothing of it is kept: the next one is computed whole.
-        const WindowId next = room.ask("gate", {1, 5}, {question});
-        room.run();
-        ASSERT_NE(room.answered(next), nullptr);
-        if (failed) {
-          EXPECT_EQ(room.answered(next)->tokens.kept, 0);
-          ASSERT_TRUE(room.desk.explain(next, 0));
-          room.run();
-          EXPECT_EQ(room.told(next, 0)->answer.tokens, room.expected("gate", {1, 5}, question));
+        const Again again = ask_again(policy, fails_at, is_memory);
+        if (!again.failed) break;
+        if (again.kept == 0) {
+          EXPECT_EQ(again.text, again.fresh);
+          ++begun_anew;
+        } else {
+          EXPECT_EQ(again.kept, unharmed.kept) << "all of it";
+          EXPECT_EQ(again.text, unharmed.text);
         }
-        room.desk.close("gate");
-        EXPECT_TRUE(room.is_empty());
       }
+      EXPECT_GT(begun_anew, 1);
     }
   }
 }
