@@ -57,7 +57,7 @@ std::vector<Coding> codings() {
           {"MPEG-2 interlaced", "i.ts", with({{"flags", "+ilme+ildct"}}, 0, "mpeg2video")},
           {"MPEG-4 of four vectors", "q.avi", with({{"flags", "+mv4+qpel"}}, 0, "mpeg4")},
           {"cropped", "c.mp4", with({}, 0, "libx264", {186, 122})},
-          {"cropped at the left", "l.mp4", with({}, 0, "libx264", {256, 192}), {192, 128}, 36},
+          {"cropped at the left", "l.mp4", with({}, 0, "libx264", {320, 256}), {192, 128}, 72},
           {"scaled", "small.mp4", with({}, 0, "libx264", {320, 208}), {112, 84}},
           {"intra refresh", "ir.mp4", with({{"x264-params", "scenecut=0:intra-refresh=1"}})}};
 }
