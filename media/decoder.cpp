@@ -67,6 +67,8 @@ Decoder::Decoder(const AVCodec& codec, const AVStream& stream, int threads, bool
   watch_->watch(*context_);
   context_->pkt_timebase = stream.time_base;
   context_->thread_count = threads;
+  // What is cut off, `receive` cuts off, vectors and all.
+  context_->apply_cropping = 0;
   if (motion && exports_motion(codec.id)) {
     context_->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
     make_vectors_complete(*context_, reorder_);
@@ -115,6 +117,7 @@ Decoder::Result Decoder::receive(AVFrame& frame) {
   if (code == AVERROR(EAGAIN)) return Result::again;
   if (code == AVERROR_EOF) return Result::end;
   if (code < 0) return rejected(code);
+  if (const int cropped = crop(frame); cropped < 0) return rejected(cropped);
   failures_in_a_row_ = 0;
   return Result::ok;
 }

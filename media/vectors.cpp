@@ -6,6 +6,7 @@ extern "C" {
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace vigil::media {
 
@@ -50,6 +51,22 @@ FrameType frame_type(const AVFrame& frame) {
     default:
       return FrameType::unknown;
   }
+}
+
+int crop(AVFrame& frame) {
+  const int width = frame.width, height = frame.height;
+  const auto right = static_cast<int>(frame.crop_right), bottom = static_cast<int>(frame.crop_bottom);
+  // Less may be cut off at the left than was asked for: rows stay aligned.
+  if (const int code = av_frame_apply_cropping(&frame, 0); code < 0) return code;
+  const int left = width - right - frame.width, top = height - bottom - frame.height;
+  const AVFrameSideData* side = av_frame_get_side_data(&frame, AV_FRAME_DATA_MOTION_VECTORS);
+  if (side == nullptr || (left == 0 && top == 0)) return 0;
+  auto* vectors = reinterpret_cast<AVMotionVector*>(side->data);
+  for (std::size_t i = 0; i < side->size / sizeof(AVMotionVector); ++i) {
+    for (std::int16_t* x : {&vectors[i].src_x, &vectors[i].dst_x}) *x = static_cast<std::int16_t>(*x - left);
+    for (std::int16_t* y : {&vectors[i].src_y, &vectors[i].dst_y}) *y = static_cast<std::int16_t>(*y - top);
+  }
+  return 0;
 }
 
 FrameMotion motion_of(const AVFrame& frame) {

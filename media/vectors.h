@@ -11,6 +11,11 @@ bool exports_motion(AVCodecID codec);
 
 FrameType frame_type(const AVFrame& frame);
 
+/// Cuts off what the codec says is not to be shown, and moves the vectors, which are told of the whole frame,
+/// with it. Of a decoder that does not do so itself (`apply_cropping`). A negative FFmpeg error for a frame
+/// that cannot be cut.
+int crop(AVFrame& frame);
+
 /// Everything that the frame tells of its motion; `seconds` is left to the caller. Every exported vector is
 /// kept.
 FrameMotion motion_of(const AVFrame& frame);

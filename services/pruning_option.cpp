@@ -3,6 +3,7 @@
 #include <string>
 
 #include "config/schema/fields.h"
+#include "config/values/byte_size.h"
 #include "services/command.h"
 
 namespace vigil::services {
@@ -22,6 +23,24 @@ CLI::Option* add_named(CLI::App& command, const std::string& option, E& value, c
           help)
       ->check(one_of(names))
       ->default_str(std::string(config::name_of(value)));
+}
+
+CLI::Option* add_budget(CLI::App& command, config::ByteSize& budget) {
+  return command
+      .add_option_function<std::string>(
+          "--kv-budget",
+          [&budget](const std::string& text) { budget = config::parse_byte_size(text).value(); },
+          "Keys and values of a camera's windows in the cache, such as 64MiB, as its `pruning: {kv_budget: "
+          "…}`: "
+          "beyond it, pruning gets harder, then windows get shorter; 0B: as much as there is")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return config::parse_byte_size(text) ? std::string()
+                                                 : "expected a size such as 64MiB, not '" + text + "'";
+          },
+          ""))
+      ->type_name("SIZE")
+      ->default_str(config::format_byte_size(budget));
 }
 
 }  // namespace
@@ -46,7 +65,8 @@ std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings
               .add_option("--refresh-share", pruning.refresh_share,
                           "How much that is, of its visual tokens, where the policy leaves it open")
               ->check(from_to(0, 1))
-              ->capture_default_str()};
+              ->capture_default_str(),
+          add_budget(command, pruning.kv_budget)};
 }
 
 }  // namespace vigil::services

@@ -1,4 +1,4 @@
-// What is computed of what changed little, as the command line says it.
+// What is computed of what changed little, and kept, as the command line says it.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace vigil::services {
 
-/// Adds --prune, --motion-threshold, --residual-weight, --refresh and --refresh-share, which are a camera's
-/// `pruning` in the configuration.
+/// Adds --prune, --motion-threshold, --residual-weight, --refresh, --refresh-share and --kv-budget, which are
+/// a camera's `pruning` in the configuration, and returns them. `pruning` has the defaults, and has to outlive
+/// the command.
 std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings& pruning);
 
 }  // namespace vigil::services

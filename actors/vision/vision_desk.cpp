@@ -1,20 +1,37 @@
 #include "actors/vision/vision_desk.h"
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 namespace vigil::actors {
+namespace {
+
+/// The patch, whatever was chosen of it; the same one if that is all.
+FramePatchPtr whole(const FramePatchPtr& patch) {
+  const bool keeps_all = !patch->kept || patch->kept->has_all();
+  if (!patch->groups && keeps_all) return patch;
+  auto all = std::make_shared<FramePatch>(*patch);
+  all->groups.reset();
+  if (all->kept) all->kept = base::GridMask::all(patch->kept->height(), patch->kept->width());
+  return all;
+}
+
+}  // namespace
 
 VisionDesk::VisionDesk(run::VisionEncoder& encoder, const base::Clock& clock, std::size_t batch)
     : encoder_(encoder), clock_(clock), queue_(encoder.frames_per_patch()), limit_(batch) {}
 
 PatchQueue::Joined VisionDesk::join(const WatchPtr& watch) {
   book_.put(watch);
-  return queue_.join(*watch);
+  const PatchQueue::Joined joined = queue_.join(*watch);
+  if (joined.is_new) beginning_.insert(watch->name);
+  return joined;
 }
 
 bool VisionDesk::take(const FramePatchPtr& patch) {
-  return book_.find(patch->watch) && queue_.push(patch);
+  if (!book_.find(patch->watch)) return false;
+  return queue_.push(beginning_.contains(patch->watch.camera) ? whole(patch) : patch);
 }
 
 void VisionDesk::work(const run::Turn& /*turn*/) {
@@ -37,6 +54,7 @@ void VisionDesk::finish(Encoded encoded) {
   Batch batch;
   batch.encoded = std::move(encoded);
   batch.acks = acks_of(patches, batch.encoded);
+  for (const VisualPatchPtr& patch : batch.encoded.patches) beginning_.erase(patch->watch.camera);
   for (const Encoded::Failure& failure : batch.encoded.failures) {
     batch.failed.push_back(book_.find(failure.patch->watch));
     // It did not reach the next stage, which can take another one instead.
@@ -68,6 +86,7 @@ std::vector<std::string> VisionDesk::take_ended() {
   std::vector<std::string> ended = queue_.take_ended();
   for (const std::string& camera : ended) {
     book_.forget(camera);
+    beginning_.erase(camera);
     encoder_.forget(camera);
   }
   return ended;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,11 @@
 namespace vigil::actors {
 
 /// Batches them over cameras; what was captured first is due first. A batch is encoded here, as a piece of
-/// work, or by another thread, which is given it by `begin` and gives back what came of it by `finish`. Not
-/// thread-safe.
+/// work, or by another thread, which is given it by `begin` and gives back what came of it by `finish`.
+///
+/// A camera may have come from a device that was lost, and choose by what that one had seen of it. Here it
+/// begins: until a patch of it was encoded, all of each is, and kept, so that its stream begins with a whole
+/// picture. Not thread-safe.
 class VisionDesk final : public run::WorkSource {
  public:
   /// They have to outlive it. `batch`: patches of one pass at most, or as much of more of them.
@@ -81,6 +85,8 @@ class VisionDesk final : public run::WorkSource {
   PatchQueue queue_;
   BatchLimit limit_;
   WatchBook book_;
+  /// Cameras of which no patch was encoded yet.
+  std::set<std::string> beginning_;
   /// Begun and not finished, in this order.
   std::deque<std::vector<FramePatchPtr>> under_way_;
   std::optional<Batch> batch_;

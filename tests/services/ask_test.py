@@ -114,6 +114,24 @@ def main():
         check(needed and "--fps" not in told and "--to" not in told, f"of a cache that holds nothing: {told}")
         asking.answered(long, "--kv-tokens", needed[1], "--to", "0.5")
 
+        # A budget shortens windows to what it has room for, one patch at the least; with pruning that can rank groups, less of
+        # each picture is encoded first.
+        def windows(*budget):
+            done = asking.ask(video, "--window", "8s", "--stride", "4s", "--output", "json", *budget)
+            check(done.returncode == 0, f"{budget} ends with {done.returncode}: {done.stderr}")
+            return [json.loads(line) for line in done.stdout.splitlines()]
+
+        plain = windows()
+        check(plain[1]["frames"] == 16 and plain[1]["tokens"]["visual"] == 480, f"a window of 8 s: {plain[1]}")
+        check(windows("--kv-budget", "0B") == plain, "a budget of 0B changes something")
+        half = windows("--kv-budget", "400KiB")
+        check(all(1 < each["frames"] / 2 < 8 for each in half[1:-1]), f"within 400 KiB: {half}")
+        least = windows("--kv-budget", "1B")
+        check(all(each["frames"] <= 2 for each in least) and len(least) == len(plain), f"within a byte: {least}")
+        pruned, bound = windows("--prune", "scene"), windows("--prune", "scene", "--kv-budget", "400KiB")
+        check(sum(each["frames"] for each in bound) > sum(each["frames"] for each in half), f"pruning keeps windows no longer: {bound}")
+        check(sum(each["tokens"]["visual"] for each in bound) <= sum(each["tokens"]["visual"] for each in pruned), f"{bound}, not less than {pruned}")
+
         # A camera has no end.
         stream = make(folder, "live.ts", "-t", "6", "-i", video, "-an", "-c", "copy", "-f", "mpegts")
         url = f"http://127.0.0.1:{serve(stream)}/live.ts"

@@ -320,6 +320,34 @@ TEST_F(TwoDevicesTest, TheCamerasOfALostDeviceMove) {
   EXPECT_FALSE(outcome().has_value());
 }
 
+// Lost in a pass of the language model: all that the camera had sent was encoded, so it hears of nothing
+// lost.
+TEST_F(TwoDevicesTest, AStreamThatMovesBeginsWithAWholePictureThoughNoPatchWasUnderWay) {
+  std::deque<Event> still = frames(std::vector<int>(400, 90));
+  for (Event& event : still) event.size = {56, 28};
+  std::vector<CameraPtr> cameras;
+  for (const char* name : {"a", "b"}) {
+    sources_.add(name, still);
+    auto settings = live(name);
+    settings->stream.pruning.policy = config::Pruning::reference;
+    settings->stream.window.length = 60s;
+    cameras.push_back(settings);
+  }
+  start(cameras, /*once=*/false);
+  pass(6s);
+  ASSERT_THAT(other_encoder_.cameras, Each("b"));
+  ASSERT_EQ(encoder_.groups.back(), base::GridMask::none(1, 2)) << "nothing changes";
+  language_.passes.on_ask = [](std::size_t) { throw run::DeviceLost("unspecified launch failure"); };
+  pass(10s);
+  EXPECT_EQ(metric("vigil_frames_dropped_total{camera=\"a\",reason=\"device_lost\"}"), 0);
+  std::vector<std::optional<base::GridMask>> moved;
+  for (std::size_t i = 0; i < other_encoder_.cameras.size(); ++i)
+    if (other_encoder_.cameras[i] == "a") moved.push_back(other_encoder_.groups[i]);
+  ASSERT_GT(moved.size(), 2U);
+  EXPECT_EQ(moved.front(), std::nullopt) << "all of it";
+  EXPECT_EQ(moved.back(), base::GridMask::none(1, 2));
+}
+
 TEST_F(TwoDevicesTest, WindowsThatAreLostWithTheirDeviceAreCounted) {
   start_cameras({"a", "b", "c", "d"});
   pass(6s);

@@ -136,6 +136,33 @@ TEST_F(WindowDeskTest, ACamerasSettingsSayWhatIsComputedAnewAndMayChange) {
   EXPECT_TRUE(is_empty());
 }
 
+// What it is asked about was seen before it was there.
+TEST_F(WindowDeskTest, ARuleThatIsAddedSeesTheWindowThatIsThere) {
+  for (const config::Refresh refresh : {config::Refresh::all, config::Refresh::none}) {
+    const auto settings = camera("gate", config::Pace::realtime);
+    settings->stream.pruning.refresh = refresh;
+    const WatchPtr before = watched(*settings);
+    desk.join(before);
+    for (int second = 0; second < 5; ++second) desk.push(*visual_patch(before, second, 90));
+    run();
+    ASSERT_EQ(answered.back()->answers.size(), 1U);
+    settings->rules.push_back(settings->rules[0]);
+    settings->rules[1].name = "bag";
+    settings->rules[1].prompt = "Is there a bag?";
+    const WatchPtr after = watched(*settings, 2);
+    desk.know(after);
+    desk.push(*visual_patch(after, 5, 90));
+    run();
+    EXPECT_EQ(shown().back(), "gate 2-6:8") << "of which one patch came after the rule";
+    ASSERT_EQ(answered.back()->answers.size(), 2U);
+    EXPECT_EQ(answered.back()->answers[1].probability_yes, answered.back()->answers[0].probability_yes);
+    EXPECT_EQ(tokens.back().kept, refresh == config::Refresh::none ? 2 : 0) << "its stream goes on";
+    desk.end("gate");
+    run();
+  }
+  EXPECT_TRUE(is_empty());
+}
+
 /// A camera with a budget of so many tokens, whose patches have eight, windows four patches and strides two.
 std::shared_ptr<config::CameraSettings> with_budget(std::uint64_t tokens) {
   auto settings = camera("gate", config::Pace::realtime);

@@ -72,24 +72,78 @@ TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
   EXPECT_EQ(desk.watch(a->ref()), nullptr);
 }
 
+/// As a policy has chosen nothing of it, of which the stream keeps what `kept` says.
+FramePatchPtr pruned(const WatchPtr& owner, double second, std::optional<base::GridMask> kept = std::nullopt,
+                     std::uint8_t value = 1) {
+  const auto patch = frame_patch(owner, second, value);
+  patch->groups = base::GridMask::none(1, 2);
+  patch->kept = std::move(kept);
+  return patch;
+}
+
 TEST_F(VisionDeskTest, TheEncoderHearsWhatIsKeptOfWhomAndWhoHasEnded) {
   for (const WatchPtr& each : {a, b}) {
     desk.join(each);
     desk.grant(each->name, 2);
+    desk.take(frame_patch(each, 0));
   }
-  const auto pruned = std::make_shared<FramePatch>(*frame_patch(a, 0));
-  pruned->groups = base::GridMask::none(1, 1);
-  pruned->kept = base::GridMask::all(1, 1);
-  desk.take(pruned);
-  desk.take(frame_patch(b, 0));
+  desk.work({clock.now()});
+  encoder.cameras.clear(), encoder.groups.clear(), encoder.kept.clear();
+  desk.take(pruned(a, 1, base::GridMask::all(1, 2)));
+  desk.take(frame_patch(b, 1));
   desk.work({clock.now()});
   EXPECT_THAT(encoder.cameras, ElementsAre("a", "b"));
-  EXPECT_THAT(encoder.groups, ElementsAre(pruned->groups, std::nullopt));
-  EXPECT_THAT(encoder.kept, ElementsAre(pruned->kept, std::nullopt));
+  EXPECT_THAT(encoder.groups, ElementsAre(base::GridMask::none(1, 2), std::nullopt));
+  EXPECT_THAT(encoder.kept, ElementsAre(base::GridMask::all(1, 2), std::nullopt));
   desk.end("a");
   EXPECT_THAT(encoder.forgotten, IsEmpty());
   EXPECT_THAT(desk.take_ended(), ElementsAre("a"));
   EXPECT_THAT(encoder.forgotten, ElementsAre("a"));
+}
+
+// A camera that was moved from a device that was lost goes on choosing by what that one had seen, and hears
+// nothing of it if no patch was under way.
+TEST_F(VisionDeskTest, ACameraThatItDoesNotKnowBeginsWithAWholePictureWhateverIsChosenOfIt) {
+  desk.join(a);
+  desk.grant("a", 9);
+  const auto encode_next = [&](const FramePatchPtr& patch) {
+    EXPECT_TRUE(desk.take(patch));
+    desk.work({clock.now()});
+  };
+  encode_next(pruned(a, 0, base::GridMask::none(1, 2)));
+  EXPECT_EQ(encoder.groups.back(), std::nullopt);
+  EXPECT_EQ(encoder.kept.back(), base::GridMask::all(1, 2)) << "so that the tower remembers it";
+  encode_next(pruned(a, 1, base::GridMask::none(1, 2)));
+  EXPECT_EQ(encoder.groups.back(), base::GridMask::none(1, 2)) << "and then as it chooses";
+  EXPECT_EQ(encoder.kept.back(), base::GridMask::none(1, 2));
+  EXPECT_FALSE(desk.join(a).is_new);
+  encode_next(pruned(a, 2));
+  EXPECT_EQ(encoder.groups.back(), base::GridMask::none(1, 2)) << "its next incarnation begins by itself";
+  // When it has ended, it begins anew.
+  desk.end("a");
+  desk.take_ended();
+  desk.join(a);
+  desk.grant("a", 9);
+  encode_next(pruned(a, 3));
+  EXPECT_EQ(encoder.groups.back(), std::nullopt);
+  EXPECT_EQ(encoder.kept.back(), std::nullopt) << "nothing is to be remembered of it";
+}
+
+TEST_F(VisionDeskTest, ItBeginsWithTheFirstPatchThatCanBeEncoded) {
+  desk.join(a);
+  desk.grant("a", 9);
+  desk.take(pruned(a, 0, std::nullopt, 255));
+  desk.take(pruned(a, 1));
+  desk.work({clock.now()});
+  const auto batch = desk.take_batch();
+  ASSERT_TRUE(batch);
+  ASSERT_EQ(batch->failed.size(), 1U);
+  EXPECT_EQ(batch->acks.front().outcome, PatchOutcome::dropped);
+  EXPECT_EQ(batch->acks.back().outcome, PatchOutcome::encoded);
+  EXPECT_EQ(encoder.groups.back(), std::nullopt) << "the other one is whole, too";
+  desk.take(pruned(a, 2));
+  desk.work({clock.now()});
+  EXPECT_EQ(encoder.groups.back(), base::GridMask::none(1, 2));
 }
 
 TEST_F(VisionDeskTest, AnotherThreadGetsOneBatchMoreThanItEncodes) {

@@ -1,0 +1,113 @@
+// What of its pictures a camera sends, and when all of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/camera/camera.h"
+#include "config/schema/fields.h"
+#include "tests/actors/camera/cameras.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+
+TEST_F(CameraTest, SendsWhatItsPolicyKeeps) {
+  sources_.add(url_, frames({1, 1, 1, 1, 90, 90, 90, 90, 90, 90}));
+  Camera gate = make(pruned());
+  gate.grant(4);
+  EXPECT_EQ(run(gate).next, Next::credit);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0));
+  gate.acknowledge(ack_of(*patches_[2], PatchOutcome::dropped, "encode_failed"));
+  run(gate);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0, 2)) << "what was dropped comes with the next one";
+}
+
+TEST_F(CameraTest, WithoutAPolicyItSendsEverything) {
+  sources_.add(url_, frames({1, 1, 1, 1}));
+  Camera gate = make(camera());
+  gate.grant(10);
+  run(gate);
+  ASSERT_EQ(patches_.size(), 2U);
+  EXPECT_EQ(patches_[1]->groups, std::nullopt);
+}
+
+TEST_F(CameraTest, AfterAStrideThatWasDroppedItSendsAWholePicture) {
+  sources_.add(url_, frames(std::vector<int>(14, 1)));
+  Camera gate = make(pruned(config::Pace::realtime));
+  gate.grant(2);
+  play(gate, 3s);
+  EXPECT_THAT(kept(), ElementsAre(2, 0));
+  EXPECT_GT(recorder_.dropped["no_credit"], 0U);
+  gate.grant(10);
+  play(gate, 10s);
+  EXPECT_THAT(times(), ElementsAre(0, 1, 4, 5, 6));
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0, 0));
+}
+
+TEST_F(CameraTest, AnotherLengthOfWindowBringsAnchorsInItsTime) {
+  sources_.add(url_, frames(std::vector<int>(24, 1)));
+  Camera gate = make(pruned());
+  gate.grant(4);
+  run(gate);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 0, 0));
+  settings_ = pruned();
+  settings_->stream.window.length = 3s;
+  gate.alter(settings_, watched(*settings_, 2));
+  gate.grant(8);
+  run(gate);
+  const std::vector<std::int64_t> shares = kept();
+  ASSERT_EQ(shares.size(), 12U);
+  EXPECT_EQ(shares[4], 2);
+  for (std::size_t i = 4; i + 3 <= shares.size(); ++i)
+    EXPECT_EQ(std::max({shares[i], shares[i + 1], shares[i + 2]}), 2) << "no anchor from " << i;
+}
+
+TEST_F(LiveCameraTest, MotionAndResidualsAreReadForPoliciesThatLookAtThem) {
+  using Wanted = std::pair<bool, bool>;
+  for (const auto& [policy, weight, wanted] : {std::tuple{config::Pruning::none, 1.0, Wanted(false, false)},
+                                               {config::Pruning::reference, 1.0, Wanted(false, false)},
+                                               {config::Pruning::codecsight, 0.0, Wanted(true, false)},
+                                               {config::Pruning::codecsight, 0.1, Wanted(true, true)}}) {
+    settings_ = camera("gate", config::Pace::realtime, kUrl);
+    settings_->stream.pruning.policy = policy;
+    settings_->stream.pruning.residual_weight = weight;
+    std::optional<Wanted> seen;
+    Camera gate(
+        {settings_, watched(*settings_), shape_, false, 0, 7},
+        [&](const std::string&, const media::ReadOptions& options) -> std::unique_ptr<media::VideoReader> {
+          seen = {options.motion, options.residual};
+          throw media::Error("no");
+        },
+        clock_, pulse_, recorder_);
+    run(gate);
+    EXPECT_EQ(seen, wanted) << config::name_of(policy);
+  }
+}
+
+TEST_F(LiveCameraTest, AfterItWasLostItSendsAWholePicture) {
+  int opened = 0;
+  shape_.grid = {2, 1};
+  const ReaderFactory open = [&](const std::string&, const media::ReadOptions& options) {
+    ++opened;
+    return std::make_unique<LiveReader>(options, [n = 0](LiveReader&) mutable {
+      if (n == 4) throw media::Error("gone");
+      media::SampledFrame frame = LiveReader::frame(0.5 * n++);
+      frame.motion = std::make_shared<media::MotionField>();
+      return std::optional(frame);
+    });
+  };
+  settings_ = pruned(config::Pace::realtime);
+  settings_->inputs[0].url = {kUrl, kUrl};
+  Camera gate({settings_, watched(*settings_), shape_, false, 0, 7}, open, clock_, pulse_, recorder_);
+  gate.grant(100);
+  for (int i = 0; i < 40 && patches_.size() < 4; ++i) {
+    const CameraStep step = run(gate, 4);
+    if (step.next == Next::rest) clock_.advance(std::chrono::ceil<base::Duration>(step.until - clock_.now()));
+  }
+  EXPECT_EQ(opened, 2);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0));
+}
+
+}  // namespace
+}  // namespace vigil::actors
