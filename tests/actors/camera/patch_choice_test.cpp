@@ -175,7 +175,7 @@ TEST_F(PatchChoiceTest, ALostPatchMayMeanALostDeviceAndTheNextOneIsWhole) {
 
 // Windows of 4 s; patches of a second, and of a source that is slower than it is set to.
 TEST_F(PatchChoiceTest, EveryWindowHoldsAWholePatchWhateverThePolicyAndTheRate) {
-  for (const double spacing : {1.0, 1.7, 3.5}) {
+  for (const double spacing : {1.0, 1.7, 2.2, 3.5}) {
     for (const config::Pruning policy : {config::Pruning::reference, config::Pruning::dtd,
                                          config::Pruning::codecsight, config::Pruning::scene}) {
       for (int camera = 0; camera < 20; ++camera) {
