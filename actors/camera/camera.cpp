@@ -46,7 +46,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
       paced_(false),
       lossless_(options_.watch->lossless),
       retrying_(options_.retrying) {
-  choice_ = PatchChoice(pruning(), options_.shape.grid, window_seconds());
+  choice_ = PatchChoice(pruning(), options_.shape.grid, window_seconds(), anchors());
   if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
@@ -58,15 +58,14 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
 }
 
 std::unique_ptr<prune::PruningPolicy> Camera::pruning() const {
-  return pruning_of(*options_.camera, options_.shape.grid,
-                    patch_duration(*options_.watch, options_.shape.frames_per_patch));
+  return pruning_of(*options_.camera, options_.shape.grid, patch_seconds());
 }
 
 void Camera::alter(CameraPtr camera, WatchPtr watch) {
   const bool other_length = camera->stream.window.length != options_.camera->stream.window.length;
   options_.camera = std::move(camera);
   options_.watch = std::move(watch);
-  if (other_length) choice_.change(pruning(), window_seconds());
+  if (other_length) choice_.change(pruning(), window_seconds(), anchors());
 }
 
 CameraStep Camera::step() {

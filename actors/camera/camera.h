@@ -127,6 +127,8 @@ class Camera {
   bool has_credit_for_stride(double seconds);
   /// What its settings say of pruning, as of now.
   std::unique_ptr<prune::PruningPolicy> pruning() const;
+  prune::AnchorClock anchors() const { return anchors_of(*options_.camera, patch_seconds()); }
+  double patch_seconds() const { return patch_duration(*options_.watch, options_.shape.frames_per_patch); }
   double window_seconds() const {
     return std::chrono::duration<double>(options_.camera->stream.window.length).count();
   }

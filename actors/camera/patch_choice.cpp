@@ -8,6 +8,15 @@
 #include "config/schema/fields.h"
 
 namespace vigil::actors {
+namespace {
+
+/// Anchors come with the first patch of their turn, so two of them are up to a patch farther apart.
+double anchor_seconds(const config::CameraSettings& camera, double patch_seconds) {
+  const double window = std::chrono::duration<double>(camera.stream.window.length).count();
+  return std::max(window - patch_seconds, patch_seconds);
+}
+
+}  // namespace
 
 FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   ++counts_.sent;
@@ -17,12 +26,17 @@ FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   // in between?
   constexpr double kRounding = 1e-6;
   const double next = patch->seconds + (patch->seconds - last_);
-  if (std::exchange(is_whole_next_, false) || next - last_whole_ > window_ + kRounding)
-    policy_->lost(base::GridMask::all(size.height / grid_.group(), size.width / grid_.group()));
+  // Of a codec with rare I-frames; a policy with a clock has the same one.
+  const bool is_turn =
+      anchors_.comes(patch->seconds) && patch->seconds - last_by_policy_ > anchors_.interval() - kRounding;
+  const bool asks =
+      std::exchange(is_whole_next_, false) || is_turn || next - last_whole_ > window_ + kRounding;
+  if (asks) policy_->lost(base::GridMask::all(size.height / grid_.group(), size.width / grid_.group()));
   const PruningInput input(patch->frames, grid_, *policy_);
   prune::Choice choice = policy_->choose(patch->seconds, input.pictures());
   last_ = patch->seconds;
-  if (choice.is_whole()) last_whole_ = patch->seconds;
+  if (choice.is_whole()) (asks ? last_whole_ : last_by_policy_) = patch->seconds;
+  last_whole_ = std::max(last_whole_, last_by_policy_);
   patch->kept = std::move(choice.kept);
   if (!choice.encoded.has_all()) patch->groups = choice.encoded;
   under_way_.emplace(patch->sequence, std::move(choice.encoded));
@@ -50,13 +64,20 @@ void PatchChoice::hear(const PatchAck& ack) {
   under_way_.erase(sent);
 }
 
-void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy, double window) {
+void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy, double window,
+                         const prune::AnchorClock& anchors) {
   policy_ = std::move(policy);
   if (policy_) policy_->bound(share_);
   window_ = window;
+  anchors_ = anchors;
+  last_by_policy_ = kNever;
   is_whole_next_ = false;
   // A policy that begins shows everything.
   under_way_.clear();
+}
+
+prune::AnchorClock anchors_of(const config::CameraSettings& camera, double patch_seconds) {
+  return {anchor_seconds(camera, patch_seconds), prune::anchor_phase(camera.name)};
 }
 
 std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
@@ -67,9 +88,7 @@ std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& c
   options.grid = grid;
   options.motion_threshold = static_cast<float>(camera.stream.pruning.motion_threshold);
   options.residual_weight = static_cast<float>(camera.stream.pruning.residual_weight);
-  // Anchors come with the first patch of their turn, so two of them are up to a patch farther apart.
-  const double window = std::chrono::duration<double>(camera.stream.window.length).count();
-  options.anchor_seconds = std::max(window - patch_seconds, patch_seconds);
+  options.anchor_seconds = anchor_seconds(camera, patch_seconds);
   options.anchor_phase = prune::anchor_phase(camera.name);
   return prune::make_pruning(config::name_of(policy), options);
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 
 #include "actors/messages/data.h"
 #include "actors/messages/reports.h"
+#include "engine/prune/anchor_clock.h"
 #include "engine/prune/pruning_policy.h"
 
 namespace vigil::actors {
@@ -19,9 +21,11 @@ class PatchChoice {
   /// All of all patches.
   PatchChoice() = default;
   /// What the policy says; null: all. Every window of so many seconds holds a patch that is sent whole,
-  /// whatever the policy says.
-  PatchChoice(std::unique_ptr<prune::PruningPolicy> policy, const prune::PatchGrid& grid, double window)
-      : policy_(std::move(policy)), grid_(grid), window_(window) {}
+  /// whatever the policy says: where it sends none by itself for as long as a turn of `anchors`, with the
+  /// turn.
+  PatchChoice(std::unique_ptr<prune::PruningPolicy> policy, const prune::PatchGrid& grid, double window,
+              const prune::AnchorClock& anchors)
+      : policy_(std::move(policy)), grid_(grid), window_(window), anchors_(anchors) {}
 
   struct Counts {
     std::uint64_t sent = 0;
@@ -47,8 +51,8 @@ class PatchChoice {
   /// camera any more: the next patch is whole. One that was encoded tells what the camera's budget allows.
   void hear(const PatchAck& ack);
 
-  /// Goes on with another policy and window, as if the camera began; what is under way still counts.
-  void change(std::unique_ptr<prune::PruningPolicy> policy, double window);
+  /// Goes on with another policy, window and clock, as if the camera began; what is under way still counts.
+  void change(std::unique_ptr<prune::PruningPolicy> policy, double window, const prune::AnchorClock& anchors);
 
   const Counts& counts() const { return counts_; }
 
@@ -56,8 +60,11 @@ class PatchChoice {
   std::unique_ptr<prune::PruningPolicy> policy_;
   prune::PatchGrid grid_;
   double window_ = 0;
-  /// Times of the last patch, and of the last one that was whole.
-  double last_ = 0, last_whole_ = 0;
+  prune::AnchorClock anchors_{1, 0};
+  /// Times of the last patch, of the last one that was whole, and of the last one that was so by its policy
+  /// alone.
+  double last_ = 0, last_whole_ = 0, last_by_policy_ = kNever;
+  static constexpr double kNever = -std::numeric_limits<double>::infinity();
   bool is_whole_next_ = false;
   /// As the last patch's that was encoded (`PatchAck::share`).
   double share_ = 1;
@@ -66,8 +73,12 @@ class PatchChoice {
   Counts counts_;
 };
 
-/// The policy of a camera's settings; null for none. One with a clock for anchors has them at its own place
-/// in each window, so that a fleet's are spread. `patch_seconds`: of a patch.
+/// When whole pictures of a camera come: once in each of its windows, at its own place, so that a fleet's are
+/// spread. `patch_seconds`: of a patch.
+prune::AnchorClock anchors_of(const config::CameraSettings& camera, double patch_seconds);
+
+/// The policy of a camera's settings; null for none. One with a clock for anchors has that of
+/// `anchors_of`.
 std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
                                                  const prune::PatchGrid& grid, double patch_seconds);
 

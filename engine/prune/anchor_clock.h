@@ -21,6 +21,8 @@ class AnchorClock {
     return comes;
   }
 
+  double interval() const { return interval_; }
+
  private:
   double interval_;
   double phase_;

@@ -1,5 +1,6 @@
 #include "actors/camera/patch_choice.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ using namespace testing;
 
 /// Pictures of 4 x 2 pixels have two groups.
 constexpr prune::PatchGrid kGrid{2, 1};
+
+/// Of no concern.
+const prune::AnchorClock kRare(1e9, 0);
 
 class PatchChoiceTest : public ::testing::Test {
  protected:
@@ -38,7 +42,7 @@ class PatchChoiceTest : public ::testing::Test {
       frame.image = image(value);
       auto motion = std::make_shared<media::MotionField>();
       media::FrameMotion& still = motion->frames.emplace_back();
-      still.intra = sequence_ == 1;
+      still.intra = sequence_ == 1 || intra_;
       still.width = 4;
       still.height = 2;
       still.vectors.push_back({0, 0, 4, 4, -1, 0, 0, 4});
@@ -50,14 +54,16 @@ class PatchChoiceTest : public ::testing::Test {
   static std::int64_t kept(const FramePatchPtr& patch) { return patch->groups ? patch->groups->count() : 2; }
 
   std::uint64_t sequence_ = 0;
+  /// Whether it is an I-frame.
+  bool intra_ = false;
   /// Between two patches, in seconds.
   double spacing_ = 1;
-  PatchChoice choice_{pruning_of(*pruned(config::Pruning::reference), kGrid, 1), kGrid, 1000};
+  PatchChoice choice_{pruning_of(*pruned(config::Pruning::reference), kGrid, 1), kGrid, 1000, kRare};
 };
 
 TEST_F(PatchChoiceTest, WithoutAPolicyAllIsSent) {
   EXPECT_EQ(pruning_of(*pruned(config::Pruning::none), kGrid, 1), nullptr);
-  PatchChoice choice(nullptr, kGrid, 1000);
+  PatchChoice choice(nullptr, kGrid, 1000, kRare);
   EXPECT_FALSE(choice.wants_motion());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(send(choice, 100)->groups, std::nullopt);
   choice.missed();
@@ -99,7 +105,7 @@ TEST_F(PatchChoiceTest, AfterWhatWasMissedAPatchIsWhole) {
 TEST_F(PatchChoiceTest, AnotherPolicyBeginsAndIsNotToldOfWhatTheLastOneSent) {
   send(choice_, 100);
   const FramePatchPtr of_the_last = send(choice_, 150);
-  choice_.change(pruning_of(*pruned(config::Pruning::dtd), kGrid, 1), 1000);
+  choice_.change(pruning_of(*pruned(config::Pruning::dtd), kGrid, 1), 1000, kRare);
   EXPECT_EQ(kept(send(choice_, 150)), 2);
   choice_.hear(ack_of(*of_the_last, PatchOutcome::dropped));
   EXPECT_EQ(kept(send(choice_, 150)), 0);
@@ -122,7 +128,7 @@ class Bound final : public prune::PruningPolicy {
 
 TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
   double share = -1, next = -1;
-  PatchChoice choice(std::make_unique<Bound>(share), kGrid, 1000);
+  PatchChoice choice(std::make_unique<Bound>(share), kGrid, 1000, kRare);
   const auto hear = [&](PatchOutcome outcome, double told) {
     PatchAck ack = ack_of(*send(choice, 100), outcome);
     ack.share = told;
@@ -134,12 +140,12 @@ TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
   hear(PatchOutcome::dropped, 1);
   hear(PatchOutcome::lost, 1);
   EXPECT_EQ(share, 0.25);
-  choice.change(std::make_unique<Bound>(next), 1000);
+  choice.change(std::make_unique<Bound>(next), 1000, kRare);
   EXPECT_EQ(next, 0.25);
   hear(PatchOutcome::encoded, 1);
   EXPECT_EQ(next, 1);
   // Whatever has no policy is sent as it is.
-  PatchChoice all(nullptr, kGrid, 1000);
+  PatchChoice all(nullptr, kGrid, 1000, kRare);
   PatchAck ack = ack_of(*send(all, 100), PatchOutcome::encoded);
   ack.share = 0;
   all.hear(ack);
@@ -150,7 +156,7 @@ TEST_F(PatchChoiceTest, EveryNameOfTheConfigurationIsAPolicy) {
   std::vector<std::string_view> names;
   for (const auto& [name, policy] : config::kPruningNames) {
     names.push_back(name);
-    PatchChoice choice(pruning_of(*pruned(policy), kGrid, 1), kGrid, 1000);
+    PatchChoice choice(pruning_of(*pruned(policy), kGrid, 1), kGrid, 1000, kRare);
     EXPECT_EQ(choice.wants_motion(), policy == config::Pruning::codecsight) << name;
     EXPECT_FALSE(choice.wants_residual()) << name;
     EXPECT_EQ(kept(send(choice, 100)), 2) << name;
@@ -209,13 +215,13 @@ TEST_F(PatchChoiceTest, ALostPatchMayMeanALostDeviceAndTheNextOneIsWhole) {
 
 // Windows of 4 s; patches of a second, and of a source that is slower than it is set to.
 TEST_F(PatchChoiceTest, EveryWindowHoldsAWholePatchWhateverThePolicyAndTheRate) {
-  for (const double spacing : {1.0, 1.7, 3.5}) {
+  for (const double spacing : {1.0, 1.7, 2.2, 3.5}) {
     for (const config::Pruning policy : {config::Pruning::reference, config::Pruning::dtd,
                                          config::Pruning::codecsight, config::Pruning::scene}) {
       for (int camera = 0; camera < 20; ++camera) {
         const auto settings = pruned(policy, "gate-" + std::to_string(camera));
         settings->stream.window.length = 4s;
-        PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 4);
+        PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 4, anchors_of(*settings, 1));
         sequence_ = 0;
         spacing_ = spacing;
         double last_whole = 0;
@@ -231,6 +237,47 @@ TEST_F(PatchChoiceTest, EveryWindowHoldsAWholePatchWhateverThePolicyAndTheRate) 
         if (spacing > 1) continue;
         EXPECT_LT(whole, 25) << "they are not all whole";
       }
+    }
+  }
+}
+
+// Also where the codec sends no other I-frame, and though all cameras began, and were lost, together.
+TEST_F(PatchChoiceTest, WholePicturesOfAFleetAreSpreadWhateverThePolicy) {
+  constexpr int kCameras = 80;
+  for (const config::Pruning policy : {config::Pruning::reference, config::Pruning::dtd,
+                                       config::Pruning::codecsight, config::Pruning::scene}) {
+    std::map<int, int> whole;
+    for (int camera = 0; camera < kCameras; ++camera) {
+      const auto settings = pruned(policy, "gate-" + std::to_string(camera));
+      settings->stream.window.length = 41s;
+      PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 41, anchors_of(*settings, 1));
+      sequence_ = 0;
+      for (int second = 0; second < 240; ++second) {
+        if (second == 60) choice.missed();
+        if (kept(send(choice, 100)) == 2) ++whole[second];
+      }
+    }
+    EXPECT_EQ(whole[0], kCameras);
+    EXPECT_EQ(whole[60], kCameras);
+    for (const auto& [second, count] : whole) {
+      if (second != 0 && second != 60) {
+        EXPECT_LE(count, kCameras / 8) << config::name_of(policy) << " at " << second;
+      }
+    }
+  }
+}
+
+// A codec with I-frames of its own has no others.
+TEST_F(PatchChoiceTest, WherePicturesAreWholeByThemselvesNoOthersAre) {
+  auto settings = pruned(config::Pruning::codecsight);
+  settings->stream.window.length = 20s;
+  PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 20, anchors_of(*settings, 1));
+  for (int second = 0; second < 200; ++second) {
+    intra_ = second % 9 == 0;
+    const std::int64_t groups = kept(send(choice, 100));
+    // In the first turn nobody knows of them yet.
+    if (second >= 9) {
+      EXPECT_EQ(groups, intra_ ? 2 : 0) << second;
     }
   }
 }
