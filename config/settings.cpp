@@ -50,6 +50,7 @@ bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   stream.pruning.refresh = b.stream.pruning.refresh;
   stream.pruning.refresh_share = b.stream.pruning.refresh_share;
   stream.pruning.kv_budget = b.stream.pruning.kv_budget;
+  stream.pruning.audit = b.stream.pruning.audit;
   return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
 }
 

@@ -54,7 +54,10 @@ struct PruningSettings {
   /// Of the visual tokens whose keys are there, those that a policy of a share computes anew.
   double refresh_share = 0.15;
   /// Of keys and values that the camera's windows take in the cache of its device; 0: no budget.
-  ByteSize kv_budget;
+  ByteSize kv_budget = {};
+  /// Of so many windows one is computed whole beside what pruning and reuse leave, to tell what these cost;
+  /// 0: none.
+  int audit = 500;
   friend bool operator==(const PruningSettings&, const PruningSettings&) = default;
 };
 

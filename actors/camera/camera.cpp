@@ -47,6 +47,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
       lossless_(options_.watch->lossless),
       retrying_(options_.retrying) {
   choice_ = PatchChoice(pruning(), options_.shape.grid, window_seconds(), anchors());
+  choice_.audit(audits_of(*options_.camera));
   if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
@@ -58,14 +59,16 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
 }
 
 std::unique_ptr<prune::PruningPolicy> Camera::pruning() const {
-  return pruning_of(*options_.camera, options_.shape.grid, patch_seconds());
+  return pruning_of(*options_.camera, options_.shape.grid, patch_seconds(), choice_.less());
 }
 
 void Camera::alter(CameraPtr camera, WatchPtr watch) {
   const bool other_length = camera->stream.window.length != options_.camera->stream.window.length;
+  const bool other_audit = camera->stream.pruning != options_.camera->stream.pruning;
   options_.camera = std::move(camera);
   options_.watch = std::move(watch);
   if (other_length) choice_.change(pruning(), window_seconds(), anchors());
+  if (other_length || other_audit) choice_.audit(audits_of(*options_.camera));
 }
 
 CameraStep Camera::step() {
@@ -236,7 +239,9 @@ FramePatchPtr Camera::take_patch() {
 
 void Camera::acknowledge(const PatchAck& ack) {
   if (ack.generation != options_.generation) return;
+  const int less = choice_.less();
   choice_.hear(ack);
+  if (choice_.less() != less) choice_.change(pruning(), window_seconds(), anchors());
   if (ack.outcome != PatchOutcome::lost) grant(1);
 }
 

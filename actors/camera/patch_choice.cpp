@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/camera/pruning_input.h"
+#include "actors/messages/pruned_less.h"
 #include "config/schema/fields.h"
 
 namespace vigil::actors {
@@ -20,6 +21,7 @@ double anchor_seconds(const config::CameraSettings& camera, double patch_seconds
 
 FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   ++counts_.sent;
+  patch->audit = audits_.window_at(patch->seconds, patch->duration);
   if (!policy_) return patch;
   const media::Size size = patch->frames.front().image->size;
   // Were the next patch the next whole one, as far from this one as this is from the last, would a window fit
@@ -48,6 +50,7 @@ void PatchChoice::hear(const PatchAck& ack) {
     case PatchOutcome::encoded:
       ++counts_.encoded;
       share_ = ack.share;
+      less_ = ack.less;
       if (policy_) policy_->bound(share_);
       break;
     case PatchOutcome::dropped:
@@ -81,8 +84,9 @@ prune::AnchorClock anchors_of(const config::CameraSettings& camera, double patch
 }
 
 std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
-                                                 const prune::PatchGrid& grid, double patch_seconds) {
-  const config::Pruning policy = camera.stream.pruning.policy;
+                                                 const prune::PatchGrid& grid, double patch_seconds,
+                                                 int less) {
+  const config::Pruning policy = pruned_less(camera.stream.pruning, less).policy;
   if (policy == config::Pruning::none) return nullptr;
   prune::PruningOptions options;
   options.grid = grid;

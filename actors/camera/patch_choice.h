@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "actors/camera/audit_clock.h"
 #include "actors/messages/data.h"
 #include "actors/messages/reports.h"
 #include "engine/prune/anchor_clock.h"
@@ -54,6 +55,11 @@ class PatchChoice {
   /// Goes on with another policy, window and clock, as if the camera began; what is under way still counts.
   void change(std::unique_ptr<prune::PruningPolicy> policy, double window, const prune::AnchorClock& anchors);
 
+  /// Which windows are audited, from the next patch on.
+  void audit(const AuditClock& audits) { audits_ = audits; }
+  /// As of the last patch that was encoded (`PatchAck::less`).
+  int less() const { return less_; }
+
   const Counts& counts() const { return counts_; }
 
  private:
@@ -66,8 +72,10 @@ class PatchChoice {
   double last_ = 0, last_whole_ = 0, last_by_policy_ = kNever;
   static constexpr double kNever = -std::numeric_limits<double>::infinity();
   bool is_whole_next_ = false;
-  /// As the last patch's that was encoded (`PatchAck::share`).
+  /// As the last patch's that was encoded (`PatchAck`).
   double share_ = 1;
+  int less_ = 0;
+  AuditClock audits_;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;
   Counts counts_;
@@ -77,9 +85,10 @@ class PatchChoice {
 /// spread. `patch_seconds`: of a patch.
 prune::AnchorClock anchors_of(const config::CameraSettings& camera, double patch_seconds);
 
-/// The policy of a camera's settings; null for none. One with a clock for anchors has that of
-/// `anchors_of`.
+/// The policy of a camera's settings, or one that prunes by so many steps less; null for none. One with a
+/// clock for anchors has that of `anchors_of`.
 std::unique_ptr<prune::PruningPolicy> pruning_of(const config::CameraSettings& camera,
-                                                 const prune::PatchGrid& grid, double patch_seconds);
+                                                 const prune::PatchGrid& grid, double patch_seconds,
+                                                 int less = 0);
 
 }  // namespace vigil::actors

@@ -108,6 +108,7 @@ void executor_state::settle() {
   tell_answered(news);
   tell_told(news);
   tell_budgets(news);
+  tell_audits(news);
   for (const std::string& camera : news.ended) {
     window_failures.succeeded(camera);
     self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
@@ -139,6 +140,7 @@ void executor_state::tell_encoded() {
       its_ack->reason = "late";
     }
     its_ack->share = taken.share;
+    its_ack->less = taken.less;
     ++its_ack;
     if (!taken.fit) continue;
     deps->board.remark(camera, *taken.fit);
@@ -212,6 +214,13 @@ void executor_state::tell_budgets(const WindowDesk::News& news) {
     deps->logger.log(is_warning ? spdlog::level::warn : spdlog::level::info, "stream: camera {}: {}",
                      watch->name, line);
   }
+}
+
+void executor_state::tell_audits(const WindowDesk::News& news) {
+  deps->metrics.audits(news.audits, news.audits_given_up);
+  for (const auto& [camera, rule, agrees, difference] : news.audited)
+    deps->metrics.audited(camera, rule, agrees, difference);
+  for (const auto& [camera, steps] : news.less) deps->metrics.camera_pruned_less(camera, steps);
 }
 
 void executor_state::tell_usage() {

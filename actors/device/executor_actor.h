@@ -60,6 +60,7 @@ struct executor_state {
   void tell_answered(const WindowDesk::News& news);
   void tell_told(const WindowDesk::News& news);
   void tell_budgets(const WindowDesk::News& news);
+  void tell_audits(const WindowDesk::News& news);
   void tell_usage();
   void tick();
   void schedule();

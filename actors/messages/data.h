@@ -56,6 +56,9 @@ struct FramePatch {
   /// Those that the stream keeps a token of, which the tower may have made of earlier frames; absent: those
   /// that are encoded.
   std::optional<base::GridMask> kept;
+  /// When the audited window ends that it may belong to, in the camera's time: tokens of all its groups are
+  /// made, too, for the audit alone.
+  std::optional<double> audit;
   double seconds = 0;
   double duration = 0;
   /// 0, 1, 2, … over what this incarnation of the camera sent.
@@ -77,6 +80,10 @@ struct VisualPatch {
   CaptureTime captured;
   /// The pass of the vision tower that made it.
   WorkSpan encoded;
+  /// As `FramePatch::audit`; and the tokens of all its groups, seen by themselves, null if the device had no
+  /// time or no room for them.
+  std::optional<double> audit = std::nullopt;
+  model::VisualTokensPtr whole = nullptr;
 };
 using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
 

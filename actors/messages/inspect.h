@@ -64,9 +64,9 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
   return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::changes),
            x.motion_threshold, x.residual_weight, x.refresh, actors::at_most(x.refresh, Refresh::topk),
-           x.refresh_share, x.kv_budget.bytes, actors::is_so([&x] {
+           x.refresh_share, x.kv_budget.bytes, x.audit, actors::is_so([&x] {
              return x.motion_threshold >= 0 && x.residual_weight >= 0 && x.refresh_share >= 0 &&
-                    x.refresh_share <= 1;
+                    x.refresh_share <= 1 && x.audit >= 0;
            }));
 }
 
@@ -174,8 +174,8 @@ typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
   return f(caf::meta::type_name("PatchAck"), x.camera, x.generation, x.sequence, x.outcome,
-           at_most(x.outcome, PatchOutcome::lost), x.reason, x.share,
-           is_so([&x] { return x.share >= 0 && x.share <= 1; }));
+           at_most(x.outcome, PatchOutcome::lost), x.reason, x.share, x.less,
+           is_so([&x] { return x.share >= 0 && x.share <= 1 && x.less >= 0; }));
 }
 
 template <class Inspector>

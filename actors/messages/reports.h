@@ -62,6 +62,9 @@ struct PatchAck {
   /// Of a picture's groups, those that the camera had better send of a patch from now on, from 0 to 1: its
   /// budget holds no more. Of one that was encoded.
   double share = 1;
+  /// Steps by which the camera prunes less than its settings say (`pruned_less`), since audits call for it.
+  /// Of one that was encoded.
+  int less = 0;
   friend bool operator==(const PatchAck&, const PatchAck&) = default;
 };
 

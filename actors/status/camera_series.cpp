@@ -54,6 +54,14 @@ struct CameraSeries::Families {
   Family<Counter>& forgotten =
       counter(r, "vigil_camera_forgotten_tokens_total",
               "Visual tokens that left the camera's window early, since its budget had no room for them");
+  Family<Gauge>& pruned_less =
+      actors::gauge(r, "vigil_camera_pruned_less_steps",
+                    "Steps by which the camera prunes less than it is told, since audits call for it");
+  Family<Counter>& audited =
+      counter(r, "vigil_audited_answers_total",
+              "Answers of windows that were computed whole, too, by whether both count or neither");
+  Family<Counter>& difference = counter(r, "vigil_audited_difference_total",
+                                        "How far the probabilities of those answers are apart, all added up");
   Family<Counter>& reconnects =
       counter(r, "vigil_camera_reconnects_total", "Attempts to reach a lost camera again");
   Family<Counter>& damaged =
@@ -70,6 +78,8 @@ CameraSeries::CameraSeries(Registry& registry, bool each) : each_(each), familie
   families_->reconnects.Add({});
   families_->damaged.Add({});
   families_->forgotten.Add({});
+  for (const char* agrees : {"true", "false"}) families_->audited.Add({{"agrees", agrees}});
+  families_->difference.Add({});
   families_->frames.Add({});
   for (const char* reason : kDropReasons) families_->dropped.Add({{"reason", reason}});
   for (const auto& [severity, value] : config::kSeverityNames)
@@ -118,9 +128,35 @@ void CameraSeries::declare_alerts(const WatchSettings& watch, Camera& camera) {
   });
 }
 
+void CameraSeries::declare_audits(const WatchSettings& watch, Camera& camera) {
+  if (!each_) return;
+  std::set<std::string> wanted;
+  for (const config::RuleSettings& rule : watch.rules) wanted.insert(rule.name);
+  for (const std::string& rule : wanted) {
+    if (camera.audits.contains(rule)) continue;
+    const Labels of = with(labels(watch.name, camera), "rule", rule);
+    camera.audits[rule] = {&families_->audited.Add(with(of, "agrees", "true")),
+                           &families_->audited.Add(with(of, "agrees", "false")),
+                           &families_->difference.Add(of)};
+  }
+  std::erase_if(camera.audits, [&](const auto& entry) {
+    if (wanted.contains(entry.first)) return false;
+    take_away(entry.second);
+    return true;
+  });
+}
+
+void CameraSeries::take_away(const Audits& audits) {
+  families_->audited.Remove(audits.agree);
+  families_->audited.Remove(audits.differ);
+  families_->difference.Remove(audits.difference);
+}
+
 void CameraSeries::take_away(Camera& camera) {
   for (const auto& removal : camera.removals) removal();
   for (const auto& [key, alerts] : camera.alerts) families_->alerts.Remove(alerts);
+  for (const auto& [rule, audits] : camera.audits) take_away(audits);
+  camera.audits.clear();
   camera.removals.clear();
   camera.dropped.clear();
   camera.alerts.clear();
@@ -139,6 +175,7 @@ void CameraSeries::add(const WatchSettings& watch) {
     show(watch.name, camera);
   }
   declare_alerts(watch, camera);
+  declare_audits(watch, camera);
 }
 
 void CameraSeries::remove(const std::string& name) {
@@ -166,6 +203,7 @@ void CameraSeries::show(const std::string& name, Camera& camera) {
   set(families_->recording, camera.gauges.recording, camera.recording);
   set(families_->last_frame, camera.gauges.last_frame, camera.last_frame);
   set(families_->budget, camera.gauges.budget, camera.budget);
+  set(families_->pruned_less, camera.gauges.pruned_less, camera.pruned_less);
   if (!camera.state) return;
   set(families_->up, camera.gauges.up, *camera.state == CameraState::up ? 1 : 0);
   for (const CameraState each : kStates) {
@@ -250,6 +288,30 @@ void CameraSeries::budget(const std::string& name, std::optional<double> usage, 
   camera->forgotten->Increment(static_cast<double>(forgotten));
   // Of one that has no budget any more, what is there says that nothing of one is used.
   if (usage || camera->budget) camera->budget = usage.value_or(0);
+  show(name, *camera);
+}
+
+void CameraSeries::audited(const std::string& name, const std::string& rule, bool agrees, double difference) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  if (!each_) {
+    families_->audited.Add({{"agrees", agrees ? "true" : "false"}}).Increment();
+    families_->difference.Add({}).Increment(difference);
+    return;
+  }
+  // A rule that was taken away meanwhile has none any more.
+  const auto audits = camera->audits.find(rule);
+  if (audits == camera->audits.end()) return;
+  (agrees ? audits->second.agree : audits->second.differ)->Increment();
+  audits->second.difference->Increment(difference);
+}
+
+void CameraSeries::pruned_less(const std::string& name, int steps) {
+  const std::lock_guard lock(mutex_);
+  Camera* camera = find(name);
+  if (camera == nullptr) return;
+  camera->pruned_less = steps;
   show(name, *camera);
 }
 

@@ -49,6 +49,9 @@ class CameraSeries {
   void dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
   /// As Metrics::camera_budget.
   void budget(const std::string& camera, std::optional<double> usage, std::uint64_t forgotten);
+  /// As of Metrics.
+  void audited(const std::string& camera, const std::string& rule, bool agrees, double difference);
+  void pruned_less(const std::string& camera, int steps);
   /// `topic`: alert/TENANT/CAMERA/RULE/.
   void alert(const std::string& topic, const std::string& severity);
 
@@ -65,7 +68,14 @@ class CameraSeries {
     Gauge* recording = nullptr;
     Gauge* last_frame = nullptr;
     Gauge* budget = nullptr;
+    Gauge* pruned_less = nullptr;
     std::map<CameraState, Gauge*> states;
+  };
+  /// Of a rule.
+  struct Audits {
+    Counter* agree = nullptr;
+    Counter* differ = nullptr;
+    Counter* difference = nullptr;
   };
   struct Camera {
     std::string tenant;
@@ -74,6 +84,7 @@ class CameraSeries {
     std::optional<double> recording = {};
     std::optional<double> last_frame = {};
     std::optional<double> budget = {};
+    std::optional<double> pruned_less = {};
     CameraFigures figures;
     Counter* frames = nullptr;
     Counter* reconnects = nullptr;
@@ -83,7 +94,9 @@ class CameraSeries {
     Gauges gauges;
     /// By topic and severity.
     std::map<std::pair<std::string, std::string>, Counter*> alerts;
-    /// Takes away its series, those of alerts left out.
+    /// By rule.
+    std::map<std::string, Audits> audits;
+    /// Takes away its series, those of rules left out.
     std::vector<std::function<void()>> removals;
   };
 
@@ -92,6 +105,8 @@ class CameraSeries {
   auto& series(Family& family, Camera& camera, const prometheus::Labels& labels);
   void declare(const std::string& name, Camera& camera);
   void declare_alerts(const WatchSettings& watch, Camera& camera);
+  void declare_audits(const WatchSettings& watch, Camera& camera);
+  void take_away(const Audits& audits);
   /// Sets the gauges to what is known.
   void show(const std::string& name, Camera& camera);
   void take_away(Camera& camera);

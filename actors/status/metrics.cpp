@@ -127,6 +127,11 @@ struct Metrics::Families {
       counter(r, "vigil_pruned_tokens_total", "Tokens that streams of cameras were spared").Add({});
   Counter& groups_not_computed =
       counter(r, "vigil_groups_not_computed_total", "Groups that the vision tower was spared").Add({});
+  Family<Counter>& audits =
+      counter(r, "vigil_audits_total",
+              "Windows that were computed whole beside what pruning and reuse leave, by what came of it");
+  Counter& audits_answered = audits.Add({{"outcome", "answered"}});
+  Counter& audits_given_up = audits.Add({{"outcome", "given_up"}});
   Counter& prompt_tokens =
       counter(r, "vigil_prompt_tokens_total", "Tokens of prompts, those of frames included").Add({});
   Counter& generated = counter(r, "vigil_generation_tokens_total", "Tokens generated").Add({});
@@ -231,6 +236,19 @@ void Metrics::frames_dropped(const std::string& camera, const std::string& reaso
 
 void Metrics::camera_budget(const std::string& camera, std::optional<double> usage, std::uint64_t forgotten) {
   families_->cameras.budget(camera, usage, forgotten);
+}
+
+void Metrics::audits(std::size_t answered, std::size_t given_up) {
+  families_->audits_answered.Increment(static_cast<double>(answered));
+  families_->audits_given_up.Increment(static_cast<double>(given_up));
+}
+
+void Metrics::audited(const std::string& camera, const std::string& rule, bool agrees, double difference) {
+  families_->cameras.audited(camera, rule, agrees, difference);
+}
+
+void Metrics::camera_pruned_less(const std::string& camera, int steps) {
+  families_->cameras.pruned_less(camera, steps);
 }
 
 void Metrics::queue_depth(const std::string& actor, std::size_t waiting, const std::string& device) {

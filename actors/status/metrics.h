@@ -81,6 +81,13 @@ class Metrics {
   /// `usage`: of the camera's budget of keys and values, what its window takes; nothing: it has none.
   /// `forgotten`: visual tokens that left it early for want of room.
   void camera_budget(const std::string& camera, std::optional<double> usage, std::uint64_t forgotten);
+  /// Windows that were computed whole beside what their cameras prune and reuse, and those of which that came
+  /// to nothing.
+  void audits(std::size_t answered, std::size_t given_up);
+  /// An answer of such a window: whether it counts as the other one does, and how far apart both are.
+  void audited(const std::string& camera, const std::string& rule, bool agrees, double difference);
+  /// The camera prunes by so many steps less than its settings say.
+  void camera_pruned_less(const std::string& camera, int steps);
 
   /// `actor`: vision, stream, evidence; `waiting`: what its bounded queue holds. `device`: of an
   /// actor that each device has.

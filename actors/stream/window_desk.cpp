@@ -1,8 +1,10 @@
 #include "actors/stream/window_desk.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
+#include "actors/messages/pruned_less.h"
 #include "config/schema/fields.h"
 #include "engine/prune/pruning_policy.h"
 
@@ -25,6 +27,12 @@ bool is_same_refresh(const config::PruningSettings& a, const config::PruningSett
   return a.refresh == b.refresh && a.refresh_share == b.refresh_share;
 }
 
+/// As the configuration has it.
+std::string named(const config::PruningSettings& pruning) {
+  return "{policy: " + std::string(config::name_of(pruning.policy)) +
+         ", refresh: " + std::string(config::name_of(pruning.refresh)) + "}";
+}
+
 bool keeps_keys(const config::PruningSettings& pruning) {
   return pruning.refresh != config::Refresh::all;
 }
@@ -32,7 +40,11 @@ bool keeps_keys(const config::PruningSettings& pruning) {
 }  // namespace
 
 WindowDesk::WindowDesk(stream::StreamDesk& desk, stream::QuestionCompiler& questions, Options options)
-    : desk_(desk), questions_(questions), options_(options), fit_(desk, options_.frames_per_patch) {
+    : desk_(desk),
+      questions_(questions),
+      options_(options),
+      fit_(desk, options_.frames_per_patch),
+      audits_(desk) {
   desk_.allow(0);
 }
 
@@ -40,6 +52,7 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
   book_.put(watch);
   if (desk_.is_open(watch->name)) desk_.close(watch->name);
   desk_.open(watch->name, refresh_of(watch->pruning));
+  audits_.forget(watch->name);
   follow(lanes_.insert_or_assign(watch->name, Lane()).first->second, watch);
   return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, options_.frames_per_patch) +
                                     patches_in(*watch, watch->window.stride, options_.frames_per_patch));
@@ -47,9 +60,13 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
 
 void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   if (lane.watch == watch) return;
-  if (lane.watch && !is_same_refresh(lane.watch->pruning, watch->pruning)) {
-    desk_.follow(watch->name, refresh_of(watch->pruning));
-    if (!keeps_keys(watch->pruning)) room_.forget(watch->name);
+  // What audits said was of other settings.
+  if (lane.watch && lane.watch->pruning != watch->pruning) lane.audits = {};
+  const config::PruningSettings pruning = pruned_less(watch->pruning, lane.audits.steps());
+  if (lane.watch) {
+    prune_by(lane, pruning);
+  } else {
+    lane.pruning = pruning;
   }
   if (!lane.watch || lane.watch->pruning.kv_budget != watch->pruning.kv_budget)
     desk_.set_budget(watch->name, watch->pruning.kv_budget.bytes);
@@ -67,6 +84,47 @@ void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   }
 }
 
+void WindowDesk::prune_by(Lane& lane, const config::PruningSettings& pruning) {
+  const std::string& camera = lane.watch->name;
+  if (!is_same_refresh(lane.pruning, pruning)) {
+    desk_.follow(camera, refresh_of(pruning));
+    if (!keeps_keys(pruning)) room_.forget(camera);
+  }
+  lane.pruning = pruning;
+}
+
+void WindowDesk::hear_audits() {
+  AuditDesk::News news = audits_.take_news();
+  news_.audits += news.both.size();
+  news_.audits_given_up += news.given_up;
+  for (const AuditDesk::Both& both : news.both) {
+    const auto entry = lanes_.find(both.watch->name);
+    if (entry == lanes_.end()) continue;
+    Lane& lane = entry->second;
+    const int before = lane.audits.steps();
+    for (std::size_t i = 0; i < both.whole.size(); ++i) {
+      const config::RuleSettings& rule = both.watch->rules[i];
+      const bool agrees = (both.pruned[i] >= rule.threshold) == (both.whole[i] >= rule.threshold);
+      news_.audited.push_back(
+          {both.watch->name, rule.name, agrees, std::abs(both.pruned[i] - both.whole[i])});
+      // Settings that are no longer followed say nothing of those that are.
+      if (both.watch->pruning == lane.watch->pruning) lane.audits.hear(agrees, lane.watch->pruning);
+    }
+    if (lane.audits.steps() == before) continue;
+    const config::PruningSettings pruning = pruned_less(lane.watch->pruning, lane.audits.steps());
+    const bool is_less = lane.audits.steps() > before;
+    news_.remarks.push_back({lane.watch,
+                             std::string("audits: answers ") +
+                                 (is_less ? "differ too often from those of a whole computation"
+                                          : "agree with those of a whole computation again") +
+                                 ": pruned by " + named(pruning) + " from now on, not by " +
+                                 named(lane.pruning),
+                             is_less});
+    news_.less[lane.watch->name] = lane.audits.steps();
+    prune_by(lane, pruning);
+  }
+}
+
 WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   const std::string& camera = patch.watch.camera;
   const auto entry = lanes_.find(camera);
@@ -81,6 +139,7 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   }
   follow(lane, watch);
   desk_.append(camera, patch.tokens);
+  audits_.push(patch);
   const Shown newest{patch.frames, patch.tokens->seconds + patch.tokens->duration, patch.captured,
                      patch.encoded};
   lane.shown.push_back(newest);
@@ -96,7 +155,8 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   desk_.slide(camera, wanted);
   desk_.expect(camera, wanted, due_of(*watch, newest, lane.sliding.next_end()));
   // What is wrong with its rules, the failure of its windows tells.
-  return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt, share};
+  return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt, share,
+          lane.audits.steps()};
 }
 
 stream::SlidingWindow::Due WindowDesk::within_budget(Lane& lane, const stream::SlidingWindow::Due& due) {
@@ -124,7 +184,7 @@ double WindowDesk::keep_budget(Lane& lane, const VisualPatch& patch) {
   load.tokens = stream.visual_tokens({std::max(there.first, there.last - load.patches), there.last});
   load.picture = patch.tokens->groups.cells();
   load.forgotten = std::exchange(lane.forgotten, 0);
-  load.can_prune = prune::can_be_bound(config::name_of(watch.pruning.policy));
+  load.can_prune = prune::can_be_bound(config::name_of(lane.pruning.policy));
   const WindowBudget::Verdict verdict = lane.budget.hear(load);
   constexpr auto kShortened = WindowBudget::Level::shortened;
   if (verdict.entered)
@@ -171,9 +231,13 @@ void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool ove
     asking.due = due_of(*watch, last, last.end);
     asking.keep = kExplanationPatience;
     asking.overtakes = overtakes;
-    pending_.emplace(desk_.ask(watch->name, std::move(asking)), std::move(pending));
+    const base::Clock::TimePoint by = asking.due + watch->window.length;
+    const stream::WindowId id = desk_.ask(watch->name, std::move(asking));
+    pending_.emplace(id, std::move(pending));
     ++lane.unanswered;
-    if (!keeps_keys(watch->pruning)) return;
+    audits_.asked(watch, {id, due, desk_.stream(watch->name).patch(due.patches.first).seconds, by},
+                  lane.questions);
+    if (!keeps_keys(lane.pruning)) return;
     const std::int64_t tokens = desk_.stream(watch->name).visual_tokens(due.patches);
     if (auto line = room_.hear(watch->name, tokens, desk_.most_kept()))
       news_.remarks.push_back({watch, std::move(*line), true});
@@ -211,6 +275,11 @@ WindowDesk::Pending WindowDesk::settle(const stream::WindowId& id) {
 WindowDesk::News WindowDesk::take_news() {
   stream::DeskNews desk = desk_.take_news();
   for (stream::DeskNews::Answered& each : desk.answered) {
+    // Nobody takes its answers, so they cost nobody's credit.
+    if (audits_.answered(each)) {
+      desk_.allow(credits_);
+      continue;
+    }
     Pending pending = settle(each.window);
     pending.window.answers = std::move(each.answers);
     if (explains(*pending.window.watch)) {
@@ -222,15 +291,22 @@ WindowDesk::News WindowDesk::take_news() {
     news_.answered.push_back(
         {std::make_shared<const WindowAnswers>(std::move(pending.window)), each.tokens, each.begun});
   }
-  for (const stream::DeskNews::Failed& each : desk.failed)
+  for (const stream::DeskNews::Failed& each : desk.failed) {
+    if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
-  for (const stream::WindowId& id : desk.overtaken) settle(id);
+  }
+  for (const stream::WindowId& id : desk.overtaken) {
+    audits_.failed(id);
+    settle(id);
+  }
+  hear_audits();
   news_.overtaken += desk.overtaken.size();
   news_.told = std::move(desk.told);
   news_.pressed = std::move(desk.pressed);
   std::erase_if(lanes_, [&](const auto& each) {
     const auto& [camera, lane] = each;
     if (!lane.ended || lane.unanswered > 0) return false;
+    audits_.forget(camera);
     desk_.close(camera);
     fit_.forget(camera);
     room_.forget(camera);

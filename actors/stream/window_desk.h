@@ -12,6 +12,8 @@
 
 #include "actors/messages/data.h"
 #include "actors/messages/watch_book.h"
+#include "actors/stream/audit_book.h"
+#include "actors/stream/audit_desk.h"
 #include "actors/stream/stream_room.h"
 #include "actors/stream/window_budget.h"
 #include "actors/stream/window_fit.h"
@@ -51,8 +53,9 @@ class WindowDesk final : public run::WorkSource {
     bool refused = false;
     /// Why windows of full length cannot be answered, empty if they can; nothing if that is no news.
     std::optional<std::string> fit;
-    /// As `PatchAck::share`.
+    /// As of `PatchAck`.
     double share = 1;
+    int less = 0;
   };
   Taken push(const VisualPatch& patch);
 
@@ -103,6 +106,18 @@ class WindowDesk final : public run::WorkSource {
       std::int64_t forgotten = 0;
     };
     std::vector<Budget> budgets;
+    /// An answer of a window that was audited.
+    struct Audited {
+      std::string camera, rule;
+      /// Whether both count, or neither (`RuleSettings::threshold`), and how far apart they are.
+      bool agrees = false;
+      double difference = 0;
+    };
+    std::vector<Audited> audited;
+    /// Audits that came to their ends, or to nothing.
+    std::size_t audits = 0, audits_given_up = 0;
+    /// Cameras that prune by so many steps less than they are told, from now on.
+    std::map<std::string, int> less;
     /// Cameras of which no window is left.
     std::vector<std::string> ended;
   };
@@ -124,6 +139,9 @@ class WindowDesk final : public run::WorkSource {
     /// The settings of its last patch, by which its stream goes on; and its rules in the model's tokens, or
     /// why they make no sense.
     WatchPtr watch;
+    AuditBook audits;
+    /// What it is pruned by, which may be less than its settings say.
+    config::PruningSettings pruning;
     std::vector<stream::CompiledQuestionPtr> questions;
     std::string fault;
     stream::SlidingWindow sliding;
@@ -147,6 +165,10 @@ class WindowDesk final : public run::WorkSource {
   };
 
   void follow(Lane& lane, const WatchPtr& watch);
+  /// Its stream keeps what this refresh says from now on.
+  void prune_by(Lane& lane, const config::PruningSettings& pruning);
+  /// What audits came to.
+  void hear_audits();
   /// By when a window that ends then is due; `last`: the newest patch.
   /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
   stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);
@@ -162,6 +184,7 @@ class WindowDesk final : public run::WorkSource {
   Options options_;
   WindowFit fit_;
   StreamRoom room_;
+  AuditDesk audits_;
   WatchBook book_;
   std::map<std::string, Lane> lanes_;
   std::map<stream::WindowId, Pending> pending_;

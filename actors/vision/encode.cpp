@@ -29,6 +29,7 @@ VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens, co
   visual->frames = static_cast<int>(patch.frames.size());
   visual->captured = patch.captured;
   visual->encoded = encoded;
+  visual->audit = patch.audit;
   return visual;
 }
 
@@ -37,6 +38,41 @@ std::vector<model::VisualTokensPtr> encode_all(run::VisionEncoder& encoder,
   auto tokens = encoder.encode(views);
   if (tokens.size() != views.size()) throw std::logic_error("the encoder returned another number of patches");
   return tokens;
+}
+
+/// Tokens of all groups of those that are audited. Without time or room the audit goes without them.
+void add_whole(run::VisionEncoder& encoder, const base::Clock& clock,
+               const std::vector<FramePatchPtr>& patches, std::vector<VisualPatchPtr>& encoded) {
+  std::vector<run::PatchFrames> views;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    const FramePatch& patch = *patches[i];
+    if (!patch.audit) continue;
+    const model::VisualTokens& tokens = *encoded[i]->tokens;
+    if (tokens.encoded == tokens.groups.cells() && tokens.groups.has_all()) {
+      auto audited = std::make_shared<VisualPatch>(*encoded[i]);
+      audited->whole = audited->tokens;
+      encoded[i] = std::move(audited);
+    } else if (clock.now() - patch.captured.steady <= kAuditPatience) {
+      run::PatchFrames& view = views.emplace_back(view_of(patch));
+      view.groups.reset();
+      view.kept.reset();
+      view.camera.clear();
+      places.push_back(i);
+    }
+  }
+  if (views.empty()) return;
+  try {
+    auto tokens = encode_all(encoder, views);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      auto audited = std::make_shared<VisualPatch>(*encoded[places[i]]);
+      audited->whole = std::move(tokens[i]);
+      encoded[places[i]] = std::move(audited);
+    }
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::exception&) {  // these groups are no window's
+  }
 }
 
 /// `span` is not told.
@@ -87,6 +123,7 @@ Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
                const std::vector<FramePatchPtr>& patches) {
   const auto begin = clock.now();
   Encoded encoded = encode_some(encoder, clock, patches);
+  if (encoded.failures.empty()) add_whole(encoder, clock, patches, encoded.patches);
   encoded.span = {begin, clock.now()};
   return encoded;
 }

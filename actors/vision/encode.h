@@ -1,15 +1,20 @@
 // Patches of many cameras through the vision tower in one pass.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "actors/messages/data.h"
 #include "actors/messages/reports.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "engine/run/vision_encoder.h"
 
 namespace vigil::actors {
+
+/// A patch that was captured longer ago than that is audited no more: the device has other work.
+constexpr base::Duration kAuditPatience = std::chrono::seconds(2);
 
 struct Encoded {
   /// In the order of the patches, without those that failed.
@@ -30,6 +35,7 @@ struct Encoded {
 };
 
 /// If the pass fails, each patch is tried alone, so that one that cannot be encoded takes no other with it.
+/// Those that are audited are encoded whole in a second pass, if the first one went well.
 /// The clock tells when they were encoded. Throws run::DeviceLost alone.
 Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
                const std::vector<FramePatchPtr>& patches);

@@ -166,6 +166,9 @@ void describe(V& v, PruningSettings& s) {
   v.field("kv_budget", s.kv_budget, Limits<ByteSize>{ByteSize{0}, gibibytes(1024)},
           "keys and values of the camera's windows in the KV cache: beyond it, pruning gets harder, then "
           "windows get shorter; 0B: as much as there is");
+  v.field("audit", s.audit, Limits<int>{0, 1'000'000},
+          "of so many windows one is computed whole, too, where the device has time, to tell what pruning "
+          "costs; 0: none");
 }
 
 template <class V>

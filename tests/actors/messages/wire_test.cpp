@@ -169,7 +169,8 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
                      .residual_weight = 0.0625,
                      .refresh = config::Refresh::first_k,
                      .refresh_share = 0.25,
-                     .kv_budget = config::mebibytes(300)};
+                     .kv_budget = config::mebibytes(300),
+                     .audit = 7};
     EXPECT_EQ(through(other), other);
   }
 }

@@ -49,6 +49,7 @@ void count_everything(Metrics& metrics) {
   metrics.frame_captured("gate", base::Clock::WallTime(1785578400s));
   metrics.frames_dropped("gate", "a \"new\"\n\\reason", 2);
   metrics.camera_budget("gate", 0.9, 12);
+  metrics.camera_pruned_less("gate", 1);
   metrics.left_stream(stream::Leaving::evicted, 7);
   metrics.queue_depth("vision", 1, "cuda:0");
   metrics.requests(RequestKind::window, "cuda:0", 2, 3);
@@ -163,6 +164,37 @@ TEST(Metrics, ACamerasBudgetIsThereOnceItHasOne) {
   EXPECT_THAT(metrics.text(), Not(HasSubstr("yard")));
   metrics.camera_removed("gate");
   EXPECT_THAT(metrics.text(), Not(HasSubstr("gate")));
+}
+
+TEST(Metrics, WhatAuditsSayOfARule) {
+  Metrics metrics;
+  metrics.camera_added(*watch("gate"));
+  const std::string of = "{agrees=\"false\",camera=\"gate\",rule=\"person\",tenant=\"north\"} ";
+  EXPECT_THAT(metrics.text(), HasSubstr("vigil_audited_answers_total" + of + "0\n")) << "from the beginning";
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{")));
+  metrics.audits(2, 1);
+  metrics.audited("gate", "person", false, 0.5);
+  metrics.audited("gate", "person", true, 0.25);
+  metrics.audited("gate", "unknown", true, 1);
+  metrics.audited("yard", "person", true, 1);
+  metrics.camera_pruned_less("gate", 2);
+  const std::string page = metrics.text();
+  EXPECT_THAT(page, HasSubstr("vigil_audits_total{outcome=\"answered\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_audits_total{outcome=\"given_up\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_audited_answers_total" + of + "1\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_audited_difference_total{camera=\"gate\",rule=\"person\","
+                              "tenant=\"north\"} 0.75\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_camera_pruned_less_steps{camera=\"gate\",tenant=\"north\"} 2\n"));
+  EXPECT_THAT(page, Not(HasSubstr("unknown")));
+  EXPECT_THAT(page, Not(HasSubstr("yard")));
+  metrics.camera_removed("gate");
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("gate")));
+
+  Metrics together(Metrics::Options{.cameras = false});
+  together.camera_added(*watch("gate"));
+  together.audited("gate", "person", true, 0.25);
+  EXPECT_THAT(together.text(), HasSubstr("vigil_audited_answers_total{agrees=\"true\"} 1\n"));
+  EXPECT_THAT(together.text(), HasSubstr("vigil_audited_difference_total 0.25\n"));
 }
 
 TEST(Metrics, AnotherTenantOrRuleOfACamera) {

@@ -40,6 +40,36 @@ TEST(Encode, TheEncoderIsAskedForTheGroupsOfThePatch) {
   EXPECT_THAT(encoder.groups, ElementsAre(std::nullopt, some->groups));
 }
 
+TEST(Encode, OfAnAuditedPatchThereAreTokensOfAllGroupsToo) {
+  FakeEncoder encoder;
+  ManualClock clock;
+  const auto audited = [&](base::Duration age) {
+    auto patch = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
+    patch->groups = base::GridMask::none(1, 2);
+    patch->kept = base::GridMask::none(1, 2);
+    patch->audit = 4;
+    patch->captured.steady = clock.now() - age;
+    return patch;
+  };
+  auto all = audited(0s);
+  all->groups.reset();
+  all->kept.reset();
+  Encoded encoded = encode(encoder, clock, {audited(1s), frame_patch(watch("b"), 0, 20)});
+  ASSERT_EQ(encoded.patches.size(), 2U);
+  EXPECT_THAT(encoder.batches, ElementsAre(2U, 1U));
+  EXPECT_EQ(encoder.groups.back(), std::nullopt) << "by itself, of all groups";
+  EXPECT_EQ(encoded.patches[0]->audit, 4);
+  ASSERT_TRUE(encoded.patches[0]->whole);
+  EXPECT_NE(encoded.patches[0]->whole, encoded.patches[0]->tokens);
+  EXPECT_EQ(encoded.patches[1]->audit, std::nullopt);
+  EXPECT_FALSE(encoded.patches[1]->whole);
+  encoder.batches.clear();
+  encoded = encode(encoder, clock, {audited(3s)});
+  EXPECT_THAT(encoder.batches, ElementsAre(1U)) << "the device is behind";
+  EXPECT_FALSE(encoded.patches[0]->whole);
+  EXPECT_EQ(encoded.patches[0]->audit, 4);
+}
+
 TEST(Encode, APatchThatShowsAnIFrameSaysSo) {
   FakeEncoder encoder;
   std::vector<FramePatchPtr> patches;
