@@ -6,6 +6,12 @@
 
 namespace vigil::config {
 
+void set_preset(PruningSettings& pruning, Preset preset) {
+  pruning.policy = meaning(preset).policy;
+  pruning.refresh = meaning(preset).refresh;
+  pruning.refresh_share = PruningSettings().refresh_share;
+}
+
 std::string AlertSettings::replay_endpoint() const {
   return replay.empty() ? endpoint_next_to(bind) : replay;
 }

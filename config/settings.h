@@ -14,6 +14,7 @@
 #include "base/duration.h"
 #include "config/values/byte_size.h"
 #include "config/values/masked_text.h"
+#include "config/values/pruning.h"
 #include "config/values/quantization.h"
 
 namespace vigil::config {
@@ -38,19 +39,13 @@ enum class Pace : std::uint8_t { realtime, fast };
 /// How the packets of an RTSP source travel: within its connection, or beside it.
 enum class Transport : std::uint8_t { tcp, udp };
 
-/// How what of a camera's frames is worth encoding is chosen (engine/prune/pruning_policy.h).
-enum class Pruning : std::uint8_t { none, codecsight, reference, dtd, scene, changes };
-
-/// Which keys of a camera's window are computed anew when it slides (engine/stream/refresh.h).
-enum class Refresh : std::uint8_t { all, none, codecsight, first_k, random_k, topk };
-
 struct PruningSettings {
-  Pruning policy = Pruning::none;
+  Pruning policy = meaning(kDefaultPreset).policy;
   /// Of `codecsight`: how much a patch has to change to count, in pixels of motion of the decoded frame, and
   /// how many of them a unit of residual is worth; 0: residuals are not measured.
   double motion_threshold = 0.25;
   double residual_weight = 0;
-  Refresh refresh = Refresh::all;
+  Refresh refresh = meaning(kDefaultPreset).refresh;
   /// Of the visual tokens whose keys are there, those that a policy of a share computes anew.
   double refresh_share = 0.15;
   /// Of keys and values that the camera's windows take in the cache of its device; 0: no budget.
@@ -60,6 +55,9 @@ struct PruningSettings {
   int audit = 500;
   friend bool operator==(const PruningSettings&, const PruningSettings&) = default;
 };
+
+/// Sets the policy, the refresh and its share, and leaves the rest alone.
+void set_preset(PruningSettings& pruning, Preset preset);
 
 /// Waiting times between attempts to reach a camera: doubling from min to max, with jitter, for ever.
 struct ReconnectSettings {

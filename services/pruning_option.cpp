@@ -1,5 +1,6 @@
 #include "services/pruning_option.h"
 
+#include <functional>
 #include <string>
 
 #include "config/schema/fields.h"
@@ -10,19 +11,38 @@ namespace vigil::services {
 namespace {
 
 template <class E>
-CLI::Option* add_named(CLI::App& command, const std::string& option, E& value, const std::string& help) {
+CLI::Option* add_named(CLI::App& command, const std::string& option, E now, const std::function<void(E)>& set,
+                       const std::string& help) {
   std::vector<std::string> names;
   for (const auto& [name, each] : config::names_of(E())) names.emplace_back(name);
   return command
       .add_option_function<std::string>(
           option,
-          [&value](const std::string& text) {
+          [set](const std::string& text) {
             for (const auto& [name, each] : config::names_of(E()))
-              if (name == text) value = each;
+              if (name == text) set(each);
           },
           help)
       ->check(one_of(names))
-      ->default_str(std::string(config::name_of(value)));
+      ->default_str(std::string(config::name_of(now)));
+}
+
+template <class E>
+CLI::Option* add_named(CLI::App& command, const std::string& option, E& value, const std::string& help) {
+  return add_named<E>(
+      command, option, value, [&value](E chosen) { value = chosen; }, help);
+}
+
+CLI::Option* add_preset(CLI::App& command, config::PruningSettings& pruning) {
+  std::string help = "Short for --prune and --refresh:";
+  for (const config::PresetMeaning& each : config::kPresets) {
+    help.append(&each == config::kPresets.data() ? " " : ", ").append(each.name).append(" for ");
+    help.append(config::name_of(each.policy)).append(" and ").append(config::name_of(each.refresh));
+  }
+  return add_named<config::Preset>(
+      command, "--pruning", config::kDefaultPreset,
+      [&pruning](config::Preset preset) { config::set_preset(pruning, preset); },
+      help + "; each of the options below overrides its part");
 }
 
 CLI::Option* add_budget(CLI::App& command, config::ByteSize& budget) {
@@ -46,7 +66,9 @@ CLI::Option* add_budget(CLI::App& command, config::ByteSize& budget) {
 }  // namespace
 
 std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings& pruning) {
-  return {add_named(command, "--prune", pruning.policy,
+  // CLI11 applies options in this order, whatever that of the arguments.
+  return {add_preset(command, pruning),
+          add_named(command, "--prune", pruning.policy,
                     "What of the frames is encoded, as a camera's `pruning: {policy: …}`"),
           command
               .add_option("--motion-threshold", pruning.motion_threshold,

@@ -45,6 +45,8 @@ class Printer {
   void field(const char* key, E& value, const char*) { put(key, std::string(name_of(value))); }
   // `url` of a camera is short for `inputs`, which are printed.
   void field(const char*, std::vector<InputSettings>&, const char*) {}
+  // `preset` is short for others, which are printed.
+  void field(const char*, PruningSettings&, const char*) {}
   void field(const char* key, std::vector<Role>& roles, const char*) {
     out_ << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
     for (const Role role : roles) out_ << std::string(name_of(role));

@@ -278,6 +278,10 @@ class SectionReader {
     });
   }
 
+  void field(const char* key, PruningSettings& pruning, const char*) {
+    scalar(key, [&](const YAML::Node& node) { preset(node, key, "", pruning); });
+  }
+
   void field(const char* key, std::vector<Role>& roles, const char*) {
     if (find(key) != nullptr) roles.clear();
     sequence(key, alternatives<Role>(), [&](const YAML::Node& item) {
@@ -320,6 +324,13 @@ class SectionReader {
   template <class S>
   void section(const char* key, S& value, const char*) {
     if (const YAML::Node* node = find(key)) read_section(*node, at(key), value);
+  }
+
+  /// A preset may stand for the whole.
+  void section(const char* key, PruningSettings& pruning, const char* help) {
+    const YAML::Node* node = find(key);
+    if (node == nullptr || !node->IsScalar()) return section<PruningSettings>(key, pruning, help);
+    preset(*node, key, ", or keys and values", pruning);
   }
 
   template <class S>
@@ -408,15 +419,20 @@ class SectionReader {
   }
 
   template <class E>
-  bool enumerator(const YAML::Node& node, const char* key, E& value) {
+  bool enumerator(const YAML::Node& node, const char* key, E& value, const char* or_else = "") {
     for (const auto& [name, each] : names_of(E{})) {
       if (node.Scalar() == name) {
         value = each;
         return true;
       }
     }
-    expected(node, key, "one of " + alternatives<E>());
+    expected(node, key, "one of " + alternatives<E>() + or_else);
     return false;
+  }
+
+  void preset(const YAML::Node& node, const char* key, const char* or_else, PruningSettings& pruning) {
+    Preset preset{};
+    if (enumerator(node, key, preset, or_else)) set_preset(pruning, preset);
   }
 
   void url(const YAML::Node& node, const char* key, MaskedText& value) {

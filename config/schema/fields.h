@@ -6,7 +6,8 @@
 //   field(key, value, limits, help)   for numbers, durations and amounts of bytes
 //   field(key, value, check, help)    for texts, credentials and lists of texts, with a Check that says what
 //                                     is legal
-//   field(key, value, help)           for booleans, enumerations, confirmations, paths and the like
+//   field(key, value, help)           for booleans, enumerations, confirmations, paths and the like, and for
+//                                     what a key is short for
 //   section(key, value, help)         for a struct
 //   list(key, values, help)           for a sequence of structs
 //   named(key, values, prototype, help)  for a map of structs by name
@@ -108,6 +109,15 @@ inline constexpr std::array<std::pair<std::string_view, Refresh>, 6> kRefreshNam
      {"random-k", Refresh::random_k},
      {"topk", Refresh::topk}}};
 
+inline constexpr auto kPresetNames = [] {
+  std::array<std::pair<std::string_view, Preset>, kPresets.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = {kPresets[i].name, static_cast<Preset>(i)};
+  return names;
+}();
+
+constexpr EnumNames<Preset> names_of(Preset) {
+  return kPresetNames;
+}
 constexpr EnumNames<Pruning> names_of(Pruning) {
   return kPruningNames;
 }
@@ -153,6 +163,8 @@ void describe(V& v, WindowSettings& s) {
 
 template <class V>
 void describe(V& v, PruningSettings& s) {
+  // First: what stands beside it overrides it.
+  v.field("preset", s, "short for a policy and a refresh");
   v.field("policy", s.policy, "what of the frames is encoded");
   v.field("motion_threshold", s.motion_threshold, Limits<double>{0, 1000},
           "of codecsight: pixels of motion, and what the residual adds, that a patch has to exceed");

@@ -32,6 +32,22 @@ TEST_F(CameraTest, WithoutAPolicyItSendsEverything) {
   EXPECT_EQ(patches_[1]->groups, std::nullopt);
 }
 
+TEST_F(CameraTest, APresetSaysWhatItSends) {
+  using Shares = std::vector<std::int64_t>;
+  for (const auto& [preset, wanted] : {std::pair(config::Preset::exact, Shares{2, 2, 2, 2}),
+                                       std::pair(config::Preset::balanced, Shares{2, 0, 2, 0}),
+                                       std::pair(config::Preset::cheap, Shares{2, 0, 2, 0})}) {
+    const auto settings = pruned();
+    config::set_preset(settings->stream.pruning, preset);
+    sources_.add(url_, frames({1, 1, 1, 1, 90, 90, 90, 90}));
+    patches_.clear();
+    Camera gate = make(settings);
+    gate.grant(4);
+    run(gate);
+    EXPECT_EQ(kept(), wanted) << config::name_of(preset);
+  }
+}
+
 TEST_F(CameraTest, AfterAStrideThatWasDroppedItSendsAWholePicture) {
   sources_.add(url_, frames(std::vector<int>(14, 1)));
   Camera gate = make(pruned(config::Pace::realtime));

@@ -172,7 +172,7 @@ TEST_F(PatchChoiceTest, WhatCodecsightCountsIsMotionAndResidualAsTheSettingsWeig
     const auto settings = pruned(config::Pruning::codecsight);
     settings->stream.pruning.motion_threshold = threshold;
     settings->stream.pruning.residual_weight = weight;
-    PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 1000, anchors_of(*settings, 1));
+    PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 1000, kRare);
     EXPECT_TRUE(choice.wants_motion());
     EXPECT_EQ(choice.wants_residual(), weight > 0);
     sequence_ = 0;

@@ -29,10 +29,16 @@ const json& resolve(const json& root, const json& node) {
   return root.at(json::json_pointer(pointer));
 }
 
+/// Of a section that one word may stand for, the section.
+const json& section_of(const json& root, const json& node) {
+  const json& found = resolve(root, node);
+  return found.contains("anyOf") ? resolve(root, found.at("anyOf").back()) : found;
+}
+
 void collect(const json& root, const json& node, const std::string& prefix, std::vector<std::string>& keys) {
   for (const auto& [key, value] : node.at("properties").items()) {
     keys.push_back(prefix + key);
-    const json& below = resolve(root, value);
+    const json& below = section_of(root, value);
     if (below.contains("properties")) {
       collect(root, below, prefix + key + '.', keys);
     } else if (below.contains("items") && resolve(root, below.at("items")).contains("properties")) {
@@ -77,6 +83,8 @@ TEST(Schema, ListsTheLegalValuesOfTheCode) {
   EXPECT_EQ(names("/$defs/camera/properties/pace/enum"), legal<Pace>());
   EXPECT_EQ(names("/properties/defaults/properties/pace/enum"), legal<Pace>());
   EXPECT_EQ(names("/$defs/pruning/properties/policy/enum"), legal<Pruning>());
+  EXPECT_EQ(names("/$defs/pruning/properties/refresh/enum"), legal<Refresh>());
+  EXPECT_EQ(names("/$defs/pruning/properties/preset/enum"), legal<Preset>());
   EXPECT_EQ(names("/$defs/rule/properties/severity/enum"), legal<Severity>());
   EXPECT_EQ(names("/$defs/input/properties/roles/items/enum"), legal<Role>());
   EXPECT_EQ(names("/properties/log/properties/level/enum"), legal<LogLevel>());
@@ -99,6 +107,8 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(base::parse_duration(text("/$defs/camera/properties/stall_after/default")), stream.stall_after);
   EXPECT_EQ(number("/$defs/camera/properties/fps/default"), stream.fps);
   EXPECT_EQ(text("/$defs/pruning/properties/policy/default"), name_of(stream.pruning.policy));
+  EXPECT_EQ(text("/$defs/pruning/properties/refresh/default"), name_of(stream.pruning.refresh));
+  EXPECT_EQ(text("/$defs/pruning/properties/preset/default"), name_of(kDefaultPreset));
   EXPECT_EQ(number("/$defs/rule/properties/threshold/default"), rule.threshold);
   EXPECT_EQ(text("/$defs/rule/properties/confirm/default"),
             std::to_string(rule.confirm.needed) + '/' + std::to_string(rule.confirm.of));
@@ -257,6 +267,28 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutPrompts) {
     EXPECT_FALSE(code_takes(site(prompt))) << prompt;
     EXPECT_FALSE(schema_takes(site(prompt))) << prompt;
   }
+}
+
+TEST(Schema, AValidatorAgreesWithTheCodeAboutPruning) {
+  const auto for_all = [](const std::string& pruning) {
+    return "model: m\ndefaults: {pruning: " + pruning +
+           "}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  };
+  const auto own = [](const std::string& pruning) {
+    return "model: m\ncameras: {a: {url: x, pruning: " + pruning + ", rules: [{name: r, prompt: p}]}}\n";
+  };
+  for (const char* pruning : {"exact", "balanced", "cheap", "{preset: cheap}", "{}",
+                              "{policy: dtd, preset: balanced, refresh: all, kv_budget: 1GiB}"})
+    for (const std::string& site : {for_all(pruning), own(pruning)}) {
+      EXPECT_TRUE(code_takes(site)) << site;
+      EXPECT_TRUE(schema_takes(site)) << site;
+    }
+  for (const char* pruning : {"scene", "''", "2", "[exact]", "{preset: scene}", "{preset: {policy: dtd}}",
+                              "{presets: cheap}", "{preset: cheap, policy: cheap}"})
+    for (const std::string& site : {for_all(pruning), own(pruning)}) {
+      EXPECT_FALSE(code_takes(site)) << site;
+      EXPECT_FALSE(schema_takes(site)) << site;
+    }
 }
 
 TEST(Schema, AValidatorAgreesWithTheCodeAboutMetrics) {
