@@ -20,6 +20,7 @@ bool is_audit(const stream::WindowId& id) {
 
 std::vector<double> probabilities(const std::vector<stream::Answer>& answers) {
   std::vector<double> values;
+  values.reserve(answers.size());
   for (const stream::Answer& answer : answers) values.push_back(answer.probability_yes);
   return values;
 }
