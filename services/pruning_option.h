@@ -9,7 +9,8 @@
 
 namespace vigil::services {
 
-/// Adds --pruning, a preset, and --prune, --motion-threshold, --residual-weight, --refresh, --refresh-share and
+/// Adds --pruning, a preset, and --prune, --motion-threshold, --residual-weight, --refresh, --refresh-share
+/// and
 /// --kv-budget, which override it wherever they stand. They are a camera's `pruning` in the configuration.
 /// Returns them. `pruning` has the defaults, and has to outlive the command.
 std::vector<CLI::Option*> add_pruning(CLI::App& command, config::PruningSettings& pruning);

@@ -272,7 +272,7 @@ Choice Scene::with_settled(const base::GridMask& changed) {
   }
   base::GridMask kept = stream_.keep(groups);
   // Where there is no room for all of it, what changed comes first.
-  if (bound_ < 1) kept = groups;
+  if (bound_ < 1) kept = std::move(groups);
   return {std::move(encoded), std::move(kept)};
 }
 

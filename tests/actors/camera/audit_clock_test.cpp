@@ -12,13 +12,12 @@ namespace vigil::actors {
 namespace {
 
 using namespace testing;
-using ::testing::Each;
 using ::testing::ElementsAre;
 
 /// The ends of the windows that patches of a second belong to, up to then.
-std::vector<double> ends(AuditClock clock, double until, double step = 1) {
+std::vector<double> ends(AuditClock clock, int until) {
   std::set<double> ends;
-  for (double at = 0; at < until; at += step)
+  for (int at = 0; at < until; ++at)
     if (const auto end = clock.window_at(at, 0)) ends.insert(*end);
   return {ends.begin(), ends.end()};
 }
@@ -76,6 +75,7 @@ TEST_F(CameraTest, WhatItSendsOfAnAuditedWindowSaysSo) {
   gate.grant(8);
   run(gate);
   std::vector<std::optional<double>> audits;
+  audits.reserve(patches_.size());
   for (const FramePatchPtr& patch : patches_) audits.push_back(patch->audit);
   EXPECT_THAT(audits, ElementsAre(4, 4, 4, 4, 8, 8, 8, 8));
   patches_.clear();
