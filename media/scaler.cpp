@@ -7,6 +7,7 @@ extern "C" {
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -24,6 +25,16 @@ bool has_planes_of_its_own(AVPixelFormat format) {
          format != AV_PIX_FMT_XYZ12LE && format != AV_PIX_FMT_XYZ12BE;
 }
 
+/// As the stream says, which may be a number without a meaning: swscale takes such for BT.601, and no enum
+/// holds them.
+template <class E>
+int number_of(const E& value) {
+  static_assert(sizeof(E) == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &value, sizeof(number));
+  return number;
+}
+
 bool is_full_range(const AVFrame& frame) {
   switch (frame.format) {
     case AV_PIX_FMT_YUVJ411P:
@@ -33,7 +44,7 @@ bool is_full_range(const AVFrame& frame) {
     case AV_PIX_FMT_YUVJ444P:
       return true;
     default:
-      return frame.color_range == AVCOL_RANGE_JPEG;
+      return number_of(frame.color_range) == AVCOL_RANGE_JPEG;
   }
 }
 
@@ -71,7 +82,7 @@ void Scaler::prepare(const Shape& shape) {
 
 Image Scaler::convert(const AVFrame& frame, Size size) {
   const auto format = static_cast<AVPixelFormat>(frame.format);
-  prepare({{frame.width, frame.height}, format, is_full_range(frame), frame.colorspace, size});
+  prepare({{frame.width, frame.height}, format, is_full_range(frame), number_of(frame.colorspace), size});
 
   const auto width = static_cast<std::size_t>(size.width);
   const auto height = static_cast<std::size_t>(size.height);
@@ -93,7 +104,8 @@ Image Scaler::convert(const AVFrame& frame, Size size) {
   const std::array<std::uint8_t*, 4> data = {first, first + line * height, first + 2 * line * height};
   const std::array<int, 4> lines = {static_cast<int>(line), static_cast<int>(line), static_cast<int>(line)};
   sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, data.data(), lines.data());
-  const ColourMatrix matrix = colour_matrix(sws_getCoefficients(frame.colorspace), is_full_range(frame));
+  const ColourMatrix matrix =
+      colour_matrix(sws_getCoefficients(number_of(frame.colorspace)), is_full_range(frame));
   for (std::size_t row = 0; row < height; ++row) {
     rgb_row(data[0] + row * line, data[1] + row * line, data[2] + row * line, size.width, matrix,
             image.rgb.data() + row * width * 3);

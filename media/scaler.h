@@ -23,7 +23,7 @@ class Scaler {
     Size from;
     AVPixelFormat format = AV_PIX_FMT_NONE;
     bool full_range = false;
-    AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
+    int matrix = AVCOL_SPC_UNSPECIFIED;
     Size to;
     friend bool operator==(const Shape&, const Shape&) = default;
   };

@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.decoder_memory = std::size_t{64} << 20;
   options.size = [](Size) { return Size{32, 32}; };
   options.motion = size % 2 == 0;
+  options.residual = size % 4 == 0;
   // What is slow to decode is no fault of the reader.
   constexpr int kMostSamples = 50;
   try {
