@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "actors/messages/pruned_less.h"
 #include "base/duration.h"
 #include "engine/prune/pruning_policy.h"
 
@@ -28,7 +29,7 @@ std::optional<double> AuditClock::window_at(double seconds, double lead) {
 
 AuditClock audits_of(const config::CameraSettings& camera) {
   const config::PruningSettings& pruning = camera.stream.pruning;
-  if (pruning.policy == config::Pruning::none && pruning.refresh == config::Refresh::all) return {};
+  if (computes_all(pruning)) return {};
   const config::WindowSettings& window = camera.stream.window;
   return {base::seconds(window.length), base::seconds(window.stride), pruning.audit,
           prune::anchor_phase(camera.name)};

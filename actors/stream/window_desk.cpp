@@ -53,6 +53,7 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
   if (desk_.is_open(watch->name)) desk_.close(watch->name);
   desk_.open(watch->name, refresh_of(watch->pruning));
   audits_.forget(watch->name);
+  if (const auto before = lanes_.find(watch->name); before != lanes_.end()) forget_audits(before->second);
   follow(lanes_.insert_or_assign(watch->name, Lane()).first->second, watch);
   return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, options_.frames_per_patch) +
                                     patches_in(*watch, watch->window.stride, options_.frames_per_patch));
@@ -61,7 +62,7 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
 void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   if (lane.watch == watch) return;
   // What audits said was of other settings.
-  if (lane.watch && lane.watch->pruning != watch->pruning) lane.audits = {};
+  if (lane.watch && lane.watch->pruning != watch->pruning) forget_audits(lane);
   const config::PruningSettings pruning = pruned_less(watch->pruning, lane.audits.steps());
   if (lane.watch) {
     prune_by(lane, pruning);
@@ -82,6 +83,11 @@ void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   } catch (const std::invalid_argument& error) {
     lane.fault = error.what();
   }
+}
+
+void WindowDesk::forget_audits(Lane& lane) {
+  if (lane.audits.steps() > 0) news_.less[lane.watch->name] = 0;
+  lane.audits = {};
 }
 
 void WindowDesk::prune_by(Lane& lane, const config::PruningSettings& pruning) {

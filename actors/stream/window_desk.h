@@ -169,6 +169,7 @@ class WindowDesk final : public run::WorkSource {
   void prune_by(Lane& lane, const config::PruningSettings& pruning);
   /// What audits came to.
   void hear_audits();
+  void forget_audits(Lane& lane);
   /// By when a window that ends then is due; `last`: the newest patch.
   /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
   stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);

@@ -118,10 +118,10 @@ constexpr bool can_be_bound(std::string_view policy) {
 /// "none": everything. "codecsight": what moved since the last I-frame (equations 1 to 4 of CodecSight).
 /// "reference": what differs from what the model last saw there. "dtd": what differs from the patch before
 /// (TimeChat-Online's differential token drop, in pixels). "scene": what differs from what the model last saw
-/// there in other than light, with what is around it, and the whole picture at once after a cut or a jump of
-/// the light; the stream keeps what changed lately, and now and then the whole picture. "changes": of the
-/// same what changed alone, in either. Throws std::invalid_argument for another name and for options without
-/// sense.
+/// there in other than light, what moved in the patch before with what is around that, and the whole picture
+/// at once after a cut or a jump of the light; the stream keeps what changed lately, and now and then the
+/// whole picture. "changes": of the same what changed or moved alone, in either. Throws std::invalid_argument
+/// for another name and for options without sense.
 std::unique_ptr<PruningPolicy> make_pruning(std::string_view name, const PruningOptions& options);
 
 }  // namespace vigil::prune

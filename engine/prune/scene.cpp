@@ -256,14 +256,11 @@ Choice Scene::with_settled(const base::GridMask& changed) {
   groups_.spend(static_cast<double>(settled.count()) / cells);
   base::GridMask groups = changed;
   groups.add(settled);
-  if (keeps_ == Stream::changes) {
-    unsettled_ = those(unsettled_, groups, false);
-    return {groups, groups};
-  }
-  base::GridMask encoded = groups;
-  const base::GridMask around = with_neighbours(those(unsettled_, groups, true));
+  const base::GridMask over = those(unsettled_, groups, true);
   unsettled_ = those(unsettled_, groups, false);
-  encoded.add(around);
+  if (keeps_ == Stream::changes) return {groups, groups};
+  base::GridMask encoded = groups;
+  encoded.add(with_neighbours(over));
   const double more = static_cast<double>(encoded.count() - groups.count()) / cells;
   if (around_.left() < more) {
     encoded = groups;

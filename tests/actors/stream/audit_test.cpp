@@ -223,6 +223,14 @@ TEST_F(AuditTest, OtherSettingsBeginAnew) {
   gate = gate_of({.policy = config::Pruning::changes}, 2);
   desk.know(gate);
   EXPECT_EQ(patch(30).less, 0);
+  take();
+  EXPECT_EQ(less, 0) << "and whoever was told of a step hears so";
+  second_ = 14;
+  for (int i = 0; i < 3; ++i) window(30, 70);
+  EXPECT_EQ(less, 1);
+  desk.join(gate);
+  take();
+  EXPECT_EQ(less, 0) << "a stream that begins, too";
 }
 
 }  // namespace
