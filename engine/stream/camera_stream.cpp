@@ -26,10 +26,11 @@ std::int64_t steps_between(const model::VisualTokens& patch, const model::Visual
 
 }  // namespace
 
-CameraStream::CameraStream(kv::Book& book, const model::VisionConfig& vision,
+CameraStream::CameraStream(kv::Book& book, const model::ModelConfig& model,
                            std::span<const std::int32_t> prompt, RefreshPolicyPtr policy)
     : book_(book),
-      vision_(vision),
+      vision_(model.vision),
+      time_axes_(model.text.traits.time_axes),
       prompt_(prompt.begin(), prompt.end()),
       policy_(std::move(policy)),
       keys_(book),
@@ -144,13 +145,13 @@ std::int64_t CameraStream::pages_for(const PatchRange& range) const {
 
 void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
   window.positions.clear();
-  window.cursor = model::PositionCursor({static_cast<std::int32_t>(origin), 0, 0});
+  window.cursor = model::PositionCursor(model::at_time(static_cast<std::int32_t>(origin), time_axes_));
   window.cursor.text(static_cast<std::int64_t>(prompt_.size()), window.positions);
   std::vector<model::PositionCursor::Patch> patches;
   const std::int64_t begin = at(window.patches.first).time;
   for (std::int64_t number = window.patches.first; number < window.patches.last; ++number)
     patches.push_back({&patch(number).groups, at(number).time - begin});
-  window.cursor.grid(patches, window.positions);
+  window.cursor.grid(patches, window.positions, time_axes_);
   window.is_far = policy_->keeps_keys() || window.cursor.next() > kFar;
 }
 

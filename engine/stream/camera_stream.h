@@ -1,6 +1,7 @@
 // The one owner of a camera's stream: its visual tokens in the order of time, and what is kept of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -65,8 +66,9 @@ struct PlacedWindow {
 /// there is one, but for what its destructor gives back. Not thread-safe.
 class CameraStream {
  public:
-  /// The book has to outlive it. `prompt`: the tokens before the frames, which are the same for all windows.
-  CameraStream(kv::Book& book, const model::VisionConfig& vision, std::span<const std::int32_t> prompt,
+  /// The book has to outlive it. `model`: what a second is in positions, and on which axes. `prompt`: the
+  /// tokens before the frames, which are the same for all windows.
+  CameraStream(kv::Book& book, const model::ModelConfig& model, std::span<const std::int32_t> prompt,
                RefreshPolicyPtr policy);
 
   /// The next patch; how manieth it is. It may be of another size than those before it, but no window shows
@@ -167,6 +169,7 @@ class CameraStream {
 
   kv::Book& book_;
   model::VisionConfig vision_;
+  std::array<bool, 3> time_axes_;
   std::vector<std::int32_t> prompt_;
   RefreshPolicyPtr policy_;
   std::int64_t first_ = 0;

@@ -36,7 +36,7 @@ const StreamDesk::Stream& StreamDesk::find(const std::string& camera) const {
 
 void StreamDesk::open(const std::string& camera, RefreshPolicyPtr policy) {
   if (is_open(camera)) throw std::invalid_argument("the stream of camera " + camera + " is open");
-  CameraStream stream(book_, folder_.config.vision, prompts_.before_tokens(), std::move(policy));
+  CameraStream stream(book_, folder_.config, prompts_.before_tokens(), std::move(policy));
   stream.leave_to(sink_, camera);
   streams_.try_emplace(camera, std::move(stream));
 }

@@ -17,7 +17,7 @@ namespace vigil::model {
 /// A family has a file of its own here (qwen2_5_vl.cpp), which nobody else names; it is found by the
 /// `model_type` of config.json. The layout of positions is in its configuration: how long a second of video
 /// is (VisionConfig::tokens_per_second), and which axes turn which rotary pairs (TextConfig::mrope_section);
-/// language/positions.h reads both. Immutable.
+/// language/positions.h reads both. Which axes go on with time is a trait (TextTraits::time_axes). Immutable.
 struct Family {
   /// What config.json calls it.
   std::string_view model_type;

@@ -8,6 +8,12 @@
 #include <string>
 
 namespace vigil::model {
+namespace {
+
+/// The axis of time of a grid that is whole.
+constexpr std::array<bool, 3> kTemporal{true, false, false};
+
+}  // namespace
 
 void PositionCursor::require(std::int64_t last, std::int64_t origin) const {
   if (origin + last > std::numeric_limits<std::int32_t>::max())
@@ -22,45 +28,47 @@ void PositionCursor::text(std::int64_t tokens, std::vector<Position>& to) {
 }
 
 void PositionCursor::require_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                                  std::int64_t span) const {
-  if (origin_.t + current_ + span > std::numeric_limits<std::int32_t>::max())
+                                  std::int64_t span, const std::array<bool, 3>& time_axes) const {
+  if (std::max({origin_.t, origin_.h, origin_.w}) + current_ + span > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument(std::to_string(frames) + " frames over " + std::to_string(span) +
                                 " positions reach farther than positions can");
-  require(current_ + height, origin_.h);
-  require(current_ + width, origin_.w);
+  require(current_ + height + (time_axes[1] ? span : 0), origin_.h);
+  require(current_ + width + (time_axes[2] ? span : 0), origin_.w);
 }
 
 void PositionCursor::leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                                std::int64_t span) {
-  const auto side = static_cast<std::int32_t>(std::max(height, width));
+                                std::int64_t span, const std::array<bool, 3>& time_axes) {
+  const Position last = at_time(static_cast<std::int32_t>(span), time_axes);
+  const auto end = static_cast<std::int32_t>(std::max(height + last.h, width + last.w));
   if (frames > 0 && height > 0 && width > 0)
-    largest_ = std::max({largest_, current_ + static_cast<std::int32_t>(span), current_ + side - 1});
-  current_ += side;
+    largest_ = std::max({largest_, current_ + last.t, current_ + end - 1});
+  current_ += end;
 }
 
 void PositionCursor::grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval,
                           std::vector<Position>& to) {
   const std::int64_t span = std::max<std::int64_t>(0, frames - 1) * interval;
-  require_grid(frames, height, width, span);
+  require_grid(frames, height, width, span, kTemporal);
   for (std::int32_t t = 0; t < frames; ++t)
     for (std::int32_t h = 0; h < height; ++h)
       for (std::int32_t w = 0; w < width; ++w)
         to.push_back(placed(current_ + t * interval, current_ + h, current_ + w));
-  leave_grid(frames, height, width, span);
+  leave_grid(frames, height, width, span, kTemporal);
 }
 
-void PositionCursor::grid(std::span<const Patch> patches, std::vector<Position>& to) {
+void PositionCursor::grid(std::span<const Patch> patches, std::vector<Position>& to,
+                          const std::array<bool, 3>& time_axes) {
   const auto frames = static_cast<std::int64_t>(patches.size());
   const std::int64_t height = patches.front().groups->height();
   const std::int64_t width = patches.front().groups->width();
-  require_grid(frames, height, width, patches.back().time);
+  require_grid(frames, height, width, patches.back().time, time_axes);
   for (const Patch& patch : patches) {
-    const std::int32_t t = current_ + static_cast<std::int32_t>(patch.time);
+    const Position at = at_time(static_cast<std::int32_t>(patch.time), time_axes);
     for (const std::int32_t cell : patch.groups->list())
-      to.push_back(placed(t, current_ + cell / static_cast<std::int32_t>(width),
-                          current_ + cell % static_cast<std::int32_t>(width)));
+      to.push_back(placed(current_ + at.t, current_ + at.h + cell / static_cast<std::int32_t>(width),
+                          current_ + at.w + cell % static_cast<std::int32_t>(width)));
   }
-  leave_grid(frames, height, width, patches.back().time);
+  leave_grid(frames, height, width, patches.back().time, time_axes);
 }
 
 void PositionCursor::generated(std::vector<Position>& to) {

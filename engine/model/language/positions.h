@@ -42,8 +42,10 @@ class PositionCursor {
     std::int64_t time = 0;
   };
   /// The same of such patches, at least one, all of one size and their times ascending from 0: each token has
-  /// the position that it has among all, and so has what follows.
-  void grid(std::span<const Patch> patches, std::vector<Position>& to);
+  /// the position that it has among all, and so has what follows. Time moves them on these axes; text after
+  /// them begins where the grid of the last one ends in height and width.
+  void grid(std::span<const Patch> patches, std::vector<Position>& to,
+            const std::array<bool, 3>& time_axes = {true, false, false});
   /// One generated token: past the largest position so far, on all axes.
   void generated(std::vector<Position>& to);
 
@@ -57,8 +59,10 @@ class PositionCursor {
   }
   void require(std::int64_t last, std::int64_t origin) const;
   /// `span`: from the time of the first patch to the last one's.
-  void require_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span) const;
-  void leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span);
+  void require_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span,
+                    const std::array<bool, 3>& time_axes) const;
+  void leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span,
+                  const std::array<bool, 3>& time_axes);
 
   Position origin_;
   std::int32_t current_ = 0;
@@ -84,6 +88,11 @@ class PositionBuilder {
 /// Temporal positions between two temporal patches: tokens_per_second times the whole seconds that a patch
 /// covers. Throws std::invalid_argument if that is no position.
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid);
+
+/// A time in positions, on the axes that go on with it.
+inline Position at_time(std::int32_t time, const std::array<bool, 3>& time_axes) {
+  return {time_axes[0] ? time : 0, time_axes[1] ? time : 0, time_axes[2] ? time : 0};
+}
 
 /// How the decoder's rotary pairs turn: pair j by position[axis(j)] * theta^(-2 j / head_dim), the axes
 /// taking the pairs in runs of `mrope_section`. One entry a pair.

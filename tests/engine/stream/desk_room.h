@@ -35,7 +35,7 @@ class EverySecond final : public RefreshPolicy {
 
 /// A desk over a simulated device, of a byte a token, with a clock that the test sets.
 struct Room {
-  std::shared_ptr<const model::ModelFolder> folder = demo_model();
+  std::shared_ptr<const model::ModelFolder> folder;
   model::PromptBuilder prompts = folder->prompts();
   kv::Book book;
   SimulatedPasses passes{*folder, book};
@@ -45,8 +45,10 @@ struct Room {
   /// All that was told.
   DeskNews news;
 
-  explicit Room(std::int64_t pages = 64, PassLimits limits = {}, int page_tokens = 8)
-      : book(pages, page_tokens),
+  explicit Room(std::int64_t pages = 64, PassLimits limits = {}, int page_tokens = 8,
+                std::shared_ptr<const model::ModelFolder> of = demo_model())
+      : folder(std::move(of)),
+        book(pages, page_tokens),
         desk(*folder, prompts, book, passes, {.limits = limits, .epoch = 7, .page_bytes = page_tokens}) {}
 
   CompiledQuestionPtr question(const std::string& text = "Is there a car?", int max_tokens = 6) {

@@ -1,11 +1,13 @@
 #include "engine/stream/refresh.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -145,6 +147,41 @@ TEST(RefreshTest, AllTokensAnewAreAFreshComputation) {
       room.desk.expire(room.now + std::chrono::seconds(400));
       EXPECT_TRUE(room.is_empty());
     }
+}
+
+// A family of which other axes go on with time: the stream lies where these say, prompt and question with it.
+TEST(RefreshTest, TheFamilySaysWhichAxesGoOnWithTime) {
+  for (const std::array<bool, 3>& axes : {std::array{true, true, true}, std::array{true, false, true}}) {
+    const auto family = std::const_pointer_cast<model::ModelFolder>(
+        model::ModelFolder::open(std::string(VIGIL_SOURCE_DIR) + "/models/demo"));
+    family->config.text.traits.time_axes = axes;
+    Room room(512, {}, 4, family);
+    room.desk.open("gate", make_refresh("first-k", {.share = 1}));
+    std::vector<model::Position> seen;
+    room.passes.before = [&](const run::Pass& pass) { seen = pass.positions; };
+    const auto question = room.question("Is there a car?", 8);
+    for (std::int64_t number = 0; number < 12; ++number) {
+      room.append("gate", pruned(number, static_cast<double>(number)));
+      if (number < 4) continue;
+      const PatchRange range{number - 4, number + 1};
+      room.desk.slide("gate", range.first);
+      const WindowId id = room.ask("gate", range, {question});
+      room.run();
+      ASSERT_NE(room.answered(id), nullptr);
+      const auto expected = room.expected("gate", range, question);
+      const auto& told = room.answered(id)->answers[0].tokens;
+      ASSERT_EQ(told.empty(), expected.empty()) << number;
+      if (!told.empty()) {
+        EXPECT_EQ(told[0], expected[0]) << number;
+      }
+      room.desk.done(id);
+    }
+    // The question of the last window, which began at the eighth patch; two positions a second.
+    ASSERT_FALSE(seen.empty());
+    EXPECT_EQ(seen.back().t - seen.back().h, axes[1] ? 0 : 14);
+    EXPECT_EQ(seen.back().t, seen.back().w);
+    room.desk.close("gate");
+  }
 }
 
 // A source that samples at another rate from now on, and one that was away: time goes on at its own pace.

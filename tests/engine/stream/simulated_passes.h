@@ -358,7 +358,7 @@ inline std::vector<std::int32_t> expected_tokens(const model::ModelFolder& folde
     grid.push_back({&patch->groups, step * model::time_interval(folder.config.vision, patch->duration)});
     ++step;
   }
-  cursor.grid(grid, positions);
+  cursor.grid(grid, positions, folder.config.text.traits.time_axes);
   for (const model::VisualTokensPtr& patch : patches)
     for (std::int64_t i = 0; i < patch->count(); ++i)
       inputs.push_back(SimulatedPasses::input_of(patch->rows(i, 1).row<float>(0)[0]));
