@@ -1,5 +1,6 @@
 #include "engine/run/tower_encoder.h"
 
+#include <algorithm>
 #include <new>
 #include <set>
 #include <stdexcept>
@@ -78,6 +79,7 @@ std::shared_ptr<TowerEncoder::Camera> TowerEncoder::remember(const std::string& 
   {
     const std::lock_guard lock(mutex_);
     if (const auto entry = cameras_.find(camera); entry != cameras_.end()) known = entry->second;
+    if (known) known->used = ++uses_;
   }
   if (known && known->frame.holds(grid)) return known;
   // What is of another size goes before there is room for more.
@@ -94,6 +96,7 @@ std::shared_ptr<TowerEncoder::Camera> TowerEncoder::remember(const std::string& 
     return nullptr;
   }
   const std::lock_guard lock(mutex_);
+  known->used = ++uses_;
   cameras_[camera] = known;
   return known;
 }
@@ -101,6 +104,24 @@ std::shared_ptr<TowerEncoder::Camera> TowerEncoder::remember(const std::string& 
 void TowerEncoder::forget(const std::string& camera) {
   const std::lock_guard lock(mutex_);
   cameras_.erase(camera);
+}
+
+void TowerEncoder::forget_half() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> uses;
+  for (const auto& [name, camera] : cameras_) uses.push_back(camera->used);
+  if (uses.empty()) return;
+  const auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
+  std::nth_element(uses.begin(), middle, uses.end());
+  std::erase_if(cameras_, [&](const auto& each) { return each.second->used <= *middle; });
+}
+
+base::GridMask TowerEncoder::groups_of(const PatchFrames& patch) const {
+  if (patch.groups) return *patch.groups;
+  if (patch.frames.empty()) return {};
+  const model::VisionConfig& vision = folder_->config.vision;
+  const std::int64_t group = std::int64_t{vision.patch_size} * vision.spatial_merge_size;
+  return base::GridMask::all(patch.frames.front().height / group, patch.frames.front().width / group);
 }
 
 TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
@@ -111,7 +132,7 @@ TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
   part.grid = {1, first.height / vision.patch_size, first.width / vision.patch_size};
   const std::int64_t height = part.grid.h / vision.spatial_merge_size;
   const std::int64_t width = part.grid.w / vision.spatial_merge_size;
-  part.groups = patch.groups.value_or(base::GridMask::all(height, width));
+  part.groups = groups_of(patch);
   part.kept = patch.kept;
   for (const base::GridMask* mask : {&part.groups, part.kept ? &*part.kept : &part.groups})
     if (mask->height() != height || mask->width() != width)
@@ -128,49 +149,53 @@ TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
 }
 
 std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFrames> patches) {
-  // What one patch of a camera leaves, the next one sees: never two of them in a pass.
+  std::int64_t asked = 0;
+  for (const PatchFrames& patch : patches) asked += groups_of(patch).count();
   std::vector<model::VisualTokensPtr> encoded;
-  for (std::size_t first = 0; first < patches.size();) {
-    std::size_t last = first;
+  std::vector<Part> parts;
+  for (std::size_t first = 0; first < patches.size(); first += parts.size()) {
+    parts.clear();
+    std::int64_t groups = 0;
+    // What one patch of a camera leaves, the next one sees: never two of them in a pass.
     std::set<std::string_view> cameras;
-    while (last < patches.size() && (!patches[last].kept || cameras.insert(patches[last].camera).second))
-      ++last;
-    for (model::VisualTokensPtr& tokens : encode_pass(patches.subspan(first, last - first)))
-      encoded.push_back(std::move(tokens));
-    first = last;
+    for (const PatchFrames& patch : patches.subspan(first)) {
+      if (patch.kept && !cameras.insert(patch.camera).second) break;
+      Part part = part_of(patch);
+      groups += part.groups.count();
+      if (!parts.empty() && groups > asked) break;
+      parts.push_back(std::move(part));
+    }
+    try {
+      for (model::VisualTokensPtr& tokens : encode_pass(patches.subspan(first, parts.size()), parts))
+        encoded.push_back(std::move(tokens));
+    } catch (const std::bad_alloc&) {
+      // What is remembered can be made again; without room for a pass nothing can.
+      forget_half();
+      throw;
+    }
   }
   return encoded;
 }
 
-std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const PatchFrames> patches) {
-  try {
-    return encode_parts(patches);
-  } catch (const std::bad_alloc&) {
-    // What is remembered can be made again; without room for a pass nothing can.
-    const std::lock_guard lock(mutex_);
-    cameras_.clear();
-    throw;
-  }
-}
-
-std::vector<model::VisualTokensPtr> TowerEncoder::encode_parts(std::span<const PatchFrames> patches) {
+std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const PatchFrames> patches,
+                                                              const std::vector<Part>& parts) {
   const std::int64_t square =
       std::int64_t{folder_->config.vision.spatial_merge_size} * folder_->config.vision.spatial_merge_size;
-  std::vector<Part> parts;
   std::vector<model::PatchGrid> grids;
   std::vector<base::GridMask> groups;
   std::vector<model::SeenFrame*> seen;
   std::int64_t rows = 0;
   std::size_t frame_bytes = 0;
-  for (const PatchFrames& patch : patches) {
-    const Part& part = parts.emplace_back(part_of(patch));
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    const Part& part = parts[i];
     grids.push_back(part.grid);
     groups.push_back(part.groups);
     seen.push_back(part.camera ? &part.camera->frame : nullptr);
     rows += part.groups.count() * square;
-    for (const model::PictureView& frame : patch.frames) frame_bytes += bytes_of(frame);
+    for (const model::PictureView& frame : patches[i].frames) frame_bytes += bytes_of(frame);
   }
 
+  largest_pass_ = std::max(largest_pass_, rows / square);
   const std::int64_t values = tower_.patch_values();
   rows_.reserve(stream_, static_cast<std::size_t>(rows * values) * kernels::size_of(tower_.compute()));
   const kernels::Matrix all = kernels::dense(rows_.data(), tower_.compute(), rows, values);

@@ -1,4 +1,4 @@
-// Frames through preprocessing and the vision tower, every patch group of every frame.
+// Frames through preprocessing and the vision tower: all of their groups, or those that were chosen.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,13 @@ class TowerEncoder final : public VisionEncoder {
 
   int frames_per_patch() const override;
   model::PictureSize frame_size(model::PictureSize source) const override;
-  /// Patches of one camera that is remembered are encoded one after the other.
+  /// Patches of one camera that is remembered are encoded one after the other. Where it is not remembered any
+  /// more, so that all of a patch is encoded, passes are as small as what was asked for.
   std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) override;
   void forget(const std::string& camera) override;
+
+  /// Groups of the largest pass until now. By the caller of `encode`.
+  std::int64_t largest_pass() const { return largest_pass_; }
 
  private:
   /// What is remembered of a camera: 23 MB of one of 448x448 pixels at the 7B shape.
@@ -38,6 +42,8 @@ class TowerEncoder final : public VisionEncoder {
     model::SeenFrame frame;
     /// The last token of each group: [groups, width] of the embeddings' type.
     kernels::Buffer tokens;
+    /// Counted over all cameras: when it was wanted last.
+    std::uint64_t used = 0;
   };
   /// A patch of a pass.
   struct Part {
@@ -48,12 +54,16 @@ class TowerEncoder final : public VisionEncoder {
     /// Null: nobody's.
     std::shared_ptr<Camera> camera;
   };
+  /// Those that are asked for.
+  base::GridMask groups_of(const PatchFrames& patch) const;
   Part part_of(const PatchFrames& patch);
   /// Null if there is no room for it.
   std::shared_ptr<Camera> remember(const std::string& camera, const model::PatchGrid& grid);
+  /// Gives up the half of what is remembered that was wanted longest ago.
+  void forget_half();
   /// In one pass, at most one patch of a camera that is remembered.
-  std::vector<model::VisualTokensPtr> encode_pass(std::span<const PatchFrames> patches);
-  std::vector<model::VisualTokensPtr> encode_parts(std::span<const PatchFrames> patches);
+  std::vector<model::VisualTokensPtr> encode_pass(std::span<const PatchFrames> patches,
+                                                  const std::vector<Part>& parts);
 
   /// The patch's frames on the stream's device, at `to` on a GPU, which moves on: 8-bit levels travel, not
   /// numbers.
@@ -78,6 +88,8 @@ class TowerEncoder final : public VisionEncoder {
   kernels::Buffer rounded_, all_tokens_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Camera>> cameras_;
+  std::uint64_t uses_ = 0;
+  std::int64_t largest_pass_ = 0;
 };
 
 }  // namespace vigil::run

@@ -289,6 +289,24 @@ TEST_F(RememberedTest, WhatIsNotRememberedAnyMoreIsEncoded) {
   EXPECT_EQ(encode(patch(a_, square(0, 1), square(0, 4)))->encoded, 1) << "what is refused changes nothing";
 }
 
+// A batch is as large as what was chosen of its patches; that all of them is encoded after all makes no pass
+// larger.
+TEST_F(RememberedTest, WhatIsNotRememberedMakesNoPassLarger) {
+  std::vector<PatchFrames> patches;
+  for (int camera = 0; camera < 6; ++camera)
+    patches.push_back(patch(a_, square(0, 4), all(), std::to_string(camera)));
+  const auto expected = encode(whole(a_));
+  ASSERT_EQ(encoder_->largest_pass(), 64);
+  const auto first = encoder_->encode(patches);
+  for (const auto& tokens : first) {
+    EXPECT_EQ(tokens->encoded, 64);
+    EXPECT_LT(difference(*tokens, *expected, all()), 1e-5);
+  }
+  EXPECT_EQ(encoder_->largest_pass(), 64) << "of the 96 that were asked for";
+  for (const auto& tokens : encoder_->encode(patches)) EXPECT_EQ(tokens->encoded, 16);
+  EXPECT_EQ(encoder_->largest_pass(), 96) << "together";
+}
+
 TEST_F(TowerEncoderTest, NothingGivesNothing) {
   EXPECT_TRUE(encoder_.encode({}).empty());
 }
