@@ -33,6 +33,6 @@ constexpr const PresetMeaning& meaning(Preset preset) {
 }
 
 /// Of cameras and commands that say nothing. config/vigil.schema.json states it, too (its test compares).
-inline constexpr Preset kDefaultPreset = Preset::exact;
+inline constexpr Preset kDefaultPreset = Preset::balanced;
 
 }  // namespace vigil::config

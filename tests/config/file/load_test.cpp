@@ -84,20 +84,20 @@ TEST(Load, ACamerasTransportIsTcpOrUdp) {
   EXPECT_THROW(read(minimal() + "defaults: {transport: http}\n"), ConfigError);
 }
 
-TEST(Load, PruningIsNoneUnlessACameraOrTheDefaultsSayOtherwise) {
-  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.policy, Pruning::none);
+TEST(Load, PruningIsOfTheDefaultPresetUnlessACameraOrTheDefaultsSayOtherwise) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.policy, Pruning::scene);
   const std::string defaults = "defaults: {pruning: {policy: reference}}\n";
   EXPECT_EQ(read(minimal() + defaults).cameras[0].stream.pruning.policy, Pruning::reference);
   EXPECT_EQ(read(minimal("    pruning: {policy: codecsight}\n") + defaults).cameras[0].stream.pruning.policy,
             Pruning::codecsight);
   EXPECT_EQ(read(minimal("    pruning: {policy: dtd}\n")).cameras[0].stream.pruning.policy, Pruning::dtd);
-  EXPECT_EQ(read(minimal("    pruning: {policy: scene}\n")).cameras[0].stream.pruning.policy, Pruning::scene);
+  EXPECT_EQ(read(minimal("    pruning: {policy: none}\n")).cameras[0].stream.pruning.policy, Pruning::none);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {policy: motion}}\n"), ConfigError);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: reference}\n"), ConfigError);
 }
 
-TEST(Load, WindowsAreComputedWholeUnlessACameraOrTheDefaultsSayOtherwise) {
-  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.refresh, Refresh::all);
+TEST(Load, WindowsKeepTheirKeysUnlessACameraOrTheDefaultsSayOtherwise) {
+  EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.refresh, Refresh::none);
   EXPECT_EQ(read(minimal()).cameras[0].stream.pruning.refresh_share, 0.15);
   const std::string defaults = "defaults: {pruning: {refresh: first-k, refresh_share: 0.3}}\n";
   EXPECT_EQ(read(minimal() + defaults).cameras[0].stream.pruning.refresh, Refresh::first_k);
@@ -105,7 +105,7 @@ TEST(Load, WindowsAreComputedWholeUnlessACameraOrTheDefaultsSayOtherwise) {
       read(minimal("    pruning: {refresh: random-k}\n") + defaults).cameras[0].stream.pruning;
   EXPECT_EQ(own.refresh, Refresh::random_k);
   EXPECT_EQ(own.refresh_share, 0.3) << "what it does not say, the defaults do";
-  EXPECT_EQ(read(minimal("    pruning: {refresh: none}\n")).cameras[0].stream.pruning.refresh, Refresh::none);
+  EXPECT_EQ(read(minimal("    pruning: {refresh: all}\n")).cameras[0].stream.pruning.refresh, Refresh::all);
   EXPECT_EQ(read(minimal("    pruning: {refresh: topk}\n")).cameras[0].stream.pruning.refresh, Refresh::topk);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh: some}}\n"), ConfigError);
   EXPECT_THROW(read(minimal() + "defaults: {pruning: {refresh_share: 1.5}}\n"), ConfigError);
