@@ -131,10 +131,18 @@ typename Inspector::result_type inspect(Inspector& f, WorkForm& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, MaskForm& x) {
+  return f(caf::meta::type_name("Mask"), x.height, x.width, x.cells);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
   return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
-           x.width, x.height, x.captured,
-           is_so([&x] { return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration > 0; }));
+           x.width, x.height, x.has_groups, x.groups, x.has_kept, x.kept, x.is_audited, x.audit, x.captured,
+           is_so([&x] {
+             return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration > 0 &&
+                    std::isfinite(x.audit);
+           }));
 }
 
 template <class Inspector>
@@ -174,8 +182,8 @@ typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
   return f(caf::meta::type_name("PatchAck"), x.camera, x.generation, x.sequence, x.outcome,
-           at_most(x.outcome, PatchOutcome::lost), x.reason, x.share, x.less,
-           is_so([&x] { return x.share >= 0 && x.share <= 1 && x.less >= 0; }));
+           at_most(x.outcome, PatchOutcome::lost), x.reason, x.share, x.less, x.is_behind,
+           is_so([&x] { return x.share >= 0 && x.share <= 1 && x.less >= 0 && x.less <= kMostLess; }));
 }
 
 template <class Inspector>

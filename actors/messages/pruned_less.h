@@ -20,6 +20,9 @@ inline config::PruningSettings pruned_less(config::PruningSettings pruning, int 
   return pruning;
 }
 
+/// So many steps come to the end, whatever the settings.
+inline constexpr int kMostLess = 3;
+
 /// Whether there is nothing to do less of: all of each window is computed.
 inline bool computes_all(const config::PruningSettings& pruning) {
   return pruning.policy == config::Pruning::none && pruning.refresh == config::Refresh::all;

@@ -13,6 +13,9 @@ using std::chrono::microseconds;
 /// Added to any time of a clock of nanoseconds, it does not overflow.
 constexpr microseconds kOldest = std::chrono::hours(24 * 365 * 100);
 
+/// No picture has so many groups: 28 million pixels and more.
+constexpr std::int64_t kMostCells = std::int64_t{1} << 20;
+
 }  // namespace
 
 Age age_of(base::Clock::TimePoint moment, const base::Clock& clock) {
@@ -39,6 +42,22 @@ WorkSpan span_of(const WorkForm& form, const base::Clock& clock) {
   return {moment_of(form.begin, clock), moment_of(form.end, clock)};
 }
 
+MaskForm form_of(const base::GridMask& mask) {
+  return {static_cast<std::int32_t>(mask.height()), static_cast<std::int32_t>(mask.width()), mask.list()};
+}
+
+std::optional<base::GridMask> mask_of(const MaskForm& form) {
+  const std::int64_t cells = std::int64_t{form.height} * form.width;
+  if (form.height < 1 || form.width < 1 || cells > kMostCells) return std::nullopt;
+  base::GridMask mask = base::GridMask::none(form.height, form.width);
+  std::int64_t last = -1;
+  for (const std::int32_t cell : form.cells) {
+    if (cell <= last || cell >= cells) return std::nullopt;
+    mask.add(last = cell);
+  }
+  return mask;
+}
+
 PatchForm form_of(const FramePatch& patch, const base::Clock& clock) {
   PatchForm form;
   form.watch = patch.watch;
@@ -51,6 +70,12 @@ PatchForm form_of(const FramePatch& patch, const base::Clock& clock) {
     form.width = patch.frames.front().image->size.width;
     form.height = patch.frames.front().image->size.height;
   }
+  form.has_groups = patch.groups.has_value();
+  if (patch.groups) form.groups = form_of(*patch.groups);
+  form.has_kept = patch.kept.has_value();
+  if (patch.kept) form.kept = form_of(*patch.kept);
+  form.is_audited = patch.audit.has_value();
+  form.audit = patch.audit.value_or(0);
   form.captured = form_of(patch.captured, clock);
   return form;
 }
@@ -62,7 +87,10 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
                     std::all_of(frames.begin(), frames.end(), [&](const media::SampledFrame& frame) {
                       return frame.image && frame.image->size == size;
                     });
-  if (!fits) return nullptr;
+  std::optional<base::GridMask> groups, kept;
+  if (form.has_groups) groups = mask_of(form.groups);
+  if (form.has_kept) kept = mask_of(form.kept);
+  if (!fits || form.has_groups != groups.has_value() || form.has_kept != kept.has_value()) return nullptr;
   auto patch = std::make_shared<FramePatch>();
   patch->watch = form.watch;
   patch->frames = std::move(frames);
@@ -70,6 +98,9 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
   patch->duration = form.duration;
   patch->sequence = form.sequence;
   patch->generation = form.generation;
+  patch->groups = std::move(groups);
+  patch->kept = std::move(kept);
+  if (form.is_audited) patch->audit = form.audit;
   patch->captured = time_of(form.captured, clock);
   return patch;
 }

@@ -15,6 +15,7 @@
 #include "actors/messages/reports.h"
 #include "actors/messages/watch_book.h"
 #include "base/clock.h"
+#include "base/grid_mask.h"
 
 namespace vigil::actors {
 
@@ -44,6 +45,18 @@ struct WorkForm {
   friend bool operator==(const WorkForm&, const WorkForm&) = default;
 };
 
+/// A base::GridMask: its cells, ascending.
+struct MaskForm {
+  std::int32_t height = 0;
+  std::int32_t width = 0;
+  std::vector<std::int32_t> cells;
+  friend bool operator==(const MaskForm&, const MaskForm&) = default;
+};
+
+MaskForm form_of(const base::GridMask& mask);
+/// Nothing for cells that are not of the grid, or not ascending, and for a grid that is none.
+std::optional<base::GridMask> mask_of(const MaskForm& form);
+
 /// A FramePatch without its pixels, which go another way.
 struct PatchForm {
   WatchRef watch;
@@ -55,6 +68,10 @@ struct PatchForm {
   std::uint32_t frames = 0;
   std::int32_t width = 0;
   std::int32_t height = 0;
+  /// What was chosen of it, if that is not all, and which window audits it, if one does.
+  bool has_groups = false, has_kept = false, is_audited = false;
+  MaskForm groups, kept;
+  double audit = 0;
   CaptureForm captured;
   friend bool operator==(const PatchForm&, const PatchForm&) = default;
 };
