@@ -51,7 +51,8 @@ void PatchChoice::hear(const PatchAck& ack) {
       ++counts_.encoded;
       share_ = ack.share;
       less_ = ack.less;
-      if (policy_) policy_->bound(share_);
+      is_behind_ = ack.is_behind;
+      tell_policy();
       break;
     case PatchOutcome::dropped:
       ++counts_.dropped;
@@ -67,10 +68,16 @@ void PatchChoice::hear(const PatchAck& ack) {
   under_way_.erase(sent);
 }
 
+void PatchChoice::tell_policy() {
+  if (!policy_) return;
+  policy_->bound(share_);
+  policy_->spare(is_behind_);
+}
+
 void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy, double window,
                          const prune::AnchorClock& anchors) {
   policy_ = std::move(policy);
-  if (policy_) policy_->bound(share_);
+  tell_policy();
   window_ = window;
   anchors_ = anchors;
   last_by_policy_ = kNever;

@@ -49,7 +49,8 @@ class PatchChoice {
   void missed() { is_whole_next_ = true; }
 
   /// Once for each that was sent, in any order. After one that was lost the device may know nothing of the
-  /// camera any more: the next patch is whole. One that was encoded tells what the camera's budget allows.
+  /// camera any more: the next patch is whole. One that was encoded tells what the camera's budget and its
+  /// device allow.
   void hear(const PatchAck& ack);
 
   /// Goes on with another policy, window and clock, as if the camera began; what is under way still counts.
@@ -63,6 +64,8 @@ class PatchChoice {
   const Counts& counts() const { return counts_; }
 
  private:
+  void tell_policy();
+
   std::unique_ptr<prune::PruningPolicy> policy_;
   prune::PatchGrid grid_;
   double window_ = 0;
@@ -75,6 +78,7 @@ class PatchChoice {
   /// As the last patch's that was encoded (`PatchAck`).
   double share_ = 1;
   int less_ = 0;
+  bool is_behind_ = false;
   AuditClock audits_;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;

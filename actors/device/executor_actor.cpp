@@ -141,6 +141,9 @@ void executor_state::tell_encoded() {
     }
     its_ack->share = taken.share;
     its_ack->less = taken.less;
+    if (const WatchPtr watch = windows->watch(camera); watch && !watch->lossless)
+      backlog.encoded(patch->captured.steady, encoded.span.end);
+    its_ack->is_behind = backlog.is_behind(encoded.span.end);
     ++its_ack;
     if (!taken.fit) continue;
     deps->board.remark(camera, *taken.fit);
@@ -182,11 +185,16 @@ void executor_state::tell_answered(const WindowDesk::News& news) {
     deps->metrics.window_latency(seconds_between(window->captured.steady, now));
     deps->metrics.first_token(seconds_between(window->encoded.end, now));
     if (deps->observer.window) deps->observer.window(*window, {begun, now});
+    if (!window->watch->lossless)
+      backlog.answered(window->captured.steady, window->watch->window.stride, now);
     window_failures.succeeded(window->watch->name);
     self->send<caf::message_priority::high>(alerts, window);
   }
   if (!news.answered.empty()) deps->metrics.windows("answered", news.answered.size());
-  if (news.overtaken > 0) deps->metrics.windows("overtaken", news.overtaken);
+  if (news.overtaken > 0) {
+    deps->metrics.windows("overtaken", news.overtaken);
+    backlog.overtaken(now);
+  }
   for (const auto& [watch, reason, out_of_memory] : news.failures) {
     deps->metrics.windows(out_of_memory ? "out_of_memory" : "failed", 1);
     if (!window_failures.failed(watch->name, reason)) continue;
@@ -230,6 +238,7 @@ void executor_state::tell_usage() {
   deps->metrics.requests(RequestKind::window, device, deps->engine.desk->placed(),
                          deps->engine.desk->waiting());
   if (!target) deps->metrics.requests(RequestKind::explanation, device, deps->engine.desk->texts(), 0);
+  deps->metrics.device_behind(device, backlog.is_behind(deps->clock.now()));
   deps->metrics.kv_usage(device == "cpu" ? "host" : "gpu", device, deps->engine.desk->usage());
 }
 

@@ -11,6 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/device/backlog.h"
 #include "actors/device/engine_parts.h"
 #include "actors/messages/failure_log.h"
 #include "actors/messages/messages.h"
@@ -81,6 +82,7 @@ struct executor_state {
   std::optional<WorkBeat> beat;
   Explanations explanations;
   FailureLog encode_failures, window_failures;
+  Backlog backlog;
   bool scheduled = false;
   static inline const char* name = "executor";
 };

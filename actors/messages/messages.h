@@ -262,9 +262,9 @@ using alerts_actor = caf::typed_actor<
     // Publish what there is, and quit.
     caf::reacts_to<stop_atom>>;
 
-/// The DEVICE actor owns one device: its engine, the executor that computes with it, and target, if answers
-/// go on elsewhere. When one of them fails it takes down the other, and the engine with them, and makes them
-/// again, or gives the device up.
+/// The DEVICE actor owns one device: its engine, the executor that computes with it, a tower, if patches are
+/// encoded beside it, and target, if answers go on elsewhere. When one of them fails it takes down the
+/// others, and the engine with them, and makes them again, or gives the device up.
 using device_actor = caf::typed_actor<
     // Make the engine again (to itself).
     caf::reacts_to<work_atom>,

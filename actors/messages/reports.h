@@ -65,6 +65,8 @@ struct PatchAck {
   /// Steps by which the camera prunes less than its settings say (`pruned_less`), since audits call for it.
   /// Of one that was encoded.
   int less = 0;
+  /// The device is behind with its work (`Backlog`). Of one that was encoded.
+  bool is_behind = false;
   friend bool operator==(const PatchAck&, const PatchAck&) = default;
 };
 

@@ -310,7 +310,7 @@ void CameraSeries::audited(const std::string& name, const std::string& rule, boo
 void CameraSeries::pruned_less(const std::string& name, int steps) {
   const std::lock_guard lock(mutex_);
   Camera* camera = find(name);
-  if (camera == nullptr) return;
+  if (camera == nullptr || (steps == 0 && !camera->pruned_less)) return;
   camera->pruned_less = steps;
   show(name, *camera);
 }

@@ -122,7 +122,7 @@ struct Metrics::Families {
   Counter& patches =
       counter(r, "vigil_patches_encoded_total", "Temporal patches that the vision tower encoded").Add({});
   Counter& visual_tokens =
-      counter(r, "vigil_visual_tokens_total", "Tokens that the vision tower made").Add({});
+      counter(r, "vigil_visual_tokens_total", "Tokens of patches that streams of cameras got").Add({});
   Counter& pruned_tokens =
       counter(r, "vigil_pruned_tokens_total", "Tokens that streams of cameras were spared").Add({});
   Counter& groups_not_computed =
@@ -150,6 +150,9 @@ struct Metrics::Families {
       gauge(r, "vigil_device_up", "Whether cameras are watched on the device (1) or not (0)");
   Family<Gauge>& device_state =
       gauge(r, "vigil_device_state", "The state that the device is in (1), and the others (0)");
+  Family<Gauge>& device_behind =
+      gauge(r, "vigil_device_behind",
+            "Whether something came late out of the device within the last 30 s, so that cameras spare it");
   Family<Counter>& device_failures =
       counter(r, "vigil_device_failures_total", "Times that what computes on the device failed");
   Gauge& evidence = gauge(r, "vigil_evidence_bytes", "Stills and clips of alerts on the disk").Add({});
@@ -311,6 +314,10 @@ void Metrics::device_state(const std::string& device, DeviceState state) {
     families_->device_state.Add({{"device", device}, {"state", std::string(name_of(each))}})
         .Set(each == state ? 1 : 0);
   families_->device_failures.Add({{"device", device}});
+}
+
+void Metrics::device_behind(const std::string& device, bool is_behind) {
+  families_->device_behind.Add({{"device", device}}).Set(is_behind ? 1 : 0);
 }
 
 void Metrics::device_failed(const std::string& device) {

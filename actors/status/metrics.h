@@ -112,6 +112,8 @@ class Metrics {
   /// The share of a device's KV cache that streams, windows and texts hold. `tier`: host, gpu.
   void kv_usage(const std::string& tier, const std::string& device, double ratio);
   void device_state(const std::string& device, DeviceState state);
+  /// Whether it is behind with its work (device/backlog.h).
+  void device_behind(const std::string& device, bool is_behind);
   /// One of the actors that compute on it failed.
   void device_failed(const std::string& device);
   /// `outcome`: answered, overtaken, failed, out_of_memory, device_lost.

@@ -53,7 +53,8 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
   if (desk_.is_open(watch->name)) desk_.close(watch->name);
   desk_.open(watch->name, refresh_of(watch->pruning));
   audits_.forget(watch->name);
-  if (const auto before = lanes_.find(watch->name); before != lanes_.end()) forget_audits(before->second);
+  // Another device may have known it, or one before this one.
+  news_.less[watch->name] = 0;
   follow(lanes_.insert_or_assign(watch->name, Lane()).first->second, watch);
   return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, options_.frames_per_patch) +
                                     patches_in(*watch, watch->window.stride, options_.frames_per_patch));
@@ -280,10 +281,10 @@ WindowDesk::Pending WindowDesk::settle(const stream::WindowId& id) {
 
 WindowDesk::News WindowDesk::take_news() {
   stream::DeskNews desk = desk_.take_news();
+  bool is_audited = false;
   for (stream::DeskNews::Answered& each : desk.answered) {
-    // Nobody takes its answers, so they cost nobody's credit.
     if (audits_.answered(each)) {
-      desk_.allow(credits_);
+      is_audited = true;
       continue;
     }
     Pending pending = settle(each.window);
@@ -297,6 +298,8 @@ WindowDesk::News WindowDesk::take_news() {
     news_.answered.push_back(
         {std::make_shared<const WindowAnswers>(std::move(pending.window)), each.tokens, each.begun});
   }
+  // Nobody takes an audit's answers, so they cost nobody's credit.
+  if (is_audited) desk_.allow(credits_);
   for (const stream::DeskNews::Failed& each : desk.failed) {
     if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});

@@ -170,11 +170,11 @@ class WindowDesk final : public run::WorkSource {
   /// What audits came to.
   void hear_audits();
   void forget_audits(Lane& lane);
-  /// By when a window that ends then is due; `last`: the newest patch.
   /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
   stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);
   /// What the camera's budget calls for, as its patches go now. Returns its share of groups.
   double keep_budget(Lane& lane, const VisualPatch& patch);
+  /// By when a window that ends then is due; `last`: the newest patch.
   static base::Clock::TimePoint due_of(const WatchSettings& watch, const Shown& last, double end);
   void ask(Lane& lane, const stream::SlidingWindow::Due& due, bool overtakes, std::uint32_t held_credits);
   /// Of a window that has come to its end, one way or the other.

@@ -12,7 +12,8 @@ class Allowance {
   explicit Allowance(double most) : most_(most), left_(most) {}
 
   void earn(double by) { left_ = std::min(most_, left_ + by); }
-  void spend(double by) { left_ -= by; }
+  /// More than is left is owed, at most as much as it holds.
+  void spend(double by) { left_ = std::max(-most_, left_ - by); }
   double left() const { return left_; }
 
  private:

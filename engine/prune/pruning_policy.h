@@ -21,6 +21,8 @@ struct PatchGrid {
   int patch = 14;
   /// Patches along the edge of a group.
   int merge = 2;
+  /// Groups along the edge of a window of the vision tower's attention; at most 1: it has none.
+  int window = 4;
 
   int group() const { return patch * merge; }
 };
@@ -87,6 +89,10 @@ class PruningPolicy {
   /// differ most; but for whole pictures, and what was lost. 1: as many as there are. A policy that
   /// cannot tell which groups matter most ignores it (`can_be_bound`).
   virtual void bound(double /*share*/) {}
+
+  /// Whether the encoder is behind with its work. What changes nearly everywhere for long (snow, a camera that
+  /// trembles) saves nothing by being chosen from; while the encoder is not behind, it may have all of it.
+  virtual void spare(bool /*is_behind*/) {}
 };
 
 struct PruningOptions {

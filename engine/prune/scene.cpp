@@ -26,16 +26,16 @@ constexpr float kNoiseUp = 0.05F, kNoiseDown = 0.3F;
 constexpr float kLightShare = 0.15F;
 constexpr float kLightLevels = 6;
 
-/// Windows of the vision tower's attention are so many groups wide (112 pixels of Qwen2.5-VL).
-constexpr std::int64_t kWindow = 4;
-/// A window of which such a share changed is whole: the tower loses less on whole windows than on scattered
-/// groups, and half would cost about 0.01 of all groups more.
+/// Whether the camera moved is looked for in squares of so many groups.
+constexpr std::int64_t kSquare = 4;
+/// A window of the tower's attention of which such a share changed is whole: the tower loses less on whole
+/// windows than on scattered groups, and half would cost about 0.01 of all groups more.
 constexpr double kWholeWindow = 0.625;
 /// A group whose blocks differ by so much in luma changes when the camera moves by a few pixels.
 constexpr float kTexture = 24;
-/// Fewer windows with texture, or a smaller share of all, tell nothing of the camera: a car may be all that
+/// Fewer squares with texture, or a smaller share of all, tell nothing of the camera: a car may be all that
 /// has any.
-constexpr int kTexturedWindows = 4;
+constexpr int kTexturedSquares = 4;
 constexpr double kTexturedShare = 0.375;
 
 /// Whole pictures beside the clock's: so many at once, and one in so many seconds. That bounds a trembling
@@ -48,6 +48,8 @@ constexpr double kLastingShare = 0.3;
 /// The same of what is around such groups, which is at most 0.06 of a street's.
 constexpr double kLastingAround = 0.1;
 constexpr double kGroupPictures = 8;
+/// When more would be encoded than this share of a picture, all of it is: choosing saves little then.
+constexpr double kWorthChoosing = 0.75;
 /// Share of groups while everything changes and the extra anchors are used up.
 constexpr double kStormShare = 0.25;
 
@@ -133,7 +135,8 @@ void Scene::compare_frames(bool begins) {
 
 base::GridMask Scene::above_noise(const std::vector<float>& differences) const {
   base::GridMask groups = base::GridMask::none(missed_.height(), missed_.width());
-  const auto storm = static_cast<float>(std::clamp(1 - groups_.left() / kGroupPictures, 0.0, 1.0));
+  const auto storm =
+      spares() ? static_cast<float>(std::clamp(1 - groups_.left() / kGroupPictures, 0.0, 1.0)) : 0.0F;
   const float most = kMostNoise + storm * (kMostNoiseOfStorms - kMostNoise);
   const float threshold = std::max(kLeastChange, kNoiseMargin * std::min(noise_, most));
   for (std::size_t i = 0; i < differences.size(); ++i)
@@ -148,13 +151,13 @@ bool Scene::light_moved() const {
 }
 
 bool Scene::camera_moved(const base::GridMask& changed) const {
-  int windows = 0, textured = 0, moved = 0;
-  for (std::int64_t top = 0; top < changed.height(); top += kWindow)
-    for (std::int64_t left = 0; left < changed.width(); left += kWindow) {
-      ++windows;
+  int squares = 0, textured = 0, moved = 0;
+  for (std::int64_t top = 0; top < changed.height(); top += kSquare)
+    for (std::int64_t left = 0; left < changed.width(); left += kSquare) {
+      ++squares;
       int groups = 0, different = 0;
-      for (std::int64_t y = top; y < std::min(top + kWindow, changed.height()); ++y)
-        for (std::int64_t x = left; x < std::min(left + kWindow, changed.width()); ++x) {
+      for (std::int64_t y = top; y < std::min(top + kSquare, changed.height()); ++y)
+        for (std::int64_t x = left; x < std::min(left + kSquare, changed.width()); ++x) {
           if (!(seen_.texture()[static_cast<std::size_t>(y * changed.width() + x)] > kTexture)) continue;
           ++groups;
           if (changed.has(y, x)) ++different;
@@ -163,7 +166,7 @@ bool Scene::camera_moved(const base::GridMask& changed) const {
       ++textured;
       if (2 * different > groups) ++moved;
     }
-  return textured >= kTexturedWindows && textured >= kTexturedShare * windows && 4 * moved >= 3 * textured;
+  return textured >= kTexturedSquares && textured >= kTexturedShare * squares && 4 * moved >= 3 * textured;
 }
 
 base::GridMask Scene::strongest(const base::GridMask& of, std::int64_t most) const {
@@ -182,10 +185,12 @@ base::GridMask Scene::strongest(const base::GridMask& of, std::int64_t most) con
 
 base::GridMask Scene::with_whole_windows(const base::GridMask& groups) const {
   base::GridMask whole = groups;
-  for (std::int64_t top = 0; top < groups.height(); top += kWindow)
-    for (std::int64_t left = 0; left < groups.width(); left += kWindow) {
-      const std::int64_t bottom = std::min(top + kWindow, groups.height());
-      const std::int64_t right = std::min(left + kWindow, groups.width());
+  const std::int64_t window = options_.grid.window;
+  if (window < 2) return whole;
+  for (std::int64_t top = 0; top < groups.height(); top += window)
+    for (std::int64_t left = 0; left < groups.width(); left += window) {
+      const std::int64_t bottom = std::min(top + window, groups.height());
+      const std::int64_t right = std::min(left + window, groups.width());
       std::int64_t count = 0;
       for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x) count += groups.has(y, x) ? 1 : 0;
@@ -199,12 +204,13 @@ base::GridMask Scene::with_whole_windows(const base::GridMask& groups) const {
 
 base::GridMask Scene::answer(const base::GridMask& changed) {
   const bool everywhere = 2 * changed.count() > changed.cells() || camera_moved(changed);
-  if ((everywhere || light_moved()) && extra_anchors_.left() >= 1) {
+  if ((everywhere || light_moved()) && (extra_anchors_.left() >= 1 || !spares())) {
     extra_anchors_.spend(1);
     return base::GridMask::all(changed.height(), changed.width());
   }
   const auto cells = static_cast<double>(changed.cells());
-  const double allowed = std::min(bound_, everywhere ? kStormShare : std::max(kStormShare, groups_.left()));
+  const double storm = everywhere ? kStormShare : std::max(kStormShare, groups_.left());
+  const double allowed = spares() ? std::min(bound_, storm) : 1;
   const auto most = static_cast<std::int64_t>(allowed * cells);
   base::GridMask chosen = changed.count() > most ? strongest(changed, most) : with_whole_windows(changed);
   // What fills windows did not change itself.
@@ -262,10 +268,12 @@ Choice Scene::with_settled(const base::GridMask& changed) {
   base::GridMask encoded = groups;
   encoded.add(with_neighbours(over));
   const double more = static_cast<double>(encoded.count() - groups.count()) / cells;
-  if (around_.left() < more) {
+  if (spares() && around_.left() < more) {
     encoded = groups;
   } else {
     around_.spend(more);
+    if (!spares() && static_cast<double>(encoded.count()) > kWorthChoosing * cells)
+      encoded = base::GridMask::all(changed.height(), changed.width());
   }
   base::GridMask kept = stream_.keep(groups);
   // Where there is no room for all of it, what changed comes first.

@@ -21,13 +21,15 @@ namespace vigil::prune {
 /// next patch comes, and nothing that is kept may say so for ever: such a group is encoded again then, and
 /// with it what is around it, since tokens tell of their neighbours, too.
 ///
-/// What goes on like that does not flood the encoder: whole pictures beside the clock's, many changed groups
-/// over many patches, and what is around groups have an allowance each. When it is used up, the groups that
-/// differ most come first; the others still differ, and come as soon as there is room. Looks at no motion.
+/// What goes on like that does not flood an encoder that is behind (`spare`): whole pictures beside the
+/// clock's, many changed groups over many patches, and what is around groups have an allowance each. When it is
+/// used up, the groups that differ most come first; the others still differ, and come as soon as there is room.
+/// An encoder that is not behind gets all of it, but of a camera with a bound, and the whole picture where
+/// nearly all would be encoded. Looks at no motion.
 class Scene final : public PruningPolicy {
  public:
   /// What the stream keeps: of more groups than are encoded the last token (stream_groups.h), or of what
-  /// changed alone. Around the latter nothing is encoded.
+  /// changed alone. Around the latter nothing is encoded, and it is always sparing.
   enum class Stream : std::uint8_t { lately, changes };
 
   /// Options as `make_pruning` takes them; thresholds are its own.
@@ -37,11 +39,14 @@ class Scene final : public PruningPolicy {
   Choice choose(double seconds, std::span<const SampledPicture> frames) override;
   void lost(const base::GridMask& groups) override;
   void bound(double share) override { bound_ = share; }
+  void spare(bool is_behind) override { is_behind_ = is_behind; }
 
   /// The mean difference that noise alone makes of a block, in levels of luma: that of most groups, smoothed.
   float noise() const { return noise_; }
 
  private:
+  /// Whether allowances count.
+  bool spares() const { return is_behind_ || bound_ < 1 || keeps_ == Stream::changes; }
   /// The patch as blocks: `frames_` is of it then.
   void take(std::span<const SampledPicture> frames);
   /// Compares it with what was seen: `strongest_`, `lasting_` and `change_` are of it then.
@@ -86,6 +91,7 @@ class Scene final : public PruningPolicy {
   base::GridMask missed_;
   StreamGroups stream_;
   double bound_ = 1;
+  bool is_behind_ = false;
 };
 
 }  // namespace vigil::prune

@@ -114,16 +114,20 @@ TEST_F(PatchChoiceTest, AnotherPolicyBeginsAndIsNotToldOfWhatTheLastOneSent) {
 /// Tells what it was bound to.
 class Bound final : public prune::PruningPolicy {
  public:
-  explicit Bound(double& share) : share_(share) {}
+  explicit Bound(double& share, bool* spares = nullptr) : share_(share), spares_(spares) {}
   bool wants_motion() const override { return false; }
   prune::Choice choose(double, std::span<const prune::SampledPicture>) override {
     return {base::GridMask::all(1, 2)};
   }
   void lost(const base::GridMask&) override {}
   void bound(double share) override { share_ = share; }
+  void spare(bool is_behind) override {
+    if (spares_ != nullptr) *spares_ = is_behind;
+  }
 
  private:
   double& share_;
+  bool* spares_;
 };
 
 TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
@@ -150,6 +154,27 @@ TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
   ack.share = 0;
   all.hear(ack);
   EXPECT_EQ(kept(send(all, 100)), 2);
+}
+
+TEST_F(PatchChoiceTest, ThePolicyHearsWhetherTheDeviceIsBehindAndSoDoesTheNextOne) {
+  double share = 0;
+  bool spares = false, next = false;
+  PatchChoice choice(std::make_unique<Bound>(share, &spares), kGrid, 1000, kRare);
+  const auto hear = [&](PatchOutcome outcome, bool is_behind) {
+    PatchAck ack = ack_of(*send(choice, 100), outcome);
+    ack.is_behind = is_behind;
+    choice.hear(ack);
+  };
+  hear(PatchOutcome::encoded, true);
+  EXPECT_TRUE(spares);
+  // Who did not take it says nothing of the device.
+  hear(PatchOutcome::dropped, false);
+  hear(PatchOutcome::lost, false);
+  EXPECT_TRUE(spares);
+  choice.change(std::make_unique<Bound>(share, &next), 1000, kRare);
+  EXPECT_TRUE(next);
+  hear(PatchOutcome::encoded, false);
+  EXPECT_FALSE(next);
 }
 
 TEST_F(PatchChoiceTest, EveryNameOfTheConfigurationIsAPolicy) {
@@ -238,6 +263,31 @@ TEST_F(PatchChoiceTest, EveryWindowHoldsAWholePatchWhateverThePolicyAndTheRate) 
         EXPECT_LT(whole, 25) << "they are not all whole";
       }
     }
+  }
+}
+
+// It came at ten seconds, and nothing has changed since.
+TEST_F(PatchChoiceTest, ACarThatHasStoodForTenMinutesIsInEveryWindow) {
+  for (const config::Pruning policy :
+       {config::Pruning::reference, config::Pruning::dtd, config::Pruning::codecsight, config::Pruning::scene,
+        config::Pruning::changes}) {
+    const auto settings = pruned(policy);
+    settings->stream.window.length = 40s;
+    PatchChoice choice(pruning_of(*settings, kGrid, 1), kGrid, 40, anchors_of(*settings, 1));
+    sequence_ = 0;
+    double last_whole = 0;
+    int whole = 0;
+    for (int second = 0; second < 620; ++second) {
+      const FramePatchPtr patch = send(choice, second < 10 ? 100 : 200);
+      if (second >= 50) {
+        EXPECT_LE(patch->seconds - last_whole, 40) << config::name_of(policy) << " at " << second;
+      }
+      if (kept(patch) < 2) continue;
+      last_whole = patch->seconds;
+      if (second >= 50) ++whole;
+    }
+    EXPECT_GE(whole, 570 / 40);
+    EXPECT_LE(whole, 570 / 39 + 1) << config::name_of(policy) << ": and not oftener";
   }
 }
 

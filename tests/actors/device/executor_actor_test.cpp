@@ -314,6 +314,34 @@ TEST_F(ExecutorTest, TellsACameraAndTheLogWhatItsBudgetCallsFor) {
               HasSubstr("vigil_camera_kv_budget_usage_ratio{camera=\"gate\",tenant=\"north\"} 1\n"));
 }
 
+TEST_F(ExecutorTest, TellsCamerasWhetherItIsBehindButForThoseThatLoseNothing) {
+  const auto behind = [&](const WatchPtr& watch, double seconds, base::Duration age) {
+    auto patch = frame_patch(watch, seconds, 90);
+    patch->captured.steady = clock_.now() - age;
+    self_->send(executor_, FramePatchPtr(std::move(patch)));
+    settle();
+    bool is_behind = false, is_heard = false;
+    self_->receive_while([&] { return !is_heard; })(
+        [&](const PatchAck& ack) {
+          is_behind = ack.is_behind;
+          is_heard = true;
+        },
+        [](grant_atom, const std::string&, std::uint32_t) {});
+    return is_behind;
+  };
+  const WatchPtr file = watched(*camera("file", config::Pace::fast));
+  const WatchPtr gate = watched(*camera("gate", config::Pace::realtime));
+  for (const WatchPtr& watch : {file, gate}) self_->send(executor_, join_atom_v, watch, std::uint32_t{0});
+  EXPECT_FALSE(behind(file, 0, 60s));
+  EXPECT_FALSE(behind(gate, 0, 1s));
+  EXPECT_TRUE(behind(gate, 1, 3s));
+  EXPECT_TRUE(behind(file, 1, 0s)) << "the device is";
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_device_behind{device=\"\"} 1\n"));
+  pass(31s);
+  EXPECT_FALSE(behind(gate, 2, 0s));
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_device_behind{device=\"\"} 0\n"));
+}
+
 TEST_F(ExecutorTest, CountsWhatLeavesAStream) {
   auto settings = camera("gate", config::Pace::realtime);
   settings->stream.pruning.refresh = config::Refresh::none;

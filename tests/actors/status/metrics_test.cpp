@@ -62,6 +62,7 @@ void count_everything(Metrics& metrics) {
   metrics.kv_usage("gpu", "cuda:0", 0.5);
   metrics.device_state("cuda:0", DeviceState::up);
   metrics.device_failed("cuda:0");
+  metrics.device_behind("cuda:0", true);
   metrics.windows("answered", 1);
   metrics.window_latency(1);
   metrics.alert("alert/north/gate/person/", "alert");
@@ -171,7 +172,8 @@ TEST(Metrics, WhatAuditsSayOfARule) {
   metrics.camera_added(*watch("gate"));
   const std::string of = "{agrees=\"false\",camera=\"gate\",rule=\"person\",tenant=\"north\"} ";
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_audited_answers_total" + of + "0\n")) << "from the beginning";
-  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{")));
+  metrics.camera_pruned_less("gate", 0);
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{"))) << "no step yet";
   metrics.audits(2, 1);
   metrics.audited("gate", "person", false, 0.5);
   metrics.audited("gate", "person", true, 0.25);

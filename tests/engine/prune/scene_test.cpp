@@ -180,6 +180,15 @@ TEST_F(SceneTest, WindowsOfWhichMostChangedAreWhole) {
   for (int row = 4; row < 8; ++row)
     for (int column = 0; column < 4; ++column) expected.push_back(8 * row + column);
   EXPECT_EQ(watch_.patch(ground, {.things = things}), mask(8, 8, expected));
+  // Of a tower of other windows, or of none, what changed alone: 9 groups, and 10.
+  for (const int window : {0, 1, 8}) {
+    PruningOptions options = kNoAnchors;
+    options.grid.window = window;
+    Scene policy(options, Scene::Stream::changes);
+    Watch watch(policy);
+    watch.patch(ground);
+    EXPECT_EQ(watch.patch(ground, {.things = things}).count(), 19) << window;
+  }
 }
 
 TEST_F(SceneTest, WhatTheModelDidNotTakeComesWithTheNextPatch) {

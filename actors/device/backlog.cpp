@@ -1,0 +1,13 @@
+#include "actors/device/backlog.h"
+
+namespace vigil::actors {
+
+void Backlog::encoded(base::Clock::TimePoint captured, base::Clock::TimePoint now) {
+  if (now - captured > kPatience) last_ = now;
+}
+
+void Backlog::answered(base::Clock::TimePoint captured, base::Duration stride, base::Clock::TimePoint now) {
+  if (now - captured > stride / 2) last_ = now;
+}
+
+}  // namespace vigil::actors
