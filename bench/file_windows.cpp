@@ -69,7 +69,7 @@ void FileWindows::encode() {
   patches_.clear();
   auto its_ack = acks.begin();
   for (const actors::VisualPatchPtr& patch : encoded.patches) {
-    groups_ += patch->tokens->groups.cells();
+    groups_ += patch->tokens->kept.cells();
     encoded_ += patch->tokens->encoded;
     (its_ack++)->share = windows_.push(*patch).share;
     ask();

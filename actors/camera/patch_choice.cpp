@@ -40,7 +40,7 @@ FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   if (choice.is_whole()) (asks ? last_whole_ : last_by_policy_) = patch->seconds;
   last_whole_ = std::max(last_whole_, last_by_policy_);
   patch->kept = std::move(choice.kept);
-  if (!choice.encoded.has_all()) patch->groups = choice.encoded;
+  if (!choice.encoded.has_all()) patch->encoded = choice.encoded;
   under_way_.emplace(patch->sequence, std::move(choice.encoded));
   return patch;
 }

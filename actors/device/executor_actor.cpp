@@ -128,7 +128,7 @@ void executor_state::tell_encoded() {
   for (const VisualPatchPtr& patch : encoded.patches) {
     while (its_ack->outcome != PatchOutcome::encoded) ++its_ack;
     const std::string& camera = patch->watch.camera;
-    const std::int64_t groups = patch->tokens->groups.cells();
+    const std::int64_t groups = patch->tokens->kept.cells();
     tokens.kept += patch->tokens->count();
     tokens.pruned += groups - patch->tokens->count();
     tokens.not_computed += groups - patch->tokens->encoded;

@@ -52,7 +52,7 @@ struct FramePatch {
   /// At least one, at most `frames_per_patch`, oldest first.
   std::vector<media::SampledFrame> frames;
   /// The groups of the frames that are to be encoded; absent: all.
-  std::optional<base::GridMask> groups;
+  std::optional<base::GridMask> encoded;
   /// Those that the stream keeps a token of, which the tower may have made of earlier frames; absent: those
   /// that are encoded.
   std::optional<base::GridMask> kept;

@@ -138,7 +138,7 @@ typename Inspector::result_type inspect(Inspector& f, MaskForm& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
   return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
-           x.width, x.height, x.has_groups, x.groups, x.has_kept, x.kept, x.is_audited, x.audit, x.captured,
+           x.width, x.height, x.has_encoded, x.encoded, x.has_kept, x.kept, x.is_audited, x.audit, x.captured,
            is_so([&x] {
              return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration > 0 &&
                     std::isfinite(x.audit);

@@ -70,8 +70,8 @@ PatchForm form_of(const FramePatch& patch, const base::Clock& clock) {
     form.width = patch.frames.front().image->size.width;
     form.height = patch.frames.front().image->size.height;
   }
-  form.has_groups = patch.groups.has_value();
-  if (patch.groups) form.groups = form_of(*patch.groups);
+  form.has_encoded = patch.encoded.has_value();
+  if (patch.encoded) form.encoded = form_of(*patch.encoded);
   form.has_kept = patch.kept.has_value();
   if (patch.kept) form.kept = form_of(*patch.kept);
   form.is_audited = patch.audit.has_value();
@@ -87,10 +87,10 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
                     std::all_of(frames.begin(), frames.end(), [&](const media::SampledFrame& frame) {
                       return frame.image && frame.image->size == size;
                     });
-  std::optional<base::GridMask> groups, kept;
-  if (form.has_groups) groups = mask_of(form.groups);
+  std::optional<base::GridMask> encoded, kept;
+  if (form.has_encoded) encoded = mask_of(form.encoded);
   if (form.has_kept) kept = mask_of(form.kept);
-  if (!fits || form.has_groups != groups.has_value() || form.has_kept != kept.has_value()) return nullptr;
+  if (!fits || form.has_encoded != encoded.has_value() || form.has_kept != kept.has_value()) return nullptr;
   auto patch = std::make_shared<FramePatch>();
   patch->watch = form.watch;
   patch->frames = std::move(frames);
@@ -98,7 +98,7 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
   patch->duration = form.duration;
   patch->sequence = form.sequence;
   patch->generation = form.generation;
-  patch->groups = std::move(groups);
+  patch->encoded = std::move(encoded);
   patch->kept = std::move(kept);
   if (form.is_audited) patch->audit = form.audit;
   patch->captured = time_of(form.captured, clock);

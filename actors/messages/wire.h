@@ -69,8 +69,8 @@ struct PatchForm {
   std::int32_t width = 0;
   std::int32_t height = 0;
   /// What was chosen of it, if that is not all, and which window audits it, if one does.
-  bool has_groups = false, has_kept = false, is_audited = false;
-  MaskForm groups, kept;
+  bool has_encoded = false, has_kept = false, is_audited = false;
+  MaskForm encoded, kept;
   double audit = 0;
   CaptureForm captured;
   friend bool operator==(const PatchForm&, const PatchForm&) = default;

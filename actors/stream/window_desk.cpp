@@ -189,7 +189,7 @@ double WindowDesk::keep_budget(Lane& lane, const VisualPatch& patch) {
   load.patches = patches_in(watch, watch.window.length, options_.frames_per_patch);
   const stream::PatchRange there = stream.patches();
   load.tokens = stream.visual_tokens({std::max(there.first, there.last - load.patches), there.last});
-  load.picture = patch.tokens->groups.cells();
+  load.picture = patch.tokens->kept.cells();
   load.forgotten = std::exchange(lane.forgotten, 0);
   load.can_prune = prune::can_be_bound(config::name_of(lane.pruning.policy));
   const WindowBudget::Verdict verdict = lane.budget.hear(load);

@@ -9,14 +9,14 @@ namespace vigil::actors {
 
 std::optional<std::string> WindowFit::check(const VisualPatch& patch, const WatchPtr& watch,
                                             const std::vector<stream::CompiledQuestionPtr>& questions) {
-  const Seen seen{watch, patch.tokens->groups.height(), patch.tokens->groups.width()};
+  const Seen seen{watch, patch.tokens->kept.height(), patch.tokens->kept.width()};
   Seen& last = seen_[watch->name];
   if (last == seen) return std::nullopt;
   last = seen;
 
   const base::Duration length = watch->window.length;
   const std::int64_t patches = patches_in(*watch, length, frames_per_patch_);
-  const std::int64_t picture = patch.tokens->groups.cells();
+  const std::int64_t picture = patch.tokens->kept.cells();
   std::int64_t tokens = patches * picture;
   // A window that a budget shortens has a patch at least.
   if (desk_.is_open(watch->name))

@@ -14,7 +14,7 @@ run::PatchFrames view_of(const FramePatch& patch) {
     view.frames.push_back({frame.image->rgb.data(), frame.image->size.width, frame.image->size.height});
     view.intra = view.intra || frame.type == media::FrameType::intra;
   }
-  view.groups = patch.groups;
+  view.encoded = patch.encoded;
   view.kept = patch.kept;
   view.camera = patch.watch.camera;
   view.seconds = patch.seconds;
@@ -49,13 +49,13 @@ void add_whole(run::VisionEncoder& encoder, const base::Clock& clock,
     const FramePatch& patch = *patches[i];
     if (!patch.audit) continue;
     const model::VisualTokens& tokens = *encoded[i]->tokens;
-    if (tokens.encoded == tokens.groups.cells() && tokens.groups.has_all()) {
+    if (tokens.encoded == tokens.kept.cells() && tokens.kept.has_all()) {
       auto audited = std::make_shared<VisualPatch>(*encoded[i]);
       audited->whole = audited->tokens;
       encoded[i] = std::move(audited);
     } else if (clock.now() - patch.captured.steady <= kAuditPatience) {
       run::PatchFrames& view = views.emplace_back(view_of(patch));
-      view.groups.reset();
+      view.encoded.reset();
       view.kept.reset();
       view.camera.clear();
       places.push_back(i);

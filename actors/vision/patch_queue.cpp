@@ -7,9 +7,9 @@ namespace vigil::actors {
 
 double load_of(const FramePatch& patch) {
   constexpr double kLeast = 1.0 / 8;
-  if (!patch.groups || patch.groups->cells() == 0) return 1;
+  if (!patch.encoded || patch.encoded->cells() == 0) return 1;
   return std::max(kLeast,
-                  static_cast<double>(patch.groups->count()) / static_cast<double>(patch.groups->cells()));
+                  static_cast<double>(patch.encoded->count()) / static_cast<double>(patch.encoded->cells()));
 }
 
 double load_of(const std::vector<FramePatchPtr>& patches) {

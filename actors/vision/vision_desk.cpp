@@ -10,9 +10,9 @@ namespace {
 /// The patch, whatever was chosen of it; the same one if that is all.
 FramePatchPtr whole(const FramePatchPtr& patch) {
   const bool keeps_all = !patch->kept || patch->kept->has_all();
-  if (!patch->groups && keeps_all) return patch;
+  if (!patch->encoded && keeps_all) return patch;
   auto all = std::make_shared<FramePatch>(*patch);
-  all->groups.reset();
+  all->encoded.reset();
   if (all->kept) all->kept = base::GridMask::all(patch->kept->height(), patch->kept->width());
   return all;
 }

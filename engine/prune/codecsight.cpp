@@ -43,15 +43,15 @@ Choice CodecSight::choose(double /*seconds*/, std::span<const SampledPicture> fr
     active_ = base::GridMask::all(height, width);
     missed_ = base::GridMask::none(height, width);
   }
-  base::GridMask kept = std::exchange(missed_, base::GridMask::none(height, width));
+  base::GridMask encoded = std::exchange(missed_, base::GridMask::none(height, width));
   for (const SampledPicture& sample : frames) {
     if (sample.frames.empty()) active_ = base::GridMask::all(height, width);
     for (const CodecFrame& frame : sample.frames) add(frame, rows, columns);
     const bool whole =
         std::any_of(sample.frames.begin(), sample.frames.end(), [](const CodecFrame& f) { return f.intra; });
-    kept.add(whole ? base::GridMask::all(height, width) : active_);
+    encoded.add(whole ? base::GridMask::all(height, width) : active_);
   }
-  return {kept};
+  return {encoded};
 }
 
 void CodecSight::lost(const base::GridMask& groups) {

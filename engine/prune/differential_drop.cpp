@@ -15,17 +15,18 @@ Choice DifferentialDrop::choose(double seconds, std::span<const SampledPicture> 
   const bool begins = last_.width != picture.width || last_.height != picture.height;
   const bool anchor = anchors_.comes(seconds);
   if (begins) missed_ = base::GridMask::none(height, width);
-  base::GridMask kept = std::exchange(missed_, base::GridMask::none(height, width));
-  if (begins || anchor) kept = base::GridMask::all(height, width);
+  base::GridMask encoded = std::exchange(missed_, base::GridMask::none(height, width));
+  if (begins || anchor) encoded = base::GridMask::all(height, width);
   for (const SampledPicture& frame : frames) {
     luma_of(frame.picture, now_);
-    if (!kept.has_all()) {
+    if (!encoded.has_all()) {
       difference(now_, last_, options_.grid.patch, differences_);
-      kept.add(groups_above(differences_, options_.grid, now_.width, now_.height, options_.luma_threshold));
+      encoded.add(
+          groups_above(differences_, options_.grid, now_.width, now_.height, options_.luma_threshold));
     }
     std::swap(last_, now_);
   }
-  return {kept};
+  return {encoded};
 }
 
 void DifferentialDrop::lost(const base::GridMask& groups) {

@@ -51,23 +51,23 @@ Choice Reference::choose(double seconds, std::span<const SampledPicture> frames)
   const std::int64_t width = picture.width / options_.grid.group();
   const bool begins = seen_.width != picture.width || seen_.height != picture.height;
   const bool anchor = anchors_.comes(seconds);
-  base::GridMask kept = begins || anchor ? base::GridMask::all(height, width)
-                                         : std::exchange(missed_, base::GridMask::none(height, width));
+  base::GridMask encoded = begins || anchor ? base::GridMask::all(height, width)
+                                            : std::exchange(missed_, base::GridMask::none(height, width));
   if (begins || anchor) missed_ = base::GridMask::none(height, width);
   for (const SampledPicture& frame : frames) {
     luma_of(frame.picture, now_);
     hear(now_);
-    if (kept.has_all()) continue;
+    if (encoded.has_all()) continue;
     difference(now_, seen_, options_.grid.patch, differences_);
-    kept.add(groups_above(differences_, options_.grid, now_.width, now_.height, threshold()));
+    encoded.add(groups_above(differences_, options_.grid, now_.width, now_.height, threshold()));
   }
   // The model gets every frame of a group that it gets, so it has last seen the last one.
-  if (kept.has_all()) {
+  if (encoded.has_all()) {
     seen_ = now_;
   } else {
-    copy_groups(now_, kept, options_.grid.group(), seen_);
+    copy_groups(now_, encoded, options_.grid.group(), seen_);
   }
-  return {kept};
+  return {encoded};
 }
 
 void Reference::lost(const base::GridMask& groups) {

@@ -10,8 +10,9 @@ namespace {
 std::int64_t size_of(const PatchFrames& patch) {
   if (patch.frames.empty()) return 0;
   const std::int64_t pixels = std::int64_t{patch.frames.front().width} * patch.frames.front().height;
-  return patch.groups && patch.groups->cells() > 0 ? pixels * patch.groups->count() / patch.groups->cells()
-                                                   : pixels;
+  return patch.encoded && patch.encoded->cells() > 0
+             ? pixels * patch.encoded->count() / patch.encoded->cells()
+             : pixels;
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ model::VisualTokensPtr ParallelEncoder::bring(const model::VisualTokens& tokens,
                        tokens.embeddings.bytes());
   brought->dtype = tokens.dtype;
   brought->width = tokens.width;
-  brought->groups = tokens.groups;
+  brought->kept = tokens.kept;
   brought->seconds = tokens.seconds;
   brought->duration = tokens.duration;
   brought->intra = tokens.intra;

@@ -54,7 +54,7 @@ std::vector<TowerEncoder::Lists> TowerEncoder::send(std::span<const Part> parts)
     lists_.insert(lists_.end(), list.begin(), list.end());
   };
   for (const Part& part : parts) {
-    add(part.groups);
+    add(part.encoded);
     if (part.kept) add(*part.kept);
   }
   std::vector<Lists> there(parts.size());
@@ -64,8 +64,8 @@ std::vector<TowerEncoder::Lists> TowerEncoder::send(std::span<const Part> parts)
   table_.send(stream_);
   const auto* next = table_.at<std::int32_t>(0);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    there[i].groups = next;
-    next += parts[i].groups.count();
+    there[i].encoded = next;
+    next += parts[i].encoded.count();
     there[i].kept = next;
     if (parts[i].kept) next += parts[i].kept->count();
   }
@@ -117,7 +117,7 @@ void TowerEncoder::forget_half() {
 }
 
 base::GridMask TowerEncoder::groups_of(const PatchFrames& patch) const {
-  if (patch.groups) return *patch.groups;
+  if (patch.encoded) return *patch.encoded;
   if (patch.frames.empty()) return {};
   const model::VisionConfig& vision = folder_->config.vision;
   const std::int64_t group = std::int64_t{vision.patch_size} * vision.spatial_merge_size;
@@ -132,9 +132,9 @@ TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
   part.grid = {1, first.height / vision.patch_size, first.width / vision.patch_size};
   const std::int64_t height = part.grid.h / vision.spatial_merge_size;
   const std::int64_t width = part.grid.w / vision.spatial_merge_size;
-  part.groups = groups_of(patch);
+  part.encoded = groups_of(patch);
   part.kept = patch.kept;
-  for (const base::GridMask* mask : {&part.groups, part.kept ? &*part.kept : &part.groups})
+  for (const base::GridMask* mask : {&part.encoded, part.kept ? &*part.kept : &part.encoded})
     if (mask->height() != height || mask->width() != width)
       throw std::invalid_argument("groups of another size than their frames cannot be encoded");
   if (part.grid.h % vision.spatial_merge_size != 0 || part.grid.w % vision.spatial_merge_size != 0)
@@ -144,7 +144,7 @@ TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
     return part;
   }
   part.camera = remember(patch.camera, part.grid);
-  if (!part.camera || !part.camera->frame.holds(part.grid)) part.groups = base::GridMask::all(height, width);
+  if (!part.camera || !part.camera->frame.holds(part.grid)) part.encoded = base::GridMask::all(height, width);
   return part;
 }
 
@@ -161,7 +161,7 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFr
     for (const PatchFrames& patch : patches.subspan(first)) {
       if (patch.kept && !cameras.insert(patch.camera).second) break;
       Part part = part_of(patch);
-      groups += part.groups.count();
+      groups += part.encoded.count();
       if (!parts.empty() && groups > asked) break;
       parts.push_back(std::move(part));
     }
@@ -189,9 +189,9 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const Pa
   for (std::size_t i = 0; i < patches.size(); ++i) {
     const Part& part = parts[i];
     grids.push_back(part.grid);
-    groups.push_back(part.groups);
+    groups.push_back(part.encoded);
     seen.push_back(part.camera ? &part.camera->frame : nullptr);
-    rows += part.groups.count() * square;
+    rows += part.encoded.count() * square;
     for (const model::PictureView& frame : patches[i].frames) frame_bytes += bytes_of(frame);
   }
 
@@ -208,7 +208,7 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const Pa
     const std::int64_t count = groups[i].count() * square;
     if (count > 0)
       preprocessor_.cut(stream_, place(patches[i], to), all.rows_from(row, count),
-                        groups[i].has_all() ? nullptr : lists[i].groups);
+                        groups[i].has_all() ? nullptr : lists[i].encoded);
     row += count;
   }
 
@@ -220,8 +220,8 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const Pa
     const Part& part = parts[i];
     auto tokens = std::make_shared<model::VisualTokens>();
     tokens->width = made.cols;
-    tokens->groups = part.kept.value_or(part.groups);
-    tokens->encoded = part.groups.count();
+    tokens->kept = part.kept.value_or(part.encoded);
+    tokens->encoded = part.encoded.count();
     tokens->seconds = patches[i].seconds;
     tokens->duration = patches[i].duration;
     tokens->intra = patches[i].intra;
@@ -248,17 +248,17 @@ kernels::Buffer TowerEncoder::tokens_of(const Part& part, const kernels::Matrix&
   const auto matrix = [&](const kernels::Buffer& of, std::int64_t count) {
     return kernels::dense(of.data(), embeddings_, count, made.cols);
   };
-  kernels::Buffer tokens(stream_, bytes(part.kept.value_or(part.groups).count()));
+  kernels::Buffer tokens(stream_, bytes(part.kept.value_or(part.encoded).count()));
   if (!part.kept) {
     kernels::convert_rows(stream_, made, matrix(tokens, made.rows));
     return tokens;
   }
-  const std::int64_t cells = part.groups.cells();
+  const std::int64_t cells = part.encoded.cells();
   kernels::Buffer& last = part.camera ? part.camera->tokens : all_tokens_;
   last.reserve(stream_, bytes(cells));
   rounded_.reserve(stream_, bytes(made.rows));
   kernels::convert_rows(stream_, made, matrix(rounded_, made.rows));
-  kernels::scatter_rows(stream_, matrix(rounded_, made.rows), lists.groups, matrix(last, cells));
+  kernels::scatter_rows(stream_, matrix(rounded_, made.rows), lists.encoded, matrix(last, cells));
   kernels::gather_rows(stream_, matrix(last, cells), lists.kept, matrix(tokens, part.kept->count()));
   return tokens;
 }

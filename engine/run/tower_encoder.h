@@ -49,7 +49,7 @@ class TowerEncoder final : public VisionEncoder {
   struct Part {
     model::PatchGrid grid;
     /// What is computed, and what there are tokens of.
-    base::GridMask groups;
+    base::GridMask encoded;
     std::optional<base::GridMask> kept;
     /// Null: nobody's.
     std::shared_ptr<Camera> camera;
@@ -70,7 +70,7 @@ class TowerEncoder final : public VisionEncoder {
   std::vector<model::PictureView> place(const PatchFrames& patch, std::byte*& to);
   /// On the stream's device until the next call: places of groups in their frames.
   struct Lists {
-    const std::int32_t* groups = nullptr;
+    const std::int32_t* encoded = nullptr;
     const std::int32_t* kept = nullptr;
   };
   std::vector<Lists> send(std::span<const Part> parts);

@@ -32,7 +32,7 @@ struct PatchFrames {
   double seconds = 0;
   double duration = 0;
   /// Which merged squares of the frames are encoded; absent: all.
-  std::optional<base::GridMask> groups = std::nullopt;
+  std::optional<base::GridMask> encoded = std::nullopt;
   /// Of which there are tokens in the end; absent: of those that are encoded, which see no others then.
   /// If it is there, the encoder remembers the camera's frame: squares that are not encoded are seen by the
   /// others as they were, and their tokens are those that were last made of them. What it does not remember

@@ -81,9 +81,9 @@ void CameraStream::check(const PatchRange& range) const {
   if (range.count() <= 0) throw std::invalid_argument("a window without frames cannot be asked");
   if (range.first < first_ || range.last > patches().last)
     throw std::invalid_argument("a window of frames that are not in the stream");
-  const base::GridMask& first = patch(range.first).groups;
+  const base::GridMask& first = patch(range.first).kept;
   for (std::int64_t number = range.first + 1; number < range.last; ++number)
-    if (const base::GridMask& groups = patch(number).groups;
+    if (const base::GridMask& groups = patch(number).kept;
         groups.height() != first.height() || groups.width() != first.width())
       throw std::invalid_argument("the frames of a window differ in size");
 }
@@ -150,7 +150,7 @@ void CameraStream::lay_out(PlacedWindow& window, std::int64_t origin) const {
   std::vector<model::PositionCursor::Patch> patches;
   const std::int64_t begin = at(window.patches.first).time;
   for (std::int64_t number = window.patches.first; number < window.patches.last; ++number)
-    patches.push_back({&patch(number).groups, at(number).time - begin});
+    patches.push_back({&patch(number).kept, at(number).time - begin});
   window.cursor.grid(patches, window.positions, time_axes_);
   window.is_far = policy_->keeps_keys() || window.cursor.next() > kFar;
 }

@@ -16,7 +16,7 @@ std::int64_t SlidingWindow::stride_at(const Shape& shape, double seconds) {
 }
 
 SlidingWindow::Pushed SlidingWindow::push(const model::VisualTokens& tokens, const Shape& shape) {
-  const Patch patch{tokens.seconds, tokens.duration, tokens.groups.height(), tokens.groups.width()};
+  const Patch patch{tokens.seconds, tokens.duration, tokens.kept.height(), tokens.kept.width()};
   if (patch.seconds <= last_ + kMoment) return {true, {}};
   last_ = patch.seconds;
   shape_ = shape;

@@ -77,7 +77,7 @@ class Tower {
       for (std::size_t k = 0; k < kPatches; ++k) {
         run::PatchFrames patch{
             {{pictures_[2 * k].data(), side_, side_}, {pictures_[2 * k + 1].data(), side_, side_}}, 0, 1};
-        patch.groups = chosen();
+        patch.encoded = chosen();
         if (remembers) {
           patch.camera = std::to_string(k);
           patch.kept = base::GridMask::all(groups(), groups());

@@ -168,7 +168,7 @@ class FakeEncoder final : public run::VisionEncoder {
     if (on_encode) on_encode();
     for (const run::PatchFrames& patch : patches) {
       frames += patch.frames.size();
-      groups.push_back(patch.groups);
+      groups.push_back(patch.encoded);
       kept.push_back(patch.kept);
       cameras.push_back(patch.camera);
       const std::uint8_t value = *patch.frames.front().rgb;
@@ -176,7 +176,7 @@ class FakeEncoder final : public run::VisionEncoder {
       auto tokens = std::make_shared<model::VisualTokens>();
       tokens->embeddings = numbers(value);
       tokens->width = 1;
-      tokens->groups = base::GridMask::all(1, 1);
+      tokens->kept = base::GridMask::all(1, 1);
       tokens->seconds = patch.seconds;
       tokens->duration = patch.duration;
       tokens->intra = patch.intra;

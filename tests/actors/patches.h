@@ -28,7 +28,7 @@ inline std::shared_ptr<VisualPatch> visual_patch(const WatchPtr& owner, double s
   auto tokens = std::make_shared<model::VisualTokens>();
   tokens->embeddings = numbers(value, width);
   tokens->width = 1;
-  tokens->groups = base::GridMask::all(1, width);
+  tokens->kept = base::GridMask::all(1, width);
   tokens->seconds = seconds;
   tokens->duration = duration;
   auto patch = std::make_shared<VisualPatch>();

@@ -79,13 +79,13 @@ void VisionPlanner::add_whole(const VisionPlan& frame) {
   plan_.positions.insert(plan_.positions.end(), frame.positions.begin(), frame.positions.end());
 }
 
-void VisionPlanner::add_kept(const VisionPlan& frame, const base::GridMask& kept) {
+void VisionPlanner::add_some(const VisionPlan& frame, const base::GridMask& encoded) {
   const std::int64_t square = merge_ * merge_;
   const std::size_t first = plan_.squares.size();
-  plan_.places.resize(first + static_cast<std::size_t>(kept.count()));
+  plan_.places.resize(first + static_cast<std::size_t>(encoded.count()));
   ranks_.assign(frame.squares.size(), -1);
   std::int32_t rank = 0;
-  for (const std::int32_t cell : kept.list()) ranks_[static_cast<std::size_t>(cell)] = rank++;
+  for (const std::int32_t cell : encoded.list()) ranks_[static_cast<std::size_t>(cell)] = rank++;
   const auto bound = [&](std::vector<std::int32_t>& bounds) {
     if (const auto rows = static_cast<std::int32_t>(plan_.patches()); rows > bounds.back())
       bounds.push_back(rows);
@@ -111,9 +111,9 @@ void VisionPlanner::add_kept(const VisionPlan& frame, const base::GridMask& kept
 }
 
 const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids,
-                                      std::span<const base::GridMask> kept) {
-  if (!kept.empty() && kept.size() != grids.size())
-    throw std::invalid_argument("vision tower: " + std::to_string(kept.size()) + " masks for " +
+                                      std::span<const base::GridMask> encoded) {
+  if (!encoded.empty() && encoded.size() != grids.size())
+    throw std::invalid_argument("vision tower: " + std::to_string(encoded.size()) + " masks for " +
                                 std::to_string(grids.size()) + " grids");
   for (std::vector<std::int32_t>* values : {&plan_.squares, &plan_.places, &plan_.cells}) values->clear();
   for (std::vector<std::int32_t>* bounds : {&plan_.window_bounds, &plan_.frame_bounds}) bounds->assign(1, 0);
@@ -124,7 +124,7 @@ const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids,
     if (grid.t <= 0 || grid.h <= 0 || grid.w <= 0 || grid.h % merge_ != 0 || grid.w % merge_ != 0)
       throw std::invalid_argument("vision tower: a grid of " + std::to_string(grid.h) + " x " +
                                   std::to_string(grid.w) + " patches is no whole number of merged squares");
-    const base::GridMask* mask = kept.empty() ? nullptr : &kept[i];
+    const base::GridMask* mask = encoded.empty() ? nullptr : &encoded[i];
     if (mask != nullptr && (mask->height() != grid.h / merge_ || mask->width() != grid.w / merge_))
       throw std::invalid_argument("vision tower: a mask of " + std::to_string(mask->height()) + " x " +
                                   std::to_string(mask->width()) + " squares for a grid of " +
@@ -135,7 +135,7 @@ const VisionPlan& VisionPlanner::plan(std::span<const PatchGrid> grids,
       if (mask == nullptr || mask->has_all()) {
         add_whole(frame);
       } else {
-        add_kept(frame, *mask);
+        add_some(frame, *mask);
       }
     }
   }
@@ -222,12 +222,12 @@ VisionTower::VisionTower(const VisionConfig& config, Parameters parameters)
 }
 
 const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<const PatchGrid> grids,
-                                            std::span<const base::GridMask> kept) {
+                                            std::span<const base::GridMask> encoded) {
   if (std::equal(grids.begin(), grids.end(), way_.grids.begin(), way_.grids.end()) &&
-      std::equal(kept.begin(), kept.end(), way_.kept.begin(), way_.kept.end()) && !grids.empty())
+      std::equal(encoded.begin(), encoded.end(), way_.encoded.begin(), way_.encoded.end()) && !grids.empty())
     return way_;
   way_.grids.clear();  // a plan that is half made is none
-  const VisionPlan& plan = planner_.plan(grids, kept);
+  const VisionPlan& plan = planner_.plan(grids, encoded);
   way_.rows = plan.patches();
   if (way_.rows == 0) return way_;
   way_.table.clear();
@@ -240,12 +240,12 @@ const VisionTower::Way& VisionTower::way_of(kernels::Stream& stream, std::span<c
   way_.bounds.assign(1, 0);
   for (std::size_t i = 0; i < grids.size(); ++i) {
     const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
-    const std::int64_t rows = kept.empty() ? grids[i].patches() : grids[i].t * kept[i].count() * square;
+    const std::int64_t rows = encoded.empty() ? grids[i].patches() : grids[i].t * encoded[i].count() * square;
     way_.bounds.push_back(way_.bounds.back() + static_cast<std::int32_t>(rows));
   }
   way_.windows = kernels::SegmentPlan(stream, plan.window_bounds);
   way_.frames = kernels::SegmentPlan(stream, plan.frame_bounds);
-  way_.kept.assign(kept.begin(), kept.end());
+  way_.encoded.assign(encoded.begin(), encoded.end());
   way_.grids.assign(grids.begin(), grids.end());
   return way_;
 }
@@ -293,7 +293,7 @@ kernels::PicturePlan VisionTower::pictures_of(kernels::Stream& stream, const Way
 }
 
 bool VisionTower::begin_seen(kernels::Stream& stream, std::span<const PatchGrid> grids,
-                             std::span<const base::GridMask> kept, std::span<SeenFrame* const> seen) {
+                             std::span<const base::GridMask> encoded, std::span<SeenFrame* const> seen) {
   if (!seen.empty() && seen.size() != grids.size())
     throw std::invalid_argument("vision tower: what was seen of " + std::to_string(seen.size()) +
                                 " grids of " + std::to_string(grids.size()));
@@ -304,7 +304,7 @@ bool VisionTower::begin_seen(kernels::Stream& stream, std::span<const PatchGrid>
     if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(i), seen[i]) !=
         seen.begin() + static_cast<std::ptrdiff_t>(i))
       throw std::invalid_argument("vision tower: two pictures of one camera in a pass");
-    const bool is_whole = kept.empty() || kept[i].has_all();
+    const bool is_whole = encoded.empty() || encoded[i].has_all();
     if (grids[i].t != 1 || (!is_whole && !seen[i]->holds(grids[i])))
       throw std::invalid_argument("vision tower: a part of a frame of which nothing was seen");
   }
@@ -318,9 +318,9 @@ bool VisionTower::begin_seen(kernels::Stream& stream, std::span<const PatchGrid>
 }
 
 Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                           std::span<const PatchGrid> grids, std::span<const base::GridMask> kept,
+                           std::span<const PatchGrid> grids, std::span<const base::GridMask> encoded,
                            std::span<SeenFrame* const> seen) {
-  const Way& way = way_of(stream, grids, kept);
+  const Way& way = way_of(stream, grids, encoded);
   const std::int64_t rows = way.rows;
   const std::int64_t square = std::int64_t{config_.spatial_merge_size} * config_.spatial_merge_size;
   const std::int64_t width = config_.hidden_size;
@@ -340,7 +340,7 @@ Matrix VisionTower::encode(kernels::Stream& stream, kernels::ConstMatrix patches
   };
   const Matrix tokens = room(tokens_, DType::f32, merged_rows, config_.out_hidden_size);
   if (rows == 0) return tokens;
-  const bool remembers = begin_seen(stream, grids, kept, seen);
+  const bool remembers = begin_seen(stream, grids, encoded, seen);
   const Matrix hidden = room(hidden_, DType::f32, rows, width);
   // What only large products read is rounded as it is made, if they want it so; what the merger reads is not.
   const bool quantized = parameters_.quantization() != Quantization::none;

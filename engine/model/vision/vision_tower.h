@@ -25,9 +25,9 @@ namespace vigil::model {
 /// How the tower walks over patches: in which order, in which windows, at which places.
 ///
 /// Patches arrive as the preprocessor lays them: squares of spatial_merge_size² patches, square after square,
-/// of those that are kept. Windowed blocks want the squares of a window together, so the whole tower runs in
-/// window order and the merged tokens are put back at the end. A square that is not kept is nobody's key and
-/// has no token; the others stand in the rows, columns and windows where they would with it.
+/// of those that are encoded. Windowed blocks want the squares of a window together, so the whole tower runs
+/// in window order and the merged tokens are put back at the end. A square that is not encoded is nobody's
+/// key and has no token; the others stand in the rows, columns and windows where they would with it.
 struct VisionPlan {
   /// Square `squares[i]` of the input is the i-th in window order, and the i-th of the input is the
   /// `places[i]`-th there.
@@ -35,7 +35,7 @@ struct VisionPlan {
   /// Of the i-th square in window order its place among all of its frame, along the rows.
   std::vector<std::int32_t> cells;
   /// Rows of patches that attend to each other, in window order: within windows, and over whole frames.
-  /// Ascending from 0; a window or frame of which nothing is kept has no bound.
+  /// Ascending from 0; a window or frame of which nothing is encoded has no bound.
   std::vector<std::int32_t> window_bounds, frame_bounds;
   /// Of each patch in window order: its row and its column in its frame, which its angles are made of.
   std::vector<std::array<std::int32_t, 2>> positions;
@@ -51,15 +51,15 @@ class VisionPlanner {
  public:
   explicit VisionPlanner(const VisionConfig& config);
 
-  /// The plan of a pass over these grids, in working memory until the next call. `kept`: which merged squares
-  /// of each grid, the same of all its temporal patches; nothing: all of all grids. Throws
+  /// The plan of a pass over these grids, in working memory until the next call. `encoded`: which merged
+  /// squares of each grid, the same of all its temporal patches; nothing: all of all grids. Throws
   /// std::invalid_argument for grids that are no whole number of merged squares, and for masks that are not
   /// theirs.
-  const VisionPlan& plan(std::span<const PatchGrid> grids, std::span<const base::GridMask> kept = {});
+  const VisionPlan& plan(std::span<const PatchGrid> grids, std::span<const base::GridMask> encoded = {});
 
  private:
   void add_whole(const VisionPlan& frame);
-  void add_kept(const VisionPlan& frame, const base::GridMask& kept);
+  void add_some(const VisionPlan& frame, const base::GridMask& encoded);
   /// Of one temporal patch, as if it were alone; bounds without the 0 that they begin with.
   const VisionPlan& frame_of(std::int64_t height, std::int64_t width);
 
@@ -67,7 +67,7 @@ class VisionPlanner {
   std::int64_t merge_, window_;
   std::map<std::pair<std::int64_t, std::int64_t>, VisionPlan> frames_;
   VisionPlan plan_;
-  /// Working memory: how manieth of those that are kept each square of a frame is, -1 if it is none.
+  /// Working memory: how manieth of those that are encoded each square of a frame is, -1 if it is none.
   std::vector<std::int32_t> ranks_;
 };
 
@@ -112,16 +112,16 @@ class VisionTower {
 
   /// Encodes pictures of any number and size in one pass; frames do not see each other.
   /// patches: the type of computation, [sum of patches(), patch_values()], of those squares alone that are
-  /// `kept` (as VisionPlanner::plan has it). Returns f32 [patches / spatial_merge_size², out_hidden_size],
+  /// `encoded` (as VisionPlanner::plan has it). Returns f32 [patches / spatial_merge_size², out_hidden_size],
   /// dense, in the order of the squares, in working memory until the next call; both on the stream's device.
   /// Throws std::invalid_argument if the patches do not fit the grids.
   ///
   /// `seen`: of each grid, null or what this tower keeps of its frames, which are of one temporal patch then.
-  /// What is not `kept` of them is a key of the blocks of full attention all the same, as it was when it was
-  /// last computed. Throws std::invalid_argument for one that holds no frame of this size and is to bring a
-  /// part of it, and for one that is named twice. After an error they hold nothing.
+  /// What is not `encoded` of them is a key of the blocks of full attention all the same, as it was when it
+  /// was last computed. Throws std::invalid_argument for one that holds no frame of this size and is to bring
+  /// a part of it, and for one that is named twice. After an error they hold nothing.
   kernels::Matrix encode(kernels::Stream& stream, kernels::ConstMatrix patches,
-                         std::span<const PatchGrid> grids, std::span<const base::GridMask> kept = {},
+                         std::span<const PatchGrid> grids, std::span<const base::GridMask> encoded = {},
                          std::span<SeenFrame* const> seen = {});
 
   /// Makes room for what is kept of frames of this size, which `encode` does otherwise: what it holds of
@@ -144,7 +144,7 @@ class VisionTower {
   /// A VisionPlan on the stream's device, for as long as passes have the same grids and keep the same.
   struct Way {
     std::vector<PatchGrid> grids;
-    std::vector<base::GridMask> kept;
+    std::vector<base::GridMask> encoded;
     std::int64_t rows = 0;
     /// Of each grid its rows, and of each square in window order its place in its frame.
     std::vector<std::int32_t> bounds, cells;
@@ -157,10 +157,10 @@ class VisionTower {
     const std::int32_t* positions() const { return table.at<std::int32_t>(2); }
   };
   const Way& way_of(kernels::Stream& stream, std::span<const PatchGrid> grids,
-                    std::span<const base::GridMask> kept);
+                    std::span<const base::GridMask> encoded);
   /// Checks what was seen, and makes room for what will be; whether there is any.
   bool begin_seen(kernels::Stream& stream, std::span<const PatchGrid> grids,
-                  std::span<const base::GridMask> kept, std::span<SeenFrame* const> seen);
+                  std::span<const base::GridMask> encoded, std::span<SeenFrame* const> seen);
   /// Where the keys of this pass's frames lie, in the blocks of full attention.
   kernels::PicturePlan pictures_of(kernels::Stream& stream, const Way& way, std::span<SeenFrame* const> seen);
 

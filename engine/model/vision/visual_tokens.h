@@ -22,7 +22,7 @@ struct VisualTokens {
   std::int64_t width = 0;
   /// Of the token rows and columns that the pictures have after the merger, those whose tokens are here,
   /// along the rows. There may be none: then nothing of the pictures was worth encoding.
-  base::GridMask groups;
+  base::GridMask kept;
   /// Time of the first frame, in seconds of the stream; times of later windows stay comparable.
   double seconds = 0;
   /// Time covered by this temporal patch, in seconds: temporal_patch_size / frames a second.
@@ -32,7 +32,7 @@ struct VisualTokens {
   /// Groups that the tower computed of these frames; other tokens are those that it made of earlier ones.
   std::int64_t encoded = 0;
 
-  std::int64_t count() const { return groups.count(); }
+  std::int64_t count() const { return kept.count(); }
 
   /// Some of its rows.
   kernels::ConstMatrix rows(std::int64_t first, std::int64_t rows) const {

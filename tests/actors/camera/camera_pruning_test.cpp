@@ -29,7 +29,7 @@ TEST_F(CameraTest, WithoutAPolicyItSendsEverything) {
   gate.grant(10);
   run(gate);
   ASSERT_EQ(patches_.size(), 2U);
-  EXPECT_EQ(patches_[1]->groups, std::nullopt);
+  EXPECT_EQ(patches_[1]->encoded, std::nullopt);
 }
 
 TEST_F(CameraTest, APresetSaysWhatItSends) {

@@ -55,7 +55,8 @@ class CameraTest : public ::testing::Test {
   /// Of each patch.
   std::vector<std::int64_t> kept() const {
     std::vector<std::int64_t> result;
-    for (const FramePatchPtr& patch : patches_) result.push_back(patch->groups ? patch->groups->count() : 2);
+    for (const FramePatchPtr& patch : patches_)
+      result.push_back(patch->encoded ? patch->encoded->count() : 2);
     return result;
   }
 

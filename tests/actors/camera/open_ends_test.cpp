@@ -152,7 +152,7 @@ class Model {
       seen_.assign(image.rgb.size(), 0);
     }
     const int columns = size_.width / 28;
-    const base::GridMask groups = patch.groups.value_or(base::GridMask::all(size_.height / 28, columns));
+    const base::GridMask groups = patch.encoded.value_or(base::GridMask::all(size_.height / 28, columns));
     for (const std::int32_t group : groups.list())
       for (int y = group / columns * 28; y < group / columns * 28 + 28; ++y) {
         const auto at = static_cast<std::ptrdiff_t>(3 * (y * size_.width + group % columns * 28));
@@ -265,8 +265,8 @@ class OpenEndsTest : public CameraTest {
     });
     seen.stale = std::max(seen.stale, model.stale(shot->clean));
     ++seen.patches;
-    seen.groups.push_back(patch.groups);
-    if (!patch.groups && (!patch.kept || patch.kept->has_all())) {
+    seen.groups.push_back(patch.encoded);
+    if (!patch.encoded && (!patch.kept || patch.kept->has_all())) {
       ++seen.whole;
       seen.whole_at.push_back(patch.seconds);
     }

@@ -51,7 +51,9 @@ class PatchChoiceTest : public ::testing::Test {
     }
     return choice.choose(patch);
   }
-  static std::int64_t kept(const FramePatchPtr& patch) { return patch->groups ? patch->groups->count() : 2; }
+  static std::int64_t kept(const FramePatchPtr& patch) {
+    return patch->encoded ? patch->encoded->count() : 2;
+  }
 
   std::uint64_t sequence_ = 0;
   /// Whether it is an I-frame.
@@ -65,17 +67,17 @@ TEST_F(PatchChoiceTest, WithoutAPolicyAllIsSent) {
   EXPECT_EQ(pruning_of(*pruned(config::Pruning::none), kGrid, 1), nullptr);
   PatchChoice choice(nullptr, kGrid, 1000, kRare);
   EXPECT_FALSE(choice.wants_motion());
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(send(choice, 100)->groups, std::nullopt);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(send(choice, 100)->encoded, std::nullopt);
   choice.missed();
   choice.hear(ack_of(*send(choice, 100), PatchOutcome::lost));
-  EXPECT_EQ(send(choice, 100)->groups, std::nullopt);
+  EXPECT_EQ(send(choice, 100)->encoded, std::nullopt);
   EXPECT_EQ(choice.counts().sent, 5U);
   EXPECT_EQ(choice.counts().lost, 1U);
 }
 
 TEST_F(PatchChoiceTest, WithOneItIsWhatThatSays) {
-  EXPECT_EQ(send(choice_, 100)->groups, std::nullopt) << "all, which is not said";
-  EXPECT_EQ(send(choice_, 100)->groups, base::GridMask::none(1, 2));
+  EXPECT_EQ(send(choice_, 100)->encoded, std::nullopt) << "all, which is not said";
+  EXPECT_EQ(send(choice_, 100)->encoded, base::GridMask::none(1, 2));
   EXPECT_EQ(kept(send(choice_, 150)), 2);
   EXPECT_EQ(kept(send(choice_, 150)), 0);
 }
@@ -218,7 +220,7 @@ TEST_F(PatchChoiceTest, WhatCodecsightCountsIsMotionAndResidualAsTheSettingsWeig
     frame.motion = std::move(motion);
     patch->frames.push_back(std::move(frame));
     const FramePatchPtr sent = choice.choose(patch);
-    return sent->groups ? sent->groups->list() : std::vector<std::int32_t>{0, 1};
+    return sent->encoded ? sent->encoded->list() : std::vector<std::int32_t>{0, 1};
   };
   using Groups = std::vector<std::int32_t>;
   EXPECT_EQ(kept(0.25, 0), (Groups{1}));

@@ -190,15 +190,15 @@ TEST_F(Wire, ARestBecomesOneOfTheReadersClock) {
 
 TEST_F(Wire, WhatWasChosenOfAPatchGoesWithIt) {
   FramePatch sent = patch();
-  sent.groups = base::GridMask::none(12, 22);
-  sent.groups->add(0, 0);
-  sent.groups->add(11, 21);
+  sent.encoded = base::GridMask::none(12, 22);
+  sent.encoded->add(0, 0);
+  sent.encoded->add(11, 21);
   sent.kept = base::GridMask::all(12, 22);
   sent.audit = 48.5;
   const PatchForm form = through(form_of(sent, clock_));
   const FramePatchPtr read = patch_of(form, sent.frames, clock_);
   ASSERT_NE(read, nullptr);
-  EXPECT_EQ(read->groups, sent.groups);
+  EXPECT_EQ(read->encoded, sent.encoded);
   EXPECT_EQ(read->kept, sent.kept);
   EXPECT_EQ(read->audit, sent.audit);
   const auto broken = [&](auto&& change) {
@@ -206,13 +206,14 @@ TEST_F(Wire, WhatWasChosenOfAPatchGoesWithIt) {
     change(other);
     return patch_of(other, sent.frames, clock_) == nullptr;
   };
-  EXPECT_TRUE(broken([](PatchForm& x) { x.groups.cells.back() = 12 * 22; })) << "beyond the grid";
-  EXPECT_TRUE(broken([](PatchForm& x) { x.groups.cells.front() = -1; }));
-  EXPECT_TRUE(broken([](PatchForm& x) { std::swap(x.groups.cells.front(), x.groups.cells.back()); }));
-  EXPECT_TRUE(broken([](PatchForm& x) { x.groups.cells.push_back(x.groups.cells.back()); })) << "twice";
+  EXPECT_TRUE(broken([](PatchForm& x) { x.encoded.cells.back() = 12 * 22; })) << "beyond the grid";
+  EXPECT_TRUE(broken([](PatchForm& x) { x.encoded.cells.front() = -1; }));
+  EXPECT_TRUE(broken([](PatchForm& x) { std::swap(x.encoded.cells.front(), x.encoded.cells.back()); }));
+  EXPECT_TRUE(broken([](PatchForm& x) { x.encoded.cells.push_back(x.encoded.cells.back()); })) << "twice";
   EXPECT_TRUE(broken([](PatchForm& x) { x.kept.height = 0; }));
   EXPECT_TRUE(broken([](PatchForm& x) { x.kept.width = -22; }));
-  EXPECT_TRUE(broken([](PatchForm& x) { x.kept.height = x.kept.width = 1 << 30; })) << "no such memory is taken";
+  EXPECT_TRUE(broken([](PatchForm& x) { x.kept.height = x.kept.width = 1 << 30; }))
+      << "no such memory is taken";
 }
 
 TEST_F(Wire, APatchIsDescribedAndItsPixelsGoAnotherWay) {
@@ -234,7 +235,7 @@ TEST_F(Wire, APatchIsDescribedAndItsPixelsGoAnotherWay) {
   EXPECT_EQ(read->captured.steady, other.now() - 1500ms);
   EXPECT_EQ(read->captured.wall, kStart);
   EXPECT_EQ(read->frames.size(), 2U);
-  EXPECT_EQ(read->groups, std::nullopt) << "all";
+  EXPECT_EQ(read->encoded, std::nullopt) << "all";
   EXPECT_EQ(read->kept, std::nullopt);
   EXPECT_EQ(read->audit, std::nullopt);
   EXPECT_LT(bytes_.size(), 400U) << "no pixel is in it";

@@ -245,8 +245,8 @@ TEST_F(WindowDeskTest, ABudgetIsMetByPruningFirstWhereThatCanRank) {
     auto tokens_of = std::make_shared<model::VisualTokens>();
     tokens_of->embeddings = numbers(1, groups);
     tokens_of->width = 1;
-    tokens_of->groups = base::GridMask::none(1, 8);
-    for (int i = 0; i < groups; ++i) tokens_of->groups.add(i);
+    tokens_of->kept = base::GridMask::none(1, 8);
+    for (int i = 0; i < groups; ++i) tokens_of->kept.add(i);
     tokens_of->seconds = second;
     tokens_of->duration = 1;
     visual->tokens = tokens_of;

@@ -34,10 +34,10 @@ TEST(Encode, OnePassForAll) {
 TEST(Encode, TheEncoderIsAskedForTheGroupsOfThePatch) {
   FakeEncoder encoder;
   auto some = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
-  some->groups = base::GridMask::none(1, 2);
-  some->groups->add(1);
+  some->encoded = base::GridMask::none(1, 2);
+  some->encoded->add(1);
   encode(encoder, ManualClock(), {frame_patch(watch("b"), 0, 20), some});
-  EXPECT_THAT(encoder.groups, ElementsAre(std::nullopt, some->groups));
+  EXPECT_THAT(encoder.groups, ElementsAre(std::nullopt, some->encoded));
 }
 
 TEST(Encode, OfAnAuditedPatchThereAreTokensOfAllGroupsToo) {
@@ -45,14 +45,14 @@ TEST(Encode, OfAnAuditedPatchThereAreTokensOfAllGroupsToo) {
   ManualClock clock;
   const auto audited = [&](base::Duration age) {
     auto patch = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
-    patch->groups = base::GridMask::none(1, 2);
+    patch->encoded = base::GridMask::none(1, 2);
     patch->kept = base::GridMask::none(1, 2);
     patch->audit = 4;
     patch->captured.steady = clock.now() - age;
     return patch;
   };
   auto all = audited(0s);
-  all->groups.reset();
+  all->encoded.reset();
   all->kept.reset();
   Encoded encoded = encode(encoder, clock, {audited(1s), frame_patch(watch("b"), 0, 20)});
   ASSERT_EQ(encoded.patches.size(), 2U);

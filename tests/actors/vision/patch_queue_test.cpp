@@ -38,8 +38,8 @@ TEST(PatchQueue, ABatchIsAsMuchAsSoManyWholePatches) {
   const WatchPtr a = watch("a"), b = watch("b");
   const auto part = [](const WatchPtr& owner, double seconds, std::int64_t groups) {
     auto patch = frame_patch(owner, seconds);
-    patch->groups = base::GridMask::none(2, 8);
-    for (std::int64_t i = 0; i < groups; ++i) patch->groups->add(i);
+    patch->encoded = base::GridMask::none(2, 8);
+    for (std::int64_t i = 0; i < groups; ++i) patch->encoded->add(i);
     return patch;
   };
   for (const WatchPtr& each : {a, b}) {

@@ -76,7 +76,7 @@ TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
 FramePatchPtr pruned(const WatchPtr& owner, double second, std::optional<base::GridMask> kept = std::nullopt,
                      std::uint8_t value = 1) {
   const auto patch = frame_patch(owner, second, value);
-  patch->groups = base::GridMask::none(1, 2);
+  patch->encoded = base::GridMask::none(1, 2);
   patch->kept = std::move(kept);
   return patch;
 }

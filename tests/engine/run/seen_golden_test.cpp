@@ -34,10 +34,10 @@ class SeenGoldenTest : public ::testing::Test {
   static PatchFrames patch(const Picture& picture, const std::vector<std::int32_t>& squares,
                            const std::string& camera) {
     PatchFrames patch{{picture.view(), picture.view()}, 0, 1};
-    patch.groups = base::GridMask::none(picture.height / 28, picture.width / 28);
-    for (const std::int32_t square : squares) patch.groups->add(square);
+    patch.encoded = base::GridMask::none(picture.height / 28, picture.width / 28);
+    for (const std::int32_t square : squares) patch.encoded->add(square);
     if (camera.empty()) return patch;
-    patch.kept = patch.groups;
+    patch.kept = patch.encoded;
     patch.camera = camera;
     return patch;
   }
@@ -68,9 +68,9 @@ TEST_F(SeenGoldenTest, WhatIsComputedSeesTheRestAsTransformersBlocksDo) {
     const std::vector<std::int32_t> squares = list(step, "groups");
     const PatchFrames remembered = patch(seen, squares, "gate");
     const auto tokens = encoder.encode(std::span(&remembered, 1)).front();
-    ASSERT_EQ(tokens->groups.list(), squares);
+    ASSERT_EQ(tokens->kept.list(), squares);
     EXPECT_EQ(tokens->encoded, static_cast<std::int64_t>(squares.size()));
-    ASSERT_EQ(tokens->groups.has_all(), step == 0);
+    ASSERT_EQ(tokens->kept.has_all(), step == 0);
     if (step == 0) continue;
     const model::TensorView& expected = *golden_->find(std::to_string(step) + "/embeddings");
     EXPECT_LT(error_of(stream, *tokens, expected), 2e-6) << "step " << step;

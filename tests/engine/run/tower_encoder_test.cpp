@@ -41,8 +41,8 @@ TEST_F(TowerEncoderTest, CamerasOfAnySizeShareAPassAndDoNotSeeEachOther) {
   const std::vector<PatchFrames> both{wide, tall, wide};
   const auto together = encoder_.encode(both);
   ASSERT_EQ(together.size(), 3U);
-  EXPECT_EQ(together[0]->groups, base::GridMask::all(2, 4));
-  EXPECT_EQ(together[1]->groups, base::GridMask::all(5, 3));
+  EXPECT_EQ(together[0]->kept, base::GridMask::all(2, 4));
+  EXPECT_EQ(together[1]->kept, base::GridMask::all(5, 3));
   EXPECT_EQ(together[0]->seconds, 7.5);
   EXPECT_EQ(together[1]->duration, 0.5);
   EXPECT_LT(largest_difference(*together[0], *encoder_.encode(std::span(&wide, 1))[0]), 1e-4);
@@ -79,12 +79,12 @@ class GroupsTest : public ::testing::Test {
     const auto width = static_cast<int>(frames.shape[2]);
     const auto* rgb = reinterpret_cast<const std::uint8_t*>(frames.data);
     PatchFrames patch{{{rgb, width, height}, {rgb + 3 * width * height, width, height}}, 0, 1};
-    patch.groups = base::GridMask::none(height / 28, width / 28);
+    patch.encoded = base::GridMask::none(height / 28, width / 28);
     if (name == "none") return patch;
     const model::TensorView& groups = *golden_->find(name + "/groups");
     for (std::int64_t i = 0; i < groups.shape[0]; ++i)
-      patch.groups->add(reinterpret_cast<const std::int32_t*>(groups.data)[i]);
-    EXPECT_EQ(patch.groups->has_all(), name == "all");
+      patch.encoded->add(reinterpret_cast<const std::int32_t*>(groups.data)[i]);
+    EXPECT_EQ(patch.encoded->has_all(), name == "all");
     return patch;
   }
 
@@ -119,9 +119,9 @@ TEST_F(GroupsTest, AreWhatTransformersTowerMakesOfTheirRowsInAnyCompany) {
   const auto together = encoder_->encode(patches);
   ASSERT_EQ(together.size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    EXPECT_EQ(together[i]->groups, *patches[i].groups);
+    EXPECT_EQ(together[i]->kept, *patches[i].encoded);
     const auto alone = encoder_->encode(std::span(&patches[i], 1)).front();
-    EXPECT_EQ(alone->groups, *patches[i].groups);
+    EXPECT_EQ(alone->kept, *patches[i].encoded);
     if (names[i] == "none") continue;
     EXPECT_LT(error_of(*together[i], names[i]), 2e-6) << names[i];
     EXPECT_LT(error_of(*alone, names[i]), 2e-6) << names[i];
@@ -163,7 +163,7 @@ class RememberedTest : public ::testing::Test {
     return made;
   }
   std::vector<float> token(const model::VisualTokens& tokens, std::int32_t group) const {
-    const std::vector<std::int32_t> groups = tokens.groups.list();
+    const std::vector<std::int32_t> groups = tokens.kept.list();
     const auto at = std::find(groups.begin(), groups.end(), group) - groups.begin();
     const std::vector<float> all = values(tokens);
     return {all.begin() + at * tokens.width, all.begin() + (at + 1) * tokens.width};
@@ -206,10 +206,10 @@ TEST_F(RememberedTest, WhatDidNotChangeIsSeenAsItWas) {
   // A window of the same picture again: its blocks of full attention see what they would see.
   const auto again = encode(patch(a_, square(0, 4), square(0, 4)));
   EXPECT_EQ(again->encoded, 16);
-  EXPECT_EQ(again->groups, square(0, 4));
+  EXPECT_EQ(again->kept, square(0, 4));
   EXPECT_LT(difference(*again, *before, square(0, 4)), 1e-5);
   PatchFrames alone = whole(a_);
-  alone.groups = square(0, 4);
+  alone.encoded = square(0, 4);
   EXPECT_GT(difference(*encode(alone), *before, square(0, 4)), 0.05) << "without the rest of the picture";
 }
 
@@ -219,7 +219,7 @@ TEST_F(RememberedTest, WhatChangedIsNearerToTheWholePicturesTokensThanWithoutIt)
   const auto expected = encode(whole(b));
   for (const auto& [groups, most] : {std::pair(square(0, 4), 0.7), {square(1, 3), 0.9}}) {
     PatchFrames alone = whole(b);
-    alone.groups = groups;
+    alone.encoded = groups;
     const double without = difference(*encode(alone), *expected, groups);
     encode(patch(a_, all(), all()));
     const double with = difference(*encode(patch(b, groups, groups)), *expected, groups);
@@ -234,7 +234,7 @@ TEST_F(RememberedTest, WhatIsKeptAndNotEncodedHasItsLastToken) {
   base::GridMask kept = square(2, 6);
   const auto after = encode(patch(b, square(1, 3), kept));
   EXPECT_EQ(after->encoded, 4);
-  EXPECT_EQ(after->groups, kept);
+  EXPECT_EQ(after->kept, kept);
   for (const std::int32_t group : kept.list())
     EXPECT_EQ(token(*after, group) == token(*before, group), group != 2 * 8 + 2) << group;
   // What was encoded and not kept then is there now.
@@ -258,9 +258,9 @@ TEST_F(RememberedTest, PatchesOfOneCallAreAsThoseOfSeveral) {
   ASSERT_EQ(together.size(), patches.size());
   for (std::size_t i = 0; i < patches.size(); ++i) {
     const auto alone = second.encode(std::span(&patches[i], 1)).front();
-    ASSERT_EQ(together[i]->groups, alone->groups) << i;
+    ASSERT_EQ(together[i]->kept, alone->kept) << i;
     EXPECT_EQ(together[i]->encoded, alone->encoded) << i;
-    EXPECT_LT(difference(*together[i], *alone, alone->groups), 1e-5) << i;
+    EXPECT_LT(difference(*together[i], *alone, alone->kept), 1e-5) << i;
   }
 }
 
@@ -269,7 +269,7 @@ TEST_F(RememberedTest, WhatIsNotRememberedAnyMoreIsEncoded) {
   const auto lost = [&](const std::string& why) {
     const auto tokens = encode(patch(a_, square(0, 1), square(0, 4)));
     EXPECT_EQ(tokens->encoded, 64) << why;
-    EXPECT_EQ(tokens->groups, square(0, 4)) << why;
+    EXPECT_EQ(tokens->kept, square(0, 4)) << why;
     EXPECT_LT(difference(*tokens, *expected, square(0, 4)), 1e-5) << why;
     EXPECT_EQ(encode(patch(a_, square(0, 1), square(0, 4)))->encoded, 1) << why;
   };

@@ -324,7 +324,7 @@ inline model::VisualTokensPtr patch_of(float seed, base::GridMask groups, double
                                        double duration = 1) {
   const std::shared_ptr<model::VisualTokens> patch(new model::VisualTokens, Forget());
   const kernels::Stream stream = kernels::Stream::cpu(1);
-  patch->groups = std::move(groups);
+  patch->kept = std::move(groups);
   patch->seconds = seconds;
   patch->duration = duration;
   constexpr std::int64_t kWidth = 4;
@@ -355,7 +355,7 @@ inline std::vector<std::int32_t> expected_tokens(const model::ModelFolder& folde
   std::int64_t step = 0;
   for (const model::VisualTokensPtr& patch : patches) {
     step = std::max(step, std::lround((patch->seconds - patches.front()->seconds) / patch->duration));
-    grid.push_back({&patch->groups, step * model::time_interval(folder.config.vision, patch->duration)});
+    grid.push_back({&patch->kept, step * model::time_interval(folder.config.vision, patch->duration)});
     ++step;
   }
   cursor.grid(grid, positions, folder.config.text.traits.time_axes);

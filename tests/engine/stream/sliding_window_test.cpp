@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 model::VisualTokens patch(double seconds, double duration = 1, int width = 1) {
   model::VisualTokens tokens;
-  tokens.groups = base::GridMask::all(1, width);
+  tokens.kept = base::GridMask::all(1, width);
   tokens.seconds = seconds;
   tokens.duration = duration;
   return tokens;

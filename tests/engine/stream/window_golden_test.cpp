@@ -70,10 +70,10 @@ class WindowGoldenTest : public ::testing::Test {
     std::size_t from = 0;
     for (std::int64_t number = 0; number < shape[0]; ++number) {
       const auto patch = std::make_shared<model::VisualTokens>();
-      patch->groups = base::GridMask::none(shape[1], shape[2]);
+      patch->kept = base::GridMask::none(shape[1], shape[2]);
       for (std::int64_t cell = 0; cell < shape[1] * shape[2]; ++cell)
         if (groups[static_cast<std::size_t>(number * shape[1] * shape[2] + cell)] != 0)
-          patch->groups.add(static_cast<std::int32_t>(cell));
+          patch->kept.add(static_cast<std::int32_t>(cell));
       patch->width = width;
       patch->seconds = later + seconds[static_cast<std::size_t>(number)];
       patch->duration = 1;
@@ -100,7 +100,7 @@ class WindowGoldenTest : public ::testing::Test {
     if (later > 0) {
       // What the camera saw first, a month ago.
       const auto first = std::make_shared<model::VisualTokens>();
-      first->groups = base::GridMask::none(3, 4);
+      first->kept = base::GridMask::none(3, 4);
       first->width = golden_->find("levels")->shape[1];
       first->duration = 1;
       begin = desk.append("gate", first) + 1;
