@@ -71,7 +71,7 @@ void FileWindows::encode() {
   for (const actors::VisualPatchPtr& patch : encoded.patches) {
     groups_ += patch->tokens->kept.cells();
     encoded_ += patch->tokens->encoded;
-    (its_ack++)->share = windows_.push(*patch).share;
+    (its_ack++)->advice = windows_.push(*patch).advice;
     ask();
   }
   for (const actors::PatchAck& ack : acks) camera_.acknowledge(ack);

@@ -49,9 +49,7 @@ void PatchChoice::hear(const PatchAck& ack) {
   switch (ack.outcome) {
     case PatchOutcome::encoded:
       ++counts_.encoded;
-      share_ = ack.share;
-      less_ = ack.less;
-      is_behind_ = ack.is_behind;
+      advice_ = ack.advice;
       tell_policy();
       break;
     case PatchOutcome::dropped:
@@ -70,8 +68,8 @@ void PatchChoice::hear(const PatchAck& ack) {
 
 void PatchChoice::tell_policy() {
   if (!policy_) return;
-  policy_->bound(share_);
-  policy_->spare(is_behind_);
+  policy_->bound(advice_.share);
+  policy_->spare(advice_.is_behind);
 }
 
 void PatchChoice::change(std::unique_ptr<prune::PruningPolicy> policy, double window,

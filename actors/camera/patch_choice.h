@@ -58,8 +58,8 @@ class PatchChoice {
 
   /// Which windows are audited, from the next patch on.
   void audit(const AuditClock& audits) { audits_ = audits; }
-  /// As of the last patch that was encoded (`PatchAck::less`).
-  int less() const { return less_; }
+  /// As of the last patch that was encoded (`Advice::less`).
+  int less() const { return advice_.less; }
 
   const Counts& counts() const { return counts_; }
 
@@ -75,10 +75,8 @@ class PatchChoice {
   double last_ = 0, last_whole_ = 0, last_by_policy_ = kNever;
   static constexpr double kNever = -std::numeric_limits<double>::infinity();
   bool is_whole_next_ = false;
-  /// As the last patch's that was encoded (`PatchAck`).
-  double share_ = 1;
-  int less_ = 0;
-  bool is_behind_ = false;
+  /// With the last patch that was encoded.
+  Advice advice_;
   AuditClock audits_;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;

@@ -139,11 +139,10 @@ void executor_state::tell_encoded() {
       its_ack->outcome = PatchOutcome::dropped;
       its_ack->reason = "late";
     }
-    its_ack->share = taken.share;
-    its_ack->less = taken.less;
+    its_ack->advice = taken.advice;
     if (const WatchPtr watch = windows->watch(camera); watch && !watch->lossless)
       backlog.encoded(patch->captured.steady, encoded.span.end);
-    its_ack->is_behind = backlog.is_behind(encoded.span.end);
+    its_ack->advice.is_behind = backlog.is_behind(encoded.span.end);
     ++its_ack;
     if (!taken.fit) continue;
     deps->board.remark(camera, *taken.fit);

@@ -180,10 +180,15 @@ typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Advice& x) {
+  return f(caf::meta::type_name("Advice"), x.share, x.less, x.is_behind,
+           is_so([&x] { return x.share >= 0 && x.share <= 1 && x.less >= 0 && x.less <= kMostLess; }));
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
   return f(caf::meta::type_name("PatchAck"), x.camera, x.generation, x.sequence, x.outcome,
-           at_most(x.outcome, PatchOutcome::lost), x.reason, x.share, x.less, x.is_behind,
-           is_so([&x] { return x.share >= 0 && x.share <= 1 && x.less >= 0 && x.less <= kMostLess; }));
+           at_most(x.outcome, PatchOutcome::lost), x.reason, x.advice);
 }
 
 template <class Inspector>

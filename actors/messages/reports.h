@@ -50,6 +50,17 @@ struct ReachReport {
 /// it failed.
 enum class PatchOutcome : std::uint8_t { encoded, dropped, lost };
 
+/// How a camera had better choose from now on: what its stream and its device have room and time for.
+struct Advice {
+  /// Of a picture's groups, those that it had better send of a patch, from 0 to 1: its budget holds no more.
+  double share = 1;
+  /// Steps by which it prunes less than its settings say (`pruned_less`), since audits call for it.
+  int less = 0;
+  /// The device is behind with its work (`Backlog`).
+  bool is_behind = false;
+  friend bool operator==(const Advice&, const Advice&) = default;
+};
+
 /// What became of a patch that a camera has sent. It earns the camera a credit, unless it was lost: then that
 /// comes back when a device tells what it has room for.
 struct PatchAck {
@@ -59,19 +70,13 @@ struct PatchAck {
   PatchOutcome outcome = PatchOutcome::encoded;
   /// Why it was not encoded: a word, as the metrics have it.
   std::string reason = {};
-  /// Of a picture's groups, those that the camera had better send of a patch from now on, from 0 to 1: its
-  /// budget holds no more. Of one that was encoded.
-  double share = 1;
-  /// Steps by which the camera prunes less than its settings say (`pruned_less`), since audits call for it.
   /// Of one that was encoded.
-  int less = 0;
-  /// The device is behind with its work (`Backlog`). Of one that was encoded.
-  bool is_behind = false;
+  Advice advice = {};
   friend bool operator==(const PatchAck&, const PatchAck&) = default;
 };
 
 inline PatchAck ack_of(const FramePatch& patch, PatchOutcome outcome, std::string reason = {}) {
-  return {patch.watch.camera, patch.generation, patch.sequence, outcome, std::move(reason)};
+  return {patch.watch.camera, patch.generation, patch.sequence, outcome, std::move(reason), {}};
 }
 
 /// The supervisor lets a change of a camera's state be told on its status topic.

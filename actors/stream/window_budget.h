@@ -32,7 +32,7 @@ class WindowBudget {
     bool can_prune = false;
   };
   struct Verdict {
-    /// As `PatchAck::share`.
+    /// As `Advice::share`.
     double share = 1;
     /// The level that it came to, if that is news: a higher one, or that all is well again.
     std::optional<Level> entered;

@@ -162,8 +162,9 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   desk_.slide(camera, wanted);
   desk_.expect(camera, wanted, due_of(*watch, newest, lane.sliding.next_end()));
   // What is wrong with its rules, the failure of its windows tells.
-  return {false, lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt, share,
-          lane.audits.steps()};
+  return {false,
+          lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt,
+          {.share = share, .less = lane.audits.steps()}};
 }
 
 stream::SlidingWindow::Due WindowDesk::within_budget(Lane& lane, const stream::SlidingWindow::Due& due) {

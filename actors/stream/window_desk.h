@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/messages/data.h"
+#include "actors/messages/reports.h"
 #include "actors/messages/watch_book.h"
 #include "actors/stream/audit_book.h"
 #include "actors/stream/audit_desk.h"
@@ -53,9 +54,8 @@ class WindowDesk final : public run::WorkSource {
     bool refused = false;
     /// Why windows of full length cannot be answered, empty if they can; nothing if that is no news.
     std::optional<std::string> fit;
-    /// As of `PatchAck`.
-    double share = 1;
-    int less = 0;
+    /// What the stream calls for; of the device it knows nothing.
+    Advice advice = {};
   };
   Taken push(const VisualPatch& patch);
 

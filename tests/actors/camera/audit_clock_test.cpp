@@ -93,7 +93,7 @@ TEST_F(CameraTest, AuditsMakeItPruneLessAndMoreAgain) {
   Camera gate = make(pruned());
   const auto hear = [&](int less) {
     PatchAck ack = ack_of(*patches_.back(), PatchOutcome::encoded);
-    ack.less = less;
+    ack.advice.less = less;
     gate.acknowledge(ack);
     run(gate, patches_.size() + 1);
   };

@@ -137,7 +137,7 @@ TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
   PatchChoice choice(std::make_unique<Bound>(share), kGrid, 1000, kRare);
   const auto hear = [&](PatchOutcome outcome, double told) {
     PatchAck ack = ack_of(*send(choice, 100), outcome);
-    ack.share = told;
+    ack.advice.share = told;
     choice.hear(ack);
   };
   hear(PatchOutcome::encoded, 0.25);
@@ -153,7 +153,7 @@ TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
   // Whatever has no policy is sent as it is.
   PatchChoice all(nullptr, kGrid, 1000, kRare);
   PatchAck ack = ack_of(*send(all, 100), PatchOutcome::encoded);
-  ack.share = 0;
+  ack.advice.share = 0;
   all.hear(ack);
   EXPECT_EQ(kept(send(all, 100)), 2);
 }
@@ -164,7 +164,7 @@ TEST_F(PatchChoiceTest, ThePolicyHearsWhetherTheDeviceIsBehindAndSoDoesTheNextOn
   PatchChoice choice(std::make_unique<Bound>(share, &spares), kGrid, 1000, kRare);
   const auto hear = [&](PatchOutcome outcome, bool is_behind) {
     PatchAck ack = ack_of(*send(choice, 100), outcome);
-    ack.is_behind = is_behind;
+    ack.advice.is_behind = is_behind;
     choice.hear(ack);
   };
   hear(PatchOutcome::encoded, true);

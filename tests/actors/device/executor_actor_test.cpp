@@ -287,7 +287,7 @@ TEST_F(ExecutorTest, TellsACameraAndTheLogWhatItsBudgetCallsFor) {
     bool is_heard = false;
     self_->receive_while([&] { return !is_heard; })(
         [&](const PatchAck& ack) {
-          shares.push_back(ack.share);
+          shares.push_back(ack.advice.share);
           is_heard = true;
         },
         [](grant_atom, const std::string&, std::uint32_t) {});
@@ -323,7 +323,7 @@ TEST_F(ExecutorTest, TellsCamerasWhetherItIsBehindButForThoseThatLoseNothing) {
     bool is_behind = false, is_heard = false;
     self_->receive_while([&] { return !is_heard; })(
         [&](const PatchAck& ack) {
-          is_behind = ack.is_behind;
+          is_behind = ack.advice.is_behind;
           is_heard = true;
         },
         [](grant_atom, const std::string&, std::uint32_t) {});

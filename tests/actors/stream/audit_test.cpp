@@ -205,7 +205,7 @@ TEST_F(AuditTest, ACameraWhoseAnswersDifferTooOftenPrunesLessAndSaysSo) {
             "refresh: none} from now on, not by {policy: scene, refresh: none}");
   EXPECT_TRUE(remarks[0].is_warning);
   EXPECT_EQ(less, 1);
-  EXPECT_EQ(patch(30).less, 1) << "the camera hears of it with every patch";
+  EXPECT_EQ(patch(30).advice.less, 1) << "the camera hears of it with every patch";
   second_ = 14;
   for (int i = 0; i < 3; ++i) window(30, 70);
   EXPECT_EQ(less, 2);
@@ -222,7 +222,7 @@ TEST_F(AuditTest, OtherSettingsBeginAnew) {
   EXPECT_EQ(less, 1);
   gate = gate_of({.policy = config::Pruning::changes}, 2);
   desk.know(gate);
-  EXPECT_EQ(patch(30).less, 0);
+  EXPECT_EQ(patch(30).advice.less, 0);
   take();
   EXPECT_EQ(less, 0) << "and whoever was told of a step hears so";
   second_ = 14;

@@ -179,7 +179,7 @@ TEST_F(WindowDeskTest, WindowsForgetTheirOldestWhereABudgetIsTooSmallAndSaySoOnc
     desk.join(gate);
     for (int i = 0; i < 12; ++i) {
       const WindowDesk::Taken taken = desk.push(*visual_patch(gate, i, 1, 1, 8));
-      EXPECT_EQ(taken.share, 1) << "`none` cannot prune";
+      EXPECT_EQ(taken.advice.share, 1) << "`none` cannot prune";
       run();
     }
     EXPECT_THAT(shown(), ElementsAre("gate 0-2:4", "gate 2-4:4", "gate 4-6:4", "gate 6-8:4", "gate 8-10:4",
@@ -250,7 +250,7 @@ TEST_F(WindowDeskTest, ABudgetIsMetByPruningFirstWhereThatCanRank) {
     tokens_of->seconds = second;
     tokens_of->duration = 1;
     visual->tokens = tokens_of;
-    const double share = desk.push(*visual).share;
+    const double share = desk.push(*visual).advice.share;
     run();
     return share;
   };
