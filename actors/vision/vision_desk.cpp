@@ -34,6 +34,12 @@ bool VisionDesk::take(const FramePatchPtr& patch) {
   return queue_.push(beginning_.contains(patch->watch.camera) ? whole(patch) : patch);
 }
 
+std::optional<base::Clock::TimePoint> VisionDesk::gathers_until() const {
+  const auto oldest = queue_.oldest();
+  if (!oldest || queue_.ready() >= static_cast<double>(limit_.now())) return std::nullopt;
+  return *oldest + kGather;
+}
+
 void VisionDesk::work(const run::Turn& /*turn*/) {
   const std::vector<FramePatchPtr> patches = begin();
   if (!patches.empty()) finish(encode(encoder_, clock_, patches));

@@ -11,15 +11,21 @@ Executor::Executor(const base::Clock& clock, const std::vector<WorkSource*>& sou
   for (WorkSource* source : sources) sources_.push_back({source});
 }
 
+bool Executor::gathers(const WorkSource& source) const {
+  const auto until = source.gathers_until();
+  return until && clock_.now() < *until;
+}
+
 const Executor::Entry* Executor::next_entry() const {
   const Entry* next = nullptr;
-  std::optional<base::Clock::TimePoint> earliest;
+  std::tuple<bool, base::Clock::TimePoint, std::uint64_t> first;
   for (const Entry& entry : sources_) {
     const auto due = entry.source->due();
     if (!due) continue;
-    if (next != nullptr && std::tuple(*due, entry.served) >= std::tuple(*earliest, next->served)) continue;
+    const std::tuple place(gathers(*entry.source), *due, entry.served);
+    if (next != nullptr && place >= first) continue;
     next = &entry;
-    earliest = due;
+    first = place;
   }
   return next;
 }
@@ -35,7 +41,7 @@ bool Executor::run_one() {
   sources_[static_cast<std::size_t>(next - sources_.data())].served = ++turn_;
   Turn turn{clock_.now()};
   for (const Entry& entry : sources_)
-    if (&entry != next) turn.until = std::min(turn.until, entry.source->due().value_or(turn.until));
+    if (&entry != next && !gathers(*entry.source)) turn.until = std::min(turn.until, entry.source->due().value_or(turn.until));
   next->source->work(turn);
   return true;
 }

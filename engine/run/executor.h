@@ -25,12 +25,16 @@ class WorkSource {
   /// By when its next piece should be done; nothing if there is none.
   virtual std::optional<base::Clock::TimePoint> due() const = 0;
 
+  /// Until when that piece had better grow, while other sources have work: a pass of little is dear. Nothing: it
+  /// is as good now as later.
+  virtual std::optional<base::Clock::TimePoint> gathers_until() const { return std::nullopt; }
+
   /// Does that piece. Throws DeviceLost.
   virtual void work(const Turn& turn) = 0;
 };
 
 /// Runs the pieces of all sources of a device, one after the other, the most urgent first; of equally urgent
-/// ones those of the source that was served least recently. Not thread-safe: whoever calls it owns the device
+/// ones those of the source that was served least recently. One that gathers comes after all others. Not thread-safe: whoever calls it owns the device
 /// and its streams.
 class Executor {
  public:
@@ -50,6 +54,7 @@ class Executor {
     std::uint64_t served = 0;
   };
 
+  bool gathers(const WorkSource& source) const;
   const Entry* next_entry() const;
 
   const base::Clock& clock_;

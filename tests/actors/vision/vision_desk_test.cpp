@@ -61,6 +61,29 @@ TEST_F(VisionDeskTest, RefusesWhomItDoesNotKnow) {
   EXPECT_TRUE(desk.take(frame_patch(watch("a", 2), 0)));
 }
 
+TEST_F(VisionDeskTest, ABatchThatIsNotFullGathersForAMomentAfterItsFirstPatch) {
+  VisionDesk two(encoder, clock, 2);
+  EXPECT_EQ(two.gathers_until(), std::nullopt);
+  for (const WatchPtr& each : {a, b}) {
+    two.join(each);
+    two.grant(each->name, 9);
+  }
+  const auto captured = [&](const WatchPtr& owner, double seconds, base::Clock::TimePoint at) {
+    const auto patch = frame_patch(owner, seconds);
+    patch->captured.steady = at;
+    return patch;
+  };
+  const base::Clock::TimePoint begin = clock.now();
+  two.take(captured(a, 0, begin));
+  EXPECT_EQ(two.gathers_until(), begin + VisionDesk::kGather);
+  clock.advance(50ms);
+  two.take(captured(b, 0, begin + 50ms));
+  EXPECT_EQ(two.gathers_until(), std::nullopt) << "it is full";
+  two.take(captured(b, 1, begin + 1050ms));
+  two.work({clock.now()});
+  EXPECT_EQ(two.gathers_until(), begin + 1050ms + VisionDesk::kGather);
+}
+
 TEST_F(VisionDeskTest, AnEndFollowsTheLastPatchAndForgetsTheSettings) {
   desk.join(a);
   desk.grant("a", 1);

@@ -31,8 +31,10 @@ struct Source final : WorkSource {
     pieces.pop_front();
     untils.push_back(turn.until);
   }
+  std::optional<Time> gathers_until() const override { return gathers; }
   std::string name;
   std::vector<std::string>& done;
+  std::optional<Time> gathers;
   std::deque<int> pieces;
   std::vector<Time> untils;
 };
@@ -76,6 +78,29 @@ TEST(ExecutorTest, APieceKnowsWhenAnothersIsDue) {
       << "its own next is not";
   EXPECT_EQ(other.untils, std::vector<Time>{Time(seconds(5))});
   EXPECT_EQ(vision.untils, std::vector<Time>{Time::max()}) << "there is no other";
+}
+
+// So that its next one is larger, but only as long as others have work, and no longer than it says.
+TEST(ExecutorTest, WhoGathersLetsOthersGoFirst) {
+  std::vector<std::string> done;
+  Source vision("v", done), language("l", done);
+  ManualClock clock;
+  Executor executor(clock, {&vision, &language});
+  vision.pieces = {1, 2, 3};
+  language.pieces = {5, 6, 7};
+  vision.gathers = Time(seconds(4));
+  clock.time = Time(seconds(3));
+  executor.run_one();
+  EXPECT_EQ(language.untils.back(), Time::max()) << "whoever gathers bounds nobody's piece";
+  clock.time = Time(seconds(4));
+  executor.run_one();
+  vision.gathers = Time(seconds(9));
+  executor.run_one();
+  executor.run_one();
+  EXPECT_EQ(done, (std::vector<std::string>{"l5", "v1", "l6", "l7"}));
+  while (executor.run_one()) {
+  }
+  EXPECT_EQ(done.back(), "v3") << "nobody else has any";
 }
 
 }  // namespace
