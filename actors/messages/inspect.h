@@ -11,6 +11,7 @@
 #include <caf/sec.hpp>
 
 #include "actors/messages/data.h"
+#include "actors/messages/pruned_less.h"
 #include "actors/messages/reports.h"
 #include "actors/messages/watch.h"
 #include "actors/messages/wire.h"

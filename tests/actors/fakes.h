@@ -52,6 +52,8 @@ inline std::shared_ptr<config::CameraSettings> camera(const std::string& name = 
   settings->stream.window = {4s, 2s};
   settings->stream.pace = pace;
   settings->stream.loop = false;
+  // All of its windows, unless a test is about what is not computed.
+  config::set_preset(settings->stream.pruning, config::Preset::exact);
   settings->inputs = {{{url, url}, {config::Role::detect}}};
   settings->labels = {{"tenant", "north"}};
   config::RuleSettings rule;
