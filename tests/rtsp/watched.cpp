@@ -20,6 +20,8 @@ std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, cons
   settings->stream.window = {4s, 2s};
   settings->stream.reconnect = {100ms, 400ms};
   settings->stream.stall_after = 2s;
+  // Whatever the frames' size.
+  config::set_preset(settings->stream.pruning, config::Preset::exact);
   settings->inputs = {{{url, config::mask_credentials(url)}, {config::Role::detect}}};
   return settings;
 }

@@ -117,7 +117,7 @@ def main():
         # A budget shortens windows to what it has room for, one patch at the least; with pruning that can rank groups, less of
         # each picture is encoded first.
         def windows(*budget):
-            done = asking.ask(video, "--window", "8s", "--stride", "4s", "--output", "json", *budget)
+            done = asking.ask(video, "--window", "8s", "--stride", "4s", "--output", "json", "--pruning", "exact", *budget)
             check(done.returncode == 0, f"{budget} ends with {done.returncode}: {done.stderr}")
             return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -61,7 +61,7 @@ struct AuditTest : ::testing::Test {
   ManualClock clock;
   ScriptedLanguage language;
   WindowDesk desk{language.desk, language.questions, {}};
-  WatchPtr gate = gate_of({.policy = config::Pruning::scene});
+  WatchPtr gate = gate_of({.policy = config::Pruning::scene, .refresh = config::Refresh::all});
   double second_ = 0;
   std::vector<WindowAnswersPtr> answered;
   std::vector<std::string> failures;
@@ -220,7 +220,7 @@ TEST_F(AuditTest, OtherSettingsBeginAnew) {
   desk.join(gate);
   for (int i = 0; i < 3; ++i) window(30, 70);
   EXPECT_EQ(less, 1);
-  gate = gate_of({.policy = config::Pruning::changes}, 2);
+  gate = gate_of({.policy = config::Pruning::changes, .refresh = config::Refresh::all}, 2);
   desk.know(gate);
   EXPECT_EQ(patch(30).advice.less, 0);
   take();
