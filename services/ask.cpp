@@ -145,7 +145,7 @@ void add_ask(CLI::App& root, Invocation& chosen) {
       "Examples:\n"
       "  vigil ask clip.mp4 \"Is there a person in the room?\"\n"
       "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats\n"
-      "  vigil ask clip.mp4 \"Is there a person in the room?\" --window 10s --stride 2s --refresh none\n\n"
+      "  vigil ask clip.mp4 \"Is there a person in the room?\" --window 10s --stride 2s --pruning exact\n\n"
       "The words are the model's own; the probability of \"Yes\" is calibrated if the model's folder has a "
       "calibration.json, so a doubtful \"Yes\" may have less than one half.");
   auto arguments = std::make_shared<AskArguments>();

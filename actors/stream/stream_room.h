@@ -13,19 +13,17 @@ namespace vigil::actors {
 /// configuration tells. Not thread-safe.
 class StreamRoom {
  public:
-  /// A camera's window of so many visual tokens was asked, and its stream wants to keep them. A line, once a
-  /// camera, if all streams together have no room in `most` tokens.
+  /// A camera's window of so many visual tokens was asked, and its stream wants to keep them. A line, if all
+  /// streams together have no room in `most` tokens; once, until they have it again with a tenth to spare.
   std::optional<std::string> hear(const std::string& camera, std::int64_t tokens, std::int64_t most);
   /// It keeps nothing, or has ended.
   void forget(const std::string& camera);
 
  private:
-  struct Camera {
-    std::int64_t tokens = 0;
-    bool told = false;
-  };
-  std::map<std::string, Camera> cameras_;
+  /// Tokens of each.
+  std::map<std::string, std::int64_t> cameras_;
   std::int64_t wanted_ = 0;
+  bool is_told_ = false;
 };
 
 }  // namespace vigil::actors

@@ -136,6 +136,8 @@ class KeyLister {
 
 std::string effective(const Settings& settings) {
   YAML::Emitter out;
+  // As many digits as any number that somebody wrote; the rest is rounding.
+  out.SetDoublePrecision(15);
   Settings copy = settings;
   Printer(out).map(copy);
   return std::string(out.c_str()) + '\n';

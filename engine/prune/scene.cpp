@@ -204,7 +204,7 @@ base::GridMask Scene::with_whole_windows(const base::GridMask& groups) const {
 
 base::GridMask Scene::answer(const base::GridMask& changed) {
   const bool everywhere = 2 * changed.count() > changed.cells() || camera_moved(changed);
-  if ((everywhere || light_moved()) && (extra_anchors_.left() >= 1 || !spares())) {
+  if ((everywhere || light_moved()) && extra_anchors_.left() >= 1) {
     extra_anchors_.spend(1);
     return base::GridMask::all(changed.height(), changed.width());
   }

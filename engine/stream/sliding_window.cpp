@@ -54,7 +54,11 @@ SlidingWindow::Pushed SlidingWindow::push(const model::VisualTokens& tokens, con
 std::optional<SlidingWindow::Due> SlidingWindow::flush() {
   if (fresh_ == 0) return std::nullopt;
   fresh_ = 0;
-  return window_until(patches_.back().end());
+  Due last = window_until(patches_.back().end());
+  // What only earlier windows showed is not there any more.
+  if (const std::int64_t first = last.patches.first - wanted_from(); first >= 0)
+    last.start = std::max(last.start, patches_[static_cast<std::size_t>(first)].seconds);
+  return last;
 }
 
 SlidingWindow::Due SlidingWindow::window_until(double end) const {
