@@ -6,8 +6,8 @@ void Backlog::encoded(base::Clock::TimePoint captured, base::Clock::TimePoint no
   if (now - captured > kPatience) last_ = now;
 }
 
-void Backlog::answered(base::Clock::TimePoint captured, base::Duration stride, base::Clock::TimePoint now) {
-  if (now - captured > stride / 2) last_ = now;
+void Backlog::answered(base::Clock::TimePoint asked, base::Duration stride, base::Clock::TimePoint now) {
+  if (now - asked > stride / 2) last_ = now;
 }
 
 }  // namespace vigil::actors

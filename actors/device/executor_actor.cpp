@@ -76,13 +76,13 @@ void executor_state::explain(const Explain& request) {
 
 void executor_state::work() {
   scheduled = false;
-  const run::WorkSource* next = executor->next();
+  run::WorkSource* next = executor->next();
   if (next == nullptr) return;
   const bool encodes = next == &*vision;
   beat->begins(encodes ? WorkBeat::Work::patches : WorkBeat::Work::rows,
                encodes ? vision->most() : static_cast<std::size_t>(deps->engine.desk->most_rows()));
   const auto begin = deps->clock.now();
-  executor->run_one();
+  executor->run(*next);
   const auto end = deps->clock.now();
   // The time of what was answered begins now.
   deps->engine.desk->expire(end);
@@ -171,7 +171,7 @@ void executor_state::tell_encoded() {
 
 void executor_state::tell_answered(const WindowDesk::News& news) {
   const auto now = deps->clock.now();
-  for (const auto& [window, tokens, begun] : news.answered) {
+  for (const auto& [window, tokens, begun, asked] : news.answered) {
     std::int64_t prompt_tokens = 0;
     std::int64_t reused = 0;
     for (const stream::Answer& each : window->answers) {
@@ -184,8 +184,7 @@ void executor_state::tell_answered(const WindowDesk::News& news) {
     deps->metrics.window_latency(seconds_between(window->captured.steady, now));
     deps->metrics.first_token(seconds_between(window->encoded.end, now));
     if (deps->observer.window) deps->observer.window(*window, {begun, now});
-    if (!window->watch->lossless)
-      backlog.answered(window->captured.steady, window->watch->window.stride, now);
+    if (!window->watch->lossless) backlog.answered(asked, window->watch->window.stride, now);
     window_failures.succeeded(window->watch->name);
     self->send<caf::message_priority::high>(alerts, window);
   }

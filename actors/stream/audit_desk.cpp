@@ -1,5 +1,6 @@
 #include "actors/stream/audit_desk.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
@@ -58,15 +59,17 @@ void AuditDesk::asked(const WatchPtr& watch, const Asked& window,
   const auto entry = audits_.find(watch->name);
   if (entry == audits_.end()) return;
   Audit& audit = entry->second;
-  if (audit.over || audit.pruned_id || std::abs(window.due.end - audit.ends) > kRounding) return;
+  // Of patches that are longer than a stride the window that was meant may end a little later.
+  if (audit.over || audit.pruned_id || window.due.end < audit.ends - kRounding) return;
   const std::string name = stream_of(watch->name);
   const stream::CameraStream& stream = desk_.stream(name);
   stream::PatchRange range = stream.patches();
   // The camera cannot tell exactly with which patch its window begins.
   while (range.first < range.last && stream.patch(range.first).seconds < window.first - kRounding)
     ++range.first;
-  const bool complete = range.last - range.first == window.due.patches.last - window.due.patches.first;
-  if (!complete) return give_up(watch->name, audit);
+  // Nor with which it ends: the next one may have closed it.
+  range.last = std::min(range.last, range.first + window.due.patches.count());
+  if (range.count() != window.due.patches.count()) return give_up(watch->name, audit);
   // Beside the camera's own window, which has no room yet.
   const std::int64_t pages =
       desk_.pages_for(stream.visual_tokens(range), questions) +

@@ -114,10 +114,12 @@ void WindowDesk::hear_audits() {
       const bool agrees = (both.pruned[i] >= rule.threshold) == (both.whole[i] >= rule.threshold);
       news_.audited.push_back(
           {both.watch->name, rule.name, agrees, std::abs(both.pruned[i] - both.whole[i])});
-      // Settings that are no longer followed say nothing of those that are.
-      if (both.watch->pruning == lane.watch->pruning) lane.audits.hear(agrees, lane.watch->pruning);
+      // What is no longer followed says nothing of what is.
+      if (both.watch->pruning == lane.watch->pruning && lane.audits.steps() == before)
+        lane.audits.hear(agrees, lane.watch->pruning);
     }
     if (lane.audits.steps() == before) continue;
+    audits_.forget(both.watch->name);
     const config::PruningSettings pruning = pruned_less(lane.watch->pruning, lane.audits.steps());
     const bool is_less = lane.audits.steps() > before;
     news_.remarks.push_back({lane.watch,
@@ -219,6 +221,7 @@ void WindowDesk::ask(Lane& lane, const stream::SlidingWindow::Due& due, bool ove
   const WatchPtr& watch = lane.watch;
   Pending pending;
   pending.held_credits = held_credits;
+  pending.asked = lane.shown.back().encoded.end;
   WindowAnswers& window = pending.window;
   const Shown& last = lane.at(due.patches.last - 1);
   window.watch = watch;
@@ -296,8 +299,8 @@ WindowDesk::News WindowDesk::take_news() {
       desk_.done(each.window);
     }
     --credits_;
-    news_.answered.push_back(
-        {std::make_shared<const WindowAnswers>(std::move(pending.window)), each.tokens, each.begun});
+    news_.answered.push_back({std::make_shared<const WindowAnswers>(std::move(pending.window)), each.tokens,
+                              each.begun, pending.asked});
   }
   // Nobody takes an audit's answers, so they cost nobody's credit.
   if (is_audited) desk_.allow(credits_);

@@ -77,6 +77,8 @@ class WindowDesk final : public run::WorkSource {
       stream::WindowTokens tokens;
       /// When its first pass began.
       base::Clock::TimePoint begun;
+      /// When the patch was encoded that made it due: what shows that it has ended may be the next one.
+      base::Clock::TimePoint asked;
     };
     std::vector<Answered> answered;
     struct Failure {
@@ -162,6 +164,7 @@ class WindowDesk final : public run::WorkSource {
   struct Pending {
     WindowAnswers window;
     std::uint32_t held_credits = 0;
+    base::Clock::TimePoint asked = {};
   };
 
   void follow(Lane& lane, const WatchPtr& watch);

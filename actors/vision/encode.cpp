@@ -123,8 +123,8 @@ Encoded encode(run::VisionEncoder& encoder, const base::Clock& clock,
                const std::vector<FramePatchPtr>& patches) {
   const auto begin = clock.now();
   Encoded encoded = encode_some(encoder, clock, patches);
-  if (encoded.failures.empty()) add_whole(encoder, clock, patches, encoded.patches);
   encoded.span = {begin, clock.now()};
+  if (encoded.failures.empty()) add_whole(encoder, clock, patches, encoded.patches);
   return encoded;
 }
 

@@ -30,7 +30,7 @@ struct Encoded {
   std::vector<Failure> failures;
   /// Why memory did not suffice, for all in one pass or for one of them alone; empty if it did.
   std::string too_many;
-  /// From when the first was begun until the last was done.
+  /// From when the first was begun until the last was done, without what audits take beside it.
   WorkSpan span;
 };
 

@@ -50,8 +50,8 @@ class VisionDesk final : public run::WorkSource {
   void grant(const std::string& camera, std::uint32_t credits) { queue_.grant(camera, credits); }
 
   std::optional<base::Clock::TimePoint> due() const override { return queue_.oldest(); }
-  /// A batch that is not full waits so long for more. On an H200 a pass costs 2 ms beside its rows, as much as
-  /// those of most of a whole patch.
+  /// A batch that is not full waits so long for more. On an H200 a pass costs 2 ms beside its rows, as much
+  /// as those of most of a whole patch.
   std::optional<base::Clock::TimePoint> gathers_until() const override;
   static constexpr base::Duration kGather = std::chrono::milliseconds(150);
   /// Encodes a batch.

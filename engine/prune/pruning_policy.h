@@ -90,8 +90,9 @@ class PruningPolicy {
   /// cannot tell which groups matter most ignores it (`can_be_bound`).
   virtual void bound(double /*share*/) {}
 
-  /// Whether the encoder is behind with its work. What changes nearly everywhere for long (snow, a camera that
-  /// trembles) saves nothing by being chosen from; while the encoder is not behind, it may have all of it.
+  /// Whether the encoder is behind with its work. What changes nearly everywhere for long (snow, a camera
+  /// that trembles) saves nothing by being chosen from; while the encoder is not behind, it may have all of
+  /// it.
   virtual void spare(bool /*is_behind*/) {}
 };
 

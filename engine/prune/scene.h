@@ -22,10 +22,10 @@ namespace vigil::prune {
 /// with it what is around it, since tokens tell of their neighbours, too.
 ///
 /// What goes on like that does not flood an encoder that is behind (`spare`): whole pictures beside the
-/// clock's, many changed groups over many patches, and what is around groups have an allowance each. When it is
-/// used up, the groups that differ most come first; the others still differ, and come as soon as there is room.
-/// An encoder that is not behind gets all of it, but of a camera with a bound, and the whole picture where
-/// nearly all would be encoded. Looks at no motion.
+/// clock's, many changed groups over many patches, and what is around groups have an allowance each. When it
+/// is used up, the groups that differ most come first; the others still differ, and come as soon as there is
+/// room. An encoder that is not behind gets all of it, but of a camera with a bound, and the whole picture
+/// where nearly all would be encoded. Looks at no motion.
 class Scene final : public PruningPolicy {
  public:
   /// What the stream keeps: of more groups than are encoded the last token (stream_groups.h), or of what

@@ -1,7 +1,6 @@
 #include "engine/run/executor.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <tuple>
 
@@ -16,34 +15,36 @@ bool Executor::gathers(const WorkSource& source) const {
   return until && clock_.now() < *until;
 }
 
-const Executor::Entry* Executor::next_entry() const {
-  const Entry* next = nullptr;
+WorkSource* Executor::next() const {
+  WorkSource* next = nullptr;
   std::tuple<bool, base::Clock::TimePoint, std::uint64_t> first;
   for (const Entry& entry : sources_) {
     const auto due = entry.source->due();
     if (!due) continue;
     const std::tuple place(gathers(*entry.source), *due, entry.served);
     if (next != nullptr && place >= first) continue;
-    next = &entry;
+    next = entry.source;
     first = place;
   }
   return next;
 }
 
-WorkSource* Executor::next() const {
-  const Entry* entry = next_entry();
-  return entry == nullptr ? nullptr : entry->source;
+void Executor::run(WorkSource& source) {
+  Turn turn{clock_.now()};
+  for (Entry& entry : sources_) {
+    if (entry.source == &source) {
+      entry.served = ++turn_;
+    } else if (!gathers(*entry.source)) {
+      turn.until = std::min(turn.until, entry.source->due().value_or(turn.until));
+    }
+  }
+  source.work(turn);
 }
 
 bool Executor::run_one() {
-  const Entry* next = next_entry();
-  if (next == nullptr) return false;
-  sources_[static_cast<std::size_t>(next - sources_.data())].served = ++turn_;
-  Turn turn{clock_.now()};
-  for (const Entry& entry : sources_)
-    if (&entry != next && !gathers(*entry.source)) turn.until = std::min(turn.until, entry.source->due().value_or(turn.until));
-  next->source->work(turn);
-  return true;
+  WorkSource* source = next();
+  if (source != nullptr) run(*source);
+  return source != nullptr;
 }
 
 }  // namespace vigil::run

@@ -25,8 +25,8 @@ class WorkSource {
   /// By when its next piece should be done; nothing if there is none.
   virtual std::optional<base::Clock::TimePoint> due() const = 0;
 
-  /// Until when that piece had better grow, while other sources have work: a pass of little is dear. Nothing: it
-  /// is as good now as later.
+  /// Until when that piece had better grow, while other sources have work: a pass of little is dear. Nothing:
+  /// it is as good now as later.
   virtual std::optional<base::Clock::TimePoint> gathers_until() const { return std::nullopt; }
 
   /// Does that piece. Throws DeviceLost.
@@ -34,8 +34,8 @@ class WorkSource {
 };
 
 /// Runs the pieces of all sources of a device, one after the other, the most urgent first; of equally urgent
-/// ones those of the source that was served least recently. One that gathers comes after all others. Not thread-safe: whoever calls it owns the device
-/// and its streams.
+/// ones those of the source that was served least recently. One that gathers comes after all others. Not
+/// thread-safe: whoever calls it owns the device and its streams.
 class Executor {
  public:
   /// The sources have to outlive it.
@@ -44,7 +44,10 @@ class Executor {
   /// Whose piece is next; null if there is none.
   WorkSource* next() const;
 
-  /// Runs the next piece. False if there is none. Throws DeviceLost, after which nothing works here any more.
+  /// Runs the next piece of this source, which is one of them and has one. Throws DeviceLost, after which
+  /// nothing works here any more.
+  void run(WorkSource& source);
+  /// Runs the next piece. False if there is none. Throws as `run` does.
   bool run_one();
 
  private:
@@ -55,7 +58,6 @@ class Executor {
   };
 
   bool gathers(const WorkSource& source) const;
-  const Entry* next_entry() const;
 
   const base::Clock& clock_;
   std::vector<Entry> sources_;

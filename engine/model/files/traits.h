@@ -51,8 +51,8 @@ struct TextTraits {
   kernels::Activation activation = kernels::Activation::none;
   /// Queries, keys and values have a bias.
   bool qkv_bias = false;
-  /// Which axes of a visual token's position (temporal, height, width) go on with the time of a video. No text
-  /// stands between its frames.
+  /// Which axes of a visual token's position (temporal, height, width) go on with the time of a video. No
+  /// text stands between its frames.
   std::array<bool, 3> time_axes = {true, false, false};
 };
 

@@ -29,7 +29,8 @@ void PositionCursor::text(std::int64_t tokens, std::vector<Position>& to) {
 
 void PositionCursor::require_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
                                   std::int64_t span, const std::array<bool, 3>& time_axes) const {
-  if (std::max({origin_.t, origin_.h, origin_.w}) + current_ + span > std::numeric_limits<std::int32_t>::max())
+  if (std::max({origin_.t, origin_.h, origin_.w}) + current_ + span >
+      std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument(std::to_string(frames) + " frames over " + std::to_string(span) +
                                 " positions reach farther than positions can");
   require(current_ + height + (time_axes[1] ? span : 0), origin_.h);

@@ -72,7 +72,7 @@ TEST(Overload, EveryCameraGetsItsWindowsAnswered) {
       desk.push(*patch);
     }
     while (now >= busy_until && desk.due()) desk.work({scene.begin + now});
-    for (const auto& [window, tokens, begun] : desk.take_news().answered)
+    for (const auto& [window, tokens, begun, asked] : desk.take_news().answered)
       scene.serve(window->watch->name, busy_until);
   }
   EXPECT_LT(scene.served.size(), 11 * 150 * 6 / 10) << "no overload";
@@ -165,7 +165,7 @@ TEST(Overload, WhatIsAnsweredIsNotOld) {
       for (const auto& [index, second] : scene.captured(tick)) vision.push(index, second);
     if (!executor.run_one()) clock.advance(kTick);
     WindowDesk::News news = desk.take_news();
-    for (const auto& [window, tokens, begun] : news.answered) {
+    for (const auto& [window, tokens, begun, asked] : news.answered) {
       ages.push_back(clock.now() - window->captured.steady);
       language.desk.explain(*window->id, 0);
     }

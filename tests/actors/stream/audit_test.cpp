@@ -216,6 +216,48 @@ TEST_F(AuditTest, ACameraWhoseAnswersDifferTooOftenPrunesLessAndSaysSo) {
   EXPECT_THAT(remarks.back().line, HasSubstr("agree with those of a whole computation again"));
 }
 
+// The first patch of the next window closes it, and is marked for it.
+TEST_F(AuditTest, AWindowThatALaterPatchClosesIsComparedToo) {
+  desk.join(gate);
+  for (const double seconds : {0.0, 0.7, 1.7, 2.7, 3.8}) {
+    second_ = seconds;
+    patch(30, 4, 70);
+  }
+  run();
+  EXPECT_EQ(audits, 1U);
+  EXPECT_EQ(given_up, 0U);
+}
+
+// Of patches of 2 s every second window's end is passed over.
+TEST_F(AuditTest, WhereAWindowEndsLaterThanItsCameraThoughtThatOneIsCompared) {
+  desk.join(gate);
+  const auto wide = [&](double seconds, std::optional<double> audit) {
+    auto visual = visual_patch(gate, seconds, 30, 3);
+    visual->audit = audit;
+    if (audit) visual->whole = visual_patch(gate, seconds, 70, 3)->tokens;
+    desk.push(*visual);
+  };
+  wide(0, 4.0);
+  wide(3, 4.0);
+  run();
+  EXPECT_EQ(audits, 1U) << "the one that ends at 6";
+  EXPECT_EQ(given_up, 0U);
+}
+
+TEST_F(AuditTest, ManyRulesThatDifferAtOnceAreOneStep) {
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->stream.pruning = {.policy = config::Pruning::scene, .refresh = config::Refresh::none};
+  for (const char* name : {"b", "c", "d", "e", "f", "g"}) {
+    settings->rules.push_back(settings->rules.front());
+    settings->rules.back().name = name;
+  }
+  gate = watched(*settings);
+  desk.join(gate);
+  window(30, 70);
+  EXPECT_EQ(audited.size(), 7U);
+  EXPECT_EQ(less, 1);
+}
+
 TEST_F(AuditTest, OtherSettingsBeginAnew) {
   desk.join(gate);
   for (int i = 0; i < 3; ++i) window(30, 70);

@@ -299,6 +299,23 @@ TEST_F(WindowDeskTest, StreamsThatHaveNoRoomTogetherAreNamedOnce) {
   EXPECT_LT(small.desk.most_kept(), 64) << "else this would prove nothing";
 }
 
+// Whoever asks how late an answer is does not count what the source took to show that the window had ended.
+TEST_F(WindowDeskTest, AWindowIsAskedWhenThePatchWasEncodedThatMadeItDue) {
+  desk.join(live);
+  const auto push = [&](double seconds, base::Duration encoded) {
+    auto visual = visual_patch(live, seconds);
+    visual->encoded.end = base::Clock::TimePoint(encoded);
+    desk.push(*visual);
+    while (desk.due()) desk.work({clock.now()});
+    std::vector<base::Clock::TimePoint> asked;
+    for (const auto& each : desk.take_news().answered) asked.push_back(each.asked);
+    return asked;
+  };
+  EXPECT_THAT(push(0, 1s), IsEmpty());
+  EXPECT_THAT(push(0.5, 2s), IsEmpty()) << "the window that ends at 2 may want more";
+  EXPECT_THAT(push(2, 9s), ElementsAre(base::Clock::TimePoint(9s)));
+}
+
 TEST_F(WindowDeskTest, ANewerWindowOvertakesTheOneThatWaits) {
   desk.join(live);
   for (int i = 0; i < 8; ++i) desk.push(*visual_patch(live, i));

@@ -48,7 +48,8 @@ TEST(SlidingWindow, AWindowEndsAtEveryStride) {
   SlidingWindow window;
   EXPECT_THAT(all(window, {0, 1, 2, 3, 4, 5, 6, 7, 8}),
               ElementsAre("0-2:0..2", "0-4:0..4", "2-6:2..6", "4-8:4..8"));
-  EXPECT_EQ(window.flush(), (SlidingWindow::Due{{6, 9}, 6, 9})) << "what was before 6 s is not there any more";
+  EXPECT_EQ(window.flush(), (SlidingWindow::Due{{6, 9}, 6, 9}))
+      << "what was before 6 s is not there any more";
   EXPECT_EQ(window.flush(), std::nullopt) << "nothing new came since";
 }
 

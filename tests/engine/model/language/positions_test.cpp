@@ -61,7 +61,8 @@ TEST(PositionCursorTest, TokensOfSomeCellsStandWhereTheyStandAmongAll) {
   EXPECT_EQ(kept, expected);
 }
 
-// As Qwen3-VL has them, but for the texts between its frames: each frame begins where the one before it ended.
+// As Qwen3-VL has them, but for the texts between its frames: each frame begins where the one before it
+// ended.
 TEST(PositionCursorTest, TimeMovesTheAxesThatItIsToldAndTextFollowsTheLastGrid) {
   const base::GridMask all = base::GridMask::all(1, 2);
   const std::vector<PositionCursor::Patch> patches{{&all, 0}, {&all, 3}};
@@ -70,12 +71,9 @@ TEST(PositionCursorTest, TimeMovesTheAxesThatItIsToldAndTextFollowsTheLastGrid) 
   cursor.text(1, positions);
   cursor.grid(patches, positions, {true, true, true});
   cursor.text(1, positions);
-  EXPECT_EQ(positions, (std::vector<Position>{{10, 20, 30},
-                                              {11, 21, 31},
-                                              {11, 21, 32},
-                                              {14, 24, 34},
-                                              {14, 24, 35},
-                                              {16, 26, 36}}));
+  EXPECT_EQ(positions,
+            (std::vector<Position>{
+                {10, 20, 30}, {11, 21, 31}, {11, 21, 32}, {14, 24, 34}, {14, 24, 35}, {16, 26, 36}}));
   EXPECT_EQ(cursor.next(), 7);
   const std::vector<PositionCursor::Patch> far{{&all, 0}, {&all, (std::int64_t{1} << 31) - 20}};
   EXPECT_THROW(cursor.grid(far, positions, {false, false, true}), std::invalid_argument);
