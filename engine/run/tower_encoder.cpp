@@ -109,6 +109,7 @@ void TowerEncoder::forget(const std::string& camera) {
 void TowerEncoder::forget_half() {
   const std::lock_guard lock(mutex_);
   std::vector<std::uint64_t> uses;
+  uses.reserve(cameras_.size());
   for (const auto& [name, camera] : cameras_) uses.push_back(camera->used);
   if (uses.empty()) return;
   const auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
