@@ -67,7 +67,7 @@ PruningReport report_pruning(media::VideoReader& reader, const PruningReportOpti
     PrunedPatch patch{frames.front().seconds, policy->choose(frames.front().seconds, input.pictures())};
     const std::chrono::duration<double, std::milli> time = clock.now() - begin;
     times.push_back(time.count() / static_cast<double>(frames.size()));
-    if (sheet != nullptr) sheet->add(frames.front(), patch.groups.encoded);
+    if (sheet != nullptr) sheet->add(frames.front(), patch.groups.encoded, patch.groups.in_stream());
     report.patches.push_back(std::move(patch));
   }
   report.decision_ms = percentile(times, 0.5);

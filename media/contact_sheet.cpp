@@ -91,17 +91,21 @@ void draw_motion(Canvas& canvas, const MotionGrid& motion, int left, int top, Si
   }
 }
 
-void darken_others(Canvas& canvas, const base::GridMask& kept, int left, int top, Size tile) {
+/// How much of a square is paper.
+constexpr float kDim = 0.4F, kDark = 0.8F;
+
+void darken_others(Canvas& canvas, const base::GridMask& clear, const base::GridMask& dim, int left, int top,
+                   Size tile) {
   const auto edge = [](std::int64_t cell, std::int64_t cells, int length) {
     return static_cast<int>(cell * length / cells);
   };
-  for (std::int64_t y = 0; y < kept.height(); ++y)
-    for (std::int64_t x = 0; x < kept.width(); ++x) {
-      if (kept.has(y, x)) continue;
-      const int from_x = edge(x, kept.width(), tile.width);
-      const int from_y = edge(y, kept.height(), tile.height);
-      canvas.tint(left + from_x, top + from_y, edge(x + 1, kept.width(), tile.width) - from_x,
-                  edge(y + 1, kept.height(), tile.height) - from_y, kPaper, 0.75F);
+  for (std::int64_t y = 0; y < clear.height(); ++y)
+    for (std::int64_t x = 0; x < clear.width(); ++x) {
+      if (clear.has(y, x)) continue;
+      const int from_x = edge(x, clear.width(), tile.width);
+      const int from_y = edge(y, clear.height(), tile.height);
+      canvas.tint(left + from_x, top + from_y, edge(x + 1, clear.width(), tile.width) - from_x,
+                  edge(y + 1, clear.height(), tile.height) - from_y, kPaper, dim.has(y, x) ? kDim : kDark);
     }
 }
 
@@ -163,8 +167,8 @@ void ContactSheet::add(const SampledFrame& sample) {
   add({sample, std::move(motion), std::nullopt});
 }
 
-void ContactSheet::add(const SampledFrame& sample, const base::GridMask& kept) {
-  if (is_wanted()) add({sample, MotionGrid(sample.source_size), kept});
+void ContactSheet::add(const SampledFrame& sample, const base::GridMask& clear, const base::GridMask& dim) {
+  if (is_wanted()) add({sample, MotionGrid(sample.source_size), Tile::Squares{clear, dim}});
 }
 
 void ContactSheet::add(Tile tile) {
@@ -183,7 +187,7 @@ Image ContactSheet::draw() const {
   const int rows = (count + columns - 1) / columns;
   int tile_height = 1;
   for (const Tile& tile : tiles_) tile_height = std::max(tile_height, tile.sample.image->size.height);
-  const bool motion_known = tiles_.front().sample.motion->available && !tiles_.front().kept;
+  const bool motion_known = tiles_.front().sample.motion->available && !tiles_.front().squares;
   // The legend needs its width even over a single column.
   const int width = std::max(columns * (tile_width_ + kGap) + kGap, motion_known ? 640 : 0);
   const int head = motion_known ? kLegend : kGap;
@@ -194,8 +198,8 @@ Image ContactSheet::draw() const {
     const int left = kGap + i % columns * (tile_width_ + kGap);
     const int top = head + i / columns * (tile_height + kGap);
     canvas.paste(*tile.sample.image, left, top);
-    if (tile.kept) {
-      darken_others(canvas, *tile.kept, left, top, tile.sample.image->size);
+    if (tile.squares) {
+      darken_others(canvas, tile.squares->clear, tile.squares->dim, left, top, tile.sample.image->size);
     } else {
       draw_motion(canvas, tile.motion, left, top, tile.sample.image->size);
     }

@@ -26,8 +26,9 @@ class ContactSheet {
   Size tile_size(Size source) const;
 
   void add(const SampledFrame& sample);
-  /// With squares of the picture instead of its motion: those that the mask has not are darkened.
-  void add(const SampledFrame& sample, const base::GridMask& kept);
+  /// With squares of the picture instead of its motion: those that `clear` has stay as they are, those that
+  /// `dim` alone has are dimmed, and all others dark. Both are of one grid.
+  void add(const SampledFrame& sample, const base::GridMask& clear, const base::GridMask& dim);
 
   std::size_t tiles() const { return tiles_.size(); }
 
@@ -38,7 +39,10 @@ class ContactSheet {
   struct Tile {
     SampledFrame sample;
     MotionGrid motion;
-    std::optional<base::GridMask> kept;
+    struct Squares {
+      base::GridMask clear, dim;
+    };
+    std::optional<Squares> squares;
   };
   /// Whether this sample is one that is kept so far.
   bool is_wanted() { return seen_++ % stride_ == 0; }

@@ -128,7 +128,8 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
                      "Write a PNG contact sheet: frames with their times and types; "
                      "over them, as coloured blocks, the longest motion "
                      "vectors of all frames since the picture before, and lines along "
-                     "which the content moved (4 times as long). With --prune, what is not encoded is dark");
+                     "which the content moved (4 times as long). With --prune, what is kept and not encoded "
+                     "is dim, the rest dark");
   command
       .add_option("--fps", arguments->fps,
                   "Samples a second: 4 for the sheet, where a field covers the time since the sample before "
@@ -179,10 +180,9 @@ void add_inspect(CLI::App& root, Invocation& chosen) {
       "exceeds a quarter pixel.\n"
       "A damaged video is described as far as it can be decoded, its damage included; one that cannot be "
       "opened is an error.\n\n"
-      "With --prune, 'encoded' are the groups that the model's vision tower would compute of a patch, 'kept' "
-      "those "
-      "that the camera's stream would have a token of, if only an earlier one; 'whole' patches are encoded "
-      "whole.\n\n"
+      "With --prune, 'encoded' are the groups that the model's vision tower would compute of a patch, "
+      "'kept' those that the camera's stream would have a token of, if only an earlier one; 'whole' patches "
+      "are encoded whole.\n\n"
       "Example: vigil inspect clip.mp4 --sheet clip.png\n"
       "Example: vigil inspect clip.mp4 --prune scene --output json");
   command.callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

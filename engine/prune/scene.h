@@ -21,11 +21,11 @@ namespace vigil::prune {
 /// next patch comes, and nothing that is kept may say so for ever: such a group is encoded again then, and
 /// with it what is around it, since tokens tell of their neighbours, too.
 ///
-/// What goes on like that does not flood an encoder that is behind (`spare`): whole pictures beside the
-/// clock's, many changed groups over many patches, and what is around groups have an allowance each. When it
-/// is used up, the groups that differ most come first; the others still differ, and come as soon as there is
-/// room. An encoder that is not behind gets all of it, but of a camera with a bound, and the whole picture
-/// where nearly all would be encoded. Looks at no motion.
+/// Whole pictures beside the clock's have an allowance; without it, what changed comes. An encoder that is
+/// behind (`spare`), and a camera with a bound, are not flooded by what goes on: many changed groups over
+/// many patches, and what is around groups, have an allowance each, too. When it is used up, the groups that
+/// differ most come first; the others still differ, and come as soon as there is room. Otherwise all of it
+/// comes, and the whole picture where more than three quarters of it would. Looks at no motion.
 class Scene final : public PruningPolicy {
  public:
   /// What the stream keeps: of more groups than are encoded the last token (stream_groups.h), or of what

@@ -1,7 +1,6 @@
 // The one owner of a camera's stream: its visual tokens in the order of time, and what is kept of them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -169,7 +168,7 @@ class CameraStream {
 
   kv::Book& book_;
   model::VisionConfig vision_;
-  std::array<bool, 3> time_axes_;
+  model::TimeAxes time_axes_;
   std::vector<std::int32_t> prompt_;
   RefreshPolicyPtr policy_;
   std::int64_t first_ = 0;

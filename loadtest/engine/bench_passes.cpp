@@ -2,12 +2,9 @@
 // token beside them: what the limits of passes are chosen by. A JSON object a line.
 //
 //   bench_passes SHAPE TOKENIZER_FOLDER [DEVICE]        (SHAPE: loadtest/shapes/*.json; DEVICE: cpu, cuda:0)
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -19,31 +16,15 @@
 #include "engine/run/device.h"
 #include "engine/run/pass_runner.h"
 #include "kernels/device/buffer.h"
+#include "loadtest/engine/median.h"
 
 namespace {
 
 using namespace vigil;
 
-constexpr int kWarm = 2;
-constexpr int kRuns = 9;
 /// Keys before a window's rows, and before a text's.
 constexpr std::int64_t kContext = 5120;
 constexpr std::int64_t kTextContext = 10240;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median_ms(const std::function<void()>& once) {
-  std::vector<double> times;
-  for (int i = 0; i < kWarm + kRuns; ++i) {
-    const double begin = seconds_now();
-    once();
-    if (i >= kWarm) times.push_back(1e3 * (seconds_now() - begin));
-  }
-  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-  return times[kRuns / 2];
-}
 
 /// A window's rows in mid-window and texts of one pending token each.
 class Mixture {
@@ -116,7 +97,7 @@ int measure(const std::string& shape, const std::string& text, const std::string
       Mixture mixture(model, passes, rows, texts);
       std::printf(
           "{\"bench\": \"passes\", \"device\": \"%s\", \"rows\": %ld, \"texts\": %zu, \"ms\": %.3f}\n",
-          device.c_str(), static_cast<long>(rows), texts, median_ms([&] { mixture.run(); }));
+          device.c_str(), static_cast<long>(rows), texts, median_ms([] {}, [&] { mixture.run(); }));
       std::fflush(stdout);
     }
   return EXIT_SUCCESS;

@@ -2,10 +2,9 @@
 // by the share that it encodes, where it remembers the rest and where it does not. A JSON object a line;
 // `of_its_share` is the time of whole patches, by the share.
 //
-//   bench_tower SHAPE TOKENIZER_FOLDER [DEVICE] [SIZE]        (SHAPE: loadtest/shapes/*.json; DEVICE: cpu,
-//   cuda:0)
+//   bench_tower SHAPE TOKENIZER_FOLDER [DEVICE] [SIZE]
+//   (SHAPE: loadtest/shapes/*.json; DEVICE: cpu, cuda:0; SIZE: of a picture's edge, in pixels)
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,13 +21,12 @@
 #include "engine/model/model_folder.h"
 #include "engine/run/device.h"
 #include "engine/run/tower_encoder.h"
+#include "loadtest/engine/median.h"
 
 namespace {
 
 using namespace vigil;
 
-constexpr int kWarm = 2;
-constexpr int kRuns = 9;
 /// Whole patches of a pass, each of another camera; of patches that are chosen from, as many more as take the
 /// same rows, as `PatchQueue` has it.
 constexpr std::size_t kPatches = 8;
@@ -73,9 +71,9 @@ class Tower {
 
   /// Milliseconds, the median; each time other groups, as in a pipeline.
   double ms(std::size_t count, const std::function<std::optional<base::GridMask>()>& chosen, bool remembers) {
-    std::vector<double> times;
-    for (int i = 0; i < kWarm + kRuns; ++i) {
-      std::vector<run::PatchFrames> patches;
+    std::vector<run::PatchFrames> patches;
+    const auto choose = [&] {
+      patches.clear();
       for (std::size_t k = 0; k < count; ++k) {
         run::PatchFrames patch{{{pictures_[(2 * k) % pictures_.size()].data(), side_, side_},
                                 {pictures_[(2 * k + 1) % pictures_.size()].data(), side_, side_}},
@@ -88,15 +86,11 @@ class Tower {
         }
         patches.push_back(std::move(patch));
       }
-      const auto begin = std::chrono::steady_clock::now();
+    };
+    return median_ms(choose, [&] {
       encoder_.encode(patches);
       stream_.synchronize();
-      if (i >= kWarm)
-        times.push_back(
-            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-    }
-    std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-    return times[kRuns / 2];
+    });
   }
   std::int64_t groups() const { return side_ / 28; }
   std::mt19937& random() { return random_; }

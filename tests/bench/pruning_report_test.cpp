@@ -107,7 +107,7 @@ TEST_F(PruningReportTest, JsonListsTheGroups) {
   EXPECT_THAT(to_text(some), testing::HasSubstr("10 of 5 x 8 groups, 2 frames each; 1 whole"));
 }
 
-TEST_F(PruningReportTest, TheSheetIsDarkWhereNothingIsKept) {
+TEST_F(PruningReportTest, TheSheetIsDarkWhereNothingIsEncodedOrKept) {
   media::ContactSheet sheet(24, 4, 224);
   const PruningReport some = report({.policy = "reference"}, &sheet);
   ASSERT_EQ(sheet.tiles(), 10U);
@@ -124,6 +124,29 @@ TEST_F(PruningReportTest, TheSheetIsDarkWhereNothingIsKept) {
                 some.patches[1].groups.encoded.has(y, x))
           << y << ", " << x;
     }
+}
+
+TEST(PruningSheetTest, WhatIsKeptAloneIsDimAndTheRestDark) {
+  media::SampledFrame frame;
+  auto image = std::make_shared<media::Image>();
+  image->size = {84, 28};
+  image->rgb.assign(std::size_t{3} * 84 * 28, 200);
+  frame.image = std::move(image);
+  frame.source_size = {84, 28};
+  frame.motion = std::make_shared<media::MotionField>();
+  base::GridMask encoded = base::GridMask::none(1, 3), kept = encoded;
+  encoded.add(0);
+  kept.add(0);
+  kept.add(1);
+  media::ContactSheet sheet(1, 1, 84);
+  sheet.add(frame, encoded, kept);
+  const media::Image drawn = sheet.draw();
+  const auto level = [&](int group) {
+    return int{drawn.rgb[static_cast<std::size_t>(3 * ((6 + 24) * drawn.size.width + 6 + 28 * group + 14))]};
+  };
+  EXPECT_EQ(level(0), 200);
+  EXPECT_LT(level(1), 150);
+  EXPECT_LT(level(2), level(1) - 40);
 }
 
 }  // namespace

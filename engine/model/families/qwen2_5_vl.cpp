@@ -232,7 +232,7 @@ constinit const Family kQwen25Vl = {
                        .head = "lm_head"},
              .activation = kernels::Activation::silu,
              .qkv_bias = true,
-             .time_axes = {true, false, false}},
+             .time_axes = kTimeAlone},
     .chat = {.family = "Qwen2.5-VL",
              .default_system = "You are a helpful assistant.",
              .turn_begin = "<|im_start|>",

@@ -44,6 +44,10 @@ struct VisionTraits {
   float rope_theta = 0;
 };
 
+/// Of a token's positions on the temporal, height and width axes, those that go on with the time of a video.
+using TimeAxes = std::array<bool, 3>;
+inline constexpr TimeAxes kTimeAlone{true, false, false};
+
 /// Of a decoder; the same of views.
 struct TextTraits {
   TextNames names = {};
@@ -53,7 +57,7 @@ struct TextTraits {
   bool qkv_bias = false;
   /// Which axes of a visual token's position (temporal, height, width) go on with the time of a video. No
   /// text stands between its frames.
-  std::array<bool, 3> time_axes = {true, false, false};
+  TimeAxes time_axes = kTimeAlone;
 };
 
 }  // namespace vigil::model

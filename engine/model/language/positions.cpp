@@ -8,13 +8,6 @@
 #include <string>
 
 namespace vigil::model {
-namespace {
-
-/// The axis of time of a grid that is whole.
-constexpr std::array<bool, 3> kTemporal{true, false, false};
-
-}  // namespace
-
 void PositionCursor::require(std::int64_t last, std::int64_t origin) const {
   if (origin + last > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument("a position of " + std::to_string(last) + " after " + std::to_string(origin) +
@@ -28,7 +21,7 @@ void PositionCursor::text(std::int64_t tokens, std::vector<Position>& to) {
 }
 
 void PositionCursor::require_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                                  std::int64_t span, const std::array<bool, 3>& time_axes) const {
+                                  std::int64_t span, const TimeAxes& time_axes) const {
   if (std::max({origin_.t, origin_.h, origin_.w}) + current_ + span >
       std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument(std::to_string(frames) + " frames over " + std::to_string(span) +
@@ -38,7 +31,7 @@ void PositionCursor::require_grid(std::int64_t frames, std::int64_t height, std:
 }
 
 void PositionCursor::leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width,
-                                std::int64_t span, const std::array<bool, 3>& time_axes) {
+                                std::int64_t span, const TimeAxes& time_axes) {
   const Position last = at_time(static_cast<std::int32_t>(span), time_axes);
   const auto end = static_cast<std::int32_t>(std::max(height + last.h, width + last.w));
   if (frames > 0 && height > 0 && width > 0)
@@ -49,16 +42,16 @@ void PositionCursor::leave_grid(std::int64_t frames, std::int64_t height, std::i
 void PositionCursor::grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int32_t interval,
                           std::vector<Position>& to) {
   const std::int64_t span = std::max<std::int64_t>(0, frames - 1) * interval;
-  require_grid(frames, height, width, span, kTemporal);
+  require_grid(frames, height, width, span, kTimeAlone);
   for (std::int32_t t = 0; t < frames; ++t)
     for (std::int32_t h = 0; h < height; ++h)
       for (std::int32_t w = 0; w < width; ++w)
         to.push_back(placed(current_ + t * interval, current_ + h, current_ + w));
-  leave_grid(frames, height, width, span, kTemporal);
+  leave_grid(frames, height, width, span, kTimeAlone);
 }
 
 void PositionCursor::grid(std::span<const Patch> patches, std::vector<Position>& to,
-                          const std::array<bool, 3>& time_axes) {
+                          const TimeAxes& time_axes) {
   const auto frames = static_cast<std::int64_t>(patches.size());
   const std::int64_t height = patches.front().groups->height();
   const std::int64_t width = patches.front().groups->width();

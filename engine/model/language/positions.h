@@ -1,7 +1,6 @@
 // M-RoPE: three positions a token (Qwen2-VL, section 2.1), and the angles that follow from them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -45,7 +44,7 @@ class PositionCursor {
   /// the position that it has among all, and so has what follows. Time moves them on these axes; text after
   /// them begins where the grid of the last one ends in height and width.
   void grid(std::span<const Patch> patches, std::vector<Position>& to,
-            const std::array<bool, 3>& time_axes = {true, false, false});
+            const TimeAxes& time_axes = kTimeAlone);
   /// One generated token: past the largest position so far, on all axes.
   void generated(std::vector<Position>& to);
 
@@ -60,9 +59,9 @@ class PositionCursor {
   void require(std::int64_t last, std::int64_t origin) const;
   /// `span`: from the time of the first patch to the last one's.
   void require_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span,
-                    const std::array<bool, 3>& time_axes) const;
+                    const TimeAxes& time_axes) const;
   void leave_grid(std::int64_t frames, std::int64_t height, std::int64_t width, std::int64_t span,
-                  const std::array<bool, 3>& time_axes);
+                  const TimeAxes& time_axes);
 
   Position origin_;
   std::int32_t current_ = 0;
@@ -90,7 +89,7 @@ class PositionBuilder {
 std::int32_t time_interval(const VisionConfig& vision, double seconds_per_grid);
 
 /// A time in positions, on the axes that go on with it.
-inline Position at_time(std::int32_t time, const std::array<bool, 3>& time_axes) {
+inline Position at_time(std::int32_t time, const TimeAxes& time_axes) {
   return {time_axes[0] ? time : 0, time_axes[1] ? time : 0, time_axes[2] ? time : 0};
 }
 

@@ -1,7 +1,6 @@
 #include "engine/stream/refresh.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -151,7 +150,8 @@ TEST(RefreshTest, AllTokensAnewAreAFreshComputation) {
 
 // A family of which other axes go on with time: the stream lies where these say, prompt and question with it.
 TEST(RefreshTest, TheFamilySaysWhichAxesGoOnWithTime) {
-  for (const std::array<bool, 3>& axes : {std::array{true, true, true}, std::array{true, false, true}}) {
+  for (const model::TimeAxes& axes :
+       {model::TimeAxes{true, true, true}, model::TimeAxes{true, false, true}}) {
     const auto family = std::const_pointer_cast<model::ModelFolder>(
         model::ModelFolder::open(std::string(VIGIL_SOURCE_DIR) + "/models/demo"));
     family->config.text.traits.time_axes = axes;
