@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 #include "engine/engine.h"
 #include "engine/stream/clips.h"
 #include "services/ask_options.h"

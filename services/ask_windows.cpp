@@ -8,7 +8,7 @@
 
 #include "base/duration.h"
 #include "bench/file_windows.h"
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 #include "engine/engine.h"
 #include "services/command.h"
 #include "services/frame_shape.h"

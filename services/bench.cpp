@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bench/figures.h"
-#include "cluster/clock.h"
-#include "cluster/process.h"
+#include "cluster/process/clock.h"
+#include "cluster/process/process.h"
 #include "engine/run/product_meter.h"
 #include "engine/stream/clips.h"
 #include "services/ask_options.h"

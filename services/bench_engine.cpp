@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "bench/engine_bench.h"
-#include "cluster/clock.h"
-#include "cluster/process.h"
+#include "cluster/process/clock.h"
+#include "cluster/process/process.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/engine_options.h"

@@ -17,7 +17,7 @@
 #include "bench/losses.h"
 #include "bench/metric_sum.h"
 #include "bench/timed_reader.h"
-#include "cluster/process.h"
+#include "cluster/process/process.h"
 #include "engine/run/product_meter.h"
 #include "engine/run/vision_encoder.h"
 #include "services/command.h"

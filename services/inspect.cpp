@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bench/pruning_report.h"
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 #include "config/settings.h"
 #include "engine/prune/pruning_policy.h"
 #include "media/contact_sheet.h"

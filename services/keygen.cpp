@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cluster/curve.h"
+#include "cluster/sockets/curve.h"
 #include "services/command.h"
 
 namespace vigil::services {

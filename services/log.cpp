@@ -8,7 +8,7 @@
 #include "actors/messages/log_fields.h"
 #include "base/one_line.h"
 #include "base/timestamp.h"
-#include "cluster/unblocked_sink.h"
+#include "cluster/process/unblocked_sink.h"
 #include "config/schema/fields.h"
 
 namespace vigil::services {

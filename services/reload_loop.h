@@ -8,7 +8,7 @@
 #include <spdlog/logger.h>
 
 #include "actors/status/metrics.h"
-#include "cluster/file_watch.h"
+#include "cluster/process/file_watch.h"
 #include "config/running/reload.h"
 
 namespace vigil::services {

@@ -12,7 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/timestamp.h"
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 #include "config/file/load.h"
 #include "config/running/snoozes.h"
 #include "config/values/meant_name.h"

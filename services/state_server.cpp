@@ -11,7 +11,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/spawn_options.hpp>
 
-#include "cluster/process.h"
+#include "cluster/process/process.h"
 
 namespace vigil::services {
 namespace {

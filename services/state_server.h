@@ -11,7 +11,7 @@
 #include "actors/status/metrics.h"
 #include "base/clock.h"
 #include "base/duration.h"
-#include "cluster/http.h"
+#include "cluster/http/http.h"
 #include "config/settings.h"
 
 namespace vigil::services {

@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "actors/status/status_text.h"
-#include "cluster/http_client.h"
+#include "cluster/http/http_client.h"
 #include "config/settings.h"
 #include "services/command.h"
 

@@ -13,9 +13,9 @@
 #include "actors/alerts/publisher.h"
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
-#include "cluster/publishing_thread.h"
-#include "cluster/replay.h"
-#include "cluster/topics.h"
+#include "cluster/topics/publishing_thread.h"
+#include "cluster/topics/replay.h"
+#include "cluster/topics/topics.h"
 
 namespace vigil::services {
 

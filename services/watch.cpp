@@ -19,8 +19,8 @@
 
 #include "actors/alerts/event_text.h"
 #include "actors/messages/data.h"
-#include "cluster/clock.h"
-#include "cluster/follower.h"
+#include "cluster/process/clock.h"
+#include "cluster/topics/follower.h"
 #include "config/settings.h"
 #include "config/values/address.h"
 #include "config/values/curve_key.h"

@@ -20,7 +20,7 @@
 
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/rocksdb_parts.h"
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <nlohmann/json.hpp>
 #include <zmq.hpp>
 
-#include "cluster/gate.h"
-#include "cluster/process.h"
-#include "cluster/topics.h"
+#include "cluster/process/process.h"
+#include "cluster/sockets/gate.h"
+#include "cluster/topics/topics.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/durable.h"
-#include "cluster/curve.h"
+#include "cluster/sockets/curve.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/http.h"
+#include "cluster/http/http.h"
 
 namespace {
 

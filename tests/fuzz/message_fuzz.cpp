@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "actors/alerts/event_text.h"
-#include "cluster/event_ledger.h"
-#include "cluster/message.h"
+#include "cluster/topics/event_ledger.h"
+#include "cluster/topics/message.h"
 #include "tests/fuzz/parts.h"
 
 namespace {

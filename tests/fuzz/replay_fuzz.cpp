@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "cluster/replay.h"
+#include "cluster/topics/replay.h"
 #include "tests/fuzz/parts.h"
 
 namespace {

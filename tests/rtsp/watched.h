@@ -14,7 +14,7 @@
 
 #include "actors/camera/camera.h"
 #include "actors/supervisor/fleet.h"
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 
 namespace vigil::testing {
 

@@ -25,7 +25,7 @@ GOOD = {
     "engine/kv/store.cpp": '#include <rocksdb/db.h>\n#include "kernels/device/dtype.h"\n',
     "kernels/matmul/matmul_cpu.cpp": "#include <dnnl.hpp>\n#include <omp.h>\n",
     "media/reader.cpp": 'extern "C" {\n#include <libavformat/avformat.h>\n#include <libswscale/swscale.h>\n}\n#include "media/media.h"\n',
-    "services/run.cpp": '#include <CLI/CLI.hpp>\n#include "actors/camera/camera.h"\n#include "cluster/clock.h"\n',
+    "services/run.cpp": '#include <CLI/CLI.hpp>\n#include "actors/camera/camera.h"\n#include "cluster/process/clock.h"\n',
     "tests/media/reader_test.cpp": '#include "services/command.h"\n',
 }
 
@@ -68,7 +68,7 @@ class CheckRooms(unittest.TestCase):
         self.rejects("media/m.cpp", '#include "config/settings.h"\n', 1, "media -> config")
         self.rejects("config/c.cpp", '#include "kernels/device/dtype.h"\n', 1, "config -> kernels")
         self.rejects("cluster/c.cpp", '#include "engine/stream/stream_desk.h"\n', 1, "cluster -> engine")
-        self.rejects("actors/camera/c.cpp", '#include "cluster/clock.h"\n', 1, "actors -> cluster")
+        self.rejects("actors/camera/c.cpp", '#include "cluster/process/clock.h"\n', 1, "actors -> cluster")
 
     def test_rejects_an_arrow_past_a_room(self):
         self.rejects("services/s.cpp", '#include "kernels/device/dtype.h"\n', 1, "services -> kernels")

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "actors/alerts/outbox.h"
-#include "cluster/clock.h"
-#include "cluster/topics.h"
+#include "cluster/process/clock.h"
+#include "cluster/topics/topics.h"
 #include "tests/temporary_folder.h"
 
 namespace vigil {

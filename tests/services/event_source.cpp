@@ -29,7 +29,7 @@
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/status/metrics.h"
-#include "cluster/clock.h"
+#include "cluster/process/clock.h"
 #include "services/topic_publisher.h"
 
 namespace {

@@ -12,9 +12,9 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "actors/status/status_actor.h"
-#include "cluster/clock.h"
-#include "cluster/http_client.h"
-#include "cluster/system.h"
+#include "cluster/http/http_client.h"
+#include "cluster/process/clock.h"
+#include "cluster/process/system.h"
 
 namespace vigil::services {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "actors/supervisor/supervisor_actor.h"
 #include "bench/metric_sum.h"
-#include "cluster/clock.h"
-#include "cluster/system.h"
+#include "cluster/process/clock.h"
+#include "cluster/process/system.h"
 #include "engine/engine.h"
 #include "kernels/device/stream.h"
 #include "tests/actors/fakes.h"

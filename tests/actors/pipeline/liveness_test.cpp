@@ -12,7 +12,7 @@
 
 #include "actors/status/work_beat.h"
 #include "actors/supervisor/supervisor_actor.h"
-#include "cluster/system.h"
+#include "cluster/process/system.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/scripted_language.h"
 

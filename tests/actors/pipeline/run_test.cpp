@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #include "actors/supervisor/supervisor_actor.h"
-#include "cluster/clock.h"
-#include "cluster/http.h"
-#include "cluster/http_client.h"
-#include "cluster/system.h"
-#include "cluster/topics.h"
+#include "cluster/http/http.h"
+#include "cluster/http/http_client.h"
+#include "cluster/process/clock.h"
+#include "cluster/process/system.h"
+#include "cluster/topics/topics.h"
 #include "services/topic_publisher.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/scripted_language.h"
