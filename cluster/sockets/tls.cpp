@@ -5,19 +5,12 @@
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
+#include "cluster/sockets/file_identity.h"
+
 namespace vigil::cluster {
 namespace {
 
 namespace ssl = boost::asio::ssl;
-
-/// Which file it is and when it was written: another one of the same name has another.
-std::string identity(const std::filesystem::path& path) {
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) return "none";
-  return std::to_string(found.st_dev) + ':' + std::to_string(found.st_ino) + ':' +
-         std::to_string(found.st_size) + ':' + std::to_string(found.st_mtim.tv_sec) + '.' +
-         std::to_string(found.st_mtim.tv_nsec) + ':' + std::to_string(found.st_mode);
-}
 
 /// Who may do what with a file, which has to be a regular one: another could be waited for in vain.
 mode_t mode_of(const std::filesystem::path& path) {
@@ -56,7 +49,7 @@ TlsIdentity::TlsIdentity(TlsFiles files, std::function<void(const std::string&)>
     : files_(std::move(files)), log_(std::move(log)), signature_(signature()), context_(read()) {}
 
 std::string TlsIdentity::signature() const {
-  return identity(files_.cert_file) + ' ' + identity(files_.key_file);
+  return file_identity(files_.cert_file) + ' ' + file_identity(files_.key_file);
 }
 
 std::shared_ptr<ssl::context> TlsIdentity::read() const {

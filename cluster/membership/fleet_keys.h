@@ -1,0 +1,40 @@
+// Where in the registry a fleet keeps what.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace vigil::cluster {
+
+/// Names of fleets and nodes are parts of keys: letters, digits, '.', '-' and '_' (`is_key_part`).
+class FleetKeys {
+ public:
+  explicit FleetKeys(std::string_view fleet) : root_("/vigil/" + std::string(fleet) + '/') {}
+
+  const std::string& root() const { return root_; }
+  /// Of each node that is there: its record, with the node's lease.
+  std::string nodes() const { return root_ + "nodes/"; }
+  std::string node(std::string_view name) const { return nodes() + std::string(name); }
+  /// Who plans, with that node's lease.
+  std::string planner() const { return root_ + "planner"; }
+  /// Of each camera node: its cameras. Outlives the node.
+  std::string plans() const { return root_ + "plan/"; }
+  std::string plan(std::string_view node) const { return plans() + std::string(node); }
+  /// Which configuration holds for all.
+  std::string config() const { return root_ + "config/"; }
+
+ private:
+  std::string root_;
+};
+
+constexpr bool is_key_part(std::string_view name) {
+  for (const char each : name) {
+    const bool is_letter = (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z');
+    if (!is_letter && !(each >= '0' && each <= '9') && each != '.' && each != '-' && each != '_')
+      return false;
+  }
+  return !name.empty();
+}
+
+}  // namespace vigil::cluster

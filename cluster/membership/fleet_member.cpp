@@ -1,0 +1,286 @@
+#include "cluster/membership/fleet_member.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace vigil::cluster {
+namespace {
+
+/// A lease is kept alive so many times within its time.
+constexpr int kBeats = 3;
+
+template <class T>
+const RegistryHeader& header_of(const T& answer) {
+  if constexpr (std::is_same_v<T, RegistryHeader>) {
+    return answer;
+  } else {
+    return answer.header;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Membership state) {
+  switch (state) {
+    case Membership::joining:
+      return "joining";
+    case Membership::member:
+      return "member";
+    case Membership::cut_off:
+      return "cut off";
+    case Membership::replaced:
+      return "replaced";
+  }
+  return "?";
+}
+
+FleetMember::FleetMember(Registry& registry, base::Loop& loop, const base::Clock& clock, Options options)
+    : registry_(registry),
+      loop_(loop),
+      clock_(clock),
+      options_(std::move(options)),
+      keys_(options_.fleet),
+      record_(options_.record),
+      self_(std::make_shared<FleetMember*>(this)) {
+  const auto mirror = [this](const std::string& prefix) {
+    return RegistryMirror::Options{.prefix = prefix,
+                                   .changed = [this] { mirror_changed(); },
+                                   .heard = [this](const RegistryHeader& header) { heard(header); },
+                                   .failed = [this](const std::string& reason) { unheard(reason); }};
+  };
+  nodes_mirror_.emplace(registry_, loop_, mirror(keys_.nodes()));
+  planner_mirror_.emplace(registry_, loop_, mirror(keys_.planner()));
+  step();
+}
+
+FleetMember::~FleetMember() {
+  *self_ = nullptr;
+}
+
+template <class T>
+Registry::Done<T> FleetMember::then(std::function<void(const T&)> piece,
+                                    std::function<void(const RegistryFailure&)> failed) {
+  return [&loop = loop_, self = self_, piece = std::move(piece),
+          failed = std::move(failed)](RegistryResult<T> result) {
+    loop.post([self, piece, failed, result = std::move(result)] {
+      if (*self == nullptr) return;
+      if (const auto* failure = std::get_if<RegistryFailure>(&result)) {
+        if (failure->kind == RegistryFailure::Kind::unreachable) (*self)->unheard(failure->text);
+        failed(*failure);
+      } else {
+        (*self)->heard(header_of(std::get<T>(result)));
+        piece(std::get<T>(result));
+      }
+      if (*self != nullptr) (*self)->step();
+    });
+  };
+}
+
+bool FleetMember::holds() const {
+  return lease_ != 0 && clock_.now() < held_until_;
+}
+
+Membership FleetMember::state() const {
+  if (replaced_) return Membership::replaced;
+  if (holds() && !put_.empty()) return Membership::member;
+  return was_member_ ? Membership::cut_off : Membership::joining;
+}
+
+void FleetMember::say(const std::string& line) const {
+  if (options_.log) options_.log(line);
+}
+
+void FleetMember::heard(const RegistryHeader& header) {
+  if (!std::exchange(registry_answers_, true) && was_unheard_) say("registry: answers again");
+  was_unheard_ = false;
+  const auto remark = guard_.see(header);
+  if (!remark) return;
+  registry_remark_ = *remark;
+  say("registry: " + *remark);
+  // Whatever it said before is void: leases and records may be gone, and watches wait for revisions that
+  // other changes will have.
+  lose_lease();
+  nodes_mirror_->restart();
+  planner_mirror_->restart();
+}
+
+void FleetMember::unheard(const std::string& reason) {
+  if (std::exchange(registry_answers_, false) || !was_unheard_)
+    say("registry: does not answer: nothing moves until it does: " + reason);
+  was_unheard_ = true;
+}
+
+void FleetMember::mirror_changed() {
+  read_nodes();
+  step();
+  tell();
+}
+
+void FleetMember::read_nodes() {
+  nodes_.clear();
+  for (const auto& [key, entry] : nodes_mirror_->entries()) {
+    try {
+      NodeRecord record = parse_node(entry.value);
+      // A record says of itself who it is; where it lies is what counts.
+      if (keys_.node(record.name) == key) nodes_.emplace(record.name, std::move(record));
+    } catch (const std::exception& error) {
+      if (unreadable_ != entry.value) say("registry: " + key + ": " + error.what());
+      unreadable_ = entry.value;
+    }
+  }
+  const RegistryEntry* const own = nodes_mirror_->find(keys_.node(record_.name));
+  if (own == nullptr || own->value == put_ || put_.empty() || !nodes_.contains(record_.name)) return;
+  const NodeRecord& there = nodes_.at(record_.name);
+  if (there.incarnation == record_.incarnation) return;
+  replaced_ = true;
+  say("another node is called " + record_.name + " now: the one at " + text_of(there.control));
+}
+
+/// Does what is due and not under way.
+void FleetMember::step() {
+  if (replaced_ || leaving_) return tell();
+  if (lease_ != 0 && !holds()) lose_lease();
+  if (lease_ == 0) {
+    ask_for_lease();
+  } else if (nodes_mirror_->is_current() && put_ != print(record_)) {
+    put_record();
+  } else if (willing_ && planner_mirror_->is_current() && planner().empty() &&
+             state() == Membership::member) {
+    put_planner();
+  }
+  tell();
+}
+
+void FleetMember::tell() {
+  const Told now{state(), planner(), nodes_};
+  if (now == told_) return;
+  told_ = now;
+  was_member_ = was_member_ || now.state == Membership::member;
+  if (options_.changed) options_.changed();
+}
+
+void FleetMember::ask_for_lease() {
+  if (std::exchange(lease_asked_, true)) return;
+  const auto asked = clock_.now();
+  registry_.grant(options_.ttl, then<RegistryLease>(
+                                    [this, asked](const RegistryLease& lease) {
+                                      lease_asked_ = false;
+                                      lease_ = lease.id;
+                                      held_until_ = asked + lease.ttl;
+                                      beat();
+                                    },
+                                    [this](const RegistryFailure&) { again(lease_asked_); }));
+}
+
+/// What failed is tried again after a while.
+void FleetMember::again(bool& asked) {
+  loop_.after(options_.ttl / kBeats, [self = self_, &asked] {
+    if (*self == nullptr) return;
+    asked = false;
+    (*self)->step();
+  });
+}
+
+void FleetMember::put_record() {
+  if (std::exchange(record_asked_, true)) return;
+  const std::string value = print(record_);
+  const std::string key = keys_.node(record_.name);
+  const RegistryEntry* const there = nodes_mirror_->find(key);
+  registry_.commit({.conditions = {{key, there == nullptr ? 0 : there->modified}},
+                    .changes = {RegistryPut{key, value, lease_}}},
+                   then<RegistryCommit>(
+                       [this, value, lease = lease_](const RegistryCommit& commit) {
+                         record_asked_ = false;
+                         // Otherwise the mirror will say what is there instead.
+                         if (commit.made && lease == lease_) put_ = value;
+                       },
+                       [this](const RegistryFailure& failure) {
+                         if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();
+                         again(record_asked_);
+                       }));
+}
+
+void FleetMember::put_planner() {
+  if (std::exchange(planner_asked_, true)) return;
+  registry_.commit(
+      {.conditions = {{keys_.planner(), 0}},
+       .changes = {RegistryPut{keys_.planner(), record_.name + ' ' + record_.incarnation, lease_}}},
+      then<RegistryCommit>([this](const RegistryCommit&) { planner_asked_ = false; },
+                           [this](const RegistryFailure&) { again(planner_asked_); }));
+}
+
+/// Every so often for as long as there is a lease.
+void FleetMember::beat() {
+  loop_.after(options_.ttl / kBeats, [self = self_, lease = lease_] {
+    if (*self != nullptr && (*self)->lease_ == lease) (*self)->keep_alive();
+  });
+}
+
+void FleetMember::keep_alive() {
+  if (replaced_ || leaving_) return;
+  const auto asked = clock_.now();
+  beat();
+  if (std::exchange(alive_asked_, true)) return step();
+  registry_.keep_alive(lease_, then<RegistryLease>(
+                                   [this, asked](const RegistryLease& lease) {
+                                     alive_asked_ = false;
+                                     if (lease.id == lease_) held_until_ = asked + lease.ttl;
+                                   },
+                                   [this, lease = lease_](const RegistryFailure& failure) {
+                                     alive_asked_ = false;
+                                     if (failure.kind == RegistryFailure::Kind::no_lease && lease == lease_)
+                                       lose_lease();
+                                   }));
+}
+
+void FleetMember::lose_lease() {
+  if (lease_ == 0) return;
+  lease_ = 0;
+  put_.clear();
+}
+
+std::string FleetMember::planner() const {
+  const RegistryEntry* const entry = planner_mirror_->find(keys_.planner());
+  return entry == nullptr ? "" : entry->value.substr(0, entry->value.find(' '));
+}
+
+bool FleetMember::is_planner() const {
+  return planner_condition().has_value();
+}
+
+std::optional<RegistryCondition> FleetMember::planner_condition() const {
+  const RegistryEntry* const entry = planner_mirror_->find(keys_.planner());
+  if (entry == nullptr || entry->value != record_.name + ' ' + record_.incarnation) return std::nullopt;
+  if (state() != Membership::member) return std::nullopt;
+  return RegistryCondition{keys_.planner(), entry->modified};
+}
+
+void FleetMember::stand_for_planner(bool willing) {
+  willing_ = willing;
+  const auto held = planner_condition();
+  if (!willing && held)
+    registry_.commit({.conditions = {*held}, .changes = {RegistryDelete{keys_.planner()}}},
+                     [](const RegistryResult<RegistryCommit>&) {});
+  step();
+}
+
+void FleetMember::alter(const std::function<void(NodeRecord&)>& change) {
+  change(record_);
+  step();
+}
+
+void FleetMember::saw(Fence fence) {
+  if (fence > record_.highest_fence) alter([fence](NodeRecord& record) { record.highest_fence = fence; });
+}
+
+void FleetMember::leave(std::function<void()> done) {
+  leaving_ = true;
+  const LeaseId lease = std::exchange(lease_, 0);
+  if (lease == 0) return done();
+  registry_.revoke(lease, [&loop = loop_, done = std::move(done)](const RegistryResult<RegistryHeader>&) {
+    loop.post(done);
+  });
+}
+
+}  // namespace vigil::cluster

@@ -1,0 +1,138 @@
+// A node's membership of its fleet: its lease, its record, and who else is there.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/loop.h"
+#include "cluster/membership/fleet_keys.h"
+#include "cluster/membership/node_record.h"
+#include "cluster/membership/registry_mirror.h"
+#include "cluster/registry/registry.h"
+#include "cluster/registry/registry_guard.h"
+
+namespace vigil::cluster {
+
+/// joining: it never was a member; member: its lease holds, for all it knows; cut_off: its lease may have
+/// run out, since the registry did not answer: what it has goes on, and others may have been given it;
+/// replaced: another process has its name now, and it has to end.
+enum class Membership : std::uint8_t { joining, member, cut_off, replaced };
+
+std::string_view name_of(Membership state);
+
+/// For pieces of its loop alone.
+class FleetMember {
+ public:
+  struct Options {
+    std::string fleet;
+    NodeRecord record;
+    /// How long after its last sign of life a node counts as gone.
+    base::Duration ttl{5000};
+    /// The membership, the nodes, or who plans is another now.
+    std::function<void()> changed;
+    /// One line.
+    std::function<void(const std::string&)> log;
+  };
+
+  /// All have to outlive it, and the loop what the registry still answers.
+  FleetMember(Registry& registry, base::Loop& loop, const base::Clock& clock, Options options);
+  ~FleetMember();
+  FleetMember(const FleetMember&) = delete;
+  FleetMember& operator=(const FleetMember&) = delete;
+
+  Membership state() const;
+  const NodeRecord& record() const { return record_; }
+  const FleetKeys& keys() const { return keys_; }
+
+  /// Those that are there, this one included, as far as the registry last told: when it does not answer,
+  /// those that were there then.
+  const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
+  /// Whether the registry answered when it was asked last; what is known of it is older otherwise.
+  bool registry_answers() const { return registry_answers_; }
+  /// Of the registry that was restored or replaced while this was running: what was noticed last.
+  const std::string& registry_remark() const { return registry_remark_; }
+
+  /// Who plans; empty if nobody does.
+  std::string planner() const;
+  /// Whether this one does: its lease holds, and the registry says so.
+  bool is_planner() const;
+  /// Holds as long as this node is the one that plans, for transactions of the plan.
+  std::optional<RegistryCondition> planner_condition() const;
+  /// This node offers itself. A planner that does not any more gives it up.
+  void stand_for_planner(bool willing);
+
+  /// Alters what it tells of itself.
+  void alter(const std::function<void(NodeRecord&)>& change);
+  /// A fence that it has seen.
+  void saw(Fence fence);
+
+  /// Gives the lease back, so that the others need not wait for its end. Nothing is done any more after it.
+  void leave(std::function<void()> done);
+
+ private:
+  /// What `changed` is about.
+  struct Told {
+    Membership state = Membership::joining;
+    std::string planner;
+    std::map<std::string, NodeRecord> nodes;
+    friend bool operator==(const Told&, const Told&) = default;
+  };
+
+  template <class T>
+  std::function<void(RegistryResult<T>)> then(std::function<void(const T&)> piece,
+                                              std::function<void(const RegistryFailure&)> failed);
+  void heard(const RegistryHeader& header);
+  void unheard(const std::string& reason);
+  void mirror_changed();
+  void read_nodes();
+  void step();
+  void tell();
+  void again(bool& asked);
+  void ask_for_lease();
+  void put_record();
+  void put_planner();
+  void beat();
+  void keep_alive();
+  void lose_lease();
+  bool holds() const;
+  void say(const std::string& line) const;
+
+  Registry& registry_;
+  base::Loop& loop_;
+  const base::Clock& clock_;
+  const Options options_;
+  const FleetKeys keys_;
+  NodeRecord record_;
+  RegistryGuard guard_;
+  std::string registry_remark_;
+  /// Points at this as long as it is there.
+  std::shared_ptr<FleetMember*> self_;
+  std::optional<RegistryMirror> nodes_mirror_;
+  std::optional<RegistryMirror> planner_mirror_;
+  std::map<std::string, NodeRecord> nodes_;
+  /// Of a node, what was complained about last.
+  std::string unreadable_;
+  /// 0: none. Held for sure until then.
+  LeaseId lease_ = 0;
+  base::Clock::TimePoint held_until_;
+  /// What this node has put as its record, with this lease; empty: nothing.
+  std::string put_;
+  bool was_member_ = false;
+  bool replaced_ = false;
+  bool leaving_ = false;
+  bool willing_ = false;
+  bool registry_answers_ = false;
+  bool was_unheard_ = false;
+  /// What is asked and not answered.
+  bool lease_asked_ = false;
+  bool record_asked_ = false;
+  bool planner_asked_ = false;
+  bool alive_asked_ = false;
+  Told told_;
+};
+
+}  // namespace vigil::cluster

@@ -1,0 +1,38 @@
+// What two nodes tell each other first, and why they may not fit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "cluster/membership/node_record.h"
+
+namespace vigil::cluster {
+
+struct Greeting {
+  /// The fleet's name.
+  std::string fleet;
+  NodeRecord node;
+  /// When it was written.
+  base::Clock::WallTime wall;
+};
+
+std::string print(const Greeting& greeting);
+/// Throws std::runtime_error.
+Greeting parse_greeting(std::string_view json);
+
+/// How far two nodes' clocks may be apart: times of the one are shown beside times of the other.
+inline constexpr base::Duration kClockTolerance = std::chrono::seconds(2);
+
+/// Why these two cannot be of one fleet, for a person who has to mend it; nothing if they can. `theirs`: from
+/// another node, heard at `heard` after a way there and back of `way` (0 if it came unasked). The reason says
+/// which side has what, so that either may log it.
+std::optional<std::string> misfit(const Greeting& mine, const Greeting& theirs, base::Clock::WallTime heard,
+                                  base::Duration way);
+
+/// The newest form of messages that both speak, of two that fit.
+std::uint32_t agreed_protocol(const ProtocolRange& mine, const ProtocolRange& theirs);
+
+}  // namespace vigil::cluster

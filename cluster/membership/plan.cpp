@@ -1,0 +1,64 @@
+#include "cluster/membership/plan.h"
+
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+namespace vigil::cluster {
+
+using nlohmann::json;
+
+std::string print(const NodePlan& plan) {
+  json cameras = json::object();
+  for (const auto& [name, camera] : plan.cameras) {
+    json each = {{"fence", camera.fence}, {"origin_ms", camera.origin_ms}};
+    // Most are empty, and there are many cameras.
+    for (const auto& [key, text] : {std::pair{"vision", &camera.vision},
+                                    {"stream", &camera.stream},
+                                    {"generate", &camera.generate},
+                                    {"hand_to", &camera.hand_to},
+                                    {"rung", &camera.rung},
+                                    {"why", &camera.why},
+                                    {"why_stream", &camera.why_stream}})
+      if (!text->empty()) each[key] = *text;
+    cameras[name] = std::move(each);
+  }
+  return json{{"cameras", std::move(cameras)}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+NodePlan parse_plan(std::string_view text) {
+  try {
+    NodePlan plan;
+    const json read = json::parse(text);
+    for (const auto& [name, each] : read.at("cameras").items()) {
+      PlannedCamera camera;
+      camera.fence = each.at("fence");
+      camera.origin_ms = each.at("origin_ms");
+      camera.vision = each.value("vision", "");
+      camera.stream = each.value("stream", "");
+      camera.generate = each.value("generate", "");
+      camera.hand_to = each.value("hand_to", "");
+      camera.rung = each.value("rung", "");
+      camera.why = each.value("why", "");
+      camera.why_stream = each.value("why_stream", "");
+      plan.cameras.emplace(name, std::move(camera));
+    }
+    return plan;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string("no plan of a node: ") + error.what());
+  }
+}
+
+std::string owner_of(const FleetPlan& plan, const std::string& camera) {
+  std::string owner;
+  Fence highest = 0;
+  for (const auto& [node, own] : plan) {
+    const auto entry = own.cameras.find(camera);
+    if (entry == own.cameras.end() || (!owner.empty() && entry->second.fence <= highest)) continue;
+    owner = node;
+    highest = entry->second.fence;
+  }
+  return owner;
+}
+
+}  // namespace vigil::cluster

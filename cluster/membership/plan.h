@@ -1,0 +1,50 @@
+// Who has which camera, as the fleet's planner wrote it into the registry.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/membership/node_record.h"
+
+namespace vigil::cluster {
+
+/// What a camera node has of a camera. Of two nodes that have it, the one with the higher fence is its owner.
+struct PlannedCamera {
+  Fence fence = 0;
+  /// The nodes that compute its patches, its windows and its explanations; empty: none has room.
+  std::string vision;
+  std::string stream;
+  std::string generate;
+  /// When its time began, in milliseconds since 1970: every owner counts from there.
+  std::int64_t origin_ms = 0;
+  /// Its owner is to be that one, and this one goes on until it delivers; empty: it is this one.
+  std::string hand_to;
+  /// How much of it the fleet has room for: a name of admission's; empty: all of it.
+  std::string rung;
+  /// Why it is here, and why its stream is there, in words.
+  std::string why;
+  std::string why_stream;
+  friend bool operator==(const PlannedCamera&, const PlannedCamera&) = default;
+};
+
+/// Of one camera node, by names of cameras.
+struct NodePlan {
+  std::map<std::string, PlannedCamera> cameras;
+  friend bool operator==(const NodePlan&, const NodePlan&) = default;
+};
+
+/// Of all camera nodes, also of those that are gone.
+using FleetPlan = std::map<std::string, NodePlan>;
+
+/// JSON of one line.
+std::string print(const NodePlan& plan);
+/// Throws std::runtime_error: one line.
+NodePlan parse_plan(std::string_view json);
+
+/// Whoever has it with the highest fence; empty if nobody has.
+std::string owner_of(const FleetPlan& plan, const std::string& camera);
+
+}  // namespace vigil::cluster

@@ -1,0 +1,87 @@
+#include "cluster/peers/node_certificates.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/stat.h>
+
+#include "cluster/sockets/file_identity.h"
+
+namespace vigil::cluster {
+namespace {
+
+constexpr std::string_view kIssuers = "ca.crt";
+constexpr std::string_view kCertificate = "tls.crt";
+constexpr std::string_view kKey = "tls.key";
+
+/// OpenSSL's own words for what went wrong last.
+std::string openssl_reason() {
+  const unsigned long error = ERR_peek_last_error();
+  ERR_clear_error();
+  const char* const reason = error == 0 ? nullptr : ERR_reason_error_string(error);
+  return reason == nullptr ? "unknown reason" : reason;
+}
+
+void check_file(const std::filesystem::path& file) {
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) throw CertificateError(file.string() + ": no such file");
+  if (!S_ISREG(found.st_mode)) throw CertificateError(file.string() + ": is not a regular file");
+  if (file.filename() == kKey && (found.st_mode & S_IRWXO) != 0)
+    throw CertificateError(file.string() + ": everybody may read this private key; chmod 600 it");
+}
+
+std::shared_ptr<SSL_CTX> read(const std::filesystem::path& folder) {
+  const std::filesystem::path issuers = folder / kIssuers;
+  const std::filesystem::path certificate = folder / kCertificate;
+  const std::filesystem::path key = folder / kKey;
+  for (const auto& file : {issuers, certificate, key}) check_file(file);
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
+  if (!context) throw CertificateError(folder.string() + ": " + openssl_reason());
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  // A ticket would let a peer come back whose certificate has been replaced or has expired since.
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context.get(), 0);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                      SSL_MODE_RELEASE_BUFFERS);
+  // A key that wants a password has none: nobody is there to be asked.
+  SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });
+  ERR_clear_error();
+  if (SSL_CTX_load_verify_file(context.get(), issuers.c_str()) != 1)
+    throw CertificateError(issuers.string() + ": no certificates in PEM: " + openssl_reason());
+  if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1)
+    throw CertificateError(certificate.string() + ": no certificate in PEM: " + openssl_reason());
+  if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
+    throw CertificateError(key.string() + ": not the private key in PEM of " + certificate.string() + ": " +
+                           openssl_reason());
+  return context;
+}
+
+}  // namespace
+
+NodeCertificates::NodeCertificates(std::filesystem::path folder, std::function<void(const std::string&)> log)
+    : folder_(std::move(folder)), log_(std::move(log)), signature_(signature()), context_(read(folder_)) {}
+
+std::string NodeCertificates::signature() const {
+  return file_identity(folder_ / kIssuers) + ' ' + file_identity(folder_ / kCertificate) + ' ' +
+         file_identity(folder_ / kKey);
+}
+
+std::shared_ptr<SSL_CTX> NodeCertificates::current() {
+  const std::lock_guard lock(mutex_);
+  std::string now = signature();
+  if (now == signature_) return context_;
+  signature_ = std::move(now);
+  try {
+    context_ = read(folder_);
+    if (log_) log_("peers: the certificates in " + folder_.string() + " were read again");
+  } catch (const CertificateError& error) {
+    if (log_) log_(std::string("peers: the certificates from before go on to be used: ") + error.what());
+  }
+  return context_;
+}
+
+}  // namespace vigil::cluster

@@ -1,0 +1,244 @@
+// Connections between nodes: whom they believe, and what strangers can do to them.
+#include "cluster/peers/peer_sockets.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include "tests/cluster/http/raw_client.h"
+#include "tests/cluster/peers/letter.h"
+#include "tests/cluster/peers/node_folders.h"
+#include "tests/temporary_folder.h"
+
+namespace vigil::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Authority;
+using ::testing::HasSubstr;
+using testing::Letter;
+using testing::RawClient;
+
+using Dialed = std::variant<SecureSocket, std::string>;
+
+class PeerSocketsTest : public ::testing::Test {
+ protected:
+  std::filesystem::path folder(const std::string& node) const { return folder_ / node; }
+
+  PeerSockets::Options options(const std::string& node) {
+    PeerSockets::Options options;
+    if (!node.empty()) options.certificates = std::make_shared<NodeCertificates>(folder(node), nullptr);
+    options.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      log_ += line + '\n';
+      said_.notify_all();
+    };
+    return options;
+  }
+
+  /// Of a node that speaks first, in x, to whoever comes.
+  PeerAddress listen(PeerSockets& sockets) {
+    return sockets.listen({"127.0.0.1", 0}, [this](SecureSocket socket) {
+      std::size_t bytes = 0;
+      socket.write("xxxxxxxx", 8, bytes);
+      accepted_.put(std::move(socket));
+    });
+  }
+
+  /// The first byte that it gets, or why not.
+  std::string dial(PeerSockets& sockets, const PeerAddress& address) {
+    Letter<Dialed> letter;
+    sockets.dial(address, [&letter](Dialed result) { letter.put(std::move(result)); });
+    std::optional<Dialed> result = letter.take();
+    if (!result) return "nobody answered";
+    if (auto* reason = std::get_if<std::string>(&*result)) return *reason;
+    auto& socket = std::get<SecureSocket>(*result);
+    char first = 0;
+    std::size_t bytes = 0;
+    pollfd ready{socket.descriptor(), POLLIN, 0};
+    if (socket.pending() == 0) ::poll(&ready, 1, 10'000);
+    socket.read(&first, 1, bytes);
+    return {first};
+  }
+
+  bool logged(const std::string& line) {
+    std::unique_lock lock(mutex_);
+    return said_.wait_for(lock, 10s, [&] { return log_.find(line) != std::string::npos; });
+  }
+
+  const TemporaryFolder folder_;
+  const Authority site_;
+  Letter<SecureSocket> accepted_;
+  std::mutex mutex_;
+  std::condition_variable said_;
+  std::string log_;
+};
+
+TEST_F(PeerSocketsTest, ConnectsNodesOfOneAuthority) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  site_.issue(folder("b"), "DNS:b");
+  PeerSockets a(options("a"));
+  PeerSockets b(options("b"));
+  EXPECT_EQ(dial(b, listen(a)), "x");
+  EXPECT_TRUE(accepted_.take());
+}
+
+TEST_F(PeerSocketsTest, BelievesACertificateForAnotherHostNotAtAll) {
+  site_.issue(folder("a"), "IP:127.0.0.2,DNS:a.example");
+  site_.issue(folder("b"), "DNS:b");
+  PeerSockets a(options("a"));
+  PeerSockets b(options("b"));
+  const PeerAddress address = listen(a);
+  EXPECT_THAT(dial(b, address), HasSubstr("its certificate is refused: IP address mismatch"));
+  EXPECT_THAT(dial(b, {"localhost", address.port}),
+              HasSubstr("no connection to localhost:" + std::to_string(address.port) +
+                        ": its certificate is refused: hostname mismatch"));
+  site_.issue(folder("a"), "DNS:localhost");
+  EXPECT_EQ(dial(b, {"localhost", address.port}), "x");
+}
+
+TEST_F(PeerSocketsTest, TellsBothSidesThatAnAuthorityIsAnothers) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  Authority("elsewhere").issue(folder("b"), "IP:127.0.0.1");
+  PeerSockets a(options("a"));
+  PeerSockets b(options("b"));
+  EXPECT_THAT(dial(b, listen(a)), HasSubstr("its certificate is refused: "));
+  EXPECT_TRUE(logged("peers: refused a connection of 127.0.0.1:"));
+
+  // The other way it is the listening side that does not believe: the dialer hears of it, too.
+  std::filesystem::copy_file(folder("a") / "ca.crt", folder("b") / "ca.crt",
+                             std::filesystem::copy_options::overwrite_existing);
+  PeerSockets c(options("b"));
+  EXPECT_THAT(dial(c, listen(a)), HasSubstr("no TLS: tlsv1 alert unknown ca"));
+  EXPECT_TRUE(logged("peers: refused a connection of 127.0.0.1:"));
+  EXPECT_TRUE(logged("its certificate is refused: "));
+}
+
+TEST_F(PeerSocketsTest, RefusesCertificatesThatAreOverOrNotYetValid) {
+  site_.issue(folder("b"), "IP:127.0.0.1");
+  PeerSockets b(options("b"));
+  site_.issue(folder("a"), "IP:127.0.0.1", -3600, -60);
+  PeerSockets a(options("a"));
+  const PeerAddress address = listen(a);
+  EXPECT_THAT(dial(b, address), HasSubstr("its certificate is refused: certificate has expired"));
+  site_.issue(folder("a"), "IP:127.0.0.1", 3600, 7200);
+  EXPECT_THAT(dial(b, address), HasSubstr("its certificate is refused: certificate is not yet valid"));
+}
+
+TEST_F(PeerSocketsTest, TakesUpCertificatesThatWereReplaced) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  site_.issue(folder("b"), "IP:127.0.0.1");
+  PeerSockets a(options("a"));
+  PeerSockets b(options("b"));
+  const PeerAddress address = listen(a);
+  ASSERT_EQ(dial(b, address), "x");
+  const Authority next("next");
+  next.issue(folder("a"), "IP:127.0.0.1");
+  EXPECT_THAT(dial(b, address), HasSubstr("its certificate is refused"));
+  next.issue(folder("b"), "IP:127.0.0.1");
+  EXPECT_EQ(dial(b, address), "x");
+  // What is of no use does not replace what was.
+  std::filesystem::resize_file(folder("a") / "tls.crt", 10);
+  EXPECT_EQ(dial(b, address), "x");
+}
+
+TEST_F(PeerSocketsTest, NeedsAllThreeFiles) {
+  const auto why_not = [this] {
+    try {
+      NodeCertificates(folder("a"), nullptr);
+      return std::string("no error");
+    } catch (const CertificateError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(why_not(), (folder("a") / "ca.crt").string() + ": no such file");
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  EXPECT_EQ(why_not(), "no error");
+  ::chmod((folder("a") / "tls.key").c_str(), 0644);
+  EXPECT_THAT(why_not(), HasSubstr("tls.key: everybody may read this private key"));
+  site_.issue(folder("other"), "IP:127.0.0.1");
+  std::filesystem::rename(folder("other") / "tls.key", folder("a") / "tls.key");
+  EXPECT_THAT(why_not(),
+              HasSubstr("tls.key: not the private key in PEM of " + (folder("a") / "tls.crt").string()));
+  std::filesystem::resize_file(folder("a") / "ca.crt", 0);
+  EXPECT_THAT(why_not(), HasSubstr("ca.crt: no certificates in PEM"));
+}
+
+TEST_F(PeerSocketsTest, KeepsPlainTextOnThisMachine) {
+  PeerSockets a(options(""));
+  PeerSockets b(options(""));
+  EXPECT_EQ(dial(b, listen(a)), "x");
+  try {
+    a.listen({"0.0.0.0", 0}, [](SecureSocket) {});
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("0.0.0.0:0 is beyond this machine, and there are no certificates"));
+  }
+  PeerSockets::Options told = options("");
+  told.allow_plain_text = true;
+  PeerSockets c(told);
+  EXPECT_GT(c.listen({"0.0.0.0", 0}, [](SecureSocket) {}).port, 0);
+}
+
+TEST_F(PeerSocketsTest, SaysWhoDoesNotSpeakTls) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  PeerSockets a(options("a"));
+  RawClient stranger(listen(a).port);
+  stranger.send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(logged("no TLS: http request"));
+  PeerSockets plain(options(""));
+  EXPECT_THAT(dial(a, listen(plain)), HasSubstr("no TLS: wrong version number"));
+}
+
+TEST_F(PeerSocketsTest, IsHeldUpByNobodyWhoSaysNothing) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  PeerSockets::Options few = options("a");
+  few.handshakes = 2;
+  few.patience = 60s;
+  PeerSockets a(few);
+  const PeerAddress address = listen(a);
+  RawClient first(address.port);
+  RawClient second(address.port);
+  EXPECT_EQ(dial(a, address), "x");
+  EXPECT_TRUE(logged("too many connections that say nothing"));
+  // The first of them had to go.
+  EXPECT_EQ(first.rest(), "");
+}
+
+TEST_F(PeerSocketsTest, GivesUpOnSilence) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  PeerSockets::Options hasty = options("a");
+  hasty.patience = 100ms;
+  PeerSockets a(hasty);
+  RawClient stranger(listen(a).port);
+  EXPECT_TRUE(logged("no handshake within its time"));
+  EXPECT_EQ(stranger.rest(), "");
+
+  PeerSockets silent(options(""));
+  const PeerAddress address =
+      silent.listen({"127.0.0.1", 0}, [this](SecureSocket socket) { accepted_.put(std::move(socket)); });
+  EXPECT_THAT(dial(a, address), HasSubstr("no connection within its time"));
+}
+
+TEST_F(PeerSocketsTest, SaysWhyThereIsNoConnection) {
+  PeerSockets a(options(""));
+  EXPECT_THAT(dial(a, {"127.0.0.1", 1}), HasSubstr("no connection to 127.0.0.1:1: Connection refused"));
+  EXPECT_THAT(dial(a, {"no.such.name.invalid", 1}), HasSubstr("its name is unknown"));
+}
+
+TEST(PeerAddress, IsAHostAndAPort) {
+  EXPECT_EQ(parse_peer("node-1.vigil:7400"), (PeerAddress{"node-1.vigil", 7400}));
+  EXPECT_EQ(parse_peer("[::1]:7400"), (PeerAddress{"::1", 7400}));
+  EXPECT_EQ(text_of({"::1", 7400}), "[::1]:7400");
+  EXPECT_EQ(text_of({"10.0.0.1", 7400}), "10.0.0.1:7400");
+  for (const char* wrong :
+       {"", ":", "a", "a:", ":1", "a:b", "a:65536", "a:-1", "a:1x", "::1:7400", "a b:1", "[]:1", "tcp://a:1"})
+    EXPECT_FALSE(parse_peer(wrong)) << wrong;
+}
+
+}  // namespace
+}  // namespace vigil::cluster
