@@ -14,6 +14,8 @@ find_package(prometheus-cpp REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc)
 find_package(Boost 1.74 REQUIRED) # Asio and Beast, which are headers
 find_package(OpenSSL 3 REQUIRED)
+find_package(Protobuf REQUIRED)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
@@ -29,3 +31,8 @@ if(zmq_folders)
   list(FILTER zmq_folders EXCLUDE REGEX "mit-krb5")
   set_property(TARGET PkgConfig::ZMQ PROPERTY INTERFACE_INCLUDE_DIRECTORIES "${zmq_folders}")
 endif()
+
+# Its CMake package wants those of all that it was built from. Of the fifty libraries that pkg-config names, programs load those that they use.
+pkg_check_modules(GRPC REQUIRED grpc++)
+add_library(gRPC++ INTERFACE IMPORTED)
+target_link_libraries(gRPC++ INTERFACE -Wl,--push-state,--as-needed ${GRPC_LINK_LIBRARIES} -Wl,--pop-state)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,18 +32,25 @@ struct RegistryEntry {
 struct RegistryFailure {
   /// unreachable: nobody answered in time, so that a change may have been made or not; refused: it does not
   /// let us, or does not understand; no_lease: there is no such lease (any more); compacted: revisions that
-  /// a watch asked for are forgotten; full: it takes no change for want of space.
-  enum class Kind : std::uint8_t { unreachable, refused, no_lease, compacted, full };
+  /// a watch asked for are forgotten; full: it takes no change for want of space; replaced: the registry has
+  /// another history than the one that a watch began with (a restored backup, another cluster). After all
+  /// but the first, nothing was changed.
+  enum class Kind : std::uint8_t { unreachable, refused, no_lease, compacted, full, replaced };
   Kind kind = Kind::unreachable;
   /// One line, with the address and the registry's own reason; no credential.
   std::string text;
 };
 
-/// What every answer tells of the registry itself, by which one that was restored or replaced is noticed
-/// (`registry_guard.h`).
+/// What every answer tells of the registry itself.
 struct RegistryHeader {
   std::uint64_t cluster = 0;
+  /// Of the registry when it answered; of one that has several members, answers of `keep_alive` and news may
+  /// come from one that is behind.
   Revision revision = 0;
+  /// Grows when this client notices that the registry was replaced or set back (`registry_history.h`): what
+  /// was known before is void then. `registry_guard.h` says so once. A smaller one than another answer's is
+  /// an answer from before.
+  std::uint64_t history = 0;
 };
 
 template <class T>
@@ -67,13 +75,19 @@ struct RegistryDelete {
 
 using RegistryChange = std::variant<RegistryPut, RegistryDelete>;
 
-/// All changes are made in one revision if all conditions hold, otherwise none. A key is changed once at most.
+/// All changes are made in one revision if all conditions hold, otherwise none. A key is changed once at
+/// most. If nothing is changed (no key to be deleted is there), there is no new revision.
 struct RegistryTransaction {
   std::vector<RegistryCondition> conditions;
   std::vector<RegistryChange> changes;
   /// Of conditions, and of changes, at most: what etcd takes unless it is told otherwise.
   static constexpr std::size_t kMost = 128;
+  /// Of all keys and values, at most; etcd takes 1.5 MiB with all that is around them.
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 };
+
+/// Why no registry takes this transaction: more than it may have, a key that is empty or is changed twice.
+std::optional<RegistryFailure> why_not(const RegistryTransaction& transaction);
 
 struct RegistryRange {
   RegistryHeader header;
@@ -82,6 +96,7 @@ struct RegistryRange {
 };
 
 struct RegistryCommit {
+  /// Its revision is that of the changes, if there were any.
   RegistryHeader header;
   /// Whether the conditions held.
   bool made = false;
@@ -114,7 +129,7 @@ class RegistryWatch {
 
 /// Nothing here blocks. Each call is answered once, by calling `done` on a thread of the registry's, in any
 /// order, before its time limit is over; with the object, what was not answered is not answered any more.
-/// Thread-safe.
+/// What is called back must not block, and must not destroy the registry. Thread-safe.
 class Registry {
  public:
   virtual ~Registry() = default;
@@ -133,8 +148,10 @@ class Registry {
   virtual void revoke(LeaseId lease, Done<RegistryHeader> done) = 0;
 
   /// What changes of the keys that begin so from this revision on (it included), until the watch is destroyed
-  /// or `seen` gets a failure, which is the last that it gets. When the connection breaks, the watch goes on
-  /// by itself at the next revision.
+  /// or `seen` gets a failure (compacted, replaced, refused), which is the last that it gets. When the
+  /// connection breaks, the watch goes on by itself at the next revision. A revision that is more than one
+  /// ahead of the registry's is one of another history. A watch may outlive the registry, and sees nothing
+  /// more then.
   virtual std::unique_ptr<RegistryWatch> watch(const std::string& prefix, Revision from,
                                                std::function<void(RegistryResult<RegistryNews>)> seen) = 0;
 };
