@@ -129,12 +129,13 @@ void FleetMember::read_nodes() {
       unreadable_ = entry.value;
     }
   }
-  const RegistryEntry* const own = nodes_mirror_->find(keys_.node(record_.name));
-  if (own == nullptr || own->value == put_ || put_.empty() || !nodes_.contains(record_.name)) return;
-  const NodeRecord& there = nodes_.at(record_.name);
-  if (there.incarnation == record_.incarnation) return;
+  // What the mirror has not seen yet says nothing.
+  if (put_.empty() || nodes_mirror_->revision() < put_revision_) return;
+  const auto own = nodes_.find(record_.name);
+  if (own == nodes_.end()) return lose_lease();
+  if (own->second.incarnation == record_.incarnation) return;
   replaced_ = true;
-  say("another node is called " + record_.name + " now: the one at " + text_of(there.control));
+  say("another node is called " + record_.name + " now: the one at " + text_of(own->second.control));
 }
 
 /// Does what is due and not under way.
@@ -193,7 +194,9 @@ void FleetMember::put_record() {
                        [this, value, lease = lease_](const RegistryCommit& commit) {
                          record_asked_ = false;
                          // Otherwise the mirror will say what is there instead.
-                         if (commit.made && lease == lease_) put_ = value;
+                         if (!commit.made || lease != lease_) return;
+                         put_ = value;
+                         put_revision_ = commit.header.revision;
                        },
                        [this](const RegistryFailure& failure) {
                          if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();

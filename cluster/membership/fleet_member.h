@@ -121,6 +121,7 @@ class FleetMember {
   base::Clock::TimePoint held_until_;
   /// What this node has put as its record, with this lease; empty: nothing.
   std::string put_;
+  Revision put_revision_ = 0;
   bool was_member_ = false;
   bool replaced_ = false;
   bool leaving_ = false;

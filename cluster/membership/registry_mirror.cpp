@@ -1,5 +1,6 @@
 #include "cluster/membership/registry_mirror.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -55,6 +56,7 @@ void RegistryMirror::take(const RegistryRange& range) {
   for (const RegistryEntry& entry : range.entries) entries.emplace(entry.key, entry);
   const bool differs = !is_current_ || entries != entries_;
   entries_ = std::move(entries);
+  revision_ = range.header.revision;
   is_current_ = true;
   has_failed_ = false;
   follow(range.header.revision + 1);
@@ -68,6 +70,7 @@ void RegistryMirror::follow(Revision from) {
 void RegistryMirror::take(const RegistryNews& news) {
   if (options_.heard) options_.heard(news.header);
   for (const auto& [deleted, entry] : news.events) {
+    revision_ = std::max(revision_, entry.modified);
     if (deleted) {
       entries_.erase(entry.key);
     } else {

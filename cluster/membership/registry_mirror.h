@@ -36,6 +36,8 @@ class RegistryMirror {
   /// Whether all were read, since it began (again).
   bool is_current() const { return is_current_; }
   const std::map<std::string, RegistryEntry>& entries() const { return entries_; }
+  /// All changes up to this one are in it.
+  Revision revision() const { return revision_; }
   /// Null if there is none.
   const RegistryEntry* find(const std::string& key) const;
 
@@ -60,6 +62,7 @@ class RegistryMirror {
   std::shared_ptr<Link> link_;
   std::unique_ptr<RegistryWatch> watch_;
   std::map<std::string, RegistryEntry> entries_;
+  Revision revision_ = 0;
   bool is_current_ = false;
   bool has_failed_ = false;
 };

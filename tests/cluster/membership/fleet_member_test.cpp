@@ -1,0 +1,274 @@
+// Nodes of one fleet over a registry in memory, in virtual time.
+#include <list>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster/membership/fleet_member.h"
+#include "cluster/registry/memory_registry.h"
+#include "tests/cluster/virtual_loop.h"
+
+namespace vigil::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::VirtualLoop;
+using testing::VirtualTime;
+
+/// A node and its own way to the registry, which can be cut.
+struct Node {
+  Node(VirtualTime& time, const std::shared_ptr<MemoryStore>& store, const std::string& name,
+       const std::string& incarnation)
+      : loop(time),
+        registry(store, time,
+                 {.post =
+                      [this, &time](MemoryRegistry::Leg, std::function<void()> step) {
+                        if (!cut) time.at(2ms, std::move(step));
+                      },
+                  .time_limit = 1000ms}) {
+    NodeRecord record;
+    record.name = name;
+    record.incarnation = incarnation;
+    record.control = {name, 7400};
+    record.bulk = {name, 7401};
+    record.state = NodeState::ready;
+    member = std::make_unique<FleetMember>(registry, loop, time,
+                                           FleetMember::Options{.fleet = "city",
+                                                                .record = record,
+                                                                .ttl = 3000ms,
+                                                                .changed = [this] { ++changes; },
+                                                                .log = [this](const std::string& line) {
+                                                                  log += line + '\n';
+                                                                }});
+  }
+
+  std::vector<std::string> sees() const {
+    std::vector<std::string> names;
+    for (const auto& [name, record] : member->nodes()) names.push_back(name);
+    return names;
+  }
+
+  bool cut = false;
+  int changes = 0;
+  std::string log;
+  VirtualLoop loop;
+  MemoryRegistry registry;
+  std::unique_ptr<FleetMember> member;
+};
+
+class FleetMemberTest : public ::testing::Test {
+ protected:
+  Node& start(const std::string& name, const std::string& incarnation = "1") {
+    return nodes_.emplace_back(time_, store_, name, incarnation);
+  }
+  void kill(const Node& node) {
+    nodes_.remove_if([&](const Node& each) { return &each == &node; });
+  }
+  void run(base::Duration time) {
+    for (base::Duration done{0}; done < time; done += 50ms) {
+      time_.advance(50ms);
+      store_->expire();
+      for (Node& node : nodes_) node.registry.expire();
+    }
+  }
+
+  VirtualTime time_;
+  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>(time_);
+  std::list<Node> nodes_;
+};
+
+TEST_F(FleetMemberTest, SeesThoseThatCome) {
+  Node& a = start("a");
+  EXPECT_EQ(a.member->state(), Membership::joining);
+  run(200ms);
+  EXPECT_EQ(a.member->state(), Membership::member);
+  EXPECT_THAT(a.sees(), ElementsAre("a"));
+  Node& b = start("b");
+  run(200ms);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  EXPECT_THAT(b.sees(), ElementsAre("a", "b"));
+  EXPECT_EQ(b.member->nodes().at("a").control, (PeerAddress{"a", 7400}));
+}
+
+TEST_F(FleetMemberTest, TellsOthersWhatItAlters) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  const int before = b.changes;
+  a.member->alter([](NodeRecord& record) { record.state = NodeState::draining; });
+  a.member->saw(17);
+  a.member->saw(16);
+  run(200ms);
+  EXPECT_EQ(b.member->nodes().at("a").state, NodeState::draining);
+  EXPECT_EQ(b.member->nodes().at("a").highest_fence, 17U);
+  EXPECT_GT(b.changes, before);
+}
+
+TEST_F(FleetMemberTest, LosesThoseThatFallSilentWithinTheirTime) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(10s);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  kill(b);
+  run(1900ms);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  run(1200ms);
+  EXPECT_THAT(a.sees(), ElementsAre("a"));
+}
+
+TEST_F(FleetMemberTest, LosesAtOnceThoseThatLeave) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  bool done = false;
+  b.member->leave([&] { done = true; });
+  run(100ms);
+  EXPECT_TRUE(done);
+  EXPECT_THAT(a.sees(), ElementsAre("a"));
+  // And it does not come back by itself.
+  run(10s);
+  EXPECT_THAT(a.sees(), ElementsAre("a"));
+}
+
+TEST_F(FleetMemberTest, GoesOnWithWhatItKnewWhenTheRegistryIsGone) {
+  Node& a = start("a");
+  start("b");
+  run(200ms);
+  for (Node& node : nodes_) node.cut = true;
+  run(10s);
+  EXPECT_EQ(a.member->state(), Membership::cut_off);
+  EXPECT_FALSE(a.member->registry_answers());
+  EXPECT_THAT(a.log, HasSubstr("registry: does not answer: nothing moves until it does"));
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  const std::string log = a.log;
+  run(60s);
+  EXPECT_EQ(a.log, log) << "it says so once";
+
+  for (Node& node : nodes_) node.cut = false;
+  run(3s);
+  EXPECT_EQ(a.member->state(), Membership::member);
+  EXPECT_TRUE(a.member->registry_answers());
+  EXPECT_THAT(a.log, HasSubstr("registry: answers again"));
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+}
+
+TEST_F(FleetMemberTest, CutOffAloneIsGoneForTheOthersAndComesBack) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  b.cut = true;
+  run(4s);
+  EXPECT_EQ(b.member->state(), Membership::cut_off);
+  EXPECT_THAT(a.sees(), ElementsAre("a"));
+  b.cut = false;
+  run(3s);
+  EXPECT_EQ(b.member->state(), Membership::member);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+}
+
+TEST_F(FleetMemberTest, ARestartedNodeHasItsNameAtOnce) {
+  Node& a = start("a", "1");
+  Node& watcher = start("w");
+  run(200ms);
+  kill(a);
+  Node& again = start("a", "2");
+  run(200ms);
+  EXPECT_EQ(again.member->state(), Membership::member);
+  EXPECT_EQ(watcher.member->nodes().at("a").incarnation, "2");
+  // The lease of the first one ends, and takes nothing along.
+  run(10s);
+  EXPECT_EQ(again.member->state(), Membership::member);
+  EXPECT_THAT(watcher.sees(), ElementsAre("a", "w"));
+}
+
+TEST_F(FleetMemberTest, TheOlderOfTwoOfOneNameKnowsThatItHasToEnd) {
+  Node& a = start("a", "1");
+  run(200ms);
+  Node& other = start("a", "2");
+  run(200ms);
+  EXPECT_EQ(a.member->state(), Membership::replaced);
+  EXPECT_THAT(a.log, HasSubstr("another node is called a now: the one at a:7400"));
+  EXPECT_EQ(other.member->state(), Membership::member);
+  run(10s);
+  EXPECT_EQ(a.member->state(), Membership::replaced);
+  EXPECT_EQ(other.member->state(), Membership::member);
+}
+
+TEST_F(FleetMemberTest, ElectsOnePlannerAndAnotherWhenThatIsGone) {
+  Node& a = start("a");
+  Node& b = start("b");
+  Node& c = start("c");
+  b.member->stand_for_planner(true);
+  c.member->stand_for_planner(true);
+  run(500ms);
+  const std::string first = a.member->planner();
+  ASSERT_TRUE(first == "b" || first == "c") << first;
+  EXPECT_NE(b.member->is_planner(), c.member->is_planner());
+  EXPECT_FALSE(a.member->is_planner());
+  Node& loser = first == "b" ? c : b;
+  kill(first == "b" ? b : c);
+  run(4s);
+  EXPECT_TRUE(loser.member->is_planner());
+  EXPECT_EQ(a.member->planner(), loser.member->record().name);
+  // Whoever does not stand any more gives it up.
+  loser.member->stand_for_planner(false);
+  run(500ms);
+  EXPECT_EQ(a.member->planner(), "");
+}
+
+TEST_F(FleetMemberTest, APlannerThatIsCutOffDoesNotPlan) {
+  Node& a = start("a");
+  Node& b = start("b");
+  a.member->stand_for_planner(true);
+  run(500ms);
+  ASSERT_TRUE(a.member->is_planner());
+  const RegistryCondition held = *a.member->planner_condition();
+  b.member->stand_for_planner(true);
+  a.cut = true;
+  run(4s);
+  EXPECT_FALSE(a.member->is_planner());
+  EXPECT_TRUE(b.member->is_planner());
+  // Even one that does not know it yet changes nothing.
+  const auto late = store_->commit({.conditions = {held}, .changes = {RegistryPut{"x", "y"}}});
+  EXPECT_FALSE(std::get<RegistryCommit>(late).made);
+}
+
+TEST_F(FleetMemberTest, NoticesARegistryThatWasSetBack) {
+  Node& a = start("a");
+  run(200ms);
+  const MemoryStore::Backup backup = store_->backup();
+  Node& b = start("b");
+  for (int i = 1; i < 10; ++i) {
+    b.member->saw(static_cast<Fence>(i));
+    run(100ms);
+  }
+  store_->restore(backup, 1);
+  run(5s);
+  EXPECT_THAT(a.member->registry_remark(), HasSubstr("went back"));
+  EXPECT_THAT(a.log, HasSubstr("went back"));
+  EXPECT_EQ(a.member->state(), Membership::member);
+  EXPECT_EQ(b.member->state(), Membership::member);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  // What the registry has forgotten, the nodes still know.
+  EXPECT_EQ(a.member->nodes().at("b").highest_fence, 9U);
+}
+
+TEST_F(FleetMemberTest, SaysOnceWhatItCannotReadAndSeesTheOthers) {
+  Node& a = start("a");
+  run(200ms);
+  store_->commit({.conditions = {}, .changes = {RegistryPut{"/vigil/city/nodes/x", "junk"}}});
+  start("b");
+  run(200ms);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  EXPECT_THAT(a.log, HasSubstr("registry: /vigil/city/nodes/x: no record of a node: "));
+  // One that lies under another's name is none.
+  store_->commit({.conditions = {}, .changes = {RegistryPut{"/vigil/city/nodes/y", print(a.member->record())}}});
+  run(200ms);
+  EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace vigil::cluster
