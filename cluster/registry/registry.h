@@ -67,7 +67,8 @@ struct RegistryDelete {
 
 using RegistryChange = std::variant<RegistryPut, RegistryDelete>;
 
-/// All changes are made in one revision if all conditions hold, otherwise none. A key is changed once at most.
+/// All changes are made in one revision if all conditions hold, otherwise none. A key is changed once at
+/// most.
 struct RegistryTransaction {
   std::vector<RegistryCondition> conditions;
   std::vector<RegistryChange> changes;
