@@ -22,6 +22,7 @@ find_package(benchmark REQUIRED)
 pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libavdevice libswscale)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
 # The "-isystem DIR" of its Kerberos is a folder to CMake 3.25 at the first configuration and an option from the second on: all that knows ZeroMQ was
 # compiled twice. None of our sources needs it.

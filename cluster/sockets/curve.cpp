@@ -78,14 +78,14 @@ std::filesystem::path public_file(std::filesystem::path secret) {
 /// The reply to one request (https://rfc.zeromq.org/spec/27): version, request id, code, text, user id,
 /// metadata.
 std::vector<std::string> judge(const std::vector<zmq::message_t>& request,
-                               const std::set<std::string>& allowed) {
+                               const std::function<bool(const std::string&)>& allowed) {
   // version, request id, domain, address, identity, mechanism, credentials
   const bool curve = request.size() == 7 && view_of(request[0]) == "1.0" && view_of(request[5]) == "CURVE" &&
                      request[6].size() == kKeyBytes;
   const std::string id(request.size() > 1 ? view_of(request[1]) : std::string_view());
   std::array<char, kKeyCharacters + 1> key{};
   if (curve) zmq_z85_encode(key.data(), request[6].data<std::uint8_t>(), kKeyBytes);
-  if (curve && allowed.contains(key.data())) return {"1.0", id, "200", "OK", key.data(), ""};
+  if (curve && allowed(key.data())) return {"1.0", id, "200", "OK", key.data(), ""};
   return {"1.0", id, "400", "not in the allow-list", "", ""};
 }
 
@@ -95,13 +95,7 @@ void serve(zmq::socket_t requests, zmq::socket_t stop, const std::set<std::strin
   for (;;) {
     zmq::poll(items.data(), items.size(), std::chrono::milliseconds(-1));
     if ((items[1].revents & ZMQ_POLLIN) != 0) return;
-    std::vector<zmq::message_t> request;
-    if (!zmq::recv_multipart(requests, std::back_inserter(request), zmq::recv_flags::dontwait)) continue;
-    const std::vector<std::string> reply = judge(request, allowed);
-    for (const std::string& part : reply) {
-      requests.send(zmq::buffer(part),
-                    &part == &reply.back() ? zmq::send_flags::none : zmq::send_flags::sndmore);
-    }
+    answer_handshake(requests, [&](const std::string& key) { return allowed.contains(key); });
   }
 }
 
@@ -159,11 +153,21 @@ void use_curve(zmq::socket_t& socket, const CurveClient& client) {
   socket.set(zmq::sockopt::curve_secretkey, client.keys.secret_key);
 }
 
+void answer_handshake(zmq::socket_t& requests, const std::function<bool(const std::string&)>& allowed) {
+  std::vector<zmq::message_t> request;
+  if (!zmq::recv_multipart(requests, std::back_inserter(request), zmq::recv_flags::dontwait)) return;
+  const std::vector<std::string> reply = judge(request, allowed);
+  for (const std::string& part : reply) {
+    requests.send(zmq::buffer(part),
+                  &part == &reply.back() ? zmq::send_flags::none : zmq::send_flags::sndmore);
+  }
+}
+
 AllowList::AllowList(zmq::context_t& context, const std::vector<std::string>& public_keys)
     : stop_(context, zmq::socket_type::pair) {
   zmq::socket_t requests(context, zmq::socket_type::rep);
   requests.set(zmq::sockopt::linger, 0);
-  requests.bind("inproc://zeromq.zap.01");
+  requests.bind(kHandshakes);
   const std::string address = "inproc://vigil.allow-list.stop";
   stop_.set(zmq::sockopt::linger, 0);
   stop_.bind(address);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -51,6 +52,13 @@ struct CurveClient {
 /// To be called before the socket is bound or connected.
 void use_curve(zmq::socket_t& socket, const CurveServer& server);
 void use_curve(zmq::socket_t& socket, const CurveClient& client);
+
+/// Where the handshakes of a context's server sockets wait to be answered (a REP socket, bound before them).
+inline constexpr const char* kHandshakes = "inproc://zeromq.zap.01";
+
+/// Answers the next one, if one waits (ZAP 1.0). A key that is let in is the User-Id of all that comes by it.
+void answer_handshake(zmq::socket_t& requests,
+                      const std::function<bool(const std::string& public_key)>& allowed);
 
 /// Answers the handshakes of a context's server sockets from its list (ZAP 1.0), in a thread of its own, so
 /// that a client that knocks waits for nobody. To be made before the sockets are bound; ends with the object,

@@ -3,11 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <utility>
-
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace vigil::cluster {
 namespace {
@@ -19,25 +15,6 @@ constexpr auto kServeEvery = std::chrono::milliseconds(50);
 constexpr auto kOfferAgain = std::chrono::milliseconds(10);
 
 }  // namespace
-
-PublishingThread::Bell::Bell() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-}
-
-PublishingThread::Bell::~Bell() {
-  ::close(descriptor_);
-}
-
-// It fails only where it has been rung 2^64 - 2 times.
-void PublishingThread::Bell::ring() const {
-  const std::uint64_t once = 1;
-  static_cast<void>(!::write(descriptor_, &once, sizeof once));
-}
-
-void PublishingThread::Bell::silence() const {
-  std::uint64_t rung = 0;
-  static_cast<void>(!::read(descriptor_, &rung, sizeof rung));
-}
 
 PublishingThread::PublishingThread(const TopicPublisher::Options& options, HandOver hand_over)
     : publisher_(options), hand_over_(std::move(hand_over)), thread_([this] { run(); }) {}

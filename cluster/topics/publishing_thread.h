@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cluster/sockets/bell.h"
 #include "cluster/topics/message.h"
 #include "cluster/topics/topics.h"
 
@@ -60,21 +61,6 @@ class PublishingThread {
   std::uint64_t take_dropped();
 
  private:
-  /// A descriptor that is readable once somebody has rung.
-  class Bell {
-   public:
-    Bell();
-    ~Bell();
-    Bell(const Bell&) = delete;
-    Bell& operator=(const Bell&) = delete;
-    void ring() const;
-    void silence() const;
-    int descriptor() const { return descriptor_; }
-
-   private:
-    int descriptor_;
-  };
-
   void run();
   /// Whether all that was taken is handed over.
   bool hand_over_taken();

@@ -1,0 +1,67 @@
+// The connections that others have made to a ZeroMQ socket: how many there are, who has said nothing of use,
+// and how one of them is closed. ZeroMQ tells their descriptors and bounds nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/duration.h"
+
+namespace vigil::cluster {
+
+/// Not thread-safe.
+class AcceptedConnections {
+ public:
+  /// Of a socket that listens at this port of TCP: so many at once at most, and so long for each to be
+  /// welcomed.
+  AcceptedConnections(std::uint16_t port, int most, base::Duration patience)
+      : port_(port), most_(most), patience_(patience) {}
+
+  void opened(int descriptor, base::Clock::TimePoint now);
+  /// By which name it spoke, if it did.
+  std::optional<std::string> closed(int descriptor);
+
+  /// A message has come from it; false if it was dismissed, or is closed already.
+  bool speaks(const std::string& name, int descriptor, base::Clock::TimePoint now);
+  bool knows(const std::string& name) const { return names_.contains(name); }
+  void welcomed(const std::string& name);
+  /// Closed after a moment; what comes from it until then is thrown away.
+  void dismiss(const std::string& name, base::Clock::TimePoint now);
+
+  /// Closes those whose time has come. When the next one's comes.
+  base::Clock::TimePoint step(base::Clock::TimePoint now);
+
+  int open() const { return static_cast<int>(open_.size()); }
+  /// Closed since there were too many, or since they were not welcomed in time.
+  std::uint64_t displaced() const { return displaced_; }
+  std::uint64_t expired() const { return expired_; }
+
+ private:
+  struct Connection {
+    base::Clock::TimePoint since{};
+    std::string name = {};
+    bool welcomed = false;
+    std::optional<base::Clock::TimePoint> cut_at = std::nullopt;
+    /// Closed by us; it goes when ZeroMQ has seen it.
+    bool cut = false;
+  };
+
+  void cut(int descriptor, Connection& connection) const;
+
+  std::uint16_t port_;
+  int most_;
+  base::Duration patience_;
+  /// By descriptor, and the descriptors by name.
+  std::map<int, Connection> open_;
+  std::map<std::string, int> names_;
+  /// That were closed last: what they said before may still come.
+  std::deque<std::string> gone_;
+  std::uint64_t displaced_ = 0;
+  std::uint64_t expired_ = 0;
+};
+
+}  // namespace vigil::cluster

@@ -1,0 +1,128 @@
+// What a port says and does, whatever carries it: no sockets, no threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/bulk/back_off.h"
+#include "cluster/bulk/bulk.h"
+#include "cluster/bulk/receive_account.h"
+#include "cluster/bulk/send_account.h"
+#include "cluster/bulk/wire.h"
+
+namespace vigil::cluster {
+
+/// A connection that a peer has made to us, as whatever carries it names it.
+using BulkConnection = std::string;
+
+/// What a port needs of whatever carries its parcels. Nothing blocks; each connection keeps the order.
+class BulkLinks {
+ public:
+  virtual ~BulkLinks() = default;
+
+  /// Begins a connection to this peer, whose public key is this one, or empty where plain text is spoken.
+  /// What is sent on it before it stands goes out once it does. One at a time for a peer.
+  virtual void dial(const BulkPeer& peer, const std::string& key) = 0;
+  /// Ends it; what was sent may go out for a moment yet. `PortCore::dial_lost` is not called then.
+  virtual void hang_up(const std::string& peer) = 0;
+  virtual void send_dialed(const std::string& peer, Frames frames) = 0;
+
+  /// False if it is gone, or cannot take more.
+  virtual bool send_accepted(const BulkConnection& connection, Frames frames) = 0;
+  /// A stream stands on it.
+  virtual void welcomed(const BulkConnection& connection) = 0;
+  /// Nothing that comes from it is wanted any more; it is to be closed, after what was sent on it had a
+  /// moment to go out. `PortCore::accepted_lost` is not called then.
+  virtual void dismiss(const BulkConnection& connection) = 0;
+};
+
+/// The parts that are marked so are thread-safe; everything else is called by one thread, the port's.
+class PortCore {
+ public:
+  /// `wake`: has `step` called soon, any thread; must not block, nor call back. Throws BulkError.
+  PortCore(const BulkOptions& options, BulkOwner& owner, BulkLinks& links, const base::Clock& clock,
+           std::function<void()> wake);
+  /// Receipts that are still held do nothing any more.
+  ~PortCore();
+  PortCore(const PortCore&) = delete;
+  PortCore& operator=(const PortCore&) = delete;
+
+  /// Thread-safe; as in BulkPort. With `encrypted`, each peer has to have keys.
+  BulkSent send(const std::string& peer, const BulkMessage& message);
+  void set_peers(const std::vector<BulkPeer>& peers, bool encrypted);
+  std::map<std::string, BulkCounters> counters() const;
+
+  /// Whose key this is.
+  std::optional<std::string> peer_of(const std::string& key) const;
+
+  /// What came: of a connection that we dialed, or that was made to us by the owner of this key (empty: plain
+  /// text).
+  void dialed(const std::string& peer, const Frames& frames);
+  void dial_lost(const std::string& peer, BulkEnd why);
+  void accepted(const BulkConnection& connection, const std::string& key, const Frames& frames);
+  void accepted_lost(const BulkConnection& connection);
+
+  /// Does what there is to do: hands over what was taken, gives credit, dials, notices silence. When it has
+  /// to be called again, unless something happens before.
+  base::Clock::TimePoint step();
+
+  /// Says goodbye to all. Nothing else is called afterwards.
+  void stop();
+
+ private:
+  using TimePoint = base::Clock::TimePoint;
+
+  struct Peer;
+  using PeerPtr = std::shared_ptr<Peer>;
+
+  void take_up_list();
+  void take_up(Peer& peer, const BulkPeer& as);
+  void dial(Peer& peer);
+  void end_incoming(Peer& peer, BulkEnd why, bool tell);
+  void end_outgoing(Peer& peer, BulkEnd why, bool tell);
+  PeerPtr greeted_by(const std::string& key, const BulkHello& hello) const;
+  void greet(const BulkConnection& connection, const std::string& key, const BulkHello& hello);
+  void welcome(Peer& peer, const BulkWelcome& welcome);
+  void refuse(const BulkConnection& connection, BulkEnd why);
+  void take_data(Peer& peer, BulkData& data);
+  void take_credit(Peer& peer, const BulkCredit& credit);
+  /// Whether more is left.
+  bool hand_over(Peer& peer);
+  void give_credit(Peer& peer);
+  /// When it has to be looked at again.
+  /// When it has to be looked at again.
+  TimePoint keep_outgoing(Peer& peer, TimePoint now);
+  TimePoint keep_incoming(Peer& peer, TimePoint now);
+
+  const BulkOptions options_;
+  BulkOwner& owner_;
+  BulkLinks& links_;
+  const base::Clock& clock_;
+  std::function<void()> wake_;
+  std::mt19937_64 random_;
+  const std::uint64_t incarnation_;
+
+  // The port's thread alone.
+  std::map<std::string, PeerPtr> peers_;
+  std::map<std::string, std::string> names_by_key_;
+  std::map<BulkConnection, PeerPtr> accepted_;
+
+  /// As they were listed last; `peers_` follows at the next step.
+  struct Listed {
+    BulkPeer as;
+    PeerPtr peer;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::string, Listed> listed_;
+  bool list_changed_ = false;
+};
+
+}  // namespace vigil::cluster

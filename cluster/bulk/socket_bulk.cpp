@@ -1,0 +1,435 @@
+#include "cluster/bulk/socket_bulk.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <zmq.hpp>
+#include <zmq_addon.hpp>
+
+#include "base/descriptor.h"
+#include "cluster/bulk/accepted_connections.h"
+#include "cluster/bulk/frames.h"
+#include "cluster/bulk/port_core.h"
+#include "cluster/bulk/socket_monitor.h"
+#include "cluster/sockets/bell.h"
+#include "cluster/sockets/connection.h"
+#include "cluster/sockets/tcp_address.h"
+
+namespace vigil::cluster {
+namespace {
+
+using boost::asio::ip::tcp;
+using std::chrono::milliseconds;
+using TimePoint = base::Clock::TimePoint;
+
+// How long what was said last may still go out.
+constexpr milliseconds kFarewell(200);
+// Parcels that are read of one connection before others have their turn.
+constexpr int kAtOnce = 64;
+// What encryption and framing add to a message.
+constexpr std::int64_t kAround = 256;
+// Longest sleep: a clock that is not the machine's may go on meanwhile.
+constexpr milliseconds kSleep(1000);
+constexpr int kBacklog = 128;
+
+tcp::endpoint address_of(const std::string& endpoint) {
+  if (!endpoint.starts_with("tcp://")) throw BulkError(endpoint + ": is not of the form tcp://ADDRESS:PORT");
+  try {
+    return parse_tcp(endpoint);
+  } catch (const std::system_error& error) {
+    throw BulkError(endpoint + ": " + error.code().message());
+  }
+}
+
+void check_plain(const std::string& endpoint, const tcp::endpoint& where, const SocketBulkOptions& sockets) {
+  if (sockets.keys || sockets.plain_text_beyond_loopback || where.address().is_loopback()) return;
+  throw BulkError(endpoint + ": plain text is for loopback alone, unless the configuration says otherwise");
+}
+
+/// A listener that ZeroMQ is given again and again, so that no other has its port in between.
+base::Descriptor listen_at(const std::string& text, tcp::endpoint& where) {
+  base::Descriptor listener(
+      ::socket(where.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (listener) ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  auto size = static_cast<socklen_t>(where.size());
+  if (!listener || ::bind(listener.number(), where.data(), size) != 0 ||
+      ::listen(listener.number(), kBacklog) != 0)
+    throw BulkError(text + ": " + std::generic_category().message(errno));
+  size = static_cast<socklen_t>(where.capacity());
+  ::getsockname(listener.number(), where.data(), &size);
+  return listener;
+}
+
+bool is_ready(const zmq::pollitem_t& item) {
+  return (item.revents & ZMQ_POLLIN) != 0;
+}
+
+}  // namespace
+
+class SocketBulk::Running final : public BulkLinks {
+ public:
+  Running(const BulkOptions& options, SocketBulkOptions sockets, BulkOwner& owner, const base::Clock& clock)
+      : options_(options),
+        sockets_(std::move(sockets)),
+        clock_(clock),
+        where_(address_of(sockets_.endpoint)),
+        context_(sockets_.io_threads),
+        core_(options, owner, *this, clock, [this] { wake(); }) {
+    check_plain(sockets_.endpoint, where_, sockets_);
+    listener_ = listen_at(sockets_.endpoint, where_);
+    endpoint_ = tcp_text(where_);
+    book_.emplace(where_.port(), sockets_.connections, options.handshake);
+    try {
+      open_sockets();
+    } catch (const zmq::error_t& error) {
+      throw BulkError(endpoint_ + ": " + error.what());
+    }
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~Running() override {
+    stopping_ = true;
+    wake();
+    thread_.join();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  PortCore& core() { return core_; }
+  const PortCore& core() const { return core_; }
+  const std::string& endpoint() const { return endpoint_; }
+
+  void set_peers(const std::vector<BulkPeer>& peers) {
+    for (const BulkPeer& peer : peers) check_plain(peer.endpoint, address_of(peer.endpoint), sockets_);
+    core_.set_peers(peers, sockets_.keys.has_value());
+  }
+
+  void set_keys(const KeyPair& keys) {
+    if (!sockets_.keys) throw BulkError("a port that speaks plain text gets no keys while it runs");
+    {
+      const std::lock_guard lock(mutex_);
+      new_keys_ = keys;
+    }
+    wake();
+  }
+
+  BulkStrangers strangers() const {
+    const std::lock_guard lock(mutex_);
+    return strangers_;
+  }
+
+  void dial(const BulkPeer& peer, const std::string& key) override;
+  void hang_up(const std::string& peer) override;
+  void send_dialed(const std::string& peer, Frames frames) override;
+  bool send_accepted(const BulkConnection& connection, Frames frames) override;
+  void welcomed(const BulkConnection& connection) override { book_->welcomed(connection); }
+  void dismiss(const BulkConnection& connection) override { book_->dismiss(connection, clock_.now()); }
+
+ private:
+  /// A connection that we make: a socket for each attempt, so that nothing of one goes out by another.
+  struct Dial {
+    Dial(zmq::context_t& context, const std::string& name)
+        : socket(context, zmq::socket_type::dealer),
+          monitor(std::in_place, context, socket, name,
+                  ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {}
+
+    zmq::socket_t socket;
+    std::optional<SocketMonitor> monitor;
+    bool broken = false;
+  };
+  using DialPtr = std::shared_ptr<Dial>;
+
+  void wake() {
+    if (!rung_.exchange(true)) bell_.ring();
+  }
+  void open_sockets();
+  void listen();
+  void run();
+  void wait(TimePoint until);
+  void take_new_keys();
+  void hear_handshakes();
+  void hear_monitor();
+  void hear_accepted();
+  void hear_dial(const std::string& peer, const DialPtr& dial);
+  std::optional<BulkEnd> fate_of(Dial& dial);
+  void say_farewell();
+
+  const BulkOptions options_;
+  const SocketBulkOptions sockets_;
+  const base::Clock& clock_;
+  tcp::endpoint where_;
+  base::Descriptor listener_;
+  std::string endpoint_;
+  Bell bell_;
+  std::atomic<bool> rung_ = false;
+  std::atomic<bool> stopping_ = false;
+
+  // The port's thread alone, once it runs. What is declared first is destroyed last.
+  zmq::context_t context_;
+  zmq::socket_t handshakes_;
+  zmq::socket_t router_;
+  std::optional<SocketMonitor> monitor_;
+  std::optional<KeyPair> keys_;
+  std::optional<AcceptedConnections> book_;
+  std::map<std::string, DialPtr> dials_;
+  std::uint64_t dialed_ = 0;
+  std::uint64_t unknown_keys_ = 0;
+
+  PortCore core_;
+  mutable std::mutex mutex_;
+  std::optional<KeyPair> new_keys_;
+  BulkStrangers strangers_;
+  std::thread thread_;
+};
+
+void SocketBulk::Running::open_sockets() {
+  keys_ = sockets_.keys;
+  if (keys_) {
+    handshakes_ = zmq::socket_t(context_, zmq::socket_type::rep);
+    handshakes_.set(zmq::sockopt::linger, 0);
+    handshakes_.bind(kHandshakes);
+  }
+  router_ = zmq::socket_t(context_, zmq::socket_type::router);
+  monitor_.emplace(context_, router_, "listener", ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
+  router_.set(zmq::sockopt::router_mandatory, true);
+  router_.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
+  router_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kControlBytes) + kAround);
+  router_.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
+  // ZeroMQ hears of what was read when half of the mark is. Credits keep everything below it.
+  router_.set(zmq::sockopt::sndhwm, static_cast<int>(2 * options_.limits.messages + 64));
+  router_.set(zmq::sockopt::sndbuf, sockets_.send_buffer);
+  router_.set(zmq::sockopt::ipv6, where_.address().is_v6());
+  use_heartbeat(router_, {.interval = options_.heartbeat, .timeout = options_.silence});
+  listen();
+}
+
+// Each listener of a socket has the keys that were set before.
+void SocketBulk::Running::listen() {
+  if (keys_) use_curve(router_, CurveServer{*keys_, {}});
+  const int descriptor = ::fcntl(listener_.number(), F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0 || zmq_setsockopt(router_.handle(), ZMQ_USE_FD, &descriptor, sizeof descriptor) != 0)
+    throw zmq::error_t();
+  router_.bind(endpoint_);
+}
+
+void SocketBulk::Running::take_new_keys() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!new_keys_) return;
+    keys_ = std::exchange(new_keys_, std::nullopt);
+  }
+  router_.unbind(endpoint_);
+  listen();
+}
+
+void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
+  auto dial = std::make_shared<Dial>(context_, std::to_string(++dialed_));
+  zmq::socket_t& socket = dial->socket;
+  const tcp::endpoint where = address_of(peer.endpoint);
+  socket.set(zmq::sockopt::reconnect_ivl, -1);
+  socket.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
+  socket.set(
+      zmq::sockopt::maxmsgsize,
+      kAround + static_cast<std::int64_t>(std::max<std::uint64_t>(
+                    {options_.limits.message, most_bytes_of_first_frame(options_.limits), kControlBytes})));
+  socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
+  socket.set(zmq::sockopt::rcvhwm, static_cast<int>(2 * options_.limits.messages + 64));
+  socket.set(zmq::sockopt::rcvbuf, sockets_.receive_buffer);
+  socket.set(zmq::sockopt::ipv6, where.address().is_v6());
+  use_heartbeat(socket, {.interval = options_.heartbeat, .timeout = options_.silence});
+  if (keys_) use_curve(socket, CurveClient{*keys_, key});
+  dials_[peer.name] = dial;
+  try {
+    socket.connect(tcp_text(where));
+  } catch (const zmq::error_t&) {
+    dial->broken = true;
+  }
+}
+
+void SocketBulk::Running::hang_up(const std::string& peer) {
+  const auto found = dials_.find(peer);
+  if (found == dials_.end()) return;
+  found->second->monitor.reset();
+  dials_.erase(found);
+}
+
+void SocketBulk::Running::send_dialed(const std::string& peer, Frames frames) {
+  const auto found = dials_.find(peer);
+  if (found == dials_.end() || found->second->broken) return;
+  found->second->broken = !send_frames(found->second->socket, std::move(frames));
+  // What broke is noticed at the next turn.
+  if (found->second->broken) wake();
+}
+
+bool SocketBulk::Running::send_accepted(const BulkConnection& connection, Frames frames) {
+  zmq::message_t name(connection.data(), connection.size());
+  try {
+    if (!router_.send(name, zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false;
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EHOSTUNREACH) return false;
+    throw;
+  }
+  return send_frames(router_, std::move(frames));
+}
+
+void SocketBulk::Running::hear_handshakes() {
+  answer_handshake(handshakes_, [this](const std::string& key) {
+    const bool known = core_.peer_of(key).has_value();
+    if (!known) ++unknown_keys_;
+    return known;
+  });
+}
+
+void SocketBulk::Running::hear_monitor() {
+  while (const auto event = monitor_->take()) {
+    if (event->kind == ZMQ_EVENT_ACCEPTED) {
+      book_->opened(event->value, clock_.now());
+    } else if (const auto name = book_->closed(event->value)) {
+      core_.accepted_lost(*name);
+    }
+  }
+}
+
+void SocketBulk::Running::hear_accepted() {
+  for (int i = 0; i < kAtOnce; ++i) {
+    std::vector<zmq::message_t> parts;
+    if (!zmq::recv_multipart(router_, std::back_inserter(parts), zmq::recv_flags::dontwait)) return;
+    if (parts.size() < 2) continue;
+    const BulkConnection connection = parts[0].to_string();
+    // Whose descriptor it was before has closed by then, and is heard of first.
+    if (!book_->knows(connection)) hear_monitor();
+    const int descriptor = zmq_msg_get(parts[1].handle(), ZMQ_SRCFD);
+    if (!book_->speaks(connection, descriptor, clock_.now())) continue;
+    const std::string key = keys_ ? parts[1].gets("User-Id") : "";
+    parts.erase(parts.begin());
+    core_.accepted(connection, key, frames_of(std::move(parts)));
+  }
+}
+
+std::optional<BulkEnd> SocketBulk::Running::fate_of(Dial& dial) {
+  std::optional<BulkEnd> fate;
+  if (dial.broken) fate = BulkEnd::connection;
+  while (const auto event = dial.monitor->take()) {
+    if (fate == BulkEnd::refused) continue;
+    const bool broke = event->kind == ZMQ_EVENT_DISCONNECTED || event->kind == ZMQ_EVENT_CLOSED;
+    fate = broke ? BulkEnd::connection : BulkEnd::refused;
+  }
+  return fate;
+}
+
+void SocketBulk::Running::hear_dial(const std::string& peer, const DialPtr& dial) {
+  // What came before the end is heard before it.
+  const std::optional<BulkEnd> fate = fate_of(*dial);
+  for (int i = 0; i < kAtOnce || fate; ++i) {
+    std::vector<zmq::message_t> parts;
+    if (!zmq::recv_multipart(dial->socket, std::back_inserter(parts), zmq::recv_flags::dontwait)) {
+      if (fate) core_.dial_lost(peer, *fate);
+      return;
+    }
+    core_.dialed(peer, frames_of(std::move(parts)));
+    // It may have been hung up on.
+    const auto now = dials_.find(peer);
+    if (now == dials_.end() || now->second != dial) return;
+  }
+}
+
+void SocketBulk::Running::wait(TimePoint until) {
+  std::vector<zmq::pollitem_t> items = {{nullptr, bell_.descriptor(), ZMQ_POLLIN, 0},
+                                        {router_.handle(), 0, ZMQ_POLLIN, 0},
+                                        {monitor_->socket().handle(), 0, ZMQ_POLLIN, 0}};
+  if (keys_) items.push_back({handshakes_.handle(), 0, ZMQ_POLLIN, 0});
+  const std::size_t before = items.size();
+  const std::vector<std::pair<std::string, DialPtr>> dials(dials_.begin(), dials_.end());
+  for (const auto& [peer, dial] : dials) {
+    items.push_back({dial->socket.handle(), 0, ZMQ_POLLIN, 0});
+    items.push_back({dial->monitor->socket().handle(), 0, ZMQ_POLLIN, 0});
+  }
+  const auto left = until - std::min(until, clock_.now());
+  const auto sleep = left > kSleep ? kSleep : std::chrono::ceil<milliseconds>(left);
+  try {
+    zmq::poll(items.data(), items.size(), sleep);
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EINTR) throw;
+    return;
+  }
+  // In this order: who rings in between has left what the next step finds.
+  bell_.silence();
+  rung_ = false;
+  if (keys_ && is_ready(items[3])) hear_handshakes();
+  if (is_ready(items[2])) hear_monitor();
+  if (is_ready(items[1])) hear_accepted();
+  for (std::size_t i = 0; i < dials.size(); ++i) {
+    const auto& [peer, dial] = dials[i];
+    const auto now = dials_.find(peer);
+    if (now == dials_.end() || now->second != dial) continue;
+    if (dial->broken || is_ready(items[before + 2 * i]) || is_ready(items[before + 2 * i + 1]))
+      hear_dial(peer, dial);
+  }
+}
+
+void SocketBulk::Running::run() {
+  while (!stopping_) {
+    take_new_keys();
+    const TimePoint next = core_.step();
+    const TimePoint cut = book_->step(clock_.now());
+    {
+      const std::lock_guard lock(mutex_);
+      strangers_ = {book_->open(), book_->displaced(), book_->expired(), unknown_keys_};
+    }
+    wait(std::min(next, cut));
+  }
+  say_farewell();
+}
+
+void SocketBulk::Running::say_farewell() {
+  core_.stop();
+  monitor_.reset();
+  for (auto& [peer, dial] : dials_) dial->monitor.reset();
+  dials_.clear();
+  router_.close();
+  handshakes_.close();
+  context_.close();
+}
+
+SocketBulk::SocketBulk(const BulkOptions& options, const SocketBulkOptions& sockets, BulkOwner& owner,
+                       const base::Clock& clock)
+    : running_(std::make_unique<Running>(options, sockets, owner, clock)) {}
+
+SocketBulk::~SocketBulk() = default;
+
+BulkSent SocketBulk::send(const std::string& peer, const BulkMessage& message) {
+  return running_->core().send(peer, message);
+}
+
+void SocketBulk::set_peers(const std::vector<BulkPeer>& peers) {
+  running_->set_peers(peers);
+}
+
+std::map<std::string, BulkCounters> SocketBulk::counters() const {
+  return std::as_const(*running_).core().counters();
+}
+
+const std::string& SocketBulk::endpoint() const {
+  return running_->endpoint();
+}
+
+void SocketBulk::set_keys(const KeyPair& keys) {
+  running_->set_keys(keys);
+}
+
+BulkStrangers SocketBulk::strangers() const {
+  return running_->strangers();
+}
+
+}  // namespace vigil::cluster
