@@ -89,6 +89,11 @@ class Rendezvous {
     return best.node == kNone ? std::nullopt : std::optional(best.node);
   }
 
+  /// Whether it would rather be at a than at b.
+  bool prefers(std::uint64_t item, std::size_t a, std::size_t b) const {
+    return comes_before(choice(item, a), choice(item, b));
+  }
+
   /// How many nodes come before this one in the item's order.
   std::size_t before(std::uint64_t item, std::size_t node) const;
 

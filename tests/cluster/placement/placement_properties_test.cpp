@@ -49,6 +49,7 @@ TEST(Placements, EveryItemIsSomewhereOrHasAReason) {
         ASSERT_TRUE(takes(node) || (place.node == place.before && node.state != PlacementNodeState::gone))
             << seed;
         ASSERT_EQ(place.choice == PlaceChoice::kept, place.node == place.before) << seed;
+        ASSERT_EQ(place.cause == PlaceCause::keeps, place.node == place.before) << seed;
       } else {
         ++refused;
         ASSERT_EQ(place.choice, any_takes ? PlaceChoice::no_capacity : PlaceChoice::no_node) << seed;

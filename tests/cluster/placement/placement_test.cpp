@@ -264,6 +264,7 @@ TEST(Placement, ADrainingNodesItemsGoFirstAndNoneComes) {
     const Placement placement = place(nodes, items, {.most_moves = 10});
     const double left = load_of(placement, "node-0").load;
     EXPECT_EQ(left, std::max(at_first - 10 * call, 0.0));
+    EXPECT_TRUE(placement.has_more_moves || left == 0);
     for (const std::size_t move : placement.moves) {
       const Place& moved = placement.places[move];
       if (left > 0) {
@@ -314,6 +315,36 @@ TEST(Placement, ANodeThatLosesCapacityShedsAsFewAsPossible) {
   EXPECT_EQ(left_with(11.5), "acd") << "the smallest that is enough";
   EXPECT_EQ(left_with(5), "ab") << "the largest first: 8, then the smallest that is enough, 2";
   EXPECT_EQ(left_with(0), "");
+}
+
+TEST(Placement, ANodeWithoutCapacityForManyShedsItsLargest) {
+  std::vector<PlacementItem> items = {{"large-1", 6, "small"}, {"large-2", 6, "small"}};
+  for (int i = 0; i < 6; ++i) items.push_back({"item-" + std::to_string(i), 0.5, "small"});
+  const Placement placement =
+      place({{"small", 1, 4}, {"other", 1, 100}}, items, {.slack = 1, .most_moves = 0});
+  EXPECT_THAT(placement.moves, SizeIs(2));
+  EXPECT_EQ(place_of(placement, "large-1").node, "other");
+  EXPECT_EQ(place_of(placement, "large-2").node, "other");
+}
+
+TEST(Placement, LargeItemsComeFirstSoThatSmallOnesFitBesideThem) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "item-" + std::to_string(i);
+    const std::vector<PlacementItem> items = {
+        {name + "a", 2}, {name + "b", 4}, {name + "c", 2}, {name + "d", 4}};
+    EXPECT_THAT(place(even_nodes(2, 6), items, {.slack = 1}).moves, SizeIs(4)) << name;
+  }
+}
+
+TEST(Placement, WhatHasToBePlacedAnywayEvensOutForNothing) {
+  const Placement placement = place(even_nodes(10), even_items(1000), {.most_moves = 0});
+  EXPECT_FALSE(placement.has_more_moves);
+  EXPECT_EQ(placement.rebalanced, 0U);
+  for (const NodeLoad& node : placement.nodes) EXPECT_NEAR(node.load, 100, 2.5) << node.node;
+  const auto even = std::find_if(placement.places.begin(), placement.places.end(),
+                                 [](const Place& place) { return place.choice == PlaceChoice::emptiest; });
+  ASSERT_NE(even, placement.places.end());
+  EXPECT_EQ(why(*even, "camera"), even->node + " had the least");
 }
 
 TEST(Placement, WhatHadAPlaceComesBeforeWhatIsNew) {

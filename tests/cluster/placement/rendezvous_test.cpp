@@ -122,6 +122,10 @@ TEST(Rendezvous, ItsFirstChoicesAreThoseOfItsOrder) {
       std::vector<bool> passed(40);
       for (std::size_t rank = 0; rank < order.size(); ++rank) {
         ASSERT_EQ(all.before(item, order[rank]), rank);
+        if (rank > 0) {
+          ASSERT_TRUE(all.prefers(item, order[rank - 1], order[rank]));
+          ASSERT_FALSE(all.prefers(item, order[rank], order[rank - 1]));
+        }
         ASSERT_EQ(all.first_of(item, [&](std::size_t node) { return !passed[node]; }), order[rank]);
         passed[order[rank]] = true;
       }
