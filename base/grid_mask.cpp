@@ -35,6 +35,14 @@ void GridMask::add(const GridMask& other) {
   }
 }
 
+bool GridMask::has(const GridMask& other) const {
+  if (other.height_ != height_ || other.width_ != width_)
+    throw std::invalid_argument("masks of different grids cannot be compared");
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    if ((other.words_[i] & ~words_[i]) != 0) return false;
+  return true;
+}
+
 std::vector<std::int32_t> GridMask::list() const {
   std::vector<std::int32_t> cells;
   cells.reserve(static_cast<std::size_t>(count_));

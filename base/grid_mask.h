@@ -24,6 +24,8 @@ class GridMask {
   bool has(std::int64_t cell) const { return (words_[word(cell)] & bit(cell)) != 0; }
   bool has(std::int64_t y, std::int64_t x) const { return has(y * width_ + x); }
   bool has_all() const { return count_ == cells(); }
+  /// Whether it has all that the other has. Throws std::invalid_argument for one of another grid.
+  bool has(const GridMask& other) const;
 
   void add(std::int64_t cell);
   void add(std::int64_t y, std::int64_t x) { add(y * width_ + x); }

@@ -22,7 +22,7 @@ actors::CameraPtr played_once(config::CameraSettings camera) {
   // What a line tells is the work of its window alone.
   camera.stream.pruning.audit = 0;
   for (config::RuleSettings& rule : camera.rules) rule.explain = false;
-  return std::make_shared<const config::CameraSettings>(std::move(camera));
+  return std::make_shared<const actors::OwnCamera>(std::move(camera));
 }
 
 }  // namespace

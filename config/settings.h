@@ -263,6 +263,45 @@ struct MetricsSettings {
   friend bool operator==(const MetricsSettings&, const MetricsSettings&) = default;
 };
 
+/// Where a fleet keeps who is there and who has which camera: etcd (v3).
+struct RegistrySettings {
+  /// HOST:PORT of each of its servers; one of them has to answer.
+  std::vector<std::string> endpoints;
+  /// Whom to believe, and by which certificate this node is known there; all empty: plain text, which is for
+  /// this machine alone, unless `cluster.allow_plain_text`.
+  std::filesystem::path ca_file;
+  CertificateSettings certificate;
+  std::string username;
+  MaskedText password;
+  friend bool operator==(const RegistrySettings&, const RegistrySettings&) = default;
+};
+
+/// A process as a node of a fleet (`vigil node`).
+struct ClusterSettings {
+  /// The fleet's name.
+  std::string name;
+  /// HOST:PORT where other nodes reach this one: with messages, and with pixels, tokens and pages.
+  std::string listen = "127.0.0.1:7400";
+  std::string bulk = "127.0.0.1:7401";
+  /// The name or address under which they do; empty for that of `listen`.
+  std::string advertise;
+  /// HOST:PORT of nodes that are asked before this one joins; a name may stand for many.
+  std::vector<std::string> seeds;
+  RegistrySettings registry;
+  /// The folder of this node's certificate (ca.crt, tls.crt, tls.key); empty for plain text, on this machine
+  /// alone unless `allow_plain_text`.
+  std::filesystem::path tls_dir;
+  bool allow_plain_text = false;
+  /// A node that has given no sign of life for so long has lost its cameras.
+  base::Duration lease = 5s;
+  /// Its share of the fleet's cameras and streams, beside those of others; and how many it takes at most, 0
+  /// for no bound.
+  double weight = 1;
+  int max_cameras = 0;
+  int max_streams = 0;
+  friend bool operator==(const ClusterSettings&, const ClusterSettings&) = default;
+};
+
 enum class LogLevel : std::uint8_t { debug, info, warn, error, off };
 enum class LogFormat : std::uint8_t { text, json };
 
@@ -300,6 +339,7 @@ struct Settings {
   AlertSettings alerts;
   EvidenceSettings evidence;
   MetricsSettings metrics;
+  ClusterSettings cluster;
   LogSettings log;
   /// The time that a shutdown has to finish what is under way.
   base::Duration shutdown_grace = 10s;

@@ -206,7 +206,7 @@ void BenchPipeline::list(int count) {
   cameras_.resize(std::min(cameras_.size(), static_cast<std::size_t>(count)));
   while (std::cmp_less(cameras_.size(), count)) {
     auto camera =
-        std::make_shared<config::CameraSettings>(options_.cameras[cameras_.size() % options_.cameras.size()]);
+        std::make_shared<actors::OwnCamera>(options_.cameras[cameras_.size() % options_.cameras.size()]);
     std::ostringstream name;
     name << "camera-" << std::setw(4) << std::setfill('0') << cameras_.size();
     camera->name = name.str();

@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
   using namespace vigil::services;
   occupy_outputs();
   // It is a service: a signal that comes early is not to end it otherwise than one that comes late.
-  if (argc > 1 && std::string_view(argv[1]) == "run") Signals::block();
+  if (argc > 1 && (std::string_view(argv[1]) == "run" || std::string_view(argv[1]) == "node"))
+    Signals::block();
   wait_passively(argv);
   CLI::App root{
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "
@@ -69,6 +70,7 @@ int main(int argc, char** argv) {
   add_model(root, chosen);
   add_bench(root, chosen);
   add_run(root, chosen);
+  add_node(root, chosen);
   add_watch(root, chosen);
   add_status(root, chosen);
   add_keygen(root, chosen);

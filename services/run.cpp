@@ -1,30 +1,20 @@
 // vigil run: the cameras of a configuration, watched until they end or a signal comes.
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <random>
-#include <stdexcept>
 #include <system_error>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <caf/actor_system.hpp>
-#include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 #include <caf/spawn_options.hpp>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "actors/alerts/fallback_outbox.h"
-#include "actors/camera/source_options.h"
 #include "actors/status/status_actor.h"
-#include "actors/supervisor/sources.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/process/clock.h"
 #include "cluster/process/end_requests.h"
@@ -35,19 +25,17 @@
 #include "config/checks/left_behind.h"
 #include "config/file/load.h"
 #include "config/running/reload.h"
-#include "config/running/retention_clock.h"
 #include "config/running/snoozes.h"
-#include "engine/engine.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/ending.h"
 #include "services/frame_shape.h"
 #include "services/log.h"
 #include "services/reload_loop.h"
+#include "services/service_parts.h"
 #include "services/signals.h"
 #include "services/slow_path_warnings.h"
 #include "services/state_server.h"
-#include "services/topic_publisher.h"
 
 namespace vigil::services {
 namespace {
@@ -58,87 +46,6 @@ struct RunArguments {
   std::string pace;
   bool once = false;
 };
-
-std::vector<actors::CameraPtr> cameras_of(const config::Settings& settings) {
-  std::vector<actors::CameraPtr> cameras;
-  for (const config::CameraSettings& camera : settings.cameras) {
-    if (camera.enabled) cameras.push_back(std::make_shared<const config::CameraSettings>(camera));
-  }
-  return cameras;
-}
-
-/// What cameras may take of this process. Says so if they want more.
-actors::Dialer::Limits dial_limits(const std::vector<actors::CameraPtr>& cameras, bool recorded,
-                                   Announcer& announcer) {
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  const actors::Dialer::Limits limits = actors::Dialer::limits_for(files.rlim_cur);
-  const std::size_t held = actors::cameras_within(limits.descriptors, cameras, recorded);
-  if (held < cameras.size()) {
-    announcer.warn("a limit of " + std::to_string(files.rlim_cur) + " open files leaves " +
-                   std::to_string(limits.descriptors) + " for cameras, which is enough for " +
-                   std::to_string(held) + " of " + std::to_string(cameras.size()) +
-                   " at a time; the others wait until one is lost (raise it with ulimit -n, LimitNOFILE= or "
-                   "--ulimit nofile=)");
-  }
-  return limits;
-}
-
-std::optional<cluster::CurveServer> curve_of(const config::CurveSettings& settings) {
-  if (settings.secret_key_file.empty()) return std::nullopt;
-  return cluster::CurveServer{cluster::read_secret_key(settings.secret_key_file), settings.allow};
-}
-
-/// The connections of each topics' socket, of the descriptors that this process may have.
-cluster::GateOptions gate_of(const config::AlertSettings& settings, spdlog::logger& logger) {
-  const std::uint64_t descriptors = cluster::raise_descriptor_limit();
-  cluster::GateOptions gate;
-  gate.connections = cluster::fitting_connections(settings.max_connections, descriptors, 2);
-  gate.connections_of_address = settings.max_connections_per_address;
-  if (gate.connections < settings.max_connections)
-    logger.warn("alerts.max_connections: {} instead of {}: this process may have {} descriptors",
-                gate.connections, settings.max_connections, descriptors);
-  return gate;
-}
-
-cluster::GateOptions observed(cluster::GateOptions gate, ConnectionMetrics& metrics) {
-  gate.observer = &metrics;
-  return gate;
-}
-
-std::unique_ptr<media::Reach> make_reach(media::Reach::Told told) {
-  return media::Reach::make(std::move(told), {.time = actors::kOpenTimeout});
-}
-
-/// An engine on each device.
-std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
-                                           const std::shared_ptr<const model::ModelFolder>& folder,
-                                           Announcer& announcer) {
-  std::vector<actors::DeviceSlot> slots;
-  // Engines are made again on the threads of their devices.
-  const auto epochs = std::make_shared<std::atomic<std::uint32_t>>(0);
-  const std::vector<run::Device> devices = run::parse_devices(settings.device);
-  const std::vector<run::Device> decode_devices =
-      settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const engine::EngineOptions options{.device = devices[i],
-                                        .decode_device = decode_devices[i],
-                                        .compute = {},
-                                        .quantization = settings.quantization,
-                                        .kv_tokens = settings.kv_tokens};
-    const auto make = [folder, options, epochs] {
-      engine::EngineOptions own = options;
-      own.epoch = (*epochs)++;
-      return engine::make_engine(folder, own);
-    };
-    engine::Engine engine = make();
-    if (slots.empty())
-      for (const std::string& warning : engine.warnings) announcer.warn(warning);
-    slots.push_back({run::name_of(devices[i]), actors::parts_of(std::move(engine)),
-                     [make] { return actors::parts_of(make()); }});
-  }
-  return slots;
-}
 
 /// The configuration with what the command line says otherwise, and with what is snoozed. Throws ConfigError;
 /// `remarks` gets lines about what does not keep it from being used.
@@ -160,23 +67,6 @@ config::Settings load_settings(const RunArguments& arguments, std::vector<std::s
     if (arguments.pace == "realtime") camera.stream.pace = config::Pace::realtime;
   }
   return settings;
-}
-
-/// For an end that has a bound of its own: what it may take beside the grace.
-constexpr std::chrono::seconds kBesidesGrace{5};
-
-/// How the pipeline ended. It does when the cameras have, or by a signal: neither has a time, and the
-/// supervisor bounds the drain itself.
-actors::DrainReport wait_for_end(caf::actor_system& system, const actors::supervisor_actor& supervisor) {
-  actors::DrainReport report;
-  caf::scoped_actor self{system};
-  self->request(supervisor, caf::infinite, actors::wait_atom_v)
-      .receive([&](const actors::DrainReport& outcome) { report = outcome; },
-               [&](const caf::error& error) {
-                 // It was gone before it could be asked: its own words are in the log.
-                 report.failures.push_back("the supervisor failed at its start: " + system.render(error));
-               });
-  return report;
 }
 
 /// The pipeline, until it ends: watches and follows the configuration. `watching`: what is said when it does.
@@ -242,32 +132,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
       system.spawn<caf::hidden>(actors::status, actors::StatusDeps{board, metrics, *logger});
   const StateServer server(settings.metrics, metrics, system, status, clock,
                            [&logger](const std::string& line) { logger->warn("{}", line); });
-  config::RetentionClock ages(clock);
-  const auto outbox = actors::make_fallback_outbox(
-      {.open = [&] { return actors::open_rocksdb_outbox(settings.alerts.outbox, ages); }}, ages, clock,
-      metrics, *logger);
-  const auto curve = curve_of(settings.alerts.curve);
-  ConnectionMetrics events_connections("events", metrics);
-  ConnectionMetrics replay_connections("replay", metrics);
-  const cluster::GateOptions gate = gate_of(settings.alerts, *logger);
-  TopicPublisher publisher({.endpoint = settings.alerts.bind,
-                            .high_water_mark = settings.alerts.high_water_mark,
-                            .curve = curve,
-                            .gate = observed(gate, events_connections)},
-                           {.endpoint = settings.alerts.replay_endpoint(),
-                            .curve = curve,
-                            .gate = observed(gate, replay_connections)},
-                           *outbox);
-  std::optional<actors::EvidenceStore> evidence;
-  std::optional<actors::EvidenceParts> evidence_parts;
-  if (settings.evidence.enabled) {
-    evidence.emplace(actors::EvidenceStore::Options{settings.evidence.dir, settings.evidence.budget.bytes,
-                                                    settings.evidence.max_age},
-                     ages);
-    if (!evidence->failure().empty()) logger->warn("evidence: {}", evidence->failure());
-    evidence_parts.emplace(actors::EvidenceParts{
-        *evidence, settings.evidence.pre_roll, settings.evidence.post_roll, settings.evidence.memory.bytes});
-  }
+  EventParts events(settings, clock, metrics, *logger);
   const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
   std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder, announcer);
 
@@ -276,11 +141,11 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
 
   const std::vector<actors::CameraPtr> cameras = cameras_of(settings);
   const std::string name = settings.name.empty() ? cluster::host_name() : settings.name;
-  const actors::Dialer::Limits dial = dial_limits(cameras, evidence_parts.has_value(), announcer);
-  const std::string watching = "watching " + std::to_string(cameras.size()) +
-                               (cameras.size() == 1 ? " camera" : " cameras") + "; events on " +
-                               publisher.endpoint() + ", replayed on " + publisher.replay_endpoint() +
-                               (server.url().empty() ? "" : ", metrics on " + server.url());
+  const actors::Dialer::Limits dial = dial_limits(cameras, events.evidence().has_value(), announcer);
+  const std::string watching =
+      "watching " + std::to_string(cameras.size()) + (cameras.size() == 1 ? " camera" : " cameras") +
+      "; events on " + events.publisher().endpoint() + ", replayed on " +
+      events.publisher().replay_endpoint() + (server.url().empty() ? "" : ", metrics on " + server.url());
   try {
     const int code = run_pipeline(system,
                                   actors::PipelineDeps{.cameras = cameras,
@@ -294,15 +159,15 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                                                        .dial = dial,
                                                        .shape = frame_shape(*folder),
                                                        .devices = std::move(devices),
-                                                       .outbox = *outbox,
-                                                       .publisher = publisher,
+                                                       .outbox = events.outbox(),
+                                                       .publisher = events.publisher(),
                                                        .metrics = metrics,
                                                        .board = board,
                                                        .clock = clock,
                                                        .logger = *logger,
                                                        .seed = std::random_device{}(),
                                                        .threads = actors::Threads::own,
-                                                       .evidence = evidence_parts},
+                                                       .evidence = events.evidence()},
                                   watching, settings, arguments, watch, ending, *logger, announcer);
     // They use what was made before them.
     if (end_within(system, kBesidesGrace)) return code;
@@ -314,29 +179,6 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
     if (!end_within(system, settings.shutdown_grace + kBesidesGrace)) leave(*logger);
     return kFailed;
   }
-}
-
-/// Of sockets, outbox, actors and signals.
-constexpr std::size_t kThreads = 24;
-
-/// What computes on a CPU has a thread a processor: who makes the engine, the vision tower, the language
-/// model.
-std::size_t threads_for(const config::EngineSettings& engine) {
-  const std::vector<run::Device> devices = run::parse_devices(engine.device);
-  const bool on_cpu = std::any_of(devices.begin(), devices.end(), [](const run::Device& device) {
-    return device.kind == kernels::DeviceKind::cpu;
-  });
-  return kThreads + (on_cpu ? 3 * std::max(4U, std::thread::hardware_concurrency()) : 0);
-}
-
-/// Where a thread is refused to them, libraries end the process or wait for ever. Before they are asked.
-void check_threads(std::size_t wanted) {
-  const std::size_t most = cluster::startable_threads(wanted);
-  if (most < wanted)
-    throw std::runtime_error("no more than " + std::to_string(most) + " threads could be started, and " +
-                             std::to_string(wanted) +
-                             " are needed beside those of cameras: raise ulimit -u (or -v), TasksMax= of the "
-                             "service or the container's pids limit");
 }
 
 int run(const RunArguments& arguments) {

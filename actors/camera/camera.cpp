@@ -136,6 +136,13 @@ void Camera::continue_time() {
     epoch_wall_ = clock_.wall();
     offset_ = 0;
     offset_due_ = now;
+    // Its time began with the owner before this one, and is by now where the clock says.
+    if (const auto& origin = options_.camera->tenure.origin; origin && *origin < epoch_wall_) {
+      const auto since = epoch_wall_ - *origin;
+      epoch_ = now - std::chrono::duration_cast<TimePoint::duration>(since);
+      epoch_wall_ = *origin;
+      offset_ = seconds_between(*epoch_, now);
+    }
   } else if (continues_) {
     offset_due_ += to_duration(position_ + frame_interval() - offset_);
     offset_ = position_ + frame_interval();

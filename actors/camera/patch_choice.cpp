@@ -56,10 +56,11 @@ void PatchChoice::hear(const PatchAck& ack) {
       ++counts_.dropped;
       break;
     case PatchOutcome::lost:
+    case PatchOutcome::unknown:
       ++counts_.lost;
+      missed();
       break;
   }
-  if (ack.outcome == PatchOutcome::lost) missed();
   const auto sent = under_way_.find(ack.sequence);
   if (sent == under_way_.end()) return;
   if (ack.outcome != PatchOutcome::encoded && policy_) policy_->lost(sent->second);

@@ -49,8 +49,8 @@ class PatchChoice {
   void missed() { is_whole_next_ = true; }
 
   /// Once for each that was sent, in any order. After one that was lost the device may know nothing of the
-  /// camera any more: the next patch is whole. One that was encoded tells what the camera's budget and its
-  /// device allow.
+  /// camera any more, and after one that was unknown to it, it does not: the next patch is whole. One that
+  /// was encoded tells what the camera's budget and its device allow.
   void hear(const PatchAck& ack);
 
   /// Goes on with another policy, window and clock, as if the camera began; what is under way still counts.

@@ -21,7 +21,7 @@ void device_state::start() {
                               .logger = deps->logger,
                               .device = deps->slot.name,
                               .observer = deps->observer},
-                   alerts);
+                   answers);
     running.emplace(target.address(), "target");
   }
   if (parts.overlap) {
@@ -44,7 +44,7 @@ void device_state::start() {
                                 .logger = deps->logger,
                                 .device = deps->slot.name,
                                 .observer = deps->observer},
-                   alerts, target, tower);
+                   answers, target, tower);
   running.emplace(executor.address(), "executor");
   ++engine;
   recovery.works(deps->clock.now());
@@ -142,16 +142,16 @@ void device_state::stop() {
 
 void device_state::report(DeviceState entered) {
   state = entered;
-  self->send(supervisor, DeviceReport{deps->slot.name, state, reason,
-                                      state == DeviceState::up ? vision_actor(executor) : vision_actor()});
+  self->send(listener, DeviceReport{deps->slot.name, state, reason,
+                                    state == DeviceState::up ? vision_actor(executor) : vision_actor()});
 }
 
 device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,
-                                   alerts_actor alerts, supervisor_actor supervisor) {
+                                   answers_actor answers, device_listener_actor listener) {
   set_handlers(self, deps.logger, [self] { self->state.abandon(); });
   device_state& state = self->state;
-  state.alerts = std::move(alerts);
-  state.supervisor = std::move(supervisor);
+  state.answers = std::move(answers);
+  state.listener = std::move(listener);
   state.deps.emplace(std::move(deps));
   self->set_down_handler([self](caf::down_msg& message) { self->state.ended(message); });
   state.start();

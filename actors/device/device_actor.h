@@ -1,4 +1,4 @@
-// Owns one device: its engine, and the actors that compute with it. The supervisor of these, with a plain
+// Owns one device: its engine, and the actors that compute with it. The listener of these, with a plain
 // `Recovery` for when to start them again.
 #pragma once
 
@@ -57,8 +57,8 @@ struct device_state {
 
   device_actor::pointer self;
   std::optional<DeviceDeps> deps;
-  supervisor_actor supervisor;
-  alerts_actor alerts;
+  device_listener_actor listener;
+  answers_actor answers;
   executor_actor executor;
   /// Null if answers go on where they were asked.
   target_actor target;
@@ -77,6 +77,6 @@ struct device_state {
 };
 
 device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,
-                                   alerts_actor alerts, supervisor_actor supervisor);
+                                   answers_actor answers, device_listener_actor listener);
 
 }  // namespace vigil::actors

@@ -18,8 +18,8 @@ double seconds_between(base::Clock::TimePoint begin, base::Clock::TimePoint end)
 
 }  // namespace
 
-void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor elsewhere, tower_actor beside) {
-  alerts = std::move(to);
+void executor_state::start(ExecutorDeps given, answers_actor to, target_actor elsewhere, tower_actor beside) {
+  answers = std::move(to);
   target = std::move(elsewhere);
   tower = std::move(beside);
   const EngineParts& engine = given.engine;
@@ -34,7 +34,7 @@ void executor_state::start(ExecutorDeps given, alerts_actor to, target_actor els
   beat.emplace(given.board, given.device + " executor");
   deps.emplace(std::move(given));
   self->send(self, tick_atom_v);
-  self->send(alerts, join_atom_v);
+  self->send(answers, join_atom_v);
 }
 
 void executor_state::join(const WatchPtr& watch, router_actor sender) {
@@ -50,6 +50,11 @@ void executor_state::join(const WatchPtr& watch, router_actor sender) {
 }
 
 void executor_state::take(const FramePatchPtr& patch) {
+  if (vision->lacks(*patch)) {
+    deps->metrics.frames_dropped(patch->watch.camera, "unknown", patch->frames.size());
+    self->send(router, ack_of(*patch, PatchOutcome::unknown, "unknown"));
+    return;
+  }
   if (!vision->take(patch)) {
     deps->metrics.frames_dropped(patch->watch.camera, "queue_full", patch->frames.size());
     self->send(router, ack_of(*patch, PatchOutcome::dropped, "queue_full"));
@@ -70,7 +75,7 @@ void executor_state::explain(const Explain& request) {
     known = deps->engine.desk->explain(request.window, request.rule);
     if (known) explanations.ask(request.window, request.rule, request.ticket);
   }
-  if (!known) self->send<caf::message_priority::high>(alerts, Explanations::gone(request.ticket));
+  if (!known) self->send<caf::message_priority::high>(answers, Explanations::gone(request.ticket));
   settle();
 }
 
@@ -111,7 +116,7 @@ void executor_state::settle() {
   tell_audits(news);
   for (const std::string& camera : news.ended) {
     window_failures.succeeded(camera);
-    self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
+    self->send<caf::message_priority::high>(answers, end_atom_v, camera);
   }
   tell_usage();
   schedule();
@@ -155,7 +160,8 @@ void executor_state::tell_encoded() {
     const Encoded::Failure& failure = encoded.failures[i];
     const std::string& camera = failure.patch->watch.camera;
     deps->metrics.frames_dropped(camera, failure.word(), failure.patch->frames.size());
-    if (failure.out_of_memory) {
+    if (failure.kind == Encoded::Failure::Kind::unknown) continue;
+    if (failure.kind == Encoded::Failure::Kind::out_of_memory) {
       ++without_room;
     } else if (encode_failures.failed(camera, failure.reason)) {
       const LogFields about(*batch->failed[i]);
@@ -186,7 +192,7 @@ void executor_state::tell_answered(const WindowDesk::News& news) {
     if (deps->observer.window) deps->observer.window(*window, {begun, now});
     if (!window->watch->lossless) backlog.answered(asked, window->watch->window.stride, now);
     window_failures.succeeded(window->watch->name);
-    self->send<caf::message_priority::high>(alerts, window);
+    self->send<caf::message_priority::high>(answers, window);
   }
   if (!news.answered.empty()) deps->metrics.windows("answered", news.answered.size());
   if (news.overtaken > 0) {
@@ -208,7 +214,7 @@ void executor_state::tell_told(const WindowDesk::News& news) {
   for (const stream::DeskNews::Told& each : news.told) {
     const Explanations::Told told = explanations.tell(each, deps->clock.now());
     deps->metrics.generated(told.seconds, told.tokens, told.later);
-    self->send<caf::message_priority::high>(alerts, told.explanation);
+    self->send<caf::message_priority::high>(answers, told.explanation);
   }
 }
 
@@ -263,14 +269,14 @@ void executor_state::give_up() {
 }
 
 executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor_state> self,
-                                       ExecutorDeps deps, alerts_actor alerts, target_actor target,
+                                       ExecutorDeps deps, answers_actor answers, target_actor target,
                                        tower_actor tower) {
   set_handlers(self, deps.logger);
   self->set_exit_handler([self](caf::exit_msg& message) {
     self->state.give_up();
     self->quit(message.reason);
   });
-  self->state.start(std::move(deps), std::move(alerts), std::move(target), std::move(tower));
+  self->state.start(std::move(deps), std::move(answers), std::move(target), std::move(tower));
   return {
       [self](join_atom, const WatchPtr& watch, std::uint32_t) {
         self->state.join(watch, caf::actor_cast<router_actor>(self->current_sender()));

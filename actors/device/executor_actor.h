@@ -47,7 +47,7 @@ struct ExecutorDeps {
 struct executor_state {
   explicit executor_state(executor_actor::pointer self_pointer) : self(self_pointer) {}
 
-  void start(ExecutorDeps deps, alerts_actor alerts, target_actor target, tower_actor tower);
+  void start(ExecutorDeps deps, answers_actor answers, target_actor target, tower_actor tower);
   void join(const WatchPtr& watch, router_actor sender);
   void take(const FramePatchPtr& patch);
   void explain(const Explain& request);
@@ -71,7 +71,7 @@ struct executor_state {
   executor_actor::pointer self;
   std::optional<ExecutorDeps> deps;
   router_actor router;
-  alerts_actor alerts;
+  answers_actor answers;
   /// Null if answers go on here.
   target_actor target;
   /// Null if patches are encoded here.
@@ -89,7 +89,7 @@ struct executor_state {
 
 /// `target`: null if the desk goes on with answers itself. `tower`: null if patches are encoded here.
 executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor_state> self,
-                                       ExecutorDeps deps, alerts_actor alerts, target_actor target,
+                                       ExecutorDeps deps, answers_actor answers, target_actor target,
                                        tower_actor tower);
 
 }  // namespace vigil::actors

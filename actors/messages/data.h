@@ -26,9 +26,30 @@
 
 namespace vigil::actors {
 
-/// All that is set of a camera. It stays where the camera is read: with the supervisor, the camera's actor
-/// and its recorder. What others need of it are `WatchSettings`.
-using CameraPtr = std::shared_ptr<const config::CameraSettings>;
+/// How a process has come by a camera: by its own configuration alone, or from its fleet, whose cameras have
+/// one owner after the other.
+struct Tenure {
+  /// Higher than that of any owner before; 0: of a process that is alone.
+  std::uint64_t fence = 0;
+  /// Second 0 of its time, which is the same for every owner; nothing: when it is first opened.
+  std::optional<base::Clock::WallTime> origin;
+  /// Which device computes its stream; empty: whichever this process takes.
+  std::string device = {};
+  friend bool operator==(const Tenure&, const Tenure&) = default;
+};
+
+/// A camera that this process is to watch: all that is set of it, and how it has come by it. It stays where
+/// the camera is read: with the supervisor, the camera's actor and its recorder. What others need of it are
+/// `WatchSettings`.
+struct OwnCamera : config::CameraSettings {
+  OwnCamera() = default;
+  explicit OwnCamera(config::CameraSettings settings, Tenure how = {})
+      : config::CameraSettings(std::move(settings)), tenure(std::move(how)) {}
+
+  Tenure tenure;
+  friend bool operator==(const OwnCamera&, const OwnCamera&) = default;
+};
+using CameraPtr = std::shared_ptr<const OwnCamera>;
 
 /// When a frame was captured, on both clocks; on the steady one, of a file that is paced, when it was due,
 /// which a process that is too busy hears a little later.
@@ -56,6 +77,8 @@ struct FramePatch {
   /// Those that the stream keeps a token of, which the tower may have made of earlier frames; absent: those
   /// that are encoded.
   std::optional<base::GridMask> kept;
+  /// The groups whose pixels are there; absent: all. Others are black.
+  std::optional<base::GridMask> pixels;
   /// When the audited window ends that it may belong to, in the camera's time: tokens of all its groups are
   /// made, too, for the audit alone.
   std::optional<double> audit;

@@ -139,8 +139,8 @@ typename Inspector::result_type inspect(Inspector& f, MaskForm& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
   return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
-           x.width, x.height, x.has_encoded, x.encoded, x.has_kept, x.kept, x.is_audited, x.audit, x.captured,
-           is_so([&x] {
+           x.width, x.height, x.has_encoded, x.encoded, x.has_kept, x.kept, x.is_audited, x.audit,
+           x.has_pixels, x.pixels, x.is_intra, x.captured, is_so([&x] {
              return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration > 0 &&
                     std::isfinite(x.audit);
            }));
@@ -189,7 +189,7 @@ typename Inspector::result_type inspect(Inspector& f, Advice& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
   return f(caf::meta::type_name("PatchAck"), x.camera, x.generation, x.sequence, x.outcome,
-           at_most(x.outcome, PatchOutcome::lost), x.reason, x.advice);
+           at_most(x.outcome, PatchOutcome::unknown), x.reason, x.advice);
 }
 
 template <class Inspector>

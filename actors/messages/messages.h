@@ -47,6 +47,9 @@ struct DeviceReport;
 /// The supervisor tells where the patches of a camera go.
 struct Route;
 
+/// Whom a device has to do with, if it is another node's.
+struct Stages;
+
 /// A text on its way to the device that goes on with it, and the asker's name for it (lent_text.h).
 struct LentText;
 using LentTextPtr = std::shared_ptr<LentText>;
@@ -96,6 +99,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, reload_atom, "reload")
 CAF_ADD_ATOM(vigil, vigil::actors, forget_atom, "forget")
 CAF_ADD_ATOM(vigil, vigil::actors, probe_atom, "probe")
 CAF_ADD_ATOM(vigil, vigil::actors, status_atom, "status")
+CAF_ADD_ATOM(vigil, vigil::actors, stages_atom, "stages")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -113,6 +117,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EncodedPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ReachReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Recording)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::Stages)
 
 namespace vigil::actors {
 
@@ -234,15 +239,20 @@ using evidence_actor = caf::typed_actor<
     // Quit.
     caf::reacts_to<stop_atom>>;
 
-/// The ALERTS actor owns the outbox and the topics. What becomes alerts is sent to it with high priority, so
-/// that no number of changes of state delays them.
-using alerts_actor = caf::typed_actor<
+/// What streams and targets answer to: the alerts actor, or whoever passes answers on to another node's.
+using answers_actor = caf::typed_actor<
     // The sending stream starts; it is granted credit in return.
     caf::reacts_to<join_atom>,
     // A window's answers; costs a credit, which is given back at once.
     caf::reacts_to<WindowAnswersPtr>,
     // The text of an answer that it had asked to be explained.
     caf::reacts_to<Explanation>,
+    // No window of this camera follows.
+    caf::reacts_to<end_atom, std::string>>;
+
+/// The ALERTS actor owns the outbox and the topics. What becomes alerts is sent to it with high priority, so
+/// that no number of changes of state delays them.
+using alerts_actor = answers_actor::extend<
     // The still and the clip that it had asked for.
     caf::reacts_to<EvidenceReport>,
     // A camera's settings, ahead of the first change of its state that refers to them.
@@ -253,14 +263,17 @@ using alerts_actor = caf::typed_actor<
     caf::reacts_to<StatusChange>,
     // What waits for its text is told without it.
     caf::reacts_to<force_atom>,
-    // No window of this camera follows: end its episodes and tell the supervisor.
-    caf::reacts_to<end_atom, std::string>,
     // Write what has come meanwhile, and publish it (to itself).
     caf::reacts_to<work_atom>,
     // Retry what waits, serve new subscribers (to itself).
     caf::reacts_to<tick_atom>,
     // Publish what there is, and quit.
     caf::reacts_to<stop_atom>>;
+
+/// Whoever wants to know how a device is.
+using device_listener_actor = caf::typed_actor<
+    // A device entered a state.
+    caf::reacts_to<DeviceReport>>;
 
 /// The DEVICE actor owns one device: its engine, the executor that computes with it, a tower, if patches are
 /// encoded beside it, and target, if answers go on elsewhere. When one of them fails it takes down the
@@ -285,7 +298,7 @@ using status_actor = caf::typed_actor<
 
 /// The SUPERVISOR spawns the pipeline, keeps cameras running, and shuts all down in the order of the
 /// pipeline.
-using supervisor_actor = caf::typed_actor<
+using supervisor_actor = device_listener_actor::extend<
     // A camera entered a state.
     caf::reacts_to<CameraReport>,
     // A source could not be opened, or was lost, and its actor quits.
@@ -296,12 +309,12 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<ReachReport>,
     // Open the sources whose turn it is, if this timer counts (to itself).
     caf::reacts_to<dial_atom, std::uint64_t>,
-    // A device entered a state.
-    caf::reacts_to<DeviceReport>,
     // All that this camera sent has gone through the pipeline.
     caf::reacts_to<end_atom, std::string>,
     // Look for cameras that stalled (to itself).
     caf::reacts_to<tick_atom>,
+    // Answered with the stages that devices have to do with.
+    caf::replies_to<stages_atom>::with<Stages>,
     // These are the cameras now: start, alter, stop or restart what differs.
     caf::reacts_to<reload_atom, CameraList>,
     // Stop all cameras and drain what is under way.
@@ -312,6 +325,11 @@ using supervisor_actor = caf::typed_actor<
     caf::reacts_to<giveup_atom>,
     // Answered when all has ended, of itself, by `stop`, or by failing; then the supervisor quits.
     caf::replies_to<wait_atom>::with<DrainReport>>;
+
+struct Stages {
+  router_actor router;
+  alerts_actor alerts;
+};
 
 struct DeviceReport {
   std::string device;

@@ -47,8 +47,9 @@ struct ReachReport {
 };
 
 /// encoded: the model has taken it; dropped: vision could not; lost: no device took it, or the one that had
-/// it failed.
-enum class PatchOutcome : std::uint8_t { encoded, dropped, lost };
+/// it failed; unknown: its device knows too little of the camera to encode a part of a picture, and wants a
+/// whole one.
+enum class PatchOutcome : std::uint8_t { encoded, dropped, lost, unknown };
 
 /// How a camera had better choose from now on: what its stream and its device have room and time for.
 struct Advice {

@@ -11,6 +11,15 @@
 
 namespace vigil::actors {
 
+/// The n-th version of settings that an owner of the camera makes: beyond all of the owners before.
+constexpr std::uint64_t version_of(std::uint64_t fence, std::uint64_t change) {
+  return (fence << 20U) + change;
+}
+/// Of the owner that made this version; 0 of a process that is alone.
+constexpr std::uint64_t fence_of(std::uint64_t version) {
+  return version >> 20U;
+}
+
 /// Names the settings by which something was made, without holding them.
 struct WatchRef {
   /// The camera's name.
@@ -24,7 +33,7 @@ struct WatchRef {
 struct WatchSettings {
   /// The camera's name.
   std::string name;
-  /// Grows with every change of the camera's settings within a run.
+  /// Grows with every change of the camera's settings within a run, and with every new owner (`version_of`).
   std::uint64_t version = 0;
   std::string tenant;
   std::map<std::string, std::string> labels;

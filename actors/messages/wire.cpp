@@ -76,6 +76,11 @@ PatchForm form_of(const FramePatch& patch, const base::Clock& clock) {
   if (patch.kept) form.kept = form_of(*patch.kept);
   form.is_audited = patch.audit.has_value();
   form.audit = patch.audit.value_or(0);
+  form.has_pixels = patch.pixels.has_value();
+  if (patch.pixels) form.pixels = form_of(*patch.pixels);
+  form.is_intra = std::any_of(patch.frames.begin(), patch.frames.end(), [](const media::SampledFrame& frame) {
+    return frame.type == media::FrameType::intra;
+  });
   form.captured = form_of(patch.captured, clock);
   return form;
 }
@@ -87,10 +92,13 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
                     std::all_of(frames.begin(), frames.end(), [&](const media::SampledFrame& frame) {
                       return frame.image && frame.image->size == size;
                     });
-  std::optional<base::GridMask> encoded, kept;
+  std::optional<base::GridMask> encoded, kept, pixels;
+  if (form.has_pixels) pixels = mask_of(form.pixels);
   if (form.has_encoded) encoded = mask_of(form.encoded);
   if (form.has_kept) kept = mask_of(form.kept);
-  if (!fits || form.has_encoded != encoded.has_value() || form.has_kept != kept.has_value()) return nullptr;
+  if (!fits || form.has_encoded != encoded.has_value() || form.has_kept != kept.has_value() ||
+      form.has_pixels != pixels.has_value())
+    return nullptr;
   auto patch = std::make_shared<FramePatch>();
   patch->watch = form.watch;
   patch->frames = std::move(frames);
@@ -100,6 +108,8 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
   patch->generation = form.generation;
   patch->encoded = std::move(encoded);
   patch->kept = std::move(kept);
+  patch->pixels = std::move(pixels);
+  if (form.is_intra) patch->frames.front().type = media::FrameType::intra;
   if (form.is_audited) patch->audit = form.audit;
   patch->captured = time_of(form.captured, clock);
   return patch;

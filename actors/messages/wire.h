@@ -72,6 +72,11 @@ struct PatchForm {
   bool has_encoded = false, has_kept = false, is_audited = false;
   MaskForm encoded, kept;
   double audit = 0;
+  /// The groups whose pixels go along, if these are not all.
+  bool has_pixels = false;
+  MaskForm pixels;
+  /// One of the frames refers to no other.
+  bool is_intra = false;
   CaptureForm captured;
   friend bool operator==(const PatchForm&, const PatchForm&) = default;
 };

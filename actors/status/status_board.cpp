@@ -184,6 +184,13 @@ bool StatusBoard::ready_locked() const {
   return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty() && computes;
 }
 
+std::map<std::string, CameraState> StatusBoard::cameras() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, CameraState> states;
+  for (const auto& [name, camera] : cameras_) states.emplace(name, camera.state);
+  return states;
+}
+
 StatusReport StatusBoard::report() const {
   const std::lock_guard lock(mutex_);
   return {.phase = phase_,

@@ -52,6 +52,9 @@ class StatusBoard {
   /// It takes frames and can keep events.
   bool ready() const { return report().ready; }
 
+  /// Of each camera that was told of.
+  std::map<std::string, CameraState> cameras() const;
+
   /// All that a probe is told, as it is at one moment; without a page.
   StatusReport report() const;
 

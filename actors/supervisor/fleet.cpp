@@ -13,7 +13,8 @@ Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) : seed_(
 }
 
 WatchPtr Fleet::next_version(const CameraPtr& camera) {
-  return std::make_shared<const WatchSettings>(watch_of(*camera, ++versions_));
+  return std::make_shared<const WatchSettings>(
+      watch_of(*camera, version_of(camera->tenure.fence, ++versions_)));
 }
 
 Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {

@@ -58,8 +58,11 @@ struct PipelineDeps {
   Dialer::Limits dial = {};
   /// How the engines want their frames; the same for all.
   FrameShape shape;
-  /// At least one, of different names. Cameras are spread over them.
+  /// Of different names. Cameras are spread over them.
   std::vector<DeviceSlot> devices;
+  /// There are none here: others report theirs, and each camera's tenure names its own. The run goes on
+  /// without cameras.
+  bool devices_elsewhere = false;
   Outbox& outbox;
   Publisher& publisher;
   Metrics& metrics;

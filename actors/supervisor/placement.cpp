@@ -5,12 +5,13 @@
 
 namespace vigil::actors {
 
-Placement::Placement(const std::vector<std::string>& devices) {
+Placement::Placement(const std::vector<std::string>& devices) : is_assigned_(devices.empty()) {
   for (const std::string& device : devices) devices_.emplace(device, DeviceState::up);
 }
 
 std::optional<std::string> Placement::place(const std::string& camera) {
   if (const auto placed = cameras_.find(camera); placed != cameras_.end()) return placed->second;
+  if (is_assigned_) return std::nullopt;
   std::map<std::string, std::size_t> load;
   for (const auto& [name, device] : cameras_) ++load[device];
   const std::string* best = nullptr;
@@ -37,12 +38,14 @@ std::vector<std::string> Placement::cameras(const std::string& device) const {
 }
 
 std::vector<Placement::Move> Placement::lose(const std::string& device) {
-  devices_.at(device) = DeviceState::lost;
+  enter(device, DeviceState::lost);
   const std::vector<std::string> names = cameras(device);
-  for (const std::string& camera : names) cameras_.erase(camera);
+  if (!is_assigned_)
+    for (const std::string& camera : names) cameras_.erase(camera);
   std::vector<Move> moves;
   moves.reserve(names.size());
-  for (const std::string& camera : names) moves.push_back({camera, place(camera)});
+  for (const std::string& camera : names)
+    moves.push_back({camera, is_assigned_ ? std::nullopt : place(camera)});
   return moves;
 }
 

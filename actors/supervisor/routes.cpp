@@ -14,7 +14,14 @@ std::optional<Routes::Decision> Routes::start(const std::string& camera) {
   if (!device) return std::nullopt;
   if (up_.contains(*device)) return Decision{camera, *device};
   if (placement_.state(*device) == DeviceState::up) return std::nullopt;
-  return Decision{camera, {}, restarting(*device)};
+  const bool unheard = placement_.state(*device) == DeviceState::lost;
+  return Decision{camera, {}, unheard ? "waits for " + *device : restarting(*device)};
+}
+
+std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device) {
+  if (placement_.place(camera) == device) return std::nullopt;
+  placement_.assign(camera, device);
+  return start(camera);
 }
 
 Routes::Decisions Routes::enter(const std::string& device, DeviceState state, const std::string& reason) {
@@ -41,7 +48,7 @@ Routes::Decisions Routes::lose(const std::string& device, const std::string& rea
     decisions.cameras.push_back({camera, {}, lost});
     if (const auto next = other ? start(camera) : std::nullopt) decisions.cameras.push_back(*next);
   }
-  if (!placement_.any_left()) decisions.hopeless = "no device is left: " + lost;
+  if (!placement_.any_left() && !placement_.is_assigned()) decisions.hopeless = "no device is left: " + lost;
   return decisions;
 }
 

@@ -32,11 +32,14 @@ class Routes {
     std::string hopeless = {};
   };
 
-  /// None has told yet that it is up.
+  /// None has told yet that it is up. Without any, others decide which camera is where, of devices that come
+  /// and go: then there is always hope.
   explicit Routes(const std::vector<std::string>& devices) : placement_(devices) {}
 
   /// A camera's actor starts. Nothing while its device has not told yet how it is, or none is left.
   std::optional<Decision> start(const std::string& camera);
+  /// Others say where a camera is from now on. Nothing if that is no news.
+  std::optional<Decision> assign(const std::string& camera, const std::string& device);
   /// The camera is gone.
   void remove(const std::string& camera) { placement_.remove(camera); }
 

@@ -140,6 +140,10 @@ void supervisor_state::reload(const CameraList& list) {
   const bool watched = !fleet->all_ended();
   const Fleet::Plan plan = fleet->reload(list.cameras);
   for (const std::string& camera : plan.start) want_camera(camera);
+  for (const CameraPtr& camera : list.cameras) {
+    if (camera->tenure.device.empty()) continue;
+    if (const auto decision = routes->assign(camera->name, camera->tenure.device)) route(*decision);
+  }
   for (const CameraPtr& camera : plan.alter) {
     const WatchPtr watch = fleet->watch_settings(camera->name);
     deps->metrics.camera_added(*watch);
@@ -216,7 +220,8 @@ void supervisor_state::end(const std::vector<WatchPtr>& watches) {
 }
 
 void supervisor_state::finish_if_ended() {
-  if (!fleet->all_ended()) return;
+  // A node of a fleet may have no camera for a while.
+  if (!fleet->all_ended() || (deps->devices_elsewhere && !drain.stopping())) return;
   drain.completed();
   finish_pipeline();
 }
@@ -301,6 +306,9 @@ supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<su
       [self](const DeviceReport& report) { self->state.report(report); },
       [self](end_atom, const std::string& camera) { self->state.ended(camera); },
       [self](tick_atom) { self->state.tick(); },
+      [self](stages_atom) {
+        return Stages{self->state.router, self->state.alerts};
+      },
       [self](reload_atom, const CameraList& list) { self->state.reload(list); },
       [self](stop_atom) { self->state.stop(); },
       [self](force_atom) { self->state.force(); },

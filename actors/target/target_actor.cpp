@@ -30,7 +30,7 @@ void target_state::take(const LentTextPtr& text) {
 void target_state::tell(const stream::DeskNews::Told& text) {
   const Explanations::Told told = explanations.tell(text, deps->clock.now());
   deps->metrics.generated(told.seconds, told.tokens, told.later);
-  self->send<caf::message_priority::high>(alerts, told.explanation);
+  self->send<caf::message_priority::high>(answers, told.explanation);
   if (const auto stream = caf::actor_cast<stream_actor>(lender))
     self->send(stream, Returned{text.window, static_cast<std::uint32_t>(text.question)});
 }
@@ -72,10 +72,10 @@ void target_state::schedule() {
 }
 
 target_actor::behavior_type target(target_actor::stateful_pointer<target_state> self, TargetDeps deps,
-                                   alerts_actor alerts) {
+                                   answers_actor answers) {
   set_handlers(self, deps.logger);
   target_state& state = self->state;
-  state.alerts = std::move(alerts);
+  state.answers = std::move(answers);
   state.executor.emplace(deps.clock, std::vector<run::WorkSource*>{deps.desk.get()});
   state.beat.emplace(deps.board, deps.device + " target");
   state.deps.emplace(std::move(deps));

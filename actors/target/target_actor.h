@@ -46,7 +46,7 @@ struct target_state {
 
   target_actor::pointer self;
   std::optional<TargetDeps> deps;
-  alerts_actor alerts;
+  answers_actor answers;
   /// Of the texts that were lent. Weak, as it holds this one's handle.
   caf::actor_addr lender;
   std::optional<run::Executor> executor;
@@ -57,6 +57,6 @@ struct target_state {
 };
 
 target_actor::behavior_type target(target_actor::stateful_pointer<target_state> self, TargetDeps deps,
-                                   alerts_actor alerts);
+                                   answers_actor answers);
 
 }  // namespace vigil::actors

@@ -16,6 +16,7 @@ run::PatchFrames view_of(const FramePatch& patch) {
   }
   view.encoded = patch.encoded;
   view.kept = patch.kept;
+  view.pixels = patch.pixels;
   view.camera = patch.watch.camera;
   view.seconds = patch.seconds;
   view.duration = patch.duration;
@@ -33,6 +34,15 @@ VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens, co
   return visual;
 }
 
+/// Adds what came of a patch.
+void add(Encoded& result, const FramePatchPtr& patch, model::VisualTokensPtr tokens, const WorkSpan& span) {
+  if (tokens) {
+    result.patches.push_back(joined(*patch, std::move(tokens), span));
+  } else {
+    result.failures.push_back({patch, "the device knows too little of it", Encoded::Failure::Kind::unknown});
+  }
+}
+
 std::vector<model::VisualTokensPtr> encode_all(run::VisionEncoder& encoder,
                                                std::span<const run::PatchFrames> views) {
   auto tokens = encoder.encode(views);
@@ -47,7 +57,8 @@ void add_whole(run::VisionEncoder& encoder, const base::Clock& clock,
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < patches.size(); ++i) {
     const FramePatch& patch = *patches[i];
-    if (!patch.audit) continue;
+    // Of one whose pixels are not all there, nothing more can be made.
+    if (!patch.audit || patch.pixels) continue;
     const model::VisualTokens& tokens = *encoded[i]->tokens;
     if (tokens.encoded == tokens.kept.cells() && tokens.kept.has_all()) {
       auto audited = std::make_shared<VisualPatch>(*encoded[i]);
@@ -87,16 +98,18 @@ Encoded encode_some(run::VisionEncoder& encoder, const base::Clock& clock,
     auto tokens = encode_all(encoder, views);
     span.end = clock.now();
     for (std::size_t i = 0; i < patches.size(); ++i) {
-      result.patches.push_back(joined(*patches[i], std::move(tokens[i]), span));
+      add(result, patches[i], std::move(tokens[i]), span);
     }
     return result;
   } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::bad_alloc& error) {
     result.too_many = error.what();
-    if (patches.size() == 1) result.failures.push_back({patches.front(), error.what(), true});
+    if (patches.size() == 1)
+      result.failures.push_back({patches.front(), error.what(), Encoded::Failure::Kind::out_of_memory});
   } catch (const std::exception& error) {
-    if (patches.size() == 1) result.failures.push_back({patches.front(), error.what(), false});
+    if (patches.size() == 1)
+      result.failures.push_back({patches.front(), error.what(), Encoded::Failure::Kind::failed});
   }
   if (patches.size() == 1) return result;
   for (std::size_t i = 0; i < patches.size(); ++i) {
@@ -104,14 +117,14 @@ Encoded encode_some(run::VisionEncoder& encoder, const base::Clock& clock,
     try {
       auto tokens = encode_all(encoder, std::span(views).subspan(i, 1));
       span.end = clock.now();
-      result.patches.push_back(joined(*patches[i], std::move(tokens.front()), span));
+      add(result, patches[i], std::move(tokens.front()), span);
     } catch (const run::DeviceLost&) {
       throw;
     } catch (const std::bad_alloc& error) {
       if (result.too_many.empty()) result.too_many = error.what();
-      result.failures.push_back({patches[i], error.what(), true});
+      result.failures.push_back({patches[i], error.what(), Encoded::Failure::Kind::out_of_memory});
     } catch (const std::exception& error) {
-      result.failures.push_back({patches[i], error.what(), false});
+      result.failures.push_back({patches[i], error.what(), Encoded::Failure::Kind::failed});
     }
   }
   return result;
@@ -135,7 +148,9 @@ std::vector<PatchAck> acks_of(const std::vector<FramePatchPtr>& patches, const E
   auto failure = encoded.failures.begin();
   for (const FramePatchPtr& patch : patches) {
     if (failure != encoded.failures.end() && failure->patch == patch) {
-      acks.push_back(ack_of(*patch, PatchOutcome::dropped, failure->word()));
+      const bool is_unknown = failure->kind == Encoded::Failure::Kind::unknown;
+      acks.push_back(
+          ack_of(*patch, is_unknown ? PatchOutcome::unknown : PatchOutcome::dropped, failure->word()));
       ++failure;
     } else {
       acks.push_back(ack_of(*patch, PatchOutcome::encoded));

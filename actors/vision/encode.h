@@ -22,9 +22,12 @@ struct Encoded {
   struct Failure {
     FramePatchPtr patch;
     std::string reason;
-    bool out_of_memory = false;
+    enum class Kind : std::uint8_t { failed, out_of_memory, unknown };
+    Kind kind = Kind::failed;
     /// What the metrics call it.
-    const char* word() const { return out_of_memory ? "out_of_memory" : "encode_failed"; }
+    const char* word() const {
+      return kind == Kind::failed ? "encode_failed" : kind == Kind::unknown ? "unknown" : "out_of_memory";
+    }
   };
   /// In the order of the patches.
   std::vector<Failure> failures;

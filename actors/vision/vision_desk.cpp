@@ -25,13 +25,23 @@ VisionDesk::VisionDesk(run::VisionEncoder& encoder, const base::Clock& clock, st
 PatchQueue::Joined VisionDesk::join(const WatchPtr& watch) {
   book_.put(watch);
   const PatchQueue::Joined joined = queue_.join(*watch);
-  if (joined.is_new) beginning_.insert(watch->name);
+  if (joined.is_new) beginning_.emplace(watch->name, false);
   return joined;
+}
+
+bool VisionDesk::lacks(const FramePatch& patch) const {
+  const auto beginning = beginning_.find(patch.watch.camera);
+  return patch.pixels && beginning != beginning_.end() && !beginning->second;
 }
 
 bool VisionDesk::take(const FramePatchPtr& patch) {
   if (!book_.find(patch->watch)) return false;
-  return queue_.push(beginning_.contains(patch->watch.camera) ? whole(patch) : patch);
+  const auto beginning = beginning_.find(patch->watch.camera);
+  // A part of a picture comes behind a whole one (`lacks`).
+  if (beginning == beginning_.end() || patch->pixels) return queue_.push(patch);
+  if (!queue_.push(whole(patch))) return false;
+  beginning->second = true;
+  return true;
 }
 
 std::optional<base::Clock::TimePoint> VisionDesk::gathers_until() const {
@@ -63,6 +73,8 @@ void VisionDesk::finish(Encoded encoded) {
   for (const VisualPatchPtr& patch : batch.encoded.patches) beginning_.erase(patch->watch.camera);
   for (const Encoded::Failure& failure : batch.encoded.failures) {
     batch.failed.push_back(book_.find(failure.patch->watch));
+    if (const auto beginning = beginning_.find(failure.patch->watch.camera); beginning != beginning_.end())
+      beginning->second = false;
     // It did not reach the next stage, which can take another one instead.
     queue_.grant(failure.patch->watch.camera, 1);
   }

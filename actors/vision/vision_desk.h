@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +41,8 @@ class VisionDesk final : public run::WorkSource {
   bool know(const WatchPtr& watch) { return book_.put(watch); }
   /// What patches refer to; null if nobody told it.
   WatchPtr watch(const WatchRef& ref) const { return book_.find(ref); }
+  /// Whether it begins with this camera and is given only a part of a picture: that is of no use.
+  bool lacks(const FramePatch& patch) const;
   /// False for a patch of a camera that has not joined, whose settings nobody told, or that is more than the
   /// camera has credit for: it is not taken.
   bool take(const FramePatchPtr& patch);
@@ -91,8 +93,8 @@ class VisionDesk final : public run::WorkSource {
   PatchQueue queue_;
   BatchLimit limit_;
   WatchBook book_;
-  /// Cameras of which no patch was encoded yet.
-  std::set<std::string> beginning_;
+  /// Cameras of which no patch was encoded yet, and of each whether a whole one is on its way.
+  std::map<std::string, bool> beginning_;
   /// Begun and not finished, in this order.
   std::deque<std::vector<FramePatchPtr>> under_way_;
   std::optional<Batch> batch_;

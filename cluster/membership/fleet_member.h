@@ -33,9 +33,9 @@ class FleetMember {
     /// How long after its last sign of life a node counts as gone.
     base::Duration ttl{5000};
     /// The membership, the nodes, or who plans is another now.
-    std::function<void()> changed;
+    std::function<void()> changed = {};
     /// One line.
-    std::function<void(const std::string&)> log;
+    std::function<void(const std::string&)> log = {};
   };
 
   /// All have to outlive it, and the loop what the registry still answers.

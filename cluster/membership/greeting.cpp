@@ -47,6 +47,26 @@ Greeting parse_greeting(std::string_view text) {
   }
 }
 
+std::string print(const GreetingAnswer& answer) {
+  json text;
+  if (answer.greeting) {
+    text["greeting"] = json::parse(print(*answer.greeting));
+  } else {
+    text["refusal"] = answer.refusal;
+  }
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+GreetingAnswer parse_answer(std::string_view text) {
+  try {
+    const json read = json::parse(text);
+    if (read.contains("refusal")) return {std::nullopt, read.at("refusal")};
+    return {parse_greeting(read.at("greeting").dump()), {}};
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string("no answer to a greeting: ") + error.what());
+  }
+}
+
 std::uint32_t agreed_protocol(const ProtocolRange& mine, const ProtocolRange& theirs) {
   return std::min(mine.newest, theirs.newest);
 }

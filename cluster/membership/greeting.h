@@ -23,6 +23,15 @@ std::string print(const Greeting& greeting);
 /// Throws std::runtime_error.
 Greeting parse_greeting(std::string_view json);
 
+/// What a node answers to a greeting: its own, or why it refuses whoever greeted.
+struct GreetingAnswer {
+  std::optional<Greeting> greeting;
+  std::string refusal;
+};
+std::string print(const GreetingAnswer& answer);
+/// Throws std::runtime_error.
+GreetingAnswer parse_answer(std::string_view json);
+
 /// How far two nodes' clocks may be apart: times of the one are shown beside times of the other.
 inline constexpr base::Duration kClockTolerance = std::chrono::seconds(2);
 

@@ -23,13 +23,15 @@ std::string print(const NodePlan& plan) {
       if (!text->empty()) each[key] = *text;
     cameras[name] = std::move(each);
   }
-  return json{{"cameras", std::move(cameras)}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json{{"fence", plan.fence}, {"cameras", std::move(cameras)}}.dump(-1, ' ', false,
+                                                                           json::error_handler_t::replace);
 }
 
 NodePlan parse_plan(std::string_view text) {
   try {
     NodePlan plan;
     const json read = json::parse(text);
+    plan.fence = read.at("fence");
     for (const auto& [name, each] : read.at("cameras").items()) {
       PlannedCamera camera;
       camera.fence = each.at("fence");

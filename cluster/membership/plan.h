@@ -32,6 +32,9 @@ struct PlannedCamera {
 
 /// Of one camera node, by names of cameras.
 struct NodePlan {
+  /// The highest fence of the fleet when this was written: a plan with a smaller one than a node has seen is
+  /// of a registry that was set back.
+  Fence fence = 0;
   std::map<std::string, PlannedCamera> cameras;
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };

@@ -32,14 +32,19 @@ Rooms nodes_with(const std::map<std::string, NodeRecord>& nodes, const std::set<
 class Desk {
  public:
   Desk(const PlanningInput& input, const PlannerOptions& options) : input_(input), options_(options) {
-    for (const auto& [name, node] : input.nodes) fence_ = std::max(fence_, node.highest_fence);
-    for (const auto& [node, plan] : input.plan)
+    for (const auto& [node, plan] : input.plan) {
+      fence_ = std::max(fence_, plan.fence);
       for (const auto& [camera, entry] : plan.cameras) {
         fence_ = std::max(fence_, entry.fence);
         auto& owner = owners_[camera];
         if (owner.entry == nullptr || entry.fence > owner.entry->fence) owner = {node, &entry};
       }
-    wanted_ = {};
+    }
+    for (const auto& [name, node] : input.nodes) {
+      is_set_back_ = is_set_back_ || node.highest_fence > fence_;
+      seen_ = std::max(seen_, node.highest_fence);
+    }
+    fence_ = std::max(fence_, seen_);
     for (const WantedCamera& camera : input.cameras) wanted_.insert(camera.name);
   }
 
@@ -99,6 +104,7 @@ class Desk {
     PlannedCamera entry;
     if (had_one) entry = *owner->second.entry;
     entry.hand_to.clear();
+    if (is_set_back_) entry.fence = ++fence_;
     if (!had_one || owner->second.node != place.node) {
       entry.fence = ++fence_;
       entry.why = why(place, "camera");
@@ -187,12 +193,14 @@ class Desk {
     std::vector<PlanChange> taken;
     for (const auto& [node, plan] : next_) {
       const auto before = input_.plan.find(node);
-      if (before != input_.plan.end() && before->second == plan) continue;
+      if (before != input_.plan.end() && before->second.cameras == plan.cameras) continue;
       const bool loses =
           before != input_.plan.end() && std::ranges::any_of(before->second.cameras, [&](const auto& each) {
             return !plan.cameras.contains(each.first);
           });
-      (loses ? taken : given).push_back({node, plan});
+      NodePlan written = plan;
+      written.fence = fence_;
+      (loses ? taken : given).push_back({node, std::move(written)});
     }
     for (const auto& [node, plan] : input_.plan)
       if (!next_.contains(node)) taken.push_back({node, std::nullopt});
@@ -204,6 +212,8 @@ class Desk {
   const PlannerOptions& options_;
   /// The highest that anybody has seen.
   Fence fence_ = 0;
+  Fence seen_ = 0;
+  bool is_set_back_ = false;
   std::map<std::string, Owner> owners_;
   std::set<std::string> wanted_;
   std::map<std::string, NodePlan> next_;

@@ -19,11 +19,11 @@ class RegistryMirror {
   struct Options {
     std::string prefix;
     /// Some keys are others now, of a whole revision at once; not before all were read once.
-    std::function<void()> changed;
+    std::function<void()> changed = {};
     /// Of every answer.
-    std::function<void(const RegistryHeader&)> heard;
+    std::function<void(const RegistryHeader&)> heard = {};
     /// One line, when reading or following fails, once until it works again.
-    std::function<void(const std::string&)> failed;
+    std::function<void(const std::string&)> failed = {};
     base::Duration retry{1000};
   };
 

@@ -85,6 +85,18 @@ class PeerSockets::Running {
     });
   }
 
+  void resolve(const PeerAddress& address, std::function<void(std::vector<PeerAddress>)> done) {
+    asio::post(io_, [this, address, done = std::move(done)] {
+      resolver_.async_resolve(
+          address.host, std::to_string(address.port), [done](auto, const tcp::resolver::results_type& found) {
+            std::vector<PeerAddress> addresses;
+            for (const auto& each : found)
+              addresses.push_back({each.endpoint().address().to_string(), each.endpoint().port()});
+            done(std::move(addresses));
+          });
+    });
+  }
+
   void dial(PeerAddress address, Dialed done) {
     asio::post(io_, [this, address = std::move(address), done = std::move(done)]() mutable {
       std::make_shared<Attempt>(*this)->dial(address, std::move(done));
@@ -284,6 +296,7 @@ class PeerSockets::Running {
   const Options options_;
   asio::io_context io_{1};
   asio::steady_timer pause_{io_};
+  tcp::resolver resolver_{io_};
   std::optional<tcp::acceptor> acceptor_;
   std::function<void(SecureSocket)> accepted_;
   std::list<std::shared_ptr<Attempt>> incoming_;
@@ -301,6 +314,10 @@ PeerSockets::~PeerSockets() {
 
 PeerAddress PeerSockets::listen(const PeerAddress& address, std::function<void(SecureSocket)> accepted) {
   return running_->listen(address, std::move(accepted));
+}
+
+void PeerSockets::resolve(const PeerAddress& address, std::function<void(std::vector<PeerAddress>)> done) {
+  running_->resolve(address, std::move(done));
 }
 
 void PeerSockets::stop_listening() {

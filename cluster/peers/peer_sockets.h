@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cluster/peers/node_certificates.h"
 #include "cluster/peers/peer_address.h"
@@ -27,7 +28,7 @@ class PeerSockets {
     /// Connections that come in whose handshake is under way, at most; the oldest goes when one more comes.
     std::size_t handshakes = 64;
     /// Lines about connections that were refused, not more than some a minute; may be empty.
-    std::function<void(const std::string&)> log;
+    std::function<void(const std::string&)> log = {};
   };
 
   explicit PeerSockets(Options options);
@@ -46,6 +47,9 @@ class PeerSockets {
   /// side that listens has to speak first, as it does in CAF's protocol.
   using Dialed = std::function<void(std::variant<SecureSocket, std::string>)>;
   void dial(const PeerAddress& address, Dialed done);
+
+  /// The addresses that a name stands for, in numbers; none if it is unknown now.
+  void resolve(const PeerAddress& address, std::function<void(std::vector<PeerAddress>)> done);
 
  private:
   class Running;

@@ -183,10 +183,13 @@ void check_addresses(Reading& reading, const SectionReader& section, const Setti
     std::string address;
     std::string path() const { return std::string(part) + '.' + key; }
   };
-  const Listener listeners[] = {{"alerts", "bind", settings.alerts.bind},
-                                {"alerts", "replay", settings.alerts.replay_endpoint()},
-                                {"metrics", "listen", settings.metrics.listen},
-                                {"metrics", "probes", settings.metrics.probes}};
+  const Listener listeners[] = {
+      {"alerts", "bind", settings.alerts.bind},
+      {"alerts", "replay", settings.alerts.replay_endpoint()},
+      {"metrics", "listen", settings.metrics.listen},
+      {"metrics", "probes", settings.metrics.probes},
+      {"cluster", "listen", settings.cluster.name.empty() ? "" : settings.cluster.listen},
+      {"cluster", "bulk", settings.cluster.name.empty() ? "" : settings.cluster.bulk}};
   const auto is_wrong = [&reading](const Listener& listener) {
     return listener.address.empty() || reading.is_open(listener.address) ||
            std::any_of(reading.problems.begin(), reading.problems.end(), [&](const Problem& problem) {
@@ -275,6 +278,31 @@ void check_fit(Reading& reading, const SectionReader& section, const MetricsSett
     reading.report(section.where("probes"), section.at("probes") + ": `" + metrics.probes +
                                                 "` is `listen`, too, which serves probes as it is");
   }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const ClusterSettings& cluster) {
+  const auto check_encryption = [&](const char* key, const std::string& address, const std::string& remedy) {
+    if (cluster.allow_plain_text || reading.is_open(address) || is_loopback_address(address)) return;
+    reading.report(section.where(key), section.at(key) + ": `" + address +
+                                           "` is beyond this machine and not encrypted; give `" + remedy +
+                                           "`, or say `allow_plain_text: true`");
+  };
+  if (cluster.tls_dir.empty()) {
+    check_encryption("listen", cluster.listen, "tls_dir: FOLDER");
+    check_encryption("bulk", cluster.bulk, "tls_dir: FOLDER");
+  }
+  const RegistrySettings& registry = cluster.registry;
+  const CertificateSettings& certificate = registry.certificate;
+  if (registry.ca_file.empty())
+    for (const std::string& endpoint : registry.endpoints)
+      check_encryption("registry", endpoint, "registry: {ca_file: FILE}");
+  if (certificate.cert_file.empty() != certificate.key_file.empty())
+    reading.report(section.where("registry"),
+                   section.at(certificate.cert_file.empty() ? "registry.certificate.cert_file"
+                                                            : "registry.certificate.key_file") +
+                       ": is missing beside the other file");
+  if (cluster.listen == cluster.bulk)
+    reading.report(section.where("bulk"), section.at("bulk") + ": `" + cluster.bulk + "` is `listen`, too");
 }
 
 void check_fit(Reading& reading, const SectionReader& section, const Settings& settings) {

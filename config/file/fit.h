@@ -31,6 +31,7 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
 void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts);
 void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine);
 void check_fit(Reading& reading, const SectionReader& section, const MetricsSettings& metrics);
+void check_fit(Reading& reading, const SectionReader& section, const ClusterSettings& cluster);
 void check_fit(Reading& reading, const SectionReader& section, const Settings& settings);
 
 }  // namespace vigil::config

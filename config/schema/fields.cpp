@@ -76,6 +76,14 @@ bool is_listen_address(std::string_view text) {
   return text.find_first_of("/ \t\r\n") == std::string_view::npos;
 }
 
+bool is_node_address(std::string_view text) {
+  return !text.empty() && is_listen_address(text);
+}
+
+bool is_host_or_nothing(std::string_view text) {
+  return text.empty() || is_node_address(std::string(text) + ":1");
+}
+
 bool is_device(std::string_view text) {
   return base::parse_devices(text).has_value();
 }

@@ -45,6 +45,8 @@ bool is_local_endpoint(std::string_view text);
 bool is_endpoint(std::string_view text);
 bool is_replay_endpoint(std::string_view text);
 bool is_listen_address(std::string_view text);
+bool is_node_address(std::string_view text);
+bool is_host_or_nothing(std::string_view text);
 bool is_device(std::string_view text);
 bool is_decode_device(std::string_view text);
 
@@ -71,6 +73,9 @@ inline constexpr Check kDevice = {is_device,
                                   "cpu, cuda, cuda:NUMBER, GPUs that share a model as in cuda:0+1, "
                                   "or several of them with commas, each GPU once"};
 inline constexpr Check kDecodeDevice = {is_decode_device, "GPUs as `device` names them, or nothing"};
+inline constexpr Check kNodeAddress = {is_node_address, "HOST:PORT"};
+inline constexpr Check kHostOrNothing = {is_host_or_nothing,
+                                         "a name or an address, without a port, or nothing"};
 inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for none"};
 
 template <class E>
@@ -315,6 +320,37 @@ void describe(V& v, MetricsSettings& s) {
 }
 
 template <class V>
+void describe(V& v, RegistrySettings& s) {
+  v.field("endpoints", s.endpoints, kNodeAddress, "etcd's servers");
+  v.field("ca_file", s.ca_file, "whom to believe that he is one of them, in PEM");
+  v.section("certificate", s.certificate, "by which this node is known there");
+  v.field("username", s.username, kUsername, "if etcd wants one");
+  v.field("password", s.password, kPassword, "the user's");
+}
+
+template <class V>
+void describe(V& v, ClusterSettings& s) {
+  v.field("name", s.name, kNameOrNothing, "of the fleet");
+  v.field("listen", s.listen, kNodeAddress, "where other nodes reach this one with messages");
+  v.field("bulk", s.bulk, kNodeAddress, "where they reach it with pixels, tokens and pages");
+  v.field("advertise", s.advertise, kHostOrNothing,
+          "the name or address under which they do; nothing: that of `listen`");
+  v.field("seeds", s.seeds, kNodeAddress, "nodes that are asked before this one joins");
+  v.section("registry", s.registry, "where the fleet keeps who is there and who has which camera: etcd");
+  v.field("tls_dir", s.tls_dir, "folder of this node's ca.crt, tls.crt and tls.key");
+  v.field("allow_plain_text", s.allow_plain_text,
+          "whether nodes and etcd may be reached beyond this machine without certificates, for everybody to "
+          "read");
+  v.field("lease", s.lease, Limits<base::Duration>{2s, 5min},
+          "a node that gives no sign of life for so long has lost its cameras");
+  v.field("weight", s.weight, Limits<double>{0.001, 1000}, "this node's share, beside those of others");
+  v.field("max_cameras", s.max_cameras, Limits<int>{0, 1'000'000},
+          "cameras that it reads at most; 0: any number");
+  v.field("max_streams", s.max_streams, Limits<int>{0, 1'000'000},
+          "streams that it computes at most; 0: any number");
+}
+
+template <class V>
 void describe(V& v, LogSettings& s) {
   v.field("level", s.level, "the least severe lines that are written");
   v.field("format", s.format, "lines for people or for programs");
@@ -345,6 +381,7 @@ void describe(V& v, Settings& s) {
   v.section("alerts", s.alerts, "where alerts go");
   v.section("evidence", s.evidence, "stills and clips that show what an alert is about");
   v.section("metrics", s.metrics, "figures about the running process");
+  v.section("cluster", s.cluster, "this process as a node of a fleet");
   v.section("log", s.log, "lines on stderr");
   v.field("shutdown_grace", s.shutdown_grace, Limits<base::Duration>{0ms, 1h},
           "time to finish what is under way");

@@ -149,17 +149,38 @@ TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
   return part;
 }
 
+bool TowerEncoder::lacks_pixels(const PatchFrames& patch) {
+  if (!patch.pixels || patch.frames.empty()) return false;
+  base::GridMask needed = groups_of(patch);
+  if (patch.kept) {
+    const model::VisionConfig& vision = folder_->config.vision;
+    const model::PictureView& first = patch.frames.front();
+    const std::lock_guard lock(mutex_);
+    const auto known = cameras_.find(patch.camera);
+    if (known == cameras_.end() ||
+        !known->second->frame.holds({1, first.height / vision.patch_size, first.width / vision.patch_size}))
+      needed = base::GridMask::all(needed.height(), needed.width());
+  }
+  return !patch.pixels->has(needed);
+}
+
 std::vector<model::VisualTokensPtr> TowerEncoder::encode(std::span<const PatchFrames> patches) {
   std::int64_t asked = 0;
   for (const PatchFrames& patch : patches) asked += groups_of(patch).count();
   std::vector<model::VisualTokensPtr> encoded;
   std::vector<Part> parts;
-  for (std::size_t first = 0; first < patches.size(); first += parts.size()) {
+  for (std::size_t first = 0; first < patches.size(); first += std::max<std::size_t>(1, parts.size())) {
     parts.clear();
+    if (lacks_pixels(patches[first])) {
+      encoded.push_back(nullptr);
+      continue;
+    }
     std::int64_t groups = 0;
     // What one patch of a camera leaves, the next one sees: never two of them in a pass.
     std::set<std::string_view> cameras;
     for (const PatchFrames& patch : patches.subspan(first)) {
+      // After this pass it may be another matter.
+      if (!parts.empty() && lacks_pixels(patch)) break;
       if (patch.kept && !cameras.insert(patch.camera).second) break;
       Part part = part_of(patch);
       groups += part.encoded.count();

@@ -56,6 +56,8 @@ class TowerEncoder final : public VisionEncoder {
   };
   /// Those that are asked for.
   base::GridMask groups_of(const PatchFrames& patch) const;
+  /// Whether groups would have to be encoded that have no pixels.
+  bool lacks_pixels(const PatchFrames& patch);
   Part part_of(const PatchFrames& patch);
   /// Null if there is no room for it.
   std::shared_ptr<Camera> remember(const std::string& camera, const model::PatchGrid& grid);

@@ -38,6 +38,8 @@ struct PatchFrames {
   /// others as they were, and their tokens are those that were last made of them. What it does not remember
   /// any more is encoded after all.
   std::optional<base::GridMask> kept = std::nullopt;
+  /// Which squares of the frames have pixels; absent: all. Those of others are not looked at.
+  std::optional<base::GridMask> pixels = std::nullopt;
   /// Whose frames they are. Only for what is to be remembered.
   std::string camera = {};
   /// One of the frames refers to no other (an I-frame).
@@ -57,8 +59,9 @@ class VisionEncoder {
   virtual model::PictureSize frame_size(model::PictureSize source) const = 0;
 
   /// Encodes patches of any number of cameras and sizes in one pass; the result has one entry a patch, in
-  /// order. Throws std::invalid_argument for a frame whose size is not a multiple of the model's patch group,
-  /// and for groups that are not those of the frames.
+  /// order: null for a patch of which squares would have to be encoded that have no pixels, since what is
+  /// remembered of the camera does not suffice. Throws std::invalid_argument for a frame whose size is not a
+  /// multiple of the model's patch group, and for groups that are not those of the frames.
   virtual std::vector<model::VisualTokensPtr> encode(std::span<const PatchFrames> patches) = 0;
 
   /// Nothing of this camera follows: what is remembered of it goes. From any thread at any time.

@@ -44,10 +44,10 @@ class ManualClock final : public base::Clock {
 };
 
 /// A camera of 2 frames a second in windows of 4 s every 2 s, with one rule, "person".
-inline std::shared_ptr<config::CameraSettings> camera(const std::string& name = "gate",
-                                                      config::Pace pace = config::Pace::fast,
-                                                      const std::string& url = "/clips/gate.mp4") {
-  auto settings = std::make_shared<config::CameraSettings>();
+inline std::shared_ptr<OwnCamera> camera(const std::string& name = "gate",
+                                         config::Pace pace = config::Pace::fast,
+                                         const std::string& url = "/clips/gate.mp4") {
+  auto settings = std::make_shared<OwnCamera>();
   settings->name = name;
   settings->stream.window = {4s, 2s};
   settings->stream.pace = pace;

@@ -74,7 +74,7 @@ class PipelineTest : public ::testing::Test {
   /// On what the cameras are watched.
   virtual std::vector<DeviceSlot> devices() { return {slot(encoder_, language_)}; }
 
-  void settle() {
+  virtual void settle() {
     while (scheduler().try_run_once()) {
     }
   }

@@ -14,7 +14,7 @@ constexpr auto kWatchInterval = 20ms;
 }  // namespace
 
 std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, const std::string& name) {
-  auto settings = std::make_shared<config::CameraSettings>();
+  auto settings = std::make_shared<actors::OwnCamera>();
   settings->name = name;
   settings->stream.fps = 5;
   settings->stream.window = {4s, 2s};

@@ -154,7 +154,7 @@ void dump_patiently(const actors::Outbox& outbox) {
 }
 
 actors::WatchPtr camera(const std::string& name) {
-  auto settings = std::make_shared<config::CameraSettings>();
+  auto settings = std::make_shared<actors::OwnCamera>();
   settings->name = name;
   settings->stream.window = {4s, 2s};
   settings->labels = {{"tenant", "north"}};

@@ -69,14 +69,14 @@ TEST_F(AlertDeskTest, NewSettingsKeepTheEpisodesOfRulesThatStay) {
     settings.rules.push_back(rule);
   }
   settings.rules[0].cooldown = 1h;
-  const auto before = std::make_shared<const config::CameraSettings>(settings);
+  const auto before = std::make_shared<const OwnCamera>(settings);
   // The first rule moves to the second place and gets another severity; "changed" asks something else.
   config::CameraSettings edited = settings;
   edited.rules = {settings.rules[1], settings.rules[0]};
   edited.rules[0].prompt = "Is there a dog?";
   edited.rules[1].severity = config::Severity::detection;
   edited.labels["zone"] = "dock";
-  const auto after = std::make_shared<const config::CameraSettings>(edited);
+  const auto after = std::make_shared<const OwnCamera>(edited);
 
   AlertDesk alerts = desk();
   for (int i = 1; i <= 2; ++i) alerts.observe(window_of(before, 2 * i, {0.9F, 0.9F, 0.9F}));
@@ -120,7 +120,7 @@ TEST_F(AlertDeskTest, AnotherTenantIsAnotherTopic) {
   for (int i = 1; i <= 2; ++i) alerts.observe(window_of(gate_, 2 * i, {0.9F}));
   config::CameraSettings moved = *camera("gate");
   moved.labels["tenant"] = "south";
-  const auto after = std::make_shared<const config::CameraSettings>(moved);
+  const auto after = std::make_shared<const OwnCamera>(moved);
   for (int i = 3; i <= 4; ++i) alerts.observe(window_of(after, 2 * i, {0.9F}));
   EXPECT_THAT(published(), ElementsAre("alert/north/gate/person/ 1 new", "alert/north/gate/person/ 2 end",
                                        "alert/south/gate/person/ 1 new"));
@@ -129,7 +129,7 @@ TEST_F(AlertDeskTest, AnotherTenantIsAnotherTopic) {
 TEST_F(AlertDeskTest, AnAlertGoesToItsTopicsTooWithTheirOwnSequences) {
   config::CameraSettings settings = *camera("gate");
   settings.rules[0].topics = {"staff", "fire"};
-  const auto owner = std::make_shared<const config::CameraSettings>(settings);
+  const auto owner = std::make_shared<const OwnCamera>(settings);
   AlertDesk alerts = desk();
   for (int i = 1; i <= 2; ++i) alerts.observe(window_of(owner, 2 * i, {0.9F}));
   EXPECT_THAT(published(),
@@ -143,7 +143,7 @@ TEST_F(AlertDeskTest, AnAlertGoesToItsTopicsTooWithTheirOwnSequences) {
 TEST_F(AlertDeskTest, ASnoozeEndsByTheWallClock) {
   config::CameraSettings settings = *camera("gate");
   settings.rules[0].snooze_until = clock_.wall() + 1h;
-  const auto snoozed = std::make_shared<const config::CameraSettings>(settings);
+  const auto snoozed = std::make_shared<const OwnCamera>(settings);
   AlertDesk alerts = desk();
   double end = 0;
   const auto observe = [&](float score) { alerts.observe(window_of(snoozed, end += 2, {score})); };
@@ -166,7 +166,7 @@ TEST_F(AlertDeskTest, ASnoozeEndsByTheWallClock) {
 TEST_F(AlertDeskTest, ACameraThatIsSnoozedIsSilentAsAWhole) {
   config::CameraSettings settings = *camera("gate");
   settings.snooze_until = clock_.wall() + 1min;
-  const auto snoozed = std::make_shared<const config::CameraSettings>(settings);
+  const auto snoozed = std::make_shared<const OwnCamera>(settings);
   AlertDesk alerts = desk();
   for (int i = 1; i <= 2; ++i) alerts.observe(window_of(snoozed, 2 * i, {0.9F}));
   EXPECT_THAT(phases(publisher_), IsEmpty());
@@ -181,9 +181,9 @@ TEST_F(AlertDeskTest, IdsDifferWhereverTheClockIsSet) {
     outbox_ = make_memory_outbox();
     AlertDesk alerts = desk();
     for (int round = 0; round < 3; ++round) {
-      auto owner = std::make_shared<config::CameraSettings>(*camera("gate"));
+      auto owner = std::make_shared<OwnCamera>(*camera("gate"));
       for (int change = 0; change < 3; ++change) {
-        auto edited = std::make_shared<config::CameraSettings>(*owner);
+        auto edited = std::make_shared<OwnCamera>(*owner);
         edited->rules[0].threshold = 0.5 + 0.1 * (change % 2);
         for (int i = 1; i <= 2; ++i) alerts.observe(window_of(edited, 2 * i, {0.9F}));
       }
@@ -440,7 +440,7 @@ TEST_F(GatheringTest, WhatComesTogetherIsWrittenTogether) {
 TEST_F(GatheringTest, AFloodOfStatesDelaysAnAlertByOneAppendAtMost) {
   config::CameraSettings settings = *camera("gate");
   settings.rules[0].topics = {"staff"};
-  const auto owner = std::make_shared<const config::CameraSettings>(settings);
+  const auto owner = std::make_shared<const OwnCamera>(settings);
   AlertDesk alerts = gathering();
   constexpr std::size_t kFlood = 10'000;
   std::size_t before = 0;
@@ -532,7 +532,7 @@ TEST_F(ExplainTest, AnAlertWaitsForItsText) {
 }
 
 TEST_F(ExplainTest, ItHoldsBackWhatFollowsItOnItsTopicsAndNothingElse) {
-  auto settings = std::make_shared<config::CameraSettings>(*yard_);
+  auto settings = std::make_shared<OwnCamera>(*yard_);
   settings->rules.push_back(settings->rules[0]);
   settings->rules[1].name = "car";
   settings->rules[1].explain = false;

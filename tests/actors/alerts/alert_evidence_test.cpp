@@ -150,7 +150,7 @@ TEST_F(AlertEvidence, SurvivesAChangeOfOtherRules) {
   AlertDesk alerts = desk();
   begin(alerts);
   const std::string episode = last().at("episode");
-  auto changed = std::make_shared<config::CameraSettings>(*gate_);
+  auto changed = std::make_shared<OwnCamera>(*gate_);
   changed->rules.insert(changed->rules.begin(), changed->rules[0]);
   changed->rules[0].name = "car";
   changed->rules[1].cooldown = gate_->rules[0].cooldown;

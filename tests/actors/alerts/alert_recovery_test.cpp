@@ -243,7 +243,7 @@ TEST_F(AlertRecovery, AnEpisodeIsToldToItsEndOnTheTopicsThatItBeganWith) {
   for (const double end : {2.0, 4.0}) observe(alerts, end, 0.1F, 0.9F);
   config::CameraSettings settings = *gate_;
   settings.rules[1].topics = {"night"};
-  const auto changed = std::make_shared<const config::CameraSettings>(settings);
+  const auto changed = std::make_shared<const OwnCamera>(settings);
   alerts.observe(window_of(changed, 6, {0.1F, 0.9F}));
   alerts.end("gate");
   const auto ids = ids_by_topic(all_events(*kept));

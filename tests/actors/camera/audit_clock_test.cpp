@@ -79,7 +79,7 @@ TEST_F(CameraTest, WhatItSendsOfAnAuditedWindowSaysSo) {
   for (const FramePatchPtr& patch : patches_) audits.push_back(patch->audit);
   EXPECT_THAT(audits, ElementsAre(4, 4, 4, 4, 8, 8, 8, 8));
   patches_.clear();
-  settings_ = std::make_shared<config::CameraSettings>(*settings);
+  settings_ = std::make_shared<OwnCamera>(*settings);
   settings_->stream.pruning.audit = 0;
   gate.alter(settings_, watched(*settings_, 2));
   gate.grant(6);

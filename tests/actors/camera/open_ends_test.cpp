@@ -243,7 +243,7 @@ class OpenEndsTest : public CameraTest {
           if (*outcome == PatchOutcome::lost) gate.grant(1);
         }
         if (story.alter && !is_altered && seconds >= kSeconds / 2) {
-          auto altered = std::make_shared<config::CameraSettings>(*settings_);
+          auto altered = std::make_shared<OwnCamera>(*settings_);
           story.alter(*altered);
           gate.alter(altered, watched(*altered, 2));
           is_altered = true;

@@ -420,7 +420,7 @@ TEST_F(PipelineTest, AReloadOfRulesKeepsTheStreamItsWindowsAndTheEpisodesOfOther
   start({before}, /*once=*/false);
   pass(6s);
   EXPECT_THAT(told("alert/"), ElementsAre("gate/person new", "gate/old new"));
-  auto after = std::make_shared<config::CameraSettings>(*before);
+  auto after = std::make_shared<OwnCamera>(*before);
   after->rules[1].name = "young";
   caf::anon_send(supervisor_, reload_atom_v, CameraList{{after}});
   pass(6s);

@@ -1,10 +1,11 @@
 // Nodes of one fleet over a registry in memory, in virtual time.
+#include "cluster/membership/fleet_member.h"
+
 #include <list>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/membership/fleet_member.h"
 #include "cluster/registry/memory_registry.h"
 #include "tests/cluster/virtual_loop.h"
 
@@ -35,14 +36,13 @@ struct Node {
     record.control = {name, 7400};
     record.bulk = {name, 7401};
     record.state = NodeState::ready;
-    member = std::make_unique<FleetMember>(registry, loop, time,
-                                           FleetMember::Options{.fleet = "city",
-                                                                .record = record,
-                                                                .ttl = 3000ms,
-                                                                .changed = [this] { ++changes; },
-                                                                .log = [this](const std::string& line) {
-                                                                  log += line + '\n';
-                                                                }});
+    member = std::make_unique<FleetMember>(
+        registry, loop, time,
+        FleetMember::Options{.fleet = "city",
+                             .record = record,
+                             .ttl = 3000ms,
+                             .changed = [this] { ++changes; },
+                             .log = [this](const std::string& line) { log += line + '\n'; }});
   }
 
   std::vector<std::string> sees() const {
@@ -265,7 +265,8 @@ TEST_F(FleetMemberTest, SaysOnceWhatItCannotReadAndSeesTheOthers) {
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
   EXPECT_THAT(a.log, HasSubstr("registry: /vigil/city/nodes/x: no record of a node: "));
   // One that lies under another's name is none.
-  store_->commit({.conditions = {}, .changes = {RegistryPut{"/vigil/city/nodes/y", print(a.member->record())}}});
+  store_->commit(
+      {.conditions = {}, .changes = {RegistryPut{"/vigil/city/nodes/y", print(a.member->record())}}});
   run(200ms);
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
 }

@@ -1,7 +1,7 @@
+#include "cluster/membership/greeting.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "cluster/membership/greeting.h"
 
 namespace vigil::cluster {
 namespace {
@@ -66,7 +66,8 @@ TEST(Greeting, ThatIsNoneIsRefusedInOneLine) {
       return std::string(error.what());
     }
   };
-  for (const char* wrong : {"", "{", "[]", "null", "{\"fleet\":1}", "{\"fleet\":\"x\",\"node\":{},\"wall_ms\":1}"}) {
+  for (const char* wrong :
+       {"", "{", "[]", "null", "{\"fleet\":1}", "{\"fleet\":\"x\",\"node\":{},\"wall_ms\":1}"}) {
     const std::string said = refusal(wrong);
     EXPECT_THAT(said, HasSubstr("no greeting of a node: ")) << wrong;
     EXPECT_EQ(said.find('\n'), std::string::npos) << wrong;

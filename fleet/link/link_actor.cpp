@@ -1,0 +1,143 @@
+#include "fleet/link/link_actor.h"
+
+#include <utility>
+
+#include "actors/messages/shell.h"
+
+namespace vigil::fleet {
+namespace {
+
+using actors::DeviceReport;
+using actors::DeviceState;
+
+/// How long the dock may take to answer, and until it is asked again.
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::milliseconds kAgain{500};
+
+}  // namespace
+
+void link_state::attach() {
+  if (!desk->wants_attach() || std::exchange(asking, true)) return;
+  self->request(dock, kPatience, attach_atom_v, deps->node)
+      .then(
+          [this](bool may) {
+            asking = false;
+            if (may) return tell(desk->attached());
+            self->delayed_send(self, kAgain, actors::tick_atom_v);
+          },
+          [this](const caf::error&) {
+            asking = false;
+            self->delayed_send(self, kAgain, actors::tick_atom_v);
+          });
+}
+
+void link_state::tell(const std::optional<LinkDesk::Change>& change) {
+  if (!change) return;
+  if (!change->is_up) deps->logger.warn("link: {} cannot be reached: {}", deps->to, change->reason);
+  self->send(listener, DeviceReport{deps->to, change->is_up ? DeviceState::up : DeviceState::restarting,
+                                    change->reason,
+                                    change->is_up ? actors::vision_actor(self) : actors::vision_actor()});
+}
+
+void link_state::hear(const BulkNews& news) {
+  if (news.direction != cluster::BulkDirection::outgoing) return;
+  switch (news.what) {
+    case BulkNews::What::opened:
+      tell(desk->bulk_opened());
+      return attach();
+    case BulkNews::What::ended:
+      return tell(desk->bulk_ended("the way for its pixels ended: " + news.reason));
+    case BulkNews::What::room:
+      desk->resume();
+      for (const actors::PatchAck& ack : desk->take_dropped()) acknowledge(ack);
+  }
+}
+
+void link_state::lost(const std::string& reason) {
+  tell(desk->bulk_ended(reason));
+  self->send(listener, DeviceReport{deps->to, DeviceState::lost, reason, actors::vision_actor()});
+  self->quit();
+}
+
+void link_state::send(const LinkFrame& frame) {
+  desk->send(frame);
+  for (const actors::PatchAck& ack : desk->take_dropped()) acknowledge(ack);
+}
+
+void link_state::acknowledge(const actors::PatchAck& ack) { self->send(router, ack); }
+
+void link_state::answer(const actors::WindowForm& form) {
+  // What came over a link that broke meanwhile is as good.
+  const actors::WindowAnswersPtr window = actors::answers_of(form, book, deps->clock);
+  if (!window) {
+    deps->logger.error("link: ignored answers about camera {}, whose settings it does not know",
+                       form.watch.camera);
+    return;
+  }
+  book.refer(form.watch);
+  self->send<caf::message_priority::high>(alerts, window);
+}
+
+link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps, dock_actor dock,
+                               actors::router_actor router, actors::alerts_actor alerts,
+                               actors::device_listener_actor listener) {
+  actors::set_handlers(self, deps.logger);
+  link_state& state = self->state;
+  state.desk.emplace(deps.send);
+  state.dock = std::move(dock);
+  state.router = std::move(router);
+  state.alerts = std::move(alerts);
+  state.listener = std::move(listener);
+  state.deps.emplace(std::move(deps));
+  self->monitor(state.dock);
+  self->set_down_handler([self](const caf::down_msg&) { self->state.lost("the node is gone"); });
+  self->send(self, actors::tick_atom_v);
+  return {
+      [self](join_atom, const actors::WatchPtr& watch, std::uint32_t generation) {
+        self->state.book.put(watch);
+        self->state.moved.erase(watch->name);
+        self->state.send(JoinFrame{*watch, generation});
+      },
+      [self](const actors::WatchPtr& watch) {
+        if (self->state.book.put(watch)) self->state.send(SettingsFrame{*watch});
+      },
+      [self](const actors::FramePatchPtr& patch) {
+        const LinkDeps& own = *self->state.deps;
+        self->state.send(pack(*patch, own.group, own.clock));
+      },
+      [self](end_atom, const std::string& camera) { self->state.send(EndFrame{camera}); },
+      // Windows are as many as the dock has let the device answer.
+      [](grant_atom, std::uint32_t) {},
+      [self](const actors::Explain& request) { self->send(self->state.dock, request); },
+      [self](const actors::Done& done) { self->send(self->state.dock, done); },
+      // Texts are lent there, and not here.
+      [](const actors::Returned&) {},
+      [self](const GuestRoom& room) {
+        self->send(self->state.router, actors::grant_atom_v, room.camera, room.patches);
+      },
+      [self](const actors::PatchAck& ack) { self->state.acknowledge(ack); },
+      [self](const GuestRefused& refused) {
+        self->state.deps->logger.error("link: {} does not serve camera {}: {}", self->state.deps->to,
+                                       refused.camera, refused.reason);
+      },
+      [self](const actors::WindowForm& form) { self->state.answer(form); },
+      [self](const actors::Explanation& text) {
+        self->send<caf::message_priority::high>(self->state.alerts, text);
+      },
+      [self](over_atom, const std::string& camera) {
+        // Its episodes go on with the answers of another.
+        if (self->state.moved.erase(camera) > 0) return;
+        self->send<caf::message_priority::high>(self->state.alerts, actors::end_atom_v, camera);
+        self->state.book.forget(camera);
+      },
+      [self](const BulkNews& news) { self->state.hear(news); },
+      [self](moved_atom, const std::string& camera) {
+        self->state.moved.insert(camera);
+        self->state.send(EndFrame{camera});
+      },
+      [self](tick_atom) { self->state.attach(); },
+      [self](stop_atom) { self->quit(); },
+  };
+}
+
+}  // namespace vigil::fleet

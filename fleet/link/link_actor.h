@@ -1,0 +1,68 @@
+// The shell around `LinkDesk`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/messages/watch_book.h"
+#include "actors/status/metrics.h"
+#include "base/clock.h"
+#include "cluster/bulk/bulk.h"
+#include "fleet/link/link_desk.h"
+#include "fleet/messages.h"
+
+namespace vigil::fleet {
+
+struct LinkDeps {
+  /// This node, and the one that computes.
+  std::string node;
+  std::string to;
+  /// By the bulk way to it.
+  LinkDesk::Send send;
+  /// Of a group of the vision tower, in pixels.
+  int group = 28;
+  const base::Clock& clock;
+  actors::Metrics& metrics;
+  spdlog::logger& logger;
+};
+
+struct link_state {
+  explicit link_state(link_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void attach();
+  void tell(const std::optional<LinkDesk::Change>& change);
+  void hear(const BulkNews& news);
+  void lost(const std::string& reason);
+  void send(const LinkFrame& frame);
+  void acknowledge(const actors::PatchAck& ack);
+  void answer(const actors::WindowForm& form);
+
+  link_actor::pointer self;
+  std::optional<LinkDeps> deps;
+  std::optional<LinkDesk> desk;
+  dock_actor dock;
+  actors::router_actor router;
+  actors::alerts_actor alerts;
+  actors::device_listener_actor listener;
+  /// Settings of the cameras that joined, for the answers about them.
+  actors::WatchBook book;
+  /// Cameras that are computed elsewhere, of which something is left there.
+  std::set<std::string> moved;
+  bool asking = false;
+  static inline const char* name = "link";
+};
+
+/// `dock`: of the other node. It is monitored, and the link quits when it is gone: another one is made for
+/// the one that comes.
+link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps, dock_actor dock,
+                               actors::router_actor router, actors::alerts_actor alerts,
+                               actors::device_listener_actor listener);
+
+}  // namespace vigil::fleet

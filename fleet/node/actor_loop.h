@@ -1,0 +1,32 @@
+// An actor's thread as a loop for classes that know no actors.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include <caf/send.hpp>
+
+#include "base/loop.h"
+#include "fleet/messages.h"
+
+namespace vigil::fleet {
+
+/// Pieces run as messages of the actor, and not after its end.
+class ActorLoop final : public base::Loop {
+ public:
+  explicit ActorLoop(node_actor actor) : actor_(caf::actor_cast<caf::actor_addr>(actor)) {}
+
+  void post(std::function<void()> piece) override {
+    if (const auto actor = caf::actor_cast<node_actor>(actor_)) caf::anon_send(actor, Piece{std::move(piece)});
+  }
+  void after(base::Duration time, std::function<void()> piece) override {
+    if (const auto actor = caf::actor_cast<node_actor>(actor_))
+      caf::delayed_anon_send(actor, time, Piece{std::move(piece)});
+  }
+
+ private:
+  // Weak: the actor owns this.
+  const caf::actor_addr actor_;
+};
+
+}  // namespace vigil::fleet

@@ -1,0 +1,66 @@
+// Which other nodes this one knows, which of them it has to do with, and what is to be done about it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "cluster/bulk/bulk.h"
+#include "cluster/membership/greeting.h"
+#include "cluster/membership/node_record.h"
+#include "cluster/membership/plan.h"
+
+namespace vigil::fleet {
+
+/// Every node that is there is greeted; one that fits is known: its bulk bytes are taken, and it may be
+/// linked to. Links are to nodes that compute for cameras of this one. Not thread-safe.
+class NodeDesk {
+ public:
+  /// `self`: what it tells of itself.
+  NodeDesk(std::string fleet, const base::Clock& clock) : fleet_(std::move(fleet)), clock_(clock) {}
+
+  /// Who is there now, this node included.
+  void see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self);
+
+  /// Nodes that are to be greeted now, since they came, or since it did not work and it is time again.
+  std::vector<cluster::NodeRecord> take_greetings();
+  /// Whether this is still the one that was asked.
+  void greeted(const std::string& node, const std::string& incarnation);
+  /// It could not be reached, or does not fit: tried again after a while.
+  void failed(const std::string& node, const std::string& incarnation, const std::string& reason);
+
+  /// One that has come by itself and fits.
+  void came(const cluster::NodeRecord& node);
+
+  bool knows(const std::string& node) const;
+  /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
+  std::vector<cluster::NodeRecord> known() const;
+
+  /// Why nodes are not known, by name.
+  std::map<std::string, std::string> troubles() const;
+
+ private:
+  struct Peer {
+    cluster::NodeRecord record;
+    enum class State : std::uint8_t { fresh, asked, known, waiting };
+    State state = State::fresh;
+    base::Clock::TimePoint again;
+    base::Duration pause{0};
+    std::string trouble;
+  };
+
+  Peer* find(const std::string& node, const std::string& incarnation);
+
+  const std::string fleet_;
+  const base::Clock& clock_;
+  std::map<std::string, Peer> peers_;
+};
+
+/// The nodes that compute for these cameras, but for cameras that wait for one.
+std::set<std::string> computing_nodes(const cluster::NodePlan& plan);
+
+}  // namespace vigil::fleet
