@@ -148,9 +148,11 @@ class EtcdRegistry::Client {
 
   RegistryFailure failure(Kind kind, const std::string& endpoint, const EtcdStatus& status,
                           base::Duration limit) const {
-    const std::string reason = status.code == etcd_code::kDeadlineExceeded
-                                   ? "no answer within " + base::format_duration(limit)
-                                   : hidden(plain_reason(status.text));
+    std::string reason = status.code == etcd_code::kDeadlineExceeded
+                             ? "no answer within " + base::format_duration(limit)
+                             : hidden(plain_reason(status.text));
+    if (const std::string again = "ipv4:" + endpoint + ": "; reason.starts_with(again))
+      reason.erase(0, again.size());
     return {kind, "registry: etcd at " + endpoint + ": " + reason};
   }
 
@@ -212,8 +214,8 @@ class EtcdRegistry::Client {
   }
 
   void connect() {
-    channel_ =
-        std::make_shared<EtcdChannel>(loop_, endpoint(), tls_ ? &tls_->current() : nullptr, options_.ping);
+    channel_ = std::make_shared<EtcdChannel>(loop_, endpoint(), tls_ ? &tls_->current() : nullptr,
+                                             EtcdChannel::Times{.connect = attempt_, .ping = options_.ping});
     hello();
   }
 
