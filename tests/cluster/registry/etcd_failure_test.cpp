@@ -49,6 +49,8 @@ TEST(EtcdFailureTest, AddressesAreFoundInReasons) {
   EXPECT_EQ(address_in("ipv6:[::1]:42379: Socket closed"), "[::1]:42379");
   EXPECT_EQ(address_in("ipv4:127.0.0.1:42379"), "127.0.0.1:42379");
   EXPECT_EQ(address_in("DNS resolution failed"), "");
+  EXPECT_EQ(address_in("ipv4:127.0.0.1:9: Failed to connect to remote host: Connection refused"), "");
+  EXPECT_EQ(address_in("ipv4:127.0.0.1:9: connection attempt timed out before receiving SETTINGS frame"), "");
   EXPECT_EQ(address_in(""), "");
 }
 

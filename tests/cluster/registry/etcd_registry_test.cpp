@@ -171,6 +171,7 @@ TEST_F(EtcdRegistryTest, DestructionIsQuickWhileAServerHangs) {
 
 TEST_F(EtcdRegistryTest, ASilentConnectionIsNoticedWithoutACall) {
   EtcdServer one, other;
+  one.wait();
   EtcdRegistry registry(options({one.endpoint(), other.endpoint()}));
   const Revision first = good(Asking(registry).put("a", "1")).header.revision;
   Seen seen(registry, "", first);
