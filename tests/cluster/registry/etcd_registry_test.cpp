@@ -150,13 +150,15 @@ TEST_F(EtcdRegistryTest, DestructionIsQuickWhileAServerHangs) {
   EtcdServer server;
   const std::size_t before = threads();
   for (const bool connected : {true, false}) {
-    std::optional<EtcdRegistry> registry(options({server.endpoint()}, 2s));
+    std::optional<EtcdRegistry> registry(options({server.endpoint()}, 1s));
     std::optional<Seen> seen;
     if (connected) {
       const Revision first = until_good([&] { return Asking(*registry).put("a", "1"); }).header.revision;
       seen.emplace(*registry, "", first);
       seen->until(first);
       server.signal(SIGSTOP);
+    } else {
+      EXPECT_EQ(bad(Asking(*registry).range("")).kind, Kind::unreachable);
     }
     for (int i = 0; i < 100; ++i) {
       registry->range("", [](const auto&) { ADD_FAILURE() << "it goes with the registry"; });
@@ -164,7 +166,8 @@ TEST_F(EtcdRegistryTest, DestructionIsQuickWhileAServerHangs) {
     }
     EXPECT_LT(time_of([&] { registry.reset(); }), 300ms);
   }
-  const auto until = steady_clock::now() + kPatience;
+  // gRPC would let an attempt to connect live on for 20 s.
+  const auto until = steady_clock::now() + 8s;
   while (threads() > before && steady_clock::now() < until) std::this_thread::sleep_for(10ms);
   EXPECT_LE(threads(), before) << "no thread is left";
 }
@@ -347,6 +350,8 @@ TEST_F(EtcdUsersTest, AWrongPasswordIsRefusedAtOnceAndNotShown) {
   EXPECT_EQ(failure.kind, Kind::refused);
   EXPECT_EQ(failure.text, "registry: etcd at " + server.endpoint() +
                               ": authentication failed, invalid user ID or password");
+  EtcdRegistry unlucky(of_user(server, "invalid"));
+  EXPECT_THAT(bad(Asking(unlucky).put("/vigil/a", "")).text, HasSubstr("failed, *** user ID or password"));
   EtcdRegistry nameless(options({server.endpoint()}, 3s));
   EXPECT_THAT(bad(Asking(nameless).range("/vigil/")).text, HasSubstr("user name is empty"));
   for (const std::string& line : log()) EXPECT_THAT(line, Not(HasSubstr("wr0ng")));
