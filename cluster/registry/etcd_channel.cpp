@@ -191,8 +191,12 @@ void EtcdLoop::stop() {
 
 namespace {
 
+int milliseconds(base::Duration time) {
+  return static_cast<int>(std::min<base::Duration::rep>(time.count(), std::numeric_limits<int>::max()));
+}
+
 std::shared_ptr<grpc::Channel> channel_to(const std::string& endpoint, const EtcdTls::Material* tls,
-                                          base::Duration ping) {
+                                          const EtcdChannel::Times& times) {
   grpc::ChannelArguments arguments;
   // Nothing of an earlier connection, such as its certificates or how long it waits, is that of a later one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -200,8 +204,11 @@ std::shared_ptr<grpc::Channel> channel_to(const std::string& endpoint, const Etc
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   // The addresses are the cluster's own; a proxy for the way out has no part in that.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(ping.count()));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(ping.count()));
+  // Without these, an attempt that comes to nothing lives on for 20 s, and gRPC's threads with it.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, milliseconds(times.connect));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(times.connect));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(times.ping));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(times.ping));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // How much a range holds is the fleet's business.
   arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
@@ -254,8 +261,8 @@ struct EtcdChannel::Impl {
 };
 
 EtcdChannel::EtcdChannel(EtcdLoop& loop, const std::string& endpoint, const EtcdTls::Material* tls,
-                         base::Duration ping)
-    : endpoint_(endpoint), impl_(std::make_shared<Impl>(*loop.impl_, channel_to(endpoint, tls, ping))) {}
+                         const Times& times)
+    : endpoint_(endpoint), impl_(std::make_shared<Impl>(*loop.impl_, channel_to(endpoint, tls, times))) {}
 
 EtcdChannel::~EtcdChannel() = default;
 

@@ -82,9 +82,16 @@ class EtcdChannel {
   template <class T>
   using Done = std::function<void(const EtcdStatus& status, T answer)>;
 
-  /// Connects with the first call. `tls`: nothing for plain text. `ping`: how often a server is asked whether
-  /// it is there while something is expected of it; that long again without an answer ends the connection.
-  EtcdChannel(EtcdLoop& loop, const std::string& endpoint, const EtcdTls::Material* tls, base::Duration ping);
+  struct Times {
+    /// To become connected.
+    base::Duration connect{0};
+    /// How often a server is asked whether it is there while something is expected of it; that long again
+    /// without an answer ends the connection.
+    base::Duration ping{0};
+  };
+
+  /// Connects with the first call. `tls`: nothing for plain text.
+  EtcdChannel(EtcdLoop& loop, const std::string& endpoint, const EtcdTls::Material* tls, const Times& times);
   ~EtcdChannel();
   EtcdChannel(const EtcdChannel&) = delete;
   EtcdChannel& operator=(const EtcdChannel&) = delete;

@@ -54,6 +54,7 @@ std::string plain_reason(const std::string& text) {
 }
 
 std::string address_in(const std::string& reason) {
+  if (has(reason, "Failed to connect to remote host") || has(reason, "timed out")) return {};
   for (const std::string_view family : {"ipv4:", "ipv6:"}) {
     const std::size_t at = reason.find(family);
     if (at == std::string::npos) continue;

@@ -22,7 +22,8 @@ EtcdVerdict judge(const EtcdStatus& status);
 /// What was said, without what gRPC and etcd put around it, in one line.
 std::string plain_reason(const std::string& text);
 
-/// The address in numbers, with its port, of which a reason tells; empty if it tells of none.
+/// The address in numbers, with its port, of a server that could be reached and yet was of no use; empty if
+/// the reason tells of none.
 std::string address_in(const std::string& reason);
 
 }  // namespace vigil::cluster

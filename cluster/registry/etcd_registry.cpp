@@ -148,9 +148,11 @@ class EtcdRegistry::Client {
 
   RegistryFailure failure(Kind kind, const std::string& endpoint, const EtcdStatus& status,
                           base::Duration limit) const {
-    const std::string reason = status.code == etcd_code::kDeadlineExceeded
-                                   ? "no answer within " + base::format_duration(limit)
-                                   : hidden(plain_reason(status.text));
+    std::string reason = status.code == etcd_code::kDeadlineExceeded
+                             ? "no answer within " + base::format_duration(limit)
+                             : hidden(plain_reason(status.text));
+    if (const std::string again = "ipv4:" + endpoint + ": "; reason.starts_with(again))
+      reason.erase(0, again.size());
     return {kind, "registry: etcd at " + endpoint + ": " + reason};
   }
 
@@ -212,8 +214,8 @@ class EtcdRegistry::Client {
   }
 
   void connect() {
-    channel_ =
-        std::make_shared<EtcdChannel>(loop_, endpoint(), tls_ ? &tls_->current() : nullptr, options_.ping);
+    channel_ = std::make_shared<EtcdChannel>(loop_, endpoint(), tls_ ? &tls_->current() : nullptr,
+                                             EtcdChannel::Times{.connect = attempt_, .ping = options_.ping});
     hello();
   }
 
@@ -264,11 +266,9 @@ class EtcdRegistry::Client {
   void missed(const EtcdStatus& status) {
     EtcdVerdict verdict = judge(status);
     RegistryFailure why = failure(verdict.kind, endpoint(), status, attempt_);
-    if (tls_ && verdict.lost) {
-      if (const std::string address = address_in(status.text); !address.empty()) {
-        if (const auto wrong = tls_->why_not(address, endpoint()))
-          why = {Kind::refused, "registry: etcd at " + endpoint() + ": " + *wrong};
-      }
+    if (const std::string address = address_in(status.text); tls_ && verdict.lost && !address.empty()) {
+      if (const auto wrong = tls_->why_not(address, endpoint()))
+        why = {Kind::refused, "registry: etcd at " + endpoint() + ": " + *wrong};
     }
     if (!last_failure_ || tried_ == 0 || why.kind == Kind::refused) last_failure_ = why;
     if (!std::exchange(complained_, true)) log(why.text);
@@ -469,16 +469,15 @@ void EtcdRegistry::grant(base::Duration ttl, Done<RegistryLease> done) {
 }
 
 void EtcdRegistry::keep_alive(LeaseId lease, Done<RegistryLease> done) {
-  auto alive = [lease, done = std::move(done)](RegistryResult<RegistryLease> result) {
-    const auto* found = std::get_if<RegistryLease>(&result);
-    if (found != nullptr && found->ttl == base::Duration(0))
-      return done(RegistryFailure{Kind::no_lease, "registry: etcd: no lease " + std::to_string(lease)});
-    done(std::move(result));
-  };
   client_->call<RegistryLease>(
-      Client::Repeat::yes, Answer::may_lag, std::move(alive),
+      Client::Repeat::yes, Answer::may_lag, std::move(done),
       [lease](EtcdChannel& channel, EtcdChannel::TimePoint until, EtcdChannel::Done<RegistryLease> answered) {
-        channel.keep_alive(lease, until, std::move(answered));
+        channel.keep_alive(
+            lease, until, [answered = std::move(answered)](const EtcdStatus& status, RegistryLease found) {
+              // etcd does not call that an error.
+              const bool none = status.code == 0 && found.ttl == base::Duration(0);
+              answered(none ? EtcdStatus{etcd_code::kNotFound, "lease not found"} : status, found);
+            });
       });
 }
 

@@ -17,19 +17,20 @@ namespace vigil::cluster {
 /// off from the others. Has one thread of its own, on which answers come, and gRPC's. A call that changes
 /// nothing or may be repeated (`range`, `grant`, `keep_alive`) is made again at the next server while there
 /// is time. Its destruction takes some milliseconds whatever the servers do, or 300 when one of them just
-/// failed to prove who it is.
+/// failed to prove who it is; gRPC's threads go with the last registry, or, when a server hangs, half a time
+/// limit later.
 class EtcdRegistry final : public Registry {
  public:
   struct Options {
     /// HOST:PORT each, the host in numbers ([::1]:2379) or a name, which the server's certificate has to
     /// have. They are tried in this order.
-    std::vector<std::string> endpoints;
+    std::vector<std::string> endpoints = {};
     /// Either of these: nobody speaks plain text by mistake.
-    std::optional<EtcdTlsFiles> tls;
+    std::optional<EtcdTlsFiles> tls = {};
     bool plain_text = false;
     /// Empty: none.
-    std::string user;
-    std::string password;
+    std::string user = {};
+    std::string password = {};
     /// Of a call, with all its attempts.
     base::Duration time_limit{5000};
     /// After how much silence the server is asked whether it is still there, while something is expected of
@@ -37,7 +38,7 @@ class EtcdRegistry final : public Registry {
     base::Duration ping{10'000};
     /// A line when the servers are lost and when one is found, without credentials; on the registry's thread.
     /// May be empty.
-    std::function<void(const std::string&)> log;
+    std::function<void(const std::string&)> log = {};
   };
 
   /// Connects when something is asked for. Throws RegistryError for options that are of no use.

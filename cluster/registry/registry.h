@@ -113,6 +113,7 @@ struct RegistryEvent {
   /// Of a key that is gone: its name and the revision at which it went.
   bool deleted = false;
   RegistryEntry entry;
+  friend bool operator==(const RegistryEvent&, const RegistryEvent&) = default;
 };
 
 /// A batch of what a watch saw; all of a revision comes in one batch, and revisions ascend.
