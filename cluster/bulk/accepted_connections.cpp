@@ -63,12 +63,13 @@ std::optional<std::string> AcceptedConnections::closed(int descriptor) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return std::nullopt;
   const std::string name = found->second.name;
+  const bool dismissed = found->second.cut || found->second.cut_at;
   open_.erase(found);
   if (name.empty()) return std::nullopt;
   names_.erase(name);
   gone_.push_back(name);
   if (gone_.size() > kGone) gone_.pop_front();
-  return name;
+  return dismissed ? std::nullopt : std::optional(name);
 }
 
 bool AcceptedConnections::speaks(const std::string& name, int descriptor, base::Clock::TimePoint now) {
@@ -101,6 +102,11 @@ void AcceptedConnections::dismiss(const std::string& name, base::Clock::TimePoin
   Connection& connection = open_.at(found->second);
   connection.welcomed = false;
   if (!connection.cut_at) connection.cut_at = now + kFarewell;
+}
+
+void AcceptedConnections::forget() {
+  open_.clear();
+  names_.clear();
 }
 
 base::Clock::TimePoint AcceptedConnections::step(base::Clock::TimePoint now) {

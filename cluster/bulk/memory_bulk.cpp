@@ -236,6 +236,7 @@ void MemoryBulk::set_key(const std::string& key) {
   if (running_->key.empty() || key.empty())
     throw BulkError("a port that speaks plain text gets no keys while it runs");
   running_->key = key;
+  running_->core.end_accepted();
 }
 
 }  // namespace vigil::cluster

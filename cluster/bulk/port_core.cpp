@@ -272,7 +272,10 @@ void PortCore::take_data(Peer& peer, BulkData& data) {
 
 void PortCore::dial_lost(const std::string& peer, BulkEnd why) {
   const auto found = peers_.find(peer);
-  if (found != peers_.end()) end_incoming(*found->second, why, false);
+  if (found == peers_.end()) return;
+  // Whoever was let in and is then not understood is no stranger: what lies between has broken.
+  const bool open = found->second->in_state == Peer::In::open;
+  end_incoming(*found->second, open ? BulkEnd::connection : why, false);
 }
 
 void PortCore::accepted(const BulkConnection& connection, const std::string& key, const Frames& frames) {
@@ -411,6 +414,10 @@ PortCore::TimePoint PortCore::step() {
         std::min({next, more ? now : TimePoint::max(), keep_outgoing(*peer, now), keep_incoming(*peer, now)});
   }
   return next;
+}
+
+void PortCore::end_accepted() {
+  for (const auto& [name, peer] : peers_) end_outgoing(*peer, BulkEnd::unlisted, true);
 }
 
 void PortCore::stop() {

@@ -74,6 +74,9 @@ class PortCore {
   /// to be called again, unless something happens before.
   base::Clock::TimePoint step();
 
+  /// Ends all connections that were made to us: our key is another one.
+  void end_accepted();
+
   /// Says goodbye to all. Nothing else is called afterwards.
   void stop();
 

@@ -154,7 +154,7 @@ class SocketBulk::Running final : public BulkLinks {
     if (!rung_.exchange(true)) bell_.ring();
   }
   void open_sockets();
-  void listen();
+  void open_router();
   void run();
   void wait(TimePoint until);
   void take_new_keys();
@@ -182,8 +182,11 @@ class SocketBulk::Running final : public BulkLinks {
   std::optional<SocketMonitor> monitor_;
   std::optional<KeyPair> keys_;
   std::optional<AcceptedConnections> book_;
+  /// That broke, and what they said last may still be there.
+  std::vector<BulkConnection> lost_;
   std::map<std::string, DialPtr> dials_;
   std::uint64_t dialed_ = 0;
+  std::uint64_t listened_ = 0;
   std::uint64_t unknown_keys_ = 0;
 
   PortCore core_;
@@ -200,8 +203,13 @@ void SocketBulk::Running::open_sockets() {
     handshakes_.set(zmq::sockopt::linger, 0);
     handshakes_.bind(kHandshakes);
   }
+  open_router();
+}
+
+void SocketBulk::Running::open_router() {
   router_ = zmq::socket_t(context_, zmq::socket_type::router);
-  monitor_.emplace(context_, router_, "listener", ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
+  monitor_.emplace(context_, router_, "listener." + std::to_string(++listened_),
+                   ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
   router_.set(zmq::sockopt::router_mandatory, true);
   router_.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
   router_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kControlBytes) + kAround);
@@ -211,11 +219,6 @@ void SocketBulk::Running::open_sockets() {
   router_.set(zmq::sockopt::sndbuf, sockets_.send_buffer);
   router_.set(zmq::sockopt::ipv6, where_.address().is_v6());
   use_heartbeat(router_, {.interval = options_.heartbeat, .timeout = options_.silence});
-  listen();
-}
-
-// Each listener of a socket has the keys that were set before.
-void SocketBulk::Running::listen() {
   if (keys_) use_curve(router_, CurveServer{*keys_, {}});
   const int descriptor = ::fcntl(listener_.number(), F_DUPFD_CLOEXEC, 0);
   if (descriptor < 0 || zmq_setsockopt(router_.handle(), ZMQ_USE_FD, &descriptor, sizeof descriptor) != 0)
@@ -229,8 +232,11 @@ void SocketBulk::Running::take_new_keys() {
     if (!new_keys_) return;
     keys_ = std::exchange(new_keys_, std::nullopt);
   }
-  router_.unbind(endpoint_);
-  listen();
+  core_.end_accepted();
+  monitor_.reset();
+  router_.close();
+  book_->forget();
+  open_router();
 }
 
 void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
@@ -295,8 +301,8 @@ void SocketBulk::Running::hear_monitor() {
   while (const auto event = monitor_->take()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
       book_->opened(event->value, clock_.now());
-    } else if (const auto name = book_->closed(event->value)) {
-      core_.accepted_lost(*name);
+    } else if (auto name = book_->closed(event->value)) {
+      lost_.push_back(std::move(*name));
     }
   }
 }
@@ -304,13 +310,18 @@ void SocketBulk::Running::hear_monitor() {
 void SocketBulk::Running::hear_accepted() {
   for (int i = 0; i < kAtOnce; ++i) {
     std::vector<zmq::message_t> parts;
-    if (!zmq::recv_multipart(router_, std::back_inserter(parts), zmq::recv_flags::dontwait)) return;
+    if (!zmq::recv_multipart(router_, std::back_inserter(parts), zmq::recv_flags::dontwait)) {
+      // What they said last has been heard.
+      for (const BulkConnection& each : std::exchange(lost_, {})) core_.accepted_lost(each);
+      return;
+    }
     if (parts.size() < 2) continue;
     const BulkConnection connection = parts[0].to_string();
     // Whose descriptor it was before has closed by then, and is heard of first.
     if (!book_->knows(connection)) hear_monitor();
     const int descriptor = zmq_msg_get(parts[1].handle(), ZMQ_SRCFD);
-    if (!book_->speaks(connection, descriptor, clock_.now())) continue;
+    const bool lost = std::find(lost_.begin(), lost_.end(), connection) != lost_.end();
+    if (!lost && !book_->speaks(connection, descriptor, clock_.now())) continue;
     const std::string key = keys_ ? parts[1].gets("User-Id") : "";
     parts.erase(parts.begin());
     core_.accepted(connection, key, frames_of(std::move(parts)));
@@ -368,7 +379,7 @@ void SocketBulk::Running::wait(TimePoint until) {
   rung_ = false;
   if (keys_ && is_ready(items[3])) hear_handshakes();
   if (is_ready(items[2])) hear_monitor();
-  if (is_ready(items[1])) hear_accepted();
+  if (is_ready(items[1]) || !lost_.empty()) hear_accepted();
   for (std::size_t i = 0; i < dials.size(); ++i) {
     const auto& [peer, dial] = dials[i];
     const auto now = dials_.find(peer);
