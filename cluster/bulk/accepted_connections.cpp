@@ -1,7 +1,6 @@
 #include "cluster/bulk/accepted_connections.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -13,8 +12,6 @@
 namespace vigil::cluster {
 namespace {
 
-// How long what was said last has to go out.
-constexpr auto kFarewell = std::chrono::milliseconds(300);
 // Names of connections that are gone, which are remembered.
 constexpr std::size_t kGone = 256;
 
@@ -96,12 +93,12 @@ void AcceptedConnections::welcomed(const std::string& name) {
   if (found != names_.end()) open_.at(found->second).welcomed = true;
 }
 
-void AcceptedConnections::dismiss(const std::string& name, base::Clock::TimePoint now) {
+void AcceptedConnections::dismiss(const std::string& name, base::Clock::TimePoint when) {
   const auto found = names_.find(name);
   if (found == names_.end()) return;
   Connection& connection = open_.at(found->second);
   connection.welcomed = false;
-  if (!connection.cut_at) connection.cut_at = now + kFarewell;
+  if (!connection.cut_at) connection.cut_at = when;
 }
 
 void AcceptedConnections::forget() {

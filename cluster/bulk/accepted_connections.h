@@ -29,8 +29,8 @@ class AcceptedConnections {
   bool speaks(const std::string& name, int descriptor, base::Clock::TimePoint now);
   bool knows(const std::string& name) const { return names_.contains(name); }
   void welcomed(const std::string& name);
-  /// Closed after a moment; what comes from it until then is thrown away.
-  void dismiss(const std::string& name, base::Clock::TimePoint now);
+  /// Closed then; what comes from it until then is thrown away.
+  void dismiss(const std::string& name, base::Clock::TimePoint when);
 
   /// They belong to a socket that is gone.
   void forget();

@@ -213,7 +213,7 @@ void PortCore::end_incoming(Peer& peer, BulkEnd why, bool tell) {
   if (peer.in_state == Peer::In::resting) return;
   const bool stood = std::exchange(peer.in_state, Peer::In::resting) == Peer::In::open;
   if (tell) links_.send_dialed(peer.listed.name, encode(BulkBye{why}));
-  links_.hang_up(peer.listed.name);
+  links_.hang_up(peer.listed.name, tell);
   peer.in->end(why);
   const TimePoint now = clock_.now();
   if (stood && now - peer.in_since >= kGood) peer.back_off.reset();
@@ -229,7 +229,7 @@ void PortCore::end_outgoing(Peer& peer, BulkEnd why, bool tell) {
   const BulkConnection connection = *std::exchange(peer.connection, std::nullopt);
   accepted_.erase(connection);
   if (tell) links_.send_accepted(connection, encode(BulkBye{why}));
-  links_.dismiss(connection);
+  links_.dismiss(connection, tell);
   const std::uint64_t before = peer.out.close(why);
   owner_.reset(peer.listed.name, {BulkDirection::outgoing, why, before});
 }
@@ -307,7 +307,7 @@ void PortCore::accepted_lost(const BulkConnection& connection) {
 
 void PortCore::refuse(const BulkConnection& connection, BulkEnd why) {
   links_.send_accepted(connection, encode(BulkBye{why}));
-  links_.dismiss(connection);
+  links_.dismiss(connection, true);
 }
 
 PortCore::PeerPtr PortCore::greeted_by(const std::string& key, const BulkHello& hello) const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -31,8 +32,13 @@ using boost::asio::ip::tcp;
 using std::chrono::milliseconds;
 using TimePoint = base::Clock::TimePoint;
 
-// How long what was said last may still go out.
+// How long what was said last has to arrive: a connection that is closed with bytes that nobody has read
+// takes along what it was to bring.
 constexpr milliseconds kFarewell(200);
+// The same when all ends.
+constexpr milliseconds kLastFarewell(100);
+// A socket is for one connection.
+constexpr milliseconds kNever = std::chrono::hours(24);
 // Parcels that are read of one connection before others have their turn.
 constexpr int kAtOnce = 64;
 // What encryption and framing add to a message.
@@ -129,11 +135,13 @@ class SocketBulk::Running final : public BulkLinks {
   }
 
   void dial(const BulkPeer& peer, const std::string& key) override;
-  void hang_up(const std::string& peer) override;
+  void hang_up(const std::string& peer, bool told) override;
   void send_dialed(const std::string& peer, Frames frames) override;
   bool send_accepted(const BulkConnection& connection, Frames frames) override;
   void welcomed(const BulkConnection& connection) override { book_->welcomed(connection); }
-  void dismiss(const BulkConnection& connection) override { book_->dismiss(connection, clock_.now()); }
+  void dismiss(const BulkConnection& connection, bool told) override {
+    book_->dismiss(connection, clock_.now() + (told ? kFarewell : milliseconds(0)));
+  }
 
  private:
   /// A connection that we make: a socket for each attempt, so that nothing of one goes out by another.
@@ -185,6 +193,8 @@ class SocketBulk::Running final : public BulkLinks {
   /// That broke, and what they said last may still be there.
   std::vector<BulkConnection> lost_;
   std::map<std::string, DialPtr> dials_;
+  /// Those that were hung up on, the oldest first, and until when they stay.
+  std::deque<std::pair<TimePoint, DialPtr>> leaving_;
   std::uint64_t dialed_ = 0;
   std::uint64_t listened_ = 0;
   std::uint64_t unknown_keys_ = 0;
@@ -243,7 +253,8 @@ void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
   auto dial = std::make_shared<Dial>(context_, std::to_string(++dialed_));
   zmq::socket_t& socket = dial->socket;
   const tcp::endpoint where = address_of(peer.endpoint);
-  socket.set(zmq::sockopt::reconnect_ivl, -1);
+  // Without it, what came last would be thrown away with the connection.
+  socket.set(zmq::sockopt::reconnect_ivl, static_cast<int>(kNever.count()));
   socket.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
   socket.set(
       zmq::sockopt::maxmsgsize,
@@ -263,11 +274,16 @@ void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
   }
 }
 
-void SocketBulk::Running::hang_up(const std::string& peer) {
+void SocketBulk::Running::hang_up(const std::string& peer, bool told) {
   const auto found = dials_.find(peer);
   if (found == dials_.end()) return;
-  found->second->monitor.reset();
+  const DialPtr dial = found->second;
   dials_.erase(found);
+  dial->monitor.reset();
+  if (!told || dial->broken) return;
+  // Nothing more is read of what comes.
+  dial->socket.set(zmq::sockopt::rcvhwm, 1);
+  leaving_.emplace_back(clock_.now() + kFarewell, dial);
 }
 
 void SocketBulk::Running::send_dialed(const std::string& peer, Frames frames) {
@@ -393,21 +409,32 @@ void SocketBulk::Running::run() {
   while (!stopping_) {
     take_new_keys();
     const TimePoint next = core_.step();
-    const TimePoint cut = book_->step(clock_.now());
+    const TimePoint now = clock_.now();
+    const TimePoint cut = book_->step(now);
+    while (!leaving_.empty() && leaving_.front().first <= now) leaving_.pop_front();
+    const TimePoint leave = leaving_.empty() ? TimePoint::max() : leaving_.front().first;
     {
       const std::lock_guard lock(mutex_);
       strangers_ = {book_->open(), book_->displaced(), book_->expired(), unknown_keys_};
     }
-    wait(std::min(next, cut));
+    wait(std::min({next, cut, leave}));
   }
   say_farewell();
 }
 
 void SocketBulk::Running::say_farewell() {
   core_.stop();
+  // Whoever hears it closes by himself.
+  const auto until = std::chrono::steady_clock::now() + kLastFarewell;
+  while (book_->open() > 0 && std::chrono::steady_clock::now() < until) {
+    zmq::pollitem_t item{monitor_->socket().handle(), 0, ZMQ_POLLIN, 0};
+    zmq::poll(&item, 1, milliseconds(10));
+    hear_monitor();
+  }
   monitor_.reset();
   for (auto& [peer, dial] : dials_) dial->monitor.reset();
   dials_.clear();
+  leaving_.clear();
   router_.close();
   handshakes_.close();
   context_.close();

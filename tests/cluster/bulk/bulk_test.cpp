@@ -199,6 +199,7 @@ TEST_P(BulkTest, TimeWithoutCreditIsCounted) {
   b_.heard.keep("a");
   ASSERT_TRUE(a_.port->send("b", {"one", {}}));
   EXPECT_FALSE(a_.port->send("b", {"two", {}})) << "one message may be under way, however small";
+  ASSERT_TRUE(wait_count(b_, "a", 1));
   world_->pass(50ms);
   EXPECT_GE(a_.port->counters()["b"].blocked, 45ms);
   b_.heard.release("a");
@@ -478,7 +479,7 @@ TEST_P(BulkKeysTest, NobodyHasAnothersName) {
     return b_.port->counters()["a"].failed_dials[static_cast<std::size_t>(BulkEnd::refused)] >= 2;
   }));
   EXPECT_FALSE(a_.port->counters()["b"].outgoing.open);
-  EXPECT_TRUE(a_.port->counters()["c"].outgoing.open);
+  EXPECT_TRUE(world_->until([&] { return a_.port->counters()["c"].outgoing.open; }));
 }
 
 TEST_P(BulkKeysTest, AnotherKeyThanTheServersIsNoServer) {
