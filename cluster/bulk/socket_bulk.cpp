@@ -22,7 +22,6 @@
 #include "cluster/bulk/port_core.h"
 #include "cluster/bulk/socket_monitor.h"
 #include "cluster/sockets/bell.h"
-#include "cluster/sockets/connection.h"
 #include "cluster/sockets/tcp_address.h"
 
 namespace vigil::cluster {
@@ -39,6 +38,10 @@ constexpr milliseconds kFarewell(200);
 constexpr milliseconds kLastFarewell(100);
 // A socket is for one connection.
 constexpr milliseconds kNever = std::chrono::hours(24);
+// ZeroMQ ends the process when a connection breaks that it has stopped to read, and a heartbeat is due
+// (src/stream_engine_base.cpp, out_event): it never stops, since whoever sends more than was granted is hung
+// up on, and heartbeats are ours. A mark of messages would bound no bytes.
+constexpr int kNoMark = 0;
 // Parcels that are read of one connection before others have their turn.
 constexpr int kAtOnce = 64;
 // What encryption and framing add to a message.
@@ -224,11 +227,11 @@ void SocketBulk::Running::open_router() {
   router_.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
   router_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kControlBytes) + kAround);
   router_.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
+  router_.set(zmq::sockopt::rcvhwm, kNoMark);
   // ZeroMQ hears of what was read when half of the mark is. Credits keep everything below it.
   router_.set(zmq::sockopt::sndhwm, static_cast<int>(2 * options_.limits.messages + 64));
   router_.set(zmq::sockopt::sndbuf, sockets_.send_buffer);
   router_.set(zmq::sockopt::ipv6, where_.address().is_v6());
-  use_heartbeat(router_, {.interval = options_.heartbeat, .timeout = options_.silence});
   if (keys_) use_curve(router_, CurveServer{*keys_, {}});
   const int descriptor = ::fcntl(listener_.number(), F_DUPFD_CLOEXEC, 0);
   if (descriptor < 0 || zmq_setsockopt(router_.handle(), ZMQ_USE_FD, &descriptor, sizeof descriptor) != 0)
@@ -261,10 +264,9 @@ void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
       kAround + static_cast<std::int64_t>(std::max<std::uint64_t>(
                     {options_.limits.message, most_bytes_of_first_frame(options_.limits), kControlBytes})));
   socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
-  socket.set(zmq::sockopt::rcvhwm, static_cast<int>(2 * options_.limits.messages + 64));
+  socket.set(zmq::sockopt::rcvhwm, kNoMark);
   socket.set(zmq::sockopt::rcvbuf, sockets_.receive_buffer);
   socket.set(zmq::sockopt::ipv6, where.address().is_v6());
-  use_heartbeat(socket, {.interval = options_.heartbeat, .timeout = options_.silence});
   if (keys_) use_curve(socket, CurveClient{*keys_, key});
   dials_[peer.name] = dial;
   try {
@@ -281,8 +283,6 @@ void SocketBulk::Running::hang_up(const std::string& peer, bool told) {
   dials_.erase(found);
   dial->monitor.reset();
   if (!told || dial->broken) return;
-  // Nothing more is read of what comes.
-  dial->socket.set(zmq::sockopt::rcvhwm, 1);
   leaving_.emplace_back(clock_.now() + kFarewell, dial);
 }
 
@@ -382,6 +382,7 @@ void SocketBulk::Running::wait(TimePoint until) {
     items.push_back({dial->socket.handle(), 0, ZMQ_POLLIN, 0});
     items.push_back({dial->monitor->socket().handle(), 0, ZMQ_POLLIN, 0});
   }
+  for (const auto& [end, dial] : leaving_) items.push_back({dial->socket.handle(), 0, ZMQ_POLLIN, 0});
   const auto left = until - std::min(until, clock_.now());
   const auto sleep = left > kSleep ? kSleep : std::chrono::ceil<milliseconds>(left);
   try {
@@ -396,6 +397,12 @@ void SocketBulk::Running::wait(TimePoint until) {
   if (keys_ && is_ready(items[3])) hear_handshakes();
   if (is_ready(items[2])) hear_monitor();
   if (is_ready(items[1]) || !lost_.empty()) hear_accepted();
+  // What comes from those that were hung up on is thrown away.
+  for (const auto& [end, dial] : leaving_) {
+    zmq::message_t part;
+    for (int i = 0; i < kAtOnce && dial->socket.recv(part, zmq::recv_flags::dontwait); ++i) {
+    }
+  }
   for (std::size_t i = 0; i < dials.size(); ++i) {
     const auto& [peer, dial] = dials[i];
     const auto now = dials_.find(peer);
