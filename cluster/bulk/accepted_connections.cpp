@@ -1,7 +1,6 @@
 #include "cluster/bulk/accepted_connections.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -13,8 +12,6 @@
 namespace vigil::cluster {
 namespace {
 
-// How long what was said last has to go out.
-constexpr auto kFarewell = std::chrono::milliseconds(300);
 // Names of connections that are gone, which are remembered.
 constexpr std::size_t kGone = 256;
 
@@ -63,12 +60,13 @@ std::optional<std::string> AcceptedConnections::closed(int descriptor) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return std::nullopt;
   const std::string name = found->second.name;
+  const bool dismissed = found->second.cut || found->second.cut_at;
   open_.erase(found);
   if (name.empty()) return std::nullopt;
   names_.erase(name);
   gone_.push_back(name);
   if (gone_.size() > kGone) gone_.pop_front();
-  return name;
+  return dismissed ? std::nullopt : std::optional(name);
 }
 
 bool AcceptedConnections::speaks(const std::string& name, int descriptor, base::Clock::TimePoint now) {
@@ -95,12 +93,17 @@ void AcceptedConnections::welcomed(const std::string& name) {
   if (found != names_.end()) open_.at(found->second).welcomed = true;
 }
 
-void AcceptedConnections::dismiss(const std::string& name, base::Clock::TimePoint now) {
+void AcceptedConnections::dismiss(const std::string& name, base::Clock::TimePoint when) {
   const auto found = names_.find(name);
   if (found == names_.end()) return;
   Connection& connection = open_.at(found->second);
   connection.welcomed = false;
-  if (!connection.cut_at) connection.cut_at = now + kFarewell;
+  if (!connection.cut_at) connection.cut_at = when;
+}
+
+void AcceptedConnections::forget() {
+  open_.clear();
+  names_.clear();
 }
 
 base::Clock::TimePoint AcceptedConnections::step(base::Clock::TimePoint now) {

@@ -22,15 +22,18 @@ class AcceptedConnections {
       : port_(port), most_(most), patience_(patience) {}
 
   void opened(int descriptor, base::Clock::TimePoint now);
-  /// By which name it spoke, if it did.
+  /// By which name it spoke, if it did and was not dismissed.
   std::optional<std::string> closed(int descriptor);
 
   /// A message has come from it; false if it was dismissed, or is closed already.
   bool speaks(const std::string& name, int descriptor, base::Clock::TimePoint now);
   bool knows(const std::string& name) const { return names_.contains(name); }
   void welcomed(const std::string& name);
-  /// Closed after a moment; what comes from it until then is thrown away.
-  void dismiss(const std::string& name, base::Clock::TimePoint now);
+  /// Closed then; what comes from it until then is thrown away.
+  void dismiss(const std::string& name, base::Clock::TimePoint when);
+
+  /// They belong to a socket that is gone.
+  void forget();
 
   /// Closes those whose time has come. When the next one's comes.
   base::Clock::TimePoint step(base::Clock::TimePoint now);

@@ -80,7 +80,7 @@ enum class BulkEnd : std::uint8_t {
   refused,
   /// The peer began anew.
   superseded,
-  /// The peer was taken off the list, or the key by which it was let in.
+  /// The peer was taken off the list, or the connection was made by a key that counts no more.
   unlisted,
   /// The port at the other end was destroyed.
   closed

@@ -60,7 +60,7 @@ class MemoryBulk::Running final : public BulkLinks {
     dials[peer.name] = id;
   }
 
-  void hang_up(const std::string& peer) override {
+  void hang_up(const std::string& peer, bool /*told*/) override {
     const auto found = dials.find(peer);
     if (found == dials.end()) return;
     const std::uint64_t id = found->second;
@@ -85,7 +85,7 @@ class MemoryBulk::Running final : public BulkLinks {
 
   void welcomed(const BulkConnection& /*connection*/) override {}
 
-  void dismiss(const BulkConnection& connection) override {
+  void dismiss(const BulkConnection& connection, bool /*told*/) override {
     const auto found = network->connections.find(std::stoull(connection));
     if (found == network->connections.end() || !std::exchange(found->second.acceptor_open, false)) return;
     network->carry_to_dialer(found->first, {});
@@ -236,6 +236,7 @@ void MemoryBulk::set_key(const std::string& key) {
   if (running_->key.empty() || key.empty())
     throw BulkError("a port that speaks plain text gets no keys while it runs");
   running_->key = key;
+  running_->core.end_accepted();
 }
 
 }  // namespace vigil::cluster

@@ -213,7 +213,7 @@ void PortCore::end_incoming(Peer& peer, BulkEnd why, bool tell) {
   if (peer.in_state == Peer::In::resting) return;
   const bool stood = std::exchange(peer.in_state, Peer::In::resting) == Peer::In::open;
   if (tell) links_.send_dialed(peer.listed.name, encode(BulkBye{why}));
-  links_.hang_up(peer.listed.name);
+  links_.hang_up(peer.listed.name, tell);
   peer.in->end(why);
   const TimePoint now = clock_.now();
   if (stood && now - peer.in_since >= kGood) peer.back_off.reset();
@@ -229,7 +229,7 @@ void PortCore::end_outgoing(Peer& peer, BulkEnd why, bool tell) {
   const BulkConnection connection = *std::exchange(peer.connection, std::nullopt);
   accepted_.erase(connection);
   if (tell) links_.send_accepted(connection, encode(BulkBye{why}));
-  links_.dismiss(connection);
+  links_.dismiss(connection, tell);
   const std::uint64_t before = peer.out.close(why);
   owner_.reset(peer.listed.name, {BulkDirection::outgoing, why, before});
 }
@@ -272,7 +272,10 @@ void PortCore::take_data(Peer& peer, BulkData& data) {
 
 void PortCore::dial_lost(const std::string& peer, BulkEnd why) {
   const auto found = peers_.find(peer);
-  if (found != peers_.end()) end_incoming(*found->second, why, false);
+  if (found == peers_.end()) return;
+  // Whoever was let in and is then not understood is no stranger: what lies between has broken.
+  const bool open = found->second->in_state == Peer::In::open;
+  end_incoming(*found->second, open ? BulkEnd::connection : why, false);
 }
 
 void PortCore::accepted(const BulkConnection& connection, const std::string& key, const Frames& frames) {
@@ -304,7 +307,7 @@ void PortCore::accepted_lost(const BulkConnection& connection) {
 
 void PortCore::refuse(const BulkConnection& connection, BulkEnd why) {
   links_.send_accepted(connection, encode(BulkBye{why}));
-  links_.dismiss(connection);
+  links_.dismiss(connection, true);
 }
 
 PortCore::PeerPtr PortCore::greeted_by(const std::string& key, const BulkHello& hello) const {
@@ -411,6 +414,10 @@ PortCore::TimePoint PortCore::step() {
         std::min({next, more ? now : TimePoint::max(), keep_outgoing(*peer, now), keep_incoming(*peer, now)});
   }
   return next;
+}
+
+void PortCore::end_accepted() {
+  for (const auto& [name, peer] : peers_) end_outgoing(*peer, BulkEnd::unlisted, true);
 }
 
 void PortCore::stop() {

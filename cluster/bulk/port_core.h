@@ -31,17 +31,18 @@ class BulkLinks {
   /// Begins a connection to this peer, whose public key is this one, or empty where plain text is spoken.
   /// What is sent on it before it stands goes out once it does. One at a time for a peer.
   virtual void dial(const BulkPeer& peer, const std::string& key) = 0;
-  /// Ends it; what was sent may go out for a moment yet. `PortCore::dial_lost` is not called then.
-  virtual void hang_up(const std::string& peer) = 0;
+  /// Ends it. `told`: what was sent on it last has a moment to arrive. `PortCore::dial_lost` is not called
+  /// then.
+  virtual void hang_up(const std::string& peer, bool told) = 0;
   virtual void send_dialed(const std::string& peer, Frames frames) = 0;
 
   /// False if it is gone, or cannot take more.
   virtual bool send_accepted(const BulkConnection& connection, Frames frames) = 0;
   /// A stream stands on it.
   virtual void welcomed(const BulkConnection& connection) = 0;
-  /// Nothing that comes from it is wanted any more; it is to be closed, after what was sent on it had a
-  /// moment to go out. `PortCore::accepted_lost` is not called then.
-  virtual void dismiss(const BulkConnection& connection) = 0;
+  /// Nothing that comes from it is wanted any more; it is to be closed. `told` as above.
+  /// `PortCore::accepted_lost` is not called then.
+  virtual void dismiss(const BulkConnection& connection, bool told) = 0;
 };
 
 /// The parts that are marked so are thread-safe; everything else is called by one thread, the port's.
@@ -73,6 +74,9 @@ class PortCore {
   /// Does what there is to do: hands over what was taken, gives credit, dials, notices silence. When it has
   /// to be called again, unless something happens before.
   base::Clock::TimePoint step();
+
+  /// Ends all connections that were made to us: our key is another one.
+  void end_accepted();
 
   /// Says goodbye to all. Nothing else is called afterwards.
   void stop();

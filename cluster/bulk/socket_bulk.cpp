@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -21,7 +22,6 @@
 #include "cluster/bulk/port_core.h"
 #include "cluster/bulk/socket_monitor.h"
 #include "cluster/sockets/bell.h"
-#include "cluster/sockets/connection.h"
 #include "cluster/sockets/tcp_address.h"
 
 namespace vigil::cluster {
@@ -31,8 +31,17 @@ using boost::asio::ip::tcp;
 using std::chrono::milliseconds;
 using TimePoint = base::Clock::TimePoint;
 
-// How long what was said last may still go out.
+// How long what was said last has to arrive: a connection that is closed with bytes that nobody has read
+// takes along what it was to bring.
 constexpr milliseconds kFarewell(200);
+// The same when all ends.
+constexpr milliseconds kLastFarewell(100);
+// A socket is for one connection.
+constexpr milliseconds kNever = std::chrono::hours(24);
+// ZeroMQ ends the process when a connection breaks that it has stopped to read, and a heartbeat is due
+// (src/stream_engine_base.cpp, out_event): it never stops, since whoever sends more than was granted is hung
+// up on, and heartbeats are ours. A mark of messages would bound no bytes.
+constexpr int kNoMark = 0;
 // Parcels that are read of one connection before others have their turn.
 constexpr int kAtOnce = 64;
 // What encryption and framing add to a message.
@@ -129,11 +138,13 @@ class SocketBulk::Running final : public BulkLinks {
   }
 
   void dial(const BulkPeer& peer, const std::string& key) override;
-  void hang_up(const std::string& peer) override;
+  void hang_up(const std::string& peer, bool told) override;
   void send_dialed(const std::string& peer, Frames frames) override;
   bool send_accepted(const BulkConnection& connection, Frames frames) override;
   void welcomed(const BulkConnection& connection) override { book_->welcomed(connection); }
-  void dismiss(const BulkConnection& connection) override { book_->dismiss(connection, clock_.now()); }
+  void dismiss(const BulkConnection& connection, bool told) override {
+    book_->dismiss(connection, clock_.now() + (told ? kFarewell : milliseconds(0)));
+  }
 
  private:
   /// A connection that we make: a socket for each attempt, so that nothing of one goes out by another.
@@ -154,7 +165,7 @@ class SocketBulk::Running final : public BulkLinks {
     if (!rung_.exchange(true)) bell_.ring();
   }
   void open_sockets();
-  void listen();
+  void open_router();
   void run();
   void wait(TimePoint until);
   void take_new_keys();
@@ -182,8 +193,13 @@ class SocketBulk::Running final : public BulkLinks {
   std::optional<SocketMonitor> monitor_;
   std::optional<KeyPair> keys_;
   std::optional<AcceptedConnections> book_;
+  /// That broke, and what they said last may still be there.
+  std::vector<BulkConnection> lost_;
   std::map<std::string, DialPtr> dials_;
+  /// Those that were hung up on, the oldest first, and until when they stay.
+  std::deque<std::pair<TimePoint, DialPtr>> leaving_;
   std::uint64_t dialed_ = 0;
+  std::uint64_t listened_ = 0;
   std::uint64_t unknown_keys_ = 0;
 
   PortCore core_;
@@ -200,22 +216,22 @@ void SocketBulk::Running::open_sockets() {
     handshakes_.set(zmq::sockopt::linger, 0);
     handshakes_.bind(kHandshakes);
   }
+  open_router();
+}
+
+void SocketBulk::Running::open_router() {
   router_ = zmq::socket_t(context_, zmq::socket_type::router);
-  monitor_.emplace(context_, router_, "listener", ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
+  monitor_.emplace(context_, router_, "listener." + std::to_string(++listened_),
+                   ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
   router_.set(zmq::sockopt::router_mandatory, true);
   router_.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
   router_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kControlBytes) + kAround);
   router_.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
+  router_.set(zmq::sockopt::rcvhwm, kNoMark);
   // ZeroMQ hears of what was read when half of the mark is. Credits keep everything below it.
   router_.set(zmq::sockopt::sndhwm, static_cast<int>(2 * options_.limits.messages + 64));
   router_.set(zmq::sockopt::sndbuf, sockets_.send_buffer);
   router_.set(zmq::sockopt::ipv6, where_.address().is_v6());
-  use_heartbeat(router_, {.interval = options_.heartbeat, .timeout = options_.silence});
-  listen();
-}
-
-// Each listener of a socket has the keys that were set before.
-void SocketBulk::Running::listen() {
   if (keys_) use_curve(router_, CurveServer{*keys_, {}});
   const int descriptor = ::fcntl(listener_.number(), F_DUPFD_CLOEXEC, 0);
   if (descriptor < 0 || zmq_setsockopt(router_.handle(), ZMQ_USE_FD, &descriptor, sizeof descriptor) != 0)
@@ -229,25 +245,28 @@ void SocketBulk::Running::take_new_keys() {
     if (!new_keys_) return;
     keys_ = std::exchange(new_keys_, std::nullopt);
   }
-  router_.unbind(endpoint_);
-  listen();
+  core_.end_accepted();
+  monitor_.reset();
+  router_.close();
+  book_->forget();
+  open_router();
 }
 
 void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
   auto dial = std::make_shared<Dial>(context_, std::to_string(++dialed_));
   zmq::socket_t& socket = dial->socket;
   const tcp::endpoint where = address_of(peer.endpoint);
-  socket.set(zmq::sockopt::reconnect_ivl, -1);
+  // Without it, what came last would be thrown away with the connection.
+  socket.set(zmq::sockopt::reconnect_ivl, static_cast<int>(kNever.count()));
   socket.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
   socket.set(
       zmq::sockopt::maxmsgsize,
       kAround + static_cast<std::int64_t>(std::max<std::uint64_t>(
                     {options_.limits.message, most_bytes_of_first_frame(options_.limits), kControlBytes})));
   socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
-  socket.set(zmq::sockopt::rcvhwm, static_cast<int>(2 * options_.limits.messages + 64));
+  socket.set(zmq::sockopt::rcvhwm, kNoMark);
   socket.set(zmq::sockopt::rcvbuf, sockets_.receive_buffer);
   socket.set(zmq::sockopt::ipv6, where.address().is_v6());
-  use_heartbeat(socket, {.interval = options_.heartbeat, .timeout = options_.silence});
   if (keys_) use_curve(socket, CurveClient{*keys_, key});
   dials_[peer.name] = dial;
   try {
@@ -257,11 +276,14 @@ void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
   }
 }
 
-void SocketBulk::Running::hang_up(const std::string& peer) {
+void SocketBulk::Running::hang_up(const std::string& peer, bool told) {
   const auto found = dials_.find(peer);
   if (found == dials_.end()) return;
-  found->second->monitor.reset();
+  const DialPtr dial = found->second;
   dials_.erase(found);
+  dial->monitor.reset();
+  if (!told || dial->broken) return;
+  leaving_.emplace_back(clock_.now() + kFarewell, dial);
 }
 
 void SocketBulk::Running::send_dialed(const std::string& peer, Frames frames) {
@@ -295,8 +317,8 @@ void SocketBulk::Running::hear_monitor() {
   while (const auto event = monitor_->take()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
       book_->opened(event->value, clock_.now());
-    } else if (const auto name = book_->closed(event->value)) {
-      core_.accepted_lost(*name);
+    } else if (auto name = book_->closed(event->value)) {
+      lost_.push_back(std::move(*name));
     }
   }
 }
@@ -304,13 +326,18 @@ void SocketBulk::Running::hear_monitor() {
 void SocketBulk::Running::hear_accepted() {
   for (int i = 0; i < kAtOnce; ++i) {
     std::vector<zmq::message_t> parts;
-    if (!zmq::recv_multipart(router_, std::back_inserter(parts), zmq::recv_flags::dontwait)) return;
+    if (!zmq::recv_multipart(router_, std::back_inserter(parts), zmq::recv_flags::dontwait)) {
+      // What they said last has been heard.
+      for (const BulkConnection& each : std::exchange(lost_, {})) core_.accepted_lost(each);
+      return;
+    }
     if (parts.size() < 2) continue;
     const BulkConnection connection = parts[0].to_string();
     // Whose descriptor it was before has closed by then, and is heard of first.
     if (!book_->knows(connection)) hear_monitor();
     const int descriptor = zmq_msg_get(parts[1].handle(), ZMQ_SRCFD);
-    if (!book_->speaks(connection, descriptor, clock_.now())) continue;
+    const bool lost = std::find(lost_.begin(), lost_.end(), connection) != lost_.end();
+    if (!lost && !book_->speaks(connection, descriptor, clock_.now())) continue;
     const std::string key = keys_ ? parts[1].gets("User-Id") : "";
     parts.erase(parts.begin());
     core_.accepted(connection, key, frames_of(std::move(parts)));
@@ -355,6 +382,7 @@ void SocketBulk::Running::wait(TimePoint until) {
     items.push_back({dial->socket.handle(), 0, ZMQ_POLLIN, 0});
     items.push_back({dial->monitor->socket().handle(), 0, ZMQ_POLLIN, 0});
   }
+  for (const auto& [end, dial] : leaving_) items.push_back({dial->socket.handle(), 0, ZMQ_POLLIN, 0});
   const auto left = until - std::min(until, clock_.now());
   const auto sleep = left > kSleep ? kSleep : std::chrono::ceil<milliseconds>(left);
   try {
@@ -368,7 +396,13 @@ void SocketBulk::Running::wait(TimePoint until) {
   rung_ = false;
   if (keys_ && is_ready(items[3])) hear_handshakes();
   if (is_ready(items[2])) hear_monitor();
-  if (is_ready(items[1])) hear_accepted();
+  if (is_ready(items[1]) || !lost_.empty()) hear_accepted();
+  // What comes from those that were hung up on is thrown away.
+  for (const auto& [end, dial] : leaving_) {
+    zmq::message_t part;
+    for (int i = 0; i < kAtOnce && dial->socket.recv(part, zmq::recv_flags::dontwait); ++i) {
+    }
+  }
   for (std::size_t i = 0; i < dials.size(); ++i) {
     const auto& [peer, dial] = dials[i];
     const auto now = dials_.find(peer);
@@ -382,21 +416,32 @@ void SocketBulk::Running::run() {
   while (!stopping_) {
     take_new_keys();
     const TimePoint next = core_.step();
-    const TimePoint cut = book_->step(clock_.now());
+    const TimePoint now = clock_.now();
+    const TimePoint cut = book_->step(now);
+    while (!leaving_.empty() && leaving_.front().first <= now) leaving_.pop_front();
+    const TimePoint leave = leaving_.empty() ? TimePoint::max() : leaving_.front().first;
     {
       const std::lock_guard lock(mutex_);
       strangers_ = {book_->open(), book_->displaced(), book_->expired(), unknown_keys_};
     }
-    wait(std::min(next, cut));
+    wait(std::min({next, cut, leave}));
   }
   say_farewell();
 }
 
 void SocketBulk::Running::say_farewell() {
   core_.stop();
+  // Whoever hears it closes by himself.
+  const auto until = std::chrono::steady_clock::now() + kLastFarewell;
+  while (book_->open() > 0 && std::chrono::steady_clock::now() < until) {
+    zmq::pollitem_t item{monitor_->socket().handle(), 0, ZMQ_POLLIN, 0};
+    zmq::poll(&item, 1, milliseconds(10));
+    hear_monitor();
+  }
   monitor_.reset();
   for (auto& [peer, dial] : dials_) dial->monitor.reset();
   dials_.clear();
+  leaving_.clear();
   router_.close();
   handshakes_.close();
   context_.close();

@@ -56,8 +56,9 @@ class SocketBulk final : public BulkPort {
   std::map<std::string, BulkCounters> counters() const override;
   const std::string& endpoint() const override;
 
-  /// Another pair, for all connections that are made from now on; streams that stand go on. There have to be
-  /// keys already, or BulkError is thrown.
+  /// Another pair, for all connections that are made from now on. Incoming streams go on; outgoing ones are
+  /// made anew, since ZeroMQ ends what came by a listener together with it. There have to be keys already, or
+  /// BulkError is thrown.
   void set_keys(const KeyPair& keys);
 
   BulkStrangers strangers() const;

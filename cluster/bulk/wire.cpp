@@ -9,6 +9,10 @@
 #include <utility>
 
 #include <xxhash.h>
+#if defined(__x86_64__)
+// The same sums by the widest vectors that the processor has.
+#include <xxh_x86dispatch.h>
+#endif
 
 namespace vigil::cluster {
 namespace {
