@@ -132,13 +132,7 @@ Place place_of(const PlacementItem& item, const Desk::Item* entry, const std::ve
   place.choice = entry->choice;
   if (entry->node == Desk::kNone) return place;
   place.node = nodes[entry->node].name;
-  if (entry->node == entry->before) {
-    // Also what went away and came back while all was evened out.
-    place.cause = PlaceCause::keeps;
-    place.choice = PlaceChoice::kept;
-    place.is_to_move = !nodes[entry->node].takes();
-    return place;
-  }
+  place.is_to_move = !nodes[entry->node].takes();
   place.rank = entry->rank;
   if (entry->full != Desk::kNone) place.full = nodes[entry->full].name;
   return place;

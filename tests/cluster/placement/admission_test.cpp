@@ -158,7 +158,8 @@ TEST(Admission, NothingFlapsWithinTheMargin) {
     const double middle = wanted * static_cast<double>(5 + random() % 100) / 100;
     Admitting fleet(items);
     // The smallest capacity decides, once it has come.
-    const std::string rungs_then = (fleet.at(middle * 0.952), fleet.at(middle * 0.952));
+    fleet.at(middle * 0.952);
+    const std::string rungs_then = fleet.at(middle * 0.952);
     int changes = 0;
     for (int call = 0; call < 100; ++call) {
       const double now = 0.952 + 0.048 * static_cast<double>(random() % 1001) / 1000;

@@ -283,6 +283,16 @@ TEST(Placement, ADrainingNodesItemsGoFirstAndNoneComes) {
   }
 }
 
+TEST(Placement, ADrainTellsWhetherMoreIsToCome) {
+  std::vector<PlacementNode> nodes = even_nodes(5);
+  const std::vector<PlacementItem> items = settled(nodes, even_items(500));
+  nodes[0].state = PlacementNodeState::draining;
+  const auto own = static_cast<std::size_t>(
+      std::count_if(items.begin(), items.end(), [](const auto& item) { return item.node == "node-0"; }));
+  EXPECT_TRUE(place(nodes, items, {.most_moves = own - 1}).has_more_moves);
+  EXPECT_FALSE(place(nodes, items, {.most_moves = own}).has_more_moves);
+}
+
 TEST(Placement, WhatCannotLeaveADrainingNodeStays) {
   std::vector<PlacementNode> nodes = {{"full", 1, 2}, {"drains", 1, 2, PlacementNodeState::draining}};
   const std::vector<PlacementItem> items = {{"a", 1, "full"}, {"b", 1, "full"}, {"c", 1, "drains"}};
@@ -337,7 +347,7 @@ TEST(Placement, LargeItemsComeFirstSoThatSmallOnesFitBesideThem) {
 }
 
 TEST(Placement, WhatHasToBePlacedAnywayEvensOutForNothing) {
-  const Placement placement = place(even_nodes(10), even_items(1000), {.most_moves = 0});
+  const Placement placement = place(even_nodes(50), even_items(5000), {.most_moves = 0});
   EXPECT_FALSE(placement.has_more_moves);
   EXPECT_EQ(placement.rebalanced, 0U);
   for (const NodeLoad& node : placement.nodes) EXPECT_NEAR(node.load, 100, 2.5) << node.node;
