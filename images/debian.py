@@ -32,9 +32,9 @@ def apt(folder, sources=None):
     if not os.path.exists(f"{folder}/status"):
         with open(f"{folder}/status", "w", encoding="utf-8"):
             pass
-    options = {"Dir::State": folder, "Dir::State::status": f"{folder}/status", "Dir::State::lists": f"{folder}/lists", "Dir::Cache": folder,
-               "Dir::Cache::archives": f"{folder}/archives", "Dir::Log": folder, "APT::Sandbox::User": "", "Acquire::Retries": "3", "Acquire::Languages": "none",
-               "APT::Install-Recommends": "false"}
+    options = {"Dir::State": folder, "Dir::State::status": f"{folder}/status", "Dir::State::lists": f"{folder}/lists",
+               "Dir::Cache": folder, "Dir::Cache::archives": f"{folder}/archives", "Dir::Log": folder, "APT::Sandbox::User": "",
+               "Acquire::Retries": "3", "Acquire::Languages": "none", "APT::Install-Recommends": "false"}
     if sources:
         options |= {"Dir::Etc::SourceList": os.path.abspath(sources), "Dir::Etc::SourceParts": "/dev/null"}
     return ["apt-get", "-q", "-y", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
@@ -75,7 +75,7 @@ class Package:
         with open(path, "wb") as file:
             if subprocess.run(["dpkg-deb", "--fsys-tarfile", deb], stdout=file, check=False).returncode != 0:
                 raise Fault(f"{deb} is damaged")
-        self.archive = tarfile.open(path)  # pylint: disable=consider-using-with
+        self.archive = tarfile.open(path)
         self.members = {canonical(member.name): member for member in self.archive if canonical(member.name) not in (".", "")}
 
     def field(self, name):
@@ -115,7 +115,8 @@ class Closure:
         self.kept[name] = self.package(name)
 
     def library(self, name, near, runpath):
-        """(package, path) of a library: first among the packages `near`, where a loader looks, then beside that, as alternatives lie, and then in all others."""
+        """(package, path) of a library: first among the packages `near`, where a loader looks, then beside that, as alternatives lie,
+        and then in all others."""
         for some in (near, [each for each in self.debs if each not in near]):
             for anywhere in (False, True):
                 for each in some:
@@ -123,7 +124,8 @@ class Closure:
                     for folder in (*runpath, *self.folders):
                         if f"{folder}/{name}" in package.members:
                             return package, f"{folder}/{name}"
-                    found = [path for path in package.members if os.path.basename(path) == name and path.startswith(self.folders[0] + "/")] if anywhere else []
+                    beside = f"{self.folders[0]}/"
+                    found = anywhere and [path for path in package.members if path.startswith(beside) and os.path.basename(path) == name]
                     if found:
                         # What update-alternatives would link.
                         self.links[f"{self.folders[0]}/{name}"] = os.path.relpath(min(found), self.folders[0])
@@ -139,7 +141,8 @@ class Closure:
             if package:
                 os.remove(file)
             runpath = [canonical(os.path.normpath(each.replace("$ORIGIN", f"/{folder}").replace("${ORIGIN}", f"/{folder}"))) for each in runpath]
-            near = [*dict.fromkeys([*([package.name] if package else names), *self.kept, *(each for each in (package.depends if package else []) if each in self.debs)])]
+            own, depends = ([package.name], package.depends) if package else (names, [])
+            near = [*dict.fromkeys([*own, *self.kept, *(each for each in depends if each in self.debs)])]
             for name in needed:
                 if (name, tuple(runpath)) in done:
                     continue

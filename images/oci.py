@@ -88,8 +88,7 @@ class Image:
             for file, data in sorted(files.items()):
                 info = tarfile.TarInfo(file)
                 info.mode, info.mtime = 0o644, self.epoch
-                source = io.BytesIO(data) if data is not None else open(os.path.join(self.folder, os.path.basename(file)), "rb")  # pylint: disable=consider-using-with
-                with source:
+                with io.BytesIO(data) if data is not None else open(os.path.join(self.folder, os.path.basename(file)), "rb") as source:
                     info.size = source.seek(0, os.SEEK_END)
                     source.seek(0)
                     archive.addfile(info, source)

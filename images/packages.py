@@ -80,7 +80,7 @@ def compiled_in(program, scratch):
     """Packages of this system with headers and static libraries that went into a program which lies in its build folder, as dictionaries like dpkg's stanzas;
     None if it lies elsewhere."""
     build = os.path.dirname(os.path.dirname(os.path.realpath(program)))
-    if not os.path.exists(os.path.join(build, "build.ninja")):
+    if not all(os.path.exists(os.path.join(build, name)) for name in ("build.ninja", ".ninja_deps")):
         return None
     # A copy: ninja may tidy up its notes when it reads them.
     copy = os.path.join(scratch, "build")

@@ -149,9 +149,10 @@ class Image(unittest.TestCase):
         second, prefix = os.path.join(self.folder, "second"), ()
         os.makedirs(second)
         # Who may read all of it, and write nothing but to this folder.
-        if IS_ROOT and subprocess.run(["setpriv", f"--reuid={NOBODY}", "--clear-groups", "test", "-r", SCRIPT, "-a", "-x", VIGIL, "-a", "-r", self.packages],
-                                      check=False).returncode == 0:
-            prefix = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+        nobody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+        readable = (SCRIPT, VIGIL, sys.executable, self.packages)
+        if IS_ROOT and all(subprocess.run([*nobody, "test", "-r", each], check=False).returncode == 0 for each in readable):
+            prefix = nobody
             os.chown(second, NOBODY, NOBODY)
         # git does not tell others about a repository; what it told the first time is in the image.
         epoch = str(min(member.mtime for member in self.archive.members))
@@ -203,9 +204,9 @@ class Image(unittest.TestCase):
 
     def test_holds_nothing_that_it_does_not_need(self):
         names = set(self.members)
-        for pattern in (r"(usr/)?bin/(?!vigil$)", r"usr/sbin/.", r".*/(ba|da|)sh$", r"etc/apt", r"var/lib/apt", r"var/cache/.", r"var/log/.", r"etc/ld\.so\.cache$",
-                        r"etc/machine-id", r".*random-seed", r".*\.(a|h|hpp|pyc|deb)$", r"usr/share/(man|info|locale)/", r"usr/share/doc/[^/]+/(?!copyright|LICENSE|sbom)",
-                        r"etc/(hostname|resolv\.conf|hosts)$"):
+        for pattern in (r"(usr/)?bin/(?!vigil$)", r"usr/sbin/.", r".*/(ba|da|)sh$", r"etc/apt", r"var/lib/apt", r"var/cache/.", r"var/log/.",
+                        r"etc/ld\.so\.cache$", r"etc/machine-id", r".*random-seed", r".*\.(a|h|hpp|pyc|deb)$", r"usr/share/(man|info|locale)/",
+                        r"usr/share/doc/[^/]+/(?!copyright|LICENSE|sbom)", r"etc/(hostname|resolv\.conf|hosts)$"):
             self.assertEqual([name for name in names if re.match(pattern, name)], [], pattern)
 
     def test_nobody_but_root_may_change_it_save_the_state_folder(self):
@@ -228,7 +229,8 @@ class Image(unittest.TestCase):
             if name.endswith(".list"):
                 # /lib is a link to /usr/lib, and so on.
                 known |= {re.sub(r"^/(s?bin|lib|lib64)/", r"/usr/\1/", line) for line in self.read(f"var/lib/dpkg/info/{name}").splitlines()}
-        others = [name for name, member in self.members.items() if member.isfile() and "/" + name not in known and not name.startswith(("var/lib/dpkg/", "usr/share/vigil/"))]
+        others = [name for name, member in self.members.items()
+                  if member.isfile() and "/" + name not in known and not name.startswith(("var/lib/dpkg/", "usr/share/vigil/"))]
         self.assertEqual(sorted(others), ["etc/group", "etc/nsswitch.conf", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/bin/vigil",
                                           "usr/share/doc/vigil/LICENSE", "usr/share/doc/vigil/sbom.json"])
 
@@ -318,7 +320,8 @@ class Image(unittest.TestCase):
         self.needs_bubblewrap()
         question = ["Is there a car?", "--from", "15", "--to", "18", "--model"]
         done = self.run_inside("ask", f"{SHARE}/tests/videos/car-detection.mp4", *question, f"{SHARE}/models/demo")
-        outside = subprocess.run([VIGIL, "ask", "tests/videos/car-detection.mp4", *question, "models/demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+        outside = subprocess.run([VIGIL, "ask", "tests/videos/car-detection.mp4", *question, "models/demo"], cwd=ROOT, capture_output=True,
+                                 text=True, check=True)
         self.assertEqual((done.returncode, done.stdout), (0, outside.stdout), done.stderr)
         self.assertTrue(done.stdout.startswith("Yes"), done.stdout)
 
@@ -352,7 +355,8 @@ class Image(unittest.TestCase):
         os.makedirs(settings)
         with open(os.path.join(settings, "vigil.yaml"), "w", encoding="utf-8") as file:
             file.write(f"model: {SHARE}/models/demo\ndefaults: {{window: {{length: 6s, stride: 2s}}, loop: true}}\ncameras:\n  gate:\n"
-                       f"    url: {SHARE}/tests/videos/one-by-one-person-detection.mp4\n    rules:\n      - {{name: person, prompt: 'Is there a person in the room?'}}\n"
+                       f"    url: {SHARE}/tests/videos/one-by-one-person-detection.mp4\n"
+                       "    rules:\n      - {name: person, prompt: 'Is there a person in the room?'}\n"
                        "alerts: {outbox: /var/lib/vigil/outbox}\nmetrics: {listen: '127.0.0.1:9464', probes: '0.0.0.0:9465'}\n")
         reading, writing = os.pipe()
         log = self.stack.enter_context(tempfile.TemporaryFile("w+"))
