@@ -33,6 +33,7 @@ INSTALLS = "installs packages, or needs some that a build does not"
 NOT_RUN = [
     (r"scripts/(demo|test|build|fuzz|lint|check-format|check-pages)\b.*", BUILDS),
     (r"scripts/(cuda-libraries|dependencies)\b.*", INSTALLS),
+    (r"(\S+=\S+ )?scripts/image( .*)?", "takes a minute, and Debian's servers: scripts.image makes an image twice, and starts it"),
     (r"(cmake|ninja) .*", BUILDS),
     (r"apt-get source actor-framework|cd \S+|\.ci/run", INSTALLS),
     (r"pip install .*", INSTALLS),

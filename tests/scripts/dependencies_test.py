@@ -78,13 +78,14 @@ class Dependencies(unittest.TestCase):
         self.run_script()
         self.assertTrue(self.calls()[-1].endswith(" libicu-dev"), self.calls())
 
-    def test_lint_fuzz_and_faults_ask_for_more(self):
+    def test_lint_fuzz_faults_and_images_ask_for_more(self):
         plain = self.packages()
         self.assertNotIn("clang", plain)
         self.assertNotIn("clang-format-14", plain)
         self.assertEqual(set(self.packages("--lint")) - set(plain), {"clang-format-14"})
         self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-14-dev", "libomp-14-dev"})
         self.assertEqual(set(self.packages("--faults")) - set(plain), {"prometheus"})
+        self.assertEqual(set(self.packages("--images")) - set(plain), {"bubblewrap", "skopeo"})
         self.put("os-release", UBUNTU)
         self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-18-dev", "libomp-18-dev"})
 
