@@ -47,6 +47,8 @@ constexpr cluster::ProtocolRange kProtocol{1, 1};
 
 /// How long a node that is asked to end hands its cameras over, of its grace.
 constexpr int kDrainShare = 2;
+/// How long the registry may take to let it go.
+constexpr std::chrono::seconds kLeavePatience{2};
 
 struct NodeArguments {
   std::string config;
@@ -128,17 +130,43 @@ fleet::NodeWays ways_of(cluster::PeerSystem& peers, cluster::PeerSockets& socket
                   done(caf::actor_cast<fleet::greeter_actor>(std::get<caf::strong_actor_ptr>(found)));
                 });
               },
-          .resolve =
-              [&sockets](const cluster::PeerAddress& address, auto done) {
-                sockets.resolve(address, [done = std::move(done)](const auto& found) {
-                  done(found.empty() ? "" : "tcp://" + cluster::text_of(found.front()));
-                });
-              },
+          .resolve = [&sockets](const cluster::PeerAddress& address,
+                                auto done) { sockets.resolve(address, std::move(done)); },
           .bulk = &bulk};
+}
+
+std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster) {
+  std::vector<cluster::PeerAddress> seeds;
+  for (const std::string& seed : cluster.seeds) seeds.push_back(*cluster::parse_peer(seed));
+  return seeds;
 }
 
 cluster::PeerAddress address_of(const std::string& text) {
   return *cluster::parse_peer(text);
+}
+
+/// Hands over what the node has, as far as there are others, and lets all of it end. Returns the exit code.
+int end_node(caf::actor_system& system, const fleet::node_actor& node,
+             const actors::supervisor_actor& supervisor, const fleet::dock_actor& dock, base::Duration grace,
+             bool was_expelled, Announcer& announcer) {
+  int code = was_expelled ? kFailed : kDone;
+  // One that goes before its end is waited for would be waited for, too.
+  caf::scoped_actor self{system};
+  if (!was_expelled)
+    self->request(node, grace / kDrainShare, fleet::drain_atom_v)
+        .receive([](bool) {},
+                 [&](const caf::error&) { announcer.warn("some cameras were not handed over in time"); });
+  if (supervisor) {
+    caf::anon_send(supervisor, actors::stop_atom_v);
+    const actors::DrainReport report = wait_for_end(system, supervisor);
+    for (const std::string& failure : report.failures) announcer.error(failure);
+    if (!report.failures.empty()) code = kFailed;
+  }
+  self->monitor(node);
+  self->send(node, actors::stop_atom_v);
+  self->receive([](const caf::down_msg&) {}, caf::after(kLeavePatience) >> [] {});
+  if (dock) self->send(dock, actors::stop_atom_v);
+  return code;
 }
 
 int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>& roles,
@@ -243,6 +271,7 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       system.spawn(fleet::node, fleet::NodeDeps{.fleet = own.name,
                                                 .record = record,
                                                 .lease = own.lease,
+                                                .seeds = seeds_of(own),
                                                 .registry = registry,
                                                 .ways = ways_of(peers, sockets, bulk),
                                                 .cameras = settings.cameras,
@@ -262,7 +291,9 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
   std::promise<void> ended;
   {
-    const Ending::Stopping stopping(ending, [&ended] { ended.set_value(); });
+    const Ending::Stopping stopping(ending, [&ended, asked = std::make_shared<std::once_flag>()] {
+      std::call_once(*asked, [&ended] { ended.set_value(); });
+    });
     std::string what;
     for (const cluster::NodeRole role : roles)
       what += (what.empty() ? "" : ",") + std::string(cluster::name_of(role));
@@ -270,23 +301,7 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
                    (server.url().empty() ? "" : ", metrics on " + server.url()));
     ended.get_future().wait();
   }
-  caf::scoped_actor self{system};
-  // What it has goes to others first, as far as there are some.
-  if (!was_expelled)
-    self->request(node, settings.shutdown_grace / kDrainShare, fleet::drain_atom_v)
-        .receive([](bool) {},
-                 [&](const caf::error&) { announcer.warn("some cameras were not handed over in time"); });
-  int code = was_expelled ? kFailed : kDone;
-  if (supervisor) {
-    caf::anon_send(supervisor, actors::stop_atom_v);
-    const actors::DrainReport report = wait_for_end(system, supervisor);
-    for (const std::string& failure : report.failures) announcer.error(failure);
-    if (!report.failures.empty()) code = kFailed;
-  }
-  self->monitor(node);
-  self->send(node, actors::stop_atom_v);
-  self->receive([](const caf::down_msg&) {}, caf::after(std::chrono::seconds(2)) >> [] {});
-  if (dock) self->send(dock, actors::stop_atom_v);
+  const int code = end_node(system, node, supervisor, dock, settings.shutdown_grace, was_expelled, announcer);
   if (end_within(system, kBesidesGrace)) return code;
   announcer.error("some of what computes did not come to an end and was left");
   leave(logger);

@@ -153,6 +153,13 @@ void Fleet::leave(Camera& camera, CameraPtr next, Plan& plan) {
   }
 }
 
+std::vector<std::string> Fleet::leaving() const {
+  std::vector<std::string> names;
+  for (const std::string& name : leaving_)
+    if (const Camera& each = find(name); !each.running && !each.ended) names.push_back(name);
+  return names;
+}
+
 Fleet::Departed Fleet::departed() {
   Departed departed;
   for (auto name = leaving_.begin(); name != leaving_.end();) {

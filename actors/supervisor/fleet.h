@@ -102,6 +102,9 @@ class Fleet {
   };
   Plan reload(const std::vector<CameraPtr>& cameras);
 
+  /// Cameras that were asked to end, and of which something may still be on its way through the pipeline.
+  std::vector<std::string> leaving() const;
+
   /// Cameras of `stop` and `end` that have ended since the last call: gone for good, or to be started with
   /// their new settings.
   struct Departed {

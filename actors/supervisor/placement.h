@@ -23,6 +23,11 @@ class Placement {
   /// A camera is on this device from now on, whether that is there yet or not.
   void assign(const std::string& camera, const std::string& device) { cameras_[camera] = device; }
   void remove(const std::string& camera) { cameras_.erase(camera); }
+  /// Nothing if it was not placed.
+  std::optional<std::string> device(const std::string& camera) const {
+    const auto placed = cameras_.find(camera);
+    return placed == cameras_.end() ? std::nullopt : std::optional(placed->second);
+  }
 
   void enter(const std::string& device, DeviceState state) { devices_[device] = state; }
   /// Lost if nothing was ever heard of it.

@@ -18,6 +18,11 @@ std::optional<Routes::Decision> Routes::start(const std::string& camera) {
   return Decision{camera, {}, unheard ? "waits for " + *device : restarting(*device)};
 }
 
+bool Routes::is_watched(const std::string& camera) const {
+  const auto device = placement_.device(camera);
+  return device && up_.contains(*device);
+}
+
 std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device) {
   if (placement_.place(camera) == device) return std::nullopt;
   placement_.assign(camera, device);

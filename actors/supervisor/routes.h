@@ -38,6 +38,8 @@ class Routes {
 
   /// A camera's actor starts. Nothing while its device has not told yet how it is, or none is left.
   std::optional<Decision> start(const std::string& camera);
+  /// Whether the camera's device has told that it is up.
+  bool is_watched(const std::string& camera) const;
   /// Others say where a camera is from now on. Nothing if that is no news.
   std::optional<Decision> assign(const std::string& camera, const std::string& device);
   /// The camera is gone.

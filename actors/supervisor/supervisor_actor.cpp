@@ -130,8 +130,16 @@ void supervisor_state::stage_lost(const std::string& stage, const caf::error& re
 void supervisor_state::tick() {
   deps->board.beat();
   for (const Fleet::Change& change : fleet->watch(deps->clock.now())) tell(change);
+  end_stranded();
   log->tick();
   self->delayed_send(self, kWatchTick, tick_atom_v);
+}
+
+// Their device cannot be reached, and nobody knows whether it ever will: what it has of them is lost.
+void supervisor_state::end_stranded() {
+  if (!deps->devices_elsewhere) return;
+  for (const std::string& camera : fleet->leaving())
+    if (!routes->is_watched(camera)) self->send<caf::message_priority::high>(alerts, end_atom_v, camera);
 }
 
 void supervisor_state::reload(const CameraList& list) {

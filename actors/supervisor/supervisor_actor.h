@@ -42,6 +42,7 @@ struct supervisor_state {
   void lost(const caf::down_msg& message);
   void stage_lost(const std::string& stage, const caf::error& reason);
   void tick();
+  void end_stranded();
   void reload(const CameraList& list);
   /// Starts and forgets what a reload let go, once it has drained.
   void settle();

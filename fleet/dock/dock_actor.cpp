@@ -122,7 +122,12 @@ void dock_state::take(const std::string& node, PackedPatch& patch) {
 
 void dock_state::take(const std::string& node, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
-  if (guest != nullptr && guest->node == node) self->send(router, actors::end_atom_v, frame.camera);
+  if (guest != nullptr && guest->node == node) {
+    self->send(router, actors::end_atom_v, frame.camera);
+  } else if (const auto link = links.find(node); link != links.end()) {
+    // Nothing of its own is here.
+    self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
+  }
 }
 
 void dock_state::refuse(const std::string& node, const std::string& camera, std::uint64_t fence,

@@ -24,6 +24,46 @@ cluster::WantedCamera wanted(const config::CameraSettings& camera) { return {cam
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->fleet, deps->clock);
+  if (deps->dock) self->monitor(deps->dock);
+  if (deps->supervisor) self->monitor(deps->supervisor);
+  seeds_left = deps->seeds.size();
+  for (const cluster::PeerAddress& seed : deps->seeds)
+    deps->ways.resolve(seed, [way = *loop, this, seed](std::vector<cluster::PeerAddress> addresses) mutable {
+      way.post([this, seed, addresses = std::move(addresses)] {
+        seeds_left += addresses.size();
+        for (const cluster::PeerAddress& address : addresses) ask_seed({address.host, seed.port});
+        heard_seed(seed, "");
+      });
+    });
+  if (seeds_left == 0) join();
+}
+
+void node_state::ask_seed(const cluster::PeerAddress& seed) {
+  deps->ways.find(seed, [way = *loop, this, seed](std::variant<greeter_actor, std::string> found) mutable {
+    way.post([this, seed, found = std::move(found)] {
+      // One that is not there yet will ask this one.
+      const auto* const greeter = std::get_if<greeter_actor>(&found);
+      if (greeter == nullptr) return heard_seed(seed, "");
+      const auto sent = deps->clock.now();
+      self->request(*greeter, kGreetingPatience, greet_atom_v, print(greeting()))
+          .then(
+              [this, seed, sent](const std::string& text) {
+                const auto way_there = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
+                heard_seed(seed, why_not(text, way_there));
+              },
+              [this, seed](const caf::error&) { heard_seed(seed, ""); });
+    });
+  });
+}
+
+void node_state::heard_seed(const cluster::PeerAddress& seed, const std::string& refusal) {
+  if (!refusal.empty())
+    return expel("this node does not fit fleet " + deps->fleet + ", says the one at " + cluster::text_of(seed) + ": " +
+                 refusal);
+  if (--seeds_left == 0 && !was_expelled) join();
+}
+
+void node_state::join() {
   const auto say = [&logger = deps->logger](const std::string& line) { logger.warn("node: {}", line); };
   member.emplace(deps->registry, *loop, deps->clock,
                  cluster::FleetMember::Options{.fleet = deps->fleet,
@@ -49,13 +89,22 @@ void node_state::start() {
           has_stages = true;
           link_up();
         });
-  if (deps->dock) self->monitor(deps->dock);
-  if (deps->supervisor) self->monitor(deps->supervisor);
   self->send(self, actors::tick_atom_v);
 }
 
+/// Why a node's answer to a greeting means that the two do not fit; empty if they do.
+std::string node_state::why_not(const std::string& text, base::Duration way) const {
+  try {
+    const cluster::GreetingAnswer heard = cluster::parse_answer(text);
+    if (!heard.greeting) return "it refuses this node: " + heard.refusal;
+    return cluster::misfit(greeting(), *heard.greeting, deps->clock.wall(), way).value_or("");
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 cluster::Greeting node_state::greeting() const {
-  return {deps->fleet, member->record(), deps->clock.wall()};
+  return {deps->fleet, member ? member->record() : deps->record, deps->clock.wall()};
 }
 
 std::string node_state::answer(const std::string& text) {
@@ -66,8 +115,12 @@ std::string node_state::answer(const std::string& text) {
                          cluster::text_of(theirs.node.control), *why);
       return print(cluster::GreetingAnswer{std::nullopt, *why});
     }
-    desk->came(theirs.node);
-    list_bulk_peers();
+    if (theirs.node.name != deps->record.name && member) {
+      desk->came(theirs.node);
+      greeters[theirs.node.name] = caf::actor_cast<greeter_actor>(self->current_sender());
+      list_bulk_peers();
+      link_up();
+    }
     return print(cluster::GreetingAnswer{greeting(), {}});
   } catch (const std::exception& error) {
     deps->logger.error("node: refused a node: {}", error.what());
@@ -90,17 +143,11 @@ void node_state::greet(const cluster::NodeRecord& node) {
 
 void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& greeter,
                          base::Clock::TimePoint sent, const std::string& text) {
-  try {
-    const cluster::GreetingAnswer heard = cluster::parse_answer(text);
-    if (!heard.greeting) return failed(node, "it refuses this node: " + heard.refusal);
-    const auto way = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
-    if (const auto why = cluster::misfit(greeting(), *heard.greeting, deps->clock.wall(), way))
-      return failed(node, *why);
-    if (heard.greeting->node.name != node.name || heard.greeting->node.incarnation != node.incarnation)
-      return failed(node, "another node answers there: " + heard.greeting->node.name);
-  } catch (const std::exception& error) {
-    return failed(node, error.what());
-  }
+  const auto way = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
+  if (const std::string why = why_not(text, way); !why.empty()) return failed(node, why);
+  const cluster::NodeRecord there = cluster::parse_answer(text).greeting->node;
+  if (there.name != node.name || there.incarnation != node.incarnation)
+    return failed(node, "another node answers there: " + there.name);
   desk->greeted(node.name, node.incarnation);
   greeters[node.name] = greeter;
   list_bulk_peers();
@@ -125,6 +172,7 @@ void node_state::members_changed() {
 }
 
 void node_state::expel(const std::string& why) {
+  // Whoever stops, stops what it does, too.
   if (!is_stopping && !std::exchange(was_expelled, true) && deps->expelled) deps->expelled(why);
 }
 
@@ -164,13 +212,13 @@ void node_state::list_bulk_peers() {
     const auto known = endpoints.find(key);
     if (known == endpoints.end()) {
       endpoints[key];
-      deps->ways.resolve(node.bulk, [way = *loop, this, key](std::string endpoint) mutable {
-        way.post([this, key, endpoint = std::move(endpoint)] {
+      deps->ways.resolve(node.bulk, [way = *loop, this, key](std::vector<cluster::PeerAddress> found) mutable {
+        way.post([this, key, found = std::move(found)] {
           // Asked again with the next change, if it is not known yet.
-          if (endpoint.empty()) {
+          if (found.empty()) {
             endpoints.erase(key);
           } else {
-            endpoints[key] = endpoint;
+            endpoints[key] = "tcp://" + cluster::text_of(found.front());
             list_bulk_peers();
           }
         });
@@ -264,12 +312,17 @@ void node_state::tick() {
 }
 
 void node_state::drain() {
-  member->alter([](cluster::NodeRecord& record) { record.state = cluster::NodeState::draining; });
+  is_stopping = true;
+  if (member) member->alter([](cluster::NodeRecord& record) { record.state = cluster::NodeState::draining; });
 }
 
 void node_state::stop() {
   is_stopping = true;
-  member->leave([this] { self->quit(); });
+  if (member) {
+    member->leave([this] { self->quit(); });
+  } else {
+    self->quit();
+  }
   for (const auto& [node, link] : links) self->send(link, actors::stop_atom_v);
 }
 
@@ -294,7 +347,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       },
       [self](drain_atom) -> caf::result<bool> {
         self->state.drain();
-        if (self->state.plan->own().cameras.empty()) return true;
+        if (!self->state.plan || self->state.plan->own().cameras.empty()) return true;
         auto promise = self->make_response_promise<bool>();
         self->state.draining.push_back(promise);
         return promise;

@@ -34,8 +34,10 @@ struct NodeWays {
   std::function<void(const cluster::PeerAddress&,
                      std::function<void(std::variant<greeter_actor, std::string>)>)>
       find;
-  /// The endpoint of a node's bulk port in numbers; empty if it is not known.
-  std::function<void(const cluster::PeerAddress&, std::function<void(std::string)>)> resolve;
+  /// The addresses that a name stands for, in numbers; none if it is not known.
+  std::function<void(const cluster::PeerAddress&,
+                     std::function<void(std::vector<cluster::PeerAddress>)>)>
+      resolve;
   cluster::BulkPort* bulk = nullptr;
 };
 
@@ -43,6 +45,8 @@ struct NodeDeps {
   std::string fleet;
   cluster::NodeRecord record;
   base::Duration lease{5000};
+  /// Nodes that are asked first whether this one fits; a name may stand for many.
+  std::vector<cluster::PeerAddress> seeds = {};
   cluster::Registry& registry;
   NodeWays ways;
   /// By the configuration.
@@ -64,7 +68,12 @@ struct node_state {
   explicit node_state(node_actor::pointer self_pointer) : self(self_pointer) {}
 
   void start();
+  /// One seed, by name, then by each of its addresses; `heard` is done for each.
+  void ask_seed(const cluster::PeerAddress& seed);
+  void heard_seed(const cluster::PeerAddress& seed, const std::string& refusal);
+  void join();
   cluster::Greeting greeting() const;
+  std::string why_not(const std::string& text, base::Duration way) const;
   std::string answer(const std::string& text);
   void greet(const cluster::NodeRecord& node);
   void greeted(const cluster::NodeRecord& node, const greeter_actor& greeter, base::Clock::TimePoint sent,
@@ -106,6 +115,8 @@ struct node_state {
   /// Cameras of the plan that the configuration does not have, and that was said.
   std::set<std::string> unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
+  /// Seeds that have not answered.
+  std::size_t seeds_left = 0;
   bool was_expelled = false;
   bool is_stopping = false;
   static inline const char* name = "node";

@@ -8,6 +8,7 @@ namespace {
 
 constexpr base::Duration kFirstPause{500};
 constexpr base::Duration kLongestPause{10'000};
+constexpr base::Duration kTheirTurn{3000};
 
 }  // namespace
 
@@ -16,7 +17,13 @@ void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, cons
   for (const auto& [name, record] : nodes) {
     if (name == self) continue;
     Peer& peer = peers_[name];
-    if (peer.record.incarnation != record.incarnation) peer = {};
+    if (peer.record.incarnation != record.incarnation) {
+      peer = {};
+      if (name < self) {
+        peer.state = Peer::State::waiting;
+        peer.again = clock_.now() + kTheirTurn;
+      }
+    }
     peer.record = record;
   }
 }

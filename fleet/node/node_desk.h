@@ -16,8 +16,9 @@
 
 namespace vigil::fleet {
 
-/// Every node that is there is greeted; one that fits is known: its bulk bytes are taken, and it may be
-/// linked to. Links are to nodes that compute for cameras of this one. Not thread-safe.
+/// Every node that is there is greeted, or greets this one; one that fits is known: its bulk bytes are taken,
+/// and it may be linked to. Of two nodes, the one whose name is first greets the other, which waits for that a
+/// while: where both connect at once, CAF closes both connections. Not thread-safe.
 class NodeDesk {
  public:
   /// `self`: what it tells of itself.
@@ -48,6 +49,7 @@ class NodeDesk {
     cluster::NodeRecord record;
     enum class State : std::uint8_t { fresh, asked, known, waiting };
     State state = State::fresh;
+    /// Of waiting, and of fresh ones that are to greet first.
     base::Clock::TimePoint again;
     base::Duration pause{0};
     std::string trouble;

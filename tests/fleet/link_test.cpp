@@ -221,6 +221,25 @@ TEST_F(LinkTest, ANodeThatIsGoneLeavesItsCamerasUnwatched) {
   EXPECT_FALSE(outcome().has_value()) << "another node may come";
 }
 
+TEST_F(LinkTest, ACameraThatIsTakenAwayEndsAlthoughNobodyServesIt) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  is_cut_ = true;
+  pass(6s);
+  caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{});
+  pass(2s);
+  EXPECT_EQ(board_.cameras().size(), 0U);
+  // And may be given back.
+  is_cut_ = false;
+  caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{{owned("gate", 7)}});
+  pass(6s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+}
+
 TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
   start_dock();
@@ -269,6 +288,10 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   pass(4s);
   EXPECT_EQ(encoder_.frames, encoded);
   EXPECT_GT(metric("vigil_frames_dropped_total"), 0);
+  // Told so by the plan as well, it lets the camera go.
+  caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{});
+  pass(2s);
+  EXPECT_EQ(board_.cameras().size(), 0U);
   // Nor does it when it joins again.
   watch.version = actors::version_of(5, 9);
   heard.clear();
