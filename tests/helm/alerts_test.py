@@ -43,11 +43,10 @@ def unit_tests(rules, found):
     for alert, cases in CASES.items():
         severity, words = found[alert]
         for series, minute, expected in cases:
-            tests.append({
-                "interval": "1m",
-                "input_series": [{"series": of_a_node(each), "values": values} for each, values in series.items()],
-                "alert_rule_test": [{"alertname": alert, "eval_time": f"{minute}m",
-                                     "exp_alerts": [{"exp_labels": {**labels, "severity": severity}, "exp_annotations": {"summary": summary, **words}} for labels, summary in expected]}]})
+            told = [{"exp_labels": {**labels, "severity": severity}, "exp_annotations": {"summary": summary, **words}} for labels, summary in expected]
+            moments = [(minute, told), *([(minute - 1, [])] if told and minute else [])]
+            tests.append({"interval": "1m", "input_series": [{"series": of_a_node(each), "values": values} for each, values in series.items()],
+                          "alert_rule_test": [{"alertname": alert, "eval_time": f"{at}m", "exp_alerts": alerts_then} for at, alerts_then in moments]})
     return {"rule_files": [rules], "evaluation_interval": "1m", "tests": tests}
 
 
