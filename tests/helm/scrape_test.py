@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Prometheus scrapes a `vigil run` of the demo's cameras, and is asked everything that dashboards, rules and runbooks ask: each query of a panel has to
+have data, unless the table below says why it cannot; then it has to have none.
+
+  scrape_test.py VIGIL      (exit status 77: no prometheus)
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from free_ports import free_ports  # noqa: E402
+from names import NAME, ROOT, RULES, SELECTOR, TO_COME, dashboards, documented, metric_of, queries, read  # noqa: E402
+
+# For all queries to have data; a machine with nothing else to do needs half a minute.
+PATIENCE = 120
+# What a dashboard shows, in seconds.
+SPAN = 60
+
+# Metrics that this run cannot give, and why. A query that names one of them is let off, and has to be empty.
+NO_DATA = {
+    **{name: "the program does not have it yet" for name in TO_COME},
+    "vigil_camera_recording": "of live cameras with an input of their own for recording",
+    "vigil_camera_pruned_less_steps": "from the first audits on that call for it, three of thirty",
+}
+
+# Beside the demo's cameras: one that is not there, and one whose windows are short, have a budget, are audited and explained.
+CAMERAS = """
+  gone:
+    url: rtsp://127.0.0.1:{nobody}/none
+    labels: {{tenant: demo}}
+    rules: [{{name: car, prompt: "Is there a car?"}}]
+  lot:
+    url: {root}/tests/videos/car-detection.mp4
+    window: {{length: 2s, stride: 1s}}
+    pruning: {{kv_budget: 1MiB, audit: 3}}
+    labels: {{tenant: demo}}
+    rules: [{{name: lot, prompt: "Is there a car?", threshold: 0.01, confirm: 1/1, cooldown: 1s, max_per_hour: 3600, explain: true, max_tokens: 8}}]
+"""
+SCRAPING = """
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
+rule_files: {rules}
+scrape_configs:
+  - job_name: vigil
+    static_configs: [{{targets: ["127.0.0.1:{metrics}"]}}]
+"""
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def start(stack, folder, name, command, **more):
+    log = stack.enter_context(open(os.path.join(folder, name + ".log"), "w", encoding="utf-8"))
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, preexec_fn=die_with_parent, **more)
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    return process
+
+
+def configuration(folder, ports):
+    """The demo's, with its own ports and folders, more audits, and the cameras above."""
+    text = read(os.path.join(ROOT, "config", "demo.yaml"))
+    for old, new in (("../models", f"{ROOT}/models"), ("../tests", f"{ROOT}/tests"), ("../build/demo-", f"{folder}/"), ("audit: 500", "audit: 5"),
+                     (":5556", f":{ports[0]}"), (":5557", f":{ports[1]}"), (":9464", f":{ports[2]}"), ("\ncameras:\n", "\ncameras:" + CAMERAS.format(root=ROOT, nobody=ports[4]))):
+        if old not in text:
+            sys.exit(f"scrape_test: config/demo.yaml has no {old!r} any more")
+        text = text.replace(old, new)
+    return text
+
+
+class Prometheus:
+    def __init__(self, port):
+        self.address = f"http://127.0.0.1:{port}/api/v1/"
+
+    def get(self, path, **parameters):
+        try:
+            with urllib.request.urlopen(f"{self.address}{path}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise ValueError(json.load(error).get("error", str(error))) from error
+
+    def values(self, expression, instant):
+        """All numbers of an answer; ValueError: Prometheus does not understand the question."""
+        if instant:
+            result = self.get("query", query=expression)["result"]
+            return [float(each["value"][1]) for each in result]
+        now = time.time()
+        result = self.get("query_range", query=expression, start=now - SPAN, end=now, step=5)["result"]
+        return [float(value) for each in result for _, value in each["values"]]
+
+    def has_data(self, expression, instant=True):
+        return any(value == value for value in self.values(expression, instant))
+
+    def label_values(self, definition):
+        """As Grafana's label_values(SELECTOR, LABEL)."""
+        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", definition).groups()
+        return self.get(f"label/{label}/values", **{"match[]": selector})
+
+
+def filled_in(expression, choice):
+    """As Grafana fills in what was chosen. A name of `choice` is replaced whole."""
+    choice = {"__rate_interval": "15s", "__range": f"{SPAN}s", **choice}
+    return re.sub(r"\$(?:\{(\w+)[^}]*\}|(\w+))", lambda match: choice[match[1] or match[2]], expression)
+
+
+class Trial:
+    def __init__(self, prometheus):
+        self.prometheus = prometheus
+        self.faults = []
+        self.known = {**TO_COME, **documented()}
+        self.excused = set()
+
+    def choices(self, page):
+        """Every variable that chooses many at once has all; one that chooses a single thing, the one that CHOSEN names."""
+        chosen = {"camera": "lot"}
+        choice = {}
+        for variable in page["templating"]["list"][1:]:
+            definition = filled_in(variable["definition"], choice)
+            found = self.prometheus.label_values(definition)
+            if not found or chosen.get(variable["name"], found[0]) not in found:
+                self.faults.append(f"{page['uid']}: {variable['name']} has the choices {found}")
+            choice[variable["name"]] = variable["allValue"] if variable["includeAll"] else chosen[variable["name"]]
+        return choice
+
+    def questions(self):
+        """(what it is, expression, instant, whether data has to come)."""
+        for page in dashboards():
+            choice = self.choices(page)
+            for panel, target in queries(page):
+                names = {metric_of(name, self.known) for name in NAME.findall(target["expr"])}
+                self.excused |= names & set(NO_DATA)
+                expression = filled_in(target["expr"], choice)
+                yield f"{page['uid']} / {panel['title']}: {expression}", expression, target["instant"], not names & set(NO_DATA)
+        # What rules compare is there, whatever its value: of each selector, and of each alias.
+        for path in RULES:
+            text = re.sub(r"^ *#.*", "", read(path), flags=re.MULTILINE)
+            for name, matchers in sorted(set(SELECTOR.findall(text))):
+                yield f"{os.path.basename(path)}: {name}{{{matchers}}}", f"{name}{{{matchers}}}", True, metric_of(name, self.known) not in NO_DATA
+            for name in re.findall(r"- record: (\S+)", text):
+                yield f"{os.path.basename(path)}: {name}", f'{name}{{model_name="vigil"}}', True, True
+        # Lines of a runbook that ask Prometheus.
+        for expression in re.findall(r"`([^`\n]*\bvigil_\w+[^`\n]*[{(=<>][^`\n]*)`", read(os.path.join(ROOT, "docs", "operations.md"))):
+            if not expression.startswith(("curl ", "vigil ")):
+                yield f"operations.md: {expression}", expression, True, None
+
+    def ask_all(self, alive):
+        """Until all have what they have to have."""
+        until = time.monotonic() + PATIENCE
+        wanted = None
+        while wanted is None or (wanted and time.monotonic() < until):
+            alive()
+            if wanted is None:
+                self.faults.clear()
+                asked = list(self.questions())
+                wanted = [each for each in asked if each[3]]
+                if self.faults and time.monotonic() < until:
+                    wanted = None
+            still = []
+            for each in wanted or ():
+                try:
+                    if not self.prometheus.has_data(*each[1:3]):
+                        still.append(each)
+                except ValueError as error:
+                    self.faults.append(f"{each[0]}\n  {error}")
+            wanted = wanted if wanted is None else still
+            if wanted != []:
+                time.sleep(1)
+        self.faults += [f"{what}\n  has no data" for what, *_ in wanted]
+        for what, expression, instant, needed in asked:
+            try:
+                if needed is not True and self.prometheus.has_data(expression, instant) and needed is False:
+                    self.faults.append(f"{what}\n  has data: take it off the table of {os.path.basename(__file__)}")
+            except ValueError as error:
+                self.faults.append(f"{what}\n  {error}")
+        for name in sorted(set(NO_DATA) - self.excused):
+            self.faults.append(f"{name} is in the table of {os.path.basename(__file__)}, and no panel needs it")
+        return len(asked)
+
+    def check_rules(self):
+        """All can be computed; the camera that is not there is about to be told, and nothing of what this is not."""
+        pending = {}
+        for group in self.prometheus.get("rules")["groups"]:
+            for rule in group["rules"]:
+                if rule["health"] != "ok":
+                    self.faults.append(f"{rule['name']}: {rule['health']}: {rule.get('lastError')}")
+                for alert in rule.get("alerts", []):
+                    pending.setdefault(rule["name"], []).append(alert["labels"].get("camera"))
+        if pending.get("VigilCameraDown") != ["gone"]:
+            self.faults.append(f"VigilCameraDown is about cameras {pending.get('VigilCameraDown')}")
+        # A machine with much else to do may be late; nothing else is the case.
+        wrong = set(pending) - {"VigilCameraDown", "VigilDeviceBehind", "VigilFramesDropped", "VigilWindowsOvertaken", "VigilWindowsLate", "VigilCameraForgets",
+                                "VigilAnswersDiffer"}
+        if wrong:
+            self.faults.append(f"alerts about what is not the case: { {name: pending[name] for name in wrong} }")
+
+
+def main():
+    vigil = os.path.abspath(sys.argv[1])
+    if not shutil.which("prometheus"):
+        print("skipped: no prometheus (scripts/dependencies --faults)")
+        sys.exit(77)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        ports = free_ports(5)
+        paths = {name: os.path.join(folder, name) for name in ("vigil.yaml", "prometheus.yaml")}
+        with open(paths["vigil.yaml"], "w", encoding="utf-8") as file:
+            file.write(configuration(folder, ports))
+        with open(paths["prometheus.yaml"], "w", encoding="utf-8") as file:
+            file.write(SCRAPING.format(rules=json.dumps(RULES), metrics=ports[2]))
+        # So that Prometheus sees what follows the first event, it is there before.
+        server = start(stack, folder, "prometheus", ["prometheus", f"--config.file={paths['prometheus.yaml']}", f"--storage.tsdb.path={folder}/series",
+                                                     f"--web.listen-address=127.0.0.1:{ports[3]}", "--log.level=warn"])
+        run = start(stack, folder, "vigil", [vigil, "run", "--config", paths["vigil.yaml"]], env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+
+        def alive():
+            for name, process in (("prometheus", server), ("vigil", run)):
+                if process.poll() is not None:
+                    sys.exit(f"scrape_test: {name} ended with {process.returncode}:\n{read(os.path.join(folder, name + '.log'))[-2000:]}")
+
+        prometheus = Prometheus(ports[3])
+        until = time.monotonic() + PATIENCE
+        while True:
+            alive()
+            with contextlib.suppress(OSError, ValueError):
+                if prometheus.has_data("vigil_cameras"):
+                    break
+            if time.monotonic() > until:
+                sys.exit("scrape_test: Prometheus has nothing of vigil run")
+            time.sleep(0.5)
+        trial = Trial(prometheus)
+        count = trial.ask_all(alive)
+        trial.check_rules()
+        if trial.faults:
+            sys.exit("\n".join(trial.faults))
+        print(f"{count} queries")
+
+
+if __name__ == "__main__":
+    main()
