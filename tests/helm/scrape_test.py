@@ -5,30 +5,19 @@ have data, unless the table below says why it cannot; then it has to have none.
   scrape_test.py VIGIL      (exit status 77: no prometheus)
 """
 
-import contextlib
-import ctypes
-import json
 import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from free_ports import free_ports  # noqa: E402
 from names import NAME, ROOT, RULES, SELECTOR, TO_COME, dashboards, documented, metric_of, queries, read  # noqa: E402
+from prometheus import Processes, filled_in, start_prometheus  # noqa: E402
 
 # From the start until all queries have data, which takes ten seconds on a machine with nothing else to do.
 PATIENCE = 150
-# What a dashboard shows, in seconds.
-SPAN = 60
 
 # Metrics that this run cannot give, and why. A query that names one of them is let off, and has to be empty.
 NO_DATA = {
@@ -50,25 +39,6 @@ CAMERAS = """
     labels: {{tenant: demo}}
     rules: [{{name: lot, prompt: "Is there a car?", threshold: 0.01, confirm: 1/1, cooldown: 1s, max_per_hour: 3600, explain: true, max_tokens: 8}}]
 """
-SCRAPING = """
-global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
-rule_files: {rules}
-scrape_configs:
-  - job_name: vigil
-    static_configs: [{{targets: ["127.0.0.1:{metrics}"]}}]
-"""
-
-
-def die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def start(stack, folder, name, command, **more):
-    log = stack.enter_context(open(os.path.join(folder, name + ".log"), "w", encoding="utf-8"))
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, preexec_fn=die_with_parent, **more)
-    stack.callback(process.wait)
-    stack.callback(process.kill)
-    return process
 
 
 def configuration(folder, ports):
@@ -82,41 +52,6 @@ def configuration(folder, ports):
     return text
 
 
-class Prometheus:
-    def __init__(self, port):
-        self.address = f"http://127.0.0.1:{port}/api/v1/"
-
-    def get(self, path, **parameters):
-        try:
-            with urllib.request.urlopen(f"{self.address}{path}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
-                return json.load(answer)["data"]
-        except urllib.error.HTTPError as error:
-            raise ValueError(json.load(error).get("error", str(error))) from error
-
-    def values(self, expression, instant):
-        """All numbers of an answer; ValueError: Prometheus does not understand the question."""
-        if instant:
-            result = self.get("query", query=expression)["result"]
-            return [float(each["value"][1]) for each in result]
-        now = time.time()
-        result = self.get("query_range", query=expression, start=now - SPAN, end=now, step=5)["result"]
-        return [float(value) for each in result for _, value in each["values"]]
-
-    def has_data(self, expression, instant=True):
-        return any(value == value for value in self.values(expression, instant))
-
-    def label_values(self, definition):
-        """As Grafana's label_values(SELECTOR, LABEL)."""
-        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", definition).groups()
-        return self.get(f"label/{label}/values", **{"match[]": selector})
-
-
-def filled_in(expression, choice):
-    """As Grafana fills in what was chosen. A name of `choice` is replaced whole."""
-    choice = {"__rate_interval": "15s", "__range": f"{SPAN}s", **choice}
-    return re.sub(r"\$(?:\{(\w+)[^}]*\}|(\w+))", lambda match: choice[match[1] or match[2]], expression)
-
-
 class Trial:
     def __init__(self, prometheus):
         self.prometheus = prometheus
@@ -125,7 +60,7 @@ class Trial:
         self.excused = set()
 
     def choices(self, page):
-        """Every variable that chooses many at once has all; one that chooses a single thing, the one that CHOSEN names."""
+        """Every variable that chooses many at once has all; one that chooses a single thing, what stands here."""
         chosen = {"camera": "lot"}
         choice = {}
         for variable in page["templating"]["list"][1:]:
@@ -157,11 +92,11 @@ class Trial:
             if not expression.startswith(("curl ", "vigil ")):
                 yield f"operations.md: {expression}", expression, True, None
 
-    def ask_all(self, alive, until):
+    def ask_all(self, processes, until):
         """Until all have what they have to have."""
         wanted = None
         while wanted is None or (wanted and time.monotonic() < until):
-            alive()
+            processes.check()
             if wanted is None:
                 self.faults.clear()
                 asked = list(self.questions())
@@ -191,15 +126,11 @@ class Trial:
 
     def check_rules(self):
         """All can be computed; the camera that is not there is about to be told, and nothing of what this is not."""
-        pending = {}
-        for group in self.prometheus.get("rules")["groups"]:
-            for rule in group["rules"]:
-                if rule["health"] != "ok":
-                    self.faults.append(f"{rule['name']}: {rule['health']}: {rule.get('lastError')}")
-                for alert in rule.get("alerts", []):
-                    pending.setdefault(rule["name"], []).append(alert["labels"].get("camera"))
-        if pending.get("VigilCameraDown") != ["gone"]:
-            self.faults.append(f"VigilCameraDown is about cameras {pending.get('VigilCameraDown')}")
+        pending, faults = self.prometheus.alerts()
+        self.faults += faults
+        down = [labels.get("camera") for labels in pending.get("VigilCameraDown", [])]
+        if down != ["gone"]:
+            self.faults.append(f"VigilCameraDown is about cameras {down}")
         # A machine with much else to do may be late; nothing else is the case.
         wrong = set(pending) - {"VigilCameraDown", "VigilDeviceBehind", "VigilFramesDropped", "VigilWindowsOvertaken", "VigilWindowsLate", "VigilCameraForgets",
                                 "VigilAnswersDiffer"}
@@ -209,39 +140,16 @@ class Trial:
 
 def main():
     vigil = os.path.abspath(sys.argv[1])
-    if not shutil.which("prometheus"):
-        print("skipped: no prometheus (scripts/dependencies --faults)")
-        sys.exit(77)
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
+    with Processes() as processes:
         ports = free_ports(5)
-        paths = {name: os.path.join(folder, name) for name in ("vigil.yaml", "prometheus.yaml")}
-        with open(paths["vigil.yaml"], "w", encoding="utf-8") as file:
-            file.write(configuration(folder, ports))
-        with open(paths["prometheus.yaml"], "w", encoding="utf-8") as file:
-            file.write(SCRAPING.format(rules=json.dumps(RULES), metrics=ports[2]))
         until = time.monotonic() + PATIENCE
-        # So that Prometheus sees what follows the first event, it is there before.
-        server = start(stack, folder, "prometheus", ["prometheus", f"--config.file={paths['prometheus.yaml']}", f"--storage.tsdb.path={folder}/series",
-                                                     f"--web.listen-address=127.0.0.1:{ports[3]}", "--log.level=warn"])
-        run = start(stack, folder, "vigil", [vigil, "run", "--config", paths["vigil.yaml"]], env={**os.environ, "OMP_WAIT_POLICY": "passive"})
-
-        def alive():
-            for name, process in (("prometheus", server), ("vigil", run)):
-                if process.poll() is not None:
-                    sys.exit(f"scrape_test: {name} ended with {process.returncode}:\n{read(os.path.join(folder, name + '.log'))[-2000:]}")
-
-        prometheus = Prometheus(ports[3])
-        while True:
-            alive()
-            with contextlib.suppress(OSError, ValueError):
-                if prometheus.has_data("vigil_cameras"):
-                    break
-            if time.monotonic() > until:
-                sys.exit("scrape_test: Prometheus has nothing of vigil run")
-            time.sleep(0.5)
+        # It is there first, so that it sees what follows the first event.
+        prometheus = start_prometheus(processes, ports[3], [ports[2]])
+        path = processes.write("vigil.yaml", configuration(processes.folder, ports))
+        processes.start("vigil", [vigil, "run", "--config", path], env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+        prometheus.wait_for("vigil_cameras", processes, until)
         trial = Trial(prometheus)
-        count = trial.ask_all(alive, until)
+        count = trial.ask_all(processes, until)
         trial.check_rules()
         if trial.faults:
             sys.exit("\n".join(trial.faults))
