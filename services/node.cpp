@@ -65,6 +65,14 @@ std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
                        "' (known: camera, vision, stream, generate, cache, gateway)");
     roles.insert(*role);
   }
+  using cluster::NodeRole;
+  for (const NodeRole role : {NodeRole::cache, NodeRole::gateway})
+    if (roles.contains(role))
+      throw UsageError("--roles: '" + std::string(cluster::name_of(role)) + "' has nothing to do yet");
+  const bool computes = roles.contains(NodeRole::stream);
+  for (const NodeRole role : {NodeRole::vision, NodeRole::generate})
+    if (roles.contains(role) != computes)
+      throw UsageError("--roles: vision, stream and generate go together, for now");
   return roles;
 }
 
@@ -174,7 +182,7 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   using cluster::NodeRole;
   const config::ClusterSettings& own = settings.cluster;
   const bool reads = roles.contains(NodeRole::camera);
-  const bool computes = roles.contains(NodeRole::stream) || roles.contains(NodeRole::vision);
+  const bool computes = roles.contains(NodeRole::stream);
   const cluster::SystemClock clock;
   const auto folder = model::ModelFolder::open(settings.model);
   actors::Metrics metrics(actors::Metrics::Options{.cameras = settings.metrics.cameras});
@@ -354,8 +362,9 @@ void add_node(CLI::App& root, Invocation& chosen) {
       ->required()
       ->type_name("FILE");
   command
-      ->add_option("--roles", arguments->roles,
-                   "what it does: camera, vision, stream, generate, cache, gateway, with commas")
+      ->add_option(
+          "--roles", arguments->roles,
+          "what it does, with commas: camera; vision, stream and generate, which go together for now")
       ->required()
       ->delimiter(',')
       ->type_name("ROLE");

@@ -93,6 +93,16 @@ class Nodes(unittest.TestCase):
 
 
 class Mistakes(unittest.TestCase):
+    def test_roles_that_make_no_sense_are_told(self):
+        with Fleet(BUILD) as fleet:
+            for roles, expected in (("chef", "unknown role 'chef' (known: camera, vision, stream, generate, cache, gateway)"),
+                                    ("gateway", "'gateway' has nothing to do yet"),
+                                    ("vision", "vision, stream and generate go together")):
+                node = fleet.node("c1", roles)
+                node.start()
+                self.assertEqual(node.process.wait(20), 2)
+                self.assertIn(expected, node.said())
+
     def test_each_has_a_line(self):
         with Fleet(BUILD) as fleet:
             cases = [(lambda text: text.replace("name: city", "lease: 4s").replace("  lease: 3s\n", ""), "cluster.name: is missing"),
