@@ -19,7 +19,7 @@
 namespace vigil::cluster::testing {
 
 /// Longer than any time limit of these tests.
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kPatience{60};
 
 /// Each call waits for its answer.
 class Asking {

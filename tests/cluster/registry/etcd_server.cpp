@@ -4,7 +4,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <fstream>
+#include <iostream>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -12,6 +14,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -69,6 +72,8 @@ EtcdServer::EtcdServer(Options options) : options_(std::move(options)) {
 
 EtcdServer::~EtcdServer() {
   kill();
+  // What it said is gone with its folder.
+  if (::testing::Test::HasFailure() || std::uncaught_exceptions() != 0) std::cerr << log();
 }
 
 std::string EtcdServer::cluster() const {
@@ -129,7 +134,7 @@ void EtcdServer::signal(int number) const {
 }
 
 void EtcdServer::wait() const {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::string said;
   while ((said = ctl("endpoint health")).find("is healthy") == std::string::npos)
     if (std::chrono::steady_clock::now() > until) throw std::runtime_error("etcd: " + said + log());

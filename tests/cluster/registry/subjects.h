@@ -62,7 +62,7 @@ class EtcdSubject final : public Subject {
   Registry& registry() override { return *registry_; }
   std::unique_ptr<Registry> another() override {
     return std::make_unique<EtcdRegistry>(EtcdRegistry::Options{
-        .endpoints = {server_.endpoint()}, .plain_text = true, .time_limit = std::chrono::seconds(15)});
+        .endpoints = {server_.endpoint()}, .plain_text = true, .time_limit = std::chrono::seconds(50)});
   }
   void compact(Revision until) override { server_.ctl("compact " + std::to_string(until)); }
   void pass(base::Duration) override {}
