@@ -59,6 +59,7 @@ struct Result {
 struct Tuning {
   int io_threads = 1;
   int buffer = -1;
+  std::uint64_t credit = BulkLimits().bytes;
 };
 
 std::int64_t now() {
@@ -216,6 +217,13 @@ class Receiver final : public BulkOwner {
   Signal done;
 };
 
+BulkOptions options_of(const Variant& variant, const std::string& name, const Tuning& tuning) {
+  BulkOptions options{.name = name, .checksums = variant.sums};
+  options.limits.bytes = tuning.credit;
+  options.limits.message = std::min(options.limits.message, tuning.credit);
+  return options;
+}
+
 SocketBulkOptions sockets_of(const Variant& variant, const KeyPair& keys, const Tuning& tuning) {
   SocketBulkOptions sockets{.endpoint = "tcp://127.0.0.1:0",
                             .io_threads = tuning.io_threads,
@@ -255,8 +263,8 @@ void send_bulk(const Variant& variant, const Load& load, const Keys& keys, const
                const Ends& ends) {
   SystemClock clock;
   Sender owner;
-  SocketBulk port({.name = "sender", .checksums = variant.sums}, sockets_of(variant, keys.sender, tuning),
-                  owner, clock);
+  SocketBulk port(options_of(variant, "sender", tuning), sockets_of(variant, keys.sender, tuning), owner,
+                  clock);
   const std::string there = exchange(port.endpoint(), ends.to_parent[1], ends.to_child[0]);
   port.set_peers({peer(variant, "receiver", there, keys.receiver)});
   owner.may_send.wait();
@@ -275,8 +283,8 @@ Result receive_bulk(const Variant& variant, const Load& load, const Keys& keys, 
                     const Ends& ends) {
   SystemClock clock;
   Receiver owner(load);
-  SocketBulk port({.name = "receiver", .checksums = variant.sums}, sockets_of(variant, keys.receiver, tuning),
-                  owner, clock);
+  SocketBulk port(options_of(variant, "receiver", tuning), sockets_of(variant, keys.receiver, tuning), owner,
+                  clock);
   const std::string there = exchange(port.endpoint(), ends.to_child[1], ends.to_parent[0]);
   port.set_peers({peer(variant, "sender", there, keys.sender)});
   owner.done.wait();
@@ -399,6 +407,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", only, "of the variants besides tcp");
   app.add_option("--io-threads", tuning.io_threads, "of ZeroMQ");
   app.add_option("--buffer", tuning.buffer, "of each socket, in bytes");
+  app.add_option("--credit", tuning.credit, "bytes that may be under way");
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Variant> variants = {{.name = "tcp", .tcp = true},

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cluster/bulk/worlds.h"
+#include "tests/cluster/bulk/fixture.h"
 
 namespace vigil::cluster {
 namespace {
@@ -22,91 +22,7 @@ using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using enum BulkDirection;
 
-constexpr std::size_t kKiB = 1 << 10;
-constexpr std::size_t kMiB = 1 << 20;
-
-struct Kind {
-  std::string name;
-  std::function<std::unique_ptr<World>()> make;
-};
-
-class BulkTest : public ::testing::TestWithParam<Kind> {
- protected:
-  static BulkOptions options(const std::string& name, BulkLimits limits = {}) {
-    return {.name = name,
-            .limits = limits,
-            .heartbeat = 100ms,
-            .silence = 1500ms,
-            .handshake = 1500ms,
-            .first_pause = 10ms,
-            .longest_pause = 200ms,
-            .seed = std::hash<std::string>()(name)};
-  }
-
-  struct Node {
-    Heard heard;
-    std::unique_ptr<BulkPort> port;
-  };
-
-  void start(Node& node, const BulkOptions& with, const std::vector<std::string>& peers) {
-    node.port = world_->port(with, node.heard);
-    list(node, peers);
-  }
-  void list(Node& node, const std::vector<std::string>& peers) {
-    std::vector<BulkPeer> listed;
-    for (const std::string& each : peers) listed.push_back(world_->peer(each));
-    node.port->set_peers(listed);
-  }
-  /// Two that know each other.
-  void start_both(BulkLimits limits_a = {}, BulkLimits limits_b = {}) {
-    start(a_, options("a", limits_a), {"b"});
-    start(b_, options("b", limits_b), {"a"});
-    ASSERT_TRUE(open(a_, "b") && open(b_, "a"));
-  }
-  /// Waits until both streams stand for the node, however often they did.
-  bool open(const Node& node, const std::string& peer) {
-    return world_->until([&] {
-      const BulkCounters counters = node.port->counters()[peer];
-      return counters.outgoing.open && counters.incoming.open;
-    });
-  }
-  /// Sends it as soon as it is taken.
-  BulkSent deliver(Node& node, const std::string& peer, const BulkMessage& message) {
-    BulkSent sent;
-    world_->until([&] {
-      sent = node.port->send(peer, message);
-      return sent.answer != BulkSent::Answer::no_credit && sent.answer != BulkSent::Answer::no_stream;
-    });
-    return sent;
-  }
-  bool wait_count(const Node& node, const std::string& peer, std::size_t count) {
-    return world_->until([&] { return node.heard.count(peer) >= count; });
-  }
-  bool wait_reset(const Node& node, const std::string& peer, BulkDirection direction, BulkEnd why) {
-    return world_->until([&] {
-      const auto resets = node.heard.resets(peer, direction);
-      return std::any_of(resets.begin(), resets.end(),
-                         [&](const BulkReset& each) { return each.why == why; });
-    });
-  }
-  /// Whether messages go both ways, whatever was before.
-  void expect_exchange(Node& one, const std::string& its_name, Node& other, const std::string& others_name) {
-    const std::string text = "exchange " + std::to_string(++exchanges_);
-    const auto got = [&](const Node& node) {
-      const auto all = node.heard.all();
-      return std::any_of(all.begin(), all.end(), [&](const Copied& each) { return each.header == text; });
-    };
-    EXPECT_TRUE(deliver(one, others_name, {text, {made_bytes(1, 20 * kKiB)}}));
-    EXPECT_TRUE(deliver(other, its_name, {text, {made_bytes(2, 20 * kKiB)}}));
-    EXPECT_TRUE(world_->until([&] { return got(one) && got(other); }));
-  }
-
-  std::unique_ptr<World> world_ = GetParam().make();
-  int exchanges_ = 0;
-  Node a_;
-  Node b_;
-  Node c_;
-};
+class BulkTest : public BulkPortTest {};
 
 TEST_P(BulkTest, WhatIsSentArrivesWholeAndInOrder) {
   start_both();
@@ -456,88 +372,8 @@ TEST_P(BulkTest, AReceiptOutlivesItsPort) {
   b_.heard.release_all("a");
 }
 
-class BulkKeysTest : public BulkTest {};
-
-TEST_P(BulkKeysTest, AKeyThatIsNotListedIsNotLetIn) {
-  start(a_, options("a"), {"b"});
-  // It says that it is b, by a key that nobody knows.
-  b_.port = world_->port(options("b"), b_.heard, "stranger");
-  list(b_, {"a"});
-  EXPECT_TRUE(world_->until([&] { return b_.port->counters()["a"].dials >= 5; }));
-  EXPECT_FALSE(b_.port->counters()["a"].incoming.open);
-  EXPECT_FALSE(a_.port->counters()["b"].outgoing.open);
-  EXPECT_THAT(b_.heard.opened("a", incoming), SizeIs(0));
-}
-
-TEST_P(BulkKeysTest, NobodyHasAnothersName) {
-  start(a_, options("a"), {"b", "c"});
-  start(c_, options("c"), {"a"});
-  // It is listed as c, and says that it is b.
-  b_.port = world_->port(options("b"), b_.heard, "c");
-  list(b_, {"a"});
-  EXPECT_TRUE(world_->until([&] {
-    return b_.port->counters()["a"].failed_dials[static_cast<std::size_t>(BulkEnd::refused)] >= 2;
-  }));
-  EXPECT_FALSE(a_.port->counters()["b"].outgoing.open);
-  EXPECT_TRUE(world_->until([&] { return a_.port->counters()["c"].outgoing.open; }));
-}
-
-TEST_P(BulkKeysTest, AnotherKeyThanTheServersIsNoServer) {
-  // b listens where a is expected, with a key that is not a's.
-  start(b_, options("b"), {});
-  BulkPeer false_a = world_->peer("b");
-  false_a.name = "a";
-  false_a.keys = world_->peer("a").keys;
-  c_.port = world_->port(options("c"), c_.heard);
-  c_.port->set_peers({false_a});
-  list(b_, {"c"});
-  EXPECT_TRUE(world_->until([&] { return c_.port->counters()["a"].dials >= 4; }));
-  EXPECT_THAT(c_.heard.opened("a", incoming), SizeIs(0));
-}
-
-TEST_P(BulkKeysTest, KeysAreReplacedWhileAllRuns) {
-  start_both();
-  world_->renew_key(*b_.port, "b");
-  // Both of b's keys are listed: what b dialed goes on, and what was made to b is made anew.
-  list(a_, {"b"});
-  ASSERT_TRUE(world_->until([&] { return !a_.heard.resets("b", incoming).empty(); }));
-  EXPECT_EQ(name_of(a_.heard.resets("b", incoming).front().why), "unlisted");
-  expect_exchange(a_, "a", b_, "b");
-  EXPECT_THAT(a_.heard.resets("b", outgoing), SizeIs(0));
-  EXPECT_THAT(a_.heard.resets("b", incoming), SizeIs(1));
-  // From the next connection on, the old one is not needed.
-  world_->cut("a");
-  ASSERT_TRUE(world_->until([&] { return a_.heard.opened("b", outgoing).size() == 2; }));
-  BulkPeer newest = world_->peer("b");
-  newest.keys.resize(1);
-  a_.port->set_peers({newest});
-  expect_exchange(a_, "a", b_, "b");
-  for (const BulkDirection direction : {incoming, outgoing}) {
-    for (const BulkReset& each : a_.heard.resets("b", direction))
-      EXPECT_TRUE(each.why == BulkEnd::connection || direction == incoming);
-  }
-}
-
-TEST_P(BulkKeysTest, AStreamEndsWithTheKeyThatItWasLetInBy) {
-  start_both();
-  world_->renew_key(*b_.port, "b");
-  BulkPeer newest = world_->peer("b");
-  newest.keys.resize(1);
-  a_.port->set_peers({newest});
-  EXPECT_TRUE(wait_reset(a_, "b", outgoing, BulkEnd::unlisted));
-  EXPECT_TRUE(wait_reset(a_, "b", incoming, BulkEnd::unlisted));
-  expect_exchange(a_, "a", b_, "b");
-}
-
-const Kind kPlainSockets{"sockets", [] { return std::make_unique<SocketWorld>(false); }};
-const Kind kCurveSockets{"curve", [] { return std::make_unique<SocketWorld>(true); }};
-const Kind kPlainMemory{"memory", [] { return std::make_unique<MemoryWorld>(false); }};
-const Kind kKeysMemory{"memory_with_keys", [] { return std::make_unique<MemoryWorld>(true); }};
-const auto kName = [](const auto& each) { return each.param.name; };
-
 INSTANTIATE_TEST_SUITE_P(All, BulkTest,
-                         ::testing::Values(kPlainSockets, kCurveSockets, kPlainMemory, kKeysMemory), kName);
-INSTANTIATE_TEST_SUITE_P(All, BulkKeysTest, ::testing::Values(kCurveSockets, kKeysMemory), kName);
-
+                         ::testing::Values(kPlainSockets, kCurveSockets, kPlainMemory, kKeysMemory),
+                         name_of_kind);
 }  // namespace
 }  // namespace vigil::cluster
