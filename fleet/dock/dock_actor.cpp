@@ -140,9 +140,10 @@ void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::st
   self->send(source, actors::grant_atom_v, std::uint32_t{1});
   const std::string& camera = window->watch->name;
   const DockBook::Guest* const guest = book.find(camera);
-  const auto link = guest == nullptr ? links.end() : links.find(guest->node);
+  const bool is_owners = guest != nullptr && guest->fence == actors::fence_of(window->watch->version);
+  const auto link = is_owners ? links.find(guest->node) : links.end();
   // Of an owner before this one, or of one that is away: nobody is there to hear it.
-  if (link == links.end() || guest->fence != actors::fence_of(window->watch->version)) {
+  if (link == links.end()) {
     deps->metrics.windows("undelivered", 1);
     if (window->id) self->send(source, actors::Done{*window->id});
     return;

@@ -7,7 +7,7 @@
 namespace vigil::fleet {
 
 guest_actor::behavior_type guest(guest_actor::stateful_pointer<guest_state> self, GuestDeps deps,
-                                 link_actor link, actors::router_actor router) {
+                                 link_actor link, const actors::router_actor& router) {
   actors::set_handlers(self, deps.logger);
   self->state.link = std::move(link);
   self->send(router, actors::join_atom_v, deps.watch, deps.generation);

@@ -30,6 +30,6 @@ struct guest_state {
 
 /// Joins the router.
 guest_actor::behavior_type guest(guest_actor::stateful_pointer<guest_state> self, GuestDeps deps,
-                                 link_actor link, actors::router_actor router);
+                                 link_actor link, const actors::router_actor& router);
 
 }  // namespace vigil::fleet

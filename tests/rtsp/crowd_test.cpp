@@ -36,7 +36,7 @@ struct Tally {
 
 class Member final : actors::CameraListener {
  public:
-  Member(const std::shared_ptr<config::CameraSettings>& settings, Tally& tally, std::uint64_t seed)
+  Member(const std::shared_ptr<actors::OwnCamera>& settings, Tally& tally, std::uint64_t seed)
       : tally_(tally),
         camera_({settings,
                  std::make_shared<const actors::WatchSettings>(actors::watch_of(*settings)),

@@ -13,7 +13,7 @@ constexpr auto kWatchInterval = 20ms;
 
 }  // namespace
 
-std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, const std::string& name) {
+std::shared_ptr<actors::OwnCamera> live_camera(const std::string& url, const std::string& name) {
   auto settings = std::make_shared<actors::OwnCamera>();
   settings->name = name;
   settings->stream.fps = 5;
@@ -31,7 +31,7 @@ std::size_t Watched::Story::count(const std::string& state) const {
       states.begin(), states.end(), [&](const std::string& each) { return each.starts_with(state); }));
 }
 
-Watched::Watched(std::shared_ptr<config::CameraSettings> settings)
+Watched::Watched(std::shared_ptr<actors::OwnCamera> settings)
     : settings_(std::move(settings)),
       fleet_({settings_}, 1),
       camera_(

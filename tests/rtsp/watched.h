@@ -22,11 +22,11 @@ using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
 /// A live camera of 5 frames a second that is stalled after two seconds, and tried again in a moment.
-std::shared_ptr<config::CameraSettings> live_camera(const std::string& url, const std::string& name = "gate");
+std::shared_ptr<actors::OwnCamera> live_camera(const std::string& url, const std::string& name = "gate");
 
 class Watched final : actors::CameraListener {
  public:
-  explicit Watched(std::shared_ptr<config::CameraSettings> settings);
+  explicit Watched(std::shared_ptr<actors::OwnCamera> settings);
   ~Watched() override;
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;

@@ -48,6 +48,7 @@ NOT_RUN = [
     (r"tools/(evaluate|policies|scenes/write|scenes/long|scenes/held_out_long|calibrate)\.py .*", LONG),
     (r"ctest --preset (tsan|asan)", "needs a build with another preset"),
     (r"ctest --preset release -R NAME", "means any of the names beside it"),
+    (r"vigil node --roles .*", "needs etcd and other nodes: fleet.nodes starts them"),
     (r"vigil status --endpoint https://.*", "needs a certificate: services.state asks with one"),
 ]
 

@@ -71,7 +71,7 @@ class AlertEvidence : public ::testing::Test {
   Metrics metrics_;
   FakePublisher publisher_;
   std::unique_ptr<Outbox> outbox_ = make_memory_outbox();
-  std::shared_ptr<config::CameraSettings> gate_ = camera("gate");
+  std::shared_ptr<OwnCamera> gate_ = camera("gate");
   std::uint64_t run_ = 1;
 };
 

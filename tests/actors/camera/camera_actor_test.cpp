@@ -73,7 +73,7 @@ class CameraShellTest : public ::testing::Test {
     settle();
   }
 
-  std::shared_ptr<config::CameraSettings> settings_ = testing::camera("gate");
+  std::shared_ptr<OwnCamera> settings_ = testing::camera("gate");
   ManualClock clock_;
   FakeSources sources_;
   Metrics metrics_;

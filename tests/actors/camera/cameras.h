@@ -40,13 +40,13 @@ class CameraTest : public ::testing::Test {
  protected:
   using Next = CameraStep::Next;
 
-  Camera make(std::shared_ptr<config::CameraSettings> settings, bool once = false) {
+  Camera make(std::shared_ptr<OwnCamera> settings, bool once = false) {
     settings_ = std::move(settings);
     // Pictures of 4 x 2 pixels have two groups.
     return Camera({settings_, watched(*settings_), {2, {}, {2, 1}}, once, 0, 7}, sources_.factory(), clock_,
                   pulse_, recorder_);
   }
-  static std::shared_ptr<config::CameraSettings> pruned(config::Pace pace = config::Pace::fast) {
+  static std::shared_ptr<OwnCamera> pruned(config::Pace pace = config::Pace::fast) {
     auto settings = camera("gate", pace);
     settings->stream.pruning.policy = config::Pruning::reference;
     settings->stream.window.length = 100s;
@@ -92,7 +92,7 @@ class CameraTest : public ::testing::Test {
   FakeSources sources_;
   Pulse pulse_;
   Heard recorder_;
-  std::shared_ptr<config::CameraSettings> settings_;
+  std::shared_ptr<OwnCamera> settings_;
   std::vector<FramePatchPtr> patches_;
 };
 

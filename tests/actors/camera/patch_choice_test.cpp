@@ -22,7 +22,7 @@ const prune::AnchorClock kRare(1e9, 0);
 
 class PatchChoiceTest : public ::testing::Test {
  protected:
-  static std::shared_ptr<config::CameraSettings> pruned(config::Pruning policy,
+  static std::shared_ptr<OwnCamera> pruned(config::Pruning policy,
                                                         const std::string& name = "gate") {
     auto settings = camera(name);
     settings->stream.pruning.policy = policy;

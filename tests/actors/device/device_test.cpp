@@ -31,7 +31,7 @@ class NoRoom : public std::bad_alloc {
   const char* what() const noexcept override { return "GPU 0 has no room for 147 MiB"; }
 };
 
-std::shared_ptr<config::CameraSettings> live(const std::string& name) {
+std::shared_ptr<OwnCamera> live(const std::string& name) {
   return camera(name, config::Pace::realtime, name);
 }
 

@@ -108,7 +108,7 @@ class Wire : public ::testing::Test {
     return window;
   }
 
-  std::shared_ptr<config::CameraSettings> gate_ = camera("gate");
+  std::shared_ptr<OwnCamera> gate_ = camera("gate");
   ManualClock clock_;
   TestConfig config_;
   caf::actor_system system_{config_};

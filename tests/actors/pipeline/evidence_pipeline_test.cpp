@@ -31,7 +31,7 @@ class EvidencePipeline : public PipelineTest {
     logger_.set_level(spdlog::level::warn);
   }
 
-  std::shared_ptr<config::CameraSettings> watched(config::Pace pace, const std::string& name = "gate") const {
+  std::shared_ptr<OwnCamera> watched(config::Pace pace, const std::string& name = "gate") const {
     auto settings = camera(name, pace, scratch_ / "gate.mp4");
     settings->rules[0].cooldown = 1h;
     return settings;

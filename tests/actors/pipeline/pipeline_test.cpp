@@ -325,7 +325,7 @@ TEST_F(PipelineTest, EventsThatAreRefusedAreOfferedAgain) {
   EXPECT_EQ(metric("vigil_outbox_pending"), 0);
 }
 
-std::shared_ptr<config::CameraSettings> explaining(const std::string& name, const std::string& url) {
+std::shared_ptr<OwnCamera> explaining(const std::string& name, const std::string& url) {
   auto settings = camera(name, config::Pace::fast, url);
   settings->rules[0].explain = true;
   settings->rules[0].max_tokens = 16;

@@ -84,7 +84,7 @@ class UnreachableTest : public PipelineTest {
   static std::string url(int i) {
     return "rtsp://10.0." + std::to_string(i / 250) + '.' + std::to_string(i % 250) + "/live";
   }
-  static std::shared_ptr<config::CameraSettings> lost(int i) {
+  static std::shared_ptr<OwnCamera> lost(int i) {
     auto settings = camera("lost-" + std::to_string(i), config::Pace::realtime, url(i));
     settings->stream.reconnect = {1s, 4s};
     return settings;
@@ -292,7 +292,7 @@ TEST_F(UnreachableTest, BeyondTheDescriptorsForCamerasOthersWaitAndSayWhy) {
 
 // A camera that is due soon, again and again, beside one that is due late.
 TEST_F(UnreachableTest, TimersDoNotAddUp) {
-  std::vector<std::shared_ptr<config::CameraSettings>> two = {lost(0), lost(1)};
+  std::vector<std::shared_ptr<OwnCamera>> two = {lost(0), lost(1)};
   two[0]->stream.reconnect = {1s, 1s};
   two[1]->stream.reconnect = {60s, 60s};
   start({two[0], two[1]});

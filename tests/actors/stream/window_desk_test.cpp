@@ -164,7 +164,7 @@ TEST_F(WindowDeskTest, ARuleThatIsAddedSeesTheWindowThatIsThere) {
 }
 
 /// A camera with a budget of so many tokens, whose patches have eight, windows four patches and strides two.
-std::shared_ptr<config::CameraSettings> with_budget(std::uint64_t tokens) {
+std::shared_ptr<OwnCamera> with_budget(std::uint64_t tokens) {
   auto settings = camera("gate", config::Pace::realtime);
   settings->stream.pruning.kv_budget = {tokens};
   return settings;

@@ -21,7 +21,7 @@ class RecorderFleetTest : public ::testing::Test {
 
   const base::Clock::TimePoint now_{1h};
   RecorderFleet recordings_{{.pre_roll = 5s, .post_roll = 5s, .memory = 1 << 20, .seed = 1}};
-  std::shared_ptr<config::CameraSettings> gate_ = camera("gate");
+  std::shared_ptr<OwnCamera> gate_ = camera("gate");
   std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
 };
 

@@ -120,8 +120,8 @@ TEST(Encode, MemoryThatIsGoneOnceThePatchesAreTriedAloneIsTold) {
   const Encoded encoded = encode(encoder, ManualClock(), {frame_patch(a, 0, 255), frame_patch(a, 1, 20)});
   EXPECT_THAT(encoder.batches, ElementsAre(2U, 1U, 1U));
   ASSERT_EQ(encoded.failures.size(), 2U);
-  EXPECT_FALSE(encoded.failures[0].out_of_memory);
-  EXPECT_TRUE(encoded.failures[1].out_of_memory);
+  EXPECT_EQ(encoded.failures[0].kind, Encoded::Failure::Kind::failed);
+  EXPECT_EQ(encoded.failures[1].kind, Encoded::Failure::Kind::out_of_memory);
   EXPECT_EQ(encoded.too_many, std::bad_alloc().what());
 }
 
