@@ -6,6 +6,12 @@
 {{- $plain := include "vigil.plain" . }}
 {{- $manager := .Values.tls.certManager }}
 {{- $loopback := "^(tcp://)?(127\\.|localhost:|\\[::1\\])" }}
+{{- if .Values.config.name }}
+config.name: all nodes would have the one name; leave it out, and each has its pod's
+{{- end }}
+{{- if and $config.cluster.advertise (not (contains "{POD_NAME}" $config.cluster.advertise)) }}
+config.cluster.advertise: all nodes would have the one address; leave it out, or let {POD_NAME} stand in it
+{{- end }}
 {{- if not $config.cameras }}
 config.cameras: no camera yet; for example {gate: {url: "rtsp://10.0.10.10:554/live", rules: [{name: person, prompt: "Is there a person?"}]}}
 {{- end }}
@@ -70,7 +76,7 @@ pools.{{ $name }}.autoscaling.keda.serverAddress: where is Prometheus?
 pools.{{ $name }}.autoscaling: the cluster does not know keda.sh/v1alpha1 (with `helm template`, say so by --api-versions)
 {{- end }}
 {{- end }}
-{{- range list "camera" "vision" "stream" "generate" "gateway" }}
+{{- range list "camera" "vision" "stream" "generate" }}
 {{- if not (has . $roles) }}
 pools: no node has the role {{ . }}
 {{- end }}

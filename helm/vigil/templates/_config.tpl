@@ -73,10 +73,11 @@
 defaults cameras rules log.level
 {{- end }}
 
-{{/* What the pods' checksum is made of. */}}
+{{/* What the pods' checksum is made of: all that a node does not follow. */}}
 {{- define "vigil.fixed" -}}
 {{- $fixed := include "vigil.config" . | fromYaml }}
-{{- range splitList " " (include "vigil.live" .) }}
+{{- $live := include "vigil.live" . | splitList " " }}
+{{- range .Values.followsConfig | ternary $live list }}
 {{- $path := splitList "." . }}
 {{- if eq (len $path) 1 }}{{ $_ := unset $fixed (first $path) }}
 {{- else if hasKey $fixed (first $path) }}{{ $_ := unset (get $fixed (first $path)) (last $path) }}

@@ -23,6 +23,13 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- add $grace (index . 1).preStopSeconds 15 }}
 {{- end }}
 
+{{/* The role of those that publish events, and serve their replay. */}}
+{{- define "vigil.publisher" -}}
+{{- $role := "camera" }}
+{{- range include "vigil.pools" . | fromYaml }}{{ if has "gateway" .roles }}{{ $role = "gateway" }}{{ end }}{{ end }}
+{{- $role }}
+{{- end }}
+
 {{/* A pool's resources, its GPUs among them. */}}
 {{- define "vigil.pool.resources" -}}
 {{- $resources := deepCopy .resources }}
@@ -50,7 +57,7 @@ metadata:
     {{- end }}
     {{- with $pool.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
   annotations:
-    # Of all that a running node does not follow by itself.
+    # Of all that a running node does not follow by itself (followsConfig).
     checksum/config: {{ include "vigil.fixed" $root | sha256sum }}
     {{- with merge (deepCopy $pool.podAnnotations) $values.commonAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
@@ -115,9 +122,8 @@ spec:
         {{- end }}
         {{- with $pool.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       {{- $sources := list }}
-      {{- if has "camera" $pool.roles }}
+      {{- /* Every node reads the whole file, and wants each variable in it. */}}
       {{- range $values.credentials.cameraSecrets }}{{ $sources = append $sources (dict "secretRef" (dict "name" .)) }}{{ end }}
-      {{- end }}
       {{- with concat $sources $pool.extraEnvFrom }}
       envFrom:{{ toYaml . | nindent 8 }}
       {{- end }}
@@ -126,7 +132,7 @@ spec:
         - {name: bulk, containerPort: {{ .ports.bulk }}}
         - {name: metrics, containerPort: {{ .ports.metrics }}}
         - {name: probes, containerPort: {{ .ports.probes }}}
-        {{- if has "gateway" $pool.roles }}
+        {{- if has (include "vigil.publisher" $root) $pool.roles }}
         - {name: events, containerPort: {{ .ports.events }}}
         - {name: replay, containerPort: {{ .ports.replay }}}
         {{- end }}
@@ -185,7 +191,7 @@ spec:
       - {key: tls.key, path: etcd-tls/tls.key}
       {{- end }}
 {{- end }}
-{{- if has "gateway" .pool.roles }}
+{{- if has (include "vigil.publisher" .root) .pool.roles }}
 {{- with .root.Values.topics.curve }}
 {{- if .existingSecret }}
 - secret: {name: {{ .existingSecret }}, items: [{key: {{ .secretKey }}, path: curve/server.key}]}

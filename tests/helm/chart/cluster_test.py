@@ -12,7 +12,7 @@ import yaml
 from kube_tools import CHART, TOOLS, Helm, programs, sets, values
 
 PATIENCE = 60
-DISKS = 40
+DISKS = 60
 # A disk for whoever wants one: there is no provisioner.
 STORAGE = """
 apiVersion: storage.k8s.io/v1
@@ -74,6 +74,7 @@ class Cluster(unittest.TestCase):
     def install(self, *arguments, name="minimal"):
         if name == "minimal":
             self.kubectl("apply", "--namespace", self.namespace, "-f", "-", text=MODELS)
+            arguments = ("--set", "pools.gateway.enabled=true", *arguments)
         done = self.release("install", "--values", values(name), *arguments)
         self.addCleanup(self.helm.run, "uninstall", "fleet", "--namespace", self.namespace, "--ignore-not-found")
         return done
@@ -126,6 +127,8 @@ class Cluster(unittest.TestCase):
     def test_an_installation_is_up_and_can_be_reached(self):
         done = self.install()
         self.assertIn("1 camera, and these pools of nodes", done.stdout)
+        self.assertIn(f"Events are at fleet-vigil-topics.{self.namespace}.svc: topics on port 5556, replay on 5557.", done.stdout)
+        self.assertIn("Note: config.alerts.curve.allow is empty: nobody may read topics.", done.stdout)
         self.assertEqual(set(self.pods()), {"fleet-vigil-camera-0", "fleet-vigil-camera-1", "fleet-vigil-compute-0", "fleet-vigil-gateway-0", "fleet-vigil-gateway-1"})
 
         def reached(service):
@@ -145,7 +148,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(self.names("pvc"), {"data-fleet-vigil-etcd-0", "data-fleet-vigil-node-0"})
 
     def test_only_what_needs_it_starts_nodes_anew(self):
-        self.install()
+        self.install("--set", "followsConfig=true")
         before = self.pods()
         self.upgrade("--set", "config.cameras.yard.url=rtsp://10.0.10.11:554/live", "--set", "config.log.level=debug", "--set", "config.defaults.fps=1")
         self.assertEqual(self.pods(), before)
@@ -160,6 +163,16 @@ class Cluster(unittest.TestCase):
         self.assertEqual(set(self.configuration()["cameras"]), {"gate"})
         self.assertNotIn("kv_tokens", self.configuration()["engine"])
         self.assertFalse(set(self.pods().values()) & set(changed.values()))
+
+    def test_nodes_that_do_not_follow_their_file_are_started_anew(self):
+        self.install()
+        before = self.pods()
+        self.upgrade("--set", "config.cameras.yard.url=rtsp://10.0.10.11:554/live")
+        self.assertFalse(set(self.pods().values()) & set(before.values()))
+        before = self.pods()
+        # Nothing of this is a node's business.
+        self.upgrade("--set", "networkPolicy.enabled=false", "--set", "pools.gateway.podDisruptionBudget.enabled=false", "--set", "metrics.podMonitor.enabled=true")
+        self.assertEqual(self.pods(), before)
 
     def test_an_upgrade_that_does_not_come_up_is_taken_back(self):
         self.install()
@@ -183,7 +196,7 @@ class Cluster(unittest.TestCase):
         self.until(lambda: len(self.pods()) == 4, "pools did not shrink")
         # Those that stay are the same.
         self.assertLessEqual(self.pods().items(), before.items())
-        self.assertEqual(self.names("pvc"), {"models", *(f"data-fleet-vigil-gateway-{number}" for number in range(3))})
+        self.assertEqual(self.names("pvc"), {"models", *(f"data-fleet-vigil-{name}" for name in ("camera-0", "camera-1", "gateway-0", "gateway-1", "gateway-2"))})
 
     def test_draining_a_machine_waits_for_the_rest_of_a_pool(self):
         spread = "[{topologyKey: kubernetes.io/hostname, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]"
@@ -220,7 +233,7 @@ class Cluster(unittest.TestCase):
         there = self.everything()
         self.assertLessEqual({f"{each['kind']}/{each['metadata']['name']}" for each in objects if each["kind"] != "Pod"}, there)
         self.release("uninstall")
-        disks = {f"PersistentVolumeClaim/data-fleet-vigil-{name}" for name in ("gateway-0", "gateway-1", "etcd-0", "etcd-1", "etcd-2")}
+        disks = {f"PersistentVolumeClaim/data-fleet-vigil-{name}" for name in ("camera-0", "camera-1", "etcd-0", "etcd-1", "etcd-2")}
         self.until(lambda: self.everything() == disks, "more or less than the disks is left")
         # They are what the next installation goes on with.
         claimed = {each["metadata"]["uid"] for each in self.get("pvc")["items"]}

@@ -11,7 +11,7 @@ import tempfile
 
 import yaml
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 CHART = os.path.join(ROOT, "helm", "vigil")
 TOOLS = os.environ.get("VIGIL_TEST_TOOLS") or os.path.join(os.path.dirname(ROOT), "shared", "tools")
 # The version that helm takes a cluster for where it sees none.

@@ -27,6 +27,11 @@ def selects(selector, labels):
     return all(labels.get(key) == value for key, value in selector.items())
 
 
+def publisher(objects):
+    """The role of those that publish events."""
+    return "gateway" if any("vigil.dev/role-gateway" in metadata["labels"] for _, metadata, _ in pods(objects)) else "camera"
+
+
 def for_each_set(test):
     """The test of one set of values, of all of them."""
     @functools.wraps(test)
@@ -106,8 +111,8 @@ class EverySet(Charts):
                 continue
             sources = next(volume for volume in spec["volumes"] if volume["name"] == "config")["projected"]["sources"]
             there = {"/etc/vigil/" + item["path"] for source in sources for item in next(iter(source.values()))["items"]}
-            # The topics' key is the gateways' alone.
-            wanted = named if "vigil.dev/role-gateway" in metadata["labels"] else {each for each in named if "curve" not in each}
+            # The topics' key is for those alone who publish.
+            wanted = named if f"vigil.dev/role-{publisher(objects)}" in metadata["labels"] else {each for each in named if "curve" not in each}
             self.assertEqual(there, wanted | {"/etc/vigil/vigil.yaml"}, owner)
             self.assertTrue(config["alerts"]["outbox"].startswith("/var/lib/vigil/"))
 
@@ -179,18 +184,30 @@ class EachSet(Charts):
     def test_minimal(self):
         objects = self.rendered["minimal"]
         self.assertEqual({each["metadata"]["name"].removeprefix("fleet-vigil-"): each["spec"]["replicas"]
-                          for each in objects if each["kind"] == "StatefulSet"}, {"camera": 2, "compute": 1, "gateway": 2})
+                          for each in objects if each["kind"] == "StatefulSet"}, {"camera": 2, "compute": 1})
         compute = one(objects, "StatefulSet", "-compute")["spec"]["template"]["spec"]["containers"][0]
         self.assertEqual(compute["args"], ["node", "--roles", "vision,stream,generate", "--config", "/etc/vigil/vigil.yaml"])
         self.assertEqual(compute["resources"]["limits"]["nvidia.com/gpu"], 1)
-        gateway = one(objects, "StatefulSet", "-gateway")["spec"]
-        self.assertEqual([claim["metadata"]["name"] for claim in gateway["volumeClaimTemplates"]], ["data"])
-        self.assertEqual(gateway["persistentVolumeClaimRetentionPolicy"], {"whenDeleted": "Retain", "whenScaled": "Retain"})
-        self.assertNotIn("volumeClaimTemplates", one(objects, "StatefulSet", "-camera")["spec"])
+        camera = one(objects, "StatefulSet", "-camera")["spec"]
+        self.assertEqual([claim["metadata"]["name"] for claim in camera["volumeClaimTemplates"]], ["data"])
+        self.assertEqual(camera["persistentVolumeClaimRetentionPolicy"], {"whenDeleted": "Retain", "whenScaled": "Retain"})
+        self.assertNotIn("volumeClaimTemplates", one(objects, "StatefulSet", "-compute")["spec"])
         nodes = one(objects, "Service", "-nodes")["spec"]
         self.assertEqual((nodes["clusterIP"], nodes["publishNotReadyAddresses"]), ("None", True))
-        self.assertEqual([port["port"] for port in one(objects, "Service", "-topics")["spec"]["ports"]], [5556, 5557])
         self.assertEqual(configuration(objects)["cluster"]["registry"]["endpoints"], ["etcd.site.example:2379"])
+
+    def test_who_publishes(self):
+        for name, role in (("minimal", "camera"), ("pools", "gateway")):
+            objects = self.rendered[name]
+            self.assertEqual(publisher(objects), role)
+            self.assertEqual([each["spec"]["selector"] for each in objects if each["metadata"]["name"] == "fleet-vigil-topics" and each["kind"] == "Service"],
+                             [{"app.kubernetes.io/name": "vigil", "app.kubernetes.io/instance": "fleet", "vigil.dev/role-gateway": "true"}] if role == "gateway" else [])
+            policy = one(objects, "NetworkPolicy", "-topics")["spec"]
+            self.assertEqual([port["port"] for port in policy["ingress"][0]["ports"]], [5556, 5557])
+            for owner, metadata, spec in pods(objects):
+                publishes = f"vigil.dev/role-{role}" in metadata["labels"]
+                self.assertEqual(selects(policy["podSelector"]["matchLabels"], metadata["labels"]), publishes, owner)
+                self.assertEqual({5556, 5557} <= {port["containerPort"] for port in spec["containers"][0].get("ports", [])}, publishes, owner)
 
     def test_airgapped(self):
         objects = self.rendered["airgapped"]
@@ -198,7 +215,7 @@ class EachSet(Charts):
         mirror = "mirror.site.example:5000"
         pinned = f"{mirror}/vigil@sha256:{'0123456789abcdef' * 4}"
         self.assertEqual(images, {
-            "fleet-vigil-camera": pinned, "fleet-vigil-gateway": pinned, "fleet-vigil-compute": f"{mirror}/vigil-cuda:0.1.0",
+            "fleet-vigil-camera": pinned, "fleet-vigil-compute": f"{mirror}/vigil-cuda:0.1.0",
             "fleet-vigil-etcd": f"{mirror}/coreos/etcd:v3.6.5", "fleet-vigil-readyz": f"{mirror}/library/busybox:1.37"})
         for owner, _, spec in pods(objects):
             self.assertEqual(spec["imagePullSecrets"], [{"name": "mirror"}], owner)
@@ -280,7 +297,8 @@ class EachSet(Charts):
         self.assertEqual(camera["serviceAccountName"], "fleet")
         self.assertEqual(camera["containers"][0]["envFrom"], [{"secretRef": {"name": "cameras-north"}}, {"secretRef": {"name": "cameras-south"}}])
         gateway = one(objects, "StatefulSet", "-gateway")["spec"]["template"]["spec"]
-        self.assertNotIn("envFrom", gateway["containers"][0])
+        # Every node reads all of the file.
+        self.assertEqual(gateway["containers"][0]["envFrom"], camera["containers"][0]["envFrom"])
         sources = next(volume for volume in gateway["volumes"] if volume["name"] == "config")["projected"]
         self.assertIn({"secret": {"name": "site-topics", "items": [{"key": "curve.key", "path": "curve/server.key"}]}}, sources["sources"])
         self.assertEqual(sources["defaultMode"], 0o440)
