@@ -40,6 +40,7 @@ class Refused(unittest.TestCase):
                 ("pools: {camera: {kind: Deployment}}", "- at '/pools/camera/kind': value must be 'StatefulSet'"),
                 ("pools: {a_b: {roles: [cache]}}", "- at '/pools': additional properties 'a_b' not allowed"),
                 ("config: {cameras: {a/b: {url: x}}}", "- at '/config/cameras': additional properties 'a/b' not allowed"),
+                ("commonLabels: {app.kubernetes.io/name: x}", "- at '/commonLabels/app.kubernetes.io~1name': false schema"),
                 ("etcd: {replicas: 2}", "- at '/etcd/replicas': value must be one of 1, 3, 5"),
                 ("image: {digest: sha256:12}", "- at '/image/digest': 'sha256:12' does not match pattern '^(sha256:[0-9a-f]{64})?$'")):
             self.assertEqual(self.said(text), [line], text)
