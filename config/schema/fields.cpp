@@ -43,6 +43,10 @@ bool is_username(std::string_view text) {
   return !text.empty() && text.find(':') == std::string_view::npos && is_password(text);
 }
 
+bool is_username_or_nothing(std::string_view text) {
+  return text.empty() || is_username(text);
+}
+
 bool is_password(std::string_view text) {
   return !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {
     return std::iscntrl(static_cast<unsigned char>(c)) != 0;

@@ -40,6 +40,7 @@ bool is_name_or_nothing(std::string_view text);
 bool is_prompt(std::string_view text);
 bool is_title(std::string_view text);
 bool is_username(std::string_view text);
+bool is_username_or_nothing(std::string_view text);
 bool is_password(std::string_view text);
 bool is_local_endpoint(std::string_view text);
 bool is_endpoint(std::string_view text);
@@ -62,6 +63,8 @@ inline constexpr Check kTitle = {
     "a line of at most 200 bytes, in which {camera} and {rule} are all that stands "
     "in braces"};
 inline constexpr Check kUsername = {is_username, "a user's name, without ':'"};
+inline constexpr Check kUsernameOrNothing = {is_username_or_nothing,
+                                             "a user's name, without ':', or nothing"};
 inline constexpr Check kPassword = {is_password, "a password"};
 inline constexpr Check kLocalEndpoint = {is_local_endpoint,
                                          "tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events are "
@@ -324,7 +327,7 @@ void describe(V& v, RegistrySettings& s) {
   v.field("endpoints", s.endpoints, kNodeAddress, "etcd's servers");
   v.field("ca_file", s.ca_file, "whom to believe that he is one of them, in PEM");
   v.section("certificate", s.certificate, "by which this node is known there");
-  v.field("username", s.username, kUsername, "if etcd wants one");
+  v.field("username", s.username, kUsernameOrNothing, "if etcd wants one");
   v.field("password", s.password, kPassword, "the user's");
 }
 

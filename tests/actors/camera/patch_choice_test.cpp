@@ -22,8 +22,7 @@ const prune::AnchorClock kRare(1e9, 0);
 
 class PatchChoiceTest : public ::testing::Test {
  protected:
-  static std::shared_ptr<OwnCamera> pruned(config::Pruning policy,
-                                                        const std::string& name = "gate") {
+  static std::shared_ptr<OwnCamera> pruned(config::Pruning policy, const std::string& name = "gate") {
     auto settings = camera(name);
     settings->stream.pruning.policy = policy;
     // Anchors after the first are of no concern but to one test.

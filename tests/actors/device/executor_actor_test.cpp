@@ -27,8 +27,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-std::shared_ptr<OwnCamera> explaining(const std::string& name,
-                                                   config::Pace pace = config::Pace::fast) {
+std::shared_ptr<OwnCamera> explaining(const std::string& name, config::Pace pace = config::Pace::fast) {
   auto settings = camera(name, pace, name);
   settings->rules[0].explain = true;
   settings->rules[0].max_tokens = 16;

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "cluster/process/system.h"
-#include "tests/cluster/peers/forwarder.h"
 #include "tests/cluster/peers/letter.h"
 #include "tests/cluster/peers/node_folders.h"
+#include "tests/cluster/peers/silent_wire.h"
 #include "tests/temporary_folder.h"
 
 namespace vigil::cluster {
@@ -131,7 +131,7 @@ TEST_F(PeerSystemTest, NoticesAPeerThatIsSilentlyGone) {
   const PeerHeartbeat quick{100ms, 500ms};
   Node a("a", certificates(), quick);
   Node b("b", certificates(), quick);
-  testing::Forwarder wire(b.address.port);
+  testing::SilentWire wire(b.address.port);
   const auto found = a.find({"127.0.0.1", wire.port()});
   ASSERT_TRUE(std::holds_alternative<caf::strong_actor_ptr>(found)) << std::get<std::string>(found);
   caf::scoped_actor self{a.system};

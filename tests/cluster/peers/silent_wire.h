@@ -16,18 +16,18 @@
 namespace vigil::cluster::testing {
 
 /// Passes the bytes of all connections on, from a port of its own to another of this machine.
-class Forwarder {
+class SilentWire {
  public:
-  explicit Forwarder(std::uint16_t to) : to_(boost::asio::ip::address_v4::loopback(), to) {
+  explicit SilentWire(std::uint16_t to) : to_(boost::asio::ip::address_v4::loopback(), to) {
     accept();
     thread_ = std::thread([this] { io_.run(); });
   }
-  ~Forwarder() {
+  ~SilentWire() {
     io_.stop();
     thread_.join();
   }
-  Forwarder(const Forwarder&) = delete;
-  Forwarder& operator=(const Forwarder&) = delete;
+  SilentWire(const SilentWire&) = delete;
+  SilentWire& operator=(const SilentWire&) = delete;
 
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
 
@@ -38,7 +38,7 @@ class Forwarder {
   using tcp = boost::asio::ip::tcp;
 
   struct Wire : std::enable_shared_from_this<Wire> {
-    Wire(Forwarder& own, tcp::socket socket) : owner(own), near(std::move(socket)), far(own.io_) {
+    Wire(SilentWire& own, tcp::socket socket) : owner(own), near(std::move(socket)), far(own.io_) {
       far.connect(own.to_);
     }
     void start() {
@@ -56,7 +56,7 @@ class Forwarder {
                              self->far.close(gone);
                            });
     }
-    Forwarder& owner;
+    SilentWire& owner;
     tcp::socket near;
     tcp::socket far;
     std::array<char, 16384> there{};
