@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -111,6 +112,19 @@ class Node(unittest.TestCase):
                     self.assertIsNone(node.poll(), said())
                     self.assertLess(time.monotonic(), end, f"{probe}: {said()}")
                     time.sleep(0.1)
+            # Ready is also who waits for etcd; who has a camera has it by the plan, which lies there.
+            trusted = ssl.create_default_context(cafile=f"{self.folder}/ca.crt")
+
+            def has_camera():
+                with contextlib.suppress(OSError), urllib.request.urlopen(f"{'https' if encrypted else 'http'}://localhost:{free[9464]}/metrics", timeout=5,
+                                                                          context=trusted if encrypted else None) as answer:
+                    return re.search(r"^vigil_camera_up\{camera=\"(table|gate)\"", answer.read().decode(), re.MULTILINE)
+                return None
+
+            end = time.monotonic() + PATIENCE
+            while not has_camera():
+                self.assertLess(time.monotonic(), end, said())
+                time.sleep(0.1)
             scheme, trust = ("https", ["--ca-file", f"{self.folder}/ca.crt"]) if encrypted else ("http", [])
             shown = subprocess.run([VIGIL, "status", "--endpoint", f"{scheme}://localhost:{free[9464]}", *trust], capture_output=True, text=True, check=False,
                                    timeout=PATIENCE)
