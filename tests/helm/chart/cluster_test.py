@@ -1,8 +1,11 @@
 """The chart in a Kubernetes control plane: installed, changed, rolled back, scaled, drained, removed. Its nodes and pods are played, so that none
 of the program runs: cluster_test.py"""
 
+import contextlib
+import glob
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -44,13 +47,32 @@ class Cluster(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = os.path.join(folder.name, "kube")
         up = os.path.join(TOOLS, "kube-up")
-        cls.addClassCleanup(subprocess.run, [up, "--stop", cls.folder], check=False, capture_output=True)
+        cls.addClassCleanup(cls.stop, up)
         subprocess.run([up, cls.folder], check=True, capture_output=True, timeout=120)
         cls.config = os.path.join(cls.folder, "kubeconfig")
         cls.kubectl_program = os.path.join(programs(), "kubectl")
         cls.helm = Helm(folder.name, cls.config)
         cls.kubectl("apply", "-f", "-", text=STORAGE + "".join(DISK % number for number in range(DISKS)))
         cls.count = 0
+
+    @classmethod
+    def stop(cls, up):
+        """Ends the programs of this control plane. The API server, whose etcd ends with it, would wait for that for minutes."""
+        def lives(process):
+            with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline", encoding="utf-8") as file:
+                return cls.folder in file.read()
+            return False
+
+        processes = []
+        for path in glob.glob(os.path.join(cls.folder, "*.pid")):
+            with open(path, encoding="utf-8") as file:
+                processes.append(int(file.read()))
+        subprocess.run([up, "--stop", cls.folder], check=False, capture_output=True)
+        end = time.monotonic() + 5
+        while any(map(lives, processes)) and time.monotonic() < end:
+            time.sleep(0.1)
+        for process in filter(lives, processes):
+            os.kill(process, signal.SIGKILL)
 
     @classmethod
     def kubectl(cls, *arguments, text=None, status=0):
