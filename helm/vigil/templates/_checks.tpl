@@ -42,6 +42,9 @@ config.metrics.probes: Kubernetes has to reach it, such as 0.0.0.0:9465
 {{- if and (not (dig "curve" "secret_key_file" "" $config.alerts)) (not (regexMatch $loopback $config.alerts.bind)) }}
 topics.curve.existingSecret: events leave a machine encrypted only; name a Secret with the key of `vigil keygen server.key`
 {{- end }}
+{{- if and (dig "curve" "secret_key_file" "" $config.alerts) (not (dig "curve" "allow" list $config.alerts)) }}
+config.alerts.curve.allow: nobody could read events; list the public keys of clients, each from its `vigil keygen`
+{{- end }}
 {{- $roles := list }}
 {{- range $name, $pool := $pools }}
 {{- $some := or (gt (int $pool.replicas) 0) (ne $pool.autoscaling.kind "none") }}

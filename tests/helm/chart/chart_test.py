@@ -280,7 +280,7 @@ class EachSet(Charts):
         objects = self.rendered["hpa"]
         scaler = one(objects, "HorizontalPodAutoscaler", "-compute")["spec"]
         self.assertEqual([(each["pods"]["metric"]["name"], each["pods"]["target"]["averageValue"]) for each in scaler["metrics"]],
-                         [("vigil_requests_waiting", "2.5"), ("vigil_window_lag_seconds", "4")])
+                         [("vigil_requests_waiting", "2.5"), ("window_lag_seconds", "4")])
         self.assertNotIn("replicas", one(objects, "StatefulSet", "-compute")["spec"])
 
     def test_metrics_that_it_scales_by_are_those_that_the_program_has(self):

@@ -58,6 +58,8 @@ class Refused(unittest.TestCase):
                  "pools.compute.terminationGracePeriodSeconds: 3600 is too short; its nodes need 3620 (preStopSeconds, config.shutdown_grace and 15), or say 0"),
                 ("topics: {curve: {existingSecret: ''}}",
                  "topics.curve.existingSecret: events leave a machine encrypted only; name a Secret with the key of `vigil keygen server.key`"),
+                ("config: {alerts: {curve: {allow: []}}}",
+                 "config.alerts.curve.allow: nobody could read events; list the public keys of clients, each from its `vigil keygen`"),
                 ("config: {cameras: null}", 'config.cameras: no camera yet; for example {gate: {url: "rtsp://10.0.10.10:554/live", '
                  'rules: [{name: person, prompt: "Is there a person?"}]}}'),
                 ("model: {volume: null}",
