@@ -69,7 +69,8 @@ bool PlacementDay::change_nodes() {
   });
   for (std::size_t i = 0; i < fleet_.nodes.size(); ++i) {
     PlacementNodeState& state = fleet_.nodes[i].state;
-    const auto away = static_cast<std::uint64_t>(options_.most_minutes - options_.least_minutes + 1);
+    const auto away = static_cast<std::uint64_t>(options_.most_minutes) -
+                      static_cast<std::uint64_t>(options_.least_minutes) + 1;
     if (state == PlacementNodeState::in) {
       // The last one stays.
       if (!happens(options_.departures) || left == 1) continue;

@@ -338,7 +338,9 @@ void SocketBulk::Running::hear_accepted() {
     const int descriptor = zmq_msg_get(parts[1].handle(), ZMQ_SRCFD);
     const bool lost = std::find(lost_.begin(), lost_.end(), connection) != lost_.end();
     if (!lost && !book_->speaks(connection, descriptor, clock_.now())) continue;
-    const std::string key = keys_ ? parts[1].gets("User-Id") : "";
+    // The property that the allow-list gave it.
+    const char* const user = keys_ ? zmq_msg_gets(parts[1].handle(), "User-Id") : nullptr;
+    const std::string key = user == nullptr ? "" : user;
     parts.erase(parts.begin());
     core_.accepted(connection, key, frames_of(std::move(parts)));
   }

@@ -1,8 +1,8 @@
 #include "cluster/bulk/wire.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -71,10 +71,10 @@ class Reader {
 
   template <class T>
   T get() {
-    T value{};
-    const std::string_view bytes = get_text(sizeof value);
-    if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
+    const std::string_view bytes = get_text(sizeof(T));
+    std::array<char, sizeof(T)> value{};
+    if (bytes.size() == value.size()) std::copy(bytes.begin(), bytes.end(), value.begin());
+    return std::bit_cast<T>(value);
   }
   std::string_view get_text(std::uint64_t size) {
     if (size > text_.size()) {
@@ -171,8 +171,9 @@ class DataReader {
       const auto size = in_.get<std::uint64_t>();
       sizes.emplace_back(size, in_.get<std::uint64_t>());
       // Each is below 2^63.
-      if ((size & ~kOwnFrame) > limits_.message || (bytes += size & ~kOwnFrame) > limits_.message)
-        return BulkEnd::limits;
+      if ((size & ~kOwnFrame) > limits_.message) return BulkEnd::limits;
+      bytes += size & ~kOwnFrame;
+      if (bytes > limits_.message) return BulkEnd::limits;
     }
     message.message.header = std::string(in_.get_text(header));
     message.message.parts.reserve(parts);

@@ -112,6 +112,7 @@ void PlacementDesk::shed_overload(std::uint32_t at) {
   };
   const std::uint64_t seed = Rendezvous::seed_of(node.name);
   std::vector<Candidate> candidates;
+  candidates.reserve(node.items.size());
   for (const std::uint32_t item : node.items)
     candidates.push_back({items_[item].load, mixed(items_[item].hash ^ seed), item});
   std::sort(candidates.begin(), candidates.end());

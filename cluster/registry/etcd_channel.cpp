@@ -236,7 +236,8 @@ struct EtcdChannel::Impl {
             std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (Stub::*begin)(grpc::ClientContext*,
                                                                                       const Request&,
                                                                                       grpc::CompletionQueue*),
-            Request request, TimePoint until, Done<T> done, Convert convert, bool needs_leader = false) {
+            Request request, TimePoint until, Done<T> done, const Convert& convert,
+            bool needs_leader = false) {
     auto operation = std::make_unique<Unary<Request, Response>>();
     prepare(*operation, until);
     if (needs_leader) operation->context.AddMetadata("hasleader", "true");

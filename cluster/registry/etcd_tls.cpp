@@ -1,6 +1,7 @@
 #include "cluster/registry/etcd_tls.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -97,7 +98,9 @@ base::Descriptor connect_to(const std::string& address) {
   if (colon == std::string::npos) return base::Descriptor();
   std::string host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const auto port = htons(static_cast<std::uint16_t>(std::atoi(address.c_str() + colon + 1)));
+  std::uint16_t number = 0;
+  std::from_chars(address.data() + colon + 1, address.data() + address.size(), number);
+  const std::uint16_t port = htons(number);
   sockaddr_in six_or_four{};
   sockaddr_in6 six{};
   const bool four = ::inet_pton(AF_INET, host.c_str(), &six_or_four.sin_addr) == 1;
@@ -106,11 +109,12 @@ base::Descriptor connect_to(const std::string& address) {
   six_or_four.sin_port = port;
   six.sin6_family = AF_INET6;
   six.sin6_port = port;
-  base::Descriptor socket(::socket(four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int descriptor = ::socket(four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return base::Descriptor();
   const auto* to =
       four ? reinterpret_cast<const sockaddr*>(&six_or_four) : reinterpret_cast<const sockaddr*>(&six);
-  static_cast<void>(::connect(socket.number(), to, four ? sizeof six_or_four : sizeof six));
-  return socket;
+  static_cast<void>(::connect(descriptor, to, four ? sizeof six_or_four : sizeof six));
+  return base::Descriptor(descriptor);
 }
 
 /// Calls `step` until it gives something else than "wants to read" or "wants to write", or until the time is

@@ -66,5 +66,18 @@ TEST(GridMaskTest, AUnionHasWhatEitherHas) {
   EXPECT_THROW(a.add(GridMask::all(9, 8)), std::invalid_argument);
 }
 
+TEST(GridMaskTest, AMaskHasAnotherIfItHasAllOfItsCells) {
+  GridMask a = GridMask::none(9, 9), b = GridMask::none(9, 9);
+  for (const int cell : {0, 3, 80}) a.add(cell);
+  EXPECT_TRUE(a.has(b)) << "of nothing, all";
+  b.add(80);
+  EXPECT_TRUE(a.has(b));
+  b.add(79);
+  EXPECT_FALSE(a.has(b));
+  EXPECT_FALSE(b.has(a));
+  EXPECT_TRUE(GridMask::all(9, 9).has(b));
+  EXPECT_THROW(static_cast<void>(a.has(GridMask::all(9, 8))), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace vigil::base

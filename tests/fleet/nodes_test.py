@@ -57,7 +57,7 @@ class Nodes(unittest.TestCase):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
         self.assertEqual(c1.terminate(), 0, c1.said())
-        self.assertTrue(self.fleet.watched([c2]), "no wait for a lease")
+        self.wait_for(lambda: self.fleet.watched([c2]), 2, "the other one has them, before any lease has ended")
         self.assertNotIn("were not handed over", c1.said())
 
     def test_streams_of_a_node_that_is_killed_are_computed_by_another(self):

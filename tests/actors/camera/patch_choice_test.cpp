@@ -74,6 +74,15 @@ TEST_F(PatchChoiceTest, WithoutAPolicyAllIsSent) {
   EXPECT_EQ(choice.counts().lost, 1U);
 }
 
+TEST_F(PatchChoiceTest, AfterOneOfWhichTheDeviceKnewTooLittleTheNextIsWhole) {
+  send(choice_, 100);
+  const FramePatchPtr part = send(choice_, 100);
+  ASSERT_EQ(part->encoded, base::GridMask::none(1, 2));
+  choice_.hear(ack_of(*part, PatchOutcome::unknown, "unknown"));
+  EXPECT_EQ(send(choice_, 100)->encoded, std::nullopt);
+  EXPECT_EQ(send(choice_, 100)->encoded, base::GridMask::none(1, 2)) << "and that is enough";
+}
+
 TEST_F(PatchChoiceTest, WithOneItIsWhatThatSays) {
   EXPECT_EQ(send(choice_, 100)->encoded, std::nullopt) << "all, which is not said";
   EXPECT_EQ(send(choice_, 100)->encoded, base::GridMask::none(1, 2));

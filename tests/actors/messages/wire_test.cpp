@@ -338,7 +338,7 @@ TEST_F(Wire, HandlesOfActorsArriveAsThemselves) {
 TEST_F(Wire, WhatNamesNoStateIsRefused) {
   EXPECT_FALSE(is_refused(CameraReport{"gate", CameraState::down, "", false}));
   EXPECT_TRUE(is_refused(CameraReport{"gate", static_cast<CameraState>(4), "", false}));
-  EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, static_cast<PatchOutcome>(3), ""}));
+  EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, static_cast<PatchOutcome>(4), ""}));
   for (const double share : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, PatchOutcome::encoded, "", share})) << share;
   EXPECT_TRUE(is_refused(StatusChange{{"gate", 1}, static_cast<CameraState>(200), ""}));

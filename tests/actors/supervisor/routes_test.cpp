@@ -73,5 +73,25 @@ TEST(Routes, ADeviceWithoutCamerasLeavesNothingToSay) {
   EXPECT_THAT(routes.enter("cuda:1", DeviceState::up, "").cameras, IsEmpty());
 }
 
+// Of a fleet, whose plan says which camera is where.
+TEST(Routes, WithoutDevicesOfItsOwnItGoesByWhatOthersAssign) {
+  Routes routes({});
+  EXPECT_EQ(routes.start("a"), std::nullopt) << "nobody has said where";
+  EXPECT_EQ(routes.assign("a", "gpu-1"), (Decision{"a", "", "waits for gpu-1"}));
+  EXPECT_EQ(routes.assign("a", "gpu-1"), std::nullopt) << "no news";
+  EXPECT_THAT(routes.enter("gpu-1", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "gpu-1"}));
+  EXPECT_TRUE(routes.is_watched("a"));
+  routes.enter("gpu-2", DeviceState::up, "");
+  EXPECT_EQ(routes.start("a"), (Decision{"a", "gpu-1"}));
+  EXPECT_EQ(routes.assign("a", "gpu-2"), (Decision{"a", "gpu-2"}));
+  EXPECT_THAT(routes.enter("gpu-1", DeviceState::lost, "gone").cameras, IsEmpty());
+  const Routes::Decisions gone = routes.enter("gpu-2", DeviceState::lost, "gone");
+  EXPECT_THAT(gone.cameras, ElementsAre(Decision{"a", "", "gpu-2 is lost: gone"}));
+  EXPECT_EQ(gone.hopeless, "") << "others may come";
+  EXPECT_FALSE(routes.is_watched("a"));
+  EXPECT_THAT(routes.enter("gpu-2", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "gpu-2"}))
+      << "it is still there by the plan";
+}
+
 }  // namespace
 }  // namespace vigil::actors

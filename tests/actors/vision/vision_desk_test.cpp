@@ -152,6 +152,21 @@ TEST_F(VisionDeskTest, ACameraThatItDoesNotKnowBeginsWithAWholePictureWhateverIs
   EXPECT_EQ(encoder.kept.back(), std::nullopt) << "nothing is to be remembered of it";
 }
 
+// Of another node, only the pixels of what was chosen have come.
+TEST_F(VisionDeskTest, ACameraThatItDoesNotKnowCannotBeginWithAPartOfItsPixels) {
+  desk.join(a);
+  desk.grant("a", 9);
+  auto part = std::const_pointer_cast<FramePatch>(pruned(a, 0, base::GridMask::all(1, 2)));
+  part->pixels = part->encoded;
+  EXPECT_TRUE(desk.lacks(*part));
+  EXPECT_FALSE(desk.lacks(*frame_patch(a, 1)));
+  ASSERT_TRUE(desk.take(frame_patch(a, 1)));
+  EXPECT_FALSE(desk.lacks(*part)) << "it comes behind a whole one";
+  ASSERT_TRUE(desk.take(part));
+  desk.work({clock.now()});
+  EXPECT_FALSE(desk.lacks(*part));
+}
+
 TEST_F(VisionDeskTest, ItBeginsWithTheFirstPatchThatCanBeEncoded) {
   desk.join(a);
   desk.grant("a", 9);
