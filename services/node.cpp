@@ -143,14 +143,17 @@ fleet::NodeWays ways_of(cluster::PeerSystem& peers, cluster::PeerSockets& socket
           .bulk = &bulk};
 }
 
-std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster) {
-  std::vector<cluster::PeerAddress> seeds;
-  for (const std::string& seed : cluster.seeds) seeds.push_back(*cluster::parse_peer(seed));
-  return seeds;
+cluster::PeerAddress address_of(const std::string& text) {
+  const auto address = cluster::parse_peer(text);
+  if (!address) throw std::runtime_error("cluster: '" + text + "' is no HOST:PORT");
+  return *address;
 }
 
-cluster::PeerAddress address_of(const std::string& text) {
-  return *cluster::parse_peer(text);
+std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster) {
+  std::vector<cluster::PeerAddress> seeds;
+  seeds.reserve(cluster.seeds.size());
+  for (const std::string& seed : cluster.seeds) seeds.push_back(address_of(seed));
+  return seeds;
 }
 
 /// Hands over what the node has, as far as there are others, and lets all of it end. Returns the exit code.
@@ -296,9 +299,15 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
                                                   ending.ask();
                                                 }});
   port_owner.set(node);
-  peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
+  try {
+    peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
+  } catch (const std::exception& error) {
+    // What runs has to be told to end.
+    announcer.error(error.what());
+    was_expelled = true;
+  }
   std::promise<void> ended;
-  {
+  if (!was_expelled) {
     const Ending::Stopping stopping(ending, [&ended, asked = std::make_shared<std::once_flag>()] {
       std::call_once(*asked, [&ended] { ended.set_value(); });
     });
@@ -344,6 +353,10 @@ int run(const NodeArguments& arguments) {
       throw std::runtime_error("cluster.name: is missing in " + arguments.config);
     if (settings.cluster.registry.endpoints.empty())
       throw std::runtime_error("cluster.registry.endpoints: is missing in " + arguments.config);
+    // Before anything runs that would have to be told to end.
+    static_cast<void>(address_of(settings.cluster.listen));
+    static_cast<void>(address_of(settings.cluster.bulk));
+    static_cast<void>(seeds_of(settings.cluster));
     std::string name = !arguments.name.empty() ? arguments.name : settings.name;
     if (name.empty()) name = cluster::host_name();
     return run_node(settings, roles, name, ending, *logger, announcer);
