@@ -218,6 +218,11 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       port_owner, clock);
   cluster::EtcdRegistry registry(registry_of(own, logger));
 
+  // Whatever may not be there, before anything runs that would have to be told to end.
+  const std::string fingerprint = model::fingerprint(settings.model);
+  std::optional<EventParts> events;
+  if (reads) events.emplace(settings, clock, metrics, logger);
+
   const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
   const actors::FrameShape shape = frame_shape(*folder);
   fleet::dock_actor dock;
@@ -230,10 +235,8 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
                                      .board = board,
                                      .logger = logger});
   }
-  std::optional<EventParts> events;
   actors::supervisor_actor supervisor;
   if (reads) {
-    events.emplace(settings, clock, metrics, logger);
     const auto cameras = cameras_of(settings);
     supervisor = system.spawn(
         actors::supervisor,
@@ -272,7 +275,7 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   record.version = kVersion;
   record.commit = kCommit;
   record.protocol = kProtocol;
-  record.model = model::fingerprint(settings.model);
+  record.model = fingerprint;
   record.weight = own.weight;
   record.cameras = own.max_cameras;
   record.streams = own.max_streams;

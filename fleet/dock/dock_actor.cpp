@@ -41,7 +41,10 @@ void dock_state::report(const actors::DeviceReport& report) {
   }
   const actors::Routes::Decisions decisions = routes->enter(report.device, report.state, report.reason);
   for (const actors::Routes::Decision& decision : decisions.cameras) route(decision);
-  if (!decisions.hopeless.empty() && deps->hopeless) deps->hopeless(decisions.hopeless);
+  if (decisions.hopeless.empty()) return;
+  // A new process is what brings a device back: this node ends, and its streams go to others.
+  deps->logger.error("dock: {}", decisions.hopeless);
+  stop();
 }
 
 void dock_state::route(const actors::Routes::Decision& decision) {

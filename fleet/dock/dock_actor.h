@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,8 +35,6 @@ struct DockDeps {
   actors::PipelineObserver observer = {};
   /// How long cameras are kept whose node is away.
   base::Duration patience{15'000};
-  /// Nothing will be computed here any more, and why.
-  std::function<void(const std::string&)> hopeless = {};
 };
 
 struct dock_state {

@@ -92,6 +92,20 @@ class Nodes(unittest.TestCase):
         self.settled([other, c2])
 
 
+    def test_a_node_that_does_not_fit_is_refused_on_both_sides(self):
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        with open(self.fleet.config) as file:
+            text = file.read()
+        with open(self.fleet.config, "w") as file:
+            file.write(text.replace("  name: city\n", f'  name: harbour\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
+        other = self.fleet.node("stranger", "camera")
+        other.start()
+        self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)
+        self.assertIn("another fleet: gpu has city, stranger has harbour", other.said())
+        self.wait_for(lambda: "refused node stranger" in gpu.said(), 5, "the other side says so, too")
+
+
 class Mistakes(unittest.TestCase):
     def test_roles_that_make_no_sense_are_told(self):
         with Fleet(BUILD) as fleet:
