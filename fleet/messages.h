@@ -103,8 +103,8 @@ using link_actor = caf::typed_actor<
     caf::reacts_to<join_atom, actors::WatchPtr, std::uint32_t>, caf::reacts_to<actors::WatchPtr>,
     caf::reacts_to<actors::FramePatchPtr>, caf::reacts_to<end_atom, std::string>,
     // As stream, of this node's alerts actor.
-    caf::reacts_to<grant_atom, std::uint32_t>, caf::reacts_to<actors::Explain>,
-    caf::reacts_to<actors::Done>, caf::reacts_to<actors::Returned>,
+    caf::reacts_to<grant_atom, std::uint32_t>, caf::reacts_to<actors::Explain>, caf::reacts_to<actors::Done>,
+    caf::reacts_to<actors::Returned>,
     // A camera may send more; what became of a patch (from a guest).
     caf::reacts_to<GuestRoom>, caf::reacts_to<actors::PatchAck>,
     // A camera is not served there (from the dock).

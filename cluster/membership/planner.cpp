@@ -194,10 +194,10 @@ class Desk {
     for (const auto& [node, plan] : next_) {
       const auto before = input_.plan.find(node);
       if (before != input_.plan.end() && before->second.cameras == plan.cameras) continue;
-      const bool loses =
-          before != input_.plan.end() && std::ranges::any_of(before->second.cameras, [&](const auto& each) {
-            return !plan.cameras.contains(each.first);
-          });
+      const bool loses = before != input_.plan.end() &&
+                         std::ranges::any_of(before->second.cameras, [&now = plan.cameras](const auto& each) {
+                           return !now.contains(each.first);
+                         });
       NodePlan written = plan;
       written.fence = fence_;
       (loses ? taken : given).push_back({node, std::move(written)});

@@ -22,10 +22,11 @@ void dock_state::start() {
   std::vector<std::string> names;
   for (actors::DeviceSlot& slot : deps->devices) {
     names.push_back(slot.name);
-    devices.push_back(actors::spawn(self, deps->threads, actors::device,
-                                    actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board,
-                                                       deps->logger, deps->threads, deps->observer},
-                                    actors::answers_actor(self), actors::device_listener_actor(self)));
+    devices.push_back(
+        actors::spawn(self, deps->threads, actors::device,
+                      actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board,
+                                         deps->logger, deps->threads, deps->observer},
+                      actors::answers_actor(self), actors::device_listener_actor(self)));
   }
   routes.emplace(names);
   self->send(self, actors::tick_atom_v);
@@ -103,7 +104,8 @@ void dock_state::take(const std::string& node, PackedPatch& patch) {
   const DockBook::Guest* const guest = book.owner(node, form.watch);
   const auto link = links.find(node);
   if (link == links.end()) return;
-  const actors::PatchAck lost{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::lost, ""};
+  const actors::PatchAck lost{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::lost,
+                              ""};
   if (guest == nullptr || guest->own_generation != form.generation) {
     actors::PatchAck fenced = lost;
     fenced.reason = "fenced";
@@ -115,8 +117,8 @@ void dock_state::take(const std::string& node, PackedPatch& patch) {
     self->send(router, whole);
     return;
   }
-  deps->logger.error("dock: ignored a patch of camera {} of node {} whose pixels do not fit", form.watch.camera,
-                     node);
+  deps->logger.error("dock: ignored a patch of camera {} of node {} whose pixels do not fit",
+                     form.watch.camera, node);
   actors::PatchAck damaged = lost;
   damaged.outcome = actors::PatchOutcome::dropped;
   damaged.reason = "damaged";
@@ -204,9 +206,8 @@ void dock_state::tick() {
   deps->board.beat("dock", std::chrono::seconds(10));
   for (const std::string& camera : book.overdue(now, deps->patience))
     self->send(router, actors::end_atom_v, camera);
-  std::erase_if(asked, [&](const auto& entry) {
-    return entry.second.at + 2 * actors::kExplanationPatience < now;
-  });
+  std::erase_if(asked,
+                [&](const auto& entry) { return entry.second.at + 2 * actors::kExplanationPatience < now; });
   self->delayed_send(self, kDockTick, actors::tick_atom_v);
 }
 

@@ -10,7 +10,8 @@ DockBook::Joined DockBook::join(const std::string& node, const actors::WatchSett
   std::uint64_t& highest = fences_[watch.name];
   const auto before = guests_.find(watch.name);
   // Two nodes with one fence: the registry never gave it twice, so one of them is not what it says.
-  const bool is_others = before != guests_.end() && before->second.node != node && before->second.fence == fence;
+  const bool is_others =
+      before != guests_.end() && before->second.node != node && before->second.fence == fence;
   if (fence < highest || is_others) return {false, highest, 0, {}};
   highest = fence;
   highest_ = std::max(highest_, fence);
@@ -23,7 +24,7 @@ DockBook::Joined DockBook::join(const std::string& node, const actors::WatchSett
 const DockBook::Guest* DockBook::owner(const std::string& node, const actors::WatchRef& watch) const {
   const Guest* const guest = find(watch.camera);
   return guest != nullptr && guest->node == node && guest->fence == actors::fence_of(watch.version) ? guest
-                                                                                                     : nullptr;
+                                                                                                    : nullptr;
 }
 
 const DockBook::Guest* DockBook::find(const std::string& camera) const {

@@ -34,9 +34,9 @@ void link_state::attach() {
 void link_state::tell(const std::optional<LinkDesk::Change>& change) {
   if (!change) return;
   if (!change->is_up) deps->logger.warn("link: {} cannot be reached: {}", deps->to, change->reason);
-  self->send(listener, DeviceReport{deps->to, change->is_up ? DeviceState::up : DeviceState::restarting,
-                                    change->reason,
-                                    change->is_up ? actors::vision_actor(self) : actors::vision_actor()});
+  self->send(listener,
+             DeviceReport{deps->to, change->is_up ? DeviceState::up : DeviceState::restarting, change->reason,
+                          change->is_up ? actors::vision_actor(self) : actors::vision_actor()});
 }
 
 void link_state::hear(const BulkNews& news) {
@@ -64,7 +64,9 @@ void link_state::send(const LinkFrame& frame) {
   for (const actors::PatchAck& ack : desk->take_dropped()) acknowledge(ack);
 }
 
-void link_state::acknowledge(const actors::PatchAck& ack) { self->send(router, ack); }
+void link_state::acknowledge(const actors::PatchAck& ack) {
+  self->send(router, ack);
+}
 
 void link_state::answer(const actors::WindowForm& form) {
   // What came over a link that broke meanwhile is as good.

@@ -17,7 +17,8 @@ class ActorLoop final : public base::Loop {
   explicit ActorLoop(node_actor actor) : actor_(caf::actor_cast<caf::actor_addr>(actor)) {}
 
   void post(std::function<void()> piece) override {
-    if (const auto actor = caf::actor_cast<node_actor>(actor_)) caf::anon_send(actor, Piece{std::move(piece)});
+    if (const auto actor = caf::actor_cast<node_actor>(actor_))
+      caf::anon_send(actor, Piece{std::move(piece)});
   }
   void after(base::Duration time, std::function<void()> piece) override {
     if (const auto actor = caf::actor_cast<node_actor>(actor_))

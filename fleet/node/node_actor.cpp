@@ -17,7 +17,9 @@ constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
 
 /// As the planner sees a camera. That its stream costs what it does, no node has measured yet.
-cluster::WantedCamera wanted(const config::CameraSettings& camera) { return {camera.name, 1, 1}; }
+cluster::WantedCamera wanted(const config::CameraSettings& camera) {
+  return {camera.name, 1, 1};
+}
 
 }  // namespace
 
@@ -58,8 +60,8 @@ void node_state::ask_seed(const cluster::PeerAddress& seed) {
 
 void node_state::heard_seed(const cluster::PeerAddress& seed, const std::string& refusal) {
   if (!refusal.empty())
-    return expel("this node does not fit fleet " + deps->fleet + ", says the one at " + cluster::text_of(seed) + ": " +
-                 refusal);
+    return expel("this node does not fit fleet " + deps->fleet + ", says the one at " +
+                 cluster::text_of(seed) + ": " + refusal);
   if (--seeds_left == 0 && !was_expelled) join();
 }
 
@@ -129,16 +131,17 @@ std::string node_state::answer(const std::string& text) {
 }
 
 void node_state::greet(const cluster::NodeRecord& node) {
-  deps->ways.find(node.control, [way = *loop, this, node](std::variant<greeter_actor, std::string> found) mutable {
-    way.post([this, node, found = std::move(found)] {
-      if (const auto* reason = std::get_if<std::string>(&found)) return failed(node, *reason);
-      const greeter_actor& greeter = std::get<greeter_actor>(found);
-      const auto sent = deps->clock.now();
-      self->request(greeter, kGreetingPatience, greet_atom_v, print(greeting()))
-          .then([=, this](const std::string& text) { greeted(node, greeter, sent, text); },
-                [=, this](const caf::error&) { failed(node, "it does not answer"); });
-    });
-  });
+  deps->ways.find(node.control,
+                  [way = *loop, this, node](std::variant<greeter_actor, std::string> found) mutable {
+                    way.post([this, node, found = std::move(found)] {
+                      if (const auto* reason = std::get_if<std::string>(&found)) return failed(node, *reason);
+                      const greeter_actor& greeter = std::get<greeter_actor>(found);
+                      const auto sent = deps->clock.now();
+                      self->request(greeter, kGreetingPatience, greet_atom_v, print(greeting()))
+                          .then([=, this](const std::string& text) { greeted(node, greeter, sent, text); },
+                                [=, this](const caf::error&) { failed(node, "it does not answer"); });
+                    });
+                  });
 }
 
 void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& greeter,
@@ -163,7 +166,8 @@ void node_state::failed(const cluster::NodeRecord& node, const std::string& reas
 }
 
 void node_state::members_changed() {
-  if (member->state() == Membership::replaced) expel("another node is called " + member->record().name + " now");
+  if (member->state() == Membership::replaced)
+    expel("another node is called " + member->record().name + " now");
   desk->see(member->nodes(), member->record().name);
   plan->step();
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
@@ -184,7 +188,8 @@ void node_state::plan_changed() {
     const auto settings = cameras.find(camera);
     if (settings == cameras.end()) {
       if (unknown.insert(camera).second)
-        deps->logger.error("node: camera {} is planned for this node, whose configuration does not have it", camera);
+        deps->logger.error("node: camera {} is planned for this node, whose configuration does not have it",
+                           camera);
       continue;
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
@@ -212,17 +217,18 @@ void node_state::list_bulk_peers() {
     const auto known = endpoints.find(key);
     if (known == endpoints.end()) {
       endpoints[key];
-      deps->ways.resolve(node.bulk, [way = *loop, this, key](std::vector<cluster::PeerAddress> found) mutable {
-        way.post([this, key, found = std::move(found)] {
-          // Asked again with the next change, if it is not known yet.
-          if (found.empty()) {
-            endpoints.erase(key);
-          } else {
-            endpoints[key] = "tcp://" + cluster::text_of(found.front());
-            list_bulk_peers();
-          }
-        });
-      });
+      deps->ways.resolve(node.bulk,
+                         [way = *loop, this, key](std::vector<cluster::PeerAddress> found) mutable {
+                           way.post([this, key, found = std::move(found)] {
+                             // Asked again with the next change, if it is not known yet.
+                             if (found.empty()) {
+                               endpoints.erase(key);
+                             } else {
+                               endpoints[key] = "tcp://" + cluster::text_of(found.front());
+                               list_bulk_peers();
+                             }
+                           });
+                         });
     } else if (!known->second.empty()) {
       cluster::BulkPeer peer{node.name, known->second};
       if (!node.bulk_key.empty()) peer.keys = {node.bulk_key};
@@ -266,11 +272,14 @@ void node_state::make_link(const std::string& node, const dock_actor& there) {
       return cluster::BulkSent{cluster::BulkSent::Answer::taken, 0};
     };
   } else {
-    send = [&bulk = *deps->ways.bulk, node](const cluster::BulkMessage& message) { return bulk.send(node, message); };
+    send = [&bulk = *deps->ways.bulk, node](const cluster::BulkMessage& message) {
+      return bulk.send(node, message);
+    };
   }
   const link_actor made = self->spawn<caf::monitored>(
       link,
-      LinkDeps{member->record().name, node, std::move(send), deps->group, deps->clock, deps->metrics, deps->logger},
+      LinkDeps{member->record().name, node, std::move(send), deps->group, deps->clock, deps->metrics,
+               deps->logger},
       there, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
   links[node] = made;
   if (is_here || open_ways.contains(node)) self->send(made, BulkNews{node, BulkNews::What::opened});
@@ -330,7 +339,8 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
   actors::set_handlers(self, deps.logger);
   self->set_down_handler([self](const caf::down_msg& message) {
     node_state& own = self->state;
-    if (message.source == caf::actor_cast<caf::actor_addr>(own.deps->dock) || message.source == caf::actor_cast<caf::actor_addr>(own.deps->supervisor))
+    if (message.source == caf::actor_cast<caf::actor_addr>(own.deps->dock) ||
+        message.source == caf::actor_cast<caf::actor_addr>(own.deps->supervisor))
       return own.expel("what this node does has failed");
     std::erase_if(self->state.links,
                   [&](const auto& link) { return link.second.address() == message.source; });

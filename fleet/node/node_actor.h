@@ -35,8 +35,7 @@ struct NodeWays {
                      std::function<void(std::variant<greeter_actor, std::string>)>)>
       find;
   /// The addresses that a name stands for, in numbers; none if it is not known.
-  std::function<void(const cluster::PeerAddress&,
-                     std::function<void(std::vector<cluster::PeerAddress>)>)>
+  std::function<void(const cluster::PeerAddress&, std::function<void(std::vector<cluster::PeerAddress>)>)>
       resolve;
   cluster::BulkPort* bulk = nullptr;
 };

@@ -31,8 +31,8 @@ void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, cons
 std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
   std::vector<cluster::NodeRecord> due;
   for (auto& [name, peer] : peers_) {
-    const bool is_due =
-        peer.state == Peer::State::fresh || (peer.state == Peer::State::waiting && clock_.now() >= peer.again);
+    const bool is_due = peer.state == Peer::State::fresh ||
+                        (peer.state == Peer::State::waiting && clock_.now() >= peer.again);
     if (!is_due) continue;
     peer.state = Peer::State::asked;
     due.push_back(peer.record);

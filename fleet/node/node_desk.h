@@ -17,8 +17,8 @@
 namespace vigil::fleet {
 
 /// Every node that is there is greeted, or greets this one; one that fits is known: its bulk bytes are taken,
-/// and it may be linked to. Of two nodes, the one whose name is first greets the other, which waits for that a
-/// while: where both connect at once, CAF closes both connections. Not thread-safe.
+/// and it may be linked to. Of two nodes, the one whose name is first greets the other, which waits for that
+/// a while: where both connect at once, CAF closes both connections. Not thread-safe.
 class NodeDesk {
  public:
   /// `self`: what it tells of itself.

@@ -32,7 +32,8 @@ bool read_form(const cluster::Bytes& form, Fields&... fields) {
 }
 
 template <class Frame, class... Fields>
-std::optional<LinkFrame> read_alone(const cluster::BulkMessage& message, Frame frame, Fields Frame::*... fields) {
+std::optional<LinkFrame> read_alone(const cluster::BulkMessage& message, Frame frame,
+                                    Fields Frame::*... fields) {
   if (message.parts.size() != 1 || !read_form(message.parts[0], frame.*fields...)) return std::nullopt;
   return LinkFrame(std::move(frame));
 }
@@ -54,7 +55,9 @@ struct Writer {
 
 }  // namespace
 
-cluster::BulkMessage write(const LinkFrame& frame) { return std::visit(Writer{}, frame); }
+cluster::BulkMessage write(const LinkFrame& frame) {
+  return std::visit(Writer{}, frame);
+}
 
 std::optional<LinkFrame> read(const cluster::BulkMessage& message) {
   if (message.header.size() != 1 || message.parts.empty()) return std::nullopt;

@@ -21,7 +21,8 @@ void each_row(const base::GridMask& groups, int side, int width, const Copy& cop
     const auto y = static_cast<std::size_t>(group / groups.width());
     const auto x = static_cast<std::size_t>(group % groups.width());
     for (std::size_t i = 0; i < static_cast<std::size_t>(side); ++i, part += row)
-      copy((y * static_cast<std::size_t>(side) + i) * static_cast<std::size_t>(width) * kChannels + x * row, part, row);
+      copy((y * static_cast<std::size_t>(side) + i) * static_cast<std::size_t>(width) * kChannels + x * row,
+           part, row);
   }
 }
 
@@ -66,7 +67,8 @@ actors::FramePatchPtr unpack(const PackedPatch& packed, int side, const base::Cl
   std::optional<base::GridMask> pixels;
   if (form.has_pixels) {
     pixels = actors::mask_of(form.pixels);
-    if (!pixels || pixels->width() * side != form.width || pixels->height() * side != form.height) return nullptr;
+    if (!pixels || pixels->width() * side != form.width || pixels->height() * side != form.height)
+      return nullptr;
   }
   const std::size_t whole =
       static_cast<std::size_t>(form.width) * static_cast<std::size_t>(form.height) * kChannels;

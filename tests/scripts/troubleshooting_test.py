@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ROOMS = ("actors", "base", "cluster", "config", "engine", "media", "services")
+ROOMS = ("actors", "base", "cluster", "config", "engine", "fleet", "media", "services")
 # What the system, OpenSSL or FFmpeg says, and names of states.
 OTHERS = {"Connection refused", "No route to host", "401 Unauthorized", "404 Not Found", "certificate", "certificate verify failed", "IP address mismatch", "hostname mismatch", "Protocol not supported", "wrong version number", "down", "stalled", "connecting", "dropped", "ahead"}
 
