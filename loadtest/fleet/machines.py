@@ -153,7 +153,7 @@ class Node(Machine):
         self.roles = set(roles.split(","))
         self.clock = Clock(fleet, name)
         self.home = os.path.join(fleet.folder, name)
-        self.vigil = fleet.vigil
+        self.vigil, self.disk = fleet.vigil, disk
         os.makedirs(self.home)
         if disk:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk}m,mode=0755", "none", self.home], check=True)
