@@ -78,6 +78,10 @@ struct node_state {
   void greeted(const cluster::NodeRecord& node, const greeter_actor& greeter, base::Clock::TimePoint sent,
                const std::string& text);
   void failed(const cluster::NodeRecord& node, const std::string& reason);
+  /// There is a way to that node, by this actor of it.
+  void found_way(const std::string& node, const greeter_actor& greeter);
+  /// Whoever is at the end of a way that broke is greeted anew.
+  void lost_way(const caf::actor_addr& greeter);
   void members_changed();
   /// It cannot go on as a member.
   void expel(const std::string& why);
