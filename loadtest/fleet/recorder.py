@@ -10,9 +10,11 @@ It runs on the gateway's own host, so that it sees what the gateway publishes wh
   {"t", "gateway", "saw": "whole", "outbox", "cursor"}        it has read all that there is at this moment
 
 By a line on its standard input (`whole TAG`) it reads all from the beginning, as one who comes new, and answers `whole TAG OUTBOX COUNT` (`whole TAG - 0` if the
-gateway does not answer). A whole reading is in the output with `"reading": TAG`. Each live event is a line `live TOPIC T` on its standard output.
+gateway does not answer). A whole reading is in the output with `"reading": TAG`. Each live event is a line `live TOPIC T AGE` on its standard
+output; AGE is in seconds, since the time that the event has.
 """
 
+import datetime
 import json
 import sys
 import threading
@@ -72,7 +74,8 @@ class Recorder:
         topic, sequence, position, event = parts
         self.say(saw, topic=topic.decode(), seq=int(sequence), pos=int(position), event=event.decode(), **more)
         if saw == "live":
-            print(f"live {topic.decode()} {time.monotonic():.3f}", flush=True)
+            age = time.time() - datetime.datetime.fromisoformat(json.loads(event)["time"].replace("Z", "+00:00")).timestamp()
+            print(f"live {topic.decode()} {time.monotonic():.3f} {age:.3f}", flush=True)
 
     def ask(self, desk, after):
         """The header and the events of an answer; nothing if none comes."""

@@ -29,14 +29,14 @@ class Recorder:
                               fleet.public(fleet.server_key), fleet.client_key, path),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.answers = []
-        self.last = {}  # when an event came live, by topic
+        self.last = {}  # when an event came live, and how old it was by its own time, by topic
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
         for line in self.process.stdout:
             words = line.split()
             if words[0] == "live":
-                self.last[words[1]] = float(words[2])
+                self.last[words[1]] = float(words[2]), float(words[3])
             else:
                 self.answers.append(words)
 
@@ -131,7 +131,11 @@ class Trial(contextlib.ExitStack):
 
     def told(self, camera):
         """When a subscriber has heard of a window of this camera last."""
-        return max((recorder.last.get(PULSE.format(camera), 0.0) for recorder in self.recorders), default=0.0)
+        return max((recorder.last.get(PULSE.format(camera), (0.0,))[0] for recorder in self.recorders), default=0.0)
+
+    def age(self, camera):
+        """How old that was by the time that it has, which is its node's."""
+        return max((recorder.last.get(PULSE.format(camera), (0.0, 0.0)) for recorder in self.recorders), default=(0.0, 0.0))[1]
 
     def settle(self, what, seconds=45):
         """Waits until all of it is as it should be. A node that ended by itself is a problem, and started again."""
