@@ -33,6 +33,7 @@ Violation = collections.namedtuple("Violation", "kind text")
 
 MEMORY_SETTLES = 90.0   # seconds after which a process has what it needs
 MEMORY_GROWTH = 256.0   # MiB that it may have more at the end
+CLOCK_SETTLES = 5.0     # seconds in which what was told by a wrong clock reaches a subscriber
 
 
 def lines_of(path):
@@ -71,12 +72,21 @@ class Log:
         return any(line["what"] == "fleet" and line["gateways"] for line in self.journal)
 
     def final(self):
-        """The gateways that have to serve at the end, and the name of the reading that tells what they have; none if it did not come so far."""
+        """The gateways that have to serve at the end, the name of the reading that tells what they have, and when it began; none if it did not come so far."""
         last = [line for line in self.journal if line["what"] == "final"]
-        return (last[-1]["gateways"], last[-1]["reading"]) if last else ([], None)
+        return (last[-1]["gateways"], last[-1]["reading"], last[-1]["began"]) if last else ([], None, 0)
 
-    def clock_offset(self):
-        return max((abs(line["seconds"]) for line in self.journal if line["what"] == "clock"), default=0)
+    def wrong_clock(self, t):
+        """By how many seconds a node's clock was off then, or shortly before."""
+        off, worst = {}, 0.0
+        for line in self.journal:
+            if line["what"] != "clock" or line["t"] > t:
+                continue
+            # What was told by the wrong time lies before what comes now for as long as that.
+            if off.get(line["node"], 0) and line["seconds"] == 0 and t < line["t"] + abs(off[line["node"]]) + CLOCK_SETTLES:
+                worst = max(worst, abs(off[line["node"]]))
+            off[line["node"]] = line["seconds"]
+        return max([worst, *(abs(seconds) for seconds in off.values())])
 
 
 def contents(log):
@@ -123,13 +133,14 @@ def positions(log):
 
 
 def what_is_kept(log):
-    gateways, reading = log.final()
+    gateways, reading, began = log.final()
     if reading is None:
         yield Violation("silent", "nobody was read at the end")
         return
     shown = collections.defaultdict(dict)
     for each in log.seen:
-        shown[log.world(each)].setdefault((each.topic, each.seq), each)
+        if each.t < began:
+            shown[log.world(each)].setdefault((each.topic, each.seq), each)
     for gateway in gateways:
         if not any(read[0] == gateway and read[1] == reading and read[2] for read in log.reads):
             yield Violation("silent", gateway)
@@ -162,7 +173,6 @@ def stories(log):
 
 
 def owners(log):
-    patience = log.clock_offset() + 1 if log.clock_offset() else 0
     for (_, topic), events in sorted(stories(log).items()):
         open_one, over, last_window, told, last_seq = None, {}, None, set(), None
         for each in events:
@@ -183,9 +193,12 @@ def owners(log):
                 # An end may tell of the window before.
                 if data["phase"] != "end":
                     end = seconds_of(data["window"]["end"])
-                    if end in told:
+                    steps_back = last_window is not None and end <= last_window
+                    wrong = log.wrong_clock(each.t)
+                    excused = not steps_back or (wrong and last_window - end <= wrong + 1)
+                    if not excused and end in told:
                         yield Violation("window", f"{at}: the window to {data['window']['end']} was told before")
-                    elif last_window is not None and end < last_window - patience:
+                    elif not excused:
                         yield Violation("window", f"{at}: {last_window - end:.3f} s older than the one before")
                     told.add(end)
                     last_window = end

@@ -90,9 +90,10 @@ class Observer:
         latest = self.latest.get(node.name)
         return {each["camera"]: each["state"] for each in latest[1]["cameras"]} if latest else {}
 
-    def watched(self):
-        """The cameras that are up at a node that runs."""
-        return {camera for node in self.fleet.nodes.values() if node.runs() for camera, state in self.cameras(node).items() if state == "up"}
+    def serves(self, node):
+        """Of a gateway, whether it says so; of others, whether etcd has them."""
+        record = self.registry.get(f"/vigil/{FLEET}/nodes/{node.name}")
+        return bool(record) and ("gateway" not in node.roles or json.loads(record).get("serves", True))
 
     def owners(self):
         """The node by camera, by the plan: the one with the highest fence."""

@@ -126,7 +126,7 @@ class Trial(contextlib.ExitStack):
         """Every node runs, every camera is up where the plan has it, and has told something since then, at an endpoint of subscribers."""
         owners = self.observer.owners()
         up = lambda camera: self.observer.cameras(self.fleet.nodes[owners[camera]]).get(camera) == "up"  # noqa: E731
-        return (all(node.runs() for node in self.fleet.nodes.values()) and
+        return (all(node.runs() and self.observer.serves(node) for node in self.fleet.nodes.values()) and
                 all(camera in owners and up(camera) and self.told(camera) > since for camera in self.fleet.cameras))
 
     def told(self, camera):
@@ -160,10 +160,12 @@ class Trial(contextlib.ExitStack):
         self.settle("all is well again at the end", 60)
         # What is under way is told.
         time.sleep(4)
+        began = self.journal.say("reading", reading="end")["t"]
         for recorder in self.recorders:
             recorder.read("end")
         self.wait(lambda: all(recorder.answer("end") for recorder in self.recorders), 90, "all endpoints are read to their end")
-        self.journal.say("final", gateways=[recorder.node.name for recorder in self.recorders], reading="end")
+        # Events go on meanwhile: what was seen until now has to be there.
+        self.journal.say("final", gateways=[recorder.node.name for recorder in self.recorders], reading="end", began=began)
         log = check.Log.of(self.folder)
         found = [check.Violation("problem", text) for text in self.problems] + check.violations(log)
         return found, figures.of(log)

@@ -30,7 +30,7 @@ def sound(gateways=("g1", "g2"), story=None):
     events = [alert(*each, topic=topic) for each in (story or STORY) for topic in (TOPIC, SHARED)]
     seen = [see(gateway, pos, *event, how=how, t=pos + (1000 if how == "replay" else 0))
             for gateway in gateways for how in ("live", "replay") for pos, event in enumerate(events, 1)]
-    journal = [{"t": 0, "what": "fleet", "gateways": True}, {"t": 2000, "what": "final", "gateways": list(gateways), "reading": "end"}]
+    journal = [{"t": 0, "what": "fleet", "gateways": True}, {"t": 2000, "what": "final", "gateways": list(gateways), "reading": "end", "began": 900}]
     return check.Log(seen, journal, reads=[(gateway, "end", f"outbox-{gateway}") for gateway in gateways])
 
 
@@ -141,8 +141,21 @@ class Check(unittest.TestCase):
     def test_a_window_that_is_older(self):
         log = sound(story=STORY[:5] + [(6, "update", SECOND, 1, 4.5)])
         self.assertEqual(kinds(log), {"window"})
-        # But not where a clock was stepped by that much.
-        self.assertEqual(kinds(check.Log(log.seen, [*log.journal, {"t": 3, "what": "clock", "node": "c1", "seconds": -5}], reads=log.reads)), set())
+
+    def test_a_window_that_is_older_while_a_clock_is_wrong_is_none(self):
+        log = sound(story=STORY[:5] + [(6, "update", SECOND, 1, 4.5)])
+        clock = lambda t, seconds: {"t": t, "what": "clock", "node": "c1", "seconds": seconds}  # noqa: E731
+        found = lambda *lines: kinds(check.Log(log.seen, [*log.journal, *lines], reads=log.reads))  # noqa: E731
+        self.assertEqual(found(clock(3, -5)), set())
+        self.assertEqual(found(clock(1, 5), clock(5, 0)), set(), "it was ahead until then")
+        self.assertEqual(found(clock(-40, 5), clock(-30, 0)), {"window"}, "it is right again")
+        self.assertEqual(found(clock(500, 5)), {"window"}, "it was right then")
+
+    def test_what_is_seen_after_the_last_reading_began_may_be_in_none(self):
+        log = sound()
+        late = log.seen[0]._replace(t=1500, topic="alert/default/cam/late/")
+        self.assertEqual(kinds(check.Log([*log.seen, late._replace(t=800)], log.journal, reads=log.reads)), {"lost"})
+        self.assertEqual(kinds(check.Log([*log.seen, late], log.journal, reads=log.reads)), set())
 
     def test_without_gateways_numbers_are_each_nodes_own(self):
         log = changed(sound(), lambda each: each.gateway == "g2", data={"score": 1})
