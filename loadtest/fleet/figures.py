@@ -18,7 +18,7 @@ class Run:
         self.log = log
         first = {}
         for each in log.seen:
-            if each.how == "live" and each.topic.endswith(PULSE):
+            if each.how == "live" and each.topic.endswith(PULSE) and each.event["data"]["phase"] != "end":
                 first.setdefault((each.topic, log.world(each), each.seq), each.t)
         self.told = collections.defaultdict(list)  # when subscribers first saw each window, by camera
         for (topic, _, _), t in sorted(first.items(), key=lambda item: item[1]):
@@ -38,7 +38,7 @@ class Run:
         for node, cameras in plans.items():
             for camera, planned in cameras.items():
                 if planned["fence"] > best.get(camera, (0,))[0]:
-                    best[camera] = (planned["fence"], node, planned["stream"])
+                    best[camera] = (planned["fence"], node, planned.get("stream", ""))
         return {camera: (node, stream) for camera, (_, node, stream) in best.items()}
 
     def lease_ended(self, node, begin, end):

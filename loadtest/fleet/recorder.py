@@ -10,7 +10,7 @@ It runs on the gateway's own host, so that it sees what the gateway publishes wh
   {"t", "gateway", "saw": "whole", "outbox", "cursor"}        it has read all that there is at this moment
 
 By a line on its standard input (`whole TAG`) it reads all from the beginning, as one who comes new, and answers `whole TAG OUTBOX COUNT` (`whole TAG - 0` if the
-gateway does not answer). A whole reading is in the output with `"reading": TAG`. Each live event is a line `live TOPIC T AGE` on its standard
+gateway does not answer). A whole reading is in the output with `"reading": TAG`. Each live event that is new, and no end, is a line `live TOPIC T AGE` on its standard
 output; AGE is in seconds, since the time that the event has.
 """
 
@@ -38,6 +38,7 @@ class Recorder:
         self.lock = threading.Lock()
         self.context = zmq.Context()
         self.tag = 0
+        self.newest = {}  # number by topic, of what came live
         self.outbox, self.cursor = None, 0
 
     def say(self, saw, **more):
@@ -73,9 +74,14 @@ class Recorder:
     def tell(self, saw, parts, **more):
         topic, sequence, position, event = parts
         self.say(saw, topic=topic.decode(), seq=int(sequence), pos=int(position), event=event.decode(), **more)
-        if saw == "live":
-            age = time.time() - datetime.datetime.fromisoformat(json.loads(event)["time"].replace("Z", "+00:00")).timestamp()
-            print(f"live {topic.decode()} {time.monotonic():.3f} {age:.3f}", flush=True)
+        # The last event of each topic comes again with every connection.
+        if saw == "live" and int(sequence) > self.newest.get(topic, 0):
+            self.newest[topic] = int(sequence)
+            told = json.loads(event)
+            age = time.time() - datetime.datetime.fromisoformat(told["time"].replace("Z", "+00:00")).timestamp()
+            # An end may be of a start, which ends what a kill has left open, and of no window.
+            if told["data"].get("phase") != "end":
+                print(f"live {topic.decode()} {time.monotonic():.3f} {age:.3f}", flush=True)
 
     def ask(self, desk, after):
         """The header and the events of an answer; nothing if none comes."""
