@@ -49,9 +49,15 @@ void node_state::ask_seed(const cluster::PeerAddress& seed) {
       const auto sent = deps->clock.now();
       self->request(*greeter, kGreetingPatience, greet_atom_v, print(greeting()))
           .then(
-              [this, seed, sent](const std::string& text) {
+              [this, seed, sent, greeter = *greeter](const std::string& text) {
                 const auto way_there = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
-                heard_seed(seed, why_not(text, way_there));
+                const std::string refusal = why_not(text, way_there);
+                // It knows this node by now, and so need not greet it.
+                if (refusal.empty()) {
+                  const cluster::NodeRecord node = cluster::parse_answer(text).greeting->node;
+                  met[{node.name, node.incarnation}] = greeter;
+                }
+                heard_seed(seed, refusal);
               },
               [this, seed](const caf::error&) { heard_seed(seed, ""); });
     });
@@ -181,6 +187,12 @@ void node_state::members_changed() {
     expel("another node is called " + member->record().name + " now");
   desk->see(member->nodes(), member->record().name);
   plan->step();
+  for (const auto& [key, node] : member->nodes()) {
+    const auto seed = met.extract({key, node.incarnation});
+    if (seed.empty() || key == deps->record.name) continue;
+    desk->came(node);
+    found_way(key, seed.mapped());
+  }
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   list_bulk_peers();
   link_up();

@@ -118,6 +118,8 @@ struct node_state {
   /// Cameras of the plan that the configuration does not have, and that was said.
   std::set<std::string> unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
+  /// Seeds that have, by node and incarnation, until the registry tells of them.
+  std::map<std::pair<std::string, std::string>, greeter_actor> met;
   /// Seeds that have not answered.
   std::size_t seeds_left = 0;
   bool was_expelled = false;
