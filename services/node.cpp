@@ -34,6 +34,7 @@
 #include "services/command.h"
 #include "services/ending.h"
 #include "services/frame_shape.h"
+#include "services/protocol.h"
 #include "services/service_parts.h"
 #include "services/signals.h"
 #include "services/slow_path_warnings.h"
@@ -41,9 +42,6 @@
 
 namespace vigil::services {
 namespace {
-
-/// The forms of messages of this build.
-constexpr cluster::ProtocolRange kProtocol{1, 1};
 
 /// How long a node that is asked to end hands its cameras over, of its grace.
 constexpr int kDrainShare = 2;

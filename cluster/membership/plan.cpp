@@ -23,8 +23,9 @@ std::string print(const NodePlan& plan) {
       if (!text->empty()) each[key] = *text;
     cameras[name] = std::move(each);
   }
-  return json{{"fence", plan.fence}, {"cameras", std::move(cameras)}}.dump(-1, ' ', false,
-                                                                           json::error_handler_t::replace);
+  json all = {{"fence", plan.fence}, {"cameras", std::move(cameras)}};
+  if (!plan.incarnation.empty()) all["incarnation"] = plan.incarnation;
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 NodePlan parse_plan(std::string_view text) {
@@ -32,6 +33,7 @@ NodePlan parse_plan(std::string_view text) {
     NodePlan plan;
     const json read = json::parse(text);
     plan.fence = read.at("fence");
+    plan.incarnation = read.value("incarnation", "");
     for (const auto& [name, each] : read.at("cameras").items()) {
       PlannedCamera camera;
       camera.fence = each.at("fence");

@@ -67,6 +67,8 @@ void PlanKeeper::read_own() {
       if (options_.log) options_.log(entry->key + ": " + error.what());
       return;
     }
+    // The run before this one had it: there will be another.
+    if (!plan.is_for(member_.record().incarnation)) return;
     // Of a registry that was set back: what this node has by a later plan holds until there is a new one.
     if (plan.fence < member_.record().highest_fence) return;
     member_.saw(plan.fence);

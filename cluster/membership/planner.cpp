@@ -63,10 +63,18 @@ class Desk {
 
   bool is_there(const std::string& node) const { return input_.nodes.contains(node); }
 
+  /// There is a node of that name, and it is not the run of it that has the plan.
+  bool began_anew(const std::string& node) const {
+    const auto record = input_.nodes.find(node);
+    const auto plan = input_.plan.find(node);
+    return record != input_.nodes.end() && plan != input_.plan.end() &&
+           !plan->second.is_for(record->second.incarnation);
+  }
+
   /// Former owners that go on: those that live, whose successors live and have not settled.
   void keep_handovers() {
     for (const auto& [node, plan] : input_.plan) {
-      if (!is_there(node)) continue;
+      if (!is_there(node) || began_anew(node)) continue;
       for (const auto& [camera, entry] : plan.cameras) {
         const Owner& owner = owners_.at(camera);
         if (owner.node == node || !wanted_.contains(camera) || !is_there(owner.node)) continue;
@@ -104,14 +112,15 @@ class Desk {
     PlannedCamera entry;
     if (had_one) entry = *owner->second.entry;
     entry.hand_to.clear();
-    if (is_set_back_) entry.fence = ++fence_;
-    if (!had_one || owner->second.node != place.node) {
+    const bool stays = had_one && owner->second.node == place.node;
+    if (is_set_back_ || (stays && began_anew(place.node))) entry.fence = ++fence_;
+    if (!stays) {
       entry.fence = ++fence_;
       entry.why = why(place, "camera");
       if (!had_one)
         entry.origin_ms =
             std::chrono::duration_cast<std::chrono::milliseconds>(input_.wall.time_since_epoch()).count();
-      if (had_one && is_there(owner->second.node)) {
+      if (had_one && is_there(owner->second.node) && !began_anew(owner->second.node)) {
         PlannedCamera former = *owner->second.entry;
         former.hand_to = place.node;
         next_[owner->second.node].cameras[place.item] = std::move(former);
@@ -193,13 +202,17 @@ class Desk {
     std::vector<PlanChange> taken;
     for (const auto& [node, plan] : next_) {
       const auto before = input_.plan.find(node);
-      if (before != input_.plan.end() && before->second.cameras == plan.cameras) continue;
+      const std::string& incarnation = input_.nodes.at(node).incarnation;
+      if (before != input_.plan.end() && before->second.cameras == plan.cameras &&
+          before->second.incarnation == incarnation)
+        continue;
       const bool loses = before != input_.plan.end() &&
                          std::ranges::any_of(before->second.cameras, [&now = plan.cameras](const auto& each) {
                            return !now.contains(each.first);
                          });
       NodePlan written = plan;
       written.fence = fence_;
+      written.incarnation = incarnation;
       (loses ? taken : given).push_back({node, std::move(written)});
     }
     for (const auto& [node, plan] : input_.plan)

@@ -49,9 +49,15 @@ void node_state::ask_seed(const cluster::PeerAddress& seed) {
       const auto sent = deps->clock.now();
       self->request(*greeter, kGreetingPatience, greet_atom_v, print(greeting()))
           .then(
-              [this, seed, sent](const std::string& text) {
+              [this, seed, sent, greeter = *greeter](const std::string& text) {
                 const auto way_there = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
-                heard_seed(seed, why_not(text, way_there));
+                const std::string refusal = why_not(text, way_there);
+                // It knows this node by now, and so need not greet it.
+                if (refusal.empty()) {
+                  const cluster::NodeRecord node = cluster::parse_answer(text).greeting->node;
+                  met[{node.name, node.incarnation}] = greeter;
+                }
+                heard_seed(seed, refusal);
               },
               [this, seed](const caf::error&) { heard_seed(seed, ""); });
     });
@@ -119,9 +125,7 @@ std::string node_state::answer(const std::string& text) {
     }
     if (theirs.node.name != deps->record.name && member) {
       desk->came(theirs.node);
-      greeters[theirs.node.name] = caf::actor_cast<greeter_actor>(self->current_sender());
-      list_bulk_peers();
-      link_up();
+      found_way(theirs.node.name, caf::actor_cast<greeter_actor>(self->current_sender()));
     }
     return print(cluster::GreetingAnswer{greeting(), {}});
   } catch (const std::exception& error) {
@@ -152,9 +156,22 @@ void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& g
   if (there.name != node.name || there.incarnation != node.incarnation)
     return failed(node, "another node answers there: " + there.name);
   desk->greeted(node.name, node.incarnation);
-  greeters[node.name] = greeter;
+  found_way(node.name, greeter);
+}
+
+void node_state::found_way(const std::string& node, const greeter_actor& greeter) {
+  greeters[node] = greeter;
+  self->monitor(greeter);
   list_bulk_peers();
   link_up();
+}
+
+void node_state::lost_way(const caf::actor_addr& greeter) {
+  std::erase_if(greeters, [&](const auto& each) {
+    if (each.second.address() != greeter) return false;
+    desk->lost(each.first, deps->record.name);
+    return true;
+  });
 }
 
 void node_state::failed(const cluster::NodeRecord& node, const std::string& reason) {
@@ -170,6 +187,12 @@ void node_state::members_changed() {
     expel("another node is called " + member->record().name + " now");
   desk->see(member->nodes(), member->record().name);
   plan->step();
+  for (const auto& [key, node] : member->nodes()) {
+    const auto seed = met.extract({key, node.incarnation});
+    if (seed.empty() || key == deps->record.name) continue;
+    desk->came(node);
+    found_way(key, seed.mapped());
+  }
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   list_bulk_peers();
   link_up();
@@ -342,8 +365,8 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
     if (message.source == caf::actor_cast<caf::actor_addr>(own.deps->dock) ||
         message.source == caf::actor_cast<caf::actor_addr>(own.deps->supervisor))
       return own.expel("what this node does has failed");
-    std::erase_if(self->state.links,
-                  [&](const auto& link) { return link.second.address() == message.source; });
+    own.lost_way(message.source);
+    std::erase_if(own.links, [&](const auto& link) { return link.second.address() == message.source; });
   });
   self->state.deps.emplace(std::move(deps));
   self->state.start();

@@ -78,6 +78,10 @@ struct node_state {
   void greeted(const cluster::NodeRecord& node, const greeter_actor& greeter, base::Clock::TimePoint sent,
                const std::string& text);
   void failed(const cluster::NodeRecord& node, const std::string& reason);
+  /// There is a way to that node, by this actor of it.
+  void found_way(const std::string& node, const greeter_actor& greeter);
+  /// Whoever is at the end of a way that broke is greeted anew.
+  void lost_way(const caf::actor_addr& greeter);
   void members_changed();
   /// It cannot go on as a member.
   void expel(const std::string& why);
@@ -114,6 +118,8 @@ struct node_state {
   /// Cameras of the plan that the configuration does not have, and that was said.
   std::set<std::string> unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
+  /// Seeds that have, by node and incarnation, until the registry tells of them.
+  std::map<std::pair<std::string, std::string>, greeter_actor> met;
   /// Seeds that have not answered.
   std::size_t seeds_left = 0;
   bool was_expelled = false;

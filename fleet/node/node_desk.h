@@ -36,6 +36,8 @@ class NodeDesk {
 
   /// One that has come by itself and fits.
   void came(const cluster::NodeRecord& node);
+  /// The connection to it broke, though its lease may hold: it is greeted anew.
+  void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
@@ -56,6 +58,8 @@ class NodeDesk {
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);
+  /// To be greeted, by that one of the two whose turn it is.
+  void begin(Peer& peer, bool is_ours);
 
   const std::string fleet_;
   const base::Clock& clock_;

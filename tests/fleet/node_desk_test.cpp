@@ -90,6 +90,24 @@ TEST_F(NodeDeskTest, BeginsAnewWithEveryIncarnation) {
   EXPECT_THAT(desk_.known(), IsEmpty());
 }
 
+TEST_F(NodeDeskTest, GreetsAnewWhenTheWayToOneBreaksWhoseLeaseHolds) {
+  see({node("a"), node("z")});
+  greeted();
+  desk_.greeted("z", "1");
+  desk_.came(node("a"));
+  desk_.lost("z", "m");
+  desk_.lost("a", "m");
+  EXPECT_THAT(desk_.known(), IsEmpty());
+  see({node("a"), node("z")});
+  EXPECT_THAT(greeted(), ElementsAre("z")) << "as at the beginning, whose turn it is";
+  desk_.lost("z", "m");
+  EXPECT_THAT(greeted(), IsEmpty()) << "it is being greeted";
+  clock_.advance(3100ms);
+  EXPECT_THAT(greeted(), ElementsAre("a"));
+  desk_.lost("stranger", "m");
+  EXPECT_FALSE(desk_.knows("stranger"));
+}
+
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   cluster::NodePlan plan;
   plan.cameras["a"].stream = "g1";

@@ -134,6 +134,55 @@ TEST_F(PlannerTest, GivesTheCamerasOfANodeThatIsGoneToOthersWithHigherFences) {
   }
 }
 
+TEST_F(PlannerTest, TakesANodeThatWasStartedAgainForAnotherOwner) {
+  camera_nodes(2);
+  gpu("g0");
+  cameras(20);
+  for (auto& [name, node] : input_.nodes) node.incarnation = "first";
+  plan();
+  settle();
+  const FleetPlan before = input_.plan;
+  EXPECT_EQ(before.at("c0").incarnation, "first");
+  input_.nodes.at("c1").incarnation = "second";
+  input_.nodes.at("c1").settled = 0;
+  EXPECT_EQ(plan().handovers, 0U) << "the run before is in nobody's way";
+  EXPECT_EQ(input_.plan.at("c0"), before.at("c0"));
+  EXPECT_TRUE(input_.plan.at("c1").is_for("second"));
+  EXPECT_FALSE(input_.plan.at("c1").is_for("first"));
+  EXPECT_THAT(input_.plan.at("c1").cameras, SizeIs(before.at("c1").cameras.size()));
+  for (const auto& [camera, entry] : input_.plan.at("c1").cameras) {
+    EXPECT_GT(entry.fence, before.at("c1").fence);
+    EXPECT_EQ(entry.stream, before.at("c1").cameras.at(camera).stream);
+    EXPECT_EQ(entry.origin_ms, before.at("c1").cameras.at(camera).origin_ms);
+  }
+  EXPECT_THAT(plan().changes, IsEmpty()) << "once";
+}
+
+TEST_F(PlannerTest, WaitsForNoFormerOwnerThatWasStartedAgain) {
+  camera_nodes(2);
+  cameras(20);
+  for (auto& [name, node] : input_.nodes) node.incarnation = "first";
+  plan();
+  settle();
+  input_.nodes.at("c0").state = NodeState::draining;
+  EXPECT_GT(plan().handovers, 5U);
+  input_.nodes.at("c0").incarnation = "second";
+  EXPECT_EQ(plan().handovers, 0U);
+  EXPECT_THAT(input_.plan, ElementsAre(Key("c1")));
+}
+
+TEST_F(PlannerTest, LeavesFencesAsTheyAreWhereAPlanDoesNotSayForWhichRunItIs) {
+  camera_nodes(1);
+  cameras(5);
+  plan();
+  settle();
+  const FleetPlan before = input_.plan;
+  input_.nodes.at("c0").incarnation = "first";
+  plan();
+  EXPECT_EQ(input_.plan.at("c0").cameras, before.at("c0").cameras);
+  EXPECT_EQ(input_.plan.at("c0").incarnation, "first");
+}
+
 TEST_F(PlannerTest, HandsOverWhatADrainingNodeHasBeforeItIsTaken) {
   camera_nodes(2);
   gpu("g0");
@@ -284,6 +333,7 @@ TEST_F(PlannerTest, RaisesEveryFenceOfARegistryThatWasSetBack) {
 
 TEST(NodePlan, IsReadBackAsItWas) {
   NodePlan plan;
+  plan.incarnation = "5f03";
   plan.fence = 1'000'000'000'000;
   plan.cameras["gate"] = {17,      "v", "s", "g", 1'790'000'000'123, "c2", "fewer frames", "first choice",
                           "second"};
