@@ -16,11 +16,6 @@ using cluster::Membership;
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
 
-/// As the planner sees a camera. That its stream costs what it does, no node has measured yet.
-cluster::WantedCamera wanted(const config::CameraSettings& camera) {
-  return {camera.name, 1, 1};
-}
-
 }  // namespace
 
 void node_state::start() {
@@ -76,14 +71,7 @@ void node_state::join() {
   plan.emplace(
       deps->registry, *loop, deps->clock, *member,
       cluster::PlanKeeper::Options{.planning = {}, .changed = [this] { plan_changed(); }, .log = say});
-  std::vector<cluster::WantedCamera> all;
-  for (const config::CameraSettings& camera : deps->cameras) {
-    if (!camera.enabled) continue;
-    cameras.emplace(camera.name, &camera);
-    all.push_back(wanted(camera));
-  }
-  plan->want(std::move(all));
-  member->stand_for_planner(true);
+  follow_configuration();
   if (deps->supervisor)
     self->request(deps->supervisor, caf::infinite, actors::stages_atom_v)
         .then([this](const actors::Stages& own) {
@@ -170,6 +158,7 @@ void node_state::members_changed() {
     expel("another node is called " + member->record().name + " now");
   desk->see(member->nodes(), member->record().name);
   plan->step();
+  configuration->step();
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   list_bulk_peers();
   link_up();
@@ -182,21 +171,27 @@ void node_state::expel(const std::string& why) {
 
 void node_state::plan_changed() {
   if (!deps->supervisor) return;
+  if (book->settings()) give_cameras();
+  if (!plan->own().cameras.empty()) return;
+  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
+}
+
+void node_state::give_cameras() {
   actors::CameraList list;
   std::map<std::string, std::string> now;
+  std::set<std::string> own;
   for (const auto& [camera, entry] : plan->own().cameras) {
-    const auto settings = cameras.find(camera);
-    if (settings == cameras.end()) {
-      if (unknown.insert(camera).second)
-        deps->logger.error("node: camera {} is planned for this node, whose configuration does not have it",
-                           camera);
+    if (book->find(camera) == nullptr) {
+      unknown.emplace(camera, deps->clock.now());
       continue;
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        *settings->second, actors::Tenure{entry.fence, origin, entry.stream}));
+        book->open(camera), actors::Tenure{entry.fence, origin, entry.stream}));
     now[camera] = entry.stream;
+    own.insert(camera);
   }
+  book->keep(own);
   // What is left of a camera where it is not computed any more.
   for (const auto& [camera, device] : now)
     if (const auto before = devices.find(camera); before != devices.end() && before->second != device)
@@ -205,8 +200,6 @@ void node_state::plan_changed() {
   devices = std::move(now);
   self->send(deps->supervisor, actors::reload_atom_v, std::move(list));
   link_up();
-  if (!plan->own().cameras.empty()) return;
-  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
 }
 
 void node_state::list_bulk_peers() {
@@ -317,6 +310,7 @@ void node_state::tick() {
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   link_up();
   settle();
+  look_at_configuration();
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 
@@ -351,6 +345,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       [self](greet_atom, const std::string& text) { return self->state.answer(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
       [](const Piece& piece) { piece.run(); },
+      [self](const ReadConfigurationPtr& read) { self->state.read(read); },
       [self](const BulkNews& news) { self->state.hear(news); },
       [self](const BulkArrivalPtr& arrival) {
         if (self->state.deps->dock) self->send(self->state.deps->dock, arrival);
