@@ -20,6 +20,7 @@
 
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
+#include "config/settings.h"
 
 namespace vigil::fleet {
 
@@ -39,6 +40,16 @@ struct BulkNews {
   std::uint64_t incarnation = 0;
   std::string reason = {};
 };
+
+/// What a node has read of the fleet's configuration: settings whose secrets are kept as references, or why
+/// it cannot take them, in one line without secrets.
+struct ReadConfiguration {
+  /// Of what is the fleet's (cluster/membership/config_agreement.h).
+  std::string hash;
+  std::shared_ptr<const config::Settings> settings;
+  std::string fault;
+};
+using ReadConfigurationPtr = std::shared_ptr<const ReadConfiguration>;
 
 /// Something to be done by an actor, in its thread.
 struct Piece {
@@ -88,6 +99,7 @@ CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkArrivalPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::ReadConfigurationPtr)
 
 namespace vigil::fleet {
 
@@ -154,6 +166,8 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<Piece>,
     // What the bulk port heard (from its thread).
     caf::reacts_to<BulkNews>, caf::reacts_to<BulkArrivalPtr>,
+    // The configuration was read again (from whoever follows it).
+    caf::reacts_to<ReadConfigurationPtr>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
     // Do what is due (to itself).

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <future>
 #include <iostream>
 #include <memory>
@@ -23,18 +24,23 @@
 #include "cluster/peers/peer_system.h"
 #include "cluster/process/clock.h"
 #include "cluster/process/end_requests.h"
+#include "cluster/process/file_watch.h"
 #include "cluster/process/process.h"
 #include "cluster/process/system.h"
 #include "cluster/registry/etcd_registry.h"
 #include "config/file/load.h"
+#include "config/file/references.h"
 #include "engine/model/files/fingerprint.h"
 #include "fleet/dock/dock_actor.h"
 #include "fleet/node/node_actor.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/ending.h"
+#include "services/fleet_file.h"
+#include "services/fleet_registry.h"
 #include "services/frame_shape.h"
 #include "services/protocol.h"
+#include "services/reload_loop.h"
 #include "services/service_parts.h"
 #include "services/signals.h"
 #include "services/slow_path_warnings.h"
@@ -52,6 +58,13 @@ struct NodeArguments {
   std::string config;
   std::vector<std::string> roles;
   std::string name;
+};
+
+/// The configuration's file, and what was read of it at the start.
+struct NodeFile {
+  FleetSource& source;
+  cluster::FileWatch& watch;
+  fleet::ReadConfigurationPtr start;
 };
 
 std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
@@ -79,23 +92,6 @@ std::string random_name() {
   std::string name;
   for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random() % 16];
   return name;
-}
-
-cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluster, spdlog::logger& logger) {
-  const config::RegistrySettings& settings = cluster.registry;
-  cluster::EtcdRegistry::Options options;
-  options.endpoints = settings.endpoints;
-  if (settings.ca_file.empty()) {
-    options.plain_text = true;
-  } else {
-    options.tls = cluster::EtcdTlsFiles{.ca_file = settings.ca_file,
-                                        .cert_file = settings.certificate.cert_file,
-                                        .key_file = settings.certificate.key_file};
-  }
-  options.user = settings.username;
-  options.password = settings.password.value;
-  options.log = [&logger](const std::string& line) { logger.warn("registry: {}", line); };
-  return options;
 }
 
 /// Tells the node what its port hears, once there is one.
@@ -178,9 +174,40 @@ int end_node(caf::actor_system& system, const fleet::node_actor& node,
   return code;
 }
 
-int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>& roles,
-             const std::string& name, Ending& ending, spdlog::logger& logger, Announcer& announcer) {
+/// Whether the fleet's part is not in the node's file. Of one that is wrong all is told elsewhere.
+bool is_in_registry(const std::string& text, const std::filesystem::path& file) {
+  try {
+    const auto cluster = config::parse_cluster(text, file, config::process_environment());
+    return cluster.configuration == config::ConfigurationFrom::registry;
+  } catch (const config::ConfigError&) {
+    return false;
+  }
+}
+
+/// What the node begins with, once it is there. Throws.
+fleet::ReadConfigurationPtr read_start(FleetSource& source) {
+  const std::string own = source.text();
+  if (is_in_registry(own, source.file())) {
+    const config::ClusterSettings complete = cluster_of(own, source.file());
+    const auto say = [](const std::string& line) { std::cerr << "vigil: " << line << '\n'; };
+    FleetRegistry registry(complete);
+    wait_for_configuration(registry, source, say);
+  }
+  FleetText text = fleet_text(source.text(), source.file());
+  if (!text.problems.empty()) throw std::runtime_error(text.problems);
+  return std::move(text.read);
+}
+
+/// Opens a camera's video; of one whose secrets are not there, that is why.
+std::unique_ptr<media::VideoReader> open_video(const std::string& url, const media::ReadOptions& options) {
+  if (config::is_without_secrets(url)) throw media::Error(options.shown_name);
+  return media::VideoReader::open(url, options);
+}
+
+int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, const std::string& name,
+             Ending& ending, spdlog::logger& logger, Announcer& announcer) {
   using cluster::NodeRole;
+  const config::Settings& settings = *file.start->settings;
   const config::ClusterSettings& own = settings.cluster;
   const bool reads = roles.contains(NodeRole::camera);
   const bool computes = roles.contains(NodeRole::stream);
@@ -214,7 +241,8 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       {.name = name, .seed = std::random_device{}()},
       {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
       port_owner, clock);
-  cluster::EtcdRegistry registry(registry_of(own, logger));
+  cluster::EtcdRegistry registry(
+      registry_of(own, [&logger](const std::string& line) { logger.warn("registry: {}", line); }));
 
   // Whatever may not be there, before anything runs that would have to be told to end.
   const std::string fingerprint = model::fingerprint(settings.model);
@@ -235,37 +263,35 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   }
   actors::supervisor_actor supervisor;
   if (reads) {
-    const auto cameras = cameras_of(settings);
-    supervisor = system.spawn(
-        actors::supervisor,
-        actors::PipelineDeps{.cameras = {},
-                             .once = false,
-                             .grace = settings.shutdown_grace,
-                             .name = name,
-                             .retention = settings.alerts.retention,
-                             .model_id = folder->name(),
-                             .open = media::VideoReader::open,
-                             .reach = make_reach,
-                             .dial = dial_limits(cameras, events->evidence().has_value(), announcer),
-                             .shape = shape,
-                             .devices = {},
-                             .devices_elsewhere = true,
-                             .outbox = events->outbox(),
-                             .publisher = events->publisher(),
-                             .metrics = metrics,
-                             .board = board,
-                             .clock = clock,
-                             .logger = logger,
-                             .seed = std::random_device{}(),
-                             .threads = actors::Threads::own,
-                             .evidence = events->evidence()});
+    supervisor =
+        system.spawn(actors::supervisor,
+                     actors::PipelineDeps{.cameras = {},
+                                          .once = false,
+                                          .grace = settings.shutdown_grace,
+                                          .name = name,
+                                          .retention = settings.alerts.retention,
+                                          .model_id = folder->name(),
+                                          .open = open_video,
+                                          .reach = make_reach,
+                                          .dial = dial_limits({}, events->evidence().has_value(), announcer),
+                                          .shape = shape,
+                                          .devices = {},
+                                          .devices_elsewhere = true,
+                                          .outbox = events->outbox(),
+                                          .publisher = events->publisher(),
+                                          .metrics = metrics,
+                                          .board = board,
+                                          .clock = clock,
+                                          .logger = logger,
+                                          .seed = std::random_device{}(),
+                                          .threads = actors::Threads::own,
+                                          .evidence = events->evidence()});
   }
 
   cluster::NodeRecord record;
   record.name = name;
   record.incarnation = random_name();
   record.roles = roles;
-  record.state = cluster::NodeState::ready;
   record.control = address_of(own.listen);
   record.bulk = address_of(own.bulk);
   if (!own.advertise.empty()) record.control.host = record.bulk.host = own.advertise;
@@ -278,27 +304,47 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   record.cameras = own.max_cameras;
   record.streams = own.max_streams;
 
+  ReloadNews news(metrics, logger);
   std::atomic<bool> was_expelled{false};
-  const fleet::node_actor node =
-      system.spawn(fleet::node, fleet::NodeDeps{.fleet = own.name,
-                                                .record = record,
-                                                .lease = own.lease,
-                                                .seeds = seeds_of(own),
-                                                .registry = registry,
-                                                .ways = ways_of(peers, sockets, bulk),
-                                                .cameras = settings.cameras,
-                                                .supervisor = supervisor,
-                                                .dock = dock,
-                                                .group = shape.grid.group(),
-                                                .clock = clock,
-                                                .metrics = metrics,
-                                                .board = board,
-                                                .logger = logger,
-                                                .expelled = [&](const std::string& why) {
-                                                  announcer.error(why);
-                                                  was_expelled = true;
-                                                  ending.ask();
-                                                }});
+  const auto offered = [&file](std::string text) {
+    file.source.offer(std::move(text));
+    file.watch.poke();
+  };
+  const fleet::node_actor node = system.spawn(
+      fleet::node, fleet::NodeDeps{.fleet = own.name,
+                                   .record = record,
+                                   .lease = own.lease,
+                                   .seeds = seeds_of(own),
+                                   .registry = registry,
+                                   .ways = ways_of(peers, sockets, bulk),
+                                   .configuration = file.start,
+                                   .resolve =
+                                       [folder = std::filesystem::absolute(file.source.file()).parent_path()](
+                                           config::CameraSettings camera) {
+                                         return config::with_secrets(std::move(camera),
+                                                                     config::process_environment(), folder);
+                                       },
+                                   .offered = own.configuration == config::ConfigurationFrom::registry
+                                                  ? offered
+                                                  : std::function<void(std::string)>(),
+                                   .applied =
+                                       [&](const config::Settings& changed, const std::string& line) {
+                                         logger.set_level(log_level(changed.log));
+                                         if (!line.empty()) news.applied(line);
+                                       },
+                                   .supervisor = supervisor,
+                                   .dock = dock,
+                                   .group = shape.grid.group(),
+                                   .clock = clock,
+                                   .metrics = metrics,
+                                   .board = board,
+                                   .logger = logger,
+                                   .expelled =
+                                       [&](const std::string& why) {
+                                         announcer.error(why);
+                                         was_expelled = true;
+                                         ending.ask();
+                                       }});
   port_owner.set(node);
   try {
     peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
@@ -317,6 +363,9 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       what += (what.empty() ? "" : ",") + std::string(cluster::name_of(role));
     announcer.info("node " + name + " of fleet " + own.name + ": " + what + "; nodes on " + own.listen +
                    (server.url().empty() ? "" : ", metrics on " + server.url()));
+    const FleetFile follow(
+        file.source, file.watch, settings, news,
+        [&node](fleet::ReadConfigurationPtr read) { caf::anon_send(node, std::move(read)); });
     ended.get_future().wait();
   }
   const int code = end_node(system, node, supervisor, dock, settings.shutdown_grace, was_expelled, announcer);
@@ -332,6 +381,8 @@ int run(const NodeArguments& arguments) {
   Ending ending(kDone);
   const cluster::SystemClock clock;
   cluster::EndRequests requests(clock);
+  // Before it is read, so that no change is missed while the model loads.
+  cluster::FileWatch watch(arguments.config);
   const Signals handler(
       [&] {
         const auto meaning = requests.take();
@@ -339,14 +390,16 @@ int run(const NodeArguments& arguments) {
         if (meaning == cluster::EndRequests::Meaning::nothing) return;
         ending.ask();
       },
-      [] {});
-  config::Settings settings;
+      [&watch] { watch.poke(); });
+  FleetSource source(arguments.config);
+  fleet::ReadConfigurationPtr start;
   try {
-    settings = config::load(arguments.config);
-  } catch (const config::ConfigError& error) {
+    start = read_start(source);
+  } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return kFailed;
   }
+  const config::Settings& settings = *start->settings;
   const auto logger = make_logger(settings.log);
   Announcer announcer(*logger);
   try {
@@ -360,7 +413,7 @@ int run(const NodeArguments& arguments) {
     static_cast<void>(seeds_of(settings.cluster));
     std::string name = !arguments.name.empty() ? arguments.name : settings.name;
     if (name.empty()) name = cluster::host_name();
-    return run_node(settings, roles, name, ending, *logger, announcer);
+    return run_node({source, watch, start}, roles, name, ending, *logger, announcer);
   } catch (const std::exception& error) {
     announcer.error(error.what());
     return kFailed;

@@ -32,6 +32,7 @@ PlanKeeper::~PlanKeeper() {
 void PlanKeeper::want(std::vector<WantedCamera> cameras) {
   std::ranges::sort(cameras, {}, &WantedCamera::name);
   wanted_ = std::move(cameras);
+  settled_for_.clear();
   step();
 }
 
@@ -81,6 +82,7 @@ void PlanKeeper::read_own() {
 }
 
 void PlanKeeper::read_fleet() {
+  settled_for_.clear();
   fleet_.clear();
   for (const auto& [key, entry] : fleet_mirror_->entries()) {
     try {
@@ -96,10 +98,20 @@ void PlanKeeper::plan() {
   if (!wanted_ || !member_.is_planner() || !fleet_mirror_->is_current() || writing_ ||
       fleet_mirror_->revision() < written_)
     return;
-  const Planning planning = plan_fleet({member_.nodes(), fleet_, *wanted_, clock_.wall()}, options_.planning);
+  std::map<std::string, NodeRecord> nodes = member_.nodes();
+  // Where placement does not look: all of a large fleet's nodes tell it when the configuration changes.
+  for (auto& [name, node] : nodes) {
+    node.config.clear();
+    node.config_seen.clear();
+    node.config_fault.clear();
+    node.config_version = 0;
+  }
+  if (nodes == settled_for_) return;
+  const Planning planning = plan_fleet({nodes, fleet_, *wanted_, clock_.wall()}, options_.planning);
   unplaced_ = planning.unplaced;
   handovers_ = planning.handovers;
-  if (!planning.changes.empty()) write(planning.changes);
+  if (!planning.changes.empty()) return write(planning.changes);
+  settled_for_ = std::move(nodes);
 }
 
 void PlanKeeper::write(std::vector<PlanChange> changes) {

@@ -16,11 +16,6 @@ using cluster::Membership;
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
 
-/// As the planner sees a camera. That its stream costs what it does, no node has measured yet.
-cluster::WantedCamera wanted(const config::CameraSettings& camera) {
-  return {camera.name, 1, 1};
-}
-
 }  // namespace
 
 void node_state::start() {
@@ -82,14 +77,7 @@ void node_state::join() {
   plan.emplace(
       deps->registry, *loop, deps->clock, *member,
       cluster::PlanKeeper::Options{.planning = {}, .changed = [this] { plan_changed(); }, .log = say});
-  std::vector<cluster::WantedCamera> all;
-  for (const config::CameraSettings& camera : deps->cameras) {
-    if (!camera.enabled) continue;
-    cameras.emplace(camera.name, &camera);
-    all.push_back(wanted(camera));
-  }
-  plan->want(std::move(all));
-  member->stand_for_planner(true);
+  follow_configuration();
   if (deps->supervisor)
     self->request(deps->supervisor, caf::infinite, actors::stages_atom_v)
         .then([this](const actors::Stages& own) {
@@ -193,6 +181,7 @@ void node_state::members_changed() {
     desk->came(node);
     found_way(key, seed.mapped());
   }
+  configuration->step();
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   list_bulk_peers();
   link_up();
@@ -205,21 +194,27 @@ void node_state::expel(const std::string& why) {
 
 void node_state::plan_changed() {
   if (!deps->supervisor) return;
+  if (book->settings()) give_cameras();
+  if (!plan->own().cameras.empty()) return;
+  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
+}
+
+void node_state::give_cameras() {
   actors::CameraList list;
   std::map<std::string, std::string> now;
+  std::set<std::string> own;
   for (const auto& [camera, entry] : plan->own().cameras) {
-    const auto settings = cameras.find(camera);
-    if (settings == cameras.end()) {
-      if (unknown.insert(camera).second)
-        deps->logger.error("node: camera {} is planned for this node, whose configuration does not have it",
-                           camera);
+    if (book->find(camera) == nullptr) {
+      unknown.emplace(camera, deps->clock.now());
       continue;
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        *settings->second, actors::Tenure{entry.fence, origin, entry.stream}));
+        book->open(camera), actors::Tenure{entry.fence, origin, entry.stream}));
     now[camera] = entry.stream;
+    own.insert(camera);
   }
+  book->keep(own);
   // What is left of a camera where it is not computed any more.
   for (const auto& [camera, device] : now)
     if (const auto before = devices.find(camera); before != devices.end() && before->second != device)
@@ -229,14 +224,12 @@ void node_state::plan_changed() {
   for (const auto& [camera, device] : devices) had.insert(camera);
   // Others are some other node's by the plan, or will be.
   std::erase_if(had, [&](const std::string& camera) {
-    const bool removed = !devices.contains(camera) && !cameras.contains(camera);
+    const bool removed = !devices.contains(camera) && book->find(camera) == nullptr;
     if (removed) list.removed.push_back(camera);
     return removed;
   });
   self->send(deps->supervisor, actors::reload_atom_v, std::move(list));
   link_up();
-  if (!plan->own().cameras.empty()) return;
-  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
 }
 
 void node_state::list_bulk_peers() {
@@ -347,6 +340,7 @@ void node_state::tick() {
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   link_up();
   settle();
+  look_at_configuration();
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 
@@ -381,6 +375,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       [self](greet_atom, const std::string& text) { return self->state.answer(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
       [](const Piece& piece) { piece.run(); },
+      [self](const ReadConfigurationPtr& read) { self->state.read(read); },
       [self](const BulkNews& news) { self->state.hear(news); },
       [self](const BulkArrivalPtr& arrival) {
         if (self->state.deps->dock) self->send(self->state.deps->dock, arrival);

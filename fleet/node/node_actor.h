@@ -1,6 +1,7 @@
 // The shell around `FleetMember`, `PlanKeeper` and `NodeDesk`.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,11 +20,13 @@
 #include "actors/status/status_board.h"
 #include "base/clock.h"
 #include "cluster/bulk/bulk.h"
+#include "cluster/membership/config_keeper.h"
 #include "cluster/membership/fleet_member.h"
 #include "cluster/membership/plan_keeper.h"
 #include "config/settings.h"
 #include "fleet/messages.h"
 #include "fleet/node/actor_loop.h"
+#include "fleet/node/camera_book.h"
 #include "fleet/node/node_desk.h"
 
 namespace vigil::fleet {
@@ -49,8 +52,15 @@ struct NodeDeps {
   std::vector<cluster::PeerAddress> seeds = {};
   cluster::Registry& registry;
   NodeWays ways;
-  /// By the configuration.
-  std::vector<config::CameraSettings> cameras;
+  /// What was read at the start; without a fault.
+  ReadConfigurationPtr configuration;
+  /// A camera with its secrets, of those that this node opens (`CameraBook`).
+  std::function<config::CameraSettings(config::CameraSettings)> resolve;
+  /// Takes a text of the fleet's from the registry, and has it read; null: it is in the node's own file.
+  std::function<void(std::string)> offered = {};
+  /// The fleet runs by these from now on: the line says since when and what has changed. Or only what is this
+  /// node's own has changed, and there is no line.
+  std::function<void(const config::Settings&, const std::string& line)> applied = {};
   /// Null where this node reads no cameras, or computes nothing.
   actors::supervisor_actor supervisor;
   dock_actor dock;
@@ -87,6 +97,22 @@ struct node_state {
   /// It cannot go on as a member.
   void expel(const std::string& why);
   void plan_changed();
+  /// To the supervisor: this node's cameras, by its plan and its configuration.
+  void give_cameras();
+
+  // node_configuration.cpp: by what this node runs.
+
+  void follow_configuration();
+  void read(const ReadConfigurationPtr& configuration);
+  void apply(const cluster::FleetConfig& config);
+  /// This node's own fault with what it has read last may be another now.
+  void look_at_configuration();
+  void read_snoozes();
+  /// Asks the registry for a text that is to be read, if there is one.
+  void fetch_configuration();
+  /// Cameras of the plan that the configuration goes on not to have.
+  void tell_unknown();
+
   void list_bulk_peers();
   void link_up();
   void make_link(const std::string& node, const dock_actor& there);
@@ -115,11 +141,21 @@ struct node_state {
   std::map<std::pair<std::string, std::string>, std::string> endpoints;
   /// Where each camera's patches go, as of the last plan.
   std::map<std::string, std::string> devices;
-  std::map<std::string, const config::CameraSettings*> cameras;
   /// Cameras that this node had, as long as the configuration has them.
   std::set<std::string> had;
-  /// Cameras of the plan that the configuration does not have, and that was said.
-  std::set<std::string> unknown;
+  std::optional<cluster::ConfigKeeper> configuration;
+  std::optional<cluster::RegistryMirror> snoozes;
+  /// Which text the registry offers, and those that were asked for since.
+  std::optional<cluster::RegistryMirror> offer;
+  std::set<std::string> fetched;
+  std::optional<CameraBook> book;
+  /// What was read without a fault of the file, each content once, the newest last; and what was read last.
+  std::deque<ReadConfigurationPtr> readings;
+  ReadConfigurationPtr reading;
+  /// Cameras of the plan that the configuration does not have, and since when; and those of which that was
+  /// said.
+  std::map<std::string, base::Clock::TimePoint> unknown;
+  std::set<std::string> told_unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
   /// Seeds that have, by node and incarnation, until the registry tells of them.
   std::map<std::pair<std::string, std::string>, greeter_actor> met;
