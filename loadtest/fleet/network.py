@@ -19,6 +19,7 @@ INSIDE = "VIGIL_FLEET_NAMESPACES"
 UNSHARE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 CLONE_NEWNET = 0x40000000
 PREFIX = "10.77.0."
+BRIDGE_FILTER = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 
 
 def missing():
@@ -26,6 +27,10 @@ def missing():
     lacking = [tool for tool in TOOLS if shutil.which(tool) is None]
     if lacking:
         return f"{', '.join(lacking)} not found (scripts/dependencies installs them)"
+    if not os.path.exists(BRIDGE_FILTER) and os.geteuid() == 0:
+        subprocess.run(["modprobe", "br_netfilter"], check=False, stderr=subprocess.DEVNULL)
+    if not os.path.exists(BRIDGE_FILTER):
+        return "the kernel does not have br_netfilter"
     tried = subprocess.run([*_unshare(), "sh", "-c", "mount -t tmpfs none /run && mkdir /run/netns && ip netns add a && ip link add s type bridge && "
                             "nft add table bridge t"], capture_output=True, text=True, check=False)
     return "" if tried.returncode == 0 else f"no namespaces for this user: {tried.stderr.strip().splitlines()[-1:]}"
@@ -164,20 +169,24 @@ class Network:
 
     @contextlib.contextmanager
     def delay(self, host, milliseconds):
-        """Each way takes that much longer. Without netem: the kernel's queue for user space, and a program that lets go later (holdback.py)."""
-        queue = "7"
-        rules = [("OUTPUT", "-o"), ("INPUT", "-i")]
-        # One that ends lets everything pass: queue-bypass.
-        with subprocess.Popen(host.command(sys.executable, os.path.join(HERE, "holdback.py"), queue, str(milliseconds)),
-                              stdout=subprocess.PIPE) as process:
+        """Each way takes that much longer. Without netem: the kernel's queue for user space, and a program that lets go later (holdback.py).
+
+        On the switch too: a packet that waits on its sender's host counts as one that was not sent yet, and TCP sends next to nothing behind it.
+        """
+        queue = host.address.rsplit(".", 1)[1]
+        rules = [("FORWARD", "-m", "physdev", way, host.port, "-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass")
+                 for way in ("--physdev-in", "--physdev-out")]
+        with open(BRIDGE_FILTER, "w", encoding="ascii") as file:
+            file.write("1")
+        # When it ends everything passes: queue-bypass.
+        with subprocess.Popen([sys.executable, os.path.join(HERE, "holdback.py"), queue, str(milliseconds)], stdout=subprocess.PIPE) as process:
             try:
                 if process.stdout.readline() != b"ready\n":
                     raise RuntimeError("holdback.py did not start")
-                for chain, way in rules:
-                    host.run("iptables", "-A", chain, way, "eth0", "-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass")
+                for rule in rules:
+                    run("iptables", "-A", *rule)
                 yield
             finally:
-                for chain, way in rules:
-                    subprocess.run(host.command("iptables", "-D", chain, way, "eth0", "-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass"),
-                                   check=False, stderr=subprocess.DEVNULL)
+                for rule in rules:
+                    subprocess.run(["iptables", "-D", *rule], check=False, stderr=subprocess.DEVNULL)
                 process.kill()

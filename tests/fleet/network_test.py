@@ -133,7 +133,9 @@ class Faults(unittest.TestCase):
     def test_what_is_delayed_takes_longer_each_way(self):
         with self.network.delay(self.there, 50):
             answered, took = self.ask(self.there, times=10, patience=1)
+            rate = self.rate(3)
         self.assertEqual(answered, 10)
+        self.assertGreater(rate, 2, "and no less comes for it")
         self.assertTrue(0.1 <= took < 0.3, took)
 
 
