@@ -48,9 +48,14 @@ bool is_fit(const Site& site, const std::string& text, const ConfigArguments& ar
     return false;
   }
   try {
-    config::parse(config::together(site.text, text, arguments.config), arguments.file,
-                  config::process_environment(), {}, config::Unset::accepted, config::Secrets::kept);
-    return true;
+    const std::string all = config::together(site.text, text, arguments.config);
+    config::parse(all, arguments.file, config::process_environment(), {}, config::Unset::accepted,
+                  config::Secrets::kept);
+    // Nodes read what was written twice.
+    if (config::fleet_part(all) == config::fleet_part(text)) return true;
+    std::cerr << arguments.file
+              << ": says something else once it is written anew; tags and the like are no use\n";
+    return false;
   } catch (const config::ConfigError& error) {
     // Lines would be those of both texts together.
     for (const config::Problem& problem : error.problems())

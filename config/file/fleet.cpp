@@ -26,33 +26,46 @@ YAML::Node document(const std::string& text) {
   }
 }
 
-/// With its length before it, no text can be taken for another.
-void put(std::string& out, std::string_view text) {
-  out += std::to_string(text.size());
-  out += ':';
-  out += text;
-}
-
-void normalise(std::string& out, const YAML::Node& node) {
-  if (node.IsSequence()) {
-    out += '[';
-    for (const YAML::Node& item : node) normalise(out, item);
-    out += ']';
-  } else if (node.IsMap()) {
-    std::map<std::string, std::string> entries;
-    for (const auto& entry : node) normalise(entries[entry.first.Scalar()], entry.second);
-    out += '{';
-    for (const auto& [key, value] : entries) {
-      put(out, key);
-      out += value;
+/// Writes what a document says in one form. Aliases are written out, so that one that names itself, or many
+/// that name each other, would have no end.
+class Normaliser {
+ public:
+  std::string text_of(const YAML::Node& node) {
+    std::string out;
+    if (++depth_ > kDeepest) throw std::runtime_error("it is nested too deeply");
+    if (node.IsSequence()) {
+      out += '[';
+      for (const YAML::Node& item : node) out += text_of(item);
+      out += ']';
+    } else if (node.IsMap()) {
+      std::map<std::string, std::string> entries;
+      for (const auto& entry : node) entries[entry.first.Scalar()] += text_of(entry.second);
+      out += '{';
+      for (const auto& [key, value] : entries) out += counted(key) + value;
+      out += '}';
+    } else {
+      out += node.IsScalar() ? counted(node.Scalar()) : "~";
     }
-    out += '}';
-  } else if (node.IsScalar()) {
-    put(out, node.Scalar());
-  } else {
-    out += '~';
+    --depth_;
+    return out;
   }
-}
+
+  /// With its length before it, no text can be taken for another.
+  std::string counted(std::string_view text) {
+    written_ += text.size() + 1;
+    if (written_ > kMostBytes) throw std::runtime_error("it says too much");
+    std::string out = std::to_string(text.size()) + ':';
+    out += text;
+    return out;
+  }
+
+ private:
+  static constexpr int kDeepest = 64;
+  static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
+
+  int depth_ = 0;
+  std::size_t written_ = 0;
+};
 
 std::string without_variables(std::string_view text) {
   return substitute(text, [](const std::string&) { return std::string(); }).text.value;
@@ -143,13 +156,13 @@ bool is_of_fleet(std::string_view key) {
 std::string fleet_part(const std::string& text) {
   const YAML::Node root = document(text);
   std::string out;
+  Normaliser normaliser;
   if (!root.IsMap()) return out;
   for (const std::string_view key : kOfFleet) {
     const YAML::Node value = root[std::string(key)];
     // A section that is empty says what none says.
     if (!value.IsDefined() || value.IsNull()) continue;
-    put(out, key);
-    normalise(out, value);
+    out += normaliser.counted(key) + normaliser.text_of(value);
   }
   return out;
 }

@@ -76,6 +76,13 @@ class ConfigKeeperTest : public ::testing::Test {
     }
   }
 
+  /// By somebody who is no node.
+  void write(const std::string& value) {
+    MemoryRegistry registry(store_, time_);
+    registry.commit({.conditions = {}, .changes = {RegistryPut{"/vigil/city/config/current", value, 0}}},
+                    [](const auto&) {});
+  }
+
   VirtualTime time_;
   std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>(time_);
   std::list<Node> nodes_;
@@ -151,18 +158,29 @@ TEST_F(ConfigKeeperTest, OneThatWaitsDoesNotPlan) {
   start("b", "A");
   run(1s);
   // It is left behind, as after a lease that had ended.
-  const auto watcher = std::make_unique<Node>(time_, store_, "c");
-  MemoryRegistry& registry = watcher->registry;
-  registry.commit(
-      {.conditions = {},
-       .changes = {RegistryPut{"/vigil/city/config/current", print(FleetConfig{"B", 2, {"A"}}), 0}}},
-      [](const auto&) {});
+  write(print(FleetConfig{"B", 2, {"A"}}));
   for (Node& node : nodes_)
     if (&node != &old) node.keeper->read("B", "");
   run(5s);
   EXPECT_EQ(old.state(), NodeState::joining);
   EXPECT_FALSE(old.member->is_planner());
   EXPECT_TRUE(nodes_.back().member->is_planner());
+}
+
+TEST_F(ConfigKeeperTest, WhatNobodyCanReadChangesNothingAndIsWrittenAnew) {
+  Node& a = start("a", "A");
+  Node& b = start("b", "A");
+  run(1s);
+  for (const char* garbage : {"", "B", "{\"hash\": 7}", "\xff"}) {
+    a.log.clear();
+    write(garbage);
+    run(3s);
+    EXPECT_THAT(a.log, HasSubstr("/vigil/city/config/current: no configuration of a fleet: ")) << garbage;
+    ASSERT_TRUE(a.keeper->registered()) << garbage;
+    EXPECT_EQ(*a.keeper->registered(), (FleetConfig{"A", 1, {}})) << garbage;
+    EXPECT_EQ(b.state(), NodeState::ready);
+  }
+  EXPECT_THAT(b.applied, ElementsAre("A1"));
 }
 
 }  // namespace

@@ -84,6 +84,16 @@ TEST(FleetPart, TakesWhateverText) {
   EXPECT_THROW(fleet_part("cameras: [\n"), std::runtime_error);
   EXPECT_THROW(fleet_part("a: 1\n---\nb: 2\n"), std::runtime_error);
   EXPECT_EQ(fleet_part("x: &a {fps: 2}\ndefaults: *a\n"), fleet_part("defaults: {fps: 2}\n"));
+  EXPECT_THROW(fleet_part("cameras: &a {a: *a}\n"), std::runtime_error) << "it has no end";
+  std::string laughs = "cameras: {a: &a0 [x, x]";
+  for (int i = 1; i < 40; ++i)
+    laughs += ", b" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) +
+              ", *a" + std::to_string(i - 1) + "]";
+  EXPECT_THROW(fleet_part(laughs + "}\n"), std::runtime_error) << "it has one that nobody would see";
+  EXPECT_THROW(fleet_part("cameras: " + std::string(200, '[') + std::string(200, ']') + "\n"),
+               std::runtime_error);
+  EXPECT_THROW(fleet_part("{[a]: b"), std::runtime_error);
+  EXPECT_NO_THROW(fleet_part("cameras: {[a]: b, {c: d}: e}\n"));
 }
 
 TEST(LiteralSecrets, AreNamedWithoutBeingShown) {
@@ -96,7 +106,7 @@ TEST(LiteralSecrets, AreNamedWithoutBeingShown) {
       "cluster: {registry: {username: u, password: hunter2}}\n");
   ASSERT_THAT(problems, SizeIs(5));
   EXPECT_EQ(problems[0],
-            (Problem{2, 50,
+            (Problem{2, 52,
                      "cameras.a.password: a password stands here as it is; write a reference, such as "
                      "\"{NAME}\", or `password_file`"}));
   EXPECT_THAT(problems[1].message, HasSubstr("cameras.b.url: a password, or what looks like one"));
