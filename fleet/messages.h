@@ -9,6 +9,14 @@
 // To a camera node's router and alerts, a link is the device itself; to a device, a guest is the camera and
 // the dock is the alerts actor. What goes one way goes by one channel, in its order; when either channel
 // breaks, the link is made anew, as a device that was started again.
+//
+// Where one node encodes and another has the stream, the two docks stand for what lies between their devices:
+//
+//   vision device --VisualPatch--> dock ==join, settings, tokens, end (bulk)==> dock --> stream device
+//                 <--TokensAck---       <--room, TokensAck (messages)---------
+//
+// A link goes to both then: patches to the one, answers come from the other. It is up while the way between
+// those two stands as well.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +64,9 @@ struct Piece {
   std::function<void()> run;
 };
 
+/// How a dock reaches another node's.
+struct DockWay;
+
 /// A camera of another node may send so many more patches.
 struct GuestRoom {
   std::string camera;
@@ -69,6 +80,16 @@ struct GuestRefused {
   std::uint64_t fence = 0;
   std::string reason;
 };
+
+/// Stands before the node that encodes and the one that has the stream, in the name of a link's device.
+constexpr char kBetweenStages = '>';
+
+/// What takes patches of a camera node's cameras, as its router knows it: the node that computes, or the two
+/// that do. Empty while there is one missing.
+inline std::string device_of(const std::string& vision, const std::string& stream) {
+  if (vision.empty() || stream.empty()) return {};
+  return vision == stream ? stream : vision + kBetweenStages + stream;
+}
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, GuestRoom& x) {
@@ -93,6 +114,8 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, greet_atom, "greet")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, dock_atom, "dock")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, drain_atom, "drain")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, moved_atom, "moved")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, detach_atom, "detach")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, way_atom, "way")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
@@ -100,6 +123,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkArrivalPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::ReadConfigurationPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::DockWay)
 
 namespace vigil::fleet {
 
@@ -108,6 +132,7 @@ using actors::grant_atom;
 using actors::join_atom;
 using actors::stop_atom;
 using actors::tick_atom;
+using actors::tokens_atom;
 
 /// The LINK stands for the device of another node.
 using link_actor = caf::typed_actor<
@@ -129,6 +154,8 @@ using link_actor = caf::typed_actor<
     caf::reacts_to<BulkNews>,
     // A camera is computed elsewhere from now on: what is left of it there ends.
     caf::reacts_to<moved_atom, std::string>,
+    // The dock cannot go on for now, and why: attach again (from the dock).
+    caf::reacts_to<detach_atom, std::string>,
     // Try to attach again (to itself).
     caf::reacts_to<tick_atom>,
     // Quit.
@@ -141,12 +168,27 @@ using guest_actor = actors::camera_actor;
 using dock_actor = actors::answers_actor::extend<
     // A device entered a state.
     caf::reacts_to<actors::DeviceReport>,
-    // The sending link of this node begins; answered when it may.
-    caf::replies_to<attach_atom, std::string>::with<bool>,
+    // The sending link of this node begins, for cameras that are encoded by the second node and have their
+    // streams at the third, one of which this one is; answered whether it may.
+    caf::replies_to<attach_atom, std::string, std::string, std::string>::with<bool>,
     // Explain an answer, or no other will be (from a link).
     caf::reacts_to<actors::Explain>, caf::reacts_to<actors::Done>,
     // Bytes have come, or a way ended.
     caf::reacts_to<BulkArrivalPtr>, caf::reacts_to<BulkNews>,
+    // As what takes visual tokens, of this node's devices; and as what makes them.
+    caf::reacts_to<tokens_atom, join_atom, actors::WatchPtr, std::uint32_t>,
+    caf::reacts_to<tokens_atom, actors::WatchPtr>, caf::reacts_to<actors::VisualPatchPtr>,
+    caf::reacts_to<tokens_atom, end_atom, std::string>, caf::reacts_to<tokens_atom, std::string, bool>,
+    caf::reacts_to<actors::TokensRoom>, caf::reacts_to<actors::TokensAck>,
+    // The sending dock of this node will bring visual tokens; answered whether it may.
+    caf::replies_to<tokens_atom, attach_atom, std::string>::with<bool>,
+    // What the dock that is brought them tells: of a camera, of a patch, that a camera is not served; and
+    // that this node cannot go on for now, and why.
+    caf::reacts_to<tokens_atom, actors::TokensRoom>, caf::reacts_to<tokens_atom, actors::TokensAck>,
+    caf::reacts_to<tokens_atom, GuestRefused>,
+    caf::reacts_to<tokens_atom, detach_atom, std::string, std::string>,
+    // This node's actor, which is asked for ways to others; and a way.
+    caf::reacts_to<way_atom, caf::strong_actor_ptr>, caf::reacts_to<DockWay>,
     // Look for guests whose node does not come back (to itself).
     caf::reacts_to<tick_atom>,
     // Let all end, and quit.
@@ -170,9 +212,19 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<ReadConfigurationPtr>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
+    // The dock needs a way to this node's.
+    caf::reacts_to<way_atom, std::string>,
     // Do what is due (to itself).
     caf::reacts_to<tick_atom>,
     // Leave the fleet, and quit.
     caf::reacts_to<stop_atom>>;
+
+struct DockWay {
+  std::string node;
+  dock_actor dock;
+  /// By the bulk way to it, and whether that stands.
+  std::function<cluster::BulkSent(const cluster::BulkMessage&)> send;
+  bool is_open = false;
+};
 
 }  // namespace vigil::fleet

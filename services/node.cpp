@@ -80,11 +80,17 @@ std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
   for (const NodeRole role : {NodeRole::cache, NodeRole::gateway})
     if (roles.contains(role))
       throw UsageError("--roles: '" + std::string(cluster::name_of(role)) + "' has nothing to do yet");
-  const bool computes = roles.contains(NodeRole::stream);
-  for (const NodeRole role : {NodeRole::vision, NodeRole::generate})
-    if (roles.contains(role) != computes)
-      throw UsageError("--roles: vision, stream and generate go together, for now");
+  if (roles.contains(NodeRole::stream) != roles.contains(NodeRole::generate))
+    throw UsageError("--roles: stream and generate go together, for now");
   return roles;
+}
+
+/// Of the model, what a node of these roles computes with; nothing: it reads cameras alone.
+std::optional<engine::Halves> halves_of(const std::set<cluster::NodeRole>& roles) {
+  const bool encodes = roles.contains(cluster::NodeRole::vision);
+  if (!roles.contains(cluster::NodeRole::stream))
+    return encodes ? std::optional(engine::Halves::tower) : std::nullopt;
+  return encodes ? engine::Halves::both : engine::Halves::language;
 }
 
 std::string random_name() {
@@ -210,7 +216,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   const config::Settings& settings = *file.start->settings;
   const config::ClusterSettings& own = settings.cluster;
   const bool reads = roles.contains(NodeRole::camera);
-  const bool computes = roles.contains(NodeRole::stream);
+  const std::optional<engine::Halves> halves = halves_of(roles);
   const cluster::SystemClock clock;
   const auto folder = model::ModelFolder::open(settings.model);
   actors::Metrics metrics(actors::Metrics::Options{.cameras = settings.metrics.cameras});
@@ -252,10 +258,12 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
   const actors::FrameShape shape = frame_shape(*folder);
   fleet::dock_actor dock;
-  if (computes) {
+  if (halves) {
     dock = system.spawn<caf::detached>(
-        fleet::dock, fleet::DockDeps{.devices = devices_of(settings.engine, folder, announcer),
+        fleet::dock, fleet::DockDeps{.node = name,
+                                     .devices = devices_of(settings.engine, folder, announcer, *halves),
                                      .group = shape.grid.group(),
+                                     .token_width = folder->config.text.hidden_size,
                                      .clock = clock,
                                      .metrics = metrics,
                                      .board = board,
@@ -431,7 +439,7 @@ void add_node(CLI::App& root, Invocation& chosen) {
   command
       ->add_option(
           "--roles", arguments->roles,
-          "what it does, with commas: camera; vision, stream and generate, which go together for now")
+          "what it does, with commas: camera; vision; stream and generate, which go together for now")
       ->required()
       ->delimiter(',')
       ->type_name("ROLE");
@@ -442,7 +450,8 @@ void add_node(CLI::App& root, Invocation& chosen) {
   command->footer(
       "The first SIGTERM or SIGINT hands its cameras over to other nodes, finishes what is under way within "
       "the configuration's grace period, and ends.\n"
-      "Example: vigil node --roles camera,vision,stream,generate --config fleet.yaml");
+      "Example: vigil node --roles camera,vision,stream,generate --config fleet.yaml\n"
+      "The vision tower on nodes of its own: --roles vision on some, --roles stream,generate on others.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

@@ -19,7 +19,8 @@ std::string print(const NodePlan& plan) {
                                     {"hand_to", &camera.hand_to},
                                     {"rung", &camera.rung},
                                     {"why", &camera.why},
-                                    {"why_stream", &camera.why_stream}})
+                                    {"why_stream", &camera.why_stream},
+                                    {"why_vision", &camera.why_vision}})
       if (!text->empty()) each[key] = *text;
     cameras[name] = std::move(each);
   }
@@ -45,6 +46,7 @@ NodePlan parse_plan(std::string_view text) {
       camera.rung = each.value("rung", "");
       camera.why = each.value("why", "");
       camera.why_stream = each.value("why_stream", "");
+      camera.why_vision = each.value("why_vision", "");
       plan.cameras.emplace(name, std::move(camera));
     }
     return plan;

@@ -134,7 +134,13 @@ class Desk {
   /// The windows of each camera that has an owner; its patches and explanations beside them, if that node
   /// does those too.
   void place_streams() {
-    const auto stream = place_on("stream", NodeRole::stream, &PlannedCamera::stream);
+    std::vector<PlacementItem> items;
+    for (const WantedCamera& camera : input_.cameras)
+      if (const auto node = current_.find(camera.name); node != current_.end())
+        items.push_back(
+            {camera.name, camera.stream_load, next_.at(node->second).cameras.at(camera.name).stream});
+    const auto stream =
+        place_on("stream", nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams), items);
     for (auto& [camera, node] : current_) {
       PlannedCamera& entry = next_.at(node).cameras.at(camera);
       const auto found = stream.find(camera);
@@ -145,8 +151,9 @@ class Desk {
       if (found->second.node != entry.stream) entry.why_stream = found->second.why;
       entry.stream = found->second.node;
     }
-    beside("vision", NodeRole::vision, &PlannedCamera::vision);
-    beside("generate", NodeRole::generate, &PlannedCamera::generate);
+    beside("vision", NodeRole::vision, &PlannedCamera::vision, &WantedCamera::vision_load,
+           &PlannedCamera::why_vision);
+    beside("generate", NodeRole::generate, &PlannedCamera::generate, &WantedCamera::stream_load, nullptr);
   }
 
   struct Found {
@@ -154,18 +161,10 @@ class Desk {
     std::string why;
   };
 
-  std::map<std::string, Found> place_on(const std::string& role, NodeRole needed,
-                                        std::string PlannedCamera::*field) {
-    std::vector<PlacementItem> items;
-    for (const WantedCamera& camera : input_.cameras) {
-      const auto node = current_.find(camera.name);
-      if (node == current_.end()) continue;
-      items.push_back(
-          {camera.name, camera.stream_load, next_.at(node->second).cameras.at(camera.name).*field});
-    }
+  std::map<std::string, Found> place_on(const std::string& role, const Rooms& rooms,
+                                        const std::vector<PlacementItem>& items) {
     const Placement placed =
-        place(nodes_with(input_.nodes, {needed}, &NodeRecord::streams), items,
-              {.role = role, .slack = options_.slack, .most_moves = options_.most_moves});
+        place(rooms, items, {.role = role, .slack = options_.slack, .most_moves = options_.most_moves});
     std::map<std::string, Found> found;
     for (const Place& place : placed.places) {
       if (place.is_placed()) {
@@ -177,23 +176,38 @@ class Desk {
     return found;
   }
 
-  void beside(const std::string& role, NodeRole needed, std::string PlannedCamera::*field) {
+  /// What the streams' nodes do themselves, if they have the role; of the other cameras, what others do in
+  /// the room that their own streams leave them.
+  void beside(const std::string& role, NodeRole needed, std::string PlannedCamera::*field,
+              double WantedCamera::*load, std::string PlannedCamera::*reason) {
     const auto does = [&](const std::string& node) {
       const auto found = input_.nodes.find(node);
       return found != input_.nodes.end() && found->second.roles.contains(needed);
     };
-    std::optional<std::map<std::string, Found>> apart;
-    for (auto& [camera, node] : current_) {
-      PlannedCamera& entry = next_.at(node).cameras.at(camera);
-      if (entry.stream.empty()) {
-        (entry.*field).clear();
-      } else if (does(entry.stream)) {
-        entry.*field = entry.stream;
-      } else {
-        if (!apart) apart = place_on(role, needed, field);
-        const auto found = apart->find(camera);
-        entry.*field = found == apart->end() ? "" : found->second.node;
+    std::vector<PlacementItem> apart;
+    std::map<std::string, double> taken;
+    for (const WantedCamera& camera : input_.cameras) {
+      const auto node = current_.find(camera.name);
+      if (node == current_.end()) continue;
+      PlannedCamera& entry = next_.at(node->second).cameras.at(camera.name);
+      taken[entry.stream] += camera.stream_load;
+      if (!entry.stream.empty() && !does(entry.stream)) {
+        apart.push_back({camera.name, camera.*load, entry.*field});
+        continue;
       }
+      entry.*field = entry.stream;
+      if (reason != nullptr) (entry.*reason).clear();
+    }
+    if (apart.empty()) return;
+    Rooms rooms = nodes_with(input_.nodes, {needed}, &NodeRecord::streams);
+    for (PlacementNode& room : rooms) room.capacity = std::max(0.0, room.capacity - taken[room.name]);
+    const auto found = place_on(role, rooms, apart);
+    for (const PlacementItem& item : apart) {
+      PlannedCamera& entry = next_.at(current_.at(item.name)).cameras.at(item.name);
+      const auto place = found.find(item.name);
+      const std::string node = place == found.end() ? "" : place->second.node;
+      if (reason != nullptr && node != entry.*field) entry.*reason = node.empty() ? "" : place->second.why;
+      entry.*field = node;
     }
   }
 

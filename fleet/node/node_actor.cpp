@@ -21,7 +21,10 @@ constexpr std::chrono::seconds kGreetingPatience{5};
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->fleet, deps->clock);
-  if (deps->dock) self->monitor(deps->dock);
+  if (deps->dock) {
+    self->monitor(deps->dock);
+    self->send(deps->dock, way_atom_v, caf::actor_cast<caf::strong_actor_ptr>(node_actor(self)));
+  }
   if (deps->supervisor) self->monitor(deps->supervisor);
   seeds_left = deps->seeds.size();
   for (const cluster::PeerAddress& seed : deps->seeds)
@@ -210,8 +213,8 @@ void node_state::give_cameras() {
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        book->open(camera), actors::Tenure{entry.fence, origin, entry.stream}));
-    now[camera] = entry.stream;
+        book->open(camera), actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
+    now[camera] = device_of(entry.vision, entry.stream);
     own.insert(camera);
   }
   book->keep(own);
@@ -266,27 +269,40 @@ void node_state::list_bulk_peers() {
 }
 
 void node_state::link_up() {
+  if (!member) return;
+  for (const std::string& node : std::set(ways_wanted))
+    if (linking.insert("way " + node).second)
+      find_dock(node, [this, node](const dock_actor& there) {
+        linking.erase("way " + node);
+        if (there && ways_wanted.erase(node) > 0)
+          self->send(deps->dock, DockWay{node, there, send_to(node, there), open_ways.contains(node)});
+      });
   if (!has_stages) return;
-  for (const std::string& node : computing_nodes(plan->own())) {
-    if (links.contains(node) || linking.contains(node)) continue;
-    if (node == member->record().name) {
-      if (deps->dock) make_link(node, deps->dock);
-      continue;
-    }
-    const auto greeter = greeters.find(node);
-    if (greeter == greeters.end() || !desk->knows(node)) continue;
-    linking.insert(node);
-    self->request(greeter->second, kGreetingPatience, dock_atom_v)
-        .then(
-            [this, node](const caf::strong_actor_ptr& there) {
-              linking.erase(node);
-              if (there) make_link(node, caf::actor_cast<dock_actor>(there));
-            },
-            [this, node](const caf::error&) { linking.erase(node); });
+  for (const auto& nodes : computing_nodes(plan->own())) {
+    const std::string vision = nodes.first, stream = nodes.second, device = device_of(vision, stream);
+    if (links.contains(device) || !linking.insert(device).second) continue;
+    find_dock(vision, [=, this](const dock_actor& encodes) {
+      find_dock(encodes ? stream : std::string(), [=, this](const dock_actor& has_streams) {
+        linking.erase(device);
+        if (has_streams) make_link({member->record().name, vision, stream}, encodes, has_streams);
+      });
+    });
   }
 }
 
-void node_state::make_link(const std::string& node, const dock_actor& there) {
+void node_state::find_dock(const std::string& node, std::function<void(const dock_actor&)> found) {
+  if (node == member->record().name) return found(deps->dock);
+  const auto greeter = greeters.find(node);
+  if (greeter == greeters.end() || !desk->knows(node)) return found(dock_actor());
+  self->request(greeter->second, kGreetingPatience, dock_atom_v)
+      .then(
+          [found](const caf::strong_actor_ptr& there) {
+            found(there ? caf::actor_cast<dock_actor>(there) : dock_actor());
+          },
+          [found](const caf::error&) { found(dock_actor()); });
+}
+
+LinkDesk::Send node_state::send_to(const std::string& node, const dock_actor& there) {
   const bool is_here = node == member->record().name;
   LinkDesk::Send send;
   if (is_here) {
@@ -299,23 +315,28 @@ void node_state::make_link(const std::string& node, const dock_actor& there) {
       return bulk.send(node, message);
     };
   }
+  return send;
+}
+
+void node_state::make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream) {
   const link_actor made = self->spawn<caf::monitored>(
       link,
-      LinkDeps{member->record().name, node, std::move(send), deps->group, deps->clock, deps->metrics,
-               deps->logger},
-      there, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
-  links[node] = made;
-  if (is_here || open_ways.contains(node)) self->send(made, BulkNews{node, BulkNews::What::opened});
+      LinkDeps{passage.owner, passage.vision, passage.stream, send_to(passage.vision, vision), deps->group,
+               deps->clock, deps->metrics, deps->logger},
+      vision, stream, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
+  links[device_of(passage.vision, passage.stream)] = made;
+  if (passage.vision == passage.owner || open_ways.contains(passage.vision))
+    self->send(made, BulkNews{passage.vision, BulkNews::What::opened});
 }
 
 void node_state::hear(const BulkNews& news) {
   if (news.direction == cluster::BulkDirection::outgoing) {
     if (news.what == BulkNews::What::opened) open_ways.insert(news.node);
     if (news.what == BulkNews::What::ended) open_ways.erase(news.node);
-    if (const auto link = links.find(news.node); link != links.end()) self->send(link->second, news);
-  } else if (deps->dock) {
-    self->send(deps->dock, news);
+    for (const auto& [device, link] : links)
+      if (device == news.node || device.starts_with(news.node + kBetweenStages)) self->send(link, news);
   }
+  if (deps->dock) self->send(deps->dock, news);
 }
 
 /// Tells up to which fence all cameras that this node was given deliver, or were tried in vain.
@@ -386,6 +407,10 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
         auto promise = self->make_response_promise<bool>();
         self->state.draining.push_back(promise);
         return promise;
+      },
+      [self](way_atom, const std::string& to) {
+        self->state.ways_wanted.insert(to);
+        self->state.link_up();
       },
       [self](tick_atom) { self->state.tick(); },
       [self](stop_atom) { self->state.stop(); },

@@ -24,6 +24,8 @@
 #include "cluster/membership/fleet_member.h"
 #include "cluster/membership/plan_keeper.h"
 #include "config/settings.h"
+#include "fleet/dock/dock_book.h"
+#include "fleet/link/link_desk.h"
 #include "fleet/messages.h"
 #include "fleet/node/actor_loop.h"
 #include "fleet/node/camera_book.h"
@@ -115,7 +117,10 @@ struct node_state {
 
   void list_bulk_peers();
   void link_up();
-  void make_link(const std::string& node, const dock_actor& there);
+  /// Null if there is none, or no way to it.
+  void find_dock(const std::string& node, std::function<void(const dock_actor&)> found);
+  LinkDesk::Send send_to(const std::string& node, const dock_actor& there);
+  void make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream);
   void hear(const BulkNews& news);
   void settle();
   void tick();
@@ -130,10 +135,12 @@ struct node_state {
   std::optional<cluster::PlanKeeper> plan;
   actors::Stages stages;
   bool has_stages = false;
-  /// By node.
+  /// By node; by device (`device_of`).
   std::map<std::string, greeter_actor> greeters;
   std::map<std::string, link_actor> links;
-  /// Whose dock was asked for and has not answered.
+  /// Nodes to which this one's dock needs a way.
+  std::set<std::string> ways_wanted;
+  /// Devices and nodes whose docks were asked for and have not answered.
   std::set<std::string> linking;
   /// Bulk ways that stand.
   std::set<std::string> open_ways;

@@ -96,10 +96,10 @@ std::map<std::string, std::string> NodeDesk::troubles() const {
   return troubles;
 }
 
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan) {
-  std::set<std::string> nodes;
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan) {
+  std::set<std::pair<std::string, std::string>> nodes;
   for (const auto& [camera, entry] : plan.cameras)
-    if (!entry.stream.empty()) nodes.insert(entry.stream);
+    if (!entry.stream.empty() && !entry.vision.empty()) nodes.emplace(entry.vision, entry.stream);
   return nodes;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -66,7 +67,8 @@ class NodeDesk {
   std::map<std::string, Peer> peers_;
 };
 
-/// The nodes that compute for these cameras, but for cameras that wait for one.
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan);
+/// The nodes that compute for these cameras, but for cameras that wait for one: those that encode, with those
+/// that have the streams, mostly the same.
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
 
 }  // namespace vigil::fleet

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fleet/messages.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::fleet {
@@ -110,11 +111,20 @@ TEST_F(NodeDeskTest, GreetsAnewWhenTheWayToOneBreaksWhoseLeaseHolds) {
 
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   cluster::NodePlan plan;
-  plan.cameras["a"].stream = "g1";
-  plan.cameras["b"].stream = "g2";
-  plan.cameras["c"].stream = "g1";
-  plan.cameras["d"].stream = "";
-  EXPECT_THAT(computing_nodes(plan), ElementsAre("g1", "g2"));
+  const auto add = [&](const std::string& camera, const std::string& vision, const std::string& stream) {
+    plan.cameras[camera].vision = vision;
+    plan.cameras[camera].stream = stream;
+  };
+  add("a", "g1", "g1");
+  add("b", "g2", "g2");
+  add("c", "g1", "g1");
+  add("d", "", "");
+  add("e", "v1", "g1");
+  add("f", "", "g1");
+  EXPECT_THAT(computing_nodes(plan), ElementsAre(Pair("g1", "g1"), Pair("g2", "g2"), Pair("v1", "g1")));
+  EXPECT_EQ(device_of("g1", "g1"), "g1");
+  EXPECT_EQ(device_of("v1", "g1"), "v1>g1");
+  EXPECT_EQ(device_of("", "g1"), "") << "nobody encodes it";
 }
 
 }  // namespace

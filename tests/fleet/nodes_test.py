@@ -111,7 +111,7 @@ class Mistakes(unittest.TestCase):
         with Fleet(BUILD) as fleet:
             for roles, expected in (("chef", "unknown role 'chef' (known: camera, vision, stream, generate, cache, gateway)"),
                                     ("gateway", "'gateway' has nothing to do yet"),
-                                    ("vision", "vision, stream and generate go together")):
+                                    ("vision,stream", "stream and generate go together")):
                 node = fleet.node("c1", roles)
                 node.start()
                 self.assertEqual(node.process.wait(20), 2)
