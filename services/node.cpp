@@ -338,7 +338,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                    .applied =
                                        [&](const config::Settings& changed, const std::string& line) {
                                          logger.set_level(log_level(changed.log));
-                                         if (!line.empty()) news.applied(line);
+                                         news.applied(line);
                                        },
                                    .supervisor = supervisor,
                                    .dock = dock,

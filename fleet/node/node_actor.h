@@ -60,8 +60,8 @@ struct NodeDeps {
   std::function<config::CameraSettings(config::CameraSettings)> resolve;
   /// Takes a text of the fleet's from the registry, and has it read; null: it is in the node's own file.
   std::function<void(std::string)> offered = {};
-  /// The fleet runs by these from now on: the line says since when and what has changed. Or only what is this
-  /// node's own has changed, and there is no line.
+  /// The fleet runs by these from now on, or still, and only what is this node's own may be another: the line
+  /// says since which version, and what has changed.
   std::function<void(const config::Settings&, const std::string& line)> applied = {};
   /// Null where this node reads no cameras, or computes nothing.
   actors::supervisor_actor supervisor;

@@ -87,7 +87,7 @@ void node_state::read(const ReadConfigurationPtr& configuration_read) {
     // What is this node's own alone holds at once.
     if (configuration->is_in_force() && reading->hash == configuration->agreement().running().hash &&
         deps->applied) {
-      deps->applied(*reading->settings, "");
+      deps->applied(*reading->settings, "applied: nothing");
       // Whoever asked for it may have replaced a secret.
       book->run_by(reading->settings);
       plan_changed();

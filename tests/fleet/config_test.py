@@ -6,7 +6,7 @@
 import json
 import os
 import re
-import subprocess
+import signal
 import sys
 import unittest
 
@@ -24,7 +24,8 @@ class Configuration(unittest.TestCase):
 
     def start(self, **cameras_of):
         """A node that computes and two with cameras, each with a copy of the file of its own, as mounted ConfigMaps are."""
-        self.fleet.etcd.start()
+        if not self.fleet.etcd.process:
+            self.fleet.etcd.start()
         nodes = [self.fleet.node("gpu", COMPUTE), self.fleet.node("c1", "camera"), self.fleet.node("c2", "camera")]
         for node in nodes:
             node.own_config()
@@ -52,6 +53,8 @@ class Configuration(unittest.TestCase):
         self.settled(nodes[1:])
         self.wait_for(lambda: self.versions() == [1, 1, 1], 5, "all run by the first version")
         self.assertEqual(self.status()[0], 0, self.status())
+        c1.process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: "configuration: applied: nothing" in c1.said(), 5, "it reads its file when it is asked to")
         for node in (gpu, c1):
             node.edit(self.without("cam-2"))
         self.wait_for(lambda: "is not applied: not read by c2" in self.status()[1], 5, "the status says who is behind")
@@ -59,7 +62,7 @@ class Configuration(unittest.TestCase):
         self.assertIn("c1: version 1; has read ", self.status()[1])
         self.wait_for(lambda: all("is not applied: not read by c2" in node.said() for node in nodes), 5, "all say who is behind")
         self.assertEqual(self.versions(), [1, 1, 1])
-        self.assertTrue(self.fleet.watched((c1, c2)), "all cameras go on")
+        self.settled(nodes[1:])
         c2.edit(self.without("cam-2"))
         self.wait_for(lambda: self.versions() == [2, 2, 2], 5, "all run by the second one")
         self.wait_for(lambda: sorted([*c1.cameras(), *c2.cameras()]) == ["cam-0", "cam-1"], 10, "the camera has ended")
@@ -80,7 +83,7 @@ class Configuration(unittest.TestCase):
         self.assertIn("defaults.fps: expected a number from 0.01 to 120, not `fast`", self.status()[1])
         self.assertIn("configuration: not applied, what ran goes on unchanged", c2.said())
         self.assertEqual(self.versions(), [1, 1, 1])
-        self.assertTrue(self.fleet.watched((c1, c2)))
+        self.settled(nodes[1:])
         c2.edit(lambda text: text.replace("fps: fast", "fps: 1"))
         self.wait_for(lambda: self.versions() == [2, 2, 2], 5, "all run by it once it is mended")
         self.assertIn("restarted cam-0, cam-1, cam-2", c2.said())
@@ -238,8 +241,6 @@ class InTheRegistry(unittest.TestCase):
         shown = self.config("show")
         self.assertIn("cam-2", shown.stdout)
         self.assertNotIn("s3cr3t", shown.stdout, "comments may say anything")
-        self.assertIn("{EVENTS}", self.config("show").stdout + open(self.fleet.config).read())
-
         first = shown.stdout
         self.edit(lambda text: re.sub(r"  cam-2: .*\n", "", text))
         self.assertEqual(self.put().returncode, 0)
