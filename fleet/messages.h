@@ -20,6 +20,7 @@
 
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
+#include "fleet/status/fleet_query.h"
 
 namespace vigil::fleet {
 
@@ -45,6 +46,38 @@ struct Piece {
   std::function<void()> run;
 };
 
+/// What a node knows of its fleet (status/node_standing.h).
+struct NodeStanding;
+using NodeStandingPtr = std::shared_ptr<const NodeStanding>;
+
+/// The fleet as it is shown: whether what was asked about is known, and JSON (status/fleet_picture.h).
+struct FleetReply {
+  bool is_known = true;
+  std::string page;
+};
+using FleetReplyPtr = std::shared_ptr<const FleetReply>;
+
+/// A part of a still or a clip is wanted by that node, from there on; it goes by the bulk way.
+struct EvidenceWish {
+  std::string node;
+  std::string name;
+  /// Of whoever asks.
+  std::uint64_t ticket = 0;
+  std::uint64_t offset = 0;
+  /// To send it.
+  std::uint32_t attempt = 0;
+};
+
+/// A still or a clip, or why there is none, in one line. refused: that is none's name; busy: too many are
+/// asked for; failed: a node has it, and it did not come.
+struct EvidenceReply {
+  enum class What : std::uint8_t { found, absent, refused, busy, failed };
+  What what = What::found;
+  std::string bytes;
+  std::string reason;
+};
+using EvidenceReplyPtr = std::shared_ptr<const EvidenceReply>;
+
 /// A camera of another node may send so many more patches.
 struct GuestRoom {
   std::string camera;
@@ -58,6 +91,11 @@ struct GuestRefused {
   std::uint64_t fence = 0;
   std::string reason;
 };
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, EvidenceWish& x) {
+  return f(caf::meta::type_name("EvidenceWish"), x.node, x.name, x.ticket, x.offset, x.attempt);
+}
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, GuestRoom& x) {
@@ -75,6 +113,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(vigil_fleet, caf::id_block::vigil::end)
 
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRoom))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRefused))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::EvidenceWish))
 
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, attach_atom, "attach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, over_atom, "over")
@@ -82,12 +121,21 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, greet_atom, "greet")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, dock_atom, "dock")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, drain_atom, "drain")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, moved_atom, "moved")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fence_atom, "fence")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, report_atom, "report")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, stand_atom, "standing")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, find_atom, "find")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fetch_atom, "fetch")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkArrivalPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::NodeStandingPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetQuery)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetReplyPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::EvidenceReplyPtr)
 
 namespace vigil::fleet {
 
@@ -137,6 +185,8 @@ using dock_actor = actors::answers_actor::extend<
     caf::reacts_to<BulkArrivalPtr>, caf::reacts_to<BulkNews>,
     // Look for guests whose node does not come back (to itself).
     caf::reacts_to<tick_atom>,
+    // The highest fence that has come (from its node).
+    caf::replies_to<fence_atom>::with<std::uint64_t>,
     // Let all end, and quit.
     caf::reacts_to<stop_atom>>;
 
@@ -145,7 +195,12 @@ using greeter_actor = caf::typed_actor<
     // A greeting, answered by one or by a refusal (cluster/membership/greeting.h).
     caf::replies_to<greet_atom, std::string>::with<std::string>,
     // Its dock; null if it computes nothing.
-    caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>>;
+    caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>,
+    // What it is and has, for who shows the fleet: a NodeQuestion, answered by a NodeAnswer
+    // (status/node_answer.h).
+    caf::replies_to<report_atom, std::string>::with<std::string>,
+    // Bytes of a still or a clip of this name that it has; 0: none. And a part of it is wanted.
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>>;
 
 /// The NODE keeps this process a member of its fleet: its lease, its plan, whom it knows, and the links to
 /// those that compute for its cameras.
@@ -154,11 +209,39 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<Piece>,
     // What the bulk port heard (from its thread).
     caf::reacts_to<BulkNews>, caf::reacts_to<BulkArrivalPtr>,
+    // What it knows of its fleet (from this process).
+    caf::replies_to<stand_atom>::with<NodeStandingPtr>,
+    // A fence has been seen (from a link).
+    caf::reacts_to<fence_atom, std::uint64_t>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
     // Do what is due (to itself).
     caf::reacts_to<tick_atom>,
     // Leave the fleet, and quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The FLEET STATUS tells people what is known of all nodes and cameras.
+using fleet_status_actor = caf::typed_actor<
+    // What they ask; answered within about twice its patience, or an error in one line.
+    caf::replies_to<report_atom, FleetQuery>::with<FleetReplyPtr>,
+    // A piece of work that was to be done here (from the registry's threads).
+    caf::reacts_to<Piece>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The FETCHER gives out stills and clips of this node's disk, and fetches those of others.
+using fetcher_actor = caf::typed_actor<
+    // The sending node is its own.
+    caf::reacts_to<stand_atom>,
+    // As of a greeter, which passes these on.
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
+    // A part has come (from its node).
+    caf::reacts_to<BulkArrivalPtr>,
+    // A still or a clip is wanted by a person; answered within a minute.
+    caf::replies_to<fetch_atom, std::string>::with<EvidenceReplyPtr>,
+    // Look for parts that do not come (to itself).
+    caf::reacts_to<tick_atom>,
+    // Quit.
     caf::reacts_to<stop_atom>>;
 
 }  // namespace vigil::fleet

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <future>
 #include <iostream>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include "actors/status/fleet_series.h"
 #include "actors/status/status_actor.h"
 #include "cluster/bulk/socket_bulk.h"
 #include "cluster/peers/peer_system.h"
@@ -26,13 +28,17 @@
 #include "cluster/process/process.h"
 #include "cluster/process/system.h"
 #include "cluster/registry/etcd_registry.h"
+#include "cluster/registry/timed_registry.h"
 #include "config/file/load.h"
 #include "engine/model/files/fingerprint.h"
 #include "fleet/dock/dock_actor.h"
+#include "fleet/evidence/fetcher_actor.h"
 #include "fleet/node/node_actor.h"
+#include "fleet/status/fleet_status_actor.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/ending.h"
+#include "services/fleet_routes.h"
 #include "services/frame_shape.h"
 #include "services/service_parts.h"
 #include "services/signals.h"
@@ -208,7 +214,10 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
 
   const actors::status_actor status =
       system.spawn<caf::hidden>(actors::status, actors::StatusDeps{board, metrics, logger});
-  const StateServer server(settings.metrics, metrics, system, status, clock, log_warning);
+  board.fleet({.fleet = own.name, .node = name});
+  FleetRoutes fleet_routes(system);
+  const StateServer server(settings.metrics, metrics, system, status, clock, log_warning, {},
+                           fleet_routes.routes());
 
   PortOwner port_owner;
   const auto keys = own.tls_dir.empty() ? std::nullopt : std::optional(cluster::make_key_pair());
@@ -216,7 +225,9 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       {.name = name, .seed = std::random_device{}()},
       {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
       port_owner, clock);
-  cluster::EtcdRegistry registry(registry_of(own, logger));
+  actors::FleetSeries series(metrics);
+  cluster::EtcdRegistry etcd(registry_of(own, logger));
+  cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.
   const std::string fingerprint = model::fingerprint(settings.model);
@@ -280,6 +291,13 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   record.cameras = own.max_cameras;
   record.streams = own.max_streams;
 
+  const fleet::fetcher_actor fetcher = system.spawn<caf::detached>(
+      fleet::fetcher, fleet::FetcherDeps{.node = name,
+                                         .dir = reads && settings.evidence.enabled ? settings.evidence.dir
+                                                                                   : std::filesystem::path(),
+                                         .bulk = &bulk,
+                                         .clock = clock,
+                                         .logger = logger});
   std::atomic<bool> was_expelled{false};
   const fleet::node_actor node =
       system.spawn(fleet::node, fleet::NodeDeps{.fleet = own.name,
@@ -296,12 +314,17 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
                                                 .metrics = metrics,
                                                 .board = board,
                                                 .logger = logger,
+                                                .series = &series,
+                                                .fetcher = fetcher,
                                                 .expelled = [&](const std::string& why) {
                                                   announcer.error(why);
                                                   was_expelled = true;
                                                   ending.ask();
                                                 }});
   port_owner.set(node);
+  fleet_routes.set(system.spawn<caf::detached>(
+                       fleet::fleet_status, fleet::FleetStatusDeps{own.name, node, registry, clock, logger}),
+                   fetcher);
   try {
     peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
   } catch (const std::exception& error) {

@@ -22,6 +22,7 @@ void dock_state::start() {
   std::vector<std::string> names;
   for (actors::DeviceSlot& slot : deps->devices) {
     names.push_back(slot.name);
+    deps->board.device(slot.name, actors::DeviceState::restarting, "it starts");
     devices.push_back(
         actors::spawn(self, deps->threads, actors::device,
                       actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board,
@@ -248,6 +249,7 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
           self->state.book.leave(news.node, self->state.deps->clock.now());
       },
       [self](tick_atom) { self->state.tick(); },
+      [self](fence_atom) { return self->state.book.highest_fence(); },
       [self](stop_atom) { self->state.stop(); },
   };
 }

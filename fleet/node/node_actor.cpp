@@ -26,6 +26,9 @@ cluster::WantedCamera wanted(const config::CameraSettings& camera) {
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->fleet, deps->clock);
+  reporter.emplace(deps->board, deps->series,
+                   NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
+  if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);
   if (deps->dock) self->monitor(deps->dock);
   if (deps->supervisor) self->monitor(deps->supervisor);
   seeds_left = deps->seeds.size();
@@ -279,7 +282,7 @@ void node_state::make_link(const std::string& node, const dock_actor& there) {
   const link_actor made = self->spawn<caf::monitored>(
       link,
       LinkDeps{member->record().name, node, std::move(send), deps->group, deps->clock, deps->metrics,
-               deps->logger},
+               deps->logger, node_actor(self)},
       there, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
   links[node] = made;
   if (is_here || open_ways.contains(node)) self->send(made, BulkNews{node, BulkNews::What::opened});
@@ -317,6 +320,10 @@ void node_state::tick() {
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   link_up();
   settle();
+  report();
+  if (deps->dock)
+    self->request(deps->dock, kGreetingPatience, fence_atom_v)
+        .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 
@@ -327,6 +334,7 @@ void node_state::drain() {
 
 void node_state::stop() {
   is_stopping = true;
+  reporter->end();
   if (member) {
     member->leave([this] { self->quit(); });
   } else {
@@ -350,11 +358,16 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
   return {
       [self](greet_atom, const std::string& text) { return self->state.answer(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
+      [self](report_atom, const std::string& question) { return self->state.tell_of(question); },
+      [self](find_atom, const std::string& file) { return self->state.find_evidence(file); },
+      [self](fetch_atom, const EvidenceWish& wish) {
+        if (self->state.deps->fetcher) self->send(self->state.deps->fetcher, fetch_atom_v, wish);
+      },
+      [self](stand_atom) { return self->state.standing(); },
+      [self](fence_atom, std::uint64_t fence) { self->state.saw(fence); },
       [](const Piece& piece) { piece.run(); },
       [self](const BulkNews& news) { self->state.hear(news); },
-      [self](const BulkArrivalPtr& arrival) {
-        if (self->state.deps->dock) self->send(self->state.deps->dock, arrival);
-      },
+      [self](const BulkArrivalPtr& arrival) { self->state.hear(arrival); },
       [self](drain_atom) -> caf::result<bool> {
         self->state.drain();
         if (!self->state.plan || self->state.plan->own().cameras.empty()) return true;
