@@ -29,6 +29,7 @@
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
 #include "config/settings.h"
+#include "fleet/status/fleet_query.h"
 
 namespace vigil::fleet {
 
@@ -66,6 +67,37 @@ struct Piece {
 
 /// How a dock reaches another node's.
 struct DockWay;
+/// What a node knows of its fleet (status/node_standing.h).
+struct NodeStanding;
+using NodeStandingPtr = std::shared_ptr<const NodeStanding>;
+
+/// The fleet as it is shown: whether what was asked about is known, and JSON (status/fleet_picture.h).
+struct FleetReply {
+  bool is_known = true;
+  std::string page;
+};
+using FleetReplyPtr = std::shared_ptr<const FleetReply>;
+
+/// A part of a still or a clip is wanted by that node, from there on; it goes by the bulk way.
+struct EvidenceWish {
+  std::string node;
+  std::string name;
+  /// Of whoever asks.
+  std::uint64_t ticket = 0;
+  std::uint64_t offset = 0;
+  /// To send it.
+  std::uint32_t attempt = 0;
+};
+
+/// A still or a clip, or why there is none, in one line. refused: that is none's name; busy: too many are
+/// asked for; failed: a node has it, and it did not come.
+struct EvidenceReply {
+  enum class What : std::uint8_t { found, absent, refused, busy, failed };
+  What what = What::found;
+  std::string bytes;
+  std::string reason;
+};
+using EvidenceReplyPtr = std::shared_ptr<const EvidenceReply>;
 
 /// A camera of another node may send so many more patches.
 struct GuestRoom {
@@ -92,6 +124,11 @@ inline std::string device_of(const std::string& vision, const std::string& strea
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, EvidenceWish& x) {
+  return f(caf::meta::type_name("EvidenceWish"), x.node, x.name, x.ticket, x.offset, x.attempt);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, GuestRoom& x) {
   return f(caf::meta::type_name("GuestRoom"), x.camera, x.patches);
 }
@@ -107,6 +144,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(vigil_fleet, caf::id_block::vigil::end)
 
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRoom))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRefused))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::EvidenceWish))
 
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, attach_atom, "attach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, over_atom, "over")
@@ -116,6 +154,11 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, drain_atom, "drain")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, moved_atom, "moved")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, detach_atom, "detach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, way_atom, "way")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fence_atom, "fence")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, report_atom, "report")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, stand_atom, "standing")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, find_atom, "find")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fetch_atom, "fetch")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
@@ -124,6 +167,10 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::ReadConfigurationPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::DockWay)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::NodeStandingPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetQuery)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetReplyPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::EvidenceReplyPtr)
 
 namespace vigil::fleet {
 
@@ -191,6 +238,8 @@ using dock_actor = actors::answers_actor::extend<
     caf::reacts_to<way_atom, caf::strong_actor_ptr>, caf::reacts_to<DockWay>,
     // Look for guests whose node does not come back (to itself).
     caf::reacts_to<tick_atom>,
+    // The highest fence that has come (from its node).
+    caf::replies_to<fence_atom>::with<std::uint64_t>,
     // Let all end, and quit.
     caf::reacts_to<stop_atom>>;
 
@@ -199,7 +248,12 @@ using greeter_actor = caf::typed_actor<
     // A greeting, answered by one or by a refusal (cluster/membership/greeting.h).
     caf::replies_to<greet_atom, std::string>::with<std::string>,
     // Its dock; null if it computes nothing.
-    caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>>;
+    caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>,
+    // What it is and has, for who shows the fleet: a NodeQuestion, answered by a NodeAnswer
+    // (status/node_answer.h).
+    caf::replies_to<report_atom, std::string>::with<std::string>,
+    // Bytes of a still or a clip of this name that it has; 0: none. And a part of it is wanted.
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>>;
 
 /// The NODE keeps this process a member of its fleet: its lease, its plan, whom it knows, and the links to
 /// those that compute for its cameras.
@@ -210,6 +264,10 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<BulkNews>, caf::reacts_to<BulkArrivalPtr>,
     // The configuration was read again (from whoever follows it).
     caf::reacts_to<ReadConfigurationPtr>,
+    // What it knows of its fleet (from this process).
+    caf::replies_to<stand_atom>::with<NodeStandingPtr>,
+    // A fence has been seen (from a link).
+    caf::reacts_to<fence_atom, std::uint64_t>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
     // The dock needs a way to this node's.
@@ -226,5 +284,28 @@ struct DockWay {
   std::function<cluster::BulkSent(const cluster::BulkMessage&)> send;
   bool is_open = false;
 };
+/// The FLEET STATUS tells people what is known of all nodes and cameras.
+using fleet_status_actor = caf::typed_actor<
+    // What they ask; answered within about twice its patience, or an error in one line.
+    caf::replies_to<report_atom, FleetQuery>::with<FleetReplyPtr>,
+    // A piece of work that was to be done here (from the registry's threads).
+    caf::reacts_to<Piece>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The FETCHER gives out stills and clips of this node's disk, and fetches those of others.
+using fetcher_actor = caf::typed_actor<
+    // The sending node is its own.
+    caf::reacts_to<stand_atom>,
+    // As of a greeter, which passes these on.
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
+    // A part has come (from its node).
+    caf::reacts_to<BulkArrivalPtr>,
+    // A still or a clip is wanted by a person; answered within a minute.
+    caf::replies_to<fetch_atom, std::string>::with<EvidenceReplyPtr>,
+    // Look for parts that do not come (to itself).
+    caf::reacts_to<tick_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
 
 }  // namespace vigil::fleet

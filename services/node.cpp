@@ -19,6 +19,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include "actors/status/fleet_series.h"
 #include "actors/status/status_actor.h"
 #include "cluster/bulk/socket_bulk.h"
 #include "cluster/peers/peer_system.h"
@@ -28,16 +29,20 @@
 #include "cluster/process/process.h"
 #include "cluster/process/system.h"
 #include "cluster/registry/etcd_registry.h"
+#include "cluster/registry/timed_registry.h"
 #include "config/file/load.h"
 #include "config/file/references.h"
 #include "engine/model/files/fingerprint.h"
 #include "fleet/dock/dock_actor.h"
+#include "fleet/evidence/fetcher_actor.h"
 #include "fleet/node/node_actor.h"
+#include "fleet/status/fleet_status_actor.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/ending.h"
 #include "services/fleet_file.h"
 #include "services/fleet_registry.h"
+#include "services/fleet_routes.h"
 #include "services/frame_shape.h"
 #include "services/protocol.h"
 #include "services/reload_loop.h"
@@ -239,7 +244,10 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
 
   const actors::status_actor status =
       system.spawn<caf::hidden>(actors::status, actors::StatusDeps{board, metrics, logger});
-  const StateServer server(settings.metrics, metrics, system, status, clock, log_warning);
+  board.fleet({.fleet = own.name, .node = name});
+  FleetRoutes fleet_routes(system);
+  const StateServer server(settings.metrics, metrics, system, status, clock, log_warning, {},
+                           fleet_routes.routes());
 
   PortOwner port_owner;
   const auto keys = own.tls_dir.empty() ? std::nullopt : std::optional(cluster::make_key_pair());
@@ -247,8 +255,10 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
       {.name = name, .seed = std::random_device{}()},
       {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
       port_owner, clock);
-  cluster::EtcdRegistry registry(
+  actors::FleetSeries series(metrics);
+  cluster::EtcdRegistry etcd(
       registry_of(own, [&logger](const std::string& line) { logger.warn("registry: {}", line); }));
+  cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.
   const std::string fingerprint = model::fingerprint(settings.model);
@@ -312,6 +322,13 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   record.cameras = own.max_cameras;
   record.streams = own.max_streams;
 
+  const fleet::fetcher_actor fetcher = system.spawn<caf::detached>(
+      fleet::fetcher, fleet::FetcherDeps{.node = name,
+                                         .dir = reads && settings.evidence.enabled ? settings.evidence.dir
+                                                                                   : std::filesystem::path(),
+                                         .bulk = &bulk,
+                                         .clock = clock,
+                                         .logger = logger});
   ReloadNews news(metrics, logger);
   std::atomic<bool> was_expelled{false};
   const auto offered = [&file](std::string text) {
@@ -347,6 +364,8 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                    .metrics = metrics,
                                    .board = board,
                                    .logger = logger,
+                                   .series = &series,
+                                   .fetcher = fetcher,
                                    .expelled =
                                        [&](const std::string& why) {
                                          announcer.error(why);
@@ -354,6 +373,9 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                          ending.ask();
                                        }});
   port_owner.set(node);
+  fleet_routes.set(system.spawn<caf::detached>(
+                       fleet::fleet_status, fleet::FleetStatusDeps{own.name, node, registry, clock, logger}),
+                   fetcher);
   try {
     peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
   } catch (const std::exception& error) {

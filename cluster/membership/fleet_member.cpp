@@ -81,6 +81,11 @@ bool FleetMember::holds() const {
   return lease_ != 0 && clock_.now() < held_until_;
 }
 
+std::optional<base::Duration> FleetMember::lease_left() const {
+  if (!holds()) return std::nullopt;
+  return std::chrono::duration_cast<base::Duration>(held_until_ - clock_.now());
+}
+
 Membership FleetMember::state() const {
   if (replaced_) return Membership::replaced;
   if (holds() && !put_.empty()) return Membership::member;

@@ -71,7 +71,9 @@ void PlanKeeper::read_own() {
     // The run before this one had it: there will be another.
     if (!plan.is_for(member_.record().incarnation)) return;
     // Of a registry that was set back: what this node has by a later plan holds until there is a new one.
-    if (plan.fence < member_.record().highest_fence) return;
+    // Fences that it has seen of others say nothing of that: its own plan may have been the same for long.
+    if (plan.fence < newest_) return;
+    newest_ = plan.fence;
     member_.saw(plan.fence);
   } else if (!own_mirror_.is_current()) {
     return;

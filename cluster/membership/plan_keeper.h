@@ -66,6 +66,8 @@ class PlanKeeper {
   std::optional<RegistryMirror> fleet_mirror_;
   bool follows_ = false;
   NodePlan own_;
+  /// Of all plans that this node has had.
+  Fence newest_ = 0;
   FleetPlan fleet_;
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;

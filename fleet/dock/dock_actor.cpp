@@ -27,6 +27,7 @@ void dock_state::start() {
     names.push_back(slot.name);
     has_tower = has_tower || slot.engine.encoder;
     has_language = has_language || slot.engine.desk;
+    deps->board.device(slot.name, actors::DeviceState::restarting, "it starts");
     devices.push_back(actors::spawn(
         self, deps->threads, actors::device,
         actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board, deps->logger,
@@ -375,6 +376,7 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
       },
       [self](const DockWay& way) { self->state.make_way(way); },
       [self](tick_atom) { self->state.tick(); },
+      [self](fence_atom) { return self->state.book.highest_fence(); },
       [self](stop_atom) { self->state.stop(); },
   };
 }

@@ -133,6 +133,7 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
       [self](const GuestRefused& refused) {
         self->state.deps->logger.error("link: {} does not serve camera {}: {}", self->state.device,
                                        refused.camera, refused.reason);
+        if (self->state.deps->owner) self->send(self->state.deps->owner, fence_atom_v, refused.fence);
       },
       [self](const actors::WindowForm& form) { self->state.answer(form); },
       [self](const actors::Explanation& text) {

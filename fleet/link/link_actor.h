@@ -33,6 +33,8 @@ struct LinkDeps {
   const base::Clock& clock;
   actors::Metrics& metrics;
   spdlog::logger& logger;
+  /// Hears of fences that others have seen; may be null.
+  node_actor owner = {};
 };
 
 struct link_state {

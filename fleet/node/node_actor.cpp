@@ -21,6 +21,9 @@ constexpr std::chrono::seconds kGreetingPatience{5};
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->fleet, deps->clock);
+  reporter.emplace(deps->board, deps->series,
+                   NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
+  if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);
   if (deps->dock) {
     self->monitor(deps->dock);
     self->send(deps->dock, way_atom_v, caf::actor_cast<caf::strong_actor_ptr>(node_actor(self)));
@@ -322,7 +325,7 @@ void node_state::make_link(const Passage& passage, const dock_actor& vision, con
   const link_actor made = self->spawn<caf::monitored>(
       link,
       LinkDeps{passage.owner, passage.vision, passage.stream, send_to(passage.vision, vision), deps->group,
-               deps->clock, deps->metrics, deps->logger},
+               deps->clock, deps->metrics, deps->logger, node_actor(self)},
       vision, stream, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
   links[device_of(passage.vision, passage.stream)] = made;
   if (passage.vision == passage.owner || open_ways.contains(passage.vision))
@@ -362,6 +365,10 @@ void node_state::tick() {
   link_up();
   settle();
   look_at_configuration();
+  report();
+  if (deps->dock)
+    self->request(deps->dock, kGreetingPatience, fence_atom_v)
+        .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 
@@ -372,6 +379,7 @@ void node_state::drain() {
 
 void node_state::stop() {
   is_stopping = true;
+  reporter->end();
   if (member) {
     member->leave([this] { self->quit(); });
   } else {
@@ -395,12 +403,17 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
   return {
       [self](greet_atom, const std::string& text) { return self->state.answer(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
+      [self](report_atom, const std::string& question) { return self->state.tell_of(question); },
+      [self](find_atom, const std::string& file) { return self->state.find_evidence(file); },
+      [self](fetch_atom, const EvidenceWish& wish) {
+        if (self->state.deps->fetcher) self->send(self->state.deps->fetcher, fetch_atom_v, wish);
+      },
+      [self](stand_atom) { return self->state.standing(); },
+      [self](fence_atom, std::uint64_t fence) { self->state.saw(fence); },
       [](const Piece& piece) { piece.run(); },
       [self](const ReadConfigurationPtr& read) { self->state.read(read); },
       [self](const BulkNews& news) { self->state.hear(news); },
-      [self](const BulkArrivalPtr& arrival) {
-        if (self->state.deps->dock) self->send(self->state.deps->dock, arrival);
-      },
+      [self](const BulkArrivalPtr& arrival) { self->state.hear(arrival); },
       [self](drain_atom) -> caf::result<bool> {
         self->state.drain();
         if (!self->state.plan || self->state.plan->own().cameras.empty()) return true;

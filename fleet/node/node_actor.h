@@ -30,6 +30,8 @@
 #include "fleet/node/actor_loop.h"
 #include "fleet/node/camera_book.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/status/node_report.h"
+#include "fleet/status/node_standing.h"
 
 namespace vigil::fleet {
 
@@ -72,6 +74,10 @@ struct NodeDeps {
   actors::Metrics& metrics;
   actors::StatusBoard& board;
   spdlog::logger& logger;
+  /// Its metrics as a node; may be null.
+  actors::FleetSeries* series = nullptr;
+  /// Gives out stills and clips; may be null.
+  fetcher_actor fetcher = {};
   /// It cannot go on as a member, and why; called once.
   std::function<void(const std::string&)> expelled = {};
 };
@@ -123,6 +129,14 @@ struct node_state {
   void make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream);
   void hear(const BulkNews& news);
   void settle();
+  /// A fence that this node, or one that it deals with, has seen.
+  void saw(cluster::Fence fence);
+  /// A NodeQuestion about this node.
+  caf::result<std::string> tell_of(const std::string& question) const;
+  NodeStandingPtr standing() const;
+  caf::result<std::uint64_t> find_evidence(const std::string& file);
+  void hear(const BulkArrivalPtr& arrival);
+  void report();
   void tick();
   void drain();
   void stop();
@@ -133,6 +147,7 @@ struct node_state {
   std::unique_ptr<ActorLoop> loop;
   std::optional<cluster::FleetMember> member;
   std::optional<cluster::PlanKeeper> plan;
+  std::optional<NodeReport> reporter;
   actors::Stages stages;
   bool has_stages = false;
   /// By node; by device (`device_of`).

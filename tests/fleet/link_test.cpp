@@ -25,6 +25,7 @@ class LinkTest : public testing::CameraNodeTest {
 
   void TearDown() override {
     PipelineTest::TearDown();
+    caf::anon_send(node_, actors::stop_atom_v);
     if (link_) caf::anon_send(link_, actors::stop_atom_v);
     if (dock_) caf::anon_send(dock_, actors::stop_atom_v);
     near_owner_ = {};
@@ -53,7 +54,7 @@ class LinkTest : public testing::CameraNodeTest {
         link,
         LinkDeps{"cam", "gpu", "gpu",
                  [this](const cluster::BulkMessage& message) { return near_.send("gpu", message); }, 2,
-                 clock_, metrics_, logger_},
+                 clock_, metrics_, logger_, node_},
         dock_, dock_, own.router, own.alerts, actors::device_listener_actor(supervisor_));
     near_owner_.on_news = [this](const BulkNews& news) { caf::anon_send(link_, news); };
     // What the port heard before there was anybody to tell.
@@ -62,6 +63,28 @@ class LinkTest : public testing::CameraNodeTest {
     pass(200ms);
   }
 
+  /// The link's own node, as far as a link deals with it.
+  static node_actor::behavior_type hearing_node(node_actor::pointer self,
+                                                std::vector<std::uint64_t>* fences) {
+    return {[](greet_atom, const std::string&) { return std::string(); },
+            [](dock_atom) { return caf::strong_actor_ptr(); },
+            [](report_atom, const std::string&) { return std::string(); },
+            [](find_atom, const std::string&) { return std::uint64_t{0}; },
+            [](fetch_atom, const EvidenceWish&) {},
+            [](const Piece& piece) { piece.run(); },
+            [](const BulkNews&) {},
+            [](const BulkArrivalPtr&) {},
+            [](const ReadConfigurationPtr&) {},
+            [](way_atom, const std::string&) {},
+            [](stand_atom) { return NodeStandingPtr(); },
+            [fences](fence_atom, std::uint64_t fence) { fences->push_back(fence); },
+            [](drain_atom) { return true; },
+            [](tick_atom) {},
+            [self](stop_atom) { self->quit(); }};
+  }
+
+  std::vector<std::uint64_t> fences_;
+  node_actor node_ = system_.spawn(hearing_node, &fences_);
   testing::Owner near_owner_;
   testing::Owner far_owner_;
   cluster::MemoryBulk near_{{.name = "cam"}, "cam:1", "", near_owner_, network_};
@@ -182,6 +205,12 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   pass(1s);
   EXPECT_THAT(heard, ::testing::Contains("room for gate"));
   EXPECT_THAT(log_.str(), HasSubstr("link: gpu does not serve camera gate: its owner is node cam2 now"));
+
+  EXPECT_THAT(fences_, ElementsAre(6U)) << "whatever its node's plan says";
+  auto seen = waiter_->request(dock_, caf::infinite, fence_atom_v);
+  settle();
+  seen.receive([](std::uint64_t fence) { EXPECT_EQ(fence, 6U); },
+               [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
 
   // What the former owner still sends changes nothing, and it hears why.
   const std::size_t encoded = encoder_.frames;
