@@ -10,7 +10,6 @@
 namespace vigil::actors {
 namespace {
 
-constexpr std::size_t kPublishAtOnce = 256;
 // So much is not left waiting for `flush`.
 constexpr std::size_t kGatherAtMost = 256;
 constexpr auto kPruneEvery = std::chrono::minutes(1);
@@ -26,7 +25,8 @@ AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metr
       publisher_(publisher),
       metrics_(metrics),
       clock_(clock),
-      queue_({.most = options_.backlog}) {}
+      queue_({.most = options_.backlog}),
+      publishing_(outbox, publisher) {}
 
 void AlertDesk::observe(const WindowAnswersPtr& window) {
   const std::vector<config::RuleSettings>& rules = window->watch->rules;
@@ -72,8 +72,9 @@ void AlertDesk::finish() {
   finished_ = true;
   flush(/*patient=*/false, /*all=*/true);
   // Until the publisher has room for no more, and then what that left.
-  for (std::size_t left = written_ + 1; written_ > 0 && written_ < left && failure_.empty();) {
-    left = written_;
+  for (std::size_t left = publishing_.waiting() + 1;
+       publishing_.waiting() > 0 && publishing_.waiting() < left && failure_.empty();) {
+    left = publishing_.waiting();
     publisher_.drain();
     flush(/*patient=*/false, /*all=*/true);
   }
@@ -264,13 +265,6 @@ void AlertDesk::recover() {
   recovered_ = true;
 }
 
-// Of a process before this one, which nobody has heard from this one.
-void AlertDesk::remember_last() {
-  if (remembered_of_ == outbox_.identity()) return;
-  for (const OutboxEvent& event : outbox_.last_events(1)) publisher_.remember(event);
-  remembered_of_ = outbox_.identity();
-}
-
 void AlertDesk::taken_in() {
   if (!options_.gather || queue_.size() >= kGatherAtMost) flush();
 }
@@ -278,7 +272,7 @@ void AlertDesk::taken_in() {
 bool AlertDesk::flush(bool patient, bool all) {
   bool more = false;
   if (!patient || failure_.empty() || clock_.now() >= retry_at_) more = write_and_publish(all);
-  metrics_.outbox_pending(queue_.size() + written_);
+  metrics_.outbox_pending(queue_.size() + publishing_.waiting());
   return more;
 }
 
@@ -317,7 +311,7 @@ void AlertDesk::written(const EventQueue::Batch& batch) {
       notes_.erase(note.key);
     }
   }
-  written_ += batch.events.size();
+  publishing_.wrote(batch.events.size());
   queue_.written(batch);
 }
 
@@ -325,10 +319,10 @@ bool AlertDesk::write_and_publish(bool all) {
   try {
     outbox_.refresh();
     if (!recovered_) recover();
-    remember_last();
+    publishing_.remember_last();
     bool more = write_batch();
     while (all && more) more = write_batch();
-    publish_written();
+    publishing_.publish_written();
     failure_.clear();
     return more;
   } catch (const OutboxError& error) {
@@ -336,34 +330,6 @@ bool AlertDesk::write_and_publish(bool all) {
     failure_ = error.what();
     retry_at_ = clock_.now() + kRetryAfter;
     return false;
-  }
-}
-
-// An event is acknowledged when it has been handed over: a kill before that has the next process publish it.
-// What was taken and is not handed over comes first again, and is less than what is looked at.
-void AlertDesk::publish_written() {
-  if (offered_of_ != outbox_.identity()) {
-    publisher_.start_over();
-    offered_ = 0;
-    offered_of_ = outbox_.identity();
-  }
-  for (bool went_on = true; went_on;) {
-    went_on = false;
-    const std::vector<OutboxEvent> events = outbox_.unacknowledged(kPublishAtOnce);
-    written_ = events.size();
-    std::vector<std::uint64_t> published;
-    for (const OutboxEvent& event : events) {
-      if (event.position > offered_) {
-        if (!publisher_.publish(event)) break;
-        offered_ = event.position;
-        went_on = true;
-      }
-      if (event.position <= publisher_.published()) published.push_back(event.position);
-    }
-    if (published.empty()) continue;
-    outbox_.acknowledge(published);
-    written_ -= published.size();
-    went_on = true;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "actors/alerts/evidence_promises.h"
 #include "actors/alerts/open_episodes.h"
 #include "actors/alerts/outbox.h"
+#include "actors/alerts/outbox_publishing.h"
 #include "actors/alerts/publisher.h"
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
@@ -149,7 +150,6 @@ class AlertDesk {
   Rule* find_rule(const std::string& episode);
   void enqueue(WaitingEvent event);
   void recover();
-  void remember_last();
   /// Something was taken in.
   void taken_in();
   /// `patient`: leaves an outbox alone that failed a moment ago. Returns whether there is more.
@@ -158,7 +158,6 @@ class AlertDesk {
   bool write_and_publish(bool all);
   bool write_batch();
   void written(const EventQueue::Batch& batch);
-  void publish_written();
   void forget_old();
 
   Options options_;
@@ -174,13 +173,7 @@ class AlertDesk {
   /// What the outbox of this identity has: one that takes its place gets them again.
   std::map<std::string, std::string> notes_;
   std::string noted_in_;
-  /// Events in the outbox that are not published yet, as far as it was looked at.
-  std::size_t written_ = 0;
-  /// The publisher has taken all up to this position of this outbox.
-  std::uint64_t offered_ = 0;
-  std::string offered_of_;
-  /// The outbox whose last events the publisher knows.
-  std::string remembered_of_;
+  OutboxPublishing publishing_;
   std::vector<Request> requests_;
   std::uint64_t tickets_ = 0;
   std::vector<EvidenceRequest> evidence_requests_;

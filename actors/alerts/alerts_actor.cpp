@@ -146,6 +146,8 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       [self](const WatchPtr& watch) { self->state.book.put(watch); },
       [self](forget_atom, const std::string& camera) { self->state.book.forget(camera); },
       [self](const StatusChange& change) { self->state.tell(change); },
+      [](const SeriesBooksPtr&) {},
+      [](lost_atom, const std::string&, std::uint64_t) {},
       [self](end_atom, const std::string& camera) {
         self->state.desk->end(camera);
         self->state.flush_later(caf::message_priority::high);

@@ -26,6 +26,8 @@ struct AlertsDeps {
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;
+  /// Null: this process has all series by itself.
+  claims_actor claims = {};
 };
 
 struct alerts_state {

@@ -54,6 +54,10 @@ struct Stages;
 struct LentText;
 using LentTextPtr = std::shared_ptr<LentText>;
 
+/// Where the series of a camera goes on (actors/alerts/books.h).
+struct SeriesBooks;
+using SeriesBooksPtr = std::shared_ptr<const SeriesBooks>;
+
 /// Patches for a tower that has a thread of its own, and what came of them (actors/vision/encode.h), which
 /// whoever takes it moves out of.
 using PatchBatchPtr = std::shared_ptr<const std::vector<FramePatchPtr>>;
@@ -100,6 +104,8 @@ CAF_ADD_ATOM(vigil, vigil::actors, forget_atom, "forget")
 CAF_ADD_ATOM(vigil, vigil::actors, probe_atom, "probe")
 CAF_ADD_ATOM(vigil, vigil::actors, status_atom, "status")
 CAF_ADD_ATOM(vigil, vigil::actors, stages_atom, "stages")
+CAF_ADD_ATOM(vigil, vigil::actors, claim_atom, "claim")
+CAF_ADD_ATOM(vigil, vigil::actors, lost_atom, "lost")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -112,6 +118,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SeriesBooksPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::PatchBatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EncodedPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
@@ -261,6 +268,10 @@ using alerts_actor = answers_actor::extend<
     caf::reacts_to<forget_atom, std::string>,
     // Tell it on the camera's status topic.
     caf::reacts_to<StatusChange>,
+    // Where a series that was claimed goes on.
+    caf::reacts_to<SeriesBooksPtr>,
+    // This process does not have the series of this camera with this fence any more.
+    caf::reacts_to<lost_atom, std::string, std::uint64_t>,
     // What waits for its text is told without it.
     caf::reacts_to<force_atom>,
     // Write what has come meanwhile, and publish it (to itself).
@@ -269,6 +280,12 @@ using alerts_actor = answers_actor::extend<
     caf::reacts_to<tick_atom>,
     // Publish what there is, and quit.
     caf::reacts_to<stop_atom>>;
+
+/// CLAIMS, in a fleet: gets series of events for this process, before it tells the first one of them.
+using claims_actor = caf::typed_actor<
+    // The sending alerts actor wants the series of this camera, with this fence, and gets its books or hears
+    // that it is lost; without a name, the process's own, whose fence is known here.
+    caf::reacts_to<claim_atom, std::string, std::uint64_t>>;
 
 /// Whoever wants to know how a device is.
 using device_listener_actor = caf::typed_actor<

@@ -41,7 +41,7 @@ void supervisor_state::start_pipeline() {
   }
   alerts = spawn(self, own, actors::alerts,
                  AlertsDeps{alert_options(*deps), deps->outbox, deps->publisher, deps->clock, deps->metrics,
-                            deps->board, deps->logger},
+                            deps->board, deps->logger, deps->claims},
                  evidence, supervisor_actor(self));
   deps->board.beat("alerts", kAlertsPatience);
   add_stage(alerts.address(), std::string(Drain::kAlerts));
