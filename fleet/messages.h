@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,8 @@
 
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
+#include "fleet/events/event_messages.h"
+#include "fleet/events/shipped.h"
 
 namespace vigil::fleet {
 
@@ -39,6 +42,10 @@ struct BulkNews {
   std::uint64_t incarnation = 0;
   std::string reason = {};
 };
+
+/// Who the fleet's gateways are, to this node's own maker and gateway.
+struct GatewayNews;
+using GatewayNewsPtr = std::shared_ptr<const GatewayNews>;
 
 /// Something to be done by an actor, in its thread.
 struct Piece {
@@ -75,6 +82,10 @@ CAF_BEGIN_TYPE_ID_BLOCK(vigil_fleet, caf::id_block::vigil::end)
 
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRoom))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRefused))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::MakerTalk))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GatewayTalk))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerQuestion))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerAnswer))
 
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, attach_atom, "attach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, over_atom, "over")
@@ -82,11 +93,14 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, greet_atom, "greet")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, dock_atom, "dock")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, drain_atom, "drain")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, moved_atom, "moved")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, gateway_atom, "gateway")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, serves_atom, "serves")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkArrivalPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::GatewayNewsPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
 
 namespace vigil::fleet {
@@ -140,12 +154,47 @@ using dock_actor = actors::answers_actor::extend<
     // Let all end, and quit.
     caf::reacts_to<stop_atom>>;
 
+/// The GATEWAY keeps events that are committed, and has them published and replayed.
+using gateway_actor = caf::typed_actor<
+    // What a maker has to tell.
+    caf::replies_to<MakerTalk>::with<GatewayTalk>,
+    // What a gateway that comes asks.
+    caf::replies_to<PeerQuestion>::with<PeerAnswer>,
+    // Which others there are (from its node, which is told whether it serves).
+    caf::reacts_to<GatewayNewsPtr>,
+    // Do what is due (to itself).
+    caf::reacts_to<tick_atom>,
+    // Close all, and quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The MAKER hands this node's events to all gateways.
+using maker_actor = actors::claims_actor::extend<
+    // Which gateways there are (from its node).
+    caf::reacts_to<GatewayNewsPtr>,
+    // Something was published.
+    caf::reacts_to<actors::work_atom>,
+    // Do what is due (to itself).
+    caf::reacts_to<tick_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+struct GatewayNews {
+  GatewayView view;
+  /// Those that can be reached.
+  std::map<std::string, gateway_actor> ways;
+  /// The registry's revision at which this node's record was put; 0 before that.
+  std::uint64_t own_revision = 0;
+  friend bool operator==(const GatewayNews&, const GatewayNews&) = default;
+};
+
 /// What one node asks another one first.
 using greeter_actor = caf::typed_actor<
     // A greeting, answered by one or by a refusal (cluster/membership/greeting.h).
     caf::replies_to<greet_atom, std::string>::with<std::string>,
     // Its dock; null if it computes nothing.
-    caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>>;
+    caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>,
+    // Its gateway; null if it is none.
+    caf::replies_to<gateway_atom>::with<caf::strong_actor_ptr>>;
 
 /// The NODE keeps this process a member of its fleet: its lease, its plan, whom it knows, and the links to
 /// those that compute for its cameras.
@@ -154,6 +203,8 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<Piece>,
     // What the bulk port heard (from its thread).
     caf::reacts_to<BulkNews>, caf::reacts_to<BulkArrivalPtr>,
+    // Its gateway serves, or does not (any more).
+    caf::reacts_to<serves_atom, bool>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
     // Do what is due (to itself).

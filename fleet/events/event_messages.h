@@ -47,8 +47,8 @@ struct SeriesTenure {
   std::uint64_t fence = 0;
   std::string maker;
   std::string session;
-  /// The highest fence before its claim.
-  std::uint64_t previous = 0;
+  /// The fence of the first of its claims since the last one of another maker; 0 if there was no other.
+  std::uint64_t since = 0;
   friend bool operator==(const SeriesTenure&, const SeriesTenure&) = default;
 };
 
@@ -103,6 +103,7 @@ struct ClaimAnswer {
   bool refused = false;
   std::uint64_t higher = 0;
   std::uint64_t previous = 0;
+  std::uint64_t since = 0;
   /// The last committed event of each topic.
   std::vector<ShippedEvent> last;
   std::vector<StagedEvent> staged;
@@ -180,8 +181,8 @@ struct PeerAnswer {
   bool refused = false;
   GatewayMode mode = GatewayMode::away;
   std::string token;
-  /// How many events it has committed, those included that are forgotten; its newest position.
-  std::uint64_t committed = 0;
+  /// How many events it has; its newest position.
+  std::uint64_t has = 0;
   std::uint64_t newest = 0;
   std::vector<GatewayTenure> peers;
   std::vector<PointAnswer> places;
@@ -207,7 +208,7 @@ typename Inspector::result_type inspect(Inspector& f, GatewayTenure& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, SeriesTenure& x) {
-  return f(caf::meta::type_name("SeriesTenure"), x.fence, x.maker, x.session, x.previous);
+  return f(caf::meta::type_name("SeriesTenure"), x.fence, x.maker, x.session, x.since);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, SeriesClaim& x) {
@@ -236,7 +237,7 @@ typename Inspector::result_type inspect(Inspector& f, StagedEvent& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, ClaimAnswer& x) {
-  return f(caf::meta::type_name("ClaimAnswer"), x.series, x.fence, x.refused, x.higher, x.previous, x.last,
+  return f(caf::meta::type_name("ClaimAnswer"), x.series, x.fence, x.refused, x.higher, x.previous, x.since, x.last,
            x.staged, x.notes);
 }
 template <class Inspector>
@@ -266,7 +267,7 @@ typename Inspector::result_type inspect(Inspector& f, SeriesCopy& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PeerAnswer& x) {
   return f(caf::meta::type_name("PeerAnswer"), x.number, x.refused, x.mode,
-           actors::at_most(x.mode, GatewayMode::serving), x.token, x.committed, x.newest, x.peers, x.places,
+           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.peers, x.places,
            x.events, x.series, x.more, x.after, x.text);
 }
 

@@ -13,8 +13,8 @@
 namespace vigil::fleet {
 namespace {
 
-constexpr std::string_view kTenure = "tenure/";
-constexpr std::string_view kStaged = "staged/";
+constexpr std::string_view kTenure = "gateway/maker/";
+constexpr std::string_view kStaged = "gateway/staged/";
 constexpr std::string_view kEpisode = "episode/";
 
 std::string staged_key(const std::string& topic, std::uint64_t sequence) {
@@ -23,14 +23,14 @@ std::string staged_key(const std::string& topic, std::uint64_t sequence) {
 
 // Words of a line: names have no spaces in them, and what has is another one's.
 std::string line_of(const SeriesTenure& tenure) {
-  return std::to_string(tenure.fence) + ' ' + std::to_string(tenure.previous) + ' ' + tenure.session + ' ' +
+  return std::to_string(tenure.fence) + ' ' + std::to_string(tenure.since) + ' ' + tenure.session + ' ' +
          tenure.maker;
 }
 
 std::optional<SeriesTenure> tenure_of(const std::string& line) {
   std::istringstream words(line);
   SeriesTenure tenure;
-  if (!(words >> tenure.fence >> tenure.previous >> tenure.session)) return std::nullopt;
+  if (!(words >> tenure.fence >> tenure.since >> tenure.session)) return std::nullopt;
   words.ignore();
   std::getline(words, tenure.maker);
   return tenure;
@@ -59,7 +59,7 @@ void GatewayBooks::read_note(const std::string& key, const std::string& value) {
   } else if (key.starts_with(kEpisode)) {
     if (const std::string series = series_of_note(value); !series.empty()) series_[series].notes[key] = value;
   } else if (key.starts_with(kStaged)) {
-    // "FENCE UNIT TIME\nBODY" of "staged/TOPIC/SEQUENCE": a topic ends with '/'.
+    // "FENCE UNIT TIME\nBODY" of "gateway/staged/TOPIC/SEQUENCE": a topic ends with '/'.
     const std::size_t end = key.rfind('/') + 1;
     const std::size_t body = value.find('\n');
     if (end <= kStaged.size() || end == key.size() || body == std::string::npos) return;

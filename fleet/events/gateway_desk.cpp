@@ -132,11 +132,11 @@ void GatewayDesk::claim(const MakerTalk& talk, const SeriesClaim& claim, Gateway
       answer.claims.push_back(std::move(told));
       return;
     }
-    const bool is_same = known->fence == claim.fence && known->session == talk.session;
-    tenure.previous = is_same ? known->previous : known->fence;
+    told.previous = known->fence;
+    tenure.since = known->maker == talk.maker ? known->since : claim.fence;
   }
   books_.set_tenure(claim.series, tenure);
-  told.previous = tenure.previous;
+  told.since = tenure.since;
   books_.tell(claim.series, told);
   answer.claims.push_back(std::move(told));
 }
@@ -188,7 +188,7 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
   answer.number = question.number;
   answer.mode = mode_;
   answer.token = token_;
-  answer.committed = books_.committed();
+  answer.has = has();
   answer.newest = newest();
   if (question.to_born != born_ || born_.empty()) {
     answer.refused = true;

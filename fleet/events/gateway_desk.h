@@ -44,6 +44,9 @@ class GatewayDesk {
   const std::map<std::string, GatewayTenure>& peers() const { return peers_; }
   const GatewayBooks& books() const { return books_; }
   const GatewayView& view() const { return view_; }
+  /// How many events it has, staged ones and those that are forgotten included: who has the most, has what
+  /// the others have.
+  std::uint64_t has() const { return books_.committed() + books_.staged_events(); }
   std::uint64_t newest() const { return outbox_.last_position(); }
 
   /// Of the one that comes: takes what makers and gateways give it from now on, with this token.

@@ -176,14 +176,14 @@ void GatewayJoining::decide() {
     if (state.mode == GatewayMode::serving) return follow(name, state.newest);
   const auto own = view.find(options_.name);
   std::string best = options_.name;
-  std::uint64_t most = desk_.books().committed();
+  std::uint64_t most = desk_.has();
   for (const auto& [name, seen] : view) {
     if (name == options_.name) continue;
     const auto state = states_.find(name);
     if (state == states_.end()) return;
-    if (state->second.committed > most) {
+    if (state->second.has > most) {
       best = name;
-      most = state->second.committed;
+      most = state->second.has;
     }
   }
   const bool is_oldest = std::all_of(view.begin(), view.end(), [&](const auto& each) {

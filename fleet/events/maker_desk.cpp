@@ -92,6 +92,7 @@ void MakerDesk::publish(const std::vector<actors::OutboxEvent>& copies) {
     return;
   }
   Series& series = entry->second;
+  if (publish_again(series, copies)) return;
   Unit unit;
   unit.number = ++series.units;
   for (const actors::OutboxEvent& event : copies) {
@@ -103,6 +104,25 @@ void MakerDesk::publish(const std::vector<actors::OutboxEvent>& copies) {
   waiting_ += unit.events.size();
   series.queue.push_back(std::move(unit));
   busy_.insert(entry->first);
+}
+
+/// What an outbox that took the place of another one has again keeps its place here. What has another event
+/// there by now has the newer one.
+bool MakerDesk::publish_again(Series& series, const std::vector<actors::OutboxEvent>& copies) {
+  bool is_again = false;
+  for (const actors::OutboxEvent& event : copies)
+    for (Unit& unit : series.queue)
+      for (ShippedEvent& known : unit.events) {
+        if (known.topic != event.topic || known.sequence != event.sequence) continue;
+        is_again = true;
+        if (known.body != event.body && unit.committed.empty()) {
+          known = shipped(event, unit.number);
+          unit.staged.clear();
+        }
+        unit.positions.push_back(event.position);
+        under_way_.insert(event.position);
+      }
+  return is_again;
 }
 
 void MakerDesk::start_over() {
@@ -118,12 +138,12 @@ std::vector<MakerDesk::Ask> MakerDesk::take_asks() {
   for (const std::string& name : all.names) {
     Lane& lane = lanes_.at(name);
     if (lane.sent || clock_.now() < lane.again) continue;
-    if (auto talk = next_for(name, lane, all)) asks.push_back({name, std::move(*talk)});
+    if (auto talk = next_for(lane, all)) asks.push_back({name, std::move(*talk)});
   }
   return asks;
 }
 
-std::optional<MakerTalk> MakerDesk::next_for(const std::string& name, Lane& lane, const Required& required) {
+std::optional<MakerTalk> MakerDesk::next_for(Lane& lane, const Required& required) {
   MakerTalk talk;
   talk.maker = options_.node;
   talk.session = options_.session;
@@ -291,7 +311,7 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
   std::deque<Unit> own = std::move(series.queue);
   series.queue.clear();
   // Nobody had it in between: what was published before goes on.
-  const bool goes_on = series.before > 0 && merged.books.previous == series.before;
+  const bool goes_on = series.before > 0 && series.before >= merged.books.since;
   std::set<std::pair<std::string, std::uint64_t>> known;
   if (goes_on) {
     for (const Unit& unit : own)

@@ -133,7 +133,7 @@ class MakerDesk {
   };
 
   Required required() const;
-  std::optional<MakerTalk> next_for(const std::string& name, Lane& lane, const Required& required);
+  std::optional<MakerTalk> next_for(Lane& lane, const Required& required);
   /// What fits of a series into a request.
   struct Room {
     std::size_t events = 0, bytes = 0, units = 0, claims = 0;
@@ -143,6 +143,7 @@ class MakerDesk {
   void take(const std::string& token, const ClaimAnswer& answer);
   static bool is_everywhere(const std::set<std::string>& tokens, const Required& required);
   void take(const Sent& sent, const SeriesAnswer& answer, bool is_commit, Lane& lane);
+  bool publish_again(Series& series, const std::vector<actors::OutboxEvent>& copies);
   void settle();
   void open(const std::string& name, Series& series, const Required& required);
   void lose(const std::string& name, std::uint64_t higher);

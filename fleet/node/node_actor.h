@@ -23,6 +23,7 @@
 #include "config/settings.h"
 #include "fleet/messages.h"
 #include "fleet/node/actor_loop.h"
+#include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
 
 namespace vigil::fleet {
@@ -53,6 +54,9 @@ struct NodeDeps {
   /// Null where this node reads no cameras, or computes nothing.
   actors::supervisor_actor supervisor;
   dock_actor dock;
+  /// Null where this node makes no events, or is no gateway.
+  maker_actor maker = {};
+  gateway_actor gateway = {};
   /// Of a group of the vision tower, in pixels.
   int group = 28;
   const base::Clock& clock;
@@ -86,6 +90,8 @@ struct node_state {
   void link_up();
   void make_link(const std::string& node, const dock_actor& there);
   void hear(const BulkNews& news);
+  /// Finds gateways, and tells of them.
+  void follow_gateways();
   void settle();
   void tick();
   void drain();
@@ -102,6 +108,8 @@ struct node_state {
   /// By node.
   std::map<std::string, greeter_actor> greeters;
   std::map<std::string, link_actor> links;
+  GatewayDirectory gateways;
+  GatewayNews told_gateways;
   /// Whose dock was asked for and has not answered.
   std::set<std::string> linking;
   /// Bulk ways that stand.

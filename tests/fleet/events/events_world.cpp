@@ -43,6 +43,8 @@ struct World::Gateway {
   std::unique_ptr<GatewayJoining> joining;
   std::size_t view = 0;
   std::uint64_t runs = 0;
+  /// Of its joinings.
+  std::uint64_t generation = 0;
   std::uint64_t looked = 0;
   std::string looked_of;
   bool was_true = false;
@@ -133,6 +135,7 @@ void World::start(Gateway& gateway) {
   gateway.alive = true;
   gateway.incarnation = gateway.name + "r" + std::to_string(++gateway.runs);
   gateway.view = history_.size() - 1;
+  ++gateway.generation;
   gateway.desk = std::make_unique<GatewayDesk>(
       GatewayDesk::Options{gateway.name, {.staged_bytes = kStagedBytes, .staged_of_series = 256}}, *gateway.disk);
   gateway.joining = std::make_unique<GatewayJoining>(
@@ -198,7 +201,6 @@ void World::poke(Gateway& gateway) {
     const std::uint64_t runs = gateway.runs;
     const std::string incarnation = gateway.incarnation;
     // The same process and record, another outbox.
-    const GatewayView before = truth();
     start(gateway);
     history_.pop_back();
     gateway.view = view;
@@ -207,12 +209,10 @@ void World::poke(Gateway& gateway) {
     gateway.joining->see(history_[view]);
   }
   for (GatewayJoining::Ask& each : gateway.joining->take_asks()) {
-    const std::uint64_t run = gateway.runs;
     const std::string to = each.to;
     const std::uint64_t number = each.question.number;
-    const GatewayJoining* const asker = gateway.joining.get();
-    const auto is_same = [&gateway, run, asker] {
-      return gateway.alive && gateway.runs == run && gateway.joining.get() == asker;
+    const auto is_same = [&gateway, generation = gateway.generation] {
+      return gateway.alive && gateway.generation == generation;
     };
     carry(gateway.name, to, [this, &gateway, to, question = each.question, is_same] {
       for (auto& other : gateways_) {
@@ -254,9 +254,9 @@ GatewayTalk World::ask(Gateway& gateway, MakerTalk talk) {
   if (mistake == Mistake::commits_early)
     for (const SeriesOffer& offer : talk.offers) {
       SeriesCommit commit{offer.series, offer.fence, {}};
+      std::uint64_t unit = 0;
       for (const ShippedEvent& event : offer.events) {
-        if (commit.units.empty() || unit_in(event.body) != unit_in(offer.events[commit.units.size() - 1].body))
-          commit.units.emplace_back();
+        if (std::exchange(unit, event.unit) != event.unit) commit.units.emplace_back();
         commit.units.back().places.push_back({event.topic, event.sequence, 0});
       }
       talk.commits.push_back(std::move(commit));
@@ -330,6 +330,8 @@ void World::start(Maker& maker) {
                                                               .pause = base::Duration(40)},
                                            clock_);
   maker.published = maker.disk.next - 1;
+  // What is left waits until its series is taken over.
+  for (auto& [position, entry] : maker.disk.unacknowledged) entry.position = 0;
 }
 
 void World::stop(Maker& maker, bool with_disk) {
@@ -337,10 +339,15 @@ void World::stop(Maker& maker, bool with_disk) {
   maker.alive = false;
   maker.desk.reset();
   maker.open.clear();
+  // What it had not written is gone with its memory, what it kept with its disk.
+  std::erase_if(owed_, [&](const auto& owed) {
+    if (owed.second != maker.name) return false;
+    return with_disk || std::any_of(maker.waiting.begin(), maker.waiting.end(), [&](const auto& waiting) {
+             return std::find(waiting.second.begin(), waiting.second.end(), owed.first) != waiting.second.end();
+           });
+  });
   maker.waiting.clear();
   if (with_disk) maker.disk = {};
-  // What it had told nobody of is gone with its memory, and what it kept with its disk.
-  std::erase_if(owed_, [&](const auto& owed) { return owed.second == maker.name; });
 }
 
 void World::poke(Maker& maker) {
@@ -348,6 +355,7 @@ void World::poke(Maker& maker) {
   if (maker.view + 1 < history_.size() && (calm_ || chance(0.2)))
     maker.view = calm_ ? history_.size() - 1 : maker.view + 1 + dice(history_.size() - maker.view - 1);
   maker.desk->see(history_[maker.view]);
+  for (const actors::SeriesBooks& books : maker.desk->take_books()) take_over(maker, books);
   for (const auto& [series, fence] : maker.owned)
     if (!maker.waiting[series].empty() && !maker.open.contains(series)) maker.desk->claim(series, fence);
   write(maker);
@@ -373,7 +381,6 @@ void World::poke(Maker& maker) {
       poke(maker);
     });
   }
-  for (const actors::SeriesBooks& books : maker.desk->take_books()) take_over(maker, books);
   for (const MakerDesk::Lost& lost : maker.desk->take_lost()) {
     const auto owned = maker.owned.find(lost.series);
     if (owned == maker.owned.end() || owned->second != lost.fence) continue;
@@ -387,7 +394,7 @@ void World::poke(Maker& maker) {
   }
   const std::uint64_t published = maker.desk->published();
   std::erase_if(maker.disk.unacknowledged, [&](const auto& entry) {
-    return entry.first <= published && entry.first <= maker.published;
+    return entry.second.position != 0 && entry.first <= published && entry.first <= maker.published;
   });
   if (maker.desk->waiting() > kMost + 300) fail(maker.name + " has more under way than it may have");
 }
@@ -396,12 +403,12 @@ void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
   const auto owned = maker.owned.find(books.camera);
   if (owned == maker.owned.end() || owned->second != books.fence) return;
   Author& disk = maker.disk;
-  const bool goes_on = disk.fences.contains(books.camera) && books.previous == disk.fences.at(books.camera);
+  const bool goes_on = disk.fences.contains(books.camera) && disk.fences.at(books.camera) >= books.since;
   std::map<std::string, std::uint64_t> last;
   for (const actors::OutboxEvent& event : books.last) last[event.topic] = event.sequence;
   std::vector<Author::Entry> left;
   for (auto entry = disk.unacknowledged.begin(); entry != disk.unacknowledged.end();) {
-    if (series_key(entry->second.event.topic) != books.camera || entry->first <= maker.published * 0) {
+    if (series_key(entry->second.event.topic) != books.camera) {
       ++entry;
       continue;
     }
@@ -428,7 +435,7 @@ void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
   disk.fences[books.camera] = books.fence;
   maker.open.insert(books.camera);
   Claimed& claimed = claimed_[books.camera];
-  if (books.fence >= claimed.fence) claimed = {books.fence, last};
+  if (books.fence >= claimed.fence) claimed = {books.fence, goes_on ? books.since : books.fence, last};
 }
 
 void World::make(Maker& maker, const std::string& series) {
@@ -706,7 +713,7 @@ void World::look(Gateway& gateway) {
     ++counts_.visible;
     seen_units_.insert(unit_in(event.body));
     const auto claimed = claimed_.find(series_key(event.topic));
-    if (claimed != claimed_.end() && seen->second.fence < claimed->second.fence) {
+    if (claimed != claimed_.end() && seen->second.fence < claimed->second.since) {
       const auto last = claimed->second.last.find(event.topic);
       if (last == claimed->second.last.end() || last->second < event.sequence)
         fail(gateway.name + " shows " + event.topic + ' ' + std::to_string(event.sequence) + " of fence " +

@@ -44,8 +44,6 @@ enum class Mistake : std::uint8_t {
   records_are_alike,
   /// A program that was started again goes for the one before it.
   sessions_are_alike,
-  /// A maker numbers when the first gateway has answered.
-  first_answer_is_enough,
 };
 
 class TestClock final : public base::Clock {
@@ -172,6 +170,8 @@ class World {
   /// The last claim of a series that was answered: its fence, and where its topics were.
   struct Claimed {
     std::uint64_t fence = 0;
+    /// What it made itself since then goes on.
+    std::uint64_t since = 0;
     std::map<std::string, std::uint64_t> last;
   };
   std::map<std::string, Claimed> claimed_;

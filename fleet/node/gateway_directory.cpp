@@ -1,0 +1,22 @@
+#include "fleet/node/gateway_directory.h"
+
+namespace vigil::fleet {
+
+GatewayNews GatewayDirectory::news(const cluster::FleetMember& member, const gateway_actor& own) const {
+  GatewayNews news;
+  news.own_revision = static_cast<std::uint64_t>(member.joined());
+  for (const auto& [name, record] : member.nodes()) {
+    if (!record.roles.contains(cluster::NodeRole::gateway)) continue;
+    const auto created = static_cast<std::uint64_t>(member.created(name));
+    news.view[name] = {record.incarnation + '@' + std::to_string(created), created, record.serves};
+    if (name == member.record().name) {
+      if (own) news.ways[name] = own;
+    } else if (const auto way = ways_.find(name);
+               way != ways_.end() && way->second.first == record.incarnation) {
+      news.ways[name] = way->second.second;
+    }
+  }
+  return news;
+}
+
+}  // namespace vigil::fleet
