@@ -1,7 +1,10 @@
 #include "services/node_events.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <random>
 #include <system_error>
+#include <utility>
 
 namespace vigil::services {
 namespace {
@@ -54,13 +57,18 @@ std::unique_ptr<actors::Outbox> KeptEvents::open(bool anew) {
   return actors::open_rocksdb_outbox(folder, ages_);
 }
 
+std::string KeptEvents::token() {
+  std::string number = std::to_string(++tokens_);
+  return std::string(20 - std::min<std::size_t>(20, number.size()), '0') + number + random_name();
+}
+
 fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
   return {.node = node,
           .outbox = std::move(outbox_),
           .open = [this](bool anew) { return open(anew); },
           .topics =
               [this](const actors::Outbox& outbox) { return topics_.open(settings_, outbox, logger_); },
-          .token = random_name,
+          .token = [this] { return token(); },
           .retention = settings_.retention,
           .clock = clock_,
           .metrics = metrics_,

@@ -2,6 +2,7 @@
 // those of all.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -51,6 +52,7 @@ class KeptEvents {
 
  private:
   std::unique_ptr<actors::Outbox> open(bool anew);
+  std::string token();
 
   const config::AlertSettings& settings_;
   const base::Clock& clock_;
@@ -60,6 +62,7 @@ class KeptEvents {
   config::RetentionClock ages_;
   Topics topics_;
   std::unique_ptr<actors::Outbox> outbox_;
+  std::uint64_t tokens_ = 0;
 };
 
 /// 16 hexadecimal digits.

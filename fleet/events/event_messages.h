@@ -47,8 +47,8 @@ struct SeriesTenure {
   std::uint64_t fence = 0;
   std::string maker;
   std::string session;
-  /// The fence of the first of its claims since the last one of another maker; 0 if there was no other.
-  std::uint64_t since = 0;
+  /// The highest fence by which another maker has claimed it before; 0 if none has.
+  std::uint64_t others = 0;
   friend bool operator==(const SeriesTenure&, const SeriesTenure&) = default;
 };
 
@@ -103,7 +103,8 @@ struct ClaimAnswer {
   bool refused = false;
   std::uint64_t higher = 0;
   std::uint64_t previous = 0;
-  std::uint64_t since = 0;
+  /// As in `SeriesTenure`.
+  std::uint64_t others = 0;
   /// The last committed event of each topic.
   std::vector<ShippedEvent> last;
   std::vector<StagedEvent> staged;
@@ -139,11 +140,11 @@ struct GatewayTalk {
   std::vector<SeriesAnswer> commits;
 };
 
-/// What a gateway that comes asks another one. state: how it is; nominate: be the first; where: whether these
-/// events are the same there, and what comes after them; topics: those after `text`; page: events after
-/// position `after`; admit: count me among those that have to have everything; series: tenures, notes and
-/// staged events of series after `text`.
-enum class PeerQuestionKind : std::uint8_t { state, nominate, where, topics, page, admit, series };
+/// What a gateway that comes asks another one. state: how it is; nominate: be the first; admit: count me among
+/// those that have to have everything; where: whether these events are the same there, and what comes after
+/// them; topics: those after `text`; page: events after position `after`; series: tenures, notes and staged
+/// events of series after `text`. The last four are for one that has everything.
+enum class PeerQuestionKind : std::uint8_t { state, nominate, admit, where, topics, page, series };
 
 struct PeerQuestion {
   std::uint64_t number = 0;
@@ -208,7 +209,7 @@ typename Inspector::result_type inspect(Inspector& f, GatewayTenure& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, SeriesTenure& x) {
-  return f(caf::meta::type_name("SeriesTenure"), x.fence, x.maker, x.session, x.since);
+  return f(caf::meta::type_name("SeriesTenure"), x.fence, x.maker, x.session, x.others);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, SeriesClaim& x) {
@@ -237,7 +238,7 @@ typename Inspector::result_type inspect(Inspector& f, StagedEvent& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, ClaimAnswer& x) {
-  return f(caf::meta::type_name("ClaimAnswer"), x.series, x.fence, x.refused, x.higher, x.previous, x.since, x.last,
+  return f(caf::meta::type_name("ClaimAnswer"), x.series, x.fence, x.refused, x.higher, x.previous, x.others, x.last,
            x.staged, x.notes);
 }
 template <class Inspector>

@@ -32,7 +32,7 @@ struct GatewayDeps {
   std::function<std::unique_ptr<actors::Outbox>(bool anew)> open;
   /// Opens the topics, to publish and replay what is in the outbox, which outlives them. Throws.
   std::function<std::unique_ptr<actors::Publisher>(const actors::Outbox&)> topics;
-  /// Another one with each call.
+  /// As `GatewayJoining` wants it.
   std::function<std::string()> token;
   base::Duration retention;
   const base::Clock& clock;

@@ -23,14 +23,14 @@ std::string staged_key(const std::string& topic, std::uint64_t sequence) {
 
 // Words of a line: names have no spaces in them, and what has is another one's.
 std::string line_of(const SeriesTenure& tenure) {
-  return std::to_string(tenure.fence) + ' ' + std::to_string(tenure.since) + ' ' + tenure.session + ' ' +
+  return std::to_string(tenure.fence) + ' ' + std::to_string(tenure.others) + ' ' + tenure.session + ' ' +
          tenure.maker;
 }
 
 std::optional<SeriesTenure> tenure_of(const std::string& line) {
   std::istringstream words(line);
   SeriesTenure tenure;
-  if (!(words >> tenure.fence >> tenure.since >> tenure.session)) return std::nullopt;
+  if (!(words >> tenure.fence >> tenure.others >> tenure.session)) return std::nullopt;
   words.ignore();
   std::getline(words, tenure.maker);
   return tenure;

@@ -35,7 +35,6 @@ void GatewayDesk::see(const GatewayView& view) {
 void GatewayDesk::join(std::string token) {
   token_ = std::move(token);
   mode_ = GatewayMode::joining;
-  peers_.clear();
   books_.make_stale();
 }
 
@@ -83,7 +82,6 @@ void GatewayDesk::serve(bool as_first) {
 void GatewayDesk::leave() {
   mode_ = GatewayMode::away;
   token_.clear();
-  peers_.clear();
 }
 
 bool GatewayDesk::knows_all(const MakerTalk& talk) const {
@@ -133,10 +131,10 @@ void GatewayDesk::claim(const MakerTalk& talk, const SeriesClaim& claim, Gateway
       return;
     }
     told.previous = known->fence;
-    tenure.since = known->maker == talk.maker ? known->since : claim.fence;
+    tenure.others = known->maker == talk.maker ? known->others : known->fence;
   }
   books_.set_tenure(claim.series, tenure);
-  told.since = tenure.since;
+  told.others = tenure.others;
   books_.tell(claim.series, told);
   answer.claims.push_back(std::move(told));
 }
@@ -190,11 +188,12 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
   answer.token = token_;
   answer.has = has();
   answer.newest = newest();
-  if (question.to_born != born_ || born_.empty()) {
-    answer.refused = true;
-    return answer;
-  }
-  if (question.kind != PeerQuestionKind::state && mode_ == GatewayMode::away) {
+  // Before the registry has told of whoever asks, nothing could tell either that it is gone.
+  const auto asker = view_.find(question.from);
+  const bool is_known = asker != view_.end() && asker->second.born == question.born;
+  const bool has_all = mode_ != GatewayMode::away;
+  if (question.to_born != born_ || born_.empty() || !is_known ||
+      (!has_all && question.kind > PeerQuestionKind::admit)) {
     answer.refused = true;
     return answer;
   }
@@ -220,13 +219,13 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
       page(question, answer);
       break;
     case PeerQuestionKind::admit: {
-      const auto there = view_.find(question.from);
-      // Before the registry has told of it, nothing could tell that it is gone.
-      if (there == view_.end() || there->second.born != question.born) {
+      // A question that was under way for long is of a time before.
+      GatewayTenure& peer = peers_[question.from];
+      if (peer.born == question.born && peer.token > question.token) {
         answer.refused = true;
-        break;
+      } else {
+        peer = {question.from, question.born, question.token};
       }
-      peers_[question.from] = {question.from, question.born, question.token};
       break;
     }
     case PeerQuestionKind::series:

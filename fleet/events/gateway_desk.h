@@ -15,8 +15,8 @@
 namespace vigil::fleet {
 
 /// Three things keep what a subscriber saw at all gateways that serve:
-/// - Whoever comes is admitted by each that serves before it serves itself: from then on, that one takes
-///   nothing that is not given to the new one, too, and the new one copies what was staged before.
+/// - Whoever comes is admitted by each that holds a lease before it serves itself: from then on, that one
+///   takes nothing that is not given to the new one, too, and the new one copies what was staged before.
 /// - Each answer names the gateways that its giver has admitted. A maker asks them all before it numbers, and
 ///   gives to them all, whatever the registry has told it so far.
 /// - A gateway whose record was gone from the registry, for however short a time, is another one (`born`): what
@@ -35,7 +35,6 @@ class GatewayDesk {
   void see(const GatewayView& view);
 
   GatewayTalk answer(const MakerTalk& talk);
-  /// `first`: where the one that comes is to be the first; that is not answered here.
   PeerAnswer answer(const PeerQuestion& question);
 
   GatewayMode mode() const { return mode_; }
@@ -52,6 +51,8 @@ class GatewayDesk {
   /// Of the one that comes: takes what makers and gateways give it from now on, with this token.
   void join(std::string token);
   void learn(const GatewayTenure& peer);
+  /// That one does not come any more, by its own word.
+  void forget(const std::string& peer) { peers_.erase(peer); }
   void take(const std::vector<ShippedEvent>& committed);
   /// `with_notes`: of the gateway whose events it follows.
   void take(const std::vector<SeriesCopy>& series, bool with_notes);

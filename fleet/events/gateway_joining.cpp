@@ -15,9 +15,12 @@ GatewayJoining::GatewayJoining(Options options, GatewayDesk& desk, const base::C
 
 void GatewayJoining::see(const GatewayView& view) {
   const std::string born = desk_.born();
+  // What was heard before is of a time before.
+  if (!(view == desk_.view())) states_.clear();
   desk_.see(view);
   std::erase_if(lanes_, [&](const auto& lane) { return !view.contains(lane.first); });
-  std::erase_if(states_, [&](const auto& state) { return !view.contains(state.first); });
+  if (const auto nominee = view.find(nominee_); nominee == view.end() || nominee->second.born != nominee_born_)
+    nominee_.clear();
   if (step_ == Step::parted) return;
   if (desk_.born() != born) return look_again("its record is another one");
   if (step_ == Step::looking || step_ == Step::serving) return;
@@ -31,7 +34,6 @@ void GatewayJoining::look_again(const std::string& why) {
   step_ = Step::looking;
   trouble_ = why;
   states_.clear();
-  nominee_.clear();
   admissions_.clear();
   for (auto& [name, lane] : lanes_) {
     lane.asked.reset();
@@ -47,6 +49,9 @@ std::string GatewayJoining::trouble() const {
       return trouble_;
     case Step::parted:
       return "what it has is not what " + source_ + " has: it begins anew";
+    case Step::admission:
+      if (!missing_.empty()) return missing_ + " has not admitted it yet";
+      [[fallthrough]];
     default:
       return "it reads what it lacks from " + source_;
   }
@@ -63,7 +68,7 @@ std::vector<GatewayJoining::Ask> GatewayJoining::take_asks() {
     if (lane.asked || clock_.now() < lane.again) continue;
     auto question = next_for(name);
     if (!question) continue;
-    question->number = ++lane.numbers;
+    question->number = ++numbers_;
     question->from = options_.name;
     question->born = desk_.born();
     question->token = desk_.token();
@@ -77,8 +82,9 @@ std::vector<GatewayJoining::Ask> GatewayJoining::take_asks() {
 std::optional<PeerQuestion> GatewayJoining::next_for(const std::string& peer) {
   PeerQuestion question;
   if (step_ == Step::looking) {
-    if (states_.contains(peer) && peer != nominee_) return std::nullopt;
-    question.kind = peer == nominee_ ? PeerQuestionKind::nominate : PeerQuestionKind::state;
+    const auto state = states_.find(peer);
+    if (state != states_.end() && peer != nominee_) return std::nullopt;
+    question.kind = state == states_.end() ? PeerQuestionKind::state : PeerQuestionKind::nominate;
     return question;
   }
   if (step_ == Step::admission) {
@@ -115,9 +121,7 @@ void GatewayJoining::failed(const std::string& from, std::uint64_t number) {
   if (lane == lanes_.end() || !lane->second.asked || lane->second.asked->number != number) return;
   lane->second.asked.reset();
   lane->second.again = clock_.now() + options_.pause;
-  if (step_ != Step::looking) return;
-  trouble_ = from + " holds a lease and does not answer";
-  nominee_.clear();
+  if (step_ == Step::looking) trouble_ = from + " holds a lease and does not answer";
 }
 
 void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
@@ -130,7 +134,6 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
     lane.again = clock_.now() + options_.pause;
     if (step_ != Step::looking && from == source_ && answer.mode != GatewayMode::serving)
       look_again(source_ + " does not serve any more");
-    nominee_.clear();
     return;
   }
   if (step_ != Step::looking && from == source_ && answer.token != source_token_)
@@ -138,12 +141,11 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
   switch (asked.kind) {
     case PeerQuestionKind::state:
       states_[from] = answer;
+      if (answer.mode == GatewayMode::away) desk_.forget(from);
       return decide();
     case PeerQuestionKind::nominate:
       // Whoever was told so serves, and says so.
-      nominee_.clear();
       states_.erase(from);
-      lane.again = clock_.now();
       return;
     case PeerQuestionKind::where:
       return compared(answer);
@@ -192,14 +194,17 @@ void GatewayJoining::decide() {
   const bool is_anybody_joining = std::any_of(states_.begin(), states_.end(), [](const auto& each) {
     return each.second.mode == GatewayMode::joining;
   });
-  if (is_oldest && !is_anybody_joining) {
-    if (best == options_.name) {
+  if (is_oldest && !is_anybody_joining && desk_.peers().empty()) {
+    if (best == options_.name && nominee_.empty()) {
       desk_.join(options_.token());
       desk_.serve(/*as_first=*/true);
       step_ = Step::serving;
       return;
     }
-    nominee_ = best;
+    if (nominee_.empty()) {
+      nominee_ = best;
+      nominee_born_ = view.at(best).born;
+    }
     return;
   }
   // Another one says who is the first; asked again after a while.
@@ -212,7 +217,6 @@ void GatewayJoining::follow(const std::string& source, std::uint64_t newest) {
   const auto seen = desk_.view().find(source);
   const std::string token = states_.at(source).token;
   states_.clear();
-  nominee_.clear();
   if (seen == desk_.view().end()) return;
   source_ = source;
   source_born_ = seen->second.born;
@@ -257,8 +261,11 @@ void GatewayJoining::listed(const PeerAnswer& answer) {
 void GatewayJoining::admitted(const std::string& from, const PeerAnswer& answer) {
   if (step_ != Step::admission && step_ != Step::finishing) return;
   Admission& admission = admissions_[from];
-  if (admission.token != answer.token) admission = {answer.token, false, {}, {}};
+  if (admission.token != answer.token) admission = {answer.token, {}, false, {}, {}};
+  admission.mode = answer.mode;
   admission.peers = answer.peers;
+  // Whoever has not everything has nothing that others have not.
+  if (answer.mode == GatewayMode::away) admission.copied = true;
   const auto seen = desk_.view().find(from);
   if (seen != desk_.view().end()) desk_.learn({from, seen->second.born, answer.token});
 }
@@ -277,7 +284,7 @@ void GatewayJoining::copied(const std::string& from, const PeerAnswer& answer) {
 std::map<std::string, std::string> GatewayJoining::wanted_admissions() const {
   std::map<std::string, std::string> wanted = {{source_, source_token_}};
   for (const auto& [name, seen] : desk_.view())
-    if (seen.serves && name != options_.name) wanted.try_emplace(name);
+    if (name != options_.name) wanted.try_emplace(name);
   for (const auto& [name, admission] : admissions_)
     for (const GatewayTenure& peer : admission.peers)
       if (peer.gateway != options_.name) wanted[peer.gateway] = peer.token;
@@ -288,9 +295,18 @@ std::map<std::string, std::string> GatewayJoining::wanted_admissions() const {
 void GatewayJoining::check_admissions() {
   if (step_ != Step::admission) return;
   for (const auto& [name, token] : wanted_admissions()) {
+    missing_ = name;
     const auto admission = admissions_.find(name);
     if (admission == admissions_.end() || !admission->second.copied) return;
     if (!token.empty() && token != admission->second.token) return;
+  }
+  missing_.clear();
+  // All that serve have each other's word. Where they have not, one of them does not know yet that it is gone.
+  const std::vector<GatewayTenure>& known = admissions_.at(source_).peers;
+  for (const auto& [name, admission] : admissions_) {
+    if (name == source_ || admission.mode != GatewayMode::serving) continue;
+    if (std::none_of(known.begin(), known.end(), [&](const auto& peer) { return peer.gateway == name; }))
+      return look_again(source_ + " does not know that " + name + " serves");
   }
   if (cursor_ < until_) {
     step_ = Step::finishing;
@@ -304,12 +320,16 @@ void GatewayJoining::check_admissions() {
 
 PeerAnswer GatewayJoining::answer(const PeerQuestion& question) {
   if (question.kind == PeerQuestionKind::nominate && question.to_born == desk_.born() &&
-      !desk_.born().empty() && step_ == Step::looking) {
+      !desk_.born().empty() && step_ == Step::looking && desk_.peers().empty()) {
     desk_.join(options_.token());
     desk_.serve(/*as_first=*/true);
     step_ = Step::serving;
   }
-  return desk_.answer(question);
+  PeerAnswer answer = desk_.answer(question);
+  // It may come to serve by and by, and is nobody to begin without.
+  if (step_ != Step::looking && step_ != Step::parted && answer.mode == GatewayMode::away)
+    answer.mode = GatewayMode::joining;
+  return answer;
 }
 
 }  // namespace vigil::fleet

@@ -26,7 +26,7 @@ class GatewayJoining {
  public:
   struct Options {
     std::string name;
-    /// Another one with each call.
+    /// Another one with each call, behind those before it in the order of texts.
     std::function<std::string()> token;
     /// Until what did not work is tried again.
     base::Duration pause{300};
@@ -71,12 +71,13 @@ class GatewayJoining {
   void copied(const std::string& from, const PeerAnswer& answer);
   void next_places();
   void check_admissions();
-  /// All that have to admit it: those that serve, and those that have been named, then with the token.
+  /// All that have to admit it: those that hold a lease, and those that have been named, then with the token.
   std::map<std::string, std::string> wanted_admissions() const;
 
   /// By another one, while it had this token.
   struct Admission {
     std::string token;
+    GatewayMode mode = GatewayMode::away;
     bool copied = false;
     std::string text;
     /// Whom it named last.
@@ -85,17 +86,20 @@ class GatewayJoining {
   struct Lane {
     std::optional<PeerQuestion> asked;
     base::Clock::TimePoint again{};
-    std::uint64_t numbers = 0;
   };
 
   const Options options_;
   GatewayDesk& desk_;
   const base::Clock& clock_;
   Step step_ = Step::looking;
+  std::uint64_t numbers_ = 0;
   std::map<std::string, Lane> lanes_;
   /// Of this round of looking.
   std::map<std::string, PeerAnswer> states_;
-  std::string nominee_;
+  /// Whom this one, as the oldest, has told to be the first: no other one, as long as that is there.
+  std::string nominee_, nominee_born_;
+  /// For whom it waits.
+  std::string missing_;
   /// The one that it follows.
   std::string source_, source_born_, source_token_;
   std::vector<EventPoint> places_;

@@ -20,9 +20,7 @@ void MakerDesk::see(const GatewayView& view) {
   for (const auto& [name, seen] : view_) {
     Lane& lane = lanes_[name];
     if (lane.born == seen.born) continue;
-    const std::uint64_t numbers = lane.numbers;
     lane = {};
-    lane.numbers = numbers;
     lane.born = seen.born;
   }
   settle();
@@ -170,7 +168,7 @@ std::optional<MakerTalk> MakerDesk::next_for(Lane& lane, const Required& require
     if (!is_unknown || clock_.now() < lane.probed) return std::nullopt;
     lane.probed = clock_.now() + options_.pause;
   }
-  talk.number = sent.number = ++lane.numbers;
+  talk.number = sent.number = ++numbers_;
   lane.sent = std::move(sent);
   return talk;
 }

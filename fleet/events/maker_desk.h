@@ -120,7 +120,6 @@ class MakerDesk {
     std::string token;
     std::vector<GatewayTenure> peers;
     std::optional<Sent> sent;
-    std::uint64_t numbers = 0;
     base::Clock::TimePoint again{};
     /// When it was asked for its peers last.
     base::Clock::TimePoint probed{};
@@ -154,6 +153,7 @@ class MakerDesk {
   const base::Clock& clock_;
   GatewayView view_;
   std::map<std::string, Lane> lanes_;
+  std::uint64_t numbers_ = 0;
   std::map<std::string, Series> series_;
   /// Series with something to tell: what is asked for is less than what is there.
   std::set<std::string> busy_;

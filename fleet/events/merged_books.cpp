@@ -43,7 +43,7 @@ MergedBooks merge_books(const std::string& series, std::uint64_t fence,
   std::map<std::string, std::string> notes;
   for (const ClaimAnswer* answer : answers) {
     merged.books.previous = std::max(merged.books.previous, answer->previous);
-    merged.books.since = std::max(merged.books.since, answer->since);
+    merged.books.since = std::max(merged.books.since, answer->others + 1);
     for (const ShippedEvent& event : answer->last) topics[event.topic];
     for (const StagedEvent& staged : answer->staged) topics[staged.event.topic];
     for (const auto& [key, value] : answer->notes) {

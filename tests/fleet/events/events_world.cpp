@@ -1,6 +1,8 @@
 #include "tests/fleet/events/events_world.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -47,6 +49,7 @@ struct World::Gateway {
   std::uint64_t generation = 0;
   std::uint64_t looked = 0;
   std::string looked_of;
+  std::string traced;
   bool was_true = false;
 };
 
@@ -82,6 +85,12 @@ World::~World() = default;
 
 void World::after(std::int64_t ms, std::function<void()> what) {
   later_.push({clock_.ms + ms, order_++, std::move(what)});
+}
+
+/// For a seed that fails: VIGIL_TRACE=1 tells what happened.
+void World::trace(const std::string& what) {
+  static const bool wanted = std::getenv("VIGIL_TRACE") != nullptr;
+  if (wanted) std::cerr << clock_.ms << ' ' << what << '\n';
 }
 
 void World::fail(const std::string& what) {
@@ -131,6 +140,14 @@ void World::carry(const std::string& from, const std::string& to, const std::fun
 
 // ---- gateways
 
+/// As a node tells it: its own record only once it is of this run.
+GatewayView World::view_of(const Gateway& gateway) const {
+  GatewayView view = history_[gateway.view];
+  const auto own = view.find(gateway.name);
+  if (own != view.end() && !own->second.born.starts_with(gateway.incarnation + '@')) view.erase(own);
+  return view;
+}
+
 void World::start(Gateway& gateway) {
   gateway.alive = true;
   gateway.incarnation = gateway.name + "r" + std::to_string(++gateway.runs);
@@ -143,7 +160,8 @@ void World::start(Gateway& gateway) {
                               .token =
                                   [this, &gateway] {
                                     if (options_.mistake == Mistake::tokens_last) return gateway.name + "-token";
-                                    return gateway.name + "-" + std::to_string(++names_);
+                                    const std::string number = std::to_string(++tokens_);
+                                    return std::string(8 - number.size(), '0') + number + gateway.name;
                                   },
                               .pause = base::Duration(50)},
       *gateway.desk, clock_);
@@ -153,10 +171,12 @@ void World::start(Gateway& gateway) {
   const auto there = truth().find(gateway.name);
   const std::uint64_t created = there == truth().end() ? ++revision_ : there->second.created;
   put(gateway.name, {gateway.incarnation + "@" + std::to_string(created), created, false});
+  trace(gateway.name + " starts, has " + std::to_string(gateway.desk->has()));
 }
 
 void World::stop(Gateway& gateway, bool with_disk) {
   ++counts_.crashes;
+  trace(gateway.name + " stops" + (with_disk ? " and its disk is gone" : ""));
   gateway.alive = false;
   gateway.cut_off = false;
   gateway.joining.reset();
@@ -172,6 +192,7 @@ void World::stop(Gateway& gateway, bool with_disk) {
 /// The registry takes it for gone; it does not hear of that, until it does, and puts its record again.
 void World::lose_lease(Gateway& gateway) {
   gateway.cut_off = true;
+  trace(gateway.name + " loses its lease");
   remove(gateway.name);
   const std::uint64_t run = gateway.runs;
   after(30 + static_cast<std::int64_t>(dice(400)), [this, &gateway, run] {
@@ -194,7 +215,7 @@ void World::poke(Gateway& gateway) {
   if (!gateway.alive || failure_) return;
   if (!gateway.cut_off && gateway.view + 1 < history_.size() && (calm_ || chance(0.3)))
     gateway.view = calm_ ? history_.size() - 1 : gateway.view + 1 + dice(history_.size() - gateway.view - 1);
-  gateway.joining->see(history_[gateway.view]);
+  gateway.joining->see(view_of(gateway));
   if (gateway.joining->wants_empty_outbox()) {
     gateway.disk = actors::make_memory_outbox();
     const std::size_t view = gateway.view;
@@ -206,7 +227,8 @@ void World::poke(Gateway& gateway) {
     gateway.view = view;
     gateway.runs = runs;
     gateway.incarnation = incarnation;
-    gateway.joining->see(history_[view]);
+    gateway.joining->see(view_of(gateway));
+    trace(gateway.name + " begins with an empty outbox");
   }
   for (GatewayJoining::Ask& each : gateway.joining->take_asks()) {
     const std::string to = each.to;
@@ -233,6 +255,9 @@ void World::poke(Gateway& gateway) {
       poke(gateway);
     });
   }
+  const std::string trouble = gateway.joining->trouble() + ' ' + gateway.desk->token();
+  if (trouble != gateway.traced) trace(gateway.name + ": " + trouble);
+  gateway.traced = trouble;
   // It tells what it is.
   if (!gateway.cut_off) {
     const auto own = truth().find(gateway.name);
@@ -310,7 +335,8 @@ PeerAnswer World::ask(Gateway& gateway, PeerQuestion question) {
   if (mistake == Mistake::staged_not_copied)
     for (SeriesCopy& copy : answer.series) copy.staged.clear();
   if (mistake == Mistake::serves_too_soon && question.kind == PeerQuestionKind::series) answer.newest = 0;
-  if (mistake == Mistake::admitted_by_one && question.kind == PeerQuestionKind::admit) answer.peers.clear();
+  if (mistake == Mistake::admitted_by_one && question.kind == PeerQuestionKind::admit && gateway.desk->mode() != GatewayMode::serving)
+    gateway.desk->forget(question.from);
   return answer;
 }
 
@@ -334,9 +360,25 @@ void World::start(Maker& maker) {
   for (auto& [position, entry] : maker.disk.unacknowledged) entry.position = 0;
 }
 
+/// Whether it has nothing of former owners in its memory alone: one failure more, of a gateway's disk, is more
+/// than what is promised.
+bool World::may_stop(const Maker& maker) const {
+  for (const std::string& series : maker.open) {
+    const auto claimed = claimed_.find(series);
+    if (claimed == claimed_.end()) continue;
+    for (const auto& [topic, last] : claimed->second.last)
+      for (const auto& gateway : gateways_)
+        if (is_true(*gateway) && gateway->desk->books().last(topic) < last &&
+            gateway->desk->books().staged(topic, last) == nullptr)
+          return false;
+  }
+  return true;
+}
+
 void World::stop(Maker& maker, bool with_disk) {
   ++counts_.crashes;
   maker.alive = false;
+  trace(maker.name + " stops" + (with_disk ? " and its disk is gone" : ""));
   maker.desk.reset();
   maker.open.clear();
   // What it had not written is gone with its memory, what it kept with its disk.
@@ -360,6 +402,16 @@ void World::poke(Maker& maker) {
     if (!maker.waiting[series].empty() && !maker.open.contains(series)) maker.desk->claim(series, fence);
   write(maker);
   for (MakerDesk::Ask& each : maker.desk->take_asks()) {
+    std::string text;
+    for (const SeriesClaim& claim : each.talk.claims) text += " claim " + claim.series + '@' + std::to_string(claim.fence);
+    for (const SeriesOffer& offer : each.talk.offers)
+      for (const ShippedEvent& event : offer.events) text += " offer " + event.topic + std::to_string(event.sequence);
+    for (const SeriesCommit& commit : each.talk.commits)
+      for (const CommitUnit& unit : commit.units)
+        text += std::string(unit.over_gap ? " over a gap" : "") + " commit " + unit.places.front().topic +
+                std::to_string(unit.places.front().sequence);
+    trace(maker.name + " to " + each.gateway + " #" + std::to_string(each.talk.number) + " all " +
+          std::to_string(each.talk.all.size()) + text);
     const std::uint64_t run = maker.runs;
     const std::string to = each.gateway;
     const std::uint64_t number = each.talk.number;
@@ -434,6 +486,10 @@ void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
   }
   disk.fences[books.camera] = books.fence;
   maker.open.insert(books.camera);
+  std::string text;
+  for (const auto& [topic, sequence] : last) text += ' ' + topic + std::to_string(sequence);
+  trace(maker.name + " takes over " + books.camera + " fence " + std::to_string(books.fence) + " since " +
+        std::to_string(books.since) + (goes_on ? " goes on:" : " anew:") + text);
   Claimed& claimed = claimed_[books.camera];
   if (books.fence >= claimed.fence) claimed = {books.fence, goes_on ? books.since : books.fence, last};
 }
@@ -497,6 +553,7 @@ void World::assign(const std::string& series, std::size_t number, std::uint64_t 
     }
   }
   owners_[series] = {number, fence};
+  trace(series + " is m" + std::to_string(number) + "'s, fence " + std::to_string(fence));
   const auto tell = [this, series, number, fence] {
     Maker& maker = *makers_[number];
     if (!maker.alive) return;
@@ -547,7 +604,7 @@ void World::mischief() {
     case 7:
     case 8:
       if (maker.alive) {
-        stop(maker, chance(0.4));
+        if (may_stop(maker)) stop(maker, chance(0.4));
       } else {
         start(maker);
         // It is told again what it has.
@@ -707,6 +764,9 @@ void World::look(Gateway& gateway) {
     gateway.looked = event.position;
     const auto [seen, is_new] =
         visible_.try_emplace({event.topic, event.sequence}, Seen{event.body, fence_in(event.body)});
+    if (is_new)
+      trace(gateway.name + " shows " + event.topic + std::to_string(event.sequence) + " fence " +
+            std::to_string(seen->second.fence) + ' ' + unit_in(event.body));
     if (seen->second.body != event.body)
       fail(gateway.name + " shows another event as " + event.topic + ' ' + std::to_string(event.sequence));
     if (!is_new) continue;

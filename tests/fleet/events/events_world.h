@@ -108,6 +108,7 @@ class World {
   bool chance(double share) { return static_cast<double>(random_() % 1'000'000) < share * 1e6; }
   void after(std::int64_t ms, std::function<void()> what);
   void fail(const std::string& what);
+  void trace(const std::string& what);
 
   // The registry.
   void put(const std::string& gateway, const GatewaySeen& seen);
@@ -119,6 +120,7 @@ class World {
   bool is_cut(const std::string& one, const std::string& other);
   void carry(const std::string& from, const std::string& to, const std::function<void()>& what);
 
+  GatewayView view_of(const Gateway& gateway) const;
   void start(Gateway& gateway);
   void stop(Gateway& gateway, bool with_disk);
   void lose_lease(Gateway& gateway);
@@ -126,6 +128,7 @@ class World {
   GatewayTalk ask(Gateway& gateway, MakerTalk talk);
   PeerAnswer ask(Gateway& gateway, PeerQuestion question);
   void start(Maker& maker);
+  bool may_stop(const Maker& maker) const;
   void stop(Maker& maker, bool with_disk);
   void poke(Maker& maker);
   void take_over(Maker& maker, const actors::SeriesBooks& books);
@@ -154,6 +157,7 @@ class World {
   std::int64_t delay_ = 40;
   bool calm_ = false;
   std::uint64_t names_ = 0;
+  std::uint64_t tokens_ = 0;
   /// Who owns which series, in truth.
   struct Owner {
     std::size_t maker = 0;
