@@ -25,10 +25,31 @@ AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metr
       publisher_(publisher),
       metrics_(metrics),
       clock_(clock),
-      queue_({.most = options_.backlog}),
-      publishing_(outbox, publisher) {}
+      queue_(queue_options()),
+      publishing_(outbox, publisher),
+      held_(options_.backlog) {
+  if (options_.claims) claims_.emplace();
+}
+
+EventQueue::Options AlertDesk::queue_options() const {
+  EventQueue::Options options;
+  options.most = options_.backlog;
+  if (options_.claims)
+    options.may_write = [this](const std::string& camera) { return claims_->holds(camera); };
+  return options;
+}
 
 void AlertDesk::observe(const WindowAnswersPtr& window) {
+  left_.erase(window->watch->name);
+  if (!claims_ || may_tell(window->watch)) {
+    run(window, /*explainable=*/true);
+  } else {
+    hold({.camera = window->watch->name, .since = clock_.now(), .window = window});
+  }
+  taken_in();
+}
+
+void AlertDesk::run(const WindowAnswersPtr& window, bool explainable) {
   const std::vector<config::RuleSettings>& rules = window->watch->rules;
   Watched& watched = watched_[window->watch->name];
   if (watched.watch != window->watch) follow(watched, window->watch);
@@ -42,9 +63,9 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
                                   snoozed_until && now < *snoozed_until};
     if (const auto emission = rule.policy.observe(observation)) {
       std::optional<std::uint64_t> ticket;
-      if (rules[i].explain && window->id && emission->phase != Phase::end) {
+      if (explainable && rules[i].explain && window->id && emission->phase != Phase::end) {
         ticket = tickets_++;
-        requests_.push_back({window->watch, {*window->id, static_cast<std::uint32_t>(i), *ticket}});
+        requests_.push_back({window->watch, {*window->id, static_cast<std::uint32_t>(i), *ticket}, window});
       }
       tell(rule, *emission, ticket);
     }
@@ -52,7 +73,7 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
     if (held && !rule.held) metrics_.alert_held(name_of(*held));
     rule.held = held.has_value();
   }
-  taken_in();
+  observed_.push_back(window);
 }
 
 void AlertDesk::explained(std::uint64_t ticket, const std::optional<std::string>& text) {
@@ -84,6 +105,7 @@ void AlertDesk::finish() {
 
 void AlertDesk::note_losses() {
   lost_ = {queue_.size(), failure_};
+  if (claims_ && lost_.events > 0 && failure_.empty()) lost_.reason = "nobody said where their series go on";
   try {
     const Outbox::Passing passing = outbox_.finish();
     lost_.events += passing.events;
@@ -110,7 +132,8 @@ void AlertDesk::follow(Watched& watched, const WatchPtr& watch) {
                        .episode = "",
                        .topics = {},
                        .evidence = {},
-                       .held = false});
+                       .held = false,
+                       .resumed = {}});
     } else {
       rules.push_back(std::move(*same));
       watched.rules.erase(same);
@@ -121,6 +144,11 @@ void AlertDesk::follow(Watched& watched, const WatchPtr& watch) {
 }
 
 void AlertDesk::end(const std::string& camera) {
+  if (claims_) {
+    left_.insert(camera);
+    end_for_good(camera);
+    return taken_in();
+  }
   const auto entry = watched_.find(camera);
   if (entry == watched_.end()) return;
   for (Rule& rule : entry->second.rules) close(rule, EndReason::camera_ended);
@@ -129,11 +157,34 @@ void AlertDesk::end(const std::string& camera) {
 }
 
 void AlertDesk::close(Rule& rule, EndReason reason) {
-  if (const auto emission = rule.policy.close(reason)) tell(rule, *emission, std::nullopt);
+  const auto emission = rule.policy.close(reason);
+  if (!emission) return;
+  if (!rule.window) return end_resumed(rule.topics, rule.resumed, {name_of(reason), {}});
+  tell(rule, *emission, std::nullopt);
 }
 
 void AlertDesk::status(const WatchPtr& watch, CameraState state, const std::string& reason) {
   const base::Clock::WallTime time = clock_.wall();
+  if (state != CameraState::down) left_.erase(watch->name);
+  if (!claims_ || may_tell(watch)) {
+    tell_state(watch, state, reason, time);
+  } else {
+    hold({.camera = watch->name,
+          .since = clock_.now(),
+          .watch = watch,
+          .state = state,
+          .reason = reason,
+          .time = time});
+  }
+  taken_in();
+}
+
+void AlertDesk::tell_state(const WatchPtr& watch, CameraState state, const std::string& reason,
+                           base::Clock::WallTime time) {
+  if (claims_) {
+    if (!is_news(watch->name, state)) return;
+    told_[watch->name] = name_of(state);
+  }
   WaitingEvent event;
   event.topics = {status_topic(*watch)};
   event.time = time;
@@ -143,7 +194,6 @@ void AlertDesk::status(const WatchPtr& watch, CameraState state, const std::stri
   event.urgent = false;
   event.camera = watch->name;
   enqueue(std::move(event));
-  taken_in();
 }
 
 void AlertDesk::tick() {
@@ -250,6 +300,7 @@ void AlertDesk::enqueue(WaitingEvent event) {
 
 // Before anything else is written: what the last process had open ends, and what it told last is known again.
 void AlertDesk::recover() {
+  if (claims_) return recover_claims();
   const std::vector<OutboxEvent> events = outbox_.last_events(kLookBack);
   notes_ = outbox_.notes();
   noted_in_ = outbox_.identity();
@@ -276,12 +327,21 @@ bool AlertDesk::flush(bool patient, bool all) {
   return more;
 }
 
-bool AlertDesk::write_batch() {
-  if (doubtful_) {
-    // Never the same again under another sequence.
-    if (!doubtful_->events.empty() && has_event(outbox_, doubtful_->events.back())) written(*doubtful_);
-    doubtful_.reset();
+// Never the same again under another sequence.
+void AlertDesk::resolve_doubt() {
+  if (!doubtful_) return;
+  if (!doubtful_->events.empty() && has_event(outbox_, doubtful_->events.back())) {
+    written(*doubtful_);
+    for (Loss& loss : losses_)
+      loss.counted += static_cast<std::size_t>(
+          std::count_if(doubtful_->events.begin(), doubtful_->events.end(),
+                        [&](const OutboxEvent& event) { return series_of(event.topic) == loss.camera; }));
   }
+  doubtful_.reset();
+}
+
+bool AlertDesk::write_batch() {
+  resolve_doubt();
   EventQueue::Batch batch =
       queue_.next(clock_.now(), [this](const std::string& topic) { return outbox_.last_sequence(topic); });
   if (batch.empty()) return false;
@@ -303,14 +363,18 @@ bool AlertDesk::write_batch() {
   return batch.more;
 }
 
-void AlertDesk::written(const EventQueue::Batch& batch) {
-  for (const OutboxNote& note : batch.notes) {
+void AlertDesk::note(const std::vector<OutboxNote>& notes) {
+  for (const OutboxNote& note : notes) {
     if (note.value) {
       notes_[note.key] = *note.value;
     } else {
       notes_.erase(note.key);
     }
   }
+}
+
+void AlertDesk::written(const EventQueue::Batch& batch) {
+  note(batch.notes);
   publishing_.wrote(batch.events.size());
   queue_.written(batch);
 }
@@ -320,9 +384,10 @@ bool AlertDesk::write_and_publish(bool all) {
     outbox_.refresh();
     if (!recovered_) recover();
     publishing_.remember_last();
+    if (claims_) settle_claims();
     bool more = write_batch();
     while (all && more) more = write_batch();
-    publishing_.publish_written();
+    publishing_.publish_written(left_behind_);
     failure_.clear();
     return more;
   } catch (const OutboxError& error) {
@@ -336,6 +401,7 @@ bool AlertDesk::write_and_publish(bool all) {
 void AlertDesk::forget_old() {
   prune_at_ = clock_.now() + kPruneEvery;
   try {
+    if (claims_) forget_left_behind();
     outbox_.prune(options_.retention);
   } catch (const OutboxError& error) {
     metrics_.outbox_failed();

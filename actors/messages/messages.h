@@ -106,6 +106,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, status_atom, "status")
 CAF_ADD_ATOM(vigil, vigil::actors, stages_atom, "stages")
 CAF_ADD_ATOM(vigil, vigil::actors, claim_atom, "claim")
 CAF_ADD_ATOM(vigil, vigil::actors, lost_atom, "lost")
+CAF_ADD_ATOM(vigil, vigil::actors, removed_atom, "removed")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -270,6 +271,8 @@ using alerts_actor = answers_actor::extend<
     caf::reacts_to<StatusChange>,
     // Where a series that was claimed goes on.
     caf::reacts_to<SeriesBooksPtr>,
+    // Nobody goes on with this camera, whose end may have come or not.
+    caf::reacts_to<removed_atom, std::string>,
     // This process does not have the series of this camera with this fence any more.
     caf::reacts_to<lost_atom, std::string, std::uint64_t>,
     // What waits for its text is told without it.

@@ -100,6 +100,8 @@ struct Explanation {
 /// All cameras that are to be watched from now on.
 struct CameraList {
   std::vector<CameraPtr> cameras;
+  /// In a fleet, cameras that are gone for good: others that are not in the list anymore go on elsewhere.
+  std::vector<std::string> removed = {};
 };
 
 /// starting: the model is being loaded; running; draining: no new frame is taken, what is under way is

@@ -206,6 +206,13 @@ void node_state::plan_changed() {
       if (const auto link = links.find(before->second); link != links.end())
         self->send(link->second, moved_atom_v, camera);
   devices = std::move(now);
+  for (const auto& [camera, device] : devices) had.insert(camera);
+  // Others are some other node's by the plan, or will be.
+  std::erase_if(had, [&](const std::string& camera) {
+    const bool removed = !devices.contains(camera) && !cameras.contains(camera);
+    if (removed) list.removed.push_back(camera);
+    return removed;
+  });
   self->send(deps->supervisor, actors::reload_atom_v, std::move(list));
   link_up();
   if (!plan->own().cameras.empty()) return;

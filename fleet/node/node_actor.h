@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,8 @@ struct node_state {
   /// Where each camera's patches go, as of the last plan.
   std::map<std::string, std::string> devices;
   std::map<std::string, const config::CameraSettings*> cameras;
+  /// Cameras that this node had, as long as the configuration has them.
+  std::set<std::string> had;
   /// Cameras of the plan that the configuration does not have, and that was said.
   std::set<std::string> unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
