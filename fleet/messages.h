@@ -184,7 +184,6 @@ struct GatewayNews {
   std::map<std::string, gateway_actor> ways;
   /// The registry's revision at which this node's record was put; 0 before that.
   std::uint64_t own_revision = 0;
-  friend bool operator==(const GatewayNews&, const GatewayNews&) = default;
 };
 
 /// What one node asks another one first.

@@ -402,9 +402,9 @@ void add_node(CLI::App& root, Invocation& chosen) {
       ->required()
       ->type_name("FILE");
   command
-      ->add_option(
-          "--roles", arguments->roles,
-          "what it does, with commas: camera; vision, stream and generate, which go together for now; gateway")
+      ->add_option("--roles", arguments->roles,
+                   "what it does, with commas: camera; vision, stream and generate, which go together for "
+                   "now; gateway")
       ->required()
       ->delimiter(',')
       ->type_name("ROLE");

@@ -66,8 +66,7 @@ fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
   return {.node = node,
           .outbox = std::move(outbox_),
           .open = [this](bool anew) { return open(anew); },
-          .topics =
-              [this](const actors::Outbox& outbox) { return topics_.open(settings_, outbox, logger_); },
+          .topics = [this](const actors::Outbox& outbox) { return topics_.open(settings_, outbox, logger_); },
           .token = [this] { return token(); },
           .retention = settings_.retention,
           .clock = clock_,

@@ -140,10 +140,10 @@ struct GatewayTalk {
   std::vector<SeriesAnswer> commits;
 };
 
-/// What a gateway that comes asks another one. state: how it is; nominate: be the first; admit: count me among
-/// those that have to have everything; where: whether these events are the same there, and what comes after
-/// them; topics: those after `text`; page: events after position `after`; series: tenures, notes and staged
-/// events of series after `text`. The last four are for one that has everything.
+/// What a gateway that comes asks another one. state: how it is; nominate: be the first; admit: count me
+/// among those that have to have everything; where: whether these events are the same there, and what comes
+/// after them; topics: those after `text`; page: events after position `after`; series: tenures, notes and
+/// staged events of series after `text`. The last four are for one that has everything.
 enum class PeerQuestionKind : std::uint8_t { state, nominate, admit, where, topics, page, series };
 
 struct PeerQuestion {
@@ -238,8 +238,8 @@ typename Inspector::result_type inspect(Inspector& f, StagedEvent& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, ClaimAnswer& x) {
-  return f(caf::meta::type_name("ClaimAnswer"), x.series, x.fence, x.refused, x.higher, x.previous, x.others, x.last,
-           x.staged, x.notes);
+  return f(caf::meta::type_name("ClaimAnswer"), x.series, x.fence, x.refused, x.higher, x.previous, x.others,
+           x.last, x.staged, x.notes);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, SeriesAnswer& x) {

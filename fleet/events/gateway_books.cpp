@@ -67,7 +67,8 @@ void GatewayBooks::read_note(const std::string& key, const std::string& value) {
     staged.event.topic = key.substr(kStaged.size(), end - kStaged.size());
     staged.event.body = value.substr(body + 1);
     std::istringstream line(value.substr(0, body)), number(key.substr(end));
-    if (!(line >> staged.fence >> staged.event.unit >> staged.event.time) || !(number >> staged.event.sequence))
+    if (!(line >> staged.fence >> staged.event.unit >> staged.event.time) ||
+        !(number >> staged.event.sequence))
       return;
     const std::string series = series_key(staged.event.topic);
     if (series.empty()) return;
@@ -137,16 +138,21 @@ bool GatewayBooks::stage(const std::string& series, std::uint64_t fence, const S
   ++own.staged;
   ++staged_events_;
   staged_bytes_ += size;
-  notes_.push_back({staged_key(event.topic, event.sequence),
-                    std::to_string(fence) + ' ' + std::to_string(event.unit) + ' ' +
-                        std::to_string(event.time) + '\n' + event.body});
+  notes_.push_back(
+      {staged_key(event.topic, event.sequence), std::to_string(fence) + ' ' + std::to_string(event.unit) +
+                                                    ' ' + std::to_string(event.time) + '\n' + event.body});
   return true;
 }
 
 void GatewayBooks::make_stale() {
-  for (auto& [name, series] : series_)
-    for (auto& [topic, own] : series.topics)
-      for (auto& [sequence, staged] : own.staged) staged.stale = true;
+  for (const auto& [name, series] : series_) make_stale(name);
+}
+
+void GatewayBooks::make_stale(const std::string& name) {
+  const auto series = series_.find(name);
+  if (series == series_.end()) return;
+  for (auto& [topic, own] : series->second.topics)
+    for (auto& [sequence, staged] : own.staged) staged.stale = true;
 }
 
 void GatewayBooks::freshen() {
@@ -263,7 +269,8 @@ std::optional<ShippedEvent> GatewayBooks::event_at(const std::string& topic, std
   query.after = *position - 1;
   query.max_events = query.max_scanned = 1;
   const actors::Replay found = outbox_.replay(query);
-  if (found.events.empty() || found.events.front().topic != topic || found.events.front().sequence != sequence)
+  if (found.events.empty() || found.events.front().topic != topic ||
+      found.events.front().sequence != sequence)
     return std::nullopt;
   return shipped(found.events.front());
 }
@@ -309,7 +316,8 @@ std::vector<EventPoint> GatewayBooks::topics_after(const std::string& topic, std
   for (auto series = series_.lower_bound(topic.empty() ? "" : series_key(topic));
        series != series_.end() && points.size() < most; ++series) {
     const auto& topics = series->second.topics;
-    auto entry = !topic.empty() && series->first == series_key(topic) ? topics.upper_bound(topic) : topics.begin();
+    auto entry =
+        !topic.empty() && series->first == series_key(topic) ? topics.upper_bound(topic) : topics.begin();
     for (; entry != topics.end() && points.size() < most; ++entry) {
       EventPoint point{entry->first, entry->second.last, 0};
       if (const auto event = event_at(point.topic, point.sequence)) point.print = fingerprint(event->body);

@@ -19,9 +19,11 @@ namespace vigil::fleet {
 ///   takes nothing that is not given to the new one, too, and the new one copies what was staged before.
 /// - Each answer names the gateways that its giver has admitted. A maker asks them all before it numbers, and
 ///   gives to them all, whatever the registry has told it so far.
-/// - A gateway whose record was gone from the registry, for however short a time, is another one (`born`): what
+/// - A gateway whose record was gone from the registry, for however short a time, is another one (`born`):
+/// what
 ///   others did meanwhile it does not have.
-/// Every call that throws OutboxError leaves this of no use: a new one is made of the outbox. Not thread-safe.
+/// Every call that throws OutboxError leaves this of no use: a new one is made of the outbox. Not
+/// thread-safe.
 class GatewayDesk {
  public:
   struct Options {

@@ -19,7 +19,8 @@ void GatewayJoining::see(const GatewayView& view) {
   if (!(view == desk_.view())) states_.clear();
   desk_.see(view);
   std::erase_if(lanes_, [&](const auto& lane) { return !view.contains(lane.first); });
-  if (const auto nominee = view.find(nominee_); nominee == view.end() || nominee->second.born != nominee_born_)
+  if (const auto nominee = view.find(nominee_);
+      nominee == view.end() || nominee->second.born != nominee_born_)
     nominee_.clear();
   if (step_ == Step::parted) return;
   if (desk_.born() != born) return look_again("its record is another one");
@@ -272,8 +273,13 @@ void GatewayJoining::admitted(const std::string& from, const PeerAnswer& answer)
 
 void GatewayJoining::copied(const std::string& from, const PeerAnswer& answer) {
   const auto entry = admissions_.find(from);
-  if (entry == admissions_.end() || entry->second.token != answer.token) return;
+  if (entry == admissions_.end()) return;
   Admission& admission = entry->second;
+  // It began anew: whatever it said before, it does not know any more.
+  if (admission.token != answer.token) {
+    admissions_.erase(entry);
+    return;
+  }
   admission.peers = answer.peers;
   desk_.take(answer.series, from == source_);
   admission.text = answer.text;
@@ -301,7 +307,8 @@ void GatewayJoining::check_admissions() {
     if (!token.empty() && token != admission->second.token) return;
   }
   missing_.clear();
-  // All that serve have each other's word. Where they have not, one of them does not know yet that it is gone.
+  // All that serve have each other's word. Where they have not, one of them does not know yet that it is
+  // gone.
   const std::vector<GatewayTenure>& known = admissions_.at(source_).peers;
   for (const auto& [name, admission] : admissions_) {
     if (name == source_ || admission.mode != GatewayMode::serving) continue;

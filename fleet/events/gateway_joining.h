@@ -58,7 +58,16 @@ class GatewayJoining {
   std::string trouble() const;
 
  private:
-  enum class Step : std::uint8_t { looking, comparing, listing, reading, admission, finishing, parted, serving };
+  enum class Step : std::uint8_t {
+    looking,
+    comparing,
+    listing,
+    reading,
+    admission,
+    finishing,
+    parted,
+    serving
+  };
 
   void look_again(const std::string& why);
   void decide();

@@ -91,7 +91,8 @@ void maker_state::warn() {
     if (std::exchange(was_warned, false)) deps->logger.warn("events: a gateway serves again");
     return;
   }
-  if (known.own_revision == 0 || desk->waiting() + desk->claiming() == 0 || std::exchange(was_warned, true)) return;
+  if (known.own_revision == 0 || desk->waiting() + desk->claiming() == 0 || std::exchange(was_warned, true))
+    return;
   deps->logger.warn("events: no gateway of this fleet serves: events are kept here until one does");
 }
 
@@ -101,10 +102,9 @@ maker_actor::behavior_type maker(maker_actor::stateful_pointer<maker_state> self
   state.own_series = actors::process_topic(deps.node);
   state.desk.emplace(MakerDesk::Options{.node = deps.node, .session = deps.session}, deps.clock);
   state.deps.emplace(std::move(deps));
-  state.deps->publisher.attach(
-      [way = caf::actor_cast<caf::actor_addr>(maker_actor(self))] {
-        if (const auto actor = caf::actor_cast<maker_actor>(way)) caf::anon_send(actor, actors::work_atom_v);
-      });
+  state.deps->publisher.attach([way = caf::actor_cast<caf::actor_addr>(maker_actor(self))] {
+    if (const auto actor = caf::actor_cast<maker_actor>(way)) caf::anon_send(actor, actors::work_atom_v);
+  });
   self->send(self, actors::tick_atom_v);
   return {
       [self](actors::claim_atom, const std::string& camera, std::uint64_t fence) {

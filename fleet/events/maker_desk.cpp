@@ -9,6 +9,17 @@ namespace {
 // Of the units that a request commits.
 constexpr std::size_t kCommits = 256;
 
+/// It is the last of its topic, unless there is a later one.
+void put_last(actors::SeriesBooks& books, const ShippedEvent& event) {
+  const auto last = std::find_if(books.last.begin(), books.last.end(),
+                                 [&](const actors::OutboxEvent& each) { return each.topic == event.topic; });
+  if (last == books.last.end()) {
+    books.last.push_back(kept(event));
+  } else if (last->sequence < event.sequence) {
+    *last = kept(event);
+  }
+}
+
 }  // namespace
 
 MakerDesk::MakerDesk(Options options, const base::Clock& clock)
@@ -298,36 +309,38 @@ void MakerDesk::settle() {
       series.queue.pop_front();
     }
     if (!series.is_open) ++claiming_;
-    name = series.is_open && series.queue.empty() && series.again.empty() ? busy_.erase(name) : std::next(name);
+    name =
+        series.is_open && series.queue.empty() && series.again.empty() ? busy_.erase(name) : std::next(name);
   }
 }
 
 void MakerDesk::open(const std::string& name, Series& series, const Required& required) {
-  std::vector<const ClaimAnswer*> answers;
-  for (const GatewayTenure& gateway : required.all) answers.push_back(&series.answers.at(gateway.token));
+  std::vector<ClaimAnswer> answers;
+  std::uint64_t others = 0;
+  for (const GatewayTenure& gateway : required.all) {
+    answers.push_back(std::move(series.answers.at(gateway.token)));
+    others = std::max(others, answers.back().others);
+  }
+  // Nobody had it in between: what is in hand goes on, and is all that there is beside what is committed.
+  const bool goes_on = series.before > others;
+  if (goes_on)
+    for (ClaimAnswer& answer : answers) answer.staged.clear();
   MergedBooks merged = merge_books(name, series.fence, answers);
   std::deque<Unit> own = std::move(series.queue);
   series.queue.clear();
-  // Nobody had it in between: what was published before goes on.
-  const bool goes_on = series.before > 0 && series.before >= merged.books.since;
-  std::set<std::pair<std::string, std::uint64_t>> known;
-  if (goes_on) {
-    for (const Unit& unit : own)
-      for (const ShippedEvent& event : unit.events) known.emplace(event.topic, event.sequence);
-  }
+  series.units = 0;
   const auto enqueue = [&series](Unit unit) {
     unit.number = ++series.units;
     for (ShippedEvent& event : unit.events) event.unit = unit.number;
     series.queue.push_back(std::move(unit));
   };
-  series.units = 0;
   std::set<std::pair<std::string, std::string>> told;
   for (std::vector<ShippedEvent>& events : merged.units) {
+    // Of its own, it has them in hand.
+    if (goes_on) break;
     for (const ShippedEvent& event : events) told.emplace(event.topic, event.body);
-    std::erase_if(events, [&](const ShippedEvent& event) { return known.contains({event.topic, event.sequence}); });
-    if (events.empty()) continue;
     Unit unit;
-    for (ShippedEvent& event : events) unit.bytes += size_of(event);
+    for (const ShippedEvent& event : events) unit.bytes += size_of(event);
     unit.events = std::move(events);
     waiting_ += unit.events.size();
     enqueue(std::move(unit));
@@ -335,6 +348,7 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
   for (Unit& unit : own) {
     unit.staged.clear();
     if (goes_on) {
+      for (const ShippedEvent& event : unit.events) put_last(merged.books, event);
       enqueue(std::move(unit));
     } else {
       for (const ShippedEvent& event : unit.events)

@@ -20,10 +20,10 @@
 
 namespace vigil::fleet {
 
-/// Each gateway has a lane: one request is under way, and the next has whatever is due there by then. An event
-/// is offered to all gateways, committed when all have staged it, and done when all have committed it. Which
-/// gateways these are, the registry says as far as it is known, and what gateways say of each other. A gateway
-/// that is slow holds back what is under way here, which is bounded, and takes no more memory. Not
+/// Each gateway has a lane: one request is under way, and the next has whatever is due there by then. An
+/// event is offered to all gateways, committed when all have staged it, and done when all have committed it.
+/// Which gateways these are, the registry says as far as it is known, and what gateways say of each other. A
+/// gateway that is slow holds back what is under way here, which is bounded, and takes no more memory. Not
 /// thread-safe.
 class MakerDesk {
  public:
@@ -46,8 +46,8 @@ class MakerDesk {
   /// Gateways that hold a lease, as far as the registry told.
   void see(const GatewayView& view);
 
-  /// `take_books` will have its books, or `take_lost` that a higher fence is known. `series`: a camera, or the
-  /// topic of this process's own news.
+  /// `take_books` will have its books, or `take_lost` that a higher fence is known. `series`: a camera, or
+  /// the topic of this process's own news.
   void claim(const std::string& series, std::uint64_t fence);
 
   /// Copies of one event. What is of a series that is not claimed is dropped.

@@ -35,35 +35,35 @@ std::uint64_t number_of(const std::string& note) {
 }  // namespace
 
 MergedBooks merge_books(const std::string& series, std::uint64_t fence,
-                        const std::vector<const ClaimAnswer*>& answers) {
+                        const std::vector<ClaimAnswer>& answers) {
   MergedBooks merged;
   merged.books.camera = series;
   merged.books.fence = fence;
   std::map<std::string, Topic> topics;
   std::map<std::string, std::string> notes;
-  for (const ClaimAnswer* answer : answers) {
-    merged.books.previous = std::max(merged.books.previous, answer->previous);
-    merged.books.since = std::max(merged.books.since, answer->others + 1);
-    for (const ShippedEvent& event : answer->last) topics[event.topic];
-    for (const StagedEvent& staged : answer->staged) topics[staged.event.topic];
-    for (const auto& [key, value] : answer->notes) {
+  for (const ClaimAnswer& answer : answers) {
+    merged.books.previous = std::max(merged.books.previous, answer.previous);
+    merged.books.since = std::max(merged.books.since, answer.others + 1);
+    for (const ShippedEvent& event : answer.last) topics[event.topic];
+    for (const StagedEvent& staged : answer.staged) topics[staged.event.topic];
+    for (const auto& [key, value] : answer.notes) {
       const auto [note, is_new] = notes.try_emplace(key, value);
       if (!is_new && number_of(note->second) < number_of(value)) note->second = value;
     }
   }
   for (auto& [name, topic] : topics) {
-    for (const ClaimAnswer* answer : answers) {
-      const auto last = std::find_if(answer->last.begin(), answer->last.end(),
+    for (const ClaimAnswer& answer : answers) {
+      const auto last = std::find_if(answer.last.begin(), answer.last.end(),
                                      [&](const ShippedEvent& event) { return event.topic == name; });
-      const std::uint64_t committed = last == answer->last.end() ? 0 : last->sequence;
+      const std::uint64_t committed = last == answer.last.end() ? 0 : last->sequence;
       topic.everywhere = std::min(topic.everywhere, committed);
       if (committed > topic.somewhere) {
         topic.somewhere = committed;
         topic.last = *last;
       }
     }
-    for (const ClaimAnswer* answer : answers)
-      for (const StagedEvent& staged : answer->staged) {
+    for (const ClaimAnswer& answer : answers)
+      for (const StagedEvent& staged : answer.staged) {
         if (staged.event.topic != name || staged.event.sequence <= topic.everywhere) continue;
         const auto [there, is_new] = topic.staged.try_emplace(staged.event.sequence, staged);
         if (!is_new && there->second.fence < staged.fence) there->second = staged;
@@ -74,9 +74,13 @@ MergedBooks merge_books(const std::string& series, std::uint64_t fence,
       if (there.event.body != topic.last.body) there = {there.fence, topic.last};
     }
     std::uint64_t next = topic.everywhere + 1;
+    std::uint64_t highest = 0;
     for (auto entry = topic.staged.begin(); entry != topic.staged.end();) {
-      if (entry->first == next || entry->first <= topic.somewhere) {
+      // Nor can what an owner before has staged behind what a later one has.
+      const bool follows = entry->first == next && entry->second.fence >= highest;
+      if (follows || entry->first <= topic.somewhere) {
         next = entry->first + 1;
+        highest = std::max(highest, entry->second.fence);
         ++entry;
       } else {
         entry = topic.staged.erase(entry, topic.staged.end());

@@ -20,6 +20,6 @@ struct MergedBooks {
 /// The union of the answers to one claim of a series. What was staged and does not follow what is before it
 /// is nobody's: it cannot have been committed anywhere.
 MergedBooks merge_books(const std::string& series, std::uint64_t fence,
-                        const std::vector<const ClaimAnswer*>& answers);
+                        const std::vector<ClaimAnswer>& answers);
 
 }  // namespace vigil::fleet

@@ -13,7 +13,8 @@ std::string series_key(std::string_view topic) {
   if (topic.starts_with("process/")) return std::string(topic);
   // alert/TENANT/CAMERA/…, topic/NAME/TENANT/CAMERA/…, status/TENANT/CAMERA/
   std::size_t begin = 0;
-  for (int names = topic.starts_with("topic/") ? 3 : 2; names > 0; --names) begin = topic.find('/', begin) + 1;
+  for (int names = topic.starts_with("topic/") ? 3 : 2; names > 0; --names)
+    begin = topic.find('/', begin) + 1;
   return std::string(topic.substr(begin, topic.find('/', begin) - begin));
 }
 
@@ -29,8 +30,8 @@ std::string unit_name(const std::string& topic, std::uint64_t sequence, const st
 
 ShippedEvent shipped(const actors::OutboxEvent& event, std::uint64_t unit) {
   return {event.topic, event.sequence,
-          std::chrono::duration_cast<std::chrono::nanoseconds>(event.time.time_since_epoch()).count(), event.body,
-          unit};
+          std::chrono::duration_cast<std::chrono::nanoseconds>(event.time.time_since_epoch()).count(),
+          event.body, unit};
 }
 
 actors::OutboxEvent kept(const ShippedEvent& event) {

@@ -26,7 +26,8 @@ actors::OutboxEvent kept(const ShippedEvent& event);
 
 std::size_t size_of(const ShippedEvent& event);
 
-/// Another gateway, as the registry tells of it. `born` is another one whenever its record was gone in between.
+/// Another gateway, as the registry tells of it. `born` is another one whenever its record was gone in
+/// between.
 struct GatewaySeen {
   std::string born;
   std::uint64_t created = 0;

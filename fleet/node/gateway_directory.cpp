@@ -1,8 +1,23 @@
 #include "fleet/node/gateway_directory.h"
 
+#include <algorithm>
+#include <memory>
+
 namespace vigil::fleet {
 
-GatewayNews GatewayDirectory::news(const cluster::FleetMember& member, const gateway_actor& own) const {
+namespace {
+
+bool is_same(const GatewayNews& one, const GatewayNews& other) {
+  return one.view == other.view && one.own_revision == other.own_revision &&
+         std::equal(one.ways.begin(), one.ways.end(), other.ways.begin(), other.ways.end(),
+                    [](const auto& way, const auto& there) {
+                      return way.first == there.first && way.second.address() == there.second.address();
+                    });
+}
+
+}  // namespace
+
+GatewayNewsPtr GatewayDirectory::take_news(const cluster::FleetMember& member, const gateway_actor& own) {
   GatewayNews news;
   news.own_revision = static_cast<std::uint64_t>(member.joined());
   for (const auto& [name, record] : member.nodes()) {
@@ -19,7 +34,9 @@ GatewayNews GatewayDirectory::news(const cluster::FleetMember& member, const gat
       news.ways[name] = way->second.second;
     }
   }
-  return news;
+  if (told_ && is_same(*told_, news)) return nullptr;
+  told_ = std::make_shared<const GatewayNews>(std::move(news));
+  return told_;
 }
 
 }  // namespace vigil::fleet

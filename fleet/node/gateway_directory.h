@@ -40,13 +40,14 @@ class GatewayDirectory {
     std::erase_if(ways_, [&](const auto& way) { return way.second.second.address() == gateway; });
   }
 
-  /// `own`: this node's, or null.
-  GatewayNews news(const cluster::FleetMember& member, const gateway_actor& own) const;
+  /// If there are any since the last call. `own`: this node's, or null.
+  GatewayNewsPtr take_news(const cluster::FleetMember& member, const gateway_actor& own);
 
  private:
   /// With the incarnation of its node.
   std::map<std::string, std::pair<std::string, gateway_actor>> ways_;
   std::set<std::string> asked_;
+  GatewayNewsPtr told_;
 };
 
 }  // namespace vigil::fleet

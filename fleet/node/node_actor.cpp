@@ -1,7 +1,6 @@
 #include "fleet/node/node_actor.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <variant>
 
@@ -267,12 +266,10 @@ void node_state::follow_gateways() {
             },
             [this, node](const caf::error&) { gateways.failed(node); });
   }
-  GatewayNews news = gateways.news(*member, deps->gateway);
-  if (news == told_gateways) return;
-  told_gateways = news;
-  const auto shared = std::make_shared<const GatewayNews>(std::move(news));
-  if (deps->gateway) self->send(deps->gateway, shared);
-  if (deps->maker) self->send(deps->maker, shared);
+  const GatewayNewsPtr news = gateways.take_news(*member, deps->gateway);
+  if (!news) return;
+  if (deps->gateway) self->send(deps->gateway, news);
+  if (deps->maker) self->send(deps->maker, news);
 }
 
 void node_state::link_up() {
@@ -375,7 +372,8 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
     node_state& own = self->state;
     const NodeDeps& deps_of = *own.deps;
     for (const caf::actor_addr& part :
-         {caf::actor_cast<caf::actor_addr>(deps_of.dock), caf::actor_cast<caf::actor_addr>(deps_of.supervisor),
+         {caf::actor_cast<caf::actor_addr>(deps_of.dock),
+          caf::actor_cast<caf::actor_addr>(deps_of.supervisor),
           caf::actor_cast<caf::actor_addr>(deps_of.gateway), caf::actor_cast<caf::actor_addr>(deps_of.maker)})
       if (part && message.source == part) return own.expel("what this node does has failed");
     own.gateways.lost(message.source);

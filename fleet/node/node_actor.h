@@ -110,7 +110,6 @@ struct node_state {
   std::map<std::string, greeter_actor> greeters;
   std::map<std::string, link_actor> links;
   GatewayDirectory gateways;
-  GatewayNews told_gateways;
   /// Whose dock was asked for and has not answered.
   std::set<std::string> linking;
   /// Bulk ways that stand.

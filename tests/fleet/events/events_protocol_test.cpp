@@ -1,5 +1,5 @@
-// The protocol between makers and gateways, over thousands of worlds (events_world.h), and what the same worlds
-// find when the protocol is spoilt.
+// The protocol between makers and gateways, over thousands of worlds (events_world.h), and what the same
+// worlds find when the protocol is spoilt.
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, Spoilt,
                                            std::pair{"PeersNotNamed", Mistake::peers_not_named},
                                            std::pair{"StagedNotCopied", Mistake::staged_not_copied},
                                            std::pair{"ServesTooSoon", Mistake::serves_too_soon},
-                                           std::pair{"AdmittedByOne", Mistake::admitted_by_one},
+                                           std::pair{"AdmittedBySome", Mistake::admitted_by_some},
                                            std::pair{"TokensLast", Mistake::tokens_last},
                                            std::pair{"RecordsAreAlike", Mistake::records_are_alike},
                                            std::pair{"SessionsAreAlike", Mistake::sessions_are_alike}),

@@ -36,8 +36,8 @@ enum class Mistake : std::uint8_t {
   staged_not_copied,
   /// One that comes serves before it has read what was committed meanwhile.
   serves_too_soon,
-  /// Whoever comes is admitted by the one that it follows alone.
-  admitted_by_one,
+  /// Those that do not serve yet do not remember whom they have admitted.
+  admitted_by_some,
   /// A gateway has the same token when it comes again.
   tokens_last,
   /// One whose record was gone for a while is taken for the same.
@@ -140,7 +140,8 @@ class World {
   bool is_quiet() const;
   void look(Gateway& gateway);
   void look_at_all(const Gateway& gateway);
-  bool has(const Gateway& gateway, const std::string& topic, std::uint64_t sequence, const std::string& body) const;
+  bool has(const Gateway& gateway, const std::string& topic, std::uint64_t sequence,
+           const std::string& body) const;
   std::size_t serving() const;
 
   const Options options_;

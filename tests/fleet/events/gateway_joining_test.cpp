@@ -1,18 +1,19 @@
 // Two gateways without a net between them: what the one that comes takes of the other.
+#include "fleet/events/gateway_joining.h"
+
 #include <gmock/gmock.h>
 
-#include "fleet/events/gateway_joining.h"
 #include "tests/fleet/events/events_world.h"
 
 namespace vigil::fleet {
 namespace {
 
-using testing::TestClock;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using testing::TestClock;
 
-constexpr const char* kTopic = "alert/t/c/r/";
+constexpr const char* kRule = "alert/t/c/r/";
 constexpr const char* kCopy = "topic/n/t/c/r/";
 
 std::string body(const std::string& episode, int number, const std::string& phase, const std::string& topic) {
@@ -22,7 +23,9 @@ std::string body(const std::string& episode, int number, const std::string& phas
 }
 
 struct Gateway {
-  Gateway(std::string the_name, const base::Clock& the_clock) : name(std::move(the_name)), clock(the_clock) { open(); }
+  Gateway(std::string the_name, const base::Clock& the_clock) : name(std::move(the_name)), clock(the_clock) {
+    open();
+  }
   void open() {
     joining.reset();
     desk.reset();
@@ -102,18 +105,21 @@ class GatewayJoiningTest : public ::testing::Test {
     ASSERT_THAT(gateway.desk->answer(claims).claims, SizeIs(1));
   }
   /// An event on two topics, staged at all that serve, and committed if that is wanted.
-  void tell(const std::vector<Gateway*>& gateways, const std::string& episode, int number, const std::string& phase,
-            bool commits = true) {
+  void tell(const std::vector<Gateway*>& gateways, const std::string& episode, int number,
+            const std::string& phase, bool commits = true) {
     const std::uint64_t sequence = ++sequence_;
     for (Gateway* gateway : gateways) {
       MakerTalk offer = talk(*gateway);
       offer.offers = {{"c", 1, {}}};
-      for (const char* topic : {kTopic, kCopy})
-        offer.offers.front().events.push_back({topic, sequence, 0, body(episode, number, phase, topic), sequence});
-      if (commits) offer.commits = {{"c", 1, {{{{kTopic, sequence, 0}, {kCopy, sequence, 0}}, false}}}};
+      for (const char* topic : {kRule, kCopy})
+        offer.offers.front().events.push_back(
+            {topic, sequence, 0, body(episode, number, phase, topic), sequence});
+      if (commits) offer.commits = {{"c", 1, {{{{kRule, sequence, 0}, {kCopy, sequence, 0}}, false}}}};
       const GatewayTalk answer = gateway->desk->answer(offer);
       ASSERT_EQ(answer.offers.at(0).verdict, SeriesVerdict::done);
-      if (commits) ASSERT_EQ(answer.commits.at(0).verdict, SeriesVerdict::done);
+      if (commits) {
+        ASSERT_EQ(answer.commits.at(0).verdict, SeriesVerdict::done);
+      }
     }
   }
 
@@ -139,7 +145,7 @@ TEST_F(GatewayJoiningTest, TheFirstServesAtOnceAndAnEmptyOneGetsAllThatItHas) {
   ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
   EXPECT_EQ(other_.events(), one_.events());
   EXPECT_THAT(other_.events(), SizeIs(1402));
-  EXPECT_NE(other_.desk->books().staged(kTopic, 702), nullptr);
+  EXPECT_NE(other_.desk->books().staged(kRule, 702), nullptr);
   EXPECT_NE(other_.desk->books().staged(kCopy, 702), nullptr);
   ASSERT_NE(other_.desk->books().tenure("c"), nullptr);
   EXPECT_EQ(*other_.desk->books().tenure("c"), *one_.desk->books().tenure("c"));
@@ -186,7 +192,7 @@ TEST_F(GatewayJoiningTest, WhatIsForgottenThereIsNotLackedHere) {
   settle();
   ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
   EXPECT_EQ(other_.events(), one_.events());
-  EXPECT_EQ(other_.outbox->last_sequence(kTopic), 10);
+  EXPECT_EQ(other_.outbox->last_sequence(kRule), 10);
 }
 
 TEST_F(GatewayJoiningTest, OneThatWentAnotherWayBeginsAnew) {
@@ -264,7 +270,7 @@ TEST_F(GatewayJoiningTest, ARecordThatWasGoneEndsItsTimeOfServing) {
   claim(one_);
   MakerTalk without = talk(one_);
   without.all.pop_back();
-  without.offers = {{"c", 1, {{kTopic, 1, 0, body("E", 0, "new", kTopic), 1}}}};
+  without.offers = {{"c", 1, {{kRule, 1, 0, body("E", 0, "new", kRule), 1}}}};
   EXPECT_EQ(one_.desk->answer(without).verdict, TalkVerdict::lacks);
 }
 

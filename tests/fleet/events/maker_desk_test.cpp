@@ -1,19 +1,20 @@
 // A maker and what it tells gateways, whose answers are written by hand; and what stands before it.
+#include "fleet/events/maker_desk.h"
+
 #include <thread>
 
 #include <gmock/gmock.h>
 
-#include "fleet/events/maker_desk.h"
 #include "fleet/events/shipping_publisher.h"
 #include "tests/fleet/events/events_world.h"
 
 namespace vigil::fleet {
 namespace {
 
-using testing::TestClock;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using testing::TestClock;
 
 constexpr const char* kTopic = "alert/t/c/r/";
 
@@ -24,9 +25,7 @@ actors::OutboxEvent event(std::uint64_t position, std::uint64_t sequence, const 
 
 class MakerDeskTest : public ::testing::Test {
  protected:
-  MakerDeskTest() {
-    desk_.see({{"a", {"a1", 1, true}}, {"b", {"b1", 2, true}}});
-  }
+  MakerDeskTest() { desk_.see({{"a", {"a1", 1, true}}, {"b", {"b1", 2, true}}}); }
   /// The next request to a gateway; nothing if there is none.
   std::optional<MakerTalk> next(const std::string& gateway) {
     for (MakerDesk::Ask& ask : desk_.take_asks()) asks_[ask.gateway].push_back(std::move(ask.talk));
@@ -225,8 +224,7 @@ TEST(ShippingPublisher, HandsCopiesOnTogetherAndIsFullAtABeginning) {
   ShippingPublisher publisher({.most = 3, .patience = base::Duration(10)});
   int woken = 0;
   publisher.attach([&] { ++woken; });
-  const std::string one =
-      R"({"type":"dev.vigil.alert.v1","id":"E-0","data":{"episode":"E","phase":"new"}})";
+  const std::string one = R"({"type":"dev.vigil.alert.v1","id":"E-0","data":{"episode":"E","phase":"new"}})";
   EXPECT_TRUE(publisher.publish(event(1, 1, kTopic, one)));
   EXPECT_TRUE(publisher.publish(event(2, 1, "topic/n/t/c/r/", one)));
   EXPECT_THAT(publisher.take().events, IsEmpty());
