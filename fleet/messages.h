@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -29,6 +30,8 @@
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
 #include "config/settings.h"
+#include "fleet/events/event_messages.h"
+#include "fleet/events/shipped.h"
 #include "fleet/status/fleet_query.h"
 
 namespace vigil::fleet {
@@ -59,6 +62,9 @@ struct ReadConfiguration {
   std::string fault;
 };
 using ReadConfigurationPtr = std::shared_ptr<const ReadConfiguration>;
+/// Who the fleet's gateways are, to this node's own maker and gateway.
+struct GatewayNews;
+using GatewayNewsPtr = std::shared_ptr<const GatewayNews>;
 
 /// Something to be done by an actor, in its thread.
 struct Piece {
@@ -145,6 +151,10 @@ CAF_BEGIN_TYPE_ID_BLOCK(vigil_fleet, caf::id_block::vigil::end)
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRoom))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRefused))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::EvidenceWish))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::MakerTalk))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GatewayTalk))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerQuestion))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerAnswer))
 
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, attach_atom, "attach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, over_atom, "over")
@@ -159,11 +169,14 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, report_atom, "report")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, stand_atom, "standing")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, find_atom, "find")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fetch_atom, "fetch")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, gateway_atom, "gateway")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, serves_atom, "serves")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkArrivalPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::GatewayNewsPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::ReadConfigurationPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::DockWay)
@@ -243,6 +256,38 @@ using dock_actor = actors::answers_actor::extend<
     // Let all end, and quit.
     caf::reacts_to<stop_atom>>;
 
+/// The GATEWAY keeps events that are committed, and has them published and replayed.
+using gateway_actor = caf::typed_actor<
+    // What a maker has to tell.
+    caf::replies_to<MakerTalk>::with<GatewayTalk>,
+    // What a gateway that comes asks.
+    caf::replies_to<PeerQuestion>::with<PeerAnswer>,
+    // Which others there are (from its node, which is told whether it serves).
+    caf::reacts_to<GatewayNewsPtr>,
+    // Do what is due (to itself).
+    caf::reacts_to<tick_atom>,
+    // Close all, and quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The MAKER hands this node's events to all gateways.
+using maker_actor = actors::claims_actor::extend<
+    // Which gateways there are (from its node).
+    caf::reacts_to<GatewayNewsPtr>,
+    // Something was published.
+    caf::reacts_to<actors::work_atom>,
+    // Do what is due (to itself).
+    caf::reacts_to<tick_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+struct GatewayNews {
+  GatewayView view;
+  /// Those that can be reached.
+  std::map<std::string, gateway_actor> ways;
+  /// The registry's revision at which this node's record was put; 0 before that.
+  std::uint64_t own_revision = 0;
+};
+
 /// What one node asks another one first.
 using greeter_actor = caf::typed_actor<
     // A greeting, answered by one or by a refusal (cluster/membership/greeting.h).
@@ -253,7 +298,9 @@ using greeter_actor = caf::typed_actor<
     // (status/node_answer.h).
     caf::replies_to<report_atom, std::string>::with<std::string>,
     // Bytes of a still or a clip of this name that it has; 0: none. And a part of it is wanted.
-    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>>;
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
+    // Its gateway; null if it is none.
+    caf::replies_to<gateway_atom>::with<caf::strong_actor_ptr>>;
 
 /// The NODE keeps this process a member of its fleet: its lease, its plan, whom it knows, and the links to
 /// those that compute for its cameras.
@@ -268,6 +315,8 @@ using node_actor = greeter_actor::extend<
     caf::replies_to<stand_atom>::with<NodeStandingPtr>,
     // A fence has been seen (from a link).
     caf::reacts_to<fence_atom, std::uint64_t>,
+    // Its gateway serves, or does not (any more).
+    caf::reacts_to<serves_atom, bool>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
     // The dock needs a way to this node's.

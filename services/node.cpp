@@ -34,6 +34,7 @@
 #include "config/file/references.h"
 #include "engine/model/files/fingerprint.h"
 #include "fleet/dock/dock_actor.h"
+#include "fleet/events/maker_actor.h"
 #include "fleet/evidence/fetcher_actor.h"
 #include "fleet/node/node_actor.h"
 #include "fleet/status/fleet_status_actor.h"
@@ -44,6 +45,7 @@
 #include "services/fleet_registry.h"
 #include "services/fleet_routes.h"
 #include "services/frame_shape.h"
+#include "services/node_events.h"
 #include "services/protocol.h"
 #include "services/reload_loop.h"
 #include "services/service_parts.h"
@@ -82,9 +84,9 @@ std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
     roles.insert(*role);
   }
   using cluster::NodeRole;
-  for (const NodeRole role : {NodeRole::cache, NodeRole::gateway})
-    if (roles.contains(role))
-      throw UsageError("--roles: '" + std::string(cluster::name_of(role)) + "' has nothing to do yet");
+  if (roles.contains(NodeRole::cache))
+    throw UsageError("--roles: '" + std::string(cluster::name_of(NodeRole::cache)) +
+                     "' has nothing to do yet");
   if (roles.contains(NodeRole::stream) != roles.contains(NodeRole::generate))
     throw UsageError("--roles: stream and generate go together, for now");
   return roles;
@@ -96,13 +98,6 @@ std::optional<engine::Halves> halves_of(const std::set<cluster::NodeRole>& roles
   if (!roles.contains(cluster::NodeRole::stream))
     return encodes ? std::optional(engine::Halves::tower) : std::nullopt;
   return encodes ? engine::Halves::both : engine::Halves::language;
-}
-
-std::string random_name() {
-  std::random_device random;
-  std::string name;
-  for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random() % 16];
-  return name;
 }
 
 /// Tells the node what its port hears, once there is one.
@@ -161,10 +156,19 @@ std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluste
   return seeds;
 }
 
+/// The actors of a node; null where it has no such role.
+struct NodeParts {
+  fleet::node_actor node = {};
+  actors::supervisor_actor supervisor = {};
+  fleet::dock_actor dock = {};
+  fleet::maker_actor maker = {};
+  fleet::gateway_actor gateway = {};
+};
+
 /// Hands over what the node has, as far as there are others, and lets all of it end. Returns the exit code.
-int end_node(caf::actor_system& system, const fleet::node_actor& node,
-             const actors::supervisor_actor& supervisor, const fleet::dock_actor& dock, base::Duration grace,
-             bool was_expelled, Announcer& announcer) {
+int end_node(caf::actor_system& system, const NodeParts& parts, base::Duration grace, bool was_expelled,
+             Announcer& announcer) {
+  const auto& [node, supervisor, dock, maker, gateway] = parts;
   int code = was_expelled ? kFailed : kDone;
   // One that goes before its end is waited for would be waited for, too.
   caf::scoped_actor self{system};
@@ -182,6 +186,8 @@ int end_node(caf::actor_system& system, const fleet::node_actor& node,
   self->send(node, actors::stop_atom_v);
   self->receive([](const caf::down_msg&) {}, caf::after(kLeavePatience) >> [] {});
   if (dock) self->send(dock, actors::stop_atom_v);
+  if (maker) self->send(maker, actors::stop_atom_v);
+  if (gateway) self->send(gateway, actors::stop_atom_v);
   return code;
 }
 
@@ -222,8 +228,10 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   const config::ClusterSettings& own = settings.cluster;
   const bool reads = roles.contains(NodeRole::camera);
   const std::optional<engine::Halves> halves = halves_of(roles);
+  const bool keeps = roles.contains(NodeRole::gateway);
   const cluster::SystemClock clock;
-  const auto folder = model::ModelFolder::open(settings.model);
+  // A gateway needs none.
+  const auto folder = reads || halves ? model::ModelFolder::open(settings.model) : nullptr;
   actors::Metrics metrics(actors::Metrics::Options{.cameras = settings.metrics.cameras});
   metrics.build(kVersion, kCommit);
   actors::StatusBoard board(clock);
@@ -261,12 +269,15 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.
-  const std::string fingerprint = model::fingerprint(settings.model);
-  std::optional<EventParts> events;
-  if (reads) events.emplace(settings, clock, metrics, logger);
+  const std::string fingerprint = folder ? model::fingerprint(settings.model) : "";
+  const std::string incarnation = random_name();
+  std::optional<MadeEvents> made;
+  if (reads) made.emplace(settings, keeps, clock, metrics, logger);
+  std::optional<KeptEvents> kept;
+  if (keeps) kept.emplace(settings, clock, metrics, board, logger);
 
   const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
-  const actors::FrameShape shape = frame_shape(*folder);
+  const actors::FrameShape shape = folder ? frame_shape(*folder) : actors::FrameShape{};
   fleet::dock_actor dock;
   if (halves) {
     dock = system.spawn<caf::detached>(
@@ -279,8 +290,17 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                      .board = board,
                                      .logger = logger});
   }
+  fleet::gateway_actor gateway;
+  if (kept) gateway = system.spawn<caf::detached>(fleet::gateway, kept->deps(name));
+  fleet::maker_actor maker;
   actors::supervisor_actor supervisor;
   if (reads) {
+    maker = system.spawn(fleet::maker, fleet::MakerDeps{.node = name,
+                                                        .session = incarnation,
+                                                        .publisher = made->publisher(),
+                                                        .clock = clock,
+                                                        .metrics = metrics,
+                                                        .logger = logger});
     supervisor =
         system.spawn(actors::supervisor,
                      actors::PipelineDeps{.cameras = {},
@@ -291,24 +311,25 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                           .model_id = folder->name(),
                                           .open = open_video,
                                           .reach = make_reach,
-                                          .dial = dial_limits({}, events->evidence().has_value(), announcer),
+                                          .dial = dial_limits({}, made->evidence().has_value(), announcer),
                                           .shape = shape,
                                           .devices = {},
                                           .devices_elsewhere = true,
-                                          .outbox = events->outbox(),
-                                          .publisher = events->publisher(),
+                                          .outbox = made->outbox(),
+                                          .publisher = made->publisher(),
                                           .metrics = metrics,
                                           .board = board,
                                           .clock = clock,
                                           .logger = logger,
                                           .seed = std::random_device{}(),
                                           .threads = actors::Threads::own,
-                                          .evidence = events->evidence()});
+                                          .evidence = made->evidence(),
+                                          .claims = maker});
   }
 
   cluster::NodeRecord record;
   record.name = name;
-  record.incarnation = random_name();
+  record.incarnation = incarnation;
   record.roles = roles;
   record.control = address_of(own.listen);
   record.bulk = address_of(own.bulk);
@@ -359,6 +380,8 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                        },
                                    .supervisor = supervisor,
                                    .dock = dock,
+                                   .maker = maker,
+                                   .gateway = gateway,
                                    .group = shape.grid.group(),
                                    .clock = clock,
                                    .metrics = metrics,
@@ -398,7 +421,8 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
         [&node](fleet::ReadConfigurationPtr read) { caf::anon_send(node, std::move(read)); });
     ended.get_future().wait();
   }
-  const int code = end_node(system, node, supervisor, dock, settings.shutdown_grace, was_expelled, announcer);
+  const int code = end_node(system, {node, supervisor, dock, maker, gateway}, settings.shutdown_grace,
+                            was_expelled, announcer);
   if (end_within(system, kBesidesGrace)) return code;
   announcer.error("some of what computes did not come to an end and was left");
   leave(logger);
@@ -459,9 +483,9 @@ void add_node(CLI::App& root, Invocation& chosen) {
       ->required()
       ->type_name("FILE");
   command
-      ->add_option(
-          "--roles", arguments->roles,
-          "what it does, with commas: camera; vision; stream and generate, which go together for now")
+      ->add_option("--roles", arguments->roles,
+                   "what it does, with commas: camera; vision; stream and generate, which go together for "
+                   "now; gateway")
       ->required()
       ->delimiter(',')
       ->type_name("ROLE");

@@ -202,6 +202,7 @@ void FleetMember::put_record() {
                          if (!commit.made || lease != lease_) return;
                          put_ = value;
                          put_revision_ = commit.header.revision;
+                         if (joined_ == 0) joined_ = put_revision_;
                        },
                        [this](const RegistryFailure& failure) {
                          if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();
@@ -246,6 +247,11 @@ void FleetMember::lose_lease() {
   if (lease_ == 0) return;
   lease_ = 0;
   put_.clear();
+}
+
+Revision FleetMember::created(const std::string& node) const {
+  const RegistryEntry* const entry = nodes_mirror_->find(keys_.node(node));
+  return entry == nullptr ? 0 : entry->created;
 }
 
 std::string FleetMember::planner() const {

@@ -29,6 +29,8 @@ void node_state::start() {
     self->send(deps->dock, way_atom_v, caf::actor_cast<caf::strong_actor_ptr>(node_actor(self)));
   }
   if (deps->supervisor) self->monitor(deps->supervisor);
+  if (deps->gateway) self->monitor(deps->gateway);
+  if (deps->maker) self->monitor(deps->maker);
   seeds_left = deps->seeds.size();
   for (const cluster::PeerAddress& seed : deps->seeds)
     deps->ways.resolve(seed, [way = *loop, this, seed](std::vector<cluster::PeerAddress> addresses) mutable {
@@ -271,7 +273,29 @@ void node_state::list_bulk_peers() {
   }
 }
 
+void node_state::follow_gateways() {
+  if (!member || (!deps->maker && !deps->gateway)) return;
+  const auto asks = gateways.take_asks(
+      *member, [this](const std::string& node) { return greeters.contains(node) && desk->knows(node); });
+  for (const std::string& node : asks) {
+    const std::string incarnation = member->nodes().at(node).incarnation;
+    self->request(greeters.at(node), kGreetingPatience, gateway_atom_v)
+        .then(
+            [this, node, incarnation](const caf::strong_actor_ptr& there) {
+              gateways.found(node, incarnation, caf::actor_cast<gateway_actor>(there));
+              if (there) self->monitor(there);
+              follow_gateways();
+            },
+            [this, node](const caf::error&) { gateways.failed(node); });
+  }
+  const GatewayNewsPtr news = gateways.take_news(*member, deps->gateway);
+  if (!news) return;
+  if (deps->gateway) self->send(deps->gateway, news);
+  if (deps->maker) self->send(deps->maker, news);
+}
+
 void node_state::link_up() {
+  follow_gateways();
   if (!member) return;
   for (const std::string& node : std::set(ways_wanted))
     if (linking.insert("way " + node).second)
@@ -392,9 +416,13 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
   actors::set_handlers(self, deps.logger);
   self->set_down_handler([self](const caf::down_msg& message) {
     node_state& own = self->state;
-    if (message.source == caf::actor_cast<caf::actor_addr>(own.deps->dock) ||
-        message.source == caf::actor_cast<caf::actor_addr>(own.deps->supervisor))
-      return own.expel("what this node does has failed");
+    const NodeDeps& deps_of = *own.deps;
+    for (const caf::actor_addr& part :
+         {caf::actor_cast<caf::actor_addr>(deps_of.dock),
+          caf::actor_cast<caf::actor_addr>(deps_of.supervisor),
+          caf::actor_cast<caf::actor_addr>(deps_of.gateway), caf::actor_cast<caf::actor_addr>(deps_of.maker)})
+      if (part && message.source == part) return own.expel("what this node does has failed");
+    own.gateways.lost(message.source);
     own.lost_way(message.source);
     std::erase_if(own.links, [&](const auto& link) { return link.second.address() == message.source; });
   });
@@ -403,6 +431,11 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
   return {
       [self](greet_atom, const std::string& text) { return self->state.answer(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
+      [self](gateway_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->gateway); },
+      [self](serves_atom, bool serves) {
+        if (self->state.member)
+          self->state.member->alter([serves](cluster::NodeRecord& record) { record.serves = serves; });
+      },
       [self](report_atom, const std::string& question) { return self->state.tell_of(question); },
       [self](find_atom, const std::string& file) { return self->state.find_evidence(file); },
       [self](fetch_atom, const EvidenceWish& wish) {

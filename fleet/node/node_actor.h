@@ -29,6 +29,7 @@
 #include "fleet/messages.h"
 #include "fleet/node/actor_loop.h"
 #include "fleet/node/camera_book.h"
+#include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
 #include "fleet/status/node_report.h"
 #include "fleet/status/node_standing.h"
@@ -68,6 +69,9 @@ struct NodeDeps {
   /// Null where this node reads no cameras, or computes nothing.
   actors::supervisor_actor supervisor;
   dock_actor dock;
+  /// Null where this node makes no events, or is no gateway.
+  maker_actor maker = {};
+  gateway_actor gateway = {};
   /// Of a group of the vision tower, in pixels.
   int group = 28;
   const base::Clock& clock;
@@ -128,6 +132,8 @@ struct node_state {
   LinkDesk::Send send_to(const std::string& node, const dock_actor& there);
   void make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream);
   void hear(const BulkNews& news);
+  /// Finds gateways, and tells of them.
+  void follow_gateways();
   void settle();
   /// A fence that this node, or one that it deals with, has seen.
   void saw(cluster::Fence fence);
@@ -153,6 +159,7 @@ struct node_state {
   /// By node; by device (`device_of`).
   std::map<std::string, greeter_actor> greeters;
   std::map<std::string, link_actor> links;
+  GatewayDirectory gateways;
   /// Nodes to which this one's dock needs a way.
   std::set<std::string> ways_wanted;
   /// Devices and nodes whose docks were asked for and have not answered.

@@ -76,6 +76,8 @@ class LinkTest : public testing::CameraNodeTest {
             [](const BulkArrivalPtr&) {},
             [](const ReadConfigurationPtr&) {},
             [](way_atom, const std::string&) {},
+            [](gateway_atom) { return caf::strong_actor_ptr(); },
+            [](serves_atom, bool) {},
             [](stand_atom) { return NodeStandingPtr(); },
             [fences](fence_atom, std::uint64_t fence) { fences->push_back(fence); },
             [](drain_atom) { return true; },

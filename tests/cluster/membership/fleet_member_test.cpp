@@ -159,14 +159,25 @@ TEST_F(FleetMemberTest, CutOffAloneIsGoneForTheOthersAndComesBack) {
   Node& a = start("a");
   Node& b = start("b");
   run(200ms);
+  const Revision made = a.member->created("b");
+  const Revision joined = b.member->joined();
+  EXPECT_EQ(made, joined);
+  b.member->alter([](NodeRecord& record) { record.serves = true; });
+  run(200ms);
+  EXPECT_EQ(a.member->created("b"), made);
   b.cut = true;
   run(4s);
   EXPECT_EQ(b.member->state(), Membership::cut_off);
   EXPECT_THAT(a.sees(), ElementsAre("a"));
+  EXPECT_EQ(a.member->created("b"), 0);
   b.cut = false;
   run(3s);
   EXPECT_EQ(b.member->state(), Membership::member);
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  // Whoever saw it before and after can tell that it was gone, it itself, too.
+  EXPECT_GT(a.member->created("b"), made);
+  EXPECT_EQ(b.member->created("b"), a.member->created("b"));
+  EXPECT_EQ(b.member->joined(), joined);
 }
 
 TEST_F(FleetMemberTest, ARestartedNodeHasItsNameAtOnce) {
