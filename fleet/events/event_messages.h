@@ -140,7 +140,8 @@ struct GatewayTalk {
   std::vector<SeriesAnswer> commits;
 };
 
-/// What a gateway that comes asks another one. state: how it is; nominate: be the first; admit: count me
+/// What a gateway that comes asks another one. state: how it is, from one that is not to be waited for (any
+/// more); nominate: be the first; admit: count me
 /// among those that have to have everything; where: whether these events are the same there, and what comes
 /// after them; topics: those after `text`; page: events after position `after`; series: tenures, notes and
 /// staged events of series after `text`. The last four are for one that has everything.

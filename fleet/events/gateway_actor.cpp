@@ -38,12 +38,31 @@ void gateway_state::fail(const std::string& why) {
   close();
   outbox.reset();
   open_at = deps->clock.now() + kAgain;
+  withdraw();
+}
+
+void gateway_state::withdraw() {
+  const auto own = known.view.find(deps->node);
+  if (own == known.view.end()) return;
+  PeerQuestion question;
+  question.kind = PeerQuestionKind::state;
+  question.from = deps->node;
+  question.born = own->second.born;
+  question.token = deps->token();
+  for (const auto& [name, way] : known.ways) {
+    const auto there = known.view.find(name);
+    if (name == deps->node || there == known.view.end()) continue;
+    question.to_born = there->second.born;
+    self->request(way, deps->patience, question).then([](const PeerAnswer&) {}, [](const caf::error&) {});
+  }
 }
 
 void gateway_state::attempt(const std::function<void()>& what) {
   try {
     if (!joining) {
       if (deps->clock.now() < open_at) return tell();
+      open_at = deps->clock.now() + kAgain;
+      if (!trouble.empty()) withdraw();
       open();
       trouble.clear();
     }

@@ -50,6 +50,8 @@ struct gateway_state {
   /// Does it, and what follows of it. What the disk does not do ends this time of serving.
   void attempt(const std::function<void()>& what);
   void fail(const std::string& why);
+  /// To the others, that nobody is to wait for this one.
+  void withdraw();
   void pump();
   void ask(const GatewayJoining::Ask& ask);
   void publish();

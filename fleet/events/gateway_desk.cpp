@@ -42,7 +42,9 @@ void GatewayDesk::learn(const GatewayTenure& peer) {
   if (peer.gateway == options_.name) return;
   const auto there = view_.find(peer.gateway);
   // Gone already; one that is not known yet is asked again.
-  if (there != view_.end() && there->second.born == peer.born) peers_[peer.gateway] = peer;
+  if (there == view_.end() || there->second.born != peer.born) return;
+  GatewayTenure& known = peers_[peer.gateway];
+  if (known.born != peer.born || known.token < peer.token) known = peer;
 }
 
 void GatewayDesk::take(const std::vector<ShippedEvent>& committed) {
@@ -201,7 +203,12 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
     return answer;
   }
   switch (question.kind) {
-    case PeerQuestionKind::state:
+    case PeerQuestionKind::state: {
+      // Whoever asks this has nothing, and is not waited for: unless it had the question under way for long.
+      const auto peer = peers_.find(question.from);
+      if (peer != peers_.end() && peer->second.token < question.token) peers_.erase(peer);
+      break;
+    }
     case PeerQuestionKind::nominate:
       break;
     case PeerQuestionKind::where:

@@ -32,6 +32,7 @@ void GatewayJoining::see(const GatewayView& view) {
 
 void GatewayJoining::look_again(const std::string& why) {
   desk_.leave();
+  attempt_ = options_.token();
   step_ = Step::looking;
   trouble_ = why;
   states_.clear();
@@ -63,6 +64,8 @@ std::vector<GatewayJoining::Ask> GatewayJoining::take_asks() {
   if (step_ == Step::serving || step_ == Step::parted || desk_.born().empty()) return asks;
   if (step_ == Step::looking) decide();
   if (step_ == Step::admission) check_admissions();
+  if ((step_ == Step::admission || step_ == Step::finishing) && clock_.now() - joined_ > options_.patience)
+    look_again(missing_ + " does not admit it");
   for (const auto& [name, seen] : desk_.view()) {
     if (name == options_.name) continue;
     Lane& lane = lanes_[name];
@@ -72,7 +75,7 @@ std::vector<GatewayJoining::Ask> GatewayJoining::take_asks() {
     question->number = ++numbers_;
     question->from = options_.name;
     question->born = desk_.born();
-    question->token = desk_.token();
+    question->token = desk_.token().empty() ? attempt_ : desk_.token();
     question->to_born = seen.born;
     lane.asked = question;
     asks.push_back({name, std::move(*question)});
@@ -147,6 +150,7 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
     case PeerQuestionKind::nominate:
       // Whoever was told so serves, and says so.
       states_.erase(from);
+      lane.again = clock_.now() + options_.pause;
       return;
     case PeerQuestionKind::where:
       return compared(answer);
@@ -157,6 +161,7 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
       cursor_ = std::max(cursor_, answer.after);
       if (step_ == Step::reading && !answer.more) {
         step_ = Step::admission;
+        joined_ = clock_.now();
         desk_.join(options_.token());
       } else if (step_ == Step::finishing && cursor_ >= until_) {
         step_ = Step::admission;
@@ -265,10 +270,12 @@ void GatewayJoining::admitted(const std::string& from, const PeerAnswer& answer)
   if (admission.token != answer.token) admission = {answer.token, {}, false, {}, {}};
   admission.mode = answer.mode;
   admission.peers = answer.peers;
-  // Whoever has not everything has nothing that others have not.
-  if (answer.mode == GatewayMode::away) admission.copied = true;
-  const auto seen = desk_.view().find(from);
-  if (seen != desk_.view().end()) desk_.learn({from, seen->second.born, answer.token});
+  // Whoever has no token has nothing that others have not, and comes to be admitted here.
+  if (answer.token.empty()) {
+    admission.copied = true;
+  } else if (const auto seen = desk_.view().find(from); seen != desk_.view().end()) {
+    desk_.learn({from, seen->second.born, answer.token});
+  }
 }
 
 void GatewayJoining::copied(const std::string& from, const PeerAnswer& answer) {

@@ -30,6 +30,8 @@ class GatewayJoining {
     std::function<std::string()> token;
     /// Until what did not work is tried again.
     base::Duration pause{300};
+    /// How long it waits to be admitted by all, while those that have admitted it count on it.
+    base::Duration patience{15'000};
   };
 
   /// All have to outlive it.
@@ -102,6 +104,9 @@ class GatewayJoining {
   const base::Clock& clock_;
   Step step_ = Step::looking;
   std::uint64_t numbers_ = 0;
+  /// What it asks with while it has no token: whoever has admitted it with a former one forgets that.
+  std::string attempt_;
+  base::Clock::TimePoint joined_{};
   std::map<std::string, Lane> lanes_;
   /// Of this round of looking.
   std::map<std::string, PeerAnswer> states_;

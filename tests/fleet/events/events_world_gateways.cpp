@@ -30,7 +30,8 @@ void World::start(Gateway& gateway) {
                                     const std::string number = std::to_string(++tokens_);
                                     return std::string(8 - number.size(), '0') + number + gateway.name;
                                   },
-                              .pause = base::Duration(50)},
+                              .pause = base::Duration(50),
+                              .patience = base::Duration(1500)},
       *gateway.desk, clock_);
   gateway.looked = 0;
   gateway.looked_of.clear();

@@ -31,7 +31,7 @@ struct Gateway {
     desk.reset();
     desk.emplace(GatewayDesk::Options{name}, *outbox);
     joining.emplace(GatewayJoining::Options{.name = name,
-                                            .token = [this] { return name + std::to_string(++tokens); },
+                                            .token = [this] { return name + std::to_string(1000 + ++tokens); },
                                             .pause = base::Duration(10)},
                     *desk, clock);
   }
