@@ -146,6 +146,7 @@ void PlanKeeper::write(std::vector<PlanChange> changes) {
                          return keeper.step();
                        }
                        // What is known may be old, or the registry cannot be reached.
+                       if (commit != nullptr && keeper.fleet_mirror_) keeper.fleet_mirror_->restart();
                        loop.after(kAgain, [self] {
                          if (*self == nullptr) return;
                          (*self)->writing_ = false;

@@ -133,7 +133,7 @@ void dock_state::begin(const Beginning& beginning) {
 }
 
 void dock_state::take(const std::string& from, SettingsFrame& frame) {
-  const DockBook::Guest* const guest = book.brought(from, frame.watch.ref());
+  const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
   if (guest == nullptr || guest->passage.vision != deps->node) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);

@@ -26,6 +26,18 @@ const DockBook::Guest* DockBook::brought(const std::string& from, const actors::
                                                                                                     : nullptr;
 }
 
+const DockBook::Guest* DockBook::renew(const std::string& from, const actors::WatchRef& watch) {
+  const auto guest = guests_.find(watch.camera);
+  if (guest == guests_.end() || guest->second.from != from) return nullptr;
+  const std::uint64_t fence = actors::fence_of(watch.version);
+  std::uint64_t& highest = fences_[watch.camera];
+  if (fence > guest->second.fence && fence >= highest) {
+    guest->second.fence = highest = fence;
+    highest_ = std::max(highest_, fence);
+  }
+  return brought(from, watch);
+}
+
 const DockBook::Guest* DockBook::find(const std::string& camera) const {
   const auto guest = guests_.find(camera);
   return guest == guests_.end() ? nullptr : &guest->second;

@@ -54,6 +54,9 @@ class DockBook {
 
   /// Whether what is of this version comes from whoever brings the camera; null otherwise.
   const Guest* brought(const std::string& from, const actors::WatchRef& watch) const;
+  /// As `brought`, of new settings: its owner may have been given a higher fence with nobody between, as all
+  /// are when a registry was set back.
+  const Guest* renew(const std::string& from, const actors::WatchRef& watch);
   const Guest* find(const std::string& camera) const;
 
   /// All that it sent has come out, and nothing more is expected. Its fence is not forgotten.

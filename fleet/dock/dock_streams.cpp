@@ -72,7 +72,7 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
 }
 
 void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
-  const DockBook::Guest* const guest = book.brought(from, frame.watch.ref());
+  const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
   const auto stream = streams.find(frame.watch.name);
   if (guest == nullptr || stream == streams.end() || stream->second.from != from) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));

@@ -26,11 +26,11 @@ class Observer:
         self._lock = threading.Lock()
         self._file = open(path, "a", encoding="utf-8")  # pylint: disable=consider-using-with
         self._stop = False
-        self._watch = None
+        self._watch, self._began = None, 0
         self.latest = {}   # by node: the last /status, with its time
         self.registry = {}  # by key: the value
         self.threads = [threading.Thread(target=self._look, args=(node,), daemon=True) for node in fleet.nodes.values()]
-        self.threads.append(threading.Thread(target=self._follow, daemon=True))
+        self.threads += [threading.Thread(target=each, daemon=True) for each in (self._follow, self._renew)]
 
     def start(self):
         for thread in self.threads:
@@ -71,6 +71,7 @@ class Observer:
     def _follow(self):
         decode = lambda text: base64.b64decode(text).decode(errors="replace")  # noqa: E731
         while not self._stop:
+            self._began = self.fleet.etcd.starts
             self._watch = subprocess.Popen(self.fleet.etcd.command("watch", "--prefix", f"/vigil/{FLEET}/", "-w", "json", "--rev", "1"),
                                            env={**os.environ, "ETCDCTL_API": "3"}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                            stdin=subprocess.PIPE, text=True)
@@ -89,6 +90,13 @@ class Observer:
         """State by camera, as that node said last."""
         latest = self.latest.get(node.name)
         return {each["camera"]: each["state"] for each in latest[1]["cameras"]} if latest else {}
+
+    def _renew(self):
+        """etcdctl goes on at the next revision whoever answers, and would hear nothing of an etcd that was set back."""
+        while not self._stop:
+            time.sleep(0.2)
+            if self._watch and self._began != self.fleet.etcd.starts:
+                self._watch.kill()
 
     def serves(self, node):
         """Of a gateway, whether it says so; of others, whether etcd has them."""

@@ -40,6 +40,23 @@ TEST(DockBook, LetsTheHighestFenceIn) {
   EXPECT_EQ(book.highest_fence(), 7U);
 }
 
+TEST(DockBook, FollowsTheFenceOfAnOwnerThatStays) {
+  DockBook book;
+  join(book, "a", watch("gate", 5), 3);
+  EXPECT_EQ(book.brought("a", watch("gate", 9).ref()), nullptr);
+  const DockBook::Guest* const renewed = book.renew("a", watch("gate", 9).ref());
+  ASSERT_NE(renewed, nullptr);
+  EXPECT_EQ(renewed->own_generation, 3U) << "it goes on";
+  EXPECT_NE(book.brought("a", watch("gate", 9, 2).ref()), nullptr);
+  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr) << "what it sent by the one before";
+  EXPECT_EQ(book.highest_fence(), 9U);
+  EXPECT_FALSE(join(book, "b", watch("gate", 7), 0).admitted);
+  EXPECT_EQ(book.renew("a", watch("gate", 8).ref()), nullptr) << "never back";
+  EXPECT_EQ(book.renew("b", watch("gate", 11).ref()), nullptr) << "another one has to join";
+  EXPECT_EQ(book.renew("a", watch("yard", 11).ref()), nullptr);
+  EXPECT_TRUE(join(book, "b", watch("gate", 10), 0).admitted);
+}
+
 TEST(DockBook, DoesNotForgetAFenceWithTheCamera) {
   DockBook book;
   join(book, "b", watch("gate", 7), 0);
