@@ -49,9 +49,9 @@ void gateway_state::withdraw() {
   question.from = deps->node;
   question.born = own->second.born;
   question.token = deps->token();
-  for (const auto& [name, way] : known.ways) {
-    const auto there = known.view.find(name);
-    if (name == deps->node || there == known.view.end()) continue;
+  for (const auto& [other, way] : known.ways) {
+    const auto there = known.view.find(other);
+    if (other == deps->node || there == known.view.end()) continue;
     question.to_born = there->second.born;
     self->request(way, deps->patience, question).then([](const PeerAnswer&) {}, [](const caf::error&) {});
   }
