@@ -131,8 +131,9 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
       },
       [self](const actors::PatchAck& ack) { self->state.acknowledge(ack); },
       [self](const GuestRefused& refused) {
-        self->state.deps->logger.error("link: {} does not serve camera {}: {}", self->state.device,
-                                       refused.camera, refused.reason);
+        // So it is with every camera that is handed over.
+        self->state.deps->logger.info("link: {} does not serve camera {}: {}", self->state.device,
+                                      refused.camera, refused.reason);
         if (self->state.deps->owner) self->send(self->state.deps->owner, fence_atom_v, refused.fence);
       },
       [self](const actors::WindowForm& form) { self->state.answer(form); },
