@@ -181,6 +181,8 @@ class Configuration(unittest.TestCase):
         self.assertIn("cam-0 until ", snooze("--list").stdout)
         self.assertFalse(os.path.exists(self.fleet.config + ".snoozes"), "a fleet's is in its registry")
 
+        # Without one that keeps them, events wait.
+        self.fleet.node("gateway", "gateway").start()
         nodes = gpu, c1, c2 = self.start()
         owner = lambda: next((node for node in (c1, c2) if "cam-0" in node.cameras()), None)
         held = lambda node: node.metric("vigil_alerts_held_total", reason="snoozed")
