@@ -20,8 +20,8 @@ struct FleetFigures {
   bool registry_answers = false;
   /// Nodes that are there, by state, as the registry last told.
   std::map<std::string, std::size_t> nodes = {};
-  /// Cameras that this node was given. Of the node that plans: those of the fleet that are on their way, and
-  /// those that no node watches.
+  /// Cameras that this node was given, but for those that it hands over. Of the node that plans: those of the
+  /// fleet that are on their way, and those that no node watches.
   std::size_t owned = 0;
   std::size_t handing_over = 0;
   std::size_t unplaced = 0;

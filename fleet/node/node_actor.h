@@ -88,6 +88,7 @@ struct NodeDeps {
 
 struct node_state {
   explicit node_state(node_actor::pointer self_pointer) : self(self_pointer) {}
+  ~node_state() { keep_for_late_answers(std::move(loop)); }
 
   void start();
   /// One seed, by name, then by each of its addresses; `heard` is done for each.

@@ -108,8 +108,10 @@ void fleet_status_state::ask_nodes(const FleetQuery& query) {
                 answered(query, node, std::nullopt, error.what());
               }
             },
-            [this, query, node = node](const caf::error&) {
-              answered(query, node, std::nullopt, "it did not answer" + within(deps->patience));
+            [this, query, node = node](const caf::error& error) {
+              const bool has_ended = error == caf::sec::request_receiver_down;
+              answered(query, node, std::nullopt,
+                       has_ended ? "it has ended" : "it did not answer" + within(deps->patience));
             });
   }
   if (--ask.nodes_left == 0) compose(query);

@@ -22,8 +22,9 @@ actors::FleetFigures figures_of(const cluster::FleetMember& member, const cluste
   actors::FleetFigures figures{.is_member = member.state() == Membership::member,
                                .is_planner = member.is_planner(),
                                .registry_answers = member.registry_answers(),
-                               .owned = plan.own().cameras.size(),
                                .configuration = member.record().config};
+  for (const auto& [camera, entry] : plan.own().cameras)
+    if (entry.hand_to.empty()) ++figures.owned;
   for (const auto& [name, record] : member.nodes())
     ++figures.nodes[std::string(cluster::name_of(record.state))];
   if (figures.is_planner) {
@@ -33,8 +34,7 @@ actors::FleetFigures figures_of(const cluster::FleetMember& member, const cluste
   return figures;
 }
 
-actors::FleetStanding standing_of(const std::string& fleet, const cluster::FleetMember& member,
-                                  bool was_member) {
+actors::FleetStanding standing_of(const std::string& fleet, const cluster::FleetMember& member) {
   const cluster::NodeRecord& record = member.record();
   actors::FleetStanding standing{.fleet = fleet,
                                  .node = record.name,
@@ -45,8 +45,7 @@ actors::FleetStanding standing_of(const std::string& fleet, const cluster::Fleet
                                  .planner = member.planner(),
                                  .configuration = record.config};
   for (const cluster::NodeRole role : record.roles) standing.roles.emplace_back(cluster::name_of(role));
-  standing.is_ready = member.state() == Membership::member ||
-                      (member.state() == Membership::cut_off && was_member && !member.registry_answers());
+  standing.is_ready = member.state() == Membership::member || member.state() == Membership::cut_off;
   return standing;
 }
 
@@ -68,7 +67,7 @@ std::map<std::string, actors::LinkFigures> links_of(
 void NodeReport::tell(const cluster::FleetMember& member, const cluster::PlanKeeper& plan) {
   board_.beat("node", kPatience);
   was_member_ = was_member_ || member.state() == Membership::member;
-  actors::FleetStanding standing = standing_of(options_.fleet, member, was_member_);
+  actors::FleetStanding standing = standing_of(options_.fleet, member);
   tell_phase(standing);
   board_.fleet(std::move(standing));
   if (series_ != nullptr) series_->tell(figures_of(member, plan));

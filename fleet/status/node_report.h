@@ -15,11 +15,9 @@ namespace vigil::fleet {
 
 actors::FleetFigures figures_of(const cluster::FleetMember& member, const cluster::PlanKeeper& plan);
 
-/// `was_ready`: it has been a member. One that cannot reach the registry, as nobody else may be able to, goes
-/// on with what it has, and stays ready; one that lost its lease while the registry answers is not, until it
-/// has one again.
-actors::FleetStanding standing_of(const std::string& fleet, const cluster::FleetMember& member,
-                                  bool was_member);
+/// One that was let in once stays ready while it is cut off: it goes on with what it has, and with the
+/// registry gone, all nodes are.
+actors::FleetStanding standing_of(const std::string& fleet, const cluster::FleetMember& member);
 
 /// Of every other node that is there: links to those that are not known are down.
 std::map<std::string, actors::LinkFigures> links_of(const std::map<std::string, cluster::NodeRecord>& nodes,

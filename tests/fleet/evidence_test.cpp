@@ -362,7 +362,7 @@ TEST_F(FetcherTest, OnlySoManyAreFetchedAtOnce) {
   pass(7s);
   for (Asked& each : asked)
     each.receive([](const EvidenceReplyPtr&) {}, [](const caf::error&) { ADD_FAILURE(); });
-  EXPECT_EQ(fetched(c2_, kClip).what, What::found);
+  EXPECT_EQ(fetched(c2_, kClip, 6s).what, What::found) << "the way has to be made anew";
 }
 
 TEST_F(FetcherTest, AFileThatGoesWhileItIsFetchedIsToldToBeGone) {

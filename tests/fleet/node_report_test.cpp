@@ -44,6 +44,7 @@ class NodeReportTest : public ::testing::Test {
 
   VirtualTime time_;
   std::shared_ptr<cluster::MemoryStore> store_ = std::make_shared<cluster::MemoryStore>(time_);
+  /// What was asked of it meanwhile is answered within a second, and asked again within another.
   bool cut_ = true;
   VirtualLoop loop_{time_};
   cluster::MemoryRegistry registry_{store_,
@@ -80,28 +81,30 @@ TEST_F(NodeReportTest, IsNotReadyBeforeItHasReachedTheRegistry) {
 TEST_F(NodeReportTest, StaysReadyWithoutTheRegistryAndSaysSo) {
   cut_ = false;
   board_.phase(actors::RunPhase::running);
-  run(1s);
+  run(4s);
   ASSERT_TRUE(board_.ready());
   cut_ = true;
-  run(8s);
-  board_.beat();
+  for (int i = 0; i < 80; ++i) {
+    run(100ms);
+    board_.beat();
+    ASSERT_TRUE(board_.ready()) << "nor is it out of sight for a moment";
+  }
   EXPECT_EQ(member_.state(), Membership::cut_off);
   EXPECT_TRUE(board_.ready()) << "all nodes would not be, and everything goes on";
   EXPECT_THAT(page(), HasSubstr("vigil_fleet_member 0\n"));
   EXPECT_THAT(page(), HasSubstr("vigil_fleet_registry_up 0\n"));
-  const actors::FleetStanding standing = standing_of("city", member_, true);
+  const actors::FleetStanding standing = standing_of("city", member_);
   EXPECT_EQ(standing.membership, "cut off");
   EXPECT_THAT(standing.roles, ElementsAre("camera", "gateway"));
-  EXPECT_FALSE(standing_of("city", member_, false).is_ready) << "it never was a member";
 }
 
 TEST_F(NodeReportTest, ThatItPlansIsTold) {
   cut_ = false;
-  run(1s);
+  run(4s);
   member_.stand_for_planner(true);
   plan_.want({{"gate", 1, 1}, {"yard", 1, 1}});
   run(2s);
-  EXPECT_EQ(standing_of("city", member_, true).planner, "c1");
+  EXPECT_EQ(standing_of("city", member_).planner, "c1");
   EXPECT_THAT(page(), HasSubstr("vigil_fleet_planner 1\n"));
   EXPECT_THAT(page(), HasSubstr("vigil_fleet_cameras{state=\"owned\"} 2\n"));
   EXPECT_THAT(page(), HasSubstr("vigil_fleet_cameras{state=\"unplaced\"} 2\n")) << "nobody computes them";
@@ -129,7 +132,7 @@ TEST_F(NodeReportTest, WhoReadsNoCamerasHasStartedWhenADeviceIsUpAndItIsAMember)
   NodeReport computes(board_, nullptr, {.fleet = "city", .tells_phase = true});
   board_.device("cpu", actors::DeviceState::restarting, "it starts");
   cut_ = false;
-  run(1s);
+  run(4s);
   computes.tell(member_, plan_);
   EXPECT_FALSE(board_.started());
   board_.device("cpu", actors::DeviceState::up, "");

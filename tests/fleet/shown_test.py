@@ -76,7 +76,8 @@ class Shown(unittest.TestCase):
         self.fleet.etcd.start()
         self.wait_for(lambda: all(get(node, "/readyz")[0] == 200 and get(node, "/startupz")[0] == 200 for node in (self.gpu, self.c1)), 30, "they are ready")
         self.assertEqual(self.gpu.status()["fleet"]["roles"], ["vision", "stream", "generate"])
-        # One that cannot reach it any more goes on.
+        # One that cannot reach it any more goes on, once it has what it needs.
+        self.wait_for(lambda: self.fleet.watched([self.c1]), 30, "all cameras are up")
         self.fleet.etcd.stop()
         self.wait_for(lambda: self.c1.status()["fleet"]["membership"] == "cut off", 20, "its lease may have ended")
         self.assertEqual(get(self.c1, "/readyz")[0], 200)
@@ -88,7 +89,7 @@ class Shown(unittest.TestCase):
         told = [metrics(node) for node in self.all]
         self.assertEqual(sum(each["vigil_fleet_planner"] for each in told), 1)
         self.assertEqual([each["vigil_fleet_member"] for each in told], [1, 1, 1])
-        self.assertEqual(sum(each['vigil_fleet_cameras{state="owned"}'] for each in told), 3)
+        self.wait_for(lambda: sum(metrics(node)['vigil_fleet_cameras{state="owned"}'] for node in self.all) == 3, 20, "each camera has one owner")
         self.assertEqual(max(each['vigil_fleet_cameras{state="unplaced"}'] for each in told), 0)
         self.assertTrue(all(each["vigil_fleet_registry_seconds_count"] > 0 for each in told))
         self.wait_for(lambda: metrics(self.c1).get('vigil_link_up{node="gpu"}') == 1, 10, "the link is up")
