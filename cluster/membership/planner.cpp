@@ -107,6 +107,9 @@ class Desk {
     const bool had_one = owner != owners_.end();
     if (!place.is_placed()) {
       unplaced_[place.item] = why(place, "camera");
+      // What is known of it stays written where it was: its time goes on from there, at whoever has it next.
+      if (had_one && !is_there(owner->second.node))
+        next_[owner->second.node].cameras[place.item] = *owner->second.entry;
       return;
     }
     PlannedCamera entry;
@@ -216,7 +219,9 @@ class Desk {
     std::vector<PlanChange> taken;
     for (const auto& [node, plan] : next_) {
       const auto before = input_.plan.find(node);
-      const std::string& incarnation = input_.nodes.at(node).incarnation;
+      // Of a node that is gone, whatever is written; there is a plan before.
+      const std::string& incarnation =
+          is_there(node) ? input_.nodes.at(node).incarnation : before->second.incarnation;
       if (before != input_.plan.end() && before->second.cameras == plan.cameras &&
           before->second.incarnation == incarnation)
         continue;

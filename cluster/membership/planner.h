@@ -58,7 +58,8 @@ struct Planning {
 /// another one does, which may change without the stream. A camera whose node is gone is given to another at
 /// once; one that could stay is handed over: its old owner keeps it, until the new one tells that it has
 /// settled (`NodeRecord::settled`). A node that was started again is another owner: what the run before it
-/// has left behind, here and elsewhere, is an owner's before it. Every new owner's fence is above all that
+/// has left behind, here and elsewhere, is an owner's before it. A camera whose node is gone while there is
+/// none to have it stays in that one's plan. Every new owner's fence is above all that
 /// anybody has seen; if nodes have seen higher ones than the plan has, it is of a registry that was set back,
 /// and every camera gets a new one. A pure function.
 Planning plan_fleet(const PlanningInput& input, const PlannerOptions& options);

@@ -134,6 +134,34 @@ TEST_F(PlannerTest, GivesTheCamerasOfANodeThatIsGoneToOthersWithHigherFences) {
   }
 }
 
+TEST_F(PlannerTest, KeepsWhatIsKnownOfCamerasThatNobodyCanHave) {
+  camera_nodes(2);
+  gpu("g0");
+  cameras(20);
+  for (auto& [name, node] : input_.nodes) node.incarnation = "first";
+  plan();
+  settle();
+  const FleetPlan before = input_.plan;
+  const NodeRecord c0 = input_.nodes.at("c0");
+  // As after an etcd that could not be reached for longer than leases last: who computes comes back first.
+  input_.nodes.erase("c0");
+  input_.nodes.erase("c1");
+  const Planning planning = plan();
+  EXPECT_THAT(planning.changes, IsEmpty());
+  EXPECT_THAT(planning.unplaced, SizeIs(20));
+  EXPECT_EQ(input_.plan, before);
+  input_.wall += std::chrono::hours(1);
+  input_.nodes["c0"] = c0;
+  plan();
+  EXPECT_THAT(input_.plan, ElementsAre(Key("c0")));
+  for (const auto& [node, had] : before)
+    for (const auto& [camera, entry] : had.cameras) {
+      const PlannedCamera& now = input_.plan.at("c0").cameras.at(camera);
+      EXPECT_EQ(now.origin_ms, entry.origin_ms) << "its time goes on";
+      EXPECT_EQ(now.fence == entry.fence, node == "c0");
+    }
+}
+
 TEST_F(PlannerTest, TakesANodeThatWasStartedAgainForAnotherOwner) {
   camera_nodes(2);
   gpu("g0");
@@ -434,9 +462,9 @@ TEST(NodePlan, IsReadBackAsItWas) {
   NodePlan plan;
   plan.incarnation = "5f03";
   plan.fence = 1'000'000'000'000;
-  plan.cameras["gate"] = {17,      "v", "s", "g", 1'790'000'000'123, "c2", "fewer frames", "first choice",
-                          "second"};
-  plan.cameras["yard"] = {18, "", "", "", 1, "", "", "", ""};
+  plan.cameras["gate"] = {17,       "v",    "s", "g", 1'790'000'000'123, "c2", "fewer frames", "first choice",
+                          "second", "third"};
+  plan.cameras["yard"] = {18, "", "", "", 1, "", "", "", "", ""};
   EXPECT_EQ(parse_plan(print(plan)), plan);
   for (const char* wrong : {"", "{}", "[]", R"({"fence":1})", R"({"fence":1,"cameras":{"a":{}}})"})
     EXPECT_THROW(parse_plan(wrong), std::runtime_error) << wrong;
