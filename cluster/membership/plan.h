@@ -27,7 +27,7 @@ struct PlannedCamera {
   /// Why it is here, and why its stream, and its vision tower where that is elsewhere, are there, in words.
   std::string why;
   std::string why_stream;
-  std::string why_vision;
+  std::string why_vision = {};
   friend bool operator==(const PlannedCamera&, const PlannedCamera&) = default;
 };
 

@@ -1,6 +1,7 @@
 #include "fleet/dock/dock_actor.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -21,6 +22,8 @@ constexpr std::chrono::milliseconds kDockTick{500};
 }  // namespace
 
 void dock_state::start() {
+  // It would take every camera for one whose stages are elsewhere.
+  if (deps->node.empty()) throw std::invalid_argument("a dock has to know its node's name");
   router = self->spawn<caf::monitored>(actors::router, actors::RouterDeps{deps->metrics, deps->logger});
   std::vector<std::string> names;
   for (actors::DeviceSlot& slot : deps->devices) {

@@ -99,6 +99,21 @@ class Losses(Base):
         self.wait_for(fleet, lambda: s1.windows() >= before + 4, 12, "windows are answered again")
         self.assertNotIn("ERROR", c1.said())
 
+    def test_streams_of_a_node_that_is_killed_begin_at_another_with_the_same_tower(self):
+        fleet = self.fleet()
+        c1, v1, s1, s2 = (fleet.node(name, roles) for name, roles in (
+            ("c1", "camera"), ("v1", "vision"), ("s1", "stream,generate"), ("s2", "stream,generate")))
+        fleet.etcd.start()
+        for node in (c1, v1, s1):
+            node.start()
+        self.wait_for(fleet, lambda: fleet.watched([c1]) and s1.windows() >= 3, 25, "windows are answered")
+        s2.start()
+        self.wait_for(fleet, lambda: "node s2" in s2.said(), 10, "the other one is there")
+        s1.kill()
+        # Its lease of 3 s, etcd's second, and what it takes to begin.
+        self.wait_for(fleet, lambda: fleet.watched([c1]) and s2.windows() >= 6, 20, "all windows are answered by the other one")
+        self.assertEqual({(each["vision"], each["stream"]) for each in fleet.plan()["c1"].values()}, {("v1", "s2")})
+
 
 if __name__ == "__main__":
     BUILD = sys.argv.pop(1)

@@ -394,7 +394,7 @@ TEST_F(StagesApart, TowersTakeTheRoomThatStreamsLeave) {
   EXPECT_EQ(at(&PlannedCamera::stream).at("s0"), streams);
   EXPECT_EQ(at(&PlannedCamera::vision).at("s0"), streams + 6);
   EXPECT_THAT(planning.unplaced, SizeIs(static_cast<std::size_t>(40 - streams - 6)));
-  EXPECT_THAT(planning.unplaced.begin()->second, HasSubstr("vision"));
+  EXPECT_THAT(planning.unplaced.begin()->second, HasSubstr("no capacity"));
   for (const auto& [camera, why] : planning.unplaced) {
     EXPECT_EQ(entry(camera).vision, "");
     EXPECT_EQ(entry(camera).stream, "s1") << "its stream stays, for the time when there is a tower";
