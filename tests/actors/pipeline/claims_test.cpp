@@ -28,6 +28,7 @@ class ClaimsPipeline : public PipelineTest {
   void TearDown() override {
     PipelineTest::TearDown();
     caf::anon_send_exit(claims_, caf::exit_reason::user_shutdown);
+    settle();
     claims_ = nullptr;
   }
   CameraPtr owned(const std::string& name, std::uint64_t fence, int length = 4) {
