@@ -46,13 +46,15 @@ class Stages(Base):
         """What the cameras' clips are found to show, by nodes of these roles: (camera, rule, number): (phase, score)."""
         fleet = self.fleet(plays_once=True)
         nodes = {name: fleet.node(name, roles) for name, roles in roles_by_name.items()}
-        camera_node = nodes["c1"]
-        watch = alerts_of(camera_node)
+        gateway = fleet.node("g1", "gateway")
+        watch = alerts_of(gateway)
         self.addCleanup(watch.kill)
         late = threading.Timer(30, watch.kill)
         self.addCleanup(late.cancel)
         late.start()
         fleet.etcd.start()
+        gateway.start()
+        self.wait_for(fleet, lambda: "gateway: serves" in gateway.said(), 15, "the gateway serves")
         for node in nodes.values():
             node.start()
         found, ended = {}, 0

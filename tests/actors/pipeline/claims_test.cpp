@@ -62,6 +62,17 @@ TEST_F(ClaimsPipeline, ACameraThatMovesLeavesAllOpenAndOneThatIsRemovedEnds) {
       << "it is gone from here all the same";
 }
 
+TEST_F(ClaimsPipeline, AFileThatIsAtItsEndEndsItsEpisodes) {
+  sources_.add("gate", frames(std::vector<int>(14, 90)));
+  auto file = std::make_shared<OwnCamera>(*owned("gate", 7));
+  file->stream.loop = false;
+  start({file}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(told("alert/"), Contains("gate/person new"));
+  pass(20s);
+  EXPECT_EQ(told("alert/").back(), "gate/person end");
+}
+
 TEST_F(ClaimsPipeline, ACameraThatIsStartedAnewHereSaysSo) {
   sources_.add("gate", frames(std::vector<int>(200, 90)));
   start({owned("gate", 7)}, /*once=*/false);
