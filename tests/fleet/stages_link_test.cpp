@@ -265,6 +265,21 @@ TEST_F(StagesLinkTest, ATowerThatIsGoneIsReplacedAndTheStreamStaysWhereItIs) {
   EXPECT_TRUE(goes_on(s1_)) << "what is left of the first way ends nothing";
 }
 
+// Its sessions are counted from one again.
+TEST_F(StagesLinkTest, ATowersNodeThatIsStartedAgainIsJoinedAgain) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  caf::anon_send(v1_.dock, actors::stop_atom_v);
+  pass(1s);
+  start_vision(v1_);
+  make_way(v1_, s1_);
+  start_link(v1_, s1_);
+  pass(2s);
+  EXPECT_EQ(told("status/").back(), "gate up") << log_.str();
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(patches(s1_), before);
+}
+
 TEST_F(StagesLinkTest, AStreamWhoseNodeIsGoneBeginsAtAnotherWithTheSameTower) {
   start_gate();
   start_stream(s2_);
