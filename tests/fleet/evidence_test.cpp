@@ -188,6 +188,10 @@ node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor f
   self->send(fetcher, stand_atom_v);
   return {[](greet_atom, const std::string&) { return std::string(); },
           [](dock_atom) { return caf::strong_actor_ptr(); },
+          [](gateway_atom) { return caf::strong_actor_ptr(); },
+          [](serves_atom, bool) {},
+          [](const ReadConfigurationPtr&) {},
+          [](way_atom, const std::string&) {},
           [](report_atom, const std::string&) { return std::string(); },
           [self, fetcher](find_atom, const std::string& name) -> caf::result<std::uint64_t> {
             return self->delegate(fetcher, find_atom_v, name);
