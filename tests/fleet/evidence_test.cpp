@@ -363,7 +363,7 @@ TEST_F(FetcherTest, OnlySoManyAreFetchedAtOnce) {
   EXPECT_EQ(fetched(c2_, kClip).what, What::busy);
   EXPECT_EQ(fetched(c2_, "own/day/own.jpg").bytes, "own") << "its own needs no other node";
   is_cut_ = false;
-  pass(7s);
+  pass(12s);
   for (Asked& each : asked)
     each.receive([](const EvidenceReplyPtr&) {}, [](const caf::error&) { ADD_FAILURE(); });
   EXPECT_EQ(fetched(c2_, kClip, 6s).what, What::found) << "the way has to be made anew";

