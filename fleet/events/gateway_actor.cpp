@@ -49,9 +49,9 @@ void gateway_state::withdraw() {
   question.from = deps->node;
   question.born = own->second.born;
   question.token = deps->token();
-  for (const auto& [name, way] : known.ways) {
-    const auto there = known.view.find(name);
-    if (name == deps->node || there == known.view.end()) continue;
+  for (const auto& [other, way] : known.ways) {
+    const auto there = known.view.find(other);
+    if (other == deps->node || there == known.view.end()) continue;
     question.to_born = there->second.born;
     self->request(way, deps->patience, question).then([](const PeerAnswer&) {}, [](const caf::error&) {});
   }
@@ -163,7 +163,7 @@ void gateway_state::tick() {
     attempt([this] { outbox->prune(deps->retention); });
   }
   deps->board.beat("gateway", actors::kAlertsPatience);
-  self->delayed_send(self, kGatewayTick, tick_atom_v);
+  self->delayed_send(self, kGatewayTick, actors::tick_atom_v);
 }
 
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self, GatewayDeps deps) {
@@ -171,7 +171,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   gateway_state& state = self->state;
   state.outbox = std::move(deps.outbox);
   state.deps.emplace(std::move(deps));
-  self->send(self, tick_atom_v);
+  self->send(self, actors::tick_atom_v);
   return {
       [self](const MakerTalk& talk) {
         GatewayTalk answer;

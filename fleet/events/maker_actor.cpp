@@ -115,7 +115,7 @@ maker_actor::behavior_type maker(maker_actor::stateful_pointer<maker_state> self
       [self](tick_atom) {
         self->state.warn();
         self->state.take_events();
-        self->delayed_send(self, kMakerTick, tick_atom_v);
+        self->delayed_send(self, kMakerTick, actors::tick_atom_v);
       },
       [self](stop_atom) {
         self->state.deps->publisher.attach({});
