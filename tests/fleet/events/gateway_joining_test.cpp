@@ -30,10 +30,11 @@ struct Gateway {
     joining.reset();
     desk.reset();
     desk.emplace(GatewayDesk::Options{name}, *outbox);
-    joining.emplace(GatewayJoining::Options{.name = name,
-                                            .token = [this] { return name + std::to_string(1000 + ++tokens); },
-                                            .pause = base::Duration(10)},
-                    *desk, clock);
+    joining.emplace(
+        GatewayJoining::Options{.name = name,
+                                .token = [this] { return name + std::to_string(1000 + ++tokens); },
+                                .pause = base::Duration(10)},
+        *desk, clock);
   }
   std::vector<std::string> events() const {
     std::vector<std::string> all;
