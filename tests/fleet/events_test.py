@@ -18,7 +18,7 @@ class Watch:
     def __init__(self, node):
         self.lines, self.errors = [], []
         self.process = subprocess.Popen(
-            [node.fleet.vigil, "watch", "--endpoint", f"tcp://127.0.0.1:{node.events}", "--since", "1h", "--output", "json"],
+            [node.fleet.vigil, "watch", "--endpoint", f"tcp://127.0.0.1:{node.events}", "--since", "1h", "--output", "json", ""],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for stream, into in ((self.process.stdout, self.lines), (self.process.stderr, self.errors)):
             threading.Thread(target=lambda stream=stream, into=into: into.extend(iter(stream.readline, "")), daemon=True).start()
@@ -123,7 +123,8 @@ class Gateways(unittest.TestCase):
         watch = self.watch("g1")
         self.told(watch, 4, alerts=1, seconds=20)
         self.assertFalse(gaps(watch.events()))
-        self.assertTrue(any(key[0] == "dev.vigil.process.v1" for key in watch.events()), watch.events())
+        self.wait_for(lambda: {key[1] for key in watch.events() if key[0] == "dev.vigil.process.v1"} == {"/process/c1", "/process/c2"}, 10,
+                      lambda: f"the nodes' own news: {watch.events()}")
         # One that comes to it empty has what it has.
         self.start("g2")
         self.same(watch, self.watch("g2"))
