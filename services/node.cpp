@@ -46,6 +46,7 @@
 #include "services/fleet_routes.h"
 #include "services/frame_shape.h"
 #include "services/node_events.h"
+#include "services/node_ways.h"
 #include "services/protocol.h"
 #include "services/reload_loop.h"
 #include "services/service_parts.h"
@@ -98,62 +99,6 @@ std::optional<engine::Halves> halves_of(const std::set<cluster::NodeRole>& roles
   if (!roles.contains(cluster::NodeRole::stream))
     return encodes ? std::optional(engine::Halves::tower) : std::nullopt;
   return encodes ? engine::Halves::both : engine::Halves::language;
-}
-
-/// Tells the node what its port hears, once there is one.
-class PortOwner final : public cluster::BulkOwner {
- public:
-  void set(fleet::node_actor node) {
-    const std::lock_guard lock(mutex_);
-    node_ = std::move(node);
-  }
-  void received(const std::string& peer, cluster::BulkReceived received) override {
-    tell(std::make_shared<fleet::BulkArrival>(fleet::BulkArrival{peer, std::move(received)}));
-  }
-  void room(const std::string& peer) override { tell(fleet::BulkNews{peer, fleet::BulkNews::What::room}); }
-  void opened(const std::string& peer, cluster::BulkDirection direction, std::uint64_t incarnation) override {
-    tell(fleet::BulkNews{peer, fleet::BulkNews::What::opened, direction, incarnation});
-  }
-  void reset(const std::string& peer, const cluster::BulkReset& reset) override {
-    tell(fleet::BulkNews{peer, fleet::BulkNews::What::ended, reset.direction, 0,
-                         std::string(cluster::name_of(reset.why))});
-  }
-
- private:
-  template <class Message>
-  void tell(Message message) {
-    const std::lock_guard lock(mutex_);
-    if (node_) caf::anon_send(node_, std::move(message));
-  }
-
-  std::mutex mutex_;
-  fleet::node_actor node_;
-};
-
-fleet::NodeWays ways_of(cluster::PeerSystem& peers, cluster::PeerSockets& sockets, cluster::BulkPort& bulk) {
-  return {.find =
-              [&peers](const cluster::PeerAddress& address, auto done) {
-                peers.find(address, [done = std::move(done)](auto found) {
-                  if (auto* reason = std::get_if<std::string>(&found)) return done(std::move(*reason));
-                  done(caf::actor_cast<fleet::greeter_actor>(std::get<caf::strong_actor_ptr>(found)));
-                });
-              },
-          .resolve = [&sockets](const cluster::PeerAddress& address,
-                                auto done) { sockets.resolve(address, std::move(done)); },
-          .bulk = &bulk};
-}
-
-cluster::PeerAddress address_of(const std::string& text) {
-  const auto address = cluster::parse_peer(text);
-  if (!address) throw std::runtime_error("cluster: '" + text + "' is no HOST:PORT");
-  return *address;
-}
-
-std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster) {
-  std::vector<cluster::PeerAddress> seeds;
-  seeds.reserve(cluster.seeds.size());
-  for (const std::string& seed : cluster.seeds) seeds.push_back(address_of(seed));
-  return seeds;
 }
 
 /// The actors of a node; null where it has no such role.
