@@ -265,7 +265,7 @@ TEST_F(FleetPictureTest, WithoutTheRegistryItIsSaidHowOldThatIs) {
 
 TEST_F(FleetPictureTest, WhatNodesSayOfTheirPlansIsNewerThanWhatWasKnown) {
   silence("c2");
-  said_["c1"].answer->plan = cluster::NodePlan{12, "", {{"barn", planned(12)}}};
+  said_["c1"].answer->plan = cluster::NodePlan{12, {{"barn", planned(12)}}};
   const auto told = plan_told(plan_, said_);
   EXPECT_EQ(owner_of(*told, "barn"), "c1");
   EXPECT_EQ(owner_of(*told, "gate"), "") << "c1 has it no longer";

@@ -56,7 +56,7 @@ TEST(NodeAnswer, IsReadBackAsItIsWritten) {
   cluster::PlannedCamera entry;
   entry.fence = 5;
   entry.stream = "gpu";
-  answer.plan = cluster::NodePlan{.fence = 5, .incarnation = "1", .cameras = {{"gate", entry}}};
+  answer.plan = cluster::NodePlan{.fence = 5, .cameras = {{"gate", entry}}, .incarnation = "1"};
   EXPECT_EQ(parse_node_answer(print(answer)), answer);
   const NodeQuestion question{{"gate", "yard"}, true};
   EXPECT_EQ(parse_question(print(question)), question);
