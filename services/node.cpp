@@ -1,4 +1,5 @@
 // vigil node: this process as a node of a fleet.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <caf/send.hpp>
 
 #include "actors/status/status_actor.h"
+#include "base/fnv1a.h"
 #include "cluster/bulk/socket_bulk.h"
 #include "cluster/peers/peer_system.h"
 #include "cluster/process/clock.h"
@@ -83,10 +85,18 @@ std::string random_name() {
   return name;
 }
 
-cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluster, spdlog::logger& logger) {
+/// Every node begins with another of etcd's servers: what they have most to do is to tell nodes of each
+/// other.
+cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluster, const std::string& node,
+                                           spdlog::logger& logger) {
   const config::RegistrySettings& settings = cluster.registry;
   cluster::EtcdRegistry::Options options;
   options.endpoints = settings.endpoints;
+  if (!options.endpoints.empty())
+    std::rotate(
+        options.endpoints.begin(),
+        options.endpoints.begin() + static_cast<std::ptrdiff_t>(base::fnv1a(node) % options.endpoints.size()),
+        options.endpoints.end());
   if (settings.ca_file.empty()) {
     options.plain_text = true;
   } else {
@@ -216,7 +226,7 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       {.name = name, .seed = std::random_device{}()},
       {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
       port_owner, clock);
-  cluster::EtcdRegistry registry(registry_of(own, logger));
+  cluster::EtcdRegistry registry(registry_of(own, name, logger));
 
   // Whatever may not be there, before anything runs that would have to be told to end.
   const std::string fingerprint = model::fingerprint(settings.model);

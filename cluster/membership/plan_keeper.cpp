@@ -94,7 +94,8 @@ void PlanKeeper::plan() {
   if (!wanted_ || !member_.is_planner() || !fleet_mirror_->is_current() || writing_ ||
       fleet_mirror_->revision() < written_)
     return;
-  const Planning planning = plan_fleet({member_.nodes(), fleet_, *wanted_, clock_.wall()}, options_.planning);
+  const Planning planning =
+      options_.plan({member_.nodes(), fleet_, *wanted_, clock_.wall()}, options_.planning);
   unplaced_ = planning.unplaced;
   handovers_ = planning.handovers;
   if (!planning.changes.empty()) write(planning.changes);

@@ -24,6 +24,8 @@ class PlanKeeper {
     /// What this node has is another now.
     std::function<void()> changed = {};
     std::function<void(const std::string&)> log = {};
+    /// What a simulation puts around it.
+    std::function<Planning(const PlanningInput&, const PlannerOptions&)> plan = plan_fleet;
   };
 
   /// All have to outlive it, and the loop what the registry still answers.
