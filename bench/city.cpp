@@ -215,7 +215,6 @@ void City::begin(const std::string& name) {
   gateways_.begin_phase();
   cameras_.begin_phase();
   for (CityMeter* meter : {&around_.greetings, &around_.plannings, &around_.planner}) meter->reset();
-  around_.largest_plan = 0;
 }
 
 void City::power(std::size_t site, bool on) {
@@ -341,7 +340,7 @@ CityPhase City::end() {
   add("plannings", "1", around_.plannings.total());
   add("planner_processor", "s", around_.planner.total());
   add("planner_processor_peak", "s/s", around_.planner.peak(), 1);
-  add("largest_plan", "B", static_cast<double>(around_.largest_plan),
+  add("etcd_largest_value", "B", static_cast<double>(etcd.largest_value),
       cluster::RegistryTransaction::kMostBytes);
   add("longest_wait_of_a_node", "s", in_seconds(longest_wait_), base::seconds(options_.lease) / 3);
   add("greetings", "1", around_.greetings.total());

@@ -17,11 +17,11 @@ struct CityCosts {
   // A server of etcd. One sync of its log takes all writes that wait; the rest is processor time of its
   // leader.
   Nanoseconds etcd_sync = std::chrono::milliseconds(2);
-  Nanoseconds etcd_write = std::chrono::microseconds(130);
-  Nanoseconds etcd_keep_alive = std::chrono::microseconds(100);
+  Nanoseconds etcd_write = std::chrono::microseconds(160);
+  Nanoseconds etcd_keep_alive = std::chrono::microseconds(105);
   Nanoseconds etcd_read = std::chrono::microseconds(100);
-  Nanoseconds etcd_entry = std::chrono::microseconds(2);
-  Nanoseconds etcd_event = std::chrono::microseconds(7);
+  Nanoseconds etcd_entry = std::chrono::nanoseconds(2400);
+  Nanoseconds etcd_event = std::chrono::microseconds(9);
   /// Of a byte that is written, read or sent, in nanoseconds.
   double etcd_byte = 4;
   /// Cores that each server has for these, and servers; every client talks to one of them.
@@ -31,9 +31,9 @@ struct CityCosts {
   // A node: reading a byte of a record or a plan, and what follows from an event, whatever its size.
   double parse_byte = 30;
   Nanoseconds node_event = std::chrono::microseconds(20);
-  // The planner, of a planning: for each camera, and for each byte that it writes.
+  // The planner, of a planning: for each camera, and for each of the plans that it writes.
   Nanoseconds plan_camera = std::chrono::microseconds(8);
-  double print_byte = 15;
+  Nanoseconds print_camera = std::chrono::microseconds(3);
   /// Of a greeting, on either side: a handshake of TLS 1.3 with certificates of both.
   Nanoseconds handshake = std::chrono::microseconds(1500);
 

@@ -51,7 +51,7 @@ void CityEtcd::Meters::reset() {
     server.cores.reset();
   }
   latest_news = Nanoseconds(0);
-  largest = 0;
+  largest = largest_value = 0;
 }
 
 double CityEtcd::Meters::processor_peak() const {
@@ -266,6 +266,9 @@ void CityRegistry::commit(cluster::RegistryTransaction transaction, Done<cluster
   auto call = begin<cluster::RegistryCommit>(std::move(done));
   there([etcd = &etcd_, time = &time_, way = costs_.way, transaction = std::move(transaction), call] {
     const std::size_t bytes = bytes_of(transaction);
+    for (const cluster::RegistryChange& change : transaction.changes)
+      if (const auto* put = std::get_if<cluster::RegistryPut>(&change))
+        etcd->meters_.largest_value = std::max(etcd->meters_.largest_value, put->value.size());
     etcd->write(bytes, [etcd, time, way, transaction, call] {
       time->at(way, [call, result = etcd->store_->commit(transaction)] { call->answer(result); });
     });

@@ -45,8 +45,9 @@ class CityEtcd {
     Nanoseconds longest_queue() const;
     /// From a put until the last watcher was sent it, at most.
     Nanoseconds latest_news{0};
-    /// Of a request.
+    /// Of a request, and of a value.
     std::size_t largest = 0;
+    std::size_t largest_value = 0;
   };
   Meters& meters() { return meters_; }
   std::size_t watchers() const;

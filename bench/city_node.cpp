@@ -54,15 +54,11 @@ CityNode::~CityNode() {
 cluster::Planning CityNode::plan(const cluster::PlanningInput& input,
                                  const cluster::PlannerOptions& options) {
   cluster::Planning planning = cluster::plan_fleet(input, options);
-  std::size_t bytes = 0;
+  std::size_t written = 0;
   for (const cluster::PlanChange& change : planning.changes)
-    if (change.plan) {
-      const std::size_t size = print(*change.plan).size();
-      around_.largest_plan = std::max(around_.largest_plan, size);
-      bytes += size;
-    }
+    if (change.plan) written += change.plan->cameras.size();
   const Nanoseconds cost = static_cast<std::int64_t>(input.cameras.size()) * around_.costs.plan_camera +
-                           of_bytes(around_.costs.print_byte, bytes);
+                           static_cast<std::int64_t>(written) * around_.costs.print_camera;
   thread_.spend(cost);
   around_.plannings.add(1);
   around_.planner.add(std::chrono::duration<double>(cost).count());
@@ -148,6 +144,8 @@ void CityNode::plan_changed() {
     judge(name, camera->second);
   }
   desk_.see(member_.nodes(), record().name);
+  desk_.need(fleet::computing_nodes(keeper_.own()));
+  greets_until_ = around_.time.now() + kGreetingsOver;
   greet_those_due();
   unsettled_ = true;
   turn();
@@ -188,8 +186,7 @@ void CityNode::settle() {
     if (!is_tried) break;
     settled = fence;
   }
-  if (settled > record().settled)
-    member_.alter([settled](cluster::NodeRecord& own) { own.settled = settled; });
+  member_.settle(settled);
 }
 
 void CityNode::turn() {

@@ -37,8 +37,6 @@ struct CitySurroundings {
   /// Events that a node makes.
   std::function<void(std::size_t)> tell;
   CityMeter greetings, plannings, planner;
-  /// Of plans that were written: the largest one.
-  std::size_t largest_plan = 0;
 };
 
 /// What `fleet/node/node_actor` and `actors/supervisor` do with these classes. Gone with the object, as when

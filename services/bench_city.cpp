@@ -23,11 +23,11 @@ struct CityArguments {
   bool measure = false;
 };
 
-constexpr int kMostCameras = 1'000'000;
-constexpr int kMostNodes = 10'000;
-constexpr int kMostGateways = 100;
+constexpr int kMostCityCameras = 1'000'000;
+constexpr int kMostCityNodes = 10'000;
+constexpr int kMostCityGateways = 100;
 
-void print(const nlohmann::json& about, const bench::CityPhase& phase) {
+void print_phase(const nlohmann::json& about, const bench::CityPhase& phase) {
   for (const bench::CityPhase::Figure& figure : phase.figures) {
     nlohmann::json line = about;
     line["phase"] = phase.name;
@@ -54,11 +54,11 @@ int bench_city(CityArguments arguments) {
   if (arguments.measure) {
     nlohmann::json here = about;
     here["machine"] = cluster::processor_name();
-    print(here, bench::measured_city_costs(options, cluster::SystemClock()));
+    print_phase(here, bench::measured_city_costs(options, cluster::SystemClock()));
     return kDone;
   }
   bench::City city(options);
-  city.run([&](const bench::CityPhase& phase) { print(about, phase); });
+  city.run([&](const bench::CityPhase& phase) { print_phase(about, phase); });
   const std::vector<std::string> faults = city.faults();
   for (const std::string& fault : faults) std::cerr << "vigil: at the end: " << fault << '\n';
   return faults.empty() ? kDone : kFailed;
@@ -77,13 +77,13 @@ void add_bench_city(CLI::App& bench, Invocation& chosen) {
   auto arguments = std::make_shared<CityArguments>();
   bench::CityOptions& options = arguments->city;
   command->add_option("--cameras", options.cameras, "Cameras of the city")
-      ->check(from_to(2, kMostCameras))
+      ->check(from_to(2, kMostCityCameras))
       ->capture_default_str();
   command->add_option("--nodes", options.nodes, "Its nodes, of all roles")
-      ->check(from_to(2, kMostNodes))
+      ->check(from_to(2, kMostCityNodes))
       ->capture_default_str();
   command->add_option("--gateways", options.gateways, "Nodes that are gateways")
-      ->check(from_to(0, kMostGateways))
+      ->check(from_to(0, kMostCityGateways))
       ->capture_default_str();
   command
       ->add_option("--camera-nodes", options.camera_nodes,
@@ -96,10 +96,10 @@ void add_bench_city(CLI::App& bench, Invocation& chosen) {
       ->check(zero_or_more())
       ->capture_default_str();
   command->add_option("--subscribers", options.subscribers, "Of each gateway")
-      ->check(from_to(0, kMostNodes))
+      ->check(from_to(0, kMostCityNodes))
       ->capture_default_str();
   command->add_option("--sites", options.sites, "Sites, one of which loses its power")
-      ->check(from_to(1, kMostNodes))
+      ->check(from_to(1, kMostCityNodes))
       ->capture_default_str();
   command
       ->add_option("--churn", options.churn,
@@ -109,10 +109,10 @@ void add_bench_city(CLI::App& bench, Invocation& chosen) {
   command->add_option("--steady", arguments->steady, "How long nothing happens but alerts and churn")
       ->capture_default_str();
   command->add_option("--upgrades", options.upgrades, "Nodes that are upgraded")
-      ->check(from_to(0, kMostNodes))
+      ->check(from_to(0, kMostCityNodes))
       ->capture_default_str();
   command->add_option("--upgrades-at-once", options.upgrades_at_once, "Of these, at once")
-      ->check(from_to(1, kMostNodes))
+      ->check(from_to(1, kMostCityNodes))
       ->capture_default_str();
   command
       ->add_option("--etcd-sync", arguments->etcd_sync, "What a sync of etcd's disk takes, in milliseconds")

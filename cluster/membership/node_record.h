@@ -69,8 +69,6 @@ struct NodeRecord {
   std::string config_fault;
   /// Of all that it has seen of the fleet: a registry that was restored has forgotten some.
   Fence highest_fence = 0;
-  /// Every camera that it was given with this fence or a lower one delivers, or was tried in vain.
-  Fence settled = 0;
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 

@@ -25,10 +25,16 @@ struct PlannerOptions {
   double slack = 0.05;
   /// Cameras on their way from one living node to another, at most; and streams.
   std::size_t most_moves = 50;
+  /// Of one node, in loads, whatever it says itself: its plan is one value of the registry, and that has an
+  /// end.
+  double most_cameras_of_a_node = 2000;
 };
 
 struct PlanningInput {
   std::map<std::string, NodeRecord> nodes;
+  /// Of each node: every camera that it was given with this fence or a lower one delivers, or was tried in
+  /// vain. Not there: none.
+  std::map<std::string, Fence> settled;
   FleetPlan plan;
   /// By name.
   std::vector<WantedCamera> cameras;
@@ -54,7 +60,7 @@ struct Planning {
 /// Places cameras on camera nodes that are ready, and their streams on nodes that stream; keeps what is
 /// where it can be (placement.h). A camera whose node is gone is given to another at once; one that could
 /// stay is handed over: its old owner keeps it, until the new one tells that it has settled
-/// (`NodeRecord::settled`). Every new owner's fence is above all that anybody has seen; if nodes have seen
+/// (`PlanningInput::settled`). Every new owner's fence is above all that anybody has seen; if nodes have seen
 /// higher ones than the plan has, it is of a registry that was set back, and every camera gets a new one. A
 /// pure function.
 Planning plan_fleet(const PlanningInput& input, const PlannerOptions& options);

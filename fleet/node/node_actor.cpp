@@ -15,6 +15,7 @@ using cluster::Membership;
 
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
+constexpr std::chrono::seconds kNoWay{10};
 
 /// As the planner sees a camera. That its stream costs what it does, no node has measured yet.
 cluster::WantedCamera wanted(const config::CameraSettings& camera) {
@@ -204,6 +205,8 @@ void node_state::plan_changed() {
         self->send(link->second, moved_atom_v, camera);
   devices = std::move(now);
   self->send(deps->supervisor, actors::reload_atom_v, std::move(list));
+  desk->need(computing_nodes(plan->own()));
+  for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   link_up();
   if (!plan->own().cameras.empty()) return;
   for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
@@ -309,12 +312,29 @@ void node_state::settle() {
     if (!is_tried) break;
     settled = fence;
   }
-  if (settled > member->record().settled)
-    member->alter([settled](cluster::NodeRecord& record) { record.settled = settled; });
+  member->settle(settled);
+}
+
+/// Those to whom no way for bulk bytes opens: they may have forgotten this one, as when they were cut off.
+void node_state::greet_again() {
+  if (deps->ways.bulk == nullptr) return;
+  const auto now = deps->clock.now();
+  std::map<std::string, base::Clock::TimePoint> still;
+  const std::set<std::string> needed = computing_nodes(plan->own());
+  for (const cluster::NodeRecord& node : desk->known()) {
+    if (!needed.contains(node.name) || open_ways.contains(node.name)) continue;
+    const auto since = without_way.find(node.name);
+    still[node.name] = since == without_way.end() ? now : since->second;
+    if (now - still[node.name] < kNoWay) continue;
+    still[node.name] = now;
+    greet(node);
+  }
+  without_way = std::move(still);
 }
 
 void node_state::tick() {
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
+  greet_again();
   link_up();
   settle();
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);

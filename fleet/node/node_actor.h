@@ -87,6 +87,7 @@ struct node_state {
   void make_link(const std::string& node, const dock_actor& there);
   void hear(const BulkNews& news);
   void settle();
+  void greet_again();
   void tick();
   void drain();
   void stop();
@@ -106,6 +107,8 @@ struct node_state {
   std::set<std::string> linking;
   /// Bulk ways that stand.
   std::set<std::string> open_ways;
+  /// Of nodes that are known and needed, and have none: since when.
+  std::map<std::string, base::Clock::TimePoint> without_way;
   /// Endpoints of bulk ports, by node and incarnation.
   std::map<std::pair<std::string, std::string>, std::string> endpoints;
   /// Where each camera's patches go, as of the last plan.
