@@ -14,7 +14,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr seconds kRestart{10};
-constexpr minutes kLongestSettling{15};
 /// For how long all has to be where it should be.
 constexpr seconds kRest{10};
 constexpr seconds kPowerCut{60};
@@ -129,7 +128,7 @@ void City::stop(Place& place) {
 }
 
 /// Looks at what has no event of its own.
-void City::observe() {
+void City::look() {
   all_links_ = 0;
   for (auto& [name, place] : places_) {
     if (!place.node) continue;
@@ -142,7 +141,11 @@ void City::observe() {
     }
   }
   most_watchers_ = std::max(most_watchers_, etcd_.watchers());
-  time_.at(seconds(1), [this] { observe(); });
+}
+
+void City::observe() {
+  look();
+  time_.at(seconds(10), [this] { observe(); });
 }
 
 /// Every node makes its alerts by itself; which of them tells one does not matter to the gateways.
@@ -249,7 +252,7 @@ void City::run(const std::function<void(const CityPhase&)>& done) {
     happens();
     done(end());
   };
-  const auto settled = [this] { settled_in_ = settle(kLongestSettling); };
+  const auto settled = [this] { settled_in_ = settle(options_.patience); };
   phase("start", [&] {
     for (auto& [name, place] : places_)
       time_.at(milliseconds(random_() % 5000), [this, &at = place] { start(at); });
@@ -272,7 +275,7 @@ void City::run(const std::function<void(const CityPhase&)>& done) {
       settled();
     });
     start(place);
-    settle(kLongestSettling);
+    settle(options_.patience);
   };
   lose("node_lost", any(NodeRole::camera));
   lose("computing_node_lost", any(NodeRole::stream));
@@ -301,13 +304,14 @@ void City::run(const std::function<void(const CityPhase&)>& done) {
     std::ranges::shuffle(to_upgrade_, random_);
     to_upgrade_.resize(std::min(to_upgrade_.size(), options_.upgrades));
     upgrade_next();
-    while ((upgrading_ > 0 || !to_upgrade_.empty()) && time_.elapsed() - phase_began_ < 8 * kLongestSettling)
+    while ((upgrading_ > 0 || !to_upgrade_.empty()) && time_.elapsed() - phase_began_ < 8 * options_.patience)
       time_.advance(seconds(1));
     settled();
   });
 }
 
 CityPhase City::end() {
+  look();
   const Nanoseconds took = time_.elapsed() - phase_began_;
   const CityCosts& costs = options_.costs;
   CityEtcd::Meters& etcd = etcd_.meters();
@@ -324,6 +328,7 @@ CityPhase City::end() {
   add("unwatched_at_end", "1", static_cast<double>(cameras_.unwatched()));
   add("etcd_writes", "1", etcd.writes.total());
   add("etcd_writes_peak", "1/s", etcd.writes.peak());
+  add("etcd_written", "B", etcd.written_bytes.total());
   add("etcd_written_peak", "B/s", etcd.written_bytes.peak());
   add("etcd_largest_request", "B", static_cast<double>(etcd.largest), 1.5 * 1024 * 1024);
   add("etcd_disk_peak", "s/s", etcd.disk.peak(), 1);

@@ -46,6 +46,8 @@ struct CityOptions {
   std::size_t upgrades_at_once = 10;
   std::size_t upgrades = 50;
   base::Duration steady = std::chrono::minutes(10);
+  /// How long a phase goes on at most until all is in its place.
+  base::Duration patience = std::chrono::minutes(15);
   std::uint64_t seed = 1;
   CityCosts costs = {};
 };
@@ -97,6 +99,7 @@ class City {
   void stop(Place& place);
   void begin(const std::string& name);
   CityPhase end();
+  void look();
   void observe();
   void tell_alerts();
   void churn();

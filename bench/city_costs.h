@@ -29,10 +29,10 @@ struct CityCosts {
   std::size_t etcd_servers = 3;
 
   // A node: reading a byte of a record or a plan, and what follows from an event, whatever its size.
-  double parse_byte = 30;
+  double parse_byte = 19;
   Nanoseconds node_event = std::chrono::microseconds(20);
   // The planner, of a planning: for each camera, and for each of the plans that it writes.
-  Nanoseconds plan_camera = std::chrono::microseconds(8);
+  Nanoseconds plan_camera = std::chrono::microseconds(10);
   Nanoseconds print_camera = std::chrono::microseconds(3);
   /// Of a greeting, on either side: a handshake of TLS 1.3 with certificates of both.
   Nanoseconds handshake = std::chrono::microseconds(1500);

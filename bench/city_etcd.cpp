@@ -89,7 +89,9 @@ void CityEtcd::lose_leader(Nanoseconds time) {
 
 std::size_t CityEtcd::watchers() const {
   std::size_t count = 0;
-  for (const auto& [prefix, watchers] : watchers_) count += watchers.size();
+  for (const auto& [prefix, watchers] : watchers_)
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(watchers, [](const WatcherPtr& watcher) { return !watcher->ended; }));
   return count;
 }
 
@@ -238,15 +240,17 @@ std::shared_ptr<CityRegistry::Call<T>> CityRegistry::begin(Done<T> done) {
   return call;
 }
 
-void CityRegistry::there(std::function<void()> piece) {
-  time_.at(costs_.way, [etcd = &etcd_, piece = std::move(piece)] {
-    if (etcd->is_up()) piece();
+void CityRegistry::there(Repeat repeat, std::function<void()> piece) {
+  time_.at(costs_.way, [etcd = &etcd_, time = &time_, repeat, piece = std::move(piece)] {
+    if (etcd->is_up()) return piece();
+    if (repeat == Repeat::yes) time->at(etcd->up_at_ - time->elapsed(), piece);
   });
 }
 
 void CityRegistry::range(const std::string& prefix, Done<cluster::RegistryRange> done) {
-  there([this, etcd = &etcd_, time = &time_, costs = &costs_, server = server_, alive = std::weak_ptr(alive_),
-         prefix, call = begin<cluster::RegistryRange>(std::move(done))] {
+  there(Repeat::yes, [this, etcd = &etcd_, time = &time_, costs = &costs_, server = server_,
+                      alive = std::weak_ptr(alive_), prefix,
+                      call = begin<cluster::RegistryRange>(std::move(done))] {
     auto found = std::make_shared<cluster::RegistryRange>(etcd->store_->range(prefix));
     std::size_t bytes = 0;
     for (const cluster::RegistryEntry& entry : found->entries) bytes += bytes_of(entry);
@@ -264,20 +268,21 @@ void CityRegistry::range(const std::string& prefix, Done<cluster::RegistryRange>
 
 void CityRegistry::commit(cluster::RegistryTransaction transaction, Done<cluster::RegistryCommit> done) {
   auto call = begin<cluster::RegistryCommit>(std::move(done));
-  there([etcd = &etcd_, time = &time_, way = costs_.way, transaction = std::move(transaction), call] {
-    const std::size_t bytes = bytes_of(transaction);
-    for (const cluster::RegistryChange& change : transaction.changes)
-      if (const auto* put = std::get_if<cluster::RegistryPut>(&change))
-        etcd->meters_.largest_value = std::max(etcd->meters_.largest_value, put->value.size());
-    etcd->write(bytes, [etcd, time, way, transaction, call] {
-      time->at(way, [call, result = etcd->store_->commit(transaction)] { call->answer(result); });
-    });
-  });
+  there(Repeat::no,
+        [etcd = &etcd_, time = &time_, way = costs_.way, transaction = std::move(transaction), call] {
+          const std::size_t bytes = bytes_of(transaction);
+          for (const cluster::RegistryChange& change : transaction.changes)
+            if (const auto* put = std::get_if<cluster::RegistryPut>(&change))
+              etcd->meters_.largest_value = std::max(etcd->meters_.largest_value, put->value.size());
+          etcd->write(bytes, [etcd, time, way, transaction, call] {
+            time->at(way, [call, result = etcd->store_->commit(transaction)] { call->answer(result); });
+          });
+        });
 }
 
 void CityRegistry::grant(base::Duration ttl, Done<cluster::RegistryLease> done) {
-  there([etcd = &etcd_, time = &time_, way = costs_.way, ttl,
-         call = begin<cluster::RegistryLease>(std::move(done))] {
+  there(Repeat::yes, [etcd = &etcd_, time = &time_, way = costs_.way, ttl,
+                      call = begin<cluster::RegistryLease>(std::move(done))] {
     etcd->write(0, [etcd, time, way, ttl, call] {
       auto result = etcd->store_->grant(ttl);
       etcd->leases_.push_back(std::get<cluster::RegistryLease>(result).id);
@@ -287,8 +292,8 @@ void CityRegistry::grant(base::Duration ttl, Done<cluster::RegistryLease> done) 
 }
 
 void CityRegistry::keep_alive(cluster::LeaseId lease, Done<cluster::RegistryLease> done) {
-  there([etcd = &etcd_, time = &time_, costs = &costs_, server = server_, lease,
-         call = begin<cluster::RegistryLease>(std::move(done))] {
+  there(Repeat::yes, [etcd = &etcd_, time = &time_, costs = &costs_, server = server_, lease,
+                      call = begin<cluster::RegistryLease>(std::move(done))] {
     etcd->meters_.keep_alives.add(1);
     // A server that does not lead asks the one that does.
     Nanoseconds done_in = etcd->compute(0, costs->etcd_keep_alive);
@@ -299,8 +304,8 @@ void CityRegistry::keep_alive(cluster::LeaseId lease, Done<cluster::RegistryLeas
 }
 
 void CityRegistry::revoke(cluster::LeaseId lease, Done<cluster::RegistryHeader> done) {
-  there([etcd = &etcd_, time = &time_, way = costs_.way, lease,
-         call = begin<cluster::RegistryHeader>(std::move(done))] {
+  there(Repeat::no, [etcd = &etcd_, time = &time_, way = costs_.way, lease,
+                     call = begin<cluster::RegistryHeader>(std::move(done))] {
     etcd->write(0, [etcd, time, way, lease, call] {
       time->at(way, [call, result = etcd->store_->revoke(lease)] { call->answer(result); });
     });

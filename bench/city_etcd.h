@@ -118,8 +118,9 @@ class CityRegistry final : public cluster::Registry {
   class Call;
   template <class T>
   std::shared_ptr<Call<T>> begin(Done<T> done);
-  /// Done at the server when the request has come there.
-  void there(std::function<void()> piece);
+  /// Done at the server when the request has come there; what may be repeated waits for a leader.
+  enum class Repeat : std::uint8_t { no, yes };
+  void there(Repeat repeat, std::function<void()> piece);
 
   CityEtcd& etcd_;
   VirtualTime& time_;

@@ -166,7 +166,8 @@ void FleetMember::read_nodes() {
 /// Does what is due and not under way.
 void FleetMember::step() {
   if (replaced_ || leaving_) return tell();
-  if (lease_ != 0 && !holds()) lose_lease();
+  // A lease that may have run out is asked for again and again (`beat`): a registry that was silent has
+  // mostly kept it, and a new one would have every node put its record, and tell all of it.
   if (lease_ == 0) {
     ask_for_lease();
   } else if (nodes_mirror_->is_current() && is_record_due()) {

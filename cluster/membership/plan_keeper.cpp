@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kPlansAtOnce = 16;
 constexpr std::size_t kBytesAtOnce = RegistryTransaction::kMostBytes / 2;
 constexpr std::chrono::milliseconds kAgain{1000};
-/// For each camera, how much time is between two plannings at least: planning takes about a third of that, so
+/// For each camera, how much time is between two plannings at least: planning takes about half of that, so
 /// that this node has time for what else it does.
 constexpr std::chrono::microseconds kPause{20};
 /// Of a fleet that starts, the first nodes would be given everything, to hand it over to those that come a

@@ -244,6 +244,27 @@ TEST_F(FleetMemberTest, GoesOnWithWhatItKnewWhenTheRegistryIsGone) {
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
 }
 
+TEST_F(FleetMemberTest, ALeaseThatTheRegistryHasKeptIsGoneOnWith) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  const RegistryEntry before = store_->range("/vigil/city/nodes/a").entries.at(0);
+  // No leader: nothing is answered, and no lease ends.
+  for (Node& node : nodes_) node.cut = true;
+  for (int i = 0; i < 100; ++i) {
+    time_.advance(100ms);
+    for (Node& node : nodes_) node.registry.expire();
+    store_->keep_alive(before.lease);
+    store_->keep_alive(store_->range("/vigil/city/nodes/b").entries.at(0).lease);
+  }
+  EXPECT_EQ(a.member->state(), Membership::cut_off);
+  for (Node& node : nodes_) node.cut = false;
+  run(3s);
+  EXPECT_EQ(a.member->state(), Membership::member);
+  EXPECT_EQ(b.member->state(), Membership::member);
+  EXPECT_EQ(store_->range("/vigil/city/nodes/a").entries.at(0), before) << "nobody had to be told anything";
+}
+
 TEST_F(FleetMemberTest, CutOffAloneIsGoneForTheOthersAndComesBack) {
   Node& a = start("a");
   Node& b = start("b");
