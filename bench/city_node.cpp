@@ -144,7 +144,7 @@ void CityNode::plan_changed() {
     judge(name, camera->second);
   }
   desk_.see(member_.nodes(), record().name);
-  desk_.need(fleet::computing_nodes(keeper_.own()));
+  desk_.need(fleet::nodes_for(keeper_.own()));
   greets_until_ = around_.time.now() + kGreetingsOver;
   greet_those_due();
   unsettled_ = true;

@@ -252,7 +252,7 @@ std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, con
   const bool recovered = state == CameraState::up && std::exchange(camera.troubled, false);
   camera.troubled = camera.troubled || trouble;
   const bool first = std::exchange(camera.told_version, camera.watch->version) != camera.watch->version;
-  return Change{camera.watch, first, state, reason, camera.leaving, recovered};
+  return Change{camera.watch, first, state, reason, camera.leaving, recovered, camera.next != nullptr};
 }
 
 }  // namespace vigil::actors

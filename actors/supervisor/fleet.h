@@ -34,6 +34,8 @@ class Fleet {
     bool leaving = false;
     /// It is up, and was down or stalled since it was last.
     bool recovered = false;
+    /// Of one that is leaving: it starts again here, with other settings.
+    bool returns = false;
   };
 
   Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed);

@@ -15,13 +15,19 @@ constexpr std::chrono::seconds kSettling{1};
 /// For each node: if all offer themselves when nobody plans, all but one do so in vain.
 constexpr base::Duration kOffering{1};
 
-/// Whether the two differ in what every node has to know at once.
-bool differ_at_once(NodeRecord a, const NodeRecord& b) {
+/// Whether the two differ in more than their configuration, which all nodes of a fleet alter at once.
+bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
   a.config = b.config;
   a.config_seen = b.config_seen;
   a.config_fault = b.config_fault;
-  a.highest_fence = b.highest_fence;
+  a.config_version = b.config_version;
   return a != b;
+}
+
+/// Whether the two differ in what every node has to know at once.
+bool differ_at_once(NodeRecord a, const NodeRecord& b) {
+  a.highest_fence = b.highest_fence;
+  return differ_beyond_configuration(std::move(a), b);
 }
 
 template <class T>
@@ -95,6 +101,11 @@ bool FleetMember::holds() const {
   return lease_ != 0 && clock_.now() < held_until_;
 }
 
+std::optional<base::Duration> FleetMember::lease_left() const {
+  if (!holds()) return std::nullopt;
+  return std::chrono::duration_cast<base::Duration>(held_until_ - clock_.now());
+}
+
 Membership FleetMember::state() const {
   if (replaced_) return Membership::replaced;
   if (holds() && has_put_) return Membership::member;
@@ -148,6 +159,7 @@ void FleetMember::read_nodes() {
     const auto known = nodes_.find(name);
     if (known == nodes_.end() ? !record : record == known->second) continue;
     nodes_changed_ = true;
+    if (!record || known == nodes_.end() || differ_beyond_configuration(*record, known->second)) ++changes_;
     if (record) {
       nodes_.insert_or_assign(name, *std::move(record));
     } else {
@@ -223,7 +235,9 @@ void FleetMember::ask_for_lease() {
                                     [this](const RegistryFailure&) { again(lease_asked_); }));
 }
 
-/// What failed is tried again after a while.
+/// What failed is tried again after a while. What was refused since the mirror is not what the registry has,
+/// too, and the mirror is read anew: of a registry with another history, which came back before that could be
+/// seen, it would never hear what is missing.
 void FleetMember::again(bool& asked) {
   loop_.after(options_.ttl / kBeats, [self = self_, &asked] {
     if (*self == nullptr) return;
@@ -254,14 +268,16 @@ void FleetMember::put_record() {
                     .changes = {RegistryPut{key, print(record_), lease_}}},
                    then<RegistryCommit>(
                        [this, lease = lease_](const RegistryCommit& commit) {
-                         record_asked_ = false;
-                         // Otherwise the mirror will say what is there instead.
-                         if (!commit.made || lease != lease_) {
-                           due_ = Due::now;
-                           return;
+                         if (!commit.made || lease != lease_) due_ = Due::now;
+                         if (!commit.made) {
+                           nodes_mirror_->restart();
+                           return again(record_asked_);
                          }
+                         record_asked_ = false;
+                         if (lease != lease_) return;
                          has_put_ = true;
                          put_revision_ = commit.header.revision;
+                         if (joined_ == 0) joined_ = put_revision_;
                        },
                        [this](const RegistryFailure& failure) {
                          due_ = Due::now;
@@ -308,8 +324,12 @@ void FleetMember::put_planner() {
   registry_.commit(
       {.conditions = {{keys_.planner(), 0}},
        .changes = {RegistryPut{keys_.planner(), record_.name + ' ' + record_.incarnation, lease_}}},
-      then<RegistryCommit>([this](const RegistryCommit&) { planner_asked_ = false; },
-                           [this](const RegistryFailure&) { again(planner_asked_); }));
+      then<RegistryCommit>(
+          [this](const RegistryCommit& commit) {
+            if (!commit.made) planner_mirror_->restart();
+            again(planner_asked_);
+          },
+          [this](const RegistryFailure&) { again(planner_asked_); }));
 }
 
 /// Every so often for as long as there is a lease.
@@ -341,6 +361,11 @@ void FleetMember::lose_lease() {
   lease_ = 0;
   has_put_ = false;
   put_settled_ = 0;
+}
+
+Revision FleetMember::created(const std::string& node) const {
+  const RegistryEntry* const entry = nodes_mirror_->find(keys_.node(node));
+  return entry == nullptr ? 0 : entry->created;
 }
 
 std::string FleetMember::planner() const {
@@ -382,6 +407,11 @@ void FleetMember::saw(Fence fence) {
 
 void FleetMember::contradict() {
   due_ = Due::now;
+  step();
+}
+
+void FleetMember::doubt() {
+  due_ = std::max(due_, Due::later);
   step();
 }
 

@@ -53,9 +53,19 @@ class FleetMember {
   const NodeRecord& record() const { return record_; }
   const FleetKeys& keys() const { return keys_; }
 
+  /// For how long its lease holds for sure, unless it is kept alive meanwhile; nothing: it has none.
+  std::optional<base::Duration> lease_left() const;
+
   /// Those that are there, this one included, as far as the registry last told: when it does not answer,
   /// those that were there then.
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
+  /// Grows with every change of these but of their configuration.
+  std::uint64_t changes() const { return changes_; }
+  /// The registry's revision at which a node's record was made: another one once it was gone in between. 0 if
+  /// there is none.
+  Revision created(const std::string& node) const;
+  /// At which this node's was put first; 0 before that.
+  Revision joined() const { return joined_; }
   /// Whether the registry answered when it was asked last; what is known of it is older otherwise.
   bool registry_answers() const { return registry_answers_; }
   /// Of the registry that was restored or replaced while this was running: what was noticed last.
@@ -76,6 +86,8 @@ class FleetMember {
   void saw(Fence fence);
   /// The registry knows of lower fences only: the others are told now.
   void contradict();
+  /// It may know of lower ones only: the others are told as of what can wait.
+  void doubt();
   /// Every camera that it was given with this fence or a lower one delivers, or was tried in vain. At most
   /// once a second, and for whoever plans alone.
   void settle(Fence fence);
@@ -129,6 +141,7 @@ class FleetMember {
   std::optional<RegistryMirror> nodes_mirror_;
   std::optional<RegistryMirror> planner_mirror_;
   std::map<std::string, NodeRecord> nodes_;
+  std::uint64_t changes_ = 0;
   /// Of a node, what was complained about last.
   std::string unreadable_;
   /// 0: none. Held for sure until then.
@@ -137,6 +150,8 @@ class FleetMember {
   /// Whether this node has put its record with this lease, and at which revision.
   bool has_put_ = false;
   Revision put_revision_ = 0;
+  /// Of this node's record, when it was put first.
+  Revision joined_ = 0;
   /// Whether the record is another than what was put: what can wait is put then.
   enum class Due : std::uint8_t { none, later, now };
   Due due_ = Due::none;

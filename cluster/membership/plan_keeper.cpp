@@ -46,6 +46,7 @@ PlanKeeper::~PlanKeeper() {
 void PlanKeeper::want(std::vector<WantedCamera> cameras) {
   std::ranges::sort(cameras, {}, &WantedCamera::name);
   wanted_ = std::move(cameras);
+  is_due_ = true;
   step();
 }
 
@@ -55,7 +56,10 @@ void PlanKeeper::follow() {
 }
 
 void PlanKeeper::step() {
-  if (!member_.is_planner()) settled_mirror_.reset();
+  if (!member_.is_planner()) {
+    settled_mirror_.reset();
+    planned_for_.reset();
+  }
   if (!member_.is_planner() && !follows_) {
     fleet_mirror_.reset();
     fleet_.clear();
@@ -76,7 +80,12 @@ void PlanKeeper::step() {
       is_due_ = is_due_ || handovers_ > 0;
       plan();
     });
-  changed();
+  // When the configuration changes, all nodes of a fleet say so, and nothing moves for it.
+  if (member_.is_planner() && planned_for_ != member_.changes()) {
+    planned_for_ = member_.changes();
+    is_due_ = true;
+  }
+  plan();
 }
 
 void PlanKeeper::changed() {
@@ -94,8 +103,12 @@ void PlanKeeper::read_own() {
       if (options_.log) options_.log(entry->key + ": " + error.what());
       return;
     }
+    // The run before this one had it: there will be another.
+    if (!plan.is_for(member_.record().incarnation)) return;
     // Of a registry that was set back: what this node has by a later plan holds until there is a new one.
-    if (plan.fence < member_.record().highest_fence) return member_.contradict();
+    // Fences that it has seen of others say nothing of that: its own plan may have been the same for long.
+    if (plan.fence < newest_) return member_.contradict();
+    newest_ = plan.fence;
     member_.saw(plan.fence);
   } else if (!own_mirror_.is_current()) {
     return;
@@ -231,6 +244,7 @@ void PlanKeeper::written(const RegistryResult<RegistryCommit>& result) {
   const auto* const failure = std::get_if<RegistryFailure>(&result);
   if (failure != nullptr && failure->kind != RegistryFailure::Kind::unreachable && options_.log)
     options_.log("the plan is not written: " + failure->text);
+  if (commit != nullptr && fleet_mirror_) fleet_mirror_->restart();
   unwritten_.clear();
   loop_.after(kAgain, [self = self_] {
     if (*self == nullptr) return;

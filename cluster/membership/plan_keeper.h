@@ -75,12 +75,16 @@ class PlanKeeper {
   std::optional<RegistryMirror> settled_mirror_;
   bool follows_ = false;
   NodePlan own_;
+  /// Of all plans that this node has had.
+  Fence newest_ = 0;
   FleetPlan fleet_;
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;
   std::size_t handovers_ = 0;
   /// What was known when this node planned last is not all that is known now.
   bool is_due_ = false;
+  /// The nodes as they were when that was seen last (`FleetMember::changes`); nothing: it did not plan.
+  std::optional<std::uint64_t> planned_for_;
   std::optional<base::Clock::TimePoint> planned_at_;
   bool will_plan_ = false;
   /// How many there were, when the last one came, and since when most cameras have no living owner.

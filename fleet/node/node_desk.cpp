@@ -41,7 +41,22 @@ bool NodeDesk::is_needed(const cluster::NodeRecord& node) const {
 bool NodeDesk::may_greet_us(const cluster::NodeRecord& node) const {
   if (roles_.contains(NodeRole::gateway) || node.roles.contains(NodeRole::gateway)) return true;
   const auto computes = [](NodeRole role) { return role != NodeRole::camera; };
-  return node.roles.contains(NodeRole::camera) && std::ranges::any_of(roles_, computes);
+  if (node.roles.contains(NodeRole::camera) && std::ranges::any_of(roles_, computes)) return true;
+  // To send it visual tokens, which one that encodes itself does without.
+  return node.roles.contains(NodeRole::vision) && roles_.contains(NodeRole::stream) &&
+         !roles_.contains(NodeRole::vision);
+}
+
+bool NodeDesk::deals_with(const std::string& node) const {
+  const auto peer = peers_.find(node);
+  return peer != peers_.end() && (peer->second.state == Peer::State::known || is_needed(peer->second.record));
+}
+
+void NodeDesk::lost(const std::string& node, const std::string& self) {
+  const auto peer = peers_.find(node);
+  if (peer == peers_.end() || peer->second.state != Peer::State::known) return;
+  peer->second.state = Peer::State::fresh;
+  peer->second.theirs_first = node < self;
 }
 
 std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
@@ -112,10 +127,19 @@ std::map<std::string, std::string> NodeDesk::troubles() const {
   return troubles;
 }
 
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan) {
-  std::set<std::string> nodes;
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan) {
+  std::set<std::pair<std::string, std::string>> nodes;
   for (const auto& [camera, entry] : plan.cameras)
-    if (!entry.stream.empty()) nodes.insert(entry.stream);
+    if (!entry.stream.empty() && !entry.vision.empty()) nodes.emplace(entry.vision, entry.stream);
+  return nodes;
+}
+
+std::set<std::string> nodes_for(const cluster::NodePlan& plan) {
+  std::set<std::string> nodes;
+  for (const auto& [vision, stream] : computing_nodes(plan)) {
+    nodes.insert(vision);
+    nodes.insert(stream);
+  }
   return nodes;
 }
 

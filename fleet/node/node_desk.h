@@ -17,7 +17,7 @@
 
 namespace vigil::fleet {
 
-/// A node that this one has to do with is greeted: every gateway, by a gateway every node, and those that it
+/// A node that this one deals with is greeted: every gateway, by a gateway every node, and those that it
 /// needs. One that fits is known, as is one that greets by itself: its bulk bytes are taken, and it may be
 /// linked to. With all others a city of a thousand nodes would have half a million connections. Of two nodes
 /// that may both want to greet each other, the one whose name is first does, and the other waits for that a
@@ -41,8 +41,12 @@ class NodeDesk {
 
   /// One that has come by itself and fits.
   void came(const cluster::NodeRecord& node);
+  /// The connection to it broke, though its lease may hold: it is greeted anew.
+  void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
+  /// Whether it is known, or to be: others are none of this node's business.
+  bool deals_with(const std::string& node) const;
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
   std::vector<cluster::NodeRecord> known() const;
 
@@ -75,7 +79,10 @@ class NodeDesk {
   std::set<cluster::NodeRole> roles_;
 };
 
-/// The nodes that compute for these cameras, but for cameras that wait for one.
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan);
+/// The nodes that compute for these cameras, but for cameras that wait for one: those that encode, with those
+/// that have the streams, mostly the same.
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
+/// The same, each once.
+std::set<std::string> nodes_for(const cluster::NodePlan& plan);
 
 }  // namespace vigil::fleet

@@ -110,8 +110,8 @@ class Mistakes(unittest.TestCase):
     def test_roles_that_make_no_sense_are_told(self):
         with Fleet(BUILD) as fleet:
             for roles, expected in (("chef", "unknown role 'chef' (known: camera, vision, stream, generate, cache, gateway)"),
-                                    ("gateway", "'gateway' has nothing to do yet"),
-                                    ("vision", "vision, stream and generate go together")):
+                                    ("cache", "'cache' has nothing to do yet"),
+                                    ("vision,stream", "stream and generate go together")):
                 node = fleet.node("c1", roles)
                 node.start()
                 self.assertEqual(node.process.wait(20), 2)
