@@ -75,7 +75,7 @@ Routes::Decisions Routes::lose(const std::string& device, const std::string& rea
   const std::string lost = device + " is lost: " + reason;
   Decisions decisions;
   for (const auto& [camera, other] : placement_.lose(device)) {
-    decisions.cameras.push_back(left(camera, lost));
+    decisions.cameras.push_back(other ? Decision{camera, {}, lost} : left(camera, lost));
     if (const auto next = other ? start(camera) : std::nullopt) decisions.cameras.push_back(*next);
   }
   for (const std::string& camera : leaving(device)) decisions.cameras.push_back(left(camera, lost));

@@ -52,6 +52,8 @@ class PlanKeeper {
   std::size_t handovers() const { return handovers_; }
   /// All of it, as far as this node follows it: it does while it plans, and from `follow` on.
   const FleetPlan& fleet() const { return fleet_; }
+  /// Whether that is all that the registry has.
+  bool knows_fleet() const { return fleet_mirror_ && fleet_mirror_->is_current(); }
   void follow();
 
  private:
