@@ -77,6 +77,10 @@ struct DockWay;
 struct NodeStanding;
 using NodeStandingPtr = std::shared_ptr<const NodeStanding>;
 
+/// Where the cameras of this node are computed (turns/window_turns.h).
+struct Place;
+using PlacesPtr = std::shared_ptr<const std::map<std::string, Place>>;
+
 /// The fleet as it is shown: whether what was asked about is known, and JSON (status/fleet_picture.h).
 struct FleetReply {
   bool is_known = true;
@@ -181,6 +185,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::ReadConfigurationPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::DockWay)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::NodeStandingPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::PlacesPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetQuery)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetReplyPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::EvidenceReplyPtr)
@@ -218,6 +223,17 @@ using link_actor = caf::typed_actor<
     caf::reacts_to<detach_atom, std::string>,
     // Try to attach again (to itself).
     caf::reacts_to<tick_atom>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The TURNS of two devices, of cameras that move from one to the other: whose windows the alerts actor gets.
+using turns_actor = caf::typed_actor<
+    // The sending link, of this device, has a window's answers; no window of a camera follows from there.
+    caf::reacts_to<std::string, actors::WindowAnswersPtr>, caf::reacts_to<end_atom, std::string, std::string>,
+    // Nothing comes from this device for now (from its link).
+    caf::reacts_to<detach_atom, std::string>,
+    // Where cameras are, ahead of what comes of them there (from this node).
+    caf::reacts_to<PlacesPtr>,
     // Quit.
     caf::reacts_to<stop_atom>>;
 

@@ -57,7 +57,8 @@
 namespace vigil::services {
 namespace {
 
-/// How long a node that is asked to end hands its cameras over, of its grace.
+/// How long a node that reads cameras and is asked to end hands them over, of its grace: the rest is for what
+/// is under way. One that only computes has nothing else to do.
 constexpr int kDrainShare = 2;
 /// How long the registry may take to let it go.
 constexpr std::chrono::seconds kLeavePatience{2};
@@ -118,9 +119,12 @@ int end_node(caf::actor_system& system, const NodeParts& parts, base::Duration g
   // One that goes before its end is waited for would be waited for, too.
   caf::scoped_actor self{system};
   if (!was_expelled)
-    self->request(node, grace / kDrainShare, fleet::drain_atom_v)
+    self->request(node, supervisor ? grace / kDrainShare : grace, fleet::drain_atom_v)
         .receive([](bool) {},
-                 [&](const caf::error&) { announcer.warn("some cameras were not handed over in time"); });
+                 [&](const caf::error&) {
+                   announcer.warn(supervisor ? "some cameras were not handed over in time"
+                                             : "some streams were not full elsewhere in time");
+                 });
   if (supervisor) {
     caf::anon_send(supervisor, actors::stop_atom_v);
     const actors::DrainReport report = wait_for_end(system, supervisor);

@@ -35,6 +35,8 @@ struct Tenure {
   std::optional<base::Clock::WallTime> origin;
   /// Which device computes its stream; empty: whichever this process takes.
   std::string device = {};
+  /// Which one goes on answering until the windows of that one are full; empty: none.
+  std::string former = {};
   friend bool operator==(const Tenure&, const Tenure&) = default;
 };
 

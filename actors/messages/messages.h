@@ -399,6 +399,9 @@ struct Route {
   /// Empty: nowhere; and who takes patches there.
   std::string device;
   vision_actor vision;
+  /// They go there, too, and that one counts for the camera, until this is empty.
+  std::string former = {};
+  vision_actor former_vision = {};
 };
 
 template <class Inspector>
@@ -409,7 +412,7 @@ typename Inspector::result_type inspect(Inspector& f, DeviceReport& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, Route& x) {
-  return f(caf::meta::type_name("Route"), x.camera, x.device, x.vision);
+  return f(caf::meta::type_name("Route"), x.camera, x.device, x.vision, x.former, x.former_vision);
 }
 
 }  // namespace vigil::actors

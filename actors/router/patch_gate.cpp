@@ -83,6 +83,30 @@ std::optional<PatchGate::Told> PatchGate::open(const std::string& camera) {
   return std::nullopt;
 }
 
+std::optional<PatchGate::Told> PatchGate::joined(const std::string& camera) const {
+  const auto entry = gates_.find(camera);
+  if (entry == gates_.end() || !entry->second.known || entry->second.ended) return std::nullopt;
+  return Told{camera, book_.newest(camera), entry->second.generation, true, false};
+}
+
+PatchGate::Passed PatchGate::pass_over(const std::string& camera, const SecondGate& second) {
+  Passed passed;
+  Gate& gate = gates_[camera];
+  for (auto patch = gate.under_way.begin(); patch != gate.under_way.end();) {
+    if (second.under_way().contains(patch->first)) {
+      ++patch;
+      continue;
+    }
+    // It was taken there already, or went by.
+    passed.acks.push_back(
+        {camera, gate.generation, patch->first, PatchOutcome::encoded, {}, second.advice()});
+    patch = gate.under_way.erase(patch);
+    ++gate.credits;
+  }
+  if (gate.known) passed.more = grant(camera, second.room());
+  return passed;
+}
+
 void PatchGate::shut(const std::string& camera) {
   gates_[camera].open = false;
 }

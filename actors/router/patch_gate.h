@@ -10,6 +10,7 @@
 #include "actors/messages/data.h"
 #include "actors/messages/reports.h"
 #include "actors/messages/watch_book.h"
+#include "actors/router/second_gate.h"
 
 namespace vigil::actors {
 
@@ -55,6 +56,17 @@ class PatchGate {
   /// The camera's device can be reached from now on, and knows nothing of it yet.
   std::optional<Told> open(const std::string& camera);
   void shut(const std::string& camera);
+
+  /// The camera goes on at the device of its second gate, which has most of what was on its way to the one
+  /// before. What the camera is to hear instead of that one's acknowledgements, and its further credit.
+  struct Passed {
+    std::vector<PatchAck> acks;
+    std::uint32_t more = 0;
+  };
+  Passed pass_over(const std::string& camera, const SecondGate& second);
+
+  /// What a second device is to be told of the camera, to join; nothing while it has not begun, or has ended.
+  std::optional<Told> joined(const std::string& camera) const;
 
   void forget(const std::string& camera) {
     gates_.erase(camera);

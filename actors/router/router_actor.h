@@ -26,7 +26,13 @@ struct router_state {
 
   void take(const FramePatchPtr& patch);
   void route(const Route& route);
+  /// As a device says.
   void grant(const std::string& camera, std::uint32_t room);
+  void acknowledge(const PatchAck& ack);
+  /// A camera joins, or ends, where its windows fill.
+  void join_second(const std::string& camera);
+  void end_second(const std::string& camera);
+  void pass_over(const std::string& camera);
   /// To the camera, if it has an actor.
   void send(const PatchAck& ack);
   camera_actor find(const std::string& camera) const;
@@ -38,6 +44,13 @@ struct router_state {
   PatchGate gate;
   /// Where the patches of a camera go.
   std::map<std::string, vision_actor> visions;
+  /// And where they go as well, of cameras that move; who answered before, of those that have moved.
+  struct Second {
+    vision_actor vision;
+    SecondGate gate;
+  };
+  std::map<std::string, Second> seconds;
+  std::map<std::string, caf::actor_addr> left;
   /// Who gets the credit and the acknowledgements of a camera. Weak, as the thread of an actor that has ended
   /// lives as long as a handle does.
   std::map<std::string, caf::actor_addr> cameras;

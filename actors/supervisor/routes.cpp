@@ -9,23 +9,49 @@ std::string restarting(const std::string& device) {
 
 }  // namespace
 
+std::optional<Routes::Decision> Routes::watched(const std::string& camera) const {
+  const auto device = placement_.device(camera);
+  const auto former = formers_.find(camera);
+  const bool goes_on = former != formers_.end() && up_.contains(former->second);
+  if (device && up_.contains(*device)) return Decision{camera, *device, {}, goes_on ? former->second : ""};
+  return goes_on ? std::optional(Decision{camera, former->second}) : std::nullopt;
+}
+
+Routes::Decision Routes::left(const std::string& camera, const std::string& reason) const {
+  return watched(camera).value_or(Decision{camera, {}, reason});
+}
+
+std::vector<std::string> Routes::leaving(const std::string& device) const {
+  std::vector<std::string> cameras;
+  for (const auto& [camera, former] : formers_)
+    if (former == device) cameras.push_back(camera);
+  return cameras;
+}
+
 std::optional<Routes::Decision> Routes::start(const std::string& camera) {
   const auto device = placement_.place(camera);
   if (!device) return std::nullopt;
-  if (up_.contains(*device)) return Decision{camera, *device};
+  if (auto decision = watched(camera)) return decision;
   if (placement_.state(*device) == DeviceState::up) return std::nullopt;
   const bool unheard = placement_.state(*device) == DeviceState::lost;
   return Decision{camera, {}, unheard ? "waits for " + *device : restarting(*device)};
 }
 
 bool Routes::is_watched(const std::string& camera) const {
-  const auto device = placement_.device(camera);
-  return device && up_.contains(*device);
+  return watched(camera).has_value();
 }
 
-std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device) {
-  if (placement_.place(camera) == device) return std::nullopt;
+std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device,
+                                               const std::string& former) {
+  const auto before = formers_.find(camera);
+  if (placement_.place(camera) == device && (before == formers_.end() ? "" : before->second) == former)
+    return std::nullopt;
   placement_.assign(camera, device);
+  if (former.empty()) {
+    formers_.erase(camera);
+  } else {
+    formers_[camera] = former;
+  }
   return start(camera);
 }
 
@@ -35,13 +61,12 @@ Routes::Decisions Routes::enter(const std::string& device, DeviceState state, co
   Decisions decisions;
   if (state == DeviceState::up) {
     up_.insert(device);
-    for (const std::string& camera : placement_.cameras(device))
-      decisions.cameras.push_back({camera, device});
   } else {
     up_.erase(device);
-    for (const std::string& camera : placement_.cameras(device))
-      decisions.cameras.push_back({camera, {}, restarting(device) + ": " + reason});
   }
+  const std::string why = restarting(device) + ": " + reason;
+  for (const std::string& camera : placement_.cameras(device)) decisions.cameras.push_back(left(camera, why));
+  for (const std::string& camera : leaving(device)) decisions.cameras.push_back(left(camera, why));
   return decisions;
 }
 
@@ -50,9 +75,10 @@ Routes::Decisions Routes::lose(const std::string& device, const std::string& rea
   const std::string lost = device + " is lost: " + reason;
   Decisions decisions;
   for (const auto& [camera, other] : placement_.lose(device)) {
-    decisions.cameras.push_back({camera, {}, lost});
+    decisions.cameras.push_back(other ? Decision{camera, {}, lost} : left(camera, lost));
     if (const auto next = other ? start(camera) : std::nullopt) decisions.cameras.push_back(*next);
   }
+  for (const std::string& camera : leaving(device)) decisions.cameras.push_back(left(camera, lost));
   if (!placement_.any_left() && !placement_.is_assigned()) decisions.hopeless = "no device is left: " + lost;
   return decisions;
 }

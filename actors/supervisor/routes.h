@@ -1,6 +1,7 @@
 // Where the patches of each camera go, and why nowhere. Without actors.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +23,8 @@ class Routes {
     std::string device = {};
     /// Why it is unwatched.
     std::string reason = {};
+    /// Who takes them, too, and has so far.
+    std::string former = {};
     friend bool operator==(const Decision&, const Decision&) = default;
   };
 
@@ -40,20 +43,33 @@ class Routes {
   std::optional<Decision> start(const std::string& camera);
   /// Whether the camera's device has told that it is up.
   bool is_watched(const std::string& camera) const;
-  /// Others say where a camera is from now on. Nothing if that is no news.
-  std::optional<Decision> assign(const std::string& camera, const std::string& device);
+  /// Others say where a camera is from now on, and where it goes on until it is at home there. While one of
+  /// the two is up, it is watched. Nothing if that is no news.
+  std::optional<Decision> assign(const std::string& camera, const std::string& device,
+                                 const std::string& former = {});
   /// The camera is gone.
-  void remove(const std::string& camera) { placement_.remove(camera); }
+  void remove(const std::string& camera) {
+    placement_.remove(camera);
+    formers_.erase(camera);
+  }
 
   /// A device told its state, and why it is not up.
   Decisions enter(const std::string& device, DeviceState state, const std::string& reason);
 
  private:
   Decisions lose(const std::string& device, const std::string& reason);
+  /// Nothing if neither of its devices is up.
+  std::optional<Decision> watched(const std::string& camera) const;
+  /// What becomes of a camera one of whose devices is not up any more, and why.
+  Decision left(const std::string& camera, const std::string& reason) const;
+  /// Those that go on at this device until they are at home elsewhere.
+  std::vector<std::string> leaving(const std::string& device) const;
 
   Placement placement_;
   /// Devices that told that they are up.
   std::set<std::string> up_;
+  /// Of cameras that move, the device until now.
+  std::map<std::string, std::string> formers_;
 };
 
 }  // namespace vigil::actors

@@ -158,7 +158,8 @@ void supervisor_state::reload(const CameraList& list) {
   for (const std::string& camera : plan.start) want_camera(camera);
   for (const CameraPtr& camera : list.cameras) {
     if (camera->tenure.device.empty()) continue;
-    if (const auto decision = routes->assign(camera->name, camera->tenure.device)) route(*decision);
+    if (const auto decision = routes->assign(camera->name, camera->tenure.device, camera->tenure.former))
+      route(*decision);
   }
   for (const CameraPtr& camera : plan.alter) {
     const WatchPtr watch = fleet->watch_settings(camera->name);

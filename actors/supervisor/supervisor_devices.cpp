@@ -24,7 +24,9 @@ void supervisor_state::route(const Routes::Decision& decision) {
     self->send(router, Route{decision.camera, {}, {}});
     return tell(fleet->unwatched(decision.camera, decision.reason));
   }
-  self->send(router, Route{decision.camera, decision.device, visions.at(decision.device)});
+  Route there{decision.camera, decision.device, visions.at(decision.device), decision.former};
+  if (!decision.former.empty()) there.former_vision = visions.at(decision.former);
+  self->send(router, there);
   tell(fleet->watched(decision.camera, "watched on " + decision.device));
 }
 

@@ -20,6 +20,9 @@ class FleetKeys {
   /// lease. Apart from its record, since it changes often, and only whoever plans has to know.
   std::string settled() const { return root_ + "settled/"; }
   std::string settled(std::string_view node) const { return settled() + std::string(node); }
+  /// Of each node that reads cameras: which streams are full (`FleetMember::fill`), with its lease.
+  std::string filled() const { return root_ + "filled/"; }
+  std::string filled(std::string_view node) const { return filled() + std::string(node); }
   /// Who plans, with that node's lease.
   std::string planner() const { return root_ + "planner"; }
   /// Of each camera node: its cameras. Outlives the node.

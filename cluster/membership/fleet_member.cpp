@@ -11,7 +11,7 @@ namespace {
 
 /// A lease is kept alive so many times within its time.
 constexpr int kBeats = 3;
-constexpr std::chrono::seconds kSettling{1};
+constexpr std::chrono::seconds kTelling{1};
 /// For each node: if all offer themselves when nobody plans, all but one do so in vain.
 constexpr base::Duration kOffering{1};
 
@@ -62,7 +62,9 @@ FleetMember::FleetMember(Registry& registry, base::Loop& loop, const base::Clock
       options_(std::move(options)),
       keys_(options_.fleet),
       record_(options_.record),
-      self_(std::make_shared<FleetMember*>(this)) {
+      self_(std::make_shared<FleetMember*>(this)),
+      settled_word_{keys_.settled(record_.name)},
+      filled_word_{keys_.filled(record_.name)} {
   const auto mirror = [this](const std::string& prefix) {
     return RegistryMirror::Options{.prefix = prefix,
                                    .changed = [this] { mirror_changed(); },
@@ -185,7 +187,7 @@ void FleetMember::step() {
   } else if (nodes_mirror_->is_current() && is_record_due()) {
     put_record();
   } else {
-    put_settled();
+    put_words();
     if (is_planner_due()) put_planner();
   }
   tell();
@@ -290,24 +292,28 @@ void FleetMember::put_record() {
                        }));
 }
 
-void FleetMember::put_settled() {
-  if (settled_ <= put_settled_ || state() != Membership::member || settled_asked_) return;
-  if (clock_.now() < settles_again_) return;
-  settled_asked_ = true;
-  settles_again_ = clock_.now() + kSettling;
-  step_after(kSettling);
-  registry_.commit({.conditions = {},
-                    .changes = {RegistryPut{keys_.settled(record_.name),
-                                            record_.incarnation + ' ' + std::to_string(settled_), lease_}}},
-                   then<RegistryCommit>(
-                       [this, lease = lease_, settled = settled_](const RegistryCommit&) {
-                         settled_asked_ = false;
-                         if (lease == lease_) put_settled_ = settled;
-                       },
-                       [this](const RegistryFailure& failure) {
-                         if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();
-                         again(settled_asked_);
-                       }));
+void FleetMember::put_words() {
+  put(settled_word_);
+  put(filled_word_);
+}
+
+void FleetMember::put(Word& word) {
+  if (!word.text || word.text == word.put || state() != Membership::member || word.is_asked) return;
+  if (clock_.now() < word.again) return;
+  word.is_asked = true;
+  word.again = clock_.now() + kTelling;
+  step_after(kTelling);
+  registry_.commit(
+      {.conditions = {}, .changes = {RegistryPut{word.key, record_.incarnation + *word.text, lease_}}},
+      then<RegistryCommit>(
+          [this, &word, lease = lease_, text = word.text](const RegistryCommit&) {
+            word.is_asked = false;
+            if (lease == lease_) word.put = text;
+          },
+          [this, &word](const RegistryFailure& failure) {
+            if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();
+            again(word.is_asked);
+          }));
 }
 
 bool FleetMember::is_planner_due() {
@@ -364,7 +370,8 @@ void FleetMember::lose_lease() {
   if (lease_ == 0) return;
   lease_ = 0;
   has_put_ = false;
-  put_settled_ = 0;
+  settled_word_.put.reset();
+  filled_word_.put.reset();
 }
 
 Revision FleetMember::created(const std::string& node) const {
@@ -421,6 +428,14 @@ void FleetMember::doubt() {
 
 void FleetMember::settle(Fence fence) {
   settled_ = std::max(settled_, fence);
+  if (settled_ > 0) settled_word_.text = ' ' + std::to_string(settled_);
+  step();
+}
+
+void FleetMember::fill(const std::set<Fence>& streams) {
+  std::string text;
+  for (const Fence fence : streams) text += ' ' + std::to_string(fence);
+  filled_word_.text = std::move(text);
   step();
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -91,6 +92,9 @@ class FleetMember {
   /// Every camera that it was given with this fence or a lower one delivers, or was tried in vain. At most
   /// once a second, and for whoever plans alone.
   void settle(Fence fence);
+  /// These streams of its cameras are full where they have moved to (`PlannedCamera::stream_fence`). In the
+  /// same way; none is news, too: that this node tells.
+  void fill(const std::set<Fence>& streams);
 
   /// Gives the lease back, so that the others need not wait for its end. Nothing is done any more after it.
   void leave(std::function<void()> done);
@@ -116,7 +120,7 @@ class FleetMember {
   void ask_for_lease();
   bool is_record_due();
   void put_record();
-  void put_settled();
+  void put_words();
   bool is_planner_due();
   void put_planner();
   /// Somewhere within that time, always at the same place for this node.
@@ -157,10 +161,18 @@ class FleetMember {
   enum class Due : std::uint8_t { none, later, now };
   Due due_ = Due::none;
   std::optional<base::Clock::TimePoint> due_at_;
-  /// What it has settled, and what it has put of that with this lease.
+  /// What it has to tell whoever plans, and what it has put of that with this lease.
+  struct Word {
+    std::string key;
+    std::optional<std::string> text = {};
+    std::optional<std::string> put = {};
+    bool is_asked = false;
+    base::Clock::TimePoint again = {};
+  };
+  void put(Word& word);
   Fence settled_ = 0;
-  Fence put_settled_ = 0;
-  base::Clock::TimePoint settles_again_;
+  Word settled_word_;
+  Word filled_word_;
   /// From when on this node offers itself, if nobody else did before.
   std::optional<base::Clock::TimePoint> offers_at_;
   bool was_member_ = false;
@@ -172,7 +184,6 @@ class FleetMember {
   /// What is asked and not answered.
   bool lease_asked_ = false;
   bool record_asked_ = false;
-  bool settled_asked_ = false;
   bool planner_asked_ = false;
   bool alive_asked_ = false;
   Told told_;

@@ -20,8 +20,11 @@ std::string print(const NodePlan& plan) {
                                     {"rung", &camera.rung},
                                     {"why", &camera.why},
                                     {"why_stream", &camera.why_stream},
-                                    {"why_vision", &camera.why_vision}})
+                                    {"why_vision", &camera.why_vision},
+                                    {"former_stream", &camera.former_stream},
+                                    {"former_vision", &camera.former_vision}})
       if (!text->empty()) each[key] = *text;
+    if (camera.stream_fence > 0) each["stream_fence"] = camera.stream_fence;
     cameras[name] = std::move(each);
   }
   json all = {{"fence", plan.fence}, {"cameras", std::move(cameras)}};
@@ -47,6 +50,9 @@ NodePlan parse_plan(std::string_view text) {
       camera.why = each.value("why", "");
       camera.why_stream = each.value("why_stream", "");
       camera.why_vision = each.value("why_vision", "");
+      camera.former_stream = each.value("former_stream", "");
+      camera.former_vision = each.value("former_vision", "");
+      camera.stream_fence = each.value("stream_fence", Fence{0});
       plan.cameras.emplace(name, std::move(camera));
     }
     return plan;

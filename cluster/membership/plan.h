@@ -28,6 +28,12 @@ struct PlannedCamera {
   std::string why;
   std::string why_stream;
   std::string why_vision = {};
+  /// While the windows of a stream that has just moved fill: the node that goes on answering, and, if that is
+  /// another one, the one that encodes for it; empty: none. What has moved there has this number, from the
+  /// same count as fences; 0: it never moved from a node that lives.
+  std::string former_stream = {};
+  std::string former_vision = {};
+  Fence stream_fence = 0;
   friend bool operator==(const PlannedCamera&, const PlannedCamera&) = default;
 };
 

@@ -58,6 +58,7 @@ void PlanKeeper::follow() {
 void PlanKeeper::step() {
   if (!member_.is_planner()) {
     settled_mirror_.reset();
+    filled_mirror_.reset();
     planned_for_.reset();
   }
   if (!member_.is_planner() && !follows_) {
@@ -74,12 +75,17 @@ void PlanKeeper::step() {
     read_fleet();
     this->changed();
   });
-  if (member_.is_planner())
+  if (member_.is_planner()) {
     keep(settled_mirror_, member_.keys().settled(), [this] {
       // All nodes settle all the time, and mostly nobody waits for it.
       is_due_ = is_due_ || handovers_ > 0;
       plan();
     });
+    keep(filled_mirror_, member_.keys().filled(), [this] {
+      is_due_ = is_due_ || fillings_ > 0;
+      plan();
+    });
+  }
   // When the configuration changes, all nodes of a fleet say so, and nothing moves for it.
   if (member_.is_planner() && planned_for_ != member_.changes()) {
     planned_for_ = member_.changes();
@@ -134,26 +140,27 @@ void PlanKeeper::read_fleet() {
   }
 }
 
-/// What nodes that are there have settled.
-std::map<std::string, Fence> PlanKeeper::settled() const {
-  std::map<std::string, Fence> settled;
-  for (const auto& [key, entry] : settled_mirror_->entries()) {
-    const std::string name = key.substr(member_.keys().settled().size());
+std::map<std::string, std::set<Fence>> PlanKeeper::told(const RegistryMirror& mirror,
+                                                        const std::string& prefix) const {
+  std::map<std::string, std::set<Fence>> told;
+  for (const auto& [key, entry] : mirror.entries()) {
+    const std::string name = key.substr(prefix.size());
     const auto node = member_.nodes().find(name);
     std::istringstream words(entry.value);
     std::string incarnation;
-    Fence fence = 0;
     // One that was started again has opened nothing yet.
-    if (node != member_.nodes().end() && words >> incarnation >> fence &&
-        incarnation == node->second.incarnation)
-      settled[name] = fence;
+    if (node == member_.nodes().end() || !(words >> incarnation) || incarnation != node->second.incarnation)
+      continue;
+    std::set<Fence>& fences = told[name];
+    for (Fence fence = 0; words >> fence;) fences.insert(fence);
   }
-  return settled;
+  return told;
 }
 
 void PlanKeeper::plan() {
   if (!is_due_ || !wanted_ || !member_.is_planner() || !fleet_mirror_ || !fleet_mirror_->is_current() ||
-      !settled_mirror_ || !settled_mirror_->is_current() || writing_ || fleet_mirror_->revision() < written_)
+      !settled_mirror_ || !settled_mirror_->is_current() || !filled_mirror_ ||
+      !filled_mirror_->is_current() || writing_ || fleet_mirror_->revision() < written_)
     return;
   const auto pause =
       std::chrono::duration_cast<base::Duration>(kPause * static_cast<std::int64_t>(wanted_->size()));
@@ -162,9 +169,15 @@ void PlanKeeper::plan() {
   planned_at_ = clock_.now();
   PlannerOptions planning = options_.planning;
   planning.most_moves = std::max(planning.most_moves, wanted_->size() / kShareOnTheirWay);
-  Planning planned = options_.plan({member_.nodes(), settled(), fleet_, *wanted_, clock_.wall()}, planning);
+  std::map<std::string, Fence> settled;
+  for (const auto& [node, fences] : told(*settled_mirror_, member_.keys().settled()))
+    if (!fences.empty()) settled[node] = *fences.rbegin();
+  Planning planned = options_.plan({member_.nodes(), std::move(settled), fleet_, *wanted_, clock_.wall(),
+                                    told(*filled_mirror_, member_.keys().filled())},
+                                   planning);
   unplaced_ = std::move(planned.unplaced);
   handovers_ = planned.handovers;
+  fillings_ = planned.fillings;
   // It may have left some moves for the next time.
   is_due_ = !planned.changes.empty();
   if (planned.changes.empty()) return;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class PlanKeeper {
   std::size_t handovers() const { return handovers_; }
   /// All of it, as far as this node follows it: it does while it plans, and from `follow` on.
   const FleetPlan& fleet() const { return fleet_; }
+  /// Whether that is all that the registry has.
+  bool knows_fleet() const { return fleet_mirror_ && fleet_mirror_->is_current(); }
   void follow();
 
  private:
@@ -60,7 +63,8 @@ class PlanKeeper {
   void plan();
   void plan_after(base::Duration time);
   base::Duration starting();
-  std::map<std::string, Fence> settled() const;
+  /// What nodes that are there have told whoever plans: fences, by node.
+  std::map<std::string, std::set<Fence>> told(const RegistryMirror& mirror, const std::string& prefix) const;
   void write();
   void written(const RegistryResult<RegistryCommit>& result);
 
@@ -73,6 +77,7 @@ class PlanKeeper {
   RegistryMirror own_mirror_;
   std::optional<RegistryMirror> fleet_mirror_;
   std::optional<RegistryMirror> settled_mirror_;
+  std::optional<RegistryMirror> filled_mirror_;
   bool follows_ = false;
   NodePlan own_;
   /// Of all plans that this node has had.
@@ -81,6 +86,7 @@ class PlanKeeper {
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;
   std::size_t handovers_ = 0;
+  std::size_t fillings_ = 0;
   /// What was known when this node planned last is not all that is known now.
   bool is_due_ = false;
   /// The nodes as they were when that was seen last (`FleetMember::changes`); nothing: it did not plan.

@@ -52,7 +52,7 @@ class Desk {
     keep_handovers();
     place_cameras();
     place_streams();
-    return {changes(), std::move(unplaced_), handovers_};
+    return {changes(), std::move(unplaced_), handovers_, formers_.size()};
   }
 
  private:
@@ -145,21 +145,42 @@ class Desk {
     current_[place.item] = place.node;
   }
 
+  /// Where a camera's windows are answered, and its patches encoded.
+  struct Devices {
+    std::string vision;
+    std::string stream;
+  };
+
   /// The windows of each camera that has an owner; its patches and explanations beside them, if that node
   /// does those too.
   void place_streams() {
+    std::map<std::string, Devices> before;
+    std::size_t evening_out = 0;
+    for (const auto& [camera, node] : current_) {
+      PlannedCamera& entry = next_.at(node).cameras.at(camera);
+      keep_former(node, entry);
+      before[camera] = {entry.vision, entry.stream};
+      const auto former = input_.nodes.find(entry.former_stream);
+      if (former != input_.nodes.end() && former->second.state != NodeState::draining) ++evening_out;
+    }
     std::vector<PlacementItem> items;
     for (const WantedCamera& camera : input_.cameras)
       if (const auto node = current_.find(camera.name); node != current_.end())
         items.push_back(
             {camera.name, camera.stream_load, next_.at(node->second).cameras.at(camera.name).stream});
+    // One that drains has little time, and is rid of all that others have room for.
+    const std::size_t most = options_.most_moves - std::min(options_.most_moves, evening_out);
     const auto stream =
-        place_on("stream", nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams), items);
+        place_on("stream", nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams), items, most);
     for (auto& [camera, node] : current_) {
       PlannedCamera& entry = next_.at(node).cameras.at(camera);
       const auto found = stream.find(camera);
       if (found == stream.end()) {
-        entry.stream.clear();
+        // Nobody else has room: whoever answered before goes on.
+        if (!entry.former_stream.empty()) unplaced_.erase(camera);
+        entry.stream = entry.former_stream;
+        set_former(entry, {});
+        before.at(camera).stream = entry.stream;
         continue;
       }
       if (found->second.node != entry.stream) entry.why_stream = found->second.why;
@@ -168,6 +189,45 @@ class Desk {
     beside("vision", NodeRole::vision, &PlannedCamera::vision, &WantedCamera::vision_load,
            &PlannedCamera::why_vision);
     beside("generate", NodeRole::generate, &PlannedCamera::generate, &WantedCamera::stream_load, nullptr);
+    for (const auto& [camera, node] : current_)
+      leave_former(camera, node, next_.at(node).cameras.at(camera), before.at(camera));
+  }
+
+  /// Whether whoever computed for a camera can go on.
+  bool can_answer(const Devices& devices) const {
+    return !devices.stream.empty() && !devices.vision.empty() && !is_away(devices.stream) &&
+           !is_away(devices.vision);
+  }
+
+  static Devices former_of(const PlannedCamera& entry) {
+    return {entry.former_vision.empty() ? entry.former_stream : entry.former_vision, entry.former_stream};
+  }
+
+  static void set_former(PlannedCamera& entry, const Devices& former) {
+    entry.former_stream = former.stream;
+    entry.former_vision = former.vision == former.stream ? "" : former.vision;
+  }
+
+  /// A former stream is kept while it is there and needed.
+  void keep_former(const std::string& node, PlannedCamera& entry) const {
+    const auto filled = input_.filled.find(node);
+    const bool is_needed = filled != input_.filled.end() && !filled->second.contains(entry.stream_fence);
+    if (!is_needed || !can_answer(former_of(entry))) set_former(entry, {});
+  }
+
+  /// Of a stream that has another place now: who was there answers until it is full there.
+  void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
+                    const Devices& before) {
+    if (entry.stream != before.stream) {
+      // Of two, the first one's windows are full.
+      if (entry.former_stream.empty() && can_answer(before) && input_.filled.contains(node))
+        set_former(entry, before);
+      if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
+    }
+    const Devices former = former_of(entry);
+    if (entry.stream.empty() || entry.stream == former.stream || entry.vision == former.vision)
+      set_former(entry, {});
+    if (!entry.former_stream.empty()) formers_.insert(camera);
   }
 
   struct Found {
@@ -176,9 +236,9 @@ class Desk {
   };
 
   std::map<std::string, Found> place_on(const std::string& role, const Rooms& rooms,
-                                        const std::vector<PlacementItem>& items) {
+                                        const std::vector<PlacementItem>& items, std::size_t most_moves) {
     const Placement placed =
-        place(rooms, items, {.role = role, .slack = options_.slack, .most_moves = options_.most_moves});
+        place(rooms, items, {.role = role, .slack = options_.slack, .most_moves = most_moves});
     std::map<std::string, Found> found;
     for (const Place& place : placed.places) {
       if (place.is_placed()) {
@@ -215,7 +275,7 @@ class Desk {
     if (apart.empty()) return;
     Rooms rooms = nodes_with(input_.nodes, {needed}, &NodeRecord::streams);
     for (PlacementNode& room : rooms) room.capacity = std::max(0.0, room.capacity - taken[room.name]);
-    const auto found = place_on(role, rooms, apart);
+    const auto found = place_on(role, rooms, apart, options_.most_moves);
     for (const PlacementItem& item : apart) {
       PlannedCamera& entry = next_.at(current_.at(item.name)).cameras.at(item.name);
       const auto place = found.find(item.name);
@@ -264,6 +324,8 @@ class Desk {
   std::map<std::string, std::string> current_;
   std::map<std::string, std::string> unplaced_;
   std::size_t handovers_ = 0;
+  /// Cameras whose streams have a former.
+  std::set<std::string> formers_;
 };
 
 }  // namespace

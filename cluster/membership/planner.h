@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ struct PlanningInput {
   /// By name.
   std::vector<WantedCamera> cameras;
   base::Clock::WallTime wall;
+  /// Of each camera node: the streams, by their fences, whose windows are full where they have moved to, or
+  /// that there is no use in waiting for. Not there: of a build that does not tell; its streams move without
+  /// a former.
+  std::map<std::string, std::set<Fence>> filled = {};
 };
 
 /// What is to be written, in this order: what nodes are given first, so that no camera is ever without an
@@ -57,11 +62,15 @@ struct Planning {
   std::map<std::string, std::string> unplaced;
   /// Cameras that are on their way.
   std::size_t handovers = 0;
+  /// Streams that are answered where they were before, until they are full where they are.
+  std::size_t fillings = 0;
 };
 
 /// Places cameras on camera nodes that are ready, and their streams on nodes that stream; keeps what is
 /// where it can be (placement.h). A stream's node encodes its patches, too, if it has that role; otherwise
-/// another one does, which may change without the stream. A camera whose node is gone is given to another at
+/// another one does, which may change without the stream. One that leaves a node that lives is answered there
+/// until its windows are full (`PlanningInput::filled`), if its patches can go both ways: one tower encodes
+/// for one stream of a camera. A camera whose node is gone is given to another at
 /// once; one that could stay is handed over: its old owner keeps it, until the new one tells that it has
 /// settled (`PlanningInput::settled`). A node that was started again is another owner: what the run before it
 /// has left behind, here and elsewhere, is an owner's before it. A camera whose node is gone while there is

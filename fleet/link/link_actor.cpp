@@ -38,7 +38,10 @@ void link_state::attach_to(const dock_actor& dock, std::function<void(bool)> don
 
 void link_state::tell(const std::optional<LinkDesk::Change>& change) {
   if (!change) return;
-  if (!change->is_up) deps->logger.warn("link: {} cannot be reached: {}", device, change->reason);
+  if (!change->is_up) {
+    deps->logger.warn("link: {} cannot be reached: {}", device, change->reason);
+    if (deps->turns) self->send<caf::message_priority::high>(deps->turns, detach_atom_v, device);
+  }
   self->send(listener,
              DeviceReport{device, change->is_up ? DeviceState::up : DeviceState::restarting, change->reason,
                           change->is_up ? actors::vision_actor(self) : actors::vision_actor()});
@@ -82,7 +85,24 @@ void link_state::answer(const actors::WindowForm& form) {
     return;
   }
   book.refer(form.watch);
-  self->send<caf::message_priority::high>(alerts, window);
+  if (deps->turns) {
+    self->send<caf::message_priority::high>(deps->turns, device, window);
+  } else {
+    self->send<caf::message_priority::high>(alerts, window);
+  }
+}
+
+void link_state::over(const std::string& camera) {
+  // Its episodes go on with the answers of another.
+  if (moved.erase(camera) > 0) return;
+  // Given up there, while this node was away.
+  if (ending.erase(camera) == 0) return;
+  if (deps->turns) {
+    self->send<caf::message_priority::high>(deps->turns, actors::end_atom_v, device, camera);
+  } else {
+    self->send<caf::message_priority::high>(alerts, actors::end_atom_v, camera);
+  }
+  book.forget(camera);
 }
 
 link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps,
@@ -140,14 +160,7 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
       [self](const actors::Explanation& text) {
         self->send<caf::message_priority::high>(self->state.alerts, text);
       },
-      [self](over_atom, const std::string& camera) {
-        // Its episodes go on with the answers of another.
-        if (self->state.moved.erase(camera) > 0) return;
-        // Given up there, while this node was away.
-        if (self->state.ending.erase(camera) == 0) return;
-        self->send<caf::message_priority::high>(self->state.alerts, actors::end_atom_v, camera);
-        self->state.book.forget(camera);
-      },
+      [self](over_atom, const std::string& camera) { self->state.over(camera); },
       [self](const BulkNews& news) { self->state.hear(news); },
       [self](moved_atom, const std::string& camera) {
         self->state.moved.insert(camera);

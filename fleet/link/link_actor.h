@@ -35,6 +35,8 @@ struct LinkDeps {
   spdlog::logger& logger;
   /// Hears of fences that others have seen; may be null.
   node_actor owner = {};
+  /// Gets windows and ends in place of the alerts actor, which gets them from there; may be null.
+  turns_actor turns = {};
 };
 
 struct link_state {
@@ -48,6 +50,8 @@ struct link_state {
   void send(const LinkFrame& frame);
   void acknowledge(const actors::PatchAck& ack);
   void answer(const actors::WindowForm& form);
+  /// All of a camera has come.
+  void over(const std::string& camera);
 
   link_actor::pointer self;
   std::optional<LinkDeps> deps;

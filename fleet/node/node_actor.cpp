@@ -6,11 +6,11 @@
 
 #include "actors/messages/shell.h"
 #include "fleet/link/link_actor.h"
+#include "fleet/turns/turns_actor.h"
 
 namespace vigil::fleet {
 namespace {
 
-using actors::CameraState;
 using cluster::Membership;
 
 constexpr std::chrono::milliseconds kNodeTick{500};
@@ -92,6 +92,16 @@ void node_state::join() {
         .then([this](const actors::Stages& own) {
           stages = own;
           has_stages = true;
+          turns = self->spawn(fleet::turns,
+                              TurnsDeps{deps->logger,
+                                        [way = *loop, this](const std::set<std::uint64_t>& over) mutable {
+                                          way.post([this, over] {
+                                            filled = over;
+                                            fill();
+                                          });
+                                        }},
+                              stages.alerts);
+          self->send<caf::message_priority::high>(turns, std::make_shared<const Places>(places));
           link_up();
         });
   self->send(self, actors::tick_atom_v);
@@ -199,47 +209,6 @@ void node_state::members_changed() {
 void node_state::expel(const std::string& why) {
   // Whoever stops, stops what it does, too.
   if (!is_stopping && !std::exchange(was_expelled, true) && deps->expelled) deps->expelled(why);
-}
-
-void node_state::plan_changed() {
-  greet_needed();
-  if (!deps->supervisor) return;
-  if (book->settings()) give_cameras();
-  if (!plan->own().cameras.empty()) return;
-  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
-}
-
-void node_state::give_cameras() {
-  actors::CameraList list;
-  std::map<std::string, std::string> now;
-  std::set<std::string> own;
-  for (const auto& [camera, entry] : plan->own().cameras) {
-    if (book->find(camera) == nullptr) {
-      unknown.emplace(camera, deps->clock.now());
-      continue;
-    }
-    const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
-    list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        book->open(camera), actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
-    now[camera] = device_of(entry.vision, entry.stream);
-    own.insert(camera);
-  }
-  book->keep(own);
-  // What is left of a camera where it is not computed any more.
-  for (const auto& [camera, device] : now)
-    if (const auto before = devices.find(camera); before != devices.end() && before->second != device)
-      if (const auto link = links.find(before->second); link != links.end())
-        self->send(link->second, moved_atom_v, camera);
-  devices = std::move(now);
-  for (const auto& [camera, device] : devices) had.insert(camera);
-  // Others are some other node's by the plan, or will be.
-  std::erase_if(had, [&](const std::string& camera) {
-    const bool removed = !devices.contains(camera) && book->find(camera) == nullptr;
-    if (removed) list.removed.push_back(camera);
-    return removed;
-  });
-  self->send(deps->supervisor, actors::reload_atom_v, std::move(list));
-  link_up();
 }
 
 void node_state::list_bulk_peers() {
@@ -351,7 +320,7 @@ void node_state::make_link(const Passage& passage, const dock_actor& vision, con
   const link_actor made = self->spawn<caf::monitored>(
       link,
       LinkDeps{passage.owner, passage.vision, passage.stream, send_to(passage.vision, vision), deps->group,
-               deps->clock, deps->metrics, deps->logger, node_actor(self)},
+               deps->clock, deps->metrics, deps->logger, node_actor(self), turns},
       vision, stream, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
   links[device_of(passage.vision, passage.stream)] = made;
   if (passage.vision == passage.owner || open_ways.contains(passage.vision))
@@ -366,23 +335,6 @@ void node_state::hear(const BulkNews& news) {
       if (device == news.node || device.starts_with(news.node + kBetweenStages)) self->send(link, news);
   }
   if (deps->dock) self->send(deps->dock, news);
-}
-
-/// Tells up to which fence all cameras that this node was given deliver, or were tried in vain.
-void node_state::settle() {
-  const auto states = deps->board.cameras();
-  std::map<cluster::Fence, bool> tried;
-  for (const auto& [camera, entry] : plan->own().cameras) {
-    if (!entry.hand_to.empty()) continue;
-    const auto state = states.find(camera);
-    tried[entry.fence] = state != states.end() && state->second != CameraState::connecting;
-  }
-  cluster::Fence settled = 0;
-  for (const auto& [fence, is_tried] : tried) {
-    if (!is_tried) break;
-    settled = fence;
-  }
-  member->settle(settled);
 }
 
 void node_state::greet_needed() {
@@ -418,17 +370,14 @@ void node_state::tick() {
   greet_again();
   link_up();
   settle();
+  fill();
+  tell_drained();
   look_at_configuration();
   report();
   if (deps->dock)
     self->request(deps->dock, kGreetingPatience, fence_atom_v)
         .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
-}
-
-void node_state::drain() {
-  is_stopping = true;
-  if (member) member->alter([](cluster::NodeRecord& record) { record.state = cluster::NodeState::draining; });
 }
 
 void node_state::stop() {
@@ -440,6 +389,7 @@ void node_state::stop() {
     self->quit();
   }
   for (const auto& [node, link] : links) self->send(link, actors::stop_atom_v);
+  if (turns) self->send(turns, actors::stop_atom_v);
 }
 
 node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, NodeDeps deps) {
@@ -479,7 +429,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       [self](const BulkArrivalPtr& arrival) { self->state.hear(arrival); },
       [self](drain_atom) -> caf::result<bool> {
         self->state.drain();
-        if (!self->state.plan || self->state.plan->own().cameras.empty()) return true;
+        if (self->state.is_drained()) return true;
         auto promise = self->make_response_promise<bool>();
         self->state.draining.push_back(promise);
         return promise;

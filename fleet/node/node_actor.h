@@ -33,6 +33,7 @@
 #include "fleet/node/node_desk.h"
 #include "fleet/status/node_report.h"
 #include "fleet/status/node_standing.h"
+#include "fleet/turns/window_turns.h"
 
 namespace vigil::fleet {
 
@@ -136,6 +137,8 @@ struct node_state {
   /// Finds gateways, and tells of them.
   void follow_gateways();
   void settle();
+  /// Tells which streams are full where they have moved to.
+  void fill();
   /// Those to whom no way for bulk bytes opens.
   void greet_again();
   /// Of other nodes, those that compute for this one's cameras, and those to which its dock sends.
@@ -153,6 +156,9 @@ struct node_state {
   void report();
   void tick();
   void drain();
+  /// Whether this node is rid of all that others could do for it.
+  bool is_drained() const;
+  void tell_drained();
   void stop();
 
   node_actor::pointer self;
@@ -181,7 +187,10 @@ struct node_state {
   /// Endpoints of bulk ports, by node and incarnation.
   std::map<std::pair<std::string, std::string>, std::string> endpoints;
   /// Where each camera's patches go, as of the last plan.
-  std::map<std::string, std::string> devices;
+  Places places;
+  turns_actor turns;
+  /// Moves of streams that are over, by their fences.
+  std::set<std::uint64_t> filled;
   /// Cameras that this node had, as long as the configuration has them.
   std::set<std::string> had;
   std::optional<cluster::ConfigKeeper> configuration;

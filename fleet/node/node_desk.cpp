@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fleet/messages.h"
+
 namespace vigil::fleet {
 namespace {
 
@@ -129,10 +131,24 @@ std::map<std::string, std::string> NodeDesk::troubles() const {
   return troubles;
 }
 
+namespace {
+
+const std::string& former_vision(const cluster::PlannedCamera& camera) {
+  return camera.former_vision.empty() ? camera.former_stream : camera.former_vision;
+}
+
+}  // namespace
+
+std::string former_device_of(const cluster::PlannedCamera& camera) {
+  return device_of(former_vision(camera), camera.former_stream);
+}
+
 std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan) {
   std::set<std::pair<std::string, std::string>> nodes;
   for (const auto& [camera, entry] : plan.cameras)
     if (!entry.stream.empty() && !entry.vision.empty()) nodes.emplace(entry.vision, entry.stream);
+  for (const auto& [camera, entry] : plan.cameras)
+    if (!entry.former_stream.empty()) nodes.emplace(former_vision(entry), entry.former_stream);
   return nodes;
 }
 
@@ -143,6 +159,13 @@ std::set<std::string> nodes_for(const cluster::NodePlan& plan) {
     nodes.insert(stream);
   }
   return nodes;
+}
+
+bool computes(const cluster::FleetPlan& plan, const std::map<std::string, cluster::NodeRecord>& nodes,
+              const std::string& node) {
+  return std::ranges::any_of(plan, [&](const auto& each) {
+    return nodes.contains(each.first) && nodes_for(each.second).contains(node);
+  });
 }
 
 }  // namespace vigil::fleet

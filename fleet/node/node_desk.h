@@ -81,10 +81,16 @@ class NodeDesk {
   std::set<cluster::NodeRole> roles_;
 };
 
-/// The nodes that compute for these cameras, but for cameras that wait for one: those that encode, with those
-/// that have the streams, mostly the same.
+/// The device that goes on answering a camera's windows until those of its own are full; empty: none.
+std::string former_device_of(const cluster::PlannedCamera& camera);
+
+/// The nodes that compute for these cameras, formers included, but for cameras that wait for one: those that
+/// encode, with those that have the streams, mostly the same.
 std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
 /// The same, each once.
 std::set<std::string> nodes_for(const cluster::NodePlan& plan);
+/// Whether that node computes for a camera of one of the nodes that are there.
+bool computes(const cluster::FleetPlan& plan, const std::map<std::string, cluster::NodeRecord>& nodes,
+              const std::string& node);
 
 }  // namespace vigil::fleet

@@ -43,6 +43,8 @@ void explain_stream(const CameraView& view, Sentences& told) {
   if (!entry.generate.empty() && entry.generate != entry.stream)
     apart += ", explanations node " + entry.generate;
   told.push_back("Node " + entry.stream + " computes its windows" + apart + behind(entry.why_stream));
+  if (!entry.former_stream.empty())
+    told.push_back("Until these are full there, node " + entry.former_stream + " goes on answering.");
   if (!entry.rung.empty()) told.push_back("The fleet has room for less than all of it: " + entry.rung + '.');
 }
 

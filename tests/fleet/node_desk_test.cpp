@@ -199,5 +199,23 @@ TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   EXPECT_EQ(device_of("", "g1"), "") << "nobody encodes it";
 }
 
+TEST(ComputingNodes, FormersComputeToo) {
+  cluster::NodePlan plan;
+  cluster::PlannedCamera& camera = plan.cameras["a"];
+  camera.vision = camera.stream = "new";
+  EXPECT_EQ(former_device_of(camera), "");
+  camera.former_stream = "old";
+  EXPECT_EQ(former_device_of(camera), "old");
+  EXPECT_THAT(nodes_for(plan), ElementsAre("new", "old"));
+  camera.former_vision = "tower";
+  EXPECT_EQ(former_device_of(camera), "tower>old");
+  EXPECT_THAT(computing_nodes(plan), ElementsAre(Pair("new", "new"), Pair("tower", "old")));
+  const cluster::FleetPlan fleet{{"c1", plan}};
+  const std::map<std::string, cluster::NodeRecord> nodes{{"c1", {}}, {"other", {}}};
+  for (const char* node : {"new", "old", "tower"}) EXPECT_TRUE(computes(fleet, nodes, node)) << node;
+  EXPECT_FALSE(computes(fleet, nodes, "other"));
+  EXPECT_FALSE(computes(fleet, {{"other", {}}}, "new")) << "nobody is there whom it would serve";
+}
+
 }  // namespace
 }  // namespace vigil::fleet

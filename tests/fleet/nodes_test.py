@@ -3,7 +3,13 @@
   nodes_test.py BUILD
 """
 
+import json
+import queue
+import signal
+import subprocess
 import sys
+import threading
+import time
 import unittest
 
 from processes import COMPUTE, Fleet, have_etcd, wait_for
@@ -109,6 +115,107 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)
         self.assertIn("another fleet: gpu has city, stranger has harbour", other.said())
         self.wait_for(lambda: "refused node stranger" in gpu.said(), 5, "the other side says so, too")
+
+
+@unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
+class Streams(unittest.TestCase):
+    """Every window of every camera has an event, so that one that is missing, or told twice, is seen."""
+
+    def make(self, cameras):
+        self.fleet = Fleet(BUILD, cameras)
+        self.addCleanup(self.fleet.close)
+        with open(self.fleet.config) as file:
+            text = file.read()
+        for old, new in (("window: {length: 4s, stride: 2s}", "window: {length: 4s, stride: 1s}"), ("shutdown_grace: 6s", "shutdown_grace: 30s"),
+                         ('rules: [{name: person, prompt: "Is there a person?"}]',
+                          'rules: [{name: any, prompt: "Is there a person?", threshold: 0, confirm: "1/1", cooldown: 0s, max_per_hour: 100000}]')):
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        with open(self.fleet.config, "w") as file:
+            file.write(text)
+        self.told, self.since, self.heard = {}, {}, queue.Queue()
+
+    def wait_for(self, condition, seconds, what):
+        def look():
+            self.listen()
+            return condition()
+        return wait_for(look, seconds, lambda: f"{self.fleet.logs()}\n{self.fleet.plan()}\n{self.told}\n{what}")
+
+    def listen(self):
+        while not self.heard.empty():
+            data = json.loads(self.heard.get())["data"]
+            self.told.setdefault(data["camera"], []).append(data)
+
+    def start(self, cameras):
+        """With one computing node; when windows are full and another one is there, these two."""
+        self.make(cameras)
+        gateway, self.camera_node, old, new = (self.fleet.node(name, roles) for name, roles in (
+            ("g1", "gateway"), ("c1", "camera"), ("gpu1", COMPUTE), ("gpu2", COMPUTE)))
+        self.fleet.etcd.start()
+        gateway.start()
+        wait_for(lambda: "gateway: serves" in gateway.said(), 15, gateway.said)
+        watch = subprocess.Popen([self.fleet.vigil, "watch", "alert/", "--endpoint", f"tcp://127.0.0.1:{gateway.events}", "--output", "json"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (watch.kill(), watch.communicate()))
+        threading.Thread(target=lambda: [self.heard.put(line) for line in watch.stdout], daemon=True).start()
+        self.camera_node.start()
+        old.start()
+        self.wait_for(lambda: self.full(2), 40, "windows are full")
+        new.start()
+        self.wait_for(lambda: "node gpu2" in new.said(), 20, "the other one is there")
+        self.wait_for(lambda: self.full(4) and all(former == "" for former, _ in self.streams()), 40, "nothing moves any more")
+        return old, new
+
+    def full(self, more):
+        """Whether so many full windows of each camera have come since the last call that was true."""
+        full = lambda camera: sum(data["window"]["frames"] >= 8 for data in self.told.get(camera, [])[self.since.get(camera, 0):])  # noqa: E731
+        if any(full(camera) < more for camera in self.fleet.cameras):
+            return False
+        self.since = {camera: len(all_of) for camera, all_of in self.told.items()}
+        return True
+
+    def streams(self):
+        return {(each.get("former_stream", ""), each.get("stream", "")) for each in self.fleet.plan().get("c1", {}).values()}
+
+    def check(self):
+        for camera in self.fleet.cameras:
+            all_of = self.told[camera]
+            begun = next(i for i, data in enumerate(all_of) if data["window"]["frames"] >= 8)
+            self.assertEqual([data["window"] for data in all_of[begun:] if data["window"]["frames"] < 8], [], f"{camera}: windows are full")
+            self.assertEqual([data["confirmations"] for data in all_of], list(range(1, len(all_of) + 1)), f"{camera}: each window once, in order")
+            ends = [self.seconds(data["window"]["end"]) for data in all_of]
+            for before, after in zip(ends, ends[1:]):
+                self.assertAlmostEqual(after - before, 1, delta=0.5, msg=f"{camera}: a window is missing or comes twice: {ends}")
+
+    @staticmethod
+    def seconds(text):
+        moment, fraction = text.rstrip("Z").split(".")
+        return time.mktime(time.strptime(moment, "%Y-%m-%dT%H:%M:%S")) + float("0." + fraction)
+
+    def test_a_computing_node_that_ends_loses_no_window(self):
+        # One camera's stream evens out, in the same way; the other one's is what is drained.
+        old, _ = self.start(cameras=2)
+        self.assertEqual(self.streams(), {("", "gpu1"), ("", "gpu2")})
+        self.assertEqual(old.terminate(30), 0, old.said())
+        self.assertNotIn("in time", old.said())
+        self.assertEqual(self.streams(), {("", "gpu2")})
+        self.wait_for(lambda: self.full(4), 20, "windows go on")
+        self.check()
+        self.assertNotIn("ERROR", self.camera_node.said())
+
+    def test_a_computing_node_that_ends_goes_on_where_the_other_one_is_killed(self):
+        old, new = self.start(cameras=1)
+        self.assertEqual(self.streams(), {("", "gpu1")})
+        old.process.send_signal(signal.SIGTERM)
+        self.wait_for(lambda: ("gpu1", "gpu2") in self.streams(), 10, "a stream moves")
+        new.kill()
+        third = self.fleet.node("gpu3", COMPUTE)
+        third.start()
+        self.wait_for(lambda: old.process.poll() is not None, 30, "the old one has ended")
+        self.assertNotIn("in time", old.said())
+        self.assertEqual(self.streams(), {("", "gpu3")})
+        self.wait_for(lambda: self.full(4), 20, "windows go on")
+        self.check()
 
 
 class Mistakes(unittest.TestCase):

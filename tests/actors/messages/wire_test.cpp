@@ -323,6 +323,9 @@ TEST_F(Wire, HandlesOfActorsArriveAsThemselves) {
   EXPECT_EQ(route.device, "cuda:0");
   EXPECT_EQ(route.vision, vision);
   EXPECT_FALSE(through(Route{"gate", "", {}}).vision) << "nowhere";
+  const Route both = through(Route{"gate", "cuda:1", {}, "cuda:0", vision});
+  EXPECT_EQ(both.former, "cuda:0");
+  EXPECT_EQ(both.former_vision, vision);
   for (const DeviceState state : {DeviceState::up, DeviceState::restarting, DeviceState::lost}) {
     const DeviceReport report = through(DeviceReport{"cuda:0", state, "broken", vision});
     EXPECT_EQ(report.device, "cuda:0");

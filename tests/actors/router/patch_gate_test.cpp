@@ -135,5 +135,59 @@ TEST_F(PatchGateTest, WhoIsForgottenOrUnknownGetsNothing) {
   EXPECT_EQ(gate_.grant("gate", 4), 0U);
 }
 
+TEST_F(PatchGateTest, ACameraThatPassesOverWaitsForWhatIsUnderWayThereAndIsGivenTheRest) {
+  EXPECT_FALSE(gate_.joined("gate").has_value());
+  gate_.open("gate");
+  gate_.join(gate_camera_, 3);
+  const auto told = gate_.joined("gate");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->watch, gate_camera_);
+  EXPECT_EQ(told->generation, 3U);
+  gate_.grant("gate", 6);
+  SecondGate second;
+  second.join(3);
+  second.grant(6);
+  for (std::uint64_t sequence = 0; sequence < 4; ++sequence) {
+    send(1, 3);
+    FramePatch patch;
+    patch.generation = 3;
+    patch.sequence = sequence;
+    if (sequence != 3) second.pass(patch);
+  }
+  second.acknowledge({"gate", 3, 2, PatchOutcome::encoded, "", {.share = 0.25}});
+  EXPECT_TRUE(encoded(0, 3)) << "of the former: the camera has 3, and 3 are under way";
+  const PatchGate::Passed passed = gate_.pass_over("gate", second);
+  EXPECT_THAT(passed.acks, ElementsAre(PatchAck{"gate", 3, 2, PatchOutcome::encoded, "", {.share = 0.25}},
+                                       PatchAck{"gate", 3, 3, PatchOutcome::encoded, "", {.share = 0.25}}))
+      << "the one has it, the other went by";
+  EXPECT_EQ(passed.more, 0U) << "it has as much as there is room for";
+  EXPECT_FALSE(encoded(0, 3)) << "the former's said so";
+  EXPECT_TRUE(encoded(1, 3));
+  EXPECT_EQ(gate_.grant("gate", 7), 1U);
+}
+
+TEST_F(PatchGateTest, WhatTheFormerLostOfTheCreditComesBackWhereItPassesOver) {
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.grant("gate", 4);
+  send(2);
+  gate_.acknowledge({"gate", 0, 0, PatchOutcome::encoded});
+  SecondGate second;
+  second.join(0);
+  second.grant(6);
+  EXPECT_EQ(gate_.pass_over("gate", second).more, 2U);
+}
+
+TEST_F(PatchGateTest, WhereACameraHasEndedNothingJoins) {
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.end("gate");
+  EXPECT_FALSE(gate_.joined("gate").has_value());
+  SecondGate second;
+  second.join(0);
+  second.grant(6);
+  EXPECT_EQ(gate_.pass_over("gate", second).more, 0U);
+}
+
 }  // namespace
 }  // namespace vigil::actors

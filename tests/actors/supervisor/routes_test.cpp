@@ -93,5 +93,38 @@ TEST(Routes, WithoutDevicesOfItsOwnItGoesByWhatOthersAssign) {
       << "it is still there by the plan";
 }
 
+TEST(Routes, ACameraThatMovesIsWatchedWhileOneOfItsDevicesIsUp) {
+  Routes routes({});
+  routes.enter("old", DeviceState::up, "");
+  EXPECT_EQ(routes.assign("a", "old"), (Decision{"a", "old"}));
+  EXPECT_EQ(routes.assign("a", "new", "old"), (Decision{"a", "old"})) << "the other one is not there yet";
+  EXPECT_EQ(routes.assign("a", "new", "old"), std::nullopt) << "no news";
+  EXPECT_TRUE(routes.is_watched("a"));
+  const Decision both{"a", "new", "", "old"};
+  EXPECT_THAT(routes.enter("new", DeviceState::up, "").cameras, ElementsAre(both));
+  EXPECT_EQ(routes.start("a"), both);
+  EXPECT_THAT(routes.enter("new", DeviceState::restarting, "broken").cameras,
+              ElementsAre(Decision{"a", "old"}));
+  EXPECT_THAT(routes.enter("new", DeviceState::up, "").cameras, ElementsAre(both));
+  EXPECT_THAT(routes.enter("old", DeviceState::lost, "gone").cameras, ElementsAre(Decision{"a", "new"}));
+  EXPECT_THAT(routes.enter("new", DeviceState::lost, "gone, too").cameras,
+              ElementsAre(Decision{"a", "", "new is lost: gone, too"}));
+  EXPECT_FALSE(routes.is_watched("a"));
+  EXPECT_THAT(routes.enter("old", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "old"}));
+  EXPECT_THAT(routes.enter("old", DeviceState::restarting, "broken").cameras,
+              ElementsAre(Decision{"a", "", "old is being started again: broken"}));
+}
+
+TEST(Routes, OneThatHasMovedIsItsNewDevicesAlone) {
+  Routes routes({});
+  for (const char* device : {"old", "new"}) routes.enter(device, DeviceState::up, "");
+  routes.assign("a", "new", "old");
+  EXPECT_EQ(routes.assign("a", "new"), (Decision{"a", "new"}));
+  EXPECT_THAT(routes.enter("old", DeviceState::lost, "gone").cameras, IsEmpty());
+  routes.assign("a", "next", "new");
+  routes.remove("a");
+  EXPECT_THAT(routes.enter("new", DeviceState::lost, "gone").cameras, IsEmpty());
+}
+
 }  // namespace
 }  // namespace vigil::actors

@@ -244,6 +244,35 @@ TEST_F(FleetMemberTest, WhatIsSettledIsPutOnceASecondApartFromTheRecord) {
   EXPECT_THAT(store_->range("/vigil/city/settled/").entries, IsEmpty());
 }
 
+TEST_F(FleetMemberTest, WhichStreamsAreFullIsToldBesideWhatIsSettled) {
+  Node& a = start("a");
+  run(200ms);
+  const auto told = [&] {
+    const auto entries = store_->range("/vigil/city/filled/").entries;
+    return entries.empty() ? "nothing" : entries.at(0).value;
+  };
+  EXPECT_EQ(told(), "nothing") << "as builds that do not know of it";
+  a.member->settle(5);
+  a.member->fill({});
+  run(200ms);
+  EXPECT_EQ(told(), "1") << "none is news, too";
+  const Revision revision = store_->header().revision;
+  for (Fence fence = 10; fence < 30; ++fence) {
+    a.member->fill({7, fence});
+    run(100ms);
+  }
+  run(1s);
+  EXPECT_EQ(told(), "1 7 29");
+  EXPECT_LE(store_->header().revision - revision, 4);
+  a.member->fill({7, 29});
+  run(2s);
+  EXPECT_LE(store_->header().revision - revision, 4) << "no news";
+  EXPECT_EQ(store_->range("/vigil/city/settled/").entries.at(0).value, "1 5");
+  kill(a);
+  run(5s);
+  EXPECT_EQ(told(), "nothing");
+}
+
 TEST_F(FleetMemberTest, NotAllOfferThemselvesAtOnce) {
   for (int i = 0; i < 200; ++i) start("n" + std::to_string(i));
   run(1s);

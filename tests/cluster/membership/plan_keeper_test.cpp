@@ -202,6 +202,36 @@ TEST_F(PlanKeeperTest, AFormerOwnerGoesOnUntilTheNewOneHasSettled) {
   EXPECT_THAT(counts(), Each(1));
 }
 
+TEST_F(PlanKeeperTest, AStreamHasAFormerUntilItsCamerasNodeTellsThatItIsFull) {
+  Node& planner = start_planner(2);
+  Node& a = start("a", {NodeRole::camera});
+  a.member->fill({});
+  Node& old = start("old", {NodeRole::vision, NodeRole::stream});
+  planner.member->alter([](NodeRecord& record) { record.roles = {NodeRole::gateway}; });
+  run(3s);
+  start("new", {NodeRole::vision, NodeRole::stream});
+  old.member->alter([](NodeRecord& record) { record.state = NodeState::draining; });
+  run(2s);
+  const auto formers = [&] {
+    std::vector<std::string> all;
+    for (const auto& [camera, entry] : a.keeper->own().cameras)
+      all.push_back(entry.former_stream + '>' + entry.stream);
+    return all;
+  };
+  EXPECT_THAT(formers(), ElementsAre("old>new", "old>new"));
+  old.keeper->follow();
+  EXPECT_FALSE(old.keeper->knows_fleet());
+  run(1s);
+  EXPECT_TRUE(old.keeper->knows_fleet());
+  EXPECT_THAT(old.keeper->fleet(), SizeIs(1));
+  a.member->fill({a.keeper->own().cameras.begin()->second.stream_fence});
+  run(2s);
+  EXPECT_THAT(formers(), ElementsAre(">new", "old>new"));
+  a.member->fill({a.keeper->own().cameras.rbegin()->second.stream_fence});
+  run(2s);
+  EXPECT_THAT(formers(), ElementsAre(">new", ">new"));
+}
+
 TEST_F(PlanKeeperTest, WhatANodeHadSettledBeforeItWasStartedAgainCountsNoMore) {
   start_planner(10);
   Node& a = start("a", {NodeRole::camera});

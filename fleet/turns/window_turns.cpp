@@ -1,0 +1,186 @@
+#include "fleet/turns/window_turns.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace vigil::fleet {
+namespace {
+
+/// Ends are multiples of a stride, in seconds of the camera.
+constexpr double kMoment = 1e-6;
+/// Windows by which a former may be behind, and of which is known how many frames they had.
+constexpr std::size_t kBehind = 8;
+constexpr std::size_t kKnown = 64;
+
+bool is_same(double end, double other) {
+  return std::abs(end - other) < kMoment;
+}
+
+}  // namespace
+
+void WindowTurns::begin(Lane& lane) {
+  lane.is_over = lane.former_is_gone = lane.waits_for_end = false;
+  lane.since = std::numeric_limits<double>::infinity();
+}
+
+void WindowTurns::tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news) {
+  if (lane.has_ended) {
+    // It began anew, and its time may have, too.
+    lane.has_ended = false;
+    lane.told = -std::numeric_limits<double>::infinity();
+  }
+  if (window->end <= lane.told + kMoment) {
+    news.dropped.emplace_back(device, std::move(window));
+    return;
+  }
+  lane.told = window->end;
+  news.told.emplace_back(device, std::move(window));
+}
+
+void WindowTurns::tell_held(Lane& lane, News& news) {
+  for (auto& window : std::exchange(lane.held, {})) tell(lane, lane.place.device, std::move(window), news);
+}
+
+void WindowTurns::drop_held(Lane& lane, News& news) {
+  for (auto& window : std::exchange(lane.held, {}))
+    news.dropped.emplace_back(lane.place.device, std::move(window));
+}
+
+void WindowTurns::move(Lane& lane, const Place& place, News& news) {
+  const Place before = lane.place;
+  if (before == place) return;
+  if (place.device == before.device) {
+    tell_held(lane, news);
+  } else if (place.device == before.former) {
+    drop_held(lane, news);
+  } else if (place.former.empty()) {
+    tell_held(lane, news);
+  } else {
+    drop_held(lane, news);
+  }
+  const bool former_stays = place.former == before.former && lane.former_is_gone;
+  if (place.former != before.former) lane.answered.clear();
+  lane.place = place;
+  if (place.former.empty()) {
+    lane.is_over = true;
+    return;
+  }
+  begin(lane);
+  lane.former_is_gone = former_stays;
+}
+
+WindowTurns::News WindowTurns::plan(const Places& places) {
+  News news;
+  for (auto& [camera, lane] : lanes_) lane.is_planned = lane.is_planned && places.contains(camera);
+  for (const auto& [camera, place] : places) {
+    const auto lane = lanes_.find(camera);
+    if (lane == lanes_.end() || !lane->second.is_planned) {
+      // It may have been away, and its time have begun anew.
+      if (lane != lanes_.end()) lanes_.erase(lane);
+      if (!place.former.empty()) lanes_[camera].place = place;
+    } else {
+      move(lane->second, place, news);
+    }
+  }
+  return news;
+}
+
+void WindowTurns::take_new(Lane& lane, actors::WindowAnswersPtr window, News& news) {
+  const std::string& device = lane.place.device;
+  if (lane.is_over) return tell(lane, device, std::move(window), news);
+  lane.since = std::min(lane.since, window->end);
+  const auto length = std::chrono::duration<double>(window->watch->window.length).count();
+  if (lane.former_is_gone) {
+    lane.is_over = window->end >= lane.since + length - kMoment;
+    return tell(lane, device, std::move(window), news);
+  }
+  if (window->end > lane.told + kMoment) {
+    lane.held.push_back(std::move(window));
+    if (lane.held.size() <= kBehind) return;
+    lane.former_is_gone = true;
+    return tell_held(lane, news);
+  }
+  lane.is_over = std::ranges::any_of(lane.answered, [&](const auto& known) {
+    return is_same(known.first, window->end) && window->frames >= known.second;
+  });
+  news.dropped.emplace_back(device, std::move(window));
+  if (lane.is_over) tell_held(lane, news);
+}
+
+void WindowTurns::take_former(Lane& lane, actors::WindowAnswersPtr window, News& news) {
+  if (lane.is_over) {
+    news.dropped.emplace_back(lane.place.former, std::move(window));
+    return;
+  }
+  const double end = window->end;
+  const int frames = window->frames;
+  lane.answered.emplace_back(end, frames);
+  if (lane.answered.size() > kKnown) lane.answered.pop_front();
+  tell(lane, lane.place.former, std::move(window), news);
+  while (!lane.held.empty() && lane.held.front()->end <= end + kMoment) {
+    lane.is_over =
+        lane.is_over || (is_same(lane.held.front()->end, end) && lane.held.front()->frames >= frames);
+    news.dropped.emplace_back(lane.place.device, std::move(lane.held.front()));
+    lane.held.pop_front();
+  }
+  if (lane.is_over) tell_held(lane, news);
+}
+
+WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAnswersPtr window) {
+  News news;
+  const auto found = lanes_.find(window->watch->name);
+  if (found == lanes_.end()) {
+    news.told.emplace_back(device, std::move(window));
+    return news;
+  }
+  Lane& lane = found->second;
+  if (device == lane.place.device) {
+    take_new(lane, std::move(window), news);
+  } else if (device == lane.place.former) {
+    take_former(lane, std::move(window), news);
+  } else {
+    // What is left of a camera where it is not any more.
+    news.dropped.emplace_back(device, std::move(window));
+  }
+  return news;
+}
+
+WindowTurns::News WindowTurns::down(const std::string& device) {
+  News news;
+  for (auto& [camera, lane] : lanes_) {
+    if (lane.place.former.empty()) continue;
+    if (device == lane.place.former) {
+      lane.former_is_gone = true;
+      tell_held(lane, news);
+      if (std::exchange(lane.waits_for_end, false) && !std::exchange(lane.has_ended, true))
+        news.ended.push_back(camera);
+    } else if (device == lane.place.device) {
+      drop_held(lane, news);
+      const bool is_gone = lane.former_is_gone;
+      begin(lane);
+      lane.former_is_gone = is_gone;
+    }
+  }
+  return news;
+}
+
+bool WindowTurns::end(const std::string& device, const std::string& camera) {
+  const auto found = lanes_.find(camera);
+  if (found == lanes_.end()) return true;
+  Lane& lane = found->second;
+  const bool is_device = device == lane.place.device;
+  const bool counts =
+      is_device ? lane.is_over || lane.former_is_gone : device == lane.place.former && !lane.is_over;
+  lane.waits_for_end = is_device && !counts;
+  return counts && !std::exchange(lane.has_ended, true);
+}
+
+std::set<std::uint64_t> WindowTurns::filled() const {
+  std::set<std::uint64_t> fences;
+  for (const auto& [camera, lane] : lanes_)
+    if (lane.is_planned && lane.is_over && !lane.place.former.empty()) fences.insert(lane.place.fence);
+  return fences;
+}
+
+}  // namespace vigil::fleet

@@ -1,0 +1,89 @@
+// Whose answers count while a camera's stream moves from one device to another.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/messages/data.h"
+
+namespace vigil::fleet {
+
+/// Where a camera is computed, by the plan.
+struct Place {
+  std::string device;
+  /// Which one goes on answering until the windows of that one are full; empty: none.
+  std::string former = {};
+  /// Of the move from the one to the other (`cluster::PlannedCamera::stream_fence`).
+  std::uint64_t fence = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+/// By camera.
+using Places = std::map<std::string, Place>;
+
+/// Of a camera that moves, both devices get the patches. The former's windows are told until the other one
+/// has answered one of them with as many frames: then its windows are full, and from the next one on they are
+/// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind,
+/// what the other one has counts at once. The windows of a camera that are told ascend, and none comes twice.
+/// Windows of cameras that never moved pass as they are. Not thread-safe.
+class WindowTurns {
+ public:
+  /// With the device that answered.
+  using Window = std::pair<std::string, actors::WindowAnswersPtr>;
+  struct News {
+    std::vector<Window> told;
+    /// Nobody will ask for their texts.
+    std::vector<Window> dropped;
+    /// Cameras that have ended, of which only the other device had told so.
+    std::vector<std::string> ended;
+  };
+
+  /// Where all cameras of this node are from now on.
+  News plan(const Places& places);
+  News take(const std::string& device, actors::WindowAnswersPtr window);
+  /// Nothing comes from this device for now, and what it had is lost.
+  News down(const std::string& device);
+  /// No window of the camera follows from this device. Whether that is so of the camera, and once.
+  bool end(const std::string& device, const std::string& camera);
+
+  /// The moves, of those that the plan has, that are over.
+  std::set<std::uint64_t> filled() const;
+
+ private:
+  struct Lane {
+    Place place;
+    bool is_planned = true;
+    /// The end of the last window that was told.
+    double told = -std::numeric_limits<double>::infinity();
+    /// Only the device counts, and not the former any more.
+    bool is_over = false;
+    bool former_is_gone = false;
+    /// Windows of the device, ahead of the former's.
+    std::deque<actors::WindowAnswersPtr> held;
+    /// Ends and frames of the former's last windows.
+    std::deque<std::pair<double, int>> answered;
+    /// The end of the device's first window.
+    double since = std::numeric_limits<double>::infinity();
+    bool has_ended = false;
+    /// The device has told so, and the former has not.
+    bool waits_for_end = false;
+  };
+
+  static void move(Lane& lane, const Place& place, News& news);
+  static void take_new(Lane& lane, actors::WindowAnswersPtr window, News& news);
+  static void take_former(Lane& lane, actors::WindowAnswersPtr window, News& news);
+  static void tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news);
+  /// What is held and not told counts; or it does not.
+  static void tell_held(Lane& lane, News& news);
+  static void drop_held(Lane& lane, News& news);
+  static void begin(Lane& lane);
+
+  std::map<std::string, Lane> lanes_;
+};
+
+}  // namespace vigil::fleet

@@ -1,0 +1,217 @@
+// Streams that move: whoever answered before goes on until their windows are full.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster/membership/planner.h"
+
+namespace vigil::cluster {
+namespace {
+
+using ::testing::IsEmpty;
+
+/// A camera node whose cameras' streams are on some nodes.
+class PlannerStreamsTest : public ::testing::Test {
+ protected:
+  void add(const std::string& name, std::set<NodeRole> roles) {
+    NodeRecord record;
+    record.name = name;
+    record.roles = std::move(roles);
+    record.state = NodeState::ready;
+    input_.nodes[name] = record;
+  }
+  void gpu(const std::string& name) { add(name, {NodeRole::vision, NodeRole::stream, NodeRole::generate}); }
+  void start(int cameras, bool tells = true) {
+    add("c", {NodeRole::camera});
+    for (int i = 0; i < cameras; ++i) input_.cameras.push_back({"cam-" + std::to_string(1000 + i)});
+    if (tells) input_.filled["c"];
+  }
+  void drain(const std::string& name) { input_.nodes.at(name).state = NodeState::draining; }
+  /// Plans until nothing changes, and writes it.
+  Planning plan() {
+    for (int round = 0; round < 100; ++round) {
+      Planning planning = plan_fleet(input_, options_);
+      if (planning.changes.empty()) return planning;
+      for (const PlanChange& change : planning.changes) {
+        if (change.plan) {
+          // As it is read by the next one that plans.
+          input_.plan[change.node] = parse_plan(print(*change.plan));
+        } else {
+          input_.plan.erase(change.node);
+        }
+      }
+    }
+    ADD_FAILURE() << "the plan does not come to rest";
+    return {};
+  }
+  const std::map<std::string, PlannedCamera>& cameras() const { return input_.plan.at("c").cameras; }
+  const PlannedCamera& first() const { return cameras().begin()->second; }
+  void fill_all() {
+    for (const auto& [camera, entry] : cameras()) input_.filled["c"].insert(entry.stream_fence);
+  }
+
+  PlanningInput input_{{}, {}, {}, {}, base::Clock::WallTime(std::chrono::seconds(1'790'000'000))};
+  PlannerOptions options_;
+};
+
+TEST_F(PlannerStreamsTest, WhoDrainsAnswersUntilTheStreamIsFullElsewhere) {
+  start(1);
+  gpu("old");
+  plan();
+  EXPECT_EQ(first().stream, "old");
+  EXPECT_EQ(first().former_stream, "") << "it was nowhere before";
+  EXPECT_EQ(first().stream_fence, 0U);
+  gpu("new");
+  drain("old");
+  EXPECT_EQ(plan().fillings, 1U);
+  EXPECT_EQ(first().stream, "new");
+  EXPECT_EQ(first().former_stream, "old");
+  EXPECT_EQ(first().former_vision, "") << "the same node";
+  const Fence fence = first().stream_fence;
+  EXPECT_GT(fence, first().fence);
+  EXPECT_GE(input_.plan.at("c").fence, fence) << "nodes see it with the plan's";
+  input_.filled["c"] = {fence - 1};
+  EXPECT_EQ(plan().fillings, 1U) << "of another move";
+  fill_all();
+  EXPECT_EQ(plan().fillings, 0U);
+  EXPECT_EQ(first().former_stream, "");
+  EXPECT_EQ(first().stream, "new");
+}
+
+TEST_F(PlannerStreamsTest, AFormerThatIsGoneOrBeginsAnewIsNone) {
+  start(1);
+  gpu("old");
+  plan();
+  gpu("new");
+  drain("old");
+  plan();
+  ASSERT_EQ(first().former_stream, "old");
+  input_.nodes.erase("old");
+  EXPECT_EQ(plan().fillings, 0U);
+  EXPECT_EQ(first().former_stream, "");
+  gpu("next");
+  input_.nodes.erase("new");
+  plan();
+  EXPECT_EQ(first().stream, "next");
+  EXPECT_EQ(first().former_stream, "") << "the one before is gone";
+}
+
+TEST_F(PlannerStreamsTest, TheFirstOneAnswersUntilSomeOtherIsFull) {
+  start(1);
+  gpu("old");
+  plan();
+  gpu("new");
+  drain("old");
+  plan();
+  const Fence fence = first().stream_fence;
+  input_.nodes.erase("new");
+  gpu("next");
+  plan();
+  EXPECT_EQ(first().stream, "next");
+  EXPECT_EQ(first().former_stream, "old");
+  EXPECT_GT(first().stream_fence, fence) << "what was full there is not here";
+}
+
+TEST_F(PlannerStreamsTest, WhereNobodyElseHasRoomItGoesBack) {
+  start(1);
+  gpu("old");
+  plan();
+  gpu("new");
+  drain("old");
+  plan();
+  input_.nodes.erase("new");
+  EXPECT_THAT(plan().unplaced, IsEmpty());
+  EXPECT_EQ(first().stream, "old");
+  EXPECT_EQ(first().vision, "old");
+  EXPECT_EQ(first().former_stream, "");
+  gpu("next");
+  plan();
+  EXPECT_EQ(first().stream, "next");
+  EXPECT_EQ(first().former_stream, "old");
+}
+
+TEST_F(PlannerStreamsTest, AllThatDrainsMovesAndWhatEvensOutIsBounded) {
+  options_.most_moves = 5;
+  start(40);
+  gpu("a");
+  plan();
+  gpu("b");
+  EXPECT_EQ(plan().fillings, 5U) << "of a node that stays";
+  fill_all();
+  EXPECT_EQ(plan().fillings, 5U) << "the next ones";
+  drain("a");
+  plan();
+  for (const auto& [camera, entry] : cameras()) EXPECT_EQ(entry.stream, "b") << camera;
+}
+
+TEST_F(PlannerStreamsTest, ANodeOfABuildThatDoesNotTellHasNoFormers) {
+  start(1, false);
+  gpu("old");
+  plan();
+  gpu("new");
+  drain("old");
+  EXPECT_EQ(plan().fillings, 0U);
+  EXPECT_EQ(first().stream, "new");
+  EXPECT_EQ(first().former_stream, "");
+  EXPECT_EQ(first().stream_fence, 0U);
+}
+
+TEST_F(PlannerStreamsTest, ANodeThatBecomesSuchABuildIsNotWaitedFor) {
+  start(1);
+  gpu("old");
+  plan();
+  gpu("new");
+  drain("old");
+  ASSERT_EQ(plan().fillings, 1U);
+  input_.filled.clear();
+  EXPECT_EQ(plan().fillings, 0U);
+}
+
+TEST_F(PlannerStreamsTest, TowersApartAreKeptWithTheStreamsThatTheyEncodeFor) {
+  start(1);
+  add("v1", {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  ASSERT_EQ(first().vision, "v1");
+  add("s2", {NodeRole::stream, NodeRole::generate});
+  drain("s1");
+  EXPECT_EQ(plan().fillings, 0U) << "one tower encodes for one stream";
+  ASSERT_EQ(first().stream, "s2");
+  gpu("g");
+  drain("s2");
+  drain("v1");
+  plan();
+  EXPECT_EQ(first().stream, "g");
+  EXPECT_EQ(first().former_stream, "s2");
+  EXPECT_EQ(first().former_vision, "v1");
+  input_.nodes.erase("v1");
+  EXPECT_EQ(plan().fillings, 0U) << "its tower is gone";
+  EXPECT_EQ(first().former_vision, "");
+}
+
+TEST_F(PlannerStreamsTest, ACameraThatIsHandedOverTakesItsFormerAlong) {
+  start(1);
+  gpu("old");
+  plan();
+  gpu("new");
+  drain("old");
+  plan();
+  add("c2", {NodeRole::camera});
+  input_.filled["c2"];
+  drain("c");
+  plan();
+  const PlannedCamera& now = input_.plan.at("c2").cameras.begin()->second;
+  EXPECT_EQ(now.former_stream, "old");
+  input_.filled["c2"] = {now.stream_fence};
+  plan();
+  EXPECT_EQ(input_.plan.at("c2").cameras.begin()->second.former_stream, "");
+}
+
+TEST(PlanText, AnEarlierBuildsPlanHasNoFormer) {
+  const NodePlan plan = parse_plan(R"({"fence":7,"cameras":{"a":{"fence":7,"origin_ms":0,"stream":"g"}}})");
+  EXPECT_EQ(plan.cameras.at("a").former_stream, "");
+  EXPECT_EQ(plan.cameras.at("a").stream_fence, 0U);
+  EXPECT_EQ(print(plan).find("former"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vigil::cluster

@@ -1,0 +1,216 @@
+// A camera whose stream moves from one node that computes to another, with all that lies between, under the
+// deterministic scheduler: every window is told, and once.
+#include <gmock/gmock.h>
+
+#include "fleet/dock/dock_actor.h"
+#include "fleet/link/link_actor.h"
+#include "fleet/turns/turns_actor.h"
+#include "tests/fleet/camera_node.h"
+
+namespace vigil::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using actors::testing::frames;
+using actors::testing::slot;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class TurnsTest : public testing::CameraNodeTest {
+ protected:
+  /// A node that computes, its link, and what lies between.
+  struct Computing {
+    Computing(TurnsTest& test, const std::string& own)
+        : name(own),
+          board(test.clock_),
+          near({.name = "cam"}, "cam-" + own + ":1", "", near_owner, test.network_),
+          far({.name = own}, own + ":1", "", far_owner, test.network_) {
+      near.set_peers({{own, own + ":1"}});
+      far.set_peers({{"cam", "cam-" + own + ":1"}});
+    }
+
+    std::string name;
+    actors::testing::FakeEncoder encoder;
+    actors::testing::ScriptedLanguage language;
+    actors::Metrics metrics;
+    actors::StatusBoard board;
+    testing::Owner near_owner;
+    testing::Owner far_owner;
+    cluster::MemoryBulk near;
+    cluster::MemoryBulk far;
+    dock_actor dock_;
+    link_actor link_;
+  };
+
+  void TearDown() override {
+    PipelineTest::TearDown();
+    for (Computing* const each : {&old_, &new_}) stop(*each);
+    caf::anon_send(turns_, actors::stop_atom_v);
+    pass(1s);
+  }
+
+  void stop(Computing& each) {
+    if (each.link_) caf::anon_send(each.link_, actors::stop_atom_v);
+    if (each.dock_) caf::anon_send(each.dock_, actors::stop_atom_v);
+    each.near_owner = {};
+    each.far_owner = {};
+  }
+
+  /// Its camera tells every window.
+  void start() {
+    sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+    start_node({});
+    const actors::Stages own = stages();
+    turns_ = system_.spawn(
+        turns, TurnsDeps{logger_, [this](const std::set<std::uint64_t>& over) { filled_ = over; }},
+        own.alerts);
+    place("old");
+    run(old_);
+  }
+
+  void run(Computing& each) {
+    DockDeps deps{.node = each.name,
+                  .devices = {slot(each.encoder, each.language)},
+                  .group = 2,
+                  .clock = clock_,
+                  .metrics = each.metrics,
+                  .board = each.board,
+                  .logger = logger_,
+                  .threads = actors::Threads::scheduled};
+    each.dock_ = system_.spawn(dock, std::move(deps));
+    each.far_owner.on_arrival = [&each](const BulkArrivalPtr& arrival) {
+      caf::anon_send(each.dock_, arrival);
+    };
+    each.far_owner.on_news = [&each](const BulkNews& news) { caf::anon_send(each.dock_, news); };
+    pass(100ms);
+    const actors::Stages own = stages();
+    each.link_ = system_.spawn(
+        link,
+        LinkDeps{"cam", each.name, each.name,
+                 [&each](const cluster::BulkMessage& message) { return each.near.send(each.name, message); },
+                 2, clock_, metrics_, logger_, node_actor(), turns_},
+        each.dock_, each.dock_, own.router, own.alerts, actors::device_listener_actor(supervisor_));
+    each.near_owner.on_news = [&each](const BulkNews& news) { caf::anon_send(each.link_, news); };
+    if (each.near.counters().at(each.name).outgoing.open)
+      caf::anon_send(each.link_, BulkNews{each.name, BulkNews::What::opened});
+    pass(200ms);
+  }
+
+  /// By the plan, as its node does it.
+  void place(const std::string& device, const std::string& former = "", std::uint64_t fence = 0) {
+    auto settings = std::make_shared<actors::OwnCamera>(*owned("gate", 5, device));
+    settings->tenure.former = former;
+    settings->stream.pruning = pruning_;
+    settings->rules[0].threshold = 0;
+    settings->rules[0].confirm = {1, 1};
+    settings->rules[0].max_per_hour = 100'000;
+    caf::anon_send<caf::message_priority::high>(
+        turns_, std::make_shared<const Places>(Places{{"gate", {device, former, fence}}}));
+    if (former.empty() && device == "new" && old_.link_)
+      caf::anon_send(old_.link_, moved_atom_v, std::string("gate"));
+    plan({settings});
+  }
+
+  struct Told {
+    int number = 0;
+    int frames = 0;
+    double end = 0;
+  };
+  std::vector<Told> windows() const {
+    std::vector<Told> all;
+    for (const auto& message : publisher_.messages) {
+      if (!message.topic.starts_with("alert/")) continue;
+      const auto data = nlohmann::json::parse(message.body).at("data");
+      if (data.at("phase") == "end") continue;
+      const std::string end = data.at("window").at("end");
+      const double seconds = std::stod(end.substr(14, 2)) * 60 + std::stod(end.substr(17, 6));
+      all.push_back({data.at("confirmations"), data.at("window").at("frames"), seconds});
+    }
+    return all;
+  }
+  /// Each window of a stride of 2 s once, in order, and full from the third on.
+  void expect_all() const {
+    const std::vector<Told> all = windows();
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      EXPECT_NEAR(all[i].end - all[i - 1].end, 2, 0.6) << i;
+      EXPECT_EQ(all[i].number, all[i - 1].number + 1);
+      EXPECT_EQ(all[i].frames, i > 1 ? 8 : all[i].frames) << i;
+    }
+  }
+
+  config::PruningSettings pruning_ = owned("gate", 5)->stream.pruning;
+  turns_actor turns_;
+  std::set<std::uint64_t> filled_;
+  Computing old_{*this, "old"};
+  Computing new_{*this, "new"};
+};
+
+TEST_F(TurnsTest, AStreamThatMovesLosesNoWindow) {
+  start();
+  pass(12s);
+  ASSERT_GE(windows().size(), 4U);
+  run(new_);
+  place("new", "old", 7);
+  pass(2s);
+  EXPECT_THAT(filled_, IsEmpty());
+  EXPECT_GT(new_.encoder.frames, 0U) << "it gets the patches, too";
+  pass(8s);
+  EXPECT_THAT(filled_, ElementsAre(7U));
+  place("new");
+  const std::size_t encoded = old_.encoder.frames;
+  stop(old_);
+  pass(10s);
+  EXPECT_EQ(old_.encoder.frames, encoded);
+  EXPECT_GE(windows().size(), 13U);
+  expect_all();
+  EXPECT_EQ(told("status/"), std::vector<std::string>{"gate up"}) << "it was watched all the time";
+}
+
+TEST_F(TurnsTest, WhereTheOtherOneDiesTheFormerGoesOn) {
+  start();
+  pass(12s);
+  run(new_);
+  place("new", "old", 7);
+  pass(3s);
+  stop(new_);
+  pass(8s);
+  EXPECT_THAT(filled_, IsEmpty());
+  EXPECT_GE(windows().size(), 9U);
+  expect_all();
+  EXPECT_EQ(told("status/"), std::vector<std::string>{"gate up"});
+}
+
+TEST_F(TurnsTest, WhereTheFormerDiesTheOtherOneCountsAtOnce) {
+  start();
+  pass(12s);
+  run(new_);
+  place("new", "old", 7);
+  pass(3s);
+  stop(old_);
+  const std::size_t before = windows().size();
+  pass(3s);
+  EXPECT_GT(windows().size(), before) << "with what it has";
+  pass(8s);
+  EXPECT_THAT(filled_, ElementsAre(7U));
+  const std::vector<Told> all = windows();
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_GT(all[i].end, all[i - 1].end + 1) << "none twice";
+  EXPECT_EQ(told("status/"), std::vector<std::string>{"gate up"});
+}
+
+TEST_F(TurnsTest, AMoveIsNotOverBeforeWholePicturesHaveCome) {
+  // Which sends parts of pictures, of which a device that begins knows too little.
+  config::set_preset(pruning_, config::Preset::balanced);
+  start();
+  pass(12s);
+  run(new_);
+  place("new", "old", 7);
+  pass(12s);
+  EXPECT_THAT(filled_, ElementsAre(7U));
+  place("new");
+  stop(old_);
+  pass(8s);
+  expect_all();
+}
+
+}  // namespace
+}  // namespace vigil::fleet

@@ -1,0 +1,229 @@
+// Whose windows are told while a stream moves.
+#include "fleet/turns/window_turns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/fakes.h"
+
+namespace vigil::fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class WindowTurnsTest : public ::testing::Test {
+ protected:
+  /// Windows of 4 s, as its settings say.
+  static actors::WindowAnswersPtr window(double end, int frames, const std::string& camera = "gate") {
+    auto settings = std::make_shared<actors::WatchSettings>(*actors::testing::watch(camera));
+    settings->window = {.length = std::chrono::seconds(4), .stride = std::chrono::seconds(1)};
+    auto window = std::make_shared<actors::WindowAnswers>();
+    window->watch = settings;
+    window->start = std::max(0.0, end - 4);
+    window->end = end;
+    window->frames = frames;
+    return window;
+  }
+  void hear(const WindowTurns::News& news) {
+    for (const auto& [device, each] : news.told)
+      told_.push_back(device + ' ' + std::to_string(static_cast<int>(each->end)));
+    for (const auto& [device, each] : news.dropped)
+      dropped_.push_back(device + ' ' + std::to_string(static_cast<int>(each->end)));
+    ended_.insert(ended_.end(), news.ended.begin(), news.ended.end());
+  }
+  void take(const std::string& device, double end, int frames = 8) {
+    hear(turns_.take(device, window(end, frames)));
+  }
+  void plan(const std::string& device, const std::string& former = "", std::uint64_t fence = 0) {
+    hear(turns_.plan({{"gate", {device, former, fence}}}));
+  }
+  std::vector<std::string> told() { return std::exchange(told_, {}); }
+  std::vector<std::string> dropped() { return std::exchange(dropped_, {}); }
+
+  WindowTurns turns_;
+  std::vector<std::string> told_, dropped_, ended_;
+};
+
+TEST_F(WindowTurnsTest, OfACameraThatNeverMovedAllPasses) {
+  plan("a");
+  for (const double end : {5.0, 4.0, 4.0}) take("a", end);
+  EXPECT_THAT(told(), ElementsAre("a 5", "a 4", "a 4")) << "others judge them";
+  EXPECT_TRUE(turns_.end("a", "gate"));
+  EXPECT_THAT(turns_.filled(), IsEmpty());
+}
+
+TEST_F(WindowTurnsTest, TheFormersCountUntilTheOthersHaveAsManyFrames) {
+  plan("a");
+  take("a", 10);
+  plan("b", "a", 7);
+  take("a", 11);
+  take("b", 11, 2);
+  take("b", 12, 4);
+  take("a", 12);
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 11", "a 12"));
+  EXPECT_THAT(turns_.filled(), IsEmpty());
+  take("a", 13);
+  take("b", 13, 8);
+  EXPECT_THAT(turns_.filled(), ElementsAre(7));
+  take("a", 14);
+  take("b", 14);
+  take("b", 15);
+  EXPECT_THAT(told(), ElementsAre("a 13", "b 14", "b 15"));
+  EXPECT_THAT(dropped(), ElementsAre("b 11", "b 12", "b 13", "a 14")) << "each of them once";
+  plan("b");
+  EXPECT_THAT(turns_.filled(), IsEmpty()) << "nobody waits for it any more";
+  take("a", 16);
+  take("b", 16);
+  EXPECT_THAT(told(), ElementsAre("b 16"));
+}
+
+TEST_F(WindowTurnsTest, WhatIsAheadOfTheFormerWaitsForIt) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 11);
+  take("b", 12);
+  EXPECT_THAT(told(), ElementsAre("a 10"));
+  take("a", 11);
+  EXPECT_THAT(told(), ElementsAre("a 11", "b 12")) << "full at 11, so that 12 counts";
+  EXPECT_THAT(dropped(), ElementsAre("b 11"));
+  take("a", 12);
+  EXPECT_THAT(dropped(), ElementsAre("a 12"));
+}
+
+TEST_F(WindowTurnsTest, OfAFormerThatIsGoneTheOthersCountAtOnce) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 10, 2);
+  take("b", 11, 4);
+  hear(turns_.down("a"));
+  take("b", 12, 6);
+  EXPECT_THAT(told(), ElementsAre("a 10", "b 11", "b 12"));
+  EXPECT_THAT(turns_.filled(), IsEmpty());
+  take("a", 11);
+  EXPECT_THAT(told(), IsEmpty()) << "what came over a way that broke, and later";
+  take("b", 13);
+  take("b", 14);
+  EXPECT_THAT(turns_.filled(), ElementsAre(7)) << "four seconds after its first";
+}
+
+TEST_F(WindowTurnsTest, AFormerThatIsFarBehindIsLeft) {
+  plan("b", "a", 7);
+  take("a", 10);
+  for (int i = 0; i < 8; ++i) take("b", 11 + i, 2);
+  EXPECT_THAT(told(), ElementsAre("a 10"));
+  take("b", 19, 2);
+  EXPECT_EQ(told().size(), 9U);
+  take("a", 11);
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(WindowTurnsTest, WhereTheOtherOneIsGoneTheFormerGoesOn) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 11, 2);
+  hear(turns_.down("b"));
+  EXPECT_THAT(dropped(), ElementsAre("b 11"));
+  take("a", 11);
+  plan("c", "a", 8);
+  take("c", 12, 2);
+  take("a", 12);
+  take("a", 13);
+  take("c", 13);
+  take("c", 14);
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 11", "a 12", "a 13", "c 14"));
+  EXPECT_THAT(turns_.filled(), ElementsAre(8));
+}
+
+TEST_F(WindowTurnsTest, WhereTheFullOneIsGoneBeforeThePlanKnowsTheFormerGoesOn) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 10);
+  take("b", 11);
+  hear(turns_.down("b"));
+  EXPECT_THAT(turns_.filled(), IsEmpty());
+  take("a", 11);
+  take("a", 12);
+  EXPECT_THAT(told(), ElementsAre("a 10", "b 11", "a 12"));
+}
+
+TEST_F(WindowTurnsTest, AStreamThatGoesBackIsItsFormersAgain) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 11);
+  plan("a", "", 8);
+  EXPECT_THAT(dropped(), ElementsAre("b 11"));
+  take("a", 11);
+  take("b", 12);
+  take("a", 12);
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 11", "a 12"));
+}
+
+TEST_F(WindowTurnsTest, OneThatMovedMovesOn) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 10);
+  plan("b");
+  take("b", 11);
+  plan("c", "b", 9);
+  take("b", 12);
+  take("c", 12, 2);
+  take("b", 13);
+  take("c", 13);
+  take("c", 14);
+  EXPECT_THAT(told(), ElementsAre("a 10", "b 11", "b 12", "b 13", "c 14"));
+  EXPECT_THAT(turns_.filled(), ElementsAre(9));
+}
+
+TEST_F(WindowTurnsTest, AFormerThatThePlanDropsLeavesWhatIsHeld) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 11, 2);
+  plan("b", "", 7);
+  EXPECT_THAT(told(), ElementsAre("a 10", "b 11"));
+}
+
+TEST_F(WindowTurnsTest, ACameraEndsOnceWithWhoeverAnswers) {
+  plan("b", "a", 7);
+  take("a", 10);
+  EXPECT_FALSE(turns_.end("b", "gate"));
+  EXPECT_TRUE(turns_.end("a", "gate"));
+  EXPECT_FALSE(turns_.end("a", "gate"));
+  EXPECT_FALSE(turns_.end("c", "gate")) << "it is not there any more";
+  take("a", 2);
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 2")) << "it began anew, as did its time";
+  take("b", 2);
+  EXPECT_TRUE(turns_.end("b", "gate"));
+  EXPECT_FALSE(turns_.end("a", "gate"));
+}
+
+TEST_F(WindowTurnsTest, AnEndThatOnlyTheOtherToldCountsWhenTheFormerIsGone) {
+  plan("b", "a", 7);
+  EXPECT_FALSE(turns_.end("b", "gate"));
+  hear(turns_.down("a"));
+  EXPECT_THAT(ended_, ElementsAre("gate"));
+  hear(turns_.down("a"));
+  EXPECT_THAT(ended_, ElementsAre("gate")) << "once";
+}
+
+TEST_F(WindowTurnsTest, ACameraThatComesBackBeginsWithNothingTold) {
+  plan("b", "a", 7);
+  take("a", 10);
+  hear(turns_.plan({}));
+  plan("b", "a", 9);
+  take("a", 2);
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 2"));
+}
+
+TEST_F(WindowTurnsTest, CamerasAreApart) {
+  hear(turns_.plan({{"gate", {"b", "a", 7}}, {"yard", {"b", "a", 8}}}));
+  take("a", 10);
+  take("b", 10);
+  hear(turns_.take("b", window(10, 2, "yard")));
+  hear(turns_.take("a", window(10, 8, "yard")));
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 10"));
+  EXPECT_THAT(turns_.filled(), ElementsAre(7));
+}
+
+}  // namespace
+}  // namespace vigil::fleet
