@@ -20,7 +20,8 @@ std::string print(const NodePlan& plan) {
                                     {"rung", &camera.rung},
                                     {"why", &camera.why},
                                     {"why_stream", &camera.why_stream},
-                                    {"why_vision", &camera.why_vision}})
+                                    {"why_vision", &camera.why_vision},
+                                    {"why_rung", &camera.why_rung}})
       if (!text->empty()) each[key] = *text;
     cameras[name] = std::move(each);
   }
@@ -47,6 +48,7 @@ NodePlan parse_plan(std::string_view text) {
       camera.why = each.value("why", "");
       camera.why_stream = each.value("why_stream", "");
       camera.why_vision = each.value("why_vision", "");
+      camera.why_rung = each.value("why_rung", "");
       plan.cameras.emplace(name, std::move(camera));
     }
     return plan;

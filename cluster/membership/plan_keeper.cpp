@@ -165,6 +165,8 @@ void PlanKeeper::plan() {
   Planning planned = options_.plan({member_.nodes(), settled(), fleet_, *wanted_, clock_.wall()}, planning);
   unplaced_ = std::move(planned.unplaced);
   handovers_ = planned.handovers;
+  degraded_ = planned.degraded;
+  refused_ = planned.refused;
   // It may have left some moves for the next time.
   is_due_ = !planned.changes.empty();
   if (planned.changes.empty()) return;

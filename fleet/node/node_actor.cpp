@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "actors/messages/shell.h"
+#include "config/running/degradation.h"
 #include "fleet/link/link_actor.h"
 
 namespace vigil::fleet {
@@ -219,8 +220,10 @@ void node_state::give_cameras() {
       continue;
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
+    config::CameraSettings settings = book->open(camera);
+    config::lower(settings, entry.rung);
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        book->open(camera), actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
+        std::move(settings), actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
     now[camera] = device_of(entry.vision, entry.stream);
     own.insert(camera);
   }
