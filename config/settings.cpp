@@ -58,6 +58,9 @@ bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   stream.pruning.refresh_share = b.stream.pruning.refresh_share;
   stream.pruning.kv_budget = b.stream.pruning.kv_budget;
   stream.pruning.audit = b.stream.pruning.audit;
+  stream.pruning.kept = b.stream.pruning.kept;
+  stream.degrade = b.stream.degrade;
+  stream.priority = b.stream.priority;
   return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password &&
          a.password_file == b.password_file && a.password_read == b.password_read;
 }

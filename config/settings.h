@@ -50,6 +50,8 @@ struct PruningSettings {
   double refresh_share = 0.15;
   /// Of keys and values that the camera's windows take in the cache of its device; 0: no budget.
   ByteSize kv_budget = {};
+  /// Of a picture's groups, those that are kept of a patch at most, if the policy can rank them; 1: all.
+  double kept = 1;
   /// Of so many windows one is computed whole beside what pruning and reuse leave, to tell what these cost;
   /// 0: none.
   int audit = 500;
@@ -75,6 +77,20 @@ struct TlsSettings {
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
+/// What a camera does less of where its fleet has no room for all of it, beside what the steps before it have
+/// left; each is a factor.
+struct DegradeStep {
+  /// Shown where the camera is.
+  std::string name;
+  /// Of the frames sampled a second.
+  double fps = 1;
+  /// Of what pruning keeps of a picture, if the policy can rank groups.
+  double kept = 1;
+  /// Of the window's stride, which does not grow beyond the window.
+  double stride = 1;
+  friend bool operator==(const DegradeStep&, const DegradeStep&) = default;
+};
+
 /// What every camera has, and `defaults` sets for all.
 struct StreamSettings {
   /// Frames sampled a second.
@@ -97,6 +113,12 @@ struct StreamSettings {
   bool playlists = false;
   /// Decoded pictures that may be held at once.
   ByteSize decoder_memory = mebibytes(512);
+  /// In a fleet, step by step (running/degradation.h); empty: it is refused instead. Of a smaller priority
+  /// less is left, sooner.
+  std::vector<DegradeStep> degrade = {{.name = "fewer frames", .fps = 0.5},
+                                      {.name = "more pruning", .kept = 0.5},
+                                      {.name = "longer stride", .stride = 2}};
+  int priority = 0;
   friend bool operator==(const StreamSettings&, const StreamSettings&) = default;
 };
 
@@ -193,8 +215,8 @@ struct CameraSettings {
 };
 
 /// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business, nor how
-/// much of it a window shows, computes anew or may take of the cache. (Its stride is: a camera's credit is
-/// counted in strides.)
+/// much of it a window shows, computes anew or may take of the cache, how much pruning keeps, and what would
+/// be done with less room. (Its stride is: a camera's credit is counted in strides.)
 bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
 /// Encryption of events, and who may read them (CURVE of ZeroMQ).

@@ -67,9 +67,13 @@ void PatchChoice::hear(const PatchAck& ack) {
   under_way_.erase(sent);
 }
 
+void PatchChoice::keep(double share) {
+  if (std::exchange(most_kept_, share) != share) tell_policy();
+}
+
 void PatchChoice::tell_policy() {
   if (!policy_) return;
-  policy_->bound(advice_.share);
+  policy_->bound(std::min(advice_.share, most_kept_));
   policy_->spare(advice_.is_behind);
 }
 

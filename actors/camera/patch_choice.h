@@ -56,6 +56,10 @@ class PatchChoice {
   /// Goes on with another policy, window and clock, as if the camera began; what is under way still counts.
   void change(std::unique_ptr<prune::PruningPolicy> policy, double window, const prune::AnchorClock& anchors);
 
+  /// Of a picture's groups, those that are kept of a patch at most, from 0 to 1, from the next one on,
+  /// however much more its budget holds; if the policy heeds bounds.
+  void keep(double share);
+
   /// Which windows are audited, from the next patch on.
   void audit(const AuditClock& audits) { audits_ = audits; }
   /// As of the last patch that was encoded (`Advice::less`).
@@ -77,6 +81,7 @@ class PatchChoice {
   bool is_whole_next_ = false;
   /// With the last patch that was encoded.
   Advice advice_;
+  double most_kept_ = 1;
   AuditClock audits_;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;

@@ -61,6 +61,7 @@ typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
   return f(caf::meta::type_name("Window"), x.length, x.stride);
 }
 
+/// But for what is kept of a picture, which is the camera's business alone.
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
   return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::changes),

@@ -112,7 +112,7 @@ struct FleetSeries::Families {
   Family<Gauge>& nodes = gauge(r, "vigil_fleet_nodes", "Nodes in a state, as the registry has it");
   Family<Gauge>& cameras = gauge(r, "vigil_fleet_cameras",
                                  "Cameras that this node was given, and, of the node that plans, those of "
-                                 "the fleet on their way or without a node");
+                                 "the fleet on their way, without a node, degraded or refused");
   Family<Gauge>& configuration =
       gauge(r, "vigil_fleet_config_info", "The configuration that this node runs by: always 1");
   Family<Gauge>& up =
@@ -144,7 +144,9 @@ void FleetSeries::tell(const FleetFigures& figures) {
   }
   for (const auto& [state, count] : {std::pair{"owned", figures.owned},
                                      {"handing_over", figures.handing_over},
-                                     {"unplaced", figures.unplaced}})
+                                     {"unplaced", figures.unplaced},
+                                     {"degraded", figures.degraded},
+                                     {"refused", figures.refused}})
     own.cameras.Add({{"state", state}}).Set(static_cast<double>(count));
   if (figures.configuration == own.shown_configuration) return;
   if (!own.shown_configuration.empty())

@@ -21,10 +21,13 @@ struct FleetFigures {
   /// Nodes that are there, by state, as the registry last told.
   std::map<std::string, std::size_t> nodes = {};
   /// Cameras that this node was given, but for those that it hands over. Of the node that plans: those of the
-  /// fleet that are on their way, and those that no node watches.
+  /// fleet that are on their way, those that no node watches, and those of which it watches less, or that are
+  /// refused, since it has no room for them.
   std::size_t owned = 0;
   std::size_t handing_over = 0;
   std::size_t unplaced = 0;
+  std::size_t degraded = 0;
+  std::size_t refused = 0;
   /// Names the configuration that it runs by; empty if that is not known.
   std::string configuration = {};
   friend bool operator==(const FleetFigures&, const FleetFigures&) = default;

@@ -22,7 +22,8 @@ std::string print(const NodePlan& plan) {
                                     {"why_stream", &camera.why_stream},
                                     {"why_vision", &camera.why_vision},
                                     {"former_stream", &camera.former_stream},
-                                    {"former_vision", &camera.former_vision}})
+                                    {"former_vision", &camera.former_vision},
+                                    {"why_rung", &camera.why_rung}})
       if (!text->empty()) each[key] = *text;
     if (camera.stream_fence > 0) each["stream_fence"] = camera.stream_fence;
     cameras[name] = std::move(each);
@@ -53,6 +54,7 @@ NodePlan parse_plan(std::string_view text) {
       camera.former_stream = each.value("former_stream", "");
       camera.former_vision = each.value("former_vision", "");
       camera.stream_fence = each.value("stream_fence", Fence{0});
+      camera.why_rung = each.value("why_rung", "");
       plan.cameras.emplace(name, std::move(camera));
     }
     return plan;

@@ -11,6 +11,9 @@
 
 namespace vigil::cluster {
 
+/// A rung that none of a ladder is called.
+inline constexpr std::string_view kRefused = "refused";
+
 /// What a camera node has of a camera. Of two nodes that have it, the one with the higher fence is its owner.
 struct PlannedCamera {
   Fence fence = 0;
@@ -22,12 +25,14 @@ struct PlannedCamera {
   std::int64_t origin_ms = 0;
   /// Its owner is to be that one, and this one goes on until it delivers; empty: it is this one.
   std::string hand_to;
-  /// How much of it the fleet has room for: a name of admission's; empty: all of it.
+  /// How much of it the fleet has room for: a name of admission's; empty: all of it; kRefused: nothing.
   std::string rung;
   /// Why it is here, and why its stream, and its vision tower where that is elsewhere, are there, in words.
   std::string why;
   std::string why_stream;
   std::string why_vision = {};
+  /// And since it came to its rung.
+  std::string why_rung = {};
   /// While the windows of a stream that has just moved fill: the node that goes on answering, and, if that is
   /// another one, the one that encodes for it; empty: none. What has moved there has this number, from the
   /// same count as fences; 0: it never moved from a node that lives.

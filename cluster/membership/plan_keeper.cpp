@@ -178,6 +178,8 @@ void PlanKeeper::plan() {
   unplaced_ = std::move(planned.unplaced);
   handovers_ = planned.handovers;
   fillings_ = planned.fillings;
+  degraded_ = planned.degraded;
+  refused_ = planned.refused;
   // It may have left some moves for the next time.
   is_due_ = !planned.changes.empty();
   if (planned.changes.empty()) return;

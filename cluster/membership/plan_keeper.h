@@ -50,6 +50,9 @@ class PlanKeeper {
   /// Of the last planning of this node: cameras without an owner or a stream, and why.
   const std::map<std::string, std::string>& unplaced() const { return unplaced_; }
   std::size_t handovers() const { return handovers_; }
+  /// And of whose streams there is less, or nothing, for want of room.
+  std::size_t degraded() const { return degraded_; }
+  std::size_t refused() const { return refused_; }
   /// All of it, as far as this node follows it: it does while it plans, and from `follow` on.
   const FleetPlan& fleet() const { return fleet_; }
   /// Whether that is all that the registry has.
@@ -85,8 +88,7 @@ class PlanKeeper {
   FleetPlan fleet_;
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;
-  std::size_t handovers_ = 0;
-  std::size_t fillings_ = 0;
+  std::size_t handovers_ = 0, fillings_ = 0, degraded_ = 0, refused_ = 0;
   /// What was known when this node planned last is not all that is known now.
   bool is_due_ = false;
   /// The nodes as they were when that was seen last (`FleetMember::changes`); nothing: it did not plan.

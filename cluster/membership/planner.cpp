@@ -1,11 +1,14 @@
 #include "cluster/membership/planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "cluster/membership/stream_admission.h"
 #include "cluster/placement/placement.h"
 
 namespace vigil::cluster {
@@ -29,9 +32,18 @@ Rooms nodes_with(const std::map<std::string, NodeRecord>& nodes, const std::set<
   return rooms;
 }
 
+/// What those of them have room for that are ready; nothing if there is none.
+std::optional<double> taken_capacity(const Rooms& rooms) {
+  std::optional<double> capacity;
+  for (const PlacementNode& room : rooms)
+    if (room.state == PlacementNodeState::in) capacity = capacity.value_or(0) + room.capacity;
+  return capacity;
+}
+
 class Desk {
  public:
-  Desk(const PlanningInput& input, const PlannerOptions& options) : input_(input), options_(options) {
+  Desk(const PlanningInput& input, const PlannerOptions& options)
+      : input_(input), options_(options), streams_(input.cameras, options.margin) {
     for (const auto& [node, plan] : input.plan) {
       fence_ = std::max(fence_, plan.fence);
       for (const auto& [camera, entry] : plan.cameras) {
@@ -52,7 +64,7 @@ class Desk {
     keep_handovers();
     place_cameras();
     place_streams();
-    return {changes(), std::move(unplaced_), handovers_, formers_.size()};
+    return {changes(), std::move(unplaced_), handovers_, formers_.size(), streams_.degraded(), streams_.refused()};
   }
 
  private:
@@ -163,22 +175,17 @@ class Desk {
       const auto former = input_.nodes.find(entry.former_stream);
       if (former != input_.nodes.end() && former->second.state != NodeState::draining) ++evening_out;
     }
-    std::vector<PlacementItem> items;
-    for (const WantedCamera& camera : input_.cameras)
-      if (const auto node = current_.find(camera.name); node != current_.end())
-        items.push_back(
-            {camera.name, camera.stream_load, next_.at(node->second).cameras.at(camera.name).stream});
     // One that drains has little time, and is rid of all that others have room for.
     const std::size_t most = options_.most_moves - std::min(options_.most_moves, evening_out);
-    const auto stream =
-        place_on("stream", nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams), items, most);
+    const auto stream = placed_streams(most);
     for (auto& [camera, node] : current_) {
       PlannedCamera& entry = next_.at(node).cameras.at(camera);
       const auto found = stream.find(camera);
       if (found == stream.end()) {
-        // Nobody else has room: whoever answered before goes on.
-        if (!entry.former_stream.empty()) unplaced_.erase(camera);
-        entry.stream = entry.former_stream;
+        // Nobody else has room: whoever answered before goes on, but with what is refused.
+        const bool is_refused = entry.rung == kRefused;
+        if (!entry.former_stream.empty() && !is_refused) unplaced_.erase(camera);
+        entry.stream = is_refused ? "" : entry.former_stream;
         set_former(entry, {});
         before.at(camera).stream = entry.stream;
         continue;
@@ -186,9 +193,9 @@ class Desk {
       if (found->second.node != entry.stream) entry.why_stream = found->second.why;
       entry.stream = found->second.node;
     }
-    beside("vision", NodeRole::vision, &PlannedCamera::vision, &WantedCamera::vision_load,
+    beside("vision", NodeRole::vision, &PlannedCamera::vision, &StreamAdmission::Load::vision,
            &PlannedCamera::why_vision);
-    beside("generate", NodeRole::generate, &PlannedCamera::generate, &WantedCamera::stream_load, nullptr);
+    beside("generate", NodeRole::generate, &PlannedCamera::generate, &StreamAdmission::Load::stream, nullptr);
     for (const auto& [camera, node] : current_)
       leave_former(camera, node, next_.at(node).cameras.at(camera), before.at(camera));
   }
@@ -235,6 +242,44 @@ class Desk {
     std::string why;
   };
 
+  /// Where the streams are of which there is something. What fits all nodes together may fit none of them: of
+  /// that much less the fleet has room for.
+  std::map<std::string, Found> placed_streams(std::size_t most_moves) {
+    constexpr int kRounds = 4;
+    const Rooms rooms = nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams);
+    const std::optional<double> capacity = taken_capacity(rooms);
+    double odd = 0;
+    for (int round = 1;; ++round) {
+      if (capacity) admit_streams(std::max(0.0, *capacity - odd));
+      std::vector<PlacementItem> items;
+      for (std::size_t i = 0; i < input_.cameras.size(); ++i)
+        if (const PlannedCamera* const entry = owned(input_.cameras[i].name);
+            entry != nullptr && entry->rung != kRefused)
+          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entry->stream});
+      std::map<std::string, Found> found = place_on("stream", rooms, items, most_moves);
+      double without = 0;
+      for (const PlacementItem& item : items)
+        if (!found.contains(item.name)) without += item.load;
+      if (without == 0 || !capacity || std::isinf(*capacity) || round == kRounds) return found;
+      for (const PlacementItem& item : items) unplaced_.erase(item.name);
+      odd += without;
+    }
+  }
+
+  void admit_streams(double capacity) {
+    std::vector<PlannedCamera*> entries;
+    for (const WantedCamera& camera : input_.cameras) entries.push_back(owned(camera.name));
+    for (const auto& [camera, why] : streams_.refusals()) unplaced_.erase(camera);
+    streams_.admit(entries, capacity, input_.wall);
+    for (const auto& [camera, why] : streams_.refusals()) unplaced_[camera] = why;
+  }
+
+  /// Null if nobody has it.
+  PlannedCamera* owned(const std::string& camera) {
+    const auto node = current_.find(camera);
+    return node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera);
+  }
+
   std::map<std::string, Found> place_on(const std::string& role, const Rooms& rooms,
                                         const std::vector<PlacementItem>& items, std::size_t most_moves) {
     const Placement placed =
@@ -253,20 +298,21 @@ class Desk {
   /// What the streams' nodes do themselves, if they have the role; of the other cameras, what others do in
   /// the room that their own streams leave them.
   void beside(const std::string& role, NodeRole needed, std::string PlannedCamera::*field,
-              double WantedCamera::*load, std::string PlannedCamera::*reason) {
+              double StreamAdmission::Load::*load, std::string PlannedCamera::*reason) {
     const auto does = [&](const std::string& node) {
       const auto found = input_.nodes.find(node);
       return found != input_.nodes.end() && found->second.roles.contains(needed);
     };
     std::vector<PlacementItem> apart;
     std::map<std::string, double> taken;
-    for (const WantedCamera& camera : input_.cameras) {
+    for (std::size_t i = 0; i < input_.cameras.size(); ++i) {
+      const WantedCamera& camera = input_.cameras[i];
       const auto node = current_.find(camera.name);
       if (node == current_.end()) continue;
       PlannedCamera& entry = next_.at(node->second).cameras.at(camera.name);
-      taken[entry.stream] += camera.stream_load;
+      taken[entry.stream] += streams_.load(i).stream;
       if (!entry.stream.empty() && !does(entry.stream)) {
-        apart.push_back({camera.name, camera.*load, entry.*field});
+        apart.push_back({camera.name, streams_.load(i).*load, entry.*field});
         continue;
       }
       entry.*field = entry.stream;
@@ -323,6 +369,7 @@ class Desk {
   /// The new owner of each camera.
   std::map<std::string, std::string> current_;
   std::map<std::string, std::string> unplaced_;
+  StreamAdmission streams_;
   std::size_t handovers_ = 0;
   /// Cameras whose streams have a former.
   std::set<std::string> formers_;

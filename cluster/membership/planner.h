@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +15,16 @@
 
 namespace vigil::cluster {
 
+/// What a camera's stream is, of which the fleet has no room for all.
+struct StreamRung {
+  /// Of its ladder the only one of this name; neither empty nor kRefused.
+  std::string name;
+  /// As of `WantedCamera`; no more than the one before.
+  double stream_load = 1;
+  double vision_load = 0.5;
+  friend bool operator==(const StreamRung&, const StreamRung&) = default;
+};
+
 /// A camera that the fleet is to watch.
 struct WantedCamera {
   std::string name;
@@ -21,6 +33,11 @@ struct WantedCamera {
   double stream_load = 1;
   /// Of computing its stream, the part of the vision tower, which another node may have.
   double vision_load = 0.5;
+  /// To what its stream is lowered, rung by rung, where there is no room for all (admission.h); null:
+  /// nothing.
+  std::shared_ptr<const std::vector<StreamRung>> less = nullptr;
+  /// Those of a smaller one are lowered and refused first; of an equal one, those that were added last.
+  std::int64_t priority = 0;
 };
 
 struct PlannerOptions {
@@ -31,6 +48,8 @@ struct PlannerOptions {
   /// Of one node, in loads, whatever it says itself: its plan is one value of the registry, and that has an
   /// end.
   double most_cameras_of_a_node = 2000;
+  /// What of the streams' capacity has to be free before anything is raised or admitted again.
+  double margin = 0.05;
 };
 
 struct PlanningInput {
@@ -64,19 +83,23 @@ struct Planning {
   std::size_t handovers = 0;
   /// Streams that are answered where they were before, until they are full where they are.
   std::size_t fillings = 0;
+  /// Cameras of whose streams there is less, and of which there is nothing, for want of room.
+  std::size_t degraded = 0;
+  std::size_t refused = 0;
 };
 
 /// Places cameras on camera nodes that are ready, and their streams on nodes that stream; keeps what is
 /// where it can be (placement.h). A stream's node encodes its patches, too, if it has that role; otherwise
 /// another one does, which may change without the stream. One that leaves a node that lives is answered there
 /// until its windows are full (`PlanningInput::filled`), if its patches can go both ways: one tower encodes
-/// for one stream of a camera. A camera whose node is gone is given to another at
-/// once; one that could stay is handed over: its old owner keeps it, until the new one tells that it has
-/// settled (`PlanningInput::settled`). A node that was started again is another owner: what the run before it
-/// has left behind, here and elsewhere, is an owner's before it. A camera whose node is gone while there is
-/// none to have it stays in that one's plan. Every new owner's fence is above all that
-/// anybody has seen; if nodes have seen higher ones than the plan has, it is of a registry that was set back,
-/// and every camera gets a new one. A pure function.
+/// for one stream of a camera. Where the nodes that stream and are ready have no
+/// room for all of it, streams are lowered, and at last refused, until they have (admission.h). A camera
+/// whose node is gone is given to another at once; one that could stay is handed over: its old owner keeps
+/// it, until the new one tells that it has settled (`PlanningInput::settled`). A node that was started again
+/// is another owner: what the run before it has left behind, here and elsewhere, is an owner's before it. A
+/// camera whose node is gone while there is none to have it stays in that one's plan. Every new owner's fence
+/// is above all that anybody has seen; if nodes have seen higher ones than the plan has, it is of a registry
+/// that was set back, and every camera gets a new one. A pure function.
 Planning plan_fleet(const PlanningInput& input, const PlannerOptions& options);
 
 }  // namespace vigil::cluster

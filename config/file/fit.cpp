@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -51,6 +52,10 @@ void check_present(Reading& reading, const SectionReader& section, const SharedR
   require(reading, section, {"name", "prompt"});
 }
 
+void check_present(Reading& reading, const SectionReader& section, const DegradeStep&) {
+  require(reading, section, {"name"});
+}
+
 void check_present(Reading& reading, const SectionReader& section, const CameraSettings& camera) {
   if (!section.has("inputs")) {
     require(reading, section, {"url"});
@@ -90,7 +95,20 @@ void check_fit(Reading& reading, const SectionReader& section, const ReconnectSe
   }
 }
 
+void check_fit(Reading& reading, const SectionReader& section, const DegradeStep& step) {
+  if (step.fps < 1 || step.kept < 1 || step.stride > 1) return;
+  reading.report(section.node(),
+                 section.at("name") + ": the step `" + step.name +
+                     "` leaves all as it is; give `fps` or `kept` below 1, or `stride` above 1");
+}
+
 void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream) {
+  std::set<std::string_view> steps;
+  // What `defaults` say wrong is told there.
+  for (const DegradeStep& step : stream.degrade)
+    if (!steps.insert(step.name).second && section.has("degrade"))
+      reading.report(section.where("degrade"),
+                     section.at("degrade") + ": two steps are named `" + step.name + '`');
   if (base::seconds(stream.window.stride) * stream.fps < 1) {
     reading.report(section.where("window"), section.at("window.stride") + ": no frame within " +
                                                 base::format_duration(stream.window.stride) + " at this fps");

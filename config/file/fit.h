@@ -12,6 +12,7 @@ void check_present(Reading&, const SectionReader&, const S&) {}
 void check_present(Reading& reading, const SectionReader& section, const InputSettings&);
 void check_present(Reading& reading, const SectionReader& section, const RuleSettings&);
 void check_present(Reading& reading, const SectionReader& section, const SharedRule&);
+void check_present(Reading& reading, const SectionReader& section, const DegradeStep&);
 void check_present(Reading& reading, const SectionReader& section, const CameraSettings& camera);
 void check_present(Reading& reading, const SectionReader& section, const Settings&);
 
@@ -29,6 +30,7 @@ template <class S>
 void check_fit(Reading&, const SectionReader&, const S&) {}
 void check_fit(Reading& reading, const SectionReader& section, const WindowSettings& window);
 void check_fit(Reading& reading, const SectionReader& section, const ReconnectSettings& reconnect);
+void check_fit(Reading& reading, const SectionReader& section, const DegradeStep& step);
 void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream);
 void check_fit(Reading& reading, const SectionReader& section, const CameraSettings& camera);
 void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts);

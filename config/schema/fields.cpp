@@ -20,6 +20,14 @@ bool is_name_or_nothing(std::string_view text) {
   return text.empty() || is_name(text);
 }
 
+bool is_step(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  return !text.empty() && text.size() <= kLongest && text != "full" && text != "refused" &&
+         text.front() != ' ' && text.back() != ' ' && std::all_of(text.begin(), text.end(), [](char c) {
+           return is_name(std::string("a") + c) || c == ' ';
+         });
+}
+
 bool is_title(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   if (text.size() > kLongest || (!text.empty() && !is_password(text))) return false;

@@ -37,6 +37,7 @@ struct Check {
 
 bool is_name(std::string_view text);
 bool is_name_or_nothing(std::string_view text);
+bool is_step(std::string_view text);
 bool is_prompt(std::string_view text);
 bool is_title(std::string_view text);
 bool is_username(std::string_view text);
@@ -58,6 +59,9 @@ inline constexpr Check kPrompt = {is_prompt,
 inline constexpr Check kNameOrNothing = {
     is_name_or_nothing,
     "a name of letters, digits, '.', '_' and '-', or nothing (it becomes part of a topic)"};
+inline constexpr Check kStep = {is_step,
+                                "a line of at most 40 letters, digits, spaces, '.', '_' and '-', other than "
+                                "`full` and `refused`"};
 inline constexpr Check kTitle = {
     is_title,
     "a line of at most 200 bytes, in which {camera} and {rule} are all that stands "
@@ -193,6 +197,8 @@ void describe(V& v, PruningSettings& s) {
   v.field("kv_budget", s.kv_budget, Limits<ByteSize>{ByteSize{0}, gibibytes(1024)},
           "keys and values of the camera's windows in the KV cache: beyond it, pruning gets harder, then "
           "windows get shorter; 0B: as much as there is");
+  v.field("kept", s.kept, Limits<double>{0.05, 1},
+          "of scene and changes: the share of a picture that is kept of a patch at most; 1: what changed");
   v.field("audit", s.audit, Limits<int>{0, 1'000'000},
           "of so many windows one is computed whole, too, where the device has time, to tell what pruning "
           "costs; 0: none");
@@ -212,6 +218,16 @@ void describe(V& v, TlsSettings& s) {
 }
 
 template <class V>
+void describe(V& v, DegradeStep& s) {
+  v.field("name", s.name, kStep, "what it is called where the camera is shown");
+  v.field("fps", s.fps, Limits<double>{0.01, 1}, "so many times the frames sampled a second");
+  v.field("kept", s.kept, Limits<double>{0.05, 1},
+          "so many times what pruning keeps of a picture (of scene and changes)");
+  v.field("stride", s.stride, Limits<double>{1, 100},
+          "so many times the window's stride, up to the window's length");
+}
+
+template <class V>
 void describe(V& v, StreamSettings& s) {
   v.field("fps", s.fps, Limits<double>{0.01, 120}, "frames sampled a second");
   v.section("window", s.window, "the sliding window");
@@ -227,6 +243,10 @@ void describe(V& v, StreamSettings& s) {
   v.field("playlists", s.playlists, "whether an http or https source may be a playlist (HLS) of its server");
   v.field("decoder_memory", s.decoder_memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
           "memory for decoded pictures; a source that needs more fails");
+  v.list("degrade", s.degrade,
+         "what is done, step by step, where the fleet has no room for all of it; []: it is refused instead");
+  v.field("priority", s.priority, Limits<int>{-1000, 1000},
+          "cameras of a smaller one are degraded, and refused, first");
 }
 
 template <class V>
@@ -361,7 +381,7 @@ void describe(V& v, ClusterSettings& s) {
   v.field("max_cameras", s.max_cameras, Limits<int>{0, 1'000'000},
           "cameras that it reads at most; 0: any number");
   v.field("max_streams", s.max_streams, Limits<int>{0, 1'000'000},
-          "streams that it computes at most; 0: any number");
+          "streams that it computes at most, as cameras of the standard settings; 0: any number");
 }
 
 template <class V>

@@ -6,6 +6,7 @@
 
 #include "cluster/membership/config_texts.h"
 #include "config/running/changes.h"
+#include "config/running/degradation.h"
 #include "fleet/node/node_actor.h"
 
 namespace vigil::fleet {
@@ -16,9 +17,21 @@ constexpr std::size_t kReadings = 16;
 /// A plan and the configuration that it is made by reach a node one after the other.
 constexpr std::chrono::seconds kUnknown{5};
 
-/// As the planner sees a camera. That its stream costs what it does, no node has measured yet.
-cluster::WantedCamera wanted(const config::CameraSettings& camera) {
-  return {camera.name, 1, 1};
+using Ladder = std::shared_ptr<const std::vector<cluster::StreamRung>>;
+
+/// As the planner sees a camera. Cameras of equal ladders, which most are, share one: `last`.
+cluster::WantedCamera wanted(const config::CameraSettings& camera, Ladder& last) {
+  std::vector<cluster::StreamRung> less;
+  for (const config::Rung& rung : config::ladder_of(camera))
+    less.push_back({rung.name, rung.load.all, rung.load.vision});
+  if (!last || *last != less)
+    last = std::make_shared<const std::vector<cluster::StreamRung>>(std::move(less));
+  const config::StreamLoad full = config::load_of(camera);
+  return {.name = camera.name,
+          .stream_load = full.all,
+          .vision_load = full.vision,
+          .less = last,
+          .priority = camera.stream.priority};
 }
 
 }  // namespace
@@ -106,7 +119,8 @@ void node_state::apply(const cluster::FleetConfig& config) {
       is_first ? "" : ": " + config::describe_changes(config::compare(*book->settings(), *settings));
   book->run_by(settings);
   std::vector<cluster::WantedCamera> all;
-  for (const std::string& camera : book->names()) all.push_back(wanted(*book->find(camera)));
+  Ladder last;
+  for (const std::string& camera : book->names()) all.push_back(wanted(*book->find(camera), last));
   plan->want(std::move(all));
   if (deps->applied)
     deps->applied(*settings, "applied: version " + std::to_string(config.version) + " (" +

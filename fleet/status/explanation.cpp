@@ -45,7 +45,9 @@ void explain_stream(const CameraView& view, Sentences& told) {
   told.push_back("Node " + entry.stream + " computes its windows" + apart + behind(entry.why_stream));
   if (!entry.former_stream.empty())
     told.push_back("Until these are full there, node " + entry.former_stream + " goes on answering.");
-  if (!entry.rung.empty()) told.push_back("The fleet has room for less than all of it: " + entry.rung + '.');
+  if (!entry.rung.empty())
+    told.push_back("There is less of it than its settings say: " +
+                   (entry.why_rung.empty() ? entry.rung : entry.why_rung) + '.');
 }
 
 void explain_state(const FleetPicture& picture, const CameraView& view, Sentences& told) {

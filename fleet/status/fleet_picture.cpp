@@ -67,6 +67,7 @@ json camera_json(const CameraView& view) {
           {"since_seconds", seconds_of(view.age)},
           {"why", entry.why},
           {"why_stream", entry.why_stream},
+          {"why_rung", entry.why_rung},
           {"why_unplaced", view.why_unplaced}};
 }
 

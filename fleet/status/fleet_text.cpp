@@ -103,7 +103,7 @@ std::string cameras_table(const json& list) {
   for (const json& camera : list) {
     const std::string former = camera.at("former");
     std::string why = plain(camera.at("reason"));
-    for (const char* more : {"why", "why_stream", "why_unplaced"})
+    for (const char* more : {"why", "why_stream", "why_rung", "why_unplaced"})
       if (const std::string text = camera.at(more); !text.empty() && plain(text) != why)
         why += (why.empty() ? "" : "; ") +
                std::string(std::string_view(more) == "why_stream" ? "stream: " : "") + plain(text);

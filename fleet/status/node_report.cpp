@@ -30,6 +30,8 @@ actors::FleetFigures figures_of(const cluster::FleetMember& member, const cluste
   if (figures.is_planner) {
     figures.handing_over = plan.handovers();
     figures.unplaced = plan.unplaced().size();
+    figures.degraded = plan.degraded();
+    figures.refused = plan.refused();
   }
   return figures;
 }

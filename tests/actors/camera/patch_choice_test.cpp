@@ -166,6 +166,24 @@ TEST_F(PatchChoiceTest, ThePolicyHearsWhatTheBudgetAllowsAndSoDoesTheNextOne) {
   EXPECT_EQ(kept(send(all, 100)), 2);
 }
 
+TEST_F(PatchChoiceTest, NoMoreIsKeptThanTheSettingsAndTheBudgetAllow) {
+  double share = -1, next = -1;
+  PatchChoice choice(std::make_unique<Bound>(share), kGrid, 1000, kRare);
+  choice.keep(0.5);
+  EXPECT_EQ(share, 0.5) << "before anything was heard";
+  PatchAck ack = ack_of(*send(choice, 100), PatchOutcome::encoded);
+  ack.advice.share = 0.25;
+  choice.hear(ack);
+  EXPECT_EQ(share, 0.25);
+  ack.advice.share = 1;
+  choice.hear(ack);
+  EXPECT_EQ(share, 0.5);
+  choice.change(std::make_unique<Bound>(next), 1000, kRare);
+  EXPECT_EQ(next, 0.5);
+  choice.keep(1);
+  EXPECT_EQ(next, 1);
+}
+
 TEST_F(PatchChoiceTest, ThePolicyHearsWhetherTheDeviceIsBehindAndSoDoesTheNextOne) {
   double share = 0;
   bool spares = false, next = false;

@@ -161,5 +161,41 @@ TEST(Demo, HasEveryKey) {
   }
 }
 
+TEST(Degrade, EachMistakeHasALine) {
+  const auto of = [](const std::string& steps) {
+    return problems_of("model: m\ndefaults:\n  degrade: " + steps +
+                       "\ncameras: {gate: {url: x, rules: [{name: r, prompt: p}]}}\n");
+  };
+  EXPECT_THAT(of("[{name: fewer, fps: 0.5}, {name: less, kept: 0.5}]"), IsEmpty());
+  EXPECT_THAT(of("[{fps: 0.5}]"), ElementsAre("3: defaults.degrade[0].name: is missing"));
+  EXPECT_THAT(of("[{name: fewer, fps: 0.5}, {name: fewer, fps: 0.2}]"),
+              ElementsAre("3: defaults.degrade: two steps are named `fewer`"));
+  EXPECT_THAT(
+      of("[{name: nothing, stride: 1}]"),
+      ElementsAre("3: defaults.degrade[0].name: the step `nothing` leaves all as it is; give `fps` or "
+                  "`kept` below 1, or `stride` above 1"));
+  EXPECT_THAT(
+      of("[{name: full, fps: 0.5}]"),
+      ElementsAre("3: defaults.degrade[0].name: expected a line of at most 40 letters, digits, spaces, "
+                  "'.', '_' and '-', other than `full` and `refused`, not `full`"));
+  EXPECT_THAT(of("[{name: more, fps: 2}]"),
+              ElementsAre("3: defaults.degrade[0].fps: expected a number from 0.01 to 1, not `2`"));
+  EXPECT_THAT(of("never"), ElementsAre(HasSubstr("3: defaults.degrade: expected a list")));
+}
+
+TEST(Degrade, ACameraHasTheLadderOfAllUnlessItSaysAnother) {
+  const Settings settings = parse(
+      "model: m\ndefaults: {priority: 2, degrade: [{name: fewer, fps: 0.25}]}\n"
+      "rules: [{name: r, prompt: p}]\n"
+      "cameras: {a: {url: x}, b: {url: x, degrade: [], priority: 7}, c: {url: x, degrade: [{name: own, kept: "
+      "0.5}]}}\n",
+      "/etc/vigil/site.yaml", kNothing);
+  EXPECT_THAT(settings.cameras[0].stream.degrade, ElementsAre(DegradeStep{.name = "fewer", .fps = 0.25}));
+  EXPECT_EQ(settings.cameras[0].stream.priority, 2);
+  EXPECT_THAT(settings.cameras[1].stream.degrade, IsEmpty());
+  EXPECT_EQ(settings.cameras[1].stream.priority, 7);
+  EXPECT_THAT(settings.cameras[2].stream.degrade, ElementsAre(DegradeStep{.name = "own", .kept = 0.5}));
+}
+
 }  // namespace
 }  // namespace vigil::config

@@ -291,6 +291,47 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutPruning) {
     }
 }
 
+TEST(Schema, AValidatorAgreesWithTheCodeAboutDegradation) {
+  const auto for_all = [](const std::string& steps) {
+    return "model: m\ndefaults: {" + steps + "}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  };
+  const auto own = [](const std::string& steps) {
+    return "model: m\ncameras: {a: {url: x, " + steps + ", rules: [{name: r, prompt: p}]}}\n";
+  };
+  for (const char* steps :
+       {"degrade: []", "degrade: [{name: 'fewer, or none', fps: 0.5}]", "degrade: [{name: full, fps: 0.5}]",
+        "degrade: [{name: refused, fps: 0.5}]", "degrade: [{name: ' a', fps: 0.5}]", "degrade: [{fps: 0.5}]",
+        "degrade: [{name: '', fps: 0.5}]", "degrade: [{name: a, fps: 2}]", "degrade: [{name: a, fps: 0}]",
+        "degrade: [{name: a, kept: 0.01}]", "degrade: [{name: a, stride: 0.5}]",
+        "degrade: [{name: a, length: 2}]", "degrade: never", "priority: 1.5", "priority: 1001",
+        "pruning: {kept: 0}", "pruning: {kept: 2}"})
+    for (const std::string& site : {for_all(steps), own(steps)}) {
+      const bool is_fine = std::string(steps) == "degrade: []";
+      EXPECT_EQ(code_takes(site), is_fine) << site;
+      EXPECT_EQ(schema_takes(site), is_fine) << site;
+    }
+  for (const char* steps : {"degrade: [{name: Fewer_2.0-frames, fps: 0.5, kept: 0.05, stride: 100}]",
+                            "priority: -3", "pruning: {kept: 0.05}"})
+    for (const std::string& site : {for_all(steps), own(steps)}) {
+      EXPECT_TRUE(code_takes(site)) << site;
+      EXPECT_TRUE(schema_takes(site)) << site;
+    }
+}
+
+TEST(Schema, StatesTheLadderOfTheCode) {
+  const json root = schema();
+  json steps = json::array();
+  for (const DegradeStep& step : StreamSettings().degrade) {
+    json each = {{"name", step.name}};
+    if (step.fps != 1) each["fps"] = step.fps;
+    if (step.kept != 1) each["kept"] = step.kept;
+    if (step.stride != 1) each["stride"] = step.stride;
+    steps.push_back(each);
+  }
+  EXPECT_EQ(root.at("/$defs/camera/properties/degrade/default"_json_pointer), steps);
+  EXPECT_EQ(root.at("/properties/defaults/properties/degrade/default"_json_pointer), steps);
+}
+
 TEST(Schema, AValidatorAgreesWithTheCodeAboutMetrics) {
   const auto site = [](const std::string& listen) {
     return "model: m\nmetrics: {allow_plain_text: true, listen: '" + listen +
