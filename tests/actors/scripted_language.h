@@ -107,7 +107,9 @@ class ScriptedPasses final : public run::Passes {
   void copy_pages(std::span<const kv::PageCopy> copies) override { copy(copies, slots_); }
   void take_pages(std::span<const kv::PageCopy> copies) override { copy(copies, other->slots_); }
   std::size_t page_bytes() const override { return static_cast<std::size_t>(page_tokens_) * sizeof(Slot); }
-  std::uint64_t pages_form() const override { return static_cast<std::uint64_t>(page_tokens_); }
+  /// Another number is another model's.
+  std::uint64_t form = 1;
+  std::uint64_t pages_form() const override { return form; }
   void read_pages(std::span<const kv::PageId> pages, std::byte* to) override {
     for (const kv::PageId page : pages) {
       std::memcpy(to, slots_.data() + std::int64_t{page} * page_tokens_, page_bytes());

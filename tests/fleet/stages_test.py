@@ -42,9 +42,14 @@ class Base(unittest.TestCase):
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
 class Stages(Base):
-    def answers(self, roles_by_name):
-        """What the cameras' clips are found to show, by nodes of these roles: (camera, rule, number): (phase, score)."""
+    def answers(self, roles_by_name, explains=False, check=lambda nodes: None):
+        """What the cameras' clips are found to show, by nodes of these roles: (camera, rule, number): (phase, score, text)."""
         fleet = self.fleet(plays_once=True)
+        if explains:
+            with open(fleet.config) as file:
+                text = file.read()
+            with open(fleet.config, "w") as file:
+                file.write(text.replace("threshold: 0,", "threshold: 0, explain: true,"))
         nodes = {name: fleet.node(name, roles) for name, roles in roles_by_name.items()}
         gateway = fleet.node("g1", "gateway")
         watch = alerts_of(gateway)
@@ -60,13 +65,14 @@ class Stages(Base):
         found, ended = {}, 0
         for line in watch.stdout:
             data = json.loads(line)["data"]
-            found[data["camera"], data["rule"], data["seq"]] = (data["phase"], data["score"])
+            found[data["camera"], data["rule"], data["seq"]] = (data["phase"], data["score"], data.get("description"))
             ended += data["phase"] == "end"
             if ended == 4 * len(fleet.cameras):
                 break
         watch.kill()
         watch.communicate()
         self.assertEqual(ended, 4 * len(fleet.cameras), f"{fleet.logs()}\n{fleet.plan()}")
+        check(nodes)
         fleet.close()
         return found
 
@@ -76,6 +82,17 @@ class Stages(Base):
         self.assertEqual(one.keys(), three.keys())
         # The same numbers to the last digit that an event has.
         self.assertEqual(one, three)
+
+    def test_explanations_of_another_node_are_those_of_one_process(self):
+        one = self.answers({"c1": "camera," + COMPUTE}, explains=True)
+
+        def check(nodes):
+            self.assertGreater(nodes["x1"].metric("vigil_generation_tokens_total"), 0)
+            self.assertEqual(nodes["s1"].metric("vigil_generation_tokens_total"), 0, "only what nobody else could explain is explained by the stream's node")
+
+        four = self.answers({"c1": "camera", "v1": "vision", "s1": "stream", "x1": "generate"}, explains=True, check=check)
+        self.assertGreater(sum(bool(text) for _, _, text in one.values()), 0)
+        self.assertEqual(one, four)
 
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
