@@ -26,14 +26,14 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "fleet"))
 from processes import COMPUTE, Fleet, wait_for  # noqa: E402
 
 ARRANGEMENTS = {
-    "one process": {"c1": "camera," + COMPUTE},
-    "camera apart": {"c1": "camera", "g1": COMPUTE},
-    "three nodes": {"c1": "camera", "v1": "vision", "s1": "stream,generate"},
+    "one process": {"c1": "camera,gateway," + COMPUTE},
+    "camera apart": {"c1": "camera,gateway", "g1": COMPUTE},
+    "three nodes": {"c1": "camera,gateway", "v1": "vision", "s1": "stream,generate"},
 }
 EXPLAINED = {
-    "one process": {"c1": "camera," + COMPUTE},
-    "three nodes": {"c1": "camera", "v1": "vision", "s1": "stream,generate"},
-    "generate apart": {"c1": "camera", "v1": "vision", "s1": "stream", "x1": "generate"},
+    "one process": {"c1": "camera,gateway," + COMPUTE},
+    "three nodes": {"c1": "camera,gateway", "v1": "vision", "s1": "stream,generate"},
+    "generate apart": {"c1": "camera,gateway", "v1": "vision", "s1": "stream", "x1": "generate"},
 }
 
 
@@ -43,7 +43,7 @@ def configure(fleet, pruning, explains):
     text = text.replace('rules: [{name: person, prompt: "Is there a person?"}]',
                         'rules: [{name: person, prompt: "Is there a person?", threshold: 0, confirm: 1/1, cooldown: 0s, max_per_hour: 10000}]')
     if explains:
-        text = text.replace("threshold: 0, confirm", "explain: true, threshold: 0, confirm")
+        text = text.replace('?", threshold', '? Explain.", explain: true, threshold')
     text = text.replace("defaults: {fps: 2,", f"defaults: {{pruning: {pruning}, fps: 2,")
     with open(fleet.config, "w") as file:
         file.write(text)
