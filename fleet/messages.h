@@ -17,6 +17,12 @@
 //
 // A link goes to both then: patches to the one, answers come from the other. It is up while the way between
 // those two stands as well.
+//
+// Where another node goes on with texts, the docks pass them on, too, and the stream's node keeps what it
+// needs to explain an answer itself: it does while there is no way to that node, and when no text comes back.
+//
+//   stream device --CarriedText--> dock ==text, pages (bulk)==> dock --> generating device
+//                                       <--Explanation (message)---
 #pragma once
 
 #include <cstdint>
@@ -123,6 +129,14 @@ struct GuestRefused {
   std::string reason;
 };
 
+/// Texts of a camera go on at that node, says its owner; empty: where its stream is.
+struct TextsAt {
+  std::string camera;
+  std::uint64_t fence = 0;
+  std::string node;
+  friend bool operator==(const TextsAt&, const TextsAt&) = default;
+};
+
 /// Stands before the node that encodes and the one that has the stream, in the name of a link's device.
 constexpr char kBetweenStages = '>';
 
@@ -148,6 +162,11 @@ typename Inspector::result_type inspect(Inspector& f, GuestRefused& x) {
   return f(caf::meta::type_name("GuestRefused"), x.camera, x.fence, x.reason);
 }
 
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, TextsAt& x) {
+  return f(caf::meta::type_name("TextsAt"), x.camera, x.fence, x.node);
+}
+
 }  // namespace vigil::fleet
 
 CAF_BEGIN_TYPE_ID_BLOCK(vigil_fleet, caf::id_block::vigil::end)
@@ -159,6 +178,7 @@ CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::MakerTalk))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GatewayTalk))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerQuestion))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerAnswer))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::TextsAt))
 
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, attach_atom, "attach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, over_atom, "over")
@@ -217,6 +237,8 @@ using link_actor = caf::typed_actor<
     caf::reacts_to<over_atom, std::string>,
     // The bulk way to its node opened, ended, or has room.
     caf::reacts_to<BulkNews>,
+    // Which node goes on with a camera's texts (from its node).
+    caf::reacts_to<TextsAt>,
     // A camera is computed elsewhere from now on: what is left of it there ends.
     caf::reacts_to<moved_atom, std::string>,
     // The dock cannot go on for now, and why: attach again (from the dock).
@@ -255,6 +277,7 @@ using dock_actor = actors::answers_actor::extend<
     caf::reacts_to<tokens_atom, join_atom, actors::WatchPtr, std::uint32_t>,
     caf::reacts_to<tokens_atom, actors::WatchPtr>, caf::reacts_to<actors::VisualPatchPtr>,
     caf::reacts_to<tokens_atom, end_atom, std::string>, caf::reacts_to<tokens_atom, std::string, bool>,
+    caf::reacts_to<tokens_atom, actors::Explain>, caf::reacts_to<actors::CarriedTextPtr>,
     caf::reacts_to<actors::TokensRoom>, caf::reacts_to<actors::TokensAck>,
     // The sending dock of this node will bring visual tokens; answered whether it may.
     caf::replies_to<tokens_atom, attach_atom, std::string>::with<bool>,
@@ -263,6 +286,9 @@ using dock_actor = actors::answers_actor::extend<
     caf::reacts_to<tokens_atom, actors::TokensRoom>, caf::reacts_to<tokens_atom, actors::TokensAck>,
     caf::reacts_to<tokens_atom, GuestRefused>,
     caf::reacts_to<tokens_atom, detach_atom, std::string, std::string>,
+    // Which node goes on with a camera's texts (from a link); what became of one that went to another node
+    // (from its dock).
+    caf::reacts_to<TextsAt>, caf::reacts_to<tokens_atom, actors::Explanation>,
     // This node's actor, which is asked for ways to others; and a way.
     caf::reacts_to<way_atom, caf::strong_actor_ptr>, caf::reacts_to<DockWay>,
     // Look for guests whose node does not come back (to itself).

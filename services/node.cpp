@@ -89,17 +89,25 @@ std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
   if (roles.contains(NodeRole::cache))
     throw UsageError("--roles: '" + std::string(cluster::name_of(NodeRole::cache)) +
                      "' has nothing to do yet");
-  if (roles.contains(NodeRole::stream) != roles.contains(NodeRole::generate))
-    throw UsageError("--roles: stream and generate go together, for now");
   return roles;
 }
 
 /// Of the model, what a node of these roles computes with; nothing: it reads cameras alone.
 std::optional<engine::Halves> halves_of(const std::set<cluster::NodeRole>& roles) {
-  const bool encodes = roles.contains(cluster::NodeRole::vision);
-  if (!roles.contains(cluster::NodeRole::stream))
+  using cluster::NodeRole;
+  const bool encodes = roles.contains(NodeRole::vision);
+  if (!roles.contains(NodeRole::stream) && !roles.contains(NodeRole::generate))
     return encodes ? std::optional(engine::Halves::tower) : std::nullopt;
   return encodes ? engine::Halves::both : engine::Halves::language;
+}
+
+/// Another device for answers is for nodes that prefill and generate: where one is other nodes', a second
+/// model would have nothing to do.
+config::EngineSettings engine_of(config::EngineSettings settings, const std::set<cluster::NodeRole>& roles) {
+  using cluster::NodeRole;
+  if (!roles.contains(NodeRole::stream) || !roles.contains(NodeRole::generate))
+    settings.decode_device.clear();
+  return settings;
 }
 
 /// The actors of a node; null where it has no such role.
@@ -230,14 +238,15 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   fleet::dock_actor dock;
   if (halves) {
     dock = system.spawn<caf::detached>(
-        fleet::dock, fleet::DockDeps{.node = name,
-                                     .devices = devices_of(settings.engine, folder, announcer, *halves),
-                                     .group = shape.grid.group(),
-                                     .token_width = folder->config.text.hidden_size,
-                                     .clock = clock,
-                                     .metrics = metrics,
-                                     .board = board,
-                                     .logger = logger});
+        fleet::dock,
+        fleet::DockDeps{.node = name,
+                        .devices = devices_of(engine_of(settings.engine, roles), folder, announcer, *halves),
+                        .group = shape.grid.group(),
+                        .token_width = folder->config.text.hidden_size,
+                        .clock = clock,
+                        .metrics = metrics,
+                        .board = board,
+                        .logger = logger});
   }
   fleet::gateway_actor gateway;
   if (kept) gateway = system.spawn<caf::detached>(fleet::gateway, kept->deps(name));
@@ -433,8 +442,7 @@ void add_node(CLI::App& root, Invocation& chosen) {
       ->type_name("FILE");
   command
       ->add_option("--roles", arguments->roles,
-                   "what it does, with commas: camera; vision; stream and generate, which go together for "
-                   "now; gateway")
+                   "what it does, with commas: camera, vision, stream, generate, gateway")
       ->required()
       ->delimiter(',')
       ->type_name("ROLE");
@@ -446,7 +454,8 @@ void add_node(CLI::App& root, Invocation& chosen) {
       "The first SIGTERM or SIGINT hands its cameras over to other nodes, finishes what is under way within "
       "the configuration's grace period, and ends.\n"
       "Example: vigil node --roles camera,vision,stream,generate --config fleet.yaml\n"
-      "The vision tower on nodes of its own: --roles vision on some, --roles stream,generate on others.");
+      "The vision tower on nodes of its own: --roles vision on some, --roles stream,generate on others; "
+      "explanations, too: --roles stream, --roles generate.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

@@ -450,6 +450,8 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
           self->state.apart.erase(camera);
         }
       },
+      [self](tokens_atom, const Explain& request) { self->state.carry(request); },
+      [self](const CarriedTextPtr& text) { self->state.go_on(text); },
       [self](const TokensRoom& room) {
         const auto camera = self->state.outgoing.find(room.camera);
         // Of a session before this one, it is nobody's.

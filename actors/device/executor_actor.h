@@ -65,6 +65,10 @@ struct executor_state {
   /// Visual tokens that another device has made.
   void join(const WatchPtr& watch, std::uint32_t session, tokens_sender_actor sender);
   void take(const VisualPatchPtr& patch, const tokens_sender_actor& sender);
+  /// Gives a text to another node, or explains it here (executor_texts.cpp).
+  void carry(const Explain& request);
+  /// Goes on with one of another node.
+  void go_on(const CarriedTextPtr& text);
   /// What became of those that went to another one.
   void hear(const TokensAck& ack);
   /// Sends on what has come of whatever was done, and goes on if there is more to do.

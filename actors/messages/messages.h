@@ -56,6 +56,10 @@ struct Stages;
 struct LentText;
 using LentTextPtr = std::shared_ptr<LentText>;
 
+/// A text on its way to another node's device, and copies of the pages that it sees (carried_text.h).
+struct CarriedText;
+using CarriedTextPtr = std::shared_ptr<const CarriedText>;
+
 /// Where the series of a camera goes on (actors/alerts/books.h).
 struct SeriesBooks;
 using SeriesBooksPtr = std::shared_ptr<const SeriesBooks>;
@@ -125,6 +129,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CarriedTextPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SeriesBooksPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::PatchBatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EncodedPtr)
@@ -205,7 +210,12 @@ using tokens_actor = caf::typed_actor<
     // No patch of this camera follows.
     caf::reacts_to<tokens_atom, end_atom, std::string>,
     // Whether the visual tokens of a camera, which this device makes, go elsewhere from its next join on.
-    caf::reacts_to<tokens_atom, std::string, bool>>;
+    caf::reacts_to<tokens_atom, std::string, bool>,
+    // Give a text away that is to be explained: a `CarriedTextPtr` goes to what stands for other devices, or
+    // it is explained here, if there is nothing to give.
+    caf::reacts_to<tokens_atom, Explain>,
+    // A text of another node's device to go on with; `Explanation` goes to who takes answers.
+    caf::reacts_to<CarriedTextPtr>>;
 
 /// What makes them, or what stands for it.
 using tokens_sender_actor = caf::typed_actor<
@@ -225,7 +235,8 @@ using executor_actor = caf::typed_actor<
     // Of cameras whose other half is on another device: as what takes visual tokens,
     caf::reacts_to<tokens_atom, join_atom, WatchPtr, std::uint32_t>, caf::reacts_to<tokens_atom, WatchPtr>,
     caf::reacts_to<VisualPatchPtr>, caf::reacts_to<tokens_atom, end_atom, std::string>,
-    caf::reacts_to<tokens_atom, std::string, bool>,
+    caf::reacts_to<tokens_atom, std::string, bool>, caf::reacts_to<tokens_atom, Explain>,
+    caf::reacts_to<CarriedTextPtr>,
     // and as what makes them.
     caf::reacts_to<TokensRoom>, caf::reacts_to<TokensAck>,
     // The tower is done with the batch that it was sent.

@@ -74,6 +74,7 @@ class View {
 
  private:
   friend class Handover;
+  friend struct CarriedView;
   struct Part {
     PageId page;
     /// Live tokens in this page, and whether this view may fill the rest of it.

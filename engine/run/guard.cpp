@@ -79,6 +79,14 @@ class GuardedPasses final : public Passes {
   void take_pages(std::span<const kv::PageCopy> copies) override {
     guard(streams_, [&] { part_->take_pages(copies); });
   }
+  std::size_t page_bytes() const override { return part_->page_bytes(); }
+  std::uint64_t pages_form() const override { return part_->pages_form(); }
+  void read_pages(std::span<const kv::PageId> pages, std::byte* to) override {
+    guard(streams_, [&] { part_->read_pages(pages, to); });
+  }
+  void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) override {
+    guard(streams_, [&] { part_->write_pages(pages, from); });
+  }
   void settle() noexcept override { part_->settle(); }
 
  private:

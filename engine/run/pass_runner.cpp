@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/fnv1a.h"
 #include "kernels/argmax/argmax.h"
 #include "kernels/collective/communicator.h"
 #include "kernels/convert/convert.h"
@@ -189,6 +190,35 @@ void PassRunner::take_pages(std::span<const kv::PageCopy> copies) {
     for (const kv::PageCopy& copy : copies)
       kernels::copy(lanes_[rank].stream, lanes_[rank].part->pages.page(copy.to),
                     other_->parts[rank]->pages.page(copy.from), bytes);
+}
+
+std::uint64_t PassRunner::pages_form() const {
+  const kv::PageLayout& layout = lanes_.front().part->pages.layout();
+  const model::TextConfig& text = model_.folder->config.text;
+  std::uint64_t form = base::kFnv1aStart;
+  for (const auto number :
+       {std::int64_t{layout.layers}, std::int64_t{layout.kv_heads}, std::int64_t{layout.head_dim},
+        std::int64_t{layout.page_tokens}, static_cast<std::int64_t>(layout.dtype),
+        std::int64_t{model_.ranks()}, std::int64_t{text.hidden_size}, std::int64_t{text.vocab_size}})
+    form = base::fnv1a({reinterpret_cast<const char*>(&number), sizeof number}, form);
+  return form;
+}
+
+void PassRunner::read_pages(std::span<const kv::PageId> pages, std::byte* to) {
+  const auto bytes = static_cast<std::size_t>(lanes_.front().part->pages.layout().page_bytes());
+  for (const kv::PageId page : pages)
+    for (const Lane& lane : lanes_) {
+      kernels::download(lane.stream, to, lane.part->pages.page(page), bytes);
+      to += bytes;
+    }
+}
+
+void PassRunner::write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) {
+  const auto bytes = static_cast<std::size_t>(lanes_.front().part->pages.layout().page_bytes());
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    for (std::size_t rank = 0; rank < lanes_.size(); ++rank)
+      kernels::upload(lanes_[rank].stream, lanes_[rank].part->pages.page(pages[i]), from[i] + rank * bytes,
+                      bytes);
 }
 
 void PassRunner::reserve_largest(std::size_t outputs) {

@@ -44,6 +44,11 @@ class PassRunner final : public Passes {
   std::span<const float> key_distances(const Pass& pass) override;
   void copy_pages(std::span<const kv::PageCopy> copies) override;
   void take_pages(std::span<const kv::PageCopy> copies) override;
+  /// A page's parts lie one behind the other, in the order of the model's.
+  std::size_t page_bytes() const override { return static_cast<std::size_t>(model_.page_bytes()); }
+  std::uint64_t pages_form() const override;
+  void read_pages(std::span<const kv::PageId> pages, std::byte* to) override;
+  void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) override;
 
   std::int32_t likeliest(std::size_t i) const override { return likeliest_[i]; }
   /// The first call after a pass, and one that asks for more than those before, brings those of all outputs

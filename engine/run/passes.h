@@ -76,6 +76,19 @@ class Passes {
   /// Throws std::logic_error where there is no other model.
   virtual void take_pages(std::span<const kv::PageCopy> copies) = 0;
 
+  // Pages on their way to another process, in the host's memory.
+
+  /// Of a page on all devices together, in bytes; and a sum over what pages have to have in common to go from
+  /// one to the other: the model's sizes, theirs, their number format, and how devices share them. Of two
+  /// models of one kind, weights are not compared.
+  virtual std::size_t page_bytes() const = 0;
+  virtual std::uint64_t pages_form() const = 0;
+  /// Page i goes to to[i * page_bytes()], after all passes before. Complete when it returns.
+  virtual void read_pages(std::span<const kv::PageId> pages, std::byte* to) = 0;
+  /// Page i is from[i], which has page_bytes(); after all passes before and ahead of those that follow. What
+  /// it was read from may change afterwards.
+  virtual void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) = 0;
+
   /// Waits for all that was submitted, for whoever gives pages away after an exception.
   virtual void settle() noexcept = 0;
 };

@@ -221,7 +221,8 @@ void StreamDesk::fail(Key key, const std::string& reason, bool out_of_memory) {
 
 bool StreamDesk::explain(const WindowId& id, std::size_t question) {
   OpenText* open = find_text(id, question);
-  if (open == nullptr || open->state != TextState::idle) return false;
+  const bool may = open != nullptr && (open->state == TextState::idle || open->state == TextState::carried);
+  if (!may) return false;
   const TextRef ref{{id.epoch, id.number}, question};
   if (open->text.done()) {
     news_.told.push_back({id, question, open->text.answer(), nullptr, std::nullopt});
@@ -238,7 +239,8 @@ bool StreamDesk::explain(const WindowId& id, std::size_t question) {
 
 std::optional<StreamDesk::Loan> StreamDesk::lend(const WindowId& id, std::size_t question) {
   OpenText* open = find_text(id, question);
-  if (open == nullptr || open->state != TextState::idle) return std::nullopt;
+  const bool may = open != nullptr && (open->state == TextState::idle || open->state == TextState::carried);
+  if (!may) return std::nullopt;
   const Window& window = *find_window(id);
   open->state = TextState::lent;
   open->lent.emplace(open->text.view().fork());

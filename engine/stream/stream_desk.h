@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "engine/kv/book.h"
+#include "engine/kv/carried_view.h"
 #include "engine/model/families/prompt.h"
 #include "engine/model/model_folder.h"
 #include "engine/run/executor.h"
@@ -207,6 +208,40 @@ class StreamDesk final : public run::WorkSource {
   /// as large as the lender's. Throws DeviceLost, and what copying the pages does: the text is closed then.
   void adopt(Loan loan);
 
+  /// A text that goes on in another process; what is needed of its window lies in the host's memory.
+  struct Carried {
+    CarriedText text;
+    kv::CarriedView view;
+    bool is_far = false;
+    /// As `Passes` has them, of the pages; these, one behind the other.
+    std::uint64_t pages_form = 0;
+    std::vector<std::byte> pages;
+    std::size_t page_bytes = 0;
+    base::Clock::TimePoint due{};
+    /// As of a loan.
+    std::optional<base::Clock::TimePoint> deadline = std::nullopt;
+    std::optional<base::Duration> keep = std::nullopt;
+  };
+  /// In place of `explain`, once; nothing where that would be false, and for a text that has ended already.
+  /// It stays here as well, for as long as its window does: `explain` goes on with it after all, `done` tells
+  /// that this is not needed. Throws what reading the pages does, and nothing has changed then.
+  std::optional<Carried> carry(const WindowId& window, std::size_t question);
+  /// A text that another process's desk has carried, and its pages, `Passes::page_bytes()` each, which may go
+  /// when it returns.
+  struct Received {
+    const CarriedText& text;
+    const kv::CarriedView& view;
+    std::uint64_t pages_form = 0;
+    std::span<const std::byte* const> pages;
+    bool is_far = false;
+    base::Clock::TimePoint due{};
+    base::Clock::TimePoint deadline{};
+  };
+  /// Goes on with it, as the only question of a window that has this name: it is told when it has ended.
+  /// Throws std::invalid_argument for one that is none of this model, std::runtime_error if the cache has no
+  /// room now, DeviceLost, and what copying pages does; nothing is left of it then.
+  WindowId receive(const std::string& camera, const Received& received);
+
   /// Nobody will ask for this text, or for any text of the window, any more; a window that waits is
   /// forgotten.
   void done(const WindowId& window, std::size_t question);
@@ -265,7 +300,8 @@ class StreamDesk final : public run::WorkSource {
     std::optional<base::Clock::TimePoint> next_due;
   };
 
-  enum class TextState : std::uint8_t { idle, goes_on, lent, closed };
+  /// carried: it goes on in another process, and could here.
+  enum class TextState : std::uint8_t { idle, goes_on, lent, carried, closed };
   struct OpenText {
     Text text;
     kv::Book::Claim claim;

@@ -1,5 +1,8 @@
 #include "engine/stream/text.h"
 
+#include <algorithm>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -23,6 +26,50 @@ Text::Text(const model::ModelFolder& folder, CompiledQuestionPtr question, OnTex
   cursor_.text(count, positions_);
   answer_.prompt_tokens = view_.size() + count;
   answer_.shared_tokens = view_.size();
+}
+
+CompiledQuestionPtr Text::question_of(const model::ModelFolder& folder, const CarriedText& carried) {
+  const auto is_token = [&](std::int32_t id) { return id >= 0 && id < folder.config.text.vocab_size; };
+  constexpr std::int32_t kFarthest = std::numeric_limits<std::int32_t>::max();
+  const auto left = kFarthest - carried.max_tokens;
+  const bool is_sound =
+      carried.max_tokens > 1 && !carried.tokens.empty() &&
+      carried.tokens.size() < static_cast<std::size_t>(carried.max_tokens) &&
+      std::all_of(carried.tokens.begin(), carried.tokens.end(),
+                  [&](std::int32_t id) { return is_token(id) && !folder.generation.ends(id); }) &&
+      std::all_of(carried.seen.begin(), carried.seen.end(), is_token) && carried.position.t < left &&
+      carried.position.h < left && carried.position.w < left;
+  if (!is_sound) throw std::invalid_argument("this is no text of this model");
+  model::validate(carried.sampling);
+  return std::make_shared<CompiledQuestion>(
+      CompiledQuestion{{}, carried.seen, carried.max_tokens, carried.sampling});
+}
+
+Text::Text(const model::ModelFolder& folder, const CarriedText& carried, kv::View view)
+    : folder_(&folder),
+      question_(question_of(folder, carried)),
+      view_(std::move(view)),
+      // The next one comes where a prompt would begin there.
+      cursor_(model::Position{carried.position.t + 1, carried.position.h + 1, carried.position.w + 1}),
+      pending_({carried.tokens.back()}),
+      positions_({carried.position}),
+      sampler_(question_->sampling, question_->seen),
+      stops_(question_->sampling.stop),
+      decoder_(folder.text(), true) {
+  answer_.probability_yes = carried.probability_yes;
+  answer_.prompt_tokens = carried.prompt_tokens;
+  answer_.shared_tokens = carried.shared_tokens;
+  answer_.tokens = carried.tokens;
+  for (const std::int32_t token : carried.tokens) {
+    sampler_.follow(token);
+    answer_.text += stops_.push(decoder_.push(token));
+  }
+  if (stops_.stopped()) throw std::invalid_argument("this text has ended");
+}
+
+CarriedText Text::carried() const {
+  return {question_->seen,  question_->max_tokens,   question_->sampling,   answer_.tokens,
+          positions_.at(0), answer_.probability_yes, answer_.prompt_tokens, answer_.shared_tokens};
 }
 
 void Text::extend(kv::Book::Claim& claim) {

@@ -21,6 +21,21 @@
 
 namespace vigil::stream {
 
+/// What there is of a text after its first token, without its pages: it goes on with the same tokens in
+/// another process, over the same model and copies of its pages (kv/carried_view.h).
+struct CarriedText {
+  /// Of its question: what the sampler has to know.
+  std::vector<std::int32_t> seen;
+  int max_tokens = 1;
+  model::Sampling sampling;
+  /// What was said so far; the last one is still to be computed, at this position.
+  std::vector<std::int32_t> tokens;
+  model::Position position;
+  float probability_yes = 0;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t shared_tokens = 0;
+};
+
 /// What one question sees, its window first and its own tail behind it, and what was said so far. The tokens
 /// that are to be computed next are `pending`: the question's at first, then the last one of the answer.
 /// Not thread-safe.
@@ -31,6 +46,11 @@ class Text {
   /// Goes on after `window`, where `cursor` stands. `folder` has to outlive it.
   Text(const model::ModelFolder& folder, CompiledQuestionPtr question, OnText on_text, kv::View window,
        const model::PositionCursor& cursor);
+
+  /// Goes on with one of another process. Throws std::invalid_argument for one that is none, of this model.
+  Text(const model::ModelFolder& folder, const CarriedText& carried, kv::View view);
+  /// Once it has its first token, and is not done.
+  CarriedText carried() const;
 
   const CompiledQuestion& question() const { return *question_; }
   const Answer& answer() const { return answer_; }
@@ -62,6 +82,7 @@ class Text {
   void move_to(kv::Handover& handover, std::vector<kv::PageCopy>& copies);
 
  private:
+  static CompiledQuestionPtr question_of(const model::ModelFolder& folder, const CarriedText& carried);
   std::int32_t choose(run::Passes& passes, std::size_t i);
   void say(std::string_view piece);
   void finish(FinishReason reason, std::string_view rest);

@@ -38,6 +38,7 @@ void dock_state::start() {
         actors::answers_actor(self), actors::device_listener_actor(self)));
   }
   routes.emplace(names);
+  arrivals.emplace(deps->clock);
   self->send(self, actors::tick_atom_v);
 }
 
@@ -213,13 +214,14 @@ void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::st
 void dock_state::explain(const actors::Explain& request, link_actor link) {
   const auto source = sources.find(request.window.camera);
   if (source == sources.end()) return;
-  actors::Explain own = request;
-  own.ticket = ++last_ticket;
-  asked[own.ticket] = {std::move(link), request.ticket, deps->clock.now()};
-  self->send(source->second, own);
+  const std::uint64_t ticket = ++last_ticket;
+  asked[ticket] = {std::move(link), request.ticket, deps->clock.now(),
+                   request.window,  request.rule,   goes_to(request.window.camera)};
+  ask_device(ticket);
 }
 
 void dock_state::explained(const actors::Explanation& text) {
+  if (give_back_text(text)) return;
   const auto found = asked.extract(text.ticket);
   if (!found) return;
   actors::Explanation own = text;
@@ -277,7 +279,10 @@ void dock_state::lost(const caf::actor_addr& address) {
 
 void dock_state::hear(const BulkNews& news) {
   if (news.direction == cluster::BulkDirection::incoming) {
-    if (news.what == BulkNews::What::ended) book.leave(news.node, deps->clock.now());
+    if (news.what == BulkNews::What::ended) {
+      book.leave(news.node, deps->clock.now());
+      arrivals->forget(news.node);
+    }
     return;
   }
   const auto way = ways.find(news.node);
@@ -312,6 +317,7 @@ void dock_state::tick() {
   deps->board.beat("dock", std::chrono::seconds(10));
   end_overdue();
   for (const auto& entry : ways) attach(entry.first);
+  end_overdue_texts();
   std::erase_if(asked,
                 [&](const auto& entry) { return entry.second.at + 2 * actors::kExplanationPatience < now; });
   self->delayed_send(self, kDockTick, actors::tick_atom_v);
@@ -360,6 +366,8 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
       [self](tokens_atom, end_atom, const std::string& camera) { self->state.lane_over(camera); },
       // It is what tells devices.
       [](tokens_atom, const std::string&, bool) {},
+      [](tokens_atom, const actors::Explain&) {},
+      [self](const actors::CarriedTextPtr& text) { self->state.send_text(text); },
       [self](const actors::TokensRoom& room) { self->state.tell_sender(room.camera, room); },
       [self](const actors::TokensAck& ack) { self->state.tell_sender(ack.camera, ack); },
       [self](tokens_atom, attach_atom, const std::string& node) {
@@ -372,6 +380,8 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
         if (const auto way = self->state.ways.find(node); way != self->state.ways.end())
           self->state.tell(node, way->second.desk.detached("node " + node + " cannot go on: " + reason));
       },
+      [self](const TextsAt& place) { self->state.know(place); },
+      [self](tokens_atom, const actors::Explanation& text) { self->state.hear_text(text); },
       [self](way_atom, const caf::strong_actor_ptr& node) {
         self->state.node = caf::actor_cast<node_actor>(node);
         for (const std::string& wanted : self->state.ways_wanted)

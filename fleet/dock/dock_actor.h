@@ -20,6 +20,7 @@
 #include "actors/supervisor/routes.h"
 #include "base/clock.h"
 #include "fleet/dock/dock_book.h"
+#include "fleet/dock/text_arrivals.h"
 #include "fleet/link/link_desk.h"
 #include "fleet/messages.h"
 #include "fleet/wire/link_frames.h"
@@ -60,6 +61,8 @@ struct dock_state {
   void take(const std::string& node, TokensSettingsFrame& frame);
   void take(const std::string& node, PackedTokens& tokens);
   void take(const std::string& node, TokensEndFrame& frame);
+  void take(const std::string& node, TextFrame& frame);
+  void take(const std::string& node, PackedPages& pages);
   void refuse(const Passage& passage, const std::string& camera, std::uint64_t fence,
               const std::string& reason);
   /// A camera that was let in begins, at this node's device.
@@ -130,6 +133,37 @@ struct dock_state {
   template <class Message>
   void tell_sender(const std::string& camera, const Message& message);
 
+  // --- Texts that go on at other nodes, and theirs here (dock_texts.cpp) ---
+
+  /// Which node is to go on with a camera's texts, as its owner with this fence says.
+  struct Generating {
+    std::string node;
+    std::uint64_t fence = 0;
+  };
+  /// A text of another node, at a device of this one, by the ticket that it has here.
+  struct GuestText {
+    dock_actor from;
+    std::uint64_t ticket = 0;
+    actors::tokens_actor desk;
+    base::Clock::TimePoint at;
+  };
+  void know(const TextsAt& place);
+  /// The node to which a text of this camera can go now; empty: it stays here.
+  std::string goes_to(const std::string& camera);
+  /// Asks the device for it, or to explain it itself.
+  void ask_device(std::uint64_t ticket);
+  /// Of a device of this node.
+  void send_text(const actors::CarriedTextPtr& text);
+  /// No text comes back: it is explained here.
+  void stay(std::uint64_t ticket, const std::string& why);
+  void stay_all(const std::string& node, const std::string& why);
+  void hear_text(const actors::Explanation& text);
+  void tell_arrivals(const std::string& node, const std::vector<TextArrivals::News>& news);
+  void begin_text(const std::string& node, const actors::CarriedTextPtr& text);
+  /// Of a text of another node. False: it is none.
+  bool give_back_text(const actors::Explanation& text);
+  void end_overdue_texts();
+
   dock_actor::pointer self;
   std::optional<DockDeps> deps;
   DockBook book;
@@ -166,9 +200,18 @@ struct dock_state {
     link_actor link;
     std::uint64_t ticket = 0;
     base::Clock::TimePoint at;
+    stream::WindowId window;
+    std::uint32_t rule = 0;
+    /// Where it is, if not here; and its bytes there.
+    std::string node = {};
+    std::uint64_t bytes = 0;
   };
   std::map<std::uint64_t, Asked> asked;
   std::uint64_t last_ticket = 0;
+  /// By camera; of all that were ever told of.
+  std::map<std::string, Generating> generating;
+  std::optional<TextArrivals> arrivals;
+  std::map<std::uint64_t, GuestText> guest_texts;
   static inline const char* name = "dock";
 };
 

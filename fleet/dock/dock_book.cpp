@@ -38,6 +38,14 @@ const DockBook::Guest* DockBook::renew(const std::string& from, const actors::Wa
   return brought(from, watch);
 }
 
+bool DockBook::admits(const std::string& camera, std::uint64_t fence) {
+  std::uint64_t& known = fences_[camera];
+  if (fence < known) return false;
+  known = fence;
+  highest_ = std::max(highest_, fence);
+  return true;
+}
+
 const DockBook::Guest* DockBook::find(const std::string& camera) const {
   const auto guest = guests_.find(camera);
   return guest == guests_.end() ? nullptr : &guest->second;

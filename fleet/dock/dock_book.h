@@ -59,6 +59,9 @@ class DockBook {
   const Guest* renew(const std::string& from, const actors::WatchRef& watch);
   const Guest* find(const std::string& camera) const;
 
+  /// Whether something of an owner with this fence may come: there was none with a higher one.
+  bool admits(const std::string& camera, std::uint64_t fence);
+
   /// All that it sent has come out, and nothing more is expected. Its fence is not forgotten.
   void end(const std::string& camera) { guests_.erase(camera); }
   /// This way of cameras broke; all that a node brings is cut off; this camera is.

@@ -50,6 +50,7 @@ void dock_state::tell(const std::string& to, const std::optional<LinkDesk::Chang
   // Links ask again by themselves.
   if (!change || change->is_up) return;
   deps->logger.warn("dock: {} cannot be reached: {}", to, change->reason);
+  stay_all(to, change->reason);
   for (auto& [camera, lane] : lanes)
     if (lane.stream == to && lane.goes_on) abandon(camera, lane);
   for (auto link = links.begin(); link != links.end();) {

@@ -20,7 +20,10 @@ void link_state::attach() {
   if (!desk->wants_attach() || std::exchange(asking, true)) return;
   const auto done = [this](bool may) {
     asking = false;
-    if (may) return tell(desk->attached());
+    if (may) {
+      for (const auto& [camera, place] : texts) self->send(stream, place);
+      return tell(desk->attached());
+    }
     self->delayed_send(self, kAgain, actors::tick_atom_v);
   };
   if (stream == vision) return attach_to(vision, done);
@@ -162,6 +165,10 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
       },
       [self](over_atom, const std::string& camera) { self->state.over(camera); },
       [self](const BulkNews& news) { self->state.hear(news); },
+      [self](const TextsAt& place) {
+        self->state.texts[place.camera] = place;
+        self->send(self->state.stream, place);
+      },
       [self](moved_atom, const std::string& camera) {
         self->state.moved.insert(camera);
         self->state.send(EndFrame{camera, self->state.deps->stream});

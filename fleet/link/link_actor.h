@@ -65,6 +65,8 @@ struct link_state {
   actors::device_listener_actor listener;
   /// Settings of the cameras that joined, for the answers about them.
   actors::WatchBook book;
+  /// Which node goes on with each camera's texts.
+  std::map<std::string, TextsAt> texts;
   /// Cameras that are computed elsewhere, of which something is left there; and those that end.
   std::set<std::string> moved;
   std::set<std::string> ending;

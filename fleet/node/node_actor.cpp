@@ -276,6 +276,7 @@ void node_state::link_up() {
           self->send(deps->dock, DockWay{node, there, send_to(node, there), open_ways.contains(node)});
       });
   if (!has_stages) return;
+  tell_texts();
   for (const auto& nodes : computing_nodes(plan->own())) {
     const std::string vision = nodes.first, stream = nodes.second, device = device_of(vision, stream);
     if (links.contains(device) || !linking.insert(device).second) continue;

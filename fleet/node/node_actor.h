@@ -132,6 +132,8 @@ struct node_state {
   /// Null if there is none, or no way to it.
   void find_dock(const std::string& node, std::function<void(const dock_actor&)> found);
   LinkDesk::Send send_to(const std::string& node, const dock_actor& there);
+  /// To links, which nodes go on with their cameras' texts.
+  void tell_texts();
   void make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream);
   void hear(const BulkNews& news);
   /// Finds gateways, and tells of them.
@@ -191,6 +193,8 @@ struct node_state {
   turns_actor turns;
   /// Moves of streams that are over, by their fences.
   std::set<std::uint64_t> filled;
+  /// Whom it told which node goes on with a camera's texts.
+  std::map<std::string, std::pair<caf::actor_addr, TextsAt>> texts_told;
   /// Cameras that this node had, as long as the configuration has them.
   std::set<std::string> had;
   std::optional<cluster::ConfigKeeper> configuration;

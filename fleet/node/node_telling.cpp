@@ -25,6 +25,21 @@ void node_state::report() {
         deps->ways.bulk->counters()));
 }
 
+void node_state::tell_texts() {
+  std::map<std::string, std::pair<caf::actor_addr, TextsAt>> told;
+  for (const auto& [camera, entry] : plan->own().cameras) {
+    const auto link = links.find(device_of(entry.vision, entry.stream));
+    if (link == links.end()) continue;
+    const TextsAt place{camera, entry.fence, entry.generate == entry.stream ? "" : entry.generate};
+    const auto address = link->second.address();
+    const auto before = texts_told.find(camera);
+    if (before == texts_told.end() || before->second != std::pair(address, place))
+      self->send(link->second, place);
+    told[camera] = {address, place};
+  }
+  texts_told = std::move(told);
+}
+
 caf::result<std::string> node_state::tell_of(const std::string& question) const {
   try {
     const NodeQuestion asked = parse_question(question);

@@ -10,6 +10,21 @@
 
 #include "actors/messages/inspect.h"
 
+// CAF looks for these beside the types.
+namespace vigil::kv {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, CarriedView::Part& x) {
+  return f(caf::meta::type_name("Part"), x.page, x.begin, x.end, x.fills);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, CarriedView& x) {
+  return f(caf::meta::type_name("View"), x.pages, x.parts);
+}
+
+}  // namespace vigil::kv
+
 namespace vigil::fleet {
 
 template <class Inspector>
@@ -28,6 +43,21 @@ typename Inspector::result_type inspect(Inspector& f, VisualForm& x) {
            actors::is_so([&x] { return std::isfinite(x.audit); }));
 }
 
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, TextForm& x) {
+  stream::CarriedText& text = x.text;
+  model::Sampling& how = text.sampling;
+  return f(caf::meta::type_name("Text"), x.ticket, x.watch, x.is_far, x.pages_form, x.page_bytes, x.due,
+           x.left, x.view, text.seen, text.max_tokens, how.temperature, how.top_k, how.top_p,
+           how.repetition_penalty, how.seed, how.stop, text.tokens, text.position.t, text.position.h,
+           text.position.w, text.probability_yes, text.prompt_tokens, text.shared_tokens,
+           actors::is_so([&text] {
+             const model::Sampling& read = text.sampling;
+             return std::isfinite(read.temperature) && std::isfinite(read.top_p) &&
+                    std::isfinite(read.repetition_penalty) && std::isfinite(text.probability_yes);
+           }));
+}
+
 namespace {
 
 enum class Kind : char {
@@ -39,6 +69,8 @@ enum class Kind : char {
   tokens_settings = 's',
   tokens = 't',
   tokens_end = 'e',
+  text = 'T',
+  pages = 'p',
 };
 
 template <class... Fields>
@@ -94,6 +126,12 @@ struct Writer {
   cluster::BulkMessage operator()(const TokensEndFrame& frame) const {
     return message(Kind::tokens_end, frame.camera, frame.session);
   }
+  cluster::BulkMessage operator()(const TextFrame& frame) const { return message(Kind::text, frame.form); }
+  cluster::BulkMessage operator()(const PackedPages& packed) const {
+    cluster::BulkMessage made = message(Kind::pages, packed.ticket, packed.first);
+    made.parts.insert(made.parts.end(), packed.pages.begin(), packed.pages.end());
+    return made;
+  }
 };
 
 }  // namespace
@@ -118,6 +156,14 @@ std::optional<LinkFrame> read(const cluster::BulkMessage& message) {
       return read_alone(message, TokensSettingsFrame{}, &TokensSettingsFrame::watch);
     case Kind::tokens_end:
       return read_alone(message, TokensEndFrame{}, &TokensEndFrame::camera, &TokensEndFrame::session);
+    case Kind::text:
+      return read_alone(message, TextFrame{}, &TextFrame::form);
+    case Kind::pages: {
+      PackedPages packed;
+      if (!read_form(message.parts[0], packed.ticket, packed.first)) return std::nullopt;
+      packed.pages.assign(message.parts.begin() + 1, message.parts.end());
+      return LinkFrame(std::move(packed));
+    }
     case Kind::tokens: {
       PackedTokens tokens;
       if (!read_form(message.parts[0], tokens.form)) return std::nullopt;

@@ -10,6 +10,7 @@
 #include "actors/messages/watch.h"
 #include "cluster/bulk/bulk.h"
 #include "fleet/wire/patch_packing.h"
+#include "fleet/wire/text_packing.h"
 #include "fleet/wire/token_packing.h"
 
 namespace vigil::fleet {
@@ -49,11 +50,16 @@ struct TokensEndFrame {
   std::uint32_t session = 0;
 };
 
+/// From the node that has a stream to the one that goes on with a text of it: its pages follow.
+struct TextFrame {
+  TextForm form;
+};
+
 using LinkFrame = std::variant<JoinFrame, SettingsFrame, PackedPatch, EndFrame, TokensJoinFrame,
-                               TokensSettingsFrame, PackedTokens, TokensEndFrame>;
+                               TokensSettingsFrame, PackedTokens, TokensEndFrame, TextFrame, PackedPages>;
 
 /// The header is a byte that says which of them, the first part its form; the frames of a patch, or its
-/// embeddings, follow as they are.
+/// embeddings, or pages, follow as they are.
 cluster::BulkMessage write(const LinkFrame& frame);
 
 /// Nothing for what is none of them.

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What it takes to have the vision tower and the language model on nodes of their own: bytes from node to node, and how much later answers come.
+"""What it takes to have the vision tower, the language model and explanations on nodes of their own: bytes from node to node, and how much later answers come.
 
-  loadtest/pipeline/stages.py BUILD [--cameras N] [--seconds S] [--rounds N] [--pruning PRESET]
+  loadtest/pipeline/stages.py BUILD [--cameras N] [--seconds S] [--rounds N] [--pruning PRESET] [--explain]
 
 The same cameras (the clips of tests/videos, looped, at their own pace) are watched by one process, by a camera node and one that computes, and by three
 nodes, in turns, all on this machine, without encryption. Every window is told; its time is from when its last frame was captured until a subscriber has the
-event. Prints JSON lines: each run, then the medians over rounds. Needs etcd, ss and ffprobe.
+event. With --explain, the event has the model's text, too, and a fourth arrangement has a node that generates it. Prints JSON lines: each run, then the medians over rounds. Needs etcd, ss and ffprobe.
 """
 
 import argparse
@@ -26,17 +26,24 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "fleet"))
 from processes import COMPUTE, Fleet, wait_for  # noqa: E402
 
 ARRANGEMENTS = {
-    "one process": {"c1": "camera," + COMPUTE},
-    "camera apart": {"c1": "camera", "g1": COMPUTE},
-    "three nodes": {"c1": "camera", "v1": "vision", "s1": "stream,generate"},
+    "one process": {"c1": "camera,gateway," + COMPUTE},
+    "camera apart": {"c1": "camera,gateway", "g1": COMPUTE},
+    "three nodes": {"c1": "camera,gateway", "v1": "vision", "s1": "stream,generate"},
+}
+EXPLAINED = {
+    "one process": {"c1": "camera,gateway," + COMPUTE},
+    "three nodes": {"c1": "camera,gateway", "v1": "vision", "s1": "stream,generate"},
+    "generate apart": {"c1": "camera,gateway", "v1": "vision", "s1": "stream", "x1": "generate"},
 }
 
 
-def configure(fleet, pruning):
+def configure(fleet, pruning, explains):
     with open(fleet.config) as file:
         text = file.read()
     text = text.replace('rules: [{name: person, prompt: "Is there a person?"}]',
                         'rules: [{name: person, prompt: "Is there a person?", threshold: 0, confirm: 1/1, cooldown: 0s, max_per_hour: 10000}]')
+    if explains:
+        text = text.replace('?", threshold', '? Explain.", explain: true, threshold')
     text = text.replace("defaults: {fps: 2,", f"defaults: {{pruning: {pruning}, fps: 2,")
     with open(fleet.config, "w") as file:
         file.write(text)
@@ -57,7 +64,7 @@ def sent(nodes, name, other):
 
 def measure(arguments, roles):
     with Fleet(arguments.build, cameras=arguments.cameras) as fleet:
-        configure(fleet, arguments.pruning)
+        configure(fleet, arguments.pruning, arguments.explain)
         fleet.etcd.start()
         nodes = {name: fleet.node(name, what) for name, what in roles.items()}
         for node in nodes.values():
@@ -75,20 +82,22 @@ def measure(arguments, roles):
         listener.start()
         # Until windows have their full length.
         time.sleep(8)
-        ways = [(a, b) for a, b in (("c1", "g1"), ("c1", "v1"), ("v1", "s1")) if a in nodes and b in nodes]
+        ways = [(a, b) for a, b in (("c1", "g1"), ("c1", "v1"), ("v1", "s1"), ("s1", "x1")) if a in nodes and b in nodes]
         before, from_wall = {way: sent(nodes, *way) for way in ways}, time.time()
         time.sleep(arguments.seconds)
         after, to_wall = {way: sent(nodes, *way) for way in ways}, time.time()
         watch.kill()
-        ages = []
+        ages, texts = [], 0
         for at, line in heard:
             event = json.loads(line)
             if from_wall <= at <= to_wall and event["data"]["phase"] != "end":
+                texts += bool(event["data"].get("description"))
                 ages.append(at - datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp())
         ages.sort()
         dropped = sum(node.status().get("windows", {}).get("overtaken", 0) for node in nodes.values())
         return {"windows": len(ages), "within_10_ms": round(1e3 * ages[int(0.1 * len(ages))], 1), "median_ms": round(1e3 * statistics.median(ages), 1),
-                "within_95_ms": round(1e3 * ages[int(0.95 * len(ages))], 1), "overtaken": dropped,
+                "within_95_ms": round(1e3 * ages[int(0.95 * len(ages))], 1), "overtaken": dropped, "texts": texts,
+                "generated_tokens": {name: node.metric("vigil_generation_tokens_total") for name, node in nodes.items()} if arguments.explain else {},
                 "bytes_per_camera_second": {" -> ".join(way): round((after[way] - before[way]) / (to_wall - from_wall) / arguments.cameras)
                                             for way in ways}}
 
@@ -114,11 +123,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pruning", default="balanced")
+    parser.add_argument("--explain", action="store_true")
     arguments = parser.parse_args()
+    arrangements = EXPLAINED if arguments.explain else ARRANGEMENTS
     print(json.dumps({"bench": "stages", "arrangement": "clips", "bytes_per_camera_second": clips(arguments.cameras)}), flush=True)
-    runs = {name: [] for name in ARRANGEMENTS}
+    runs = {name: [] for name in arrangements}
     for turn in range(arguments.rounds):
-        for name, roles in ARRANGEMENTS.items():
+        for name, roles in arrangements.items():
             run = measure(arguments, roles)
             runs[name].append(run)
             print(json.dumps({"round": turn, "arrangement": name, **run, "load": round(os.getloadavg()[0], 2)}), flush=True)

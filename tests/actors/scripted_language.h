@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -105,6 +106,20 @@ class ScriptedPasses final : public run::Passes {
   }
   void copy_pages(std::span<const kv::PageCopy> copies) override { copy(copies, slots_); }
   void take_pages(std::span<const kv::PageCopy> copies) override { copy(copies, other->slots_); }
+  std::size_t page_bytes() const override { return static_cast<std::size_t>(page_tokens_) * sizeof(Slot); }
+  /// Another number is another model's.
+  std::uint64_t form = 1;
+  std::uint64_t pages_form() const override { return form; }
+  void read_pages(std::span<const kv::PageId> pages, std::byte* to) override {
+    for (const kv::PageId page : pages) {
+      std::memcpy(to, slots_.data() + std::int64_t{page} * page_tokens_, page_bytes());
+      to += page_bytes();
+    }
+  }
+  void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) override {
+    for (std::size_t i = 0; i < pages.size(); ++i)
+      std::memcpy(slots_.data() + std::int64_t{pages[i]} * page_tokens_, from[i], page_bytes());
+  }
   void settle() noexcept override {}
 
   /// What is said of a window that ends in this value.

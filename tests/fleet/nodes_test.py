@@ -223,7 +223,7 @@ class Mistakes(unittest.TestCase):
         with Fleet(BUILD) as fleet:
             for roles, expected in (("chef", "unknown role 'chef' (known: camera, vision, stream, generate, cache, gateway)"),
                                     ("cache", "'cache' has nothing to do yet"),
-                                    ("vision,stream", "stream and generate go together")):
+                                    ("vision,generate,stove", "unknown role 'stove'")):
                 node = fleet.node("c1", roles)
                 node.start()
                 self.assertEqual(node.process.wait(20), 2)

@@ -128,7 +128,7 @@ class Node:
                 lines = answer.read().decode().splitlines()
             wanted = [f'{label}="{value}"' for label, value in labels.items()]
             return sum(float(line.rsplit(" ", 1)[1]) for line in lines
-                       if line.split("{")[0] == name and all(each in line for each in wanted))
+                       if line.split("{")[0].split(" ")[0] == name and all(each in line for each in wanted))
         return 0
 
     def windows(self):

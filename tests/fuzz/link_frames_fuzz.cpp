@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "engine/kv/carried_view.h"
+#include "fleet/dock/text_arrivals.h"
 #include "fleet/wire/link_frames.h"
 
 namespace {
@@ -41,6 +43,32 @@ void look_at(const fleet::PackedTokens& tokens, const base::Clock& clock) {
   require(whole->tokens->bytes() == tokens.embeddings[0].size());
   require(whole->tokens->count() <= whole->tokens->kept.cells());
   require(whole->tokens->encoded >= 0 && whole->tokens->encoded <= whole->tokens->kept.cells());
+}
+
+/// Its pages come, and it is given places for them, or neither.
+void look_at(const fleet::TextFrame& frame, const base::Clock& clock) {
+  fleet::TextArrivals arrivals(clock, 1 << 20);
+  const bool is_refused = !arrivals.begin("node", frame.form).empty();
+  require(is_refused == (arrivals.bytes() == 0));
+  if (is_refused) return;
+  fleet::PackedPages pages{frame.form.ticket, 0, {}};
+  pages.pages.assign(static_cast<std::size_t>(frame.form.view.pages),
+                     cluster::Bytes(std::string(frame.form.page_bytes, 'k')));
+  const auto news = arrivals.take("node", pages);
+  require(news.size() == 1 && news[0].text && arrivals.bytes() == 0);
+  const kv::CarriedView& view = news[0].text->view;
+  constexpr int kPageTokens = 16;
+  if (!view.is_sound(kPageTokens) || view.pages > 64) return;
+  kv::Book book(64, kPageTokens);
+  {
+    auto claim = book.claim(view.pages);
+    std::vector<kv::PageId> taken;
+    const kv::View made = view.in(book, *claim, taken);
+    require(made.size() == view.tokens() && taken.size() == static_cast<std::size_t>(view.pages));
+    std::vector<kv::PageId> again;
+    require(kv::CarriedView::of(made, again).tokens() == view.tokens());
+  }
+  require(book.free_pages() == book.pages());
 }
 
 template <class Other>

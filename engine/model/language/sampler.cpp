@@ -162,6 +162,11 @@ std::int32_t Sampler::draw(std::span<const Likelihood> choices) {
   return id;
 }
 
+void Sampler::follow(std::int32_t token) {
+  ++step_;
+  remember(token);
+}
+
 std::int32_t Sampler::take(std::int32_t likeliest) {
   if (likeliest < 0) throw std::invalid_argument(kNoToken);
   ++step_;

@@ -63,6 +63,9 @@ class Sampler {
   /// -infinity (then std::invalid_argument).
   std::int32_t take(std::int32_t likeliest);
 
+  /// As if it had chosen this one: an answer goes on in another process.
+  void follow(std::int32_t token);
+
   /// How many of the likeliest tokens `next_of` wants: some more than top-k, in case the last ones tie. 0 if
   /// `next` needs all logits, for a repetition penalty or without a top-k.
   std::size_t wanted() const;

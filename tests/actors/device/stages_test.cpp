@@ -326,6 +326,8 @@ class TokensByHand : public StagesTest {
           },
           [this](tokens_atom, end_atom, const std::string& camera) { heard_.push_back("end " + camera); },
           [](tokens_atom, const std::string&, bool) {},
+          [](tokens_atom, const Explain&) {},
+          [](const CarriedTextPtr&) {},
       };
     });
     return start(tower(), taker_);

@@ -201,6 +201,24 @@ class SimulatedPasses final : public run::Passes {
       std::copy_n(other->cache_.begin() + std::int64_t{copy.from} * tokens, tokens,
                   cache_.begin() + std::int64_t{copy.to} * tokens);
   }
+  std::size_t page_bytes() const override {
+    return static_cast<std::size_t>(book_.page_tokens()) * sizeof cache_[0];
+  }
+  std::uint64_t pages_form() const override { return static_cast<std::uint64_t>(book_.page_tokens()); }
+  void read_pages(std::span<const kv::PageId> pages, std::byte* to) override {
+    if (before_copy) before_copy();
+    catch_up();
+    for (const kv::PageId page : pages) {
+      std::memcpy(to, &cache_[static_cast<std::size_t>(page * book_.page_tokens())], page_bytes());
+      to += page_bytes();
+    }
+  }
+  void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) override {
+    catch_up();
+    for (std::size_t i = 0; i < pages.size(); ++i)
+      std::memcpy(&cache_[static_cast<std::size_t>(pages[i] * book_.page_tokens())], from[i], page_bytes());
+    if (before_copy) before_copy();
+  }
   void settle() noexcept override { catch_up(); }
 
   /// What is in a slot when all that was submitted has run.

@@ -40,6 +40,14 @@ class RecordedPasses final : public run::Passes {
   std::span<const float> key_distances(const run::Pass& pass) override { return passes_.key_distances(pass); }
   void copy_pages(std::span<const kv::PageCopy> copies) override { passes_.copy_pages(copies); }
   void take_pages(std::span<const kv::PageCopy> copies) override { passes_.take_pages(copies); }
+  std::size_t page_bytes() const override { return passes_.page_bytes(); }
+  std::uint64_t pages_form() const override { return passes_.pages_form(); }
+  void read_pages(std::span<const kv::PageId> pages, std::byte* to) override {
+    passes_.read_pages(pages, to);
+  }
+  void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) override {
+    passes_.write_pages(pages, from);
+  }
   void settle() noexcept override { passes_.settle(); }
 
   std::vector<std::vector<float>> recorded;
