@@ -119,7 +119,7 @@ std::string node_state::answer(const std::string& text) {
     }
     if (theirs.node.name != deps->record.name && member) {
       desk->came(theirs.node);
-      greeters[theirs.node.name] = caf::actor_cast<greeter_actor>(self->current_sender());
+      meet(theirs.node.name, caf::actor_cast<greeter_actor>(self->current_sender()));
       list_bulk_peers();
       link_up();
     }
@@ -152,9 +152,24 @@ void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& g
   if (there.name != node.name || there.incarnation != node.incarnation)
     return failed(node, "another node answers there: " + there.name);
   desk->greeted(node.name, node.incarnation);
-  greeters[node.name] = greeter;
+  meet(node.name, greeter);
   list_bulk_peers();
   link_up();
+}
+
+void node_state::meet(const std::string& node, greeter_actor greeter) {
+  self->monitor(greeter);
+  greeters[node] = std::move(greeter);
+}
+
+void node_state::part_from(const caf::actor_addr& greeter) {
+  const auto gone =
+      std::ranges::find_if(greeters, [&](const auto& each) { return each.second.address() == greeter; });
+  if (gone == greeters.end()) return;
+  // What is sent by the old handle is lost from now on, whether the node is still there or not.
+  deps->logger.warn("node: the connection to node {} ended", gone->first);
+  desk->lost(gone->first);
+  greeters.erase(gone);
 }
 
 void node_state::failed(const cluster::NodeRecord& node, const std::string& reason) {
@@ -342,6 +357,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
     if (message.source == caf::actor_cast<caf::actor_addr>(own.deps->dock) ||
         message.source == caf::actor_cast<caf::actor_addr>(own.deps->supervisor))
       return own.expel("what this node does has failed");
+    own.part_from(message.source);
     std::erase_if(self->state.links,
                   [&](const auto& link) { return link.second.address() == message.source; });
   });

@@ -78,6 +78,9 @@ struct node_state {
   void greeted(const cluster::NodeRecord& node, const greeter_actor& greeter, base::Clock::TimePoint sent,
                const std::string& text);
   void failed(const cluster::NodeRecord& node, const std::string& reason);
+  void meet(const std::string& node, greeter_actor greeter);
+  /// If it is one that this node knows: the connection to it ended.
+  void part_from(const caf::actor_addr& greeter);
   void members_changed();
   /// It cannot go on as a member.
   void expel(const std::string& why);

@@ -13,19 +13,32 @@ constexpr base::Duration kTheirTurn{3000};
 }  // namespace
 
 void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self) {
+  self_ = self;
   std::erase_if(peers_, [&](const auto& peer) { return !nodes.contains(peer.first); });
   for (const auto& [name, record] : nodes) {
     if (name == self) continue;
     Peer& peer = peers_[name];
     if (peer.record.incarnation != record.incarnation) {
       peer = {};
-      if (name < self) {
-        peer.state = Peer::State::waiting;
-        peer.again = clock_.now() + kTheirTurn;
-      }
+      begin(name, peer);
     }
     peer.record = record;
   }
+}
+
+void NodeDesk::begin(const std::string& node, Peer& peer) const {
+  if (node >= self_) return;
+  peer.state = Peer::State::waiting;
+  peer.again = clock_.now() + kTheirTurn;
+}
+
+void NodeDesk::lost(const std::string& node) {
+  const auto found = peers_.find(node);
+  if (found == peers_.end() || found->second.state != Peer::State::known) return;
+  cluster::NodeRecord record = std::move(found->second.record);
+  found->second = {};
+  found->second.record = std::move(record);
+  begin(node, found->second);
 }
 
 std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {

@@ -34,6 +34,9 @@ class NodeDesk {
   /// It could not be reached, or does not fit: tried again after a while.
   void failed(const std::string& node, const std::string& incarnation, const std::string& reason);
 
+  /// The connection to one that was known ended: it is greeted again, as one that has just come.
+  void lost(const std::string& node);
+
   /// One that has come by itself and fits.
   void came(const cluster::NodeRecord& node);
 
@@ -56,9 +59,11 @@ class NodeDesk {
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);
+  void begin(const std::string& node, Peer& peer) const;
 
   const std::string fleet_;
   const base::Clock& clock_;
+  std::string self_;
   std::map<std::string, Peer> peers_;
 };
 

@@ -90,6 +90,25 @@ TEST_F(NodeDeskTest, BeginsAnewWithEveryIncarnation) {
   EXPECT_THAT(desk_.known(), IsEmpty());
 }
 
+TEST_F(NodeDeskTest, GreetsAgainWhomItLostAndWaitsForItsGreetingIfThatIsItsTurn) {
+  see({node("a"), node("z")});
+  greeted();
+  desk_.greeted("z", "1");
+  desk_.came(node("a"));
+  desk_.lost("z");
+  desk_.lost("a");
+  EXPECT_FALSE(desk_.knows("z"));
+  EXPECT_THAT(greeted(), ElementsAre("z"));
+  // What is under way is not begun anew.
+  desk_.lost("z");
+  EXPECT_THAT(greeted(), IsEmpty());
+  desk_.greeted("z", "1");
+  EXPECT_TRUE(desk_.knows("z"));
+  clock_.advance(3100ms);
+  EXPECT_THAT(greeted(), ElementsAre("a"));
+  desk_.lost("nobody");
+}
+
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   cluster::NodePlan plan;
   plan.cameras["a"].stream = "g1";
