@@ -302,8 +302,17 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
 ActorNode::~ActorNode() {
   Parts& own = *parts_;
   own.owner.node = node_actor();
+  // What stands here for others ends with that.
+  own.wire.close();
   caf::scheduler::test_coordinator& scheduler = own.scheduler();
-  if (own.supervisor) caf::anon_send(own.supervisor, actors::stop_atom_v);
+  if (own.supervisor) {
+    caf::anon_send(own.supervisor, actors::stop_atom_v);
+    // It quits when it has told how it ended.
+    own.system.spawn([supervisor = own.supervisor](caf::event_based_actor* self) {
+      self->request(supervisor, caf::infinite, actors::wait_atom_v)
+          .then([](const actors::DrainReport&) {}, [](const caf::error&) {});
+    });
+  }
   caf::anon_send_exit(own.node, caf::exit_reason::kill);
   if (own.dock) caf::anon_send(own.dock, actors::stop_atom_v);
   own.supervisor = actors::supervisor_actor();
@@ -365,8 +374,8 @@ void ActorNode::tell() {
   if (!parts_->expelled.empty())
     commons_.world.fail("node " + host_.name + " is expelled: " + parts_->expelled);
   if (const node_state* const own = state_of<node_state>(parts_->node); own != nullptr && own->member) {
-    commons_.audit.believes(host_.name, own->member->record().incarnation,
-                            own->member->state() == Membership::member, own->member->is_planner());
+    commons_.audit.believes(host_, own->member->record().incarnation,
+                            own->member->state() == Membership::member);
     for (const auto& [node, handle] : own->links)
       if (const link_state* const link = state_of<link_state>(handle); link != nullptr && link->desk)
         commons_.audit.bounded("frames of a link", link->desk->waiting(),

@@ -1,6 +1,7 @@
 #include "tests/fleet/sim/audit.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -42,7 +43,7 @@ void Audit::look() {
       if (entry.key.starts_with(keys_.plans())) {
         see_plan(entry.key.substr(keys_.plans().size()), cluster::parse_plan(entry.value));
       } else if (entry.key.starts_with(keys_.nodes())) {
-        records_[entry.key.substr(keys_.nodes().size())] = cluster::parse_node(entry.value).incarnation;
+        record_of(entry.key.substr(keys_.nodes().size())) = cluster::parse_node(entry.value).incarnation;
       }
     }
     seen_ = all.header.revision;
@@ -70,14 +71,21 @@ void Audit::look() {
     } else if (entry.key.starts_with(keys_.nodes())) {
       const std::string node = entry.key.substr(keys_.nodes().size());
       if (deleted) {
-        records_.erase(node);
+        record_of(node).clear();
         world_.note(Kind::lease_over, -1, -1, static_cast<std::uint64_t>(entry.modified));
       } else {
-        records_[node] = cluster::parse_node(entry.value).incarnation;
+        record_of(node) = cluster::parse_node(entry.value).incarnation;
       }
     }
   }
   if (plans_changed) check_plans();
+}
+
+std::string& Audit::record_of(const std::string& node) {
+  records_.resize(world_.hosts().size());
+  for (const auto& host : world_.hosts())
+    if (host->name == node) return records_[static_cast<std::size_t>(host->id)];
+  throw std::logic_error("a record of node " + node + ", which is none");
 }
 
 void Audit::see_plan(const std::string& node, const NodePlan& plan) {
@@ -187,20 +195,11 @@ void Audit::kept(const Host& node, const actors::Outbox& outbox) {
                   ", which was published");
 }
 
-void Audit::believes(const std::string& node, const std::string& incarnation, bool is_member,
-                     bool is_planner) {
-  if (is_planner) {
-    planners_.insert(node);
-    if (planners_.size() > 1)
-      world_.fail("nodes " + *planners_.begin() + " and " + *planners_.rbegin() +
-                  " both plan, for all they know");
-  } else {
-    planners_.erase(node);
-  }
+void Audit::believes(const Host& node, const std::string& incarnation, bool is_member) {
   if (!is_member || world_.now() - restored_at_ < std::chrono::seconds(30)) return;
-  const auto record = records_.find(node);
-  if (record == records_.end() || record->second != incarnation)
-    world_.fail("node " + node + " believes that its lease holds, and it has run out");
+  const auto id = static_cast<std::size_t>(node.id);
+  if (id >= records_.size() || records_[id] != incarnation)
+    world_.fail("node " + node.name + " believes that its lease holds, and it has run out");
 }
 
 void Audit::bounded(const char* what, std::size_t waiting, std::size_t most) {

@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,7 +37,7 @@ class Audit {
   void kept(const Host& node, const actors::Outbox& outbox);
 
   /// Of a node that runs, after each event: what it believes.
-  void believes(const std::string& node, const std::string& incarnation, bool is_member, bool is_planner);
+  void believes(const Host& node, const std::string& incarnation, bool is_member);
 
   /// How much waits somewhere, and how much may.
   void bounded(const char* what, std::size_t waiting, std::size_t most);
@@ -57,6 +55,7 @@ class Audit {
   const cluster::FleetPlan& plan() const { return plan_; }
 
  private:
+  std::string& record_of(const std::string& node);
   void see_plan(const std::string& node, const cluster::NodePlan& plan);
   void check_plans();
 
@@ -72,8 +71,8 @@ class Audit {
   /// To whom each fence of a camera was given.
   std::map<std::pair<std::string, cluster::Fence>, std::string> given_;
   std::map<std::string, std::pair<cluster::Fence, std::string>> owners_;
-  /// Incarnations, by node, of the records in the registry.
-  std::map<std::string, std::string> records_;
+  /// Incarnations of the records in the registry, by the numbers of hosts.
+  std::vector<std::string> records_;
   Micros restored_at_{-1'000'000'000};
 
   struct Taken {
@@ -88,7 +87,7 @@ class Audit {
   /// Who sent under which fence of a camera.
   std::map<std::pair<std::string, cluster::Fence>, std::string> senders_;
   std::map<std::string, std::pair<Micros, cluster::Fence>> last_;
-  std::set<std::string> planners_;
+
   /// Of the topics of a node: the prints of its events, the first one first.
   std::map<std::pair<int, std::string>, std::vector<std::uint64_t>> topics_;
   std::uint64_t events_ = 0;

@@ -73,7 +73,7 @@ Fleet::Fleet(const Options& options)
                    .is_spare = [this](const Host& host) { return is_spare(host); },
                    .check = [this] { check(); }});
   world_.after_event.emplace_back([this] { after_event(); });
-  world_.after(20s, nullptr, [this] { chaos_->begin(); });
+  if (!options.is_quiet) world_.after(20s, nullptr, [this] { chaos_->begin(); });
 }
 
 Fleet::~Fleet() {
@@ -90,10 +90,9 @@ void Fleet::add(const std::string& name, std::set<NodeRole> roles) {
   const auto place = places_.emplace(host.id, Place{host, std::move(roles), nullptr, nullptr, 0}).first;
   place->second.disk = std::make_unique<Disk>(
       world_, host, Disk::Options{.unsynced = options_.mistakes.disk_answers_too_early ? std::size_t{3} : 0});
-  host.on_crash = [this, place] {
+  host.on_crash = [place] {
     place->second.node.reset();
     place->second.disk->crash();
-    audit_.believes(place->second.host.name, "", false, false);
   };
 }
 

@@ -22,6 +22,8 @@ class Fleet {
     int cameras = 6;
     Mistakes mistakes = {};
     Chaos::Options chaos = {};
+    /// Nothing goes wrong by itself.
+    bool is_quiet = false;
   };
 
   explicit Fleet(const Options& options);
@@ -30,7 +32,13 @@ class Fleet {
   /// False if something is wrong.
   bool run(Micros time);
 
+  /// Of every camera something was taken of late, of the owner that the plan says; what was published is
+  /// kept.
+  void check();
+
   World& world() { return world_; }
+  Network& network() { return network_; }
+  Host& host_of(const std::string& name);
   const Audit& audit() const { return audit_; }
   const Chaos& chaos() const { return *chaos_; }
   /// Time in which nodes ran.
@@ -52,8 +60,7 @@ class Fleet {
   void carry(const std::string& from, const std::string& to, const cluster::Frames& frames,
              const cluster::MemoryBulkNetwork::Arrive& arrive);
   void after_event();
-  void check();
-  Host& host_of(const std::string& name);
+
   static Network::Options network_of(const Mistakes& mistakes);
   static std::vector<std::string> names(int cameras);
 

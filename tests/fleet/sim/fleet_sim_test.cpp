@@ -76,6 +76,33 @@ TEST_P(FleetSim, ASeedReplaysExactly) {
 INSTANTIATE_TEST_SUITE_P(Of, FleetSim, ::testing::Bool(),
                          [](const auto& each) { return each.param ? "Actors" : "PlainClasses"; });
 
+/// The registry has both all the while: nobody tells them that they are to begin anew.
+TEST_P(FleetSim, NodesThatWereCutApartFindEachOtherAgain) {
+  Fleet fleet({.seed = 3,
+               .of_actors = GetParam(),
+               .camera_nodes = 1,
+               .computing_nodes = 1,
+               .cameras = 2,
+               .is_quiet = true});
+  ASSERT_TRUE(fleet.run(40s));
+  fleet.check();
+  ASSERT_EQ(fleet.world().failure(), "");
+  Host& camera = fleet.host_of("cam1");
+  Host& computes = fleet.host_of("gpu1");
+  fleet.network().cut(camera, computes);
+  fleet.network().cut(computes, camera);
+  fleet.run(20s);
+  const std::uint64_t before = fleet.audit().patches();
+  fleet.run(10s);
+  EXPECT_EQ(fleet.audit().patches(), before);
+  fleet.network().mend(camera, computes);
+  fleet.network().mend(computes, camera);
+  fleet.run(40s);
+  fleet.check();
+  EXPECT_EQ(fleet.world().failure(), "");
+  EXPECT_GT(fleet.audit().patches(), before);
+}
+
 struct Planted {
   const char* name;
   bool Mistakes::*mistake;

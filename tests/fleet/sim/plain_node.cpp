@@ -118,8 +118,8 @@ cluster::Greeting PlainNode::greeting() const {
 }
 
 void PlainNode::own(const ConnectionPtr& connection, int side) {
-  connections_[connection.get()] = {connection, side};
-  connection->own(side, this, [this, key = connection.get()] { lost(key); });
+  connections_[connection->number()] = {connection, side};
+  connection->own(side, this, [this, number = connection->number()] { lost(number); });
 }
 
 void PlainNode::adopt(const std::string& peer, const ConnectionPtr& connection, int side) {
@@ -128,10 +128,10 @@ void PlainNode::adopt(const std::string& peer, const ConnectionPtr& connection, 
   if (connection->is_open(side)) peers_[peer] = {connection, side};
 }
 
-void PlainNode::lost(const Connection* connection) {
+void PlainNode::lost(std::uint64_t connection) {
   const auto gone = connections_.extract(connection);
   for (auto peer = peers_.begin(); peer != peers_.end(); ++peer) {
-    if (peer->second.connection.get() != connection) continue;
+    if (peer->second.connection->number() != connection) continue;
     const std::string name = peer->first;
     peers_.erase(peer);
     dock_.leave(name, host_.clock.now());
@@ -182,7 +182,7 @@ void PlainNode::greet(const cluster::NodeRecord& node) {
         },
         [this, node, connection, side, sent](const std::optional<std::string>& text) {
           const auto fail = [&](const std::string& why) {
-            connections_.erase(connection.get());
+            connections_.erase(connection->number());
             connection->own(side, nullptr, nullptr);
             connection->close(side);
             desk_.failed(node.name, node.incarnation, why);
@@ -296,7 +296,7 @@ void PlainNode::dock_patch(const Join& patch) {
   const DockBook::Guest* const guest = dock_.owner(patch.node, patch.watch);
   if (guest == nullptr || guest->own_generation != patch.generation) return;
   commons_.audit.taken(host_, patch.watch.camera, actors::fence_of(patch.watch.version), patch.node,
-                       patch.generation, patch.sequence);
+                       guest->generation, patch.sequence);
 }
 
 void PlainNode::drain(std::function<void()> done) {
@@ -311,8 +311,7 @@ void PlainNode::drain(std::function<void()> done) {
 }
 
 void PlainNode::tell() {
-  commons_.audit.believes(host_.name, member_->record().incarnation, member_->state() == Membership::member,
-                          member_->is_planner());
+  commons_.audit.believes(host_, member_->record().incarnation, member_->state() == Membership::member);
   commons_.audit.bounded("requests of a node", requests_.size(), 64);
 }
 

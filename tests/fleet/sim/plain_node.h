@@ -79,7 +79,7 @@ class PlainNode final : public SimNode {
                Answered answered);
   void greet(const cluster::NodeRecord& node);
   std::string answer(const std::string& greeting, const ConnectionPtr& connection, int side);
-  void lost(const Connection* connection);
+  void lost(std::uint64_t connection);
   void members_changed();
   void plan_changed();
   void tick();
@@ -102,7 +102,7 @@ class PlainNode final : public SimNode {
   std::optional<cluster::PlanKeeper> plan_;
   std::map<std::string, Peer> peers_;
   /// All that stand, by themselves and known or not.
-  std::map<const Connection*, std::pair<ConnectionPtr, int>> connections_;
+  std::map<std::uint64_t, std::pair<ConnectionPtr, int>> connections_;
   std::set<std::string> dialing_;
   std::map<std::uint64_t, Answered> requests_;
   std::uint64_t last_request_ = 0;

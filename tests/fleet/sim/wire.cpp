@@ -38,6 +38,10 @@ Wire::Wire(Network& network, Host& host, caf::actor_system& system)
 }
 
 Wire::~Wire() {
+  close();
+}
+
+void Wire::close() {
   network_.listen(host_, nullptr);
   for (auto& [key, line] : std::exchange(lines_, {})) {
     line.connection->own(line.side, nullptr, nullptr);
@@ -53,11 +57,11 @@ void Wire::publish(caf::strong_actor_ptr actor) {
 }
 
 Wire::Line& Wire::own(const ConnectionPtr& connection, int side) {
-  connection->own(side, this, [this, key = connection.get()] { lost(key); });
-  return lines_[connection.get()] = Line{connection, side, {}, {}};
+  connection->own(side, this, [this, number = connection->number()] { lost(number); });
+  return lines_[connection->number()] = Line{connection, side, {}, {}};
 }
 
-Wire::Line* Wire::line_of(const Connection* connection) {
+Wire::Line* Wire::line_of(std::uint64_t connection) {
   const auto found = lines_.find(connection);
   return found == lines_.end() ? nullptr : &found->second;
 }
@@ -68,7 +72,7 @@ Wire::Line* Wire::line_to(const caf::node_id& node) {
   return nullptr;
 }
 
-void Wire::lost(const Connection* connection) {
+void Wire::lost(std::uint64_t connection) {
   auto gone = lines_.extract(connection);
   if (!gone) return;
   if (gone.mapped().peer) proxies_.erase(gone.mapped().peer);
@@ -93,18 +97,19 @@ void Wire::ask(Line& line, Found done) {
   line.asked[number] = std::move(done);
   // Bounded, as CAF's own handshake is.
   network_.world().after(Micros(5'000'000), &host_,
-                         [this, number, key = line.connection.get(), alive = std::weak_ptr<int>(alive_)] {
+                         [this, number, key = line.connection->number(), alive = std::weak_ptr<int>(alive_)] {
                            Line* const asked = alive.expired() ? nullptr : line_of(key);
                            if (asked == nullptr) return;
                            if (auto late = asked->asked.extract(number))
                              late.mapped()(std::string("no answer"));
                          });
-  line.connection->send(line.side, [key = line.connection.get(), self = system_.node(), number](void* there) {
-    static_cast<Wire*>(there)->greeted(key, self, number);
-  });
+  line.connection->send(line.side,
+                        [key = line.connection->number(), self = system_.node(), number](void* there) {
+                          static_cast<Wire*>(there)->greeted(key, self, number);
+                        });
 }
 
-void Wire::greeted(const Connection* connection, const caf::node_id& peer, std::uint64_t number) {
+void Wire::greeted(std::uint64_t connection, const caf::node_id& peer, std::uint64_t number) {
   Line* const line = line_of(connection);
   if (line == nullptr) return;
   const ConnectionPtr kept = line->connection;
@@ -123,7 +128,7 @@ void Wire::greeted(const Connection* connection, const caf::node_id& peer, std::
   });
 }
 
-void Wire::answered(const Connection* connection, const caf::node_id& peer, caf::actor_id published,
+void Wire::answered(std::uint64_t connection, const caf::node_id& peer, caf::actor_id published,
                     std::uint64_t number) {
   Line* const line = line_of(connection);
   if (line == nullptr) return;
@@ -136,13 +141,13 @@ caf::strong_actor_ptr Wire::make_proxy(caf::node_id node, caf::actor_id id) {
   auto proxy = caf::make_actor<WireProxy, caf::strong_actor_ptr>(id, node, &system_, config, *this);
   // To hear of its end.
   if (Line* const line = line_to(node))
-    line->connection->send(line->side, [key = line->connection.get(), id](void* there) {
+    line->connection->send(line->side, [key = line->connection->number(), id](void* there) {
       static_cast<Wire*>(there)->watch(key, id);
     });
   return proxy;
 }
 
-void Wire::watch(const Connection* connection, caf::actor_id id) {
+void Wire::watch(std::uint64_t connection, caf::actor_id id) {
   Line* const line = line_of(connection);
   if (line == nullptr) return;
   const auto tell = [kept = line->connection, side = line->side, node = system_.node(),

@@ -28,6 +28,9 @@ class Wire final : private caf::proxy_registry::backend {
   /// Whoever connects gets this actor.
   void publish(caf::strong_actor_ptr actor);
 
+  /// Ends all connections.
+  void close();
+
   using Found = std::function<void(std::variant<caf::strong_actor_ptr, std::string>)>;
   void find(Host& to, Found done);
 
@@ -50,14 +53,14 @@ class Wire final : private caf::proxy_registry::backend {
   void set_last_hop(caf::node_id* /*node*/) override {}
 
   Line* line_to(const caf::node_id& node);
-  Line* line_of(const Connection* connection);
+  Line* line_of(std::uint64_t connection);
   Line& own(const ConnectionPtr& connection, int side);
-  void lost(const Connection* connection);
+  void lost(std::uint64_t connection);
   void ask(Line& line, Found done);
-  void greeted(const Connection* connection, const caf::node_id& peer, std::uint64_t number);
-  void answered(const Connection* connection, const caf::node_id& peer, caf::actor_id published,
+  void greeted(std::uint64_t connection, const caf::node_id& peer, std::uint64_t number);
+  void answered(std::uint64_t connection, const caf::node_id& peer, caf::actor_id published,
                 std::uint64_t number);
-  void watch(const Connection* connection, caf::actor_id id);
+  void watch(std::uint64_t connection, caf::actor_id id);
   void receive(const std::vector<char>& bytes);
 
   Network& network_;
@@ -66,7 +69,8 @@ class Wire final : private caf::proxy_registry::backend {
   caf::scoped_execution_unit context_;
   caf::proxy_registry proxies_;
   caf::strong_actor_ptr published_;
-  std::map<const Connection*, Line> lines_;
+  /// By numbers of connections.
+  std::map<std::uint64_t, Line> lines_;
   std::map<int, int> dialing_;
   std::uint64_t last_ = 0;
   std::uint64_t messages_ = 0;
