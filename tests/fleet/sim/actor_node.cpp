@@ -381,13 +381,54 @@ void ActorNode::tell() {
         commons_.audit.bounded("frames of a link", link->desk->waiting(),
                                kMostFrames * commons_.cameras.size());
   }
-  if (const dock_state* const own = state_of<dock_state>(parts_->dock); own != nullptr)
-    for (const auto& [camera, guest] : own->book.guests())
+  if (const dock_state* const own = state_of<dock_state>(parts_->dock); own != nullptr) {
+    for (const auto& [camera, guest] : own->book.guests()) {
       commons_.audit.guest(host_, camera, guest.fence, guest.node);
+      const std::pair now(guest.fence, guest.generation);
+      if (std::exchange(guests_[camera], now) != now)
+        commons_.world.note(Kind::joined, host_.id, -1, guest.fence);
+    }
+    std::erase_if(guests_, [&](const auto& each) {
+      if (own->book.find(each.first) != nullptr) return false;
+      commons_.world.note(Kind::left, host_.id, -1, each.second.first);
+      return true;
+    });
+  }
   // Not cheap, and no short peak is missed.
   if (++tells_ % 256 != 0) return;
   for (const auto& [peer, counters] : parts_->bulk.counters())
     commons_.audit.bounded("bytes on a bulk way", counters.outgoing.most_waiting_bytes, 64U << 20U);
+}
+
+std::string ActorNode::describe() const {
+  std::string text;
+  if (const node_state* const own = state_of<node_state>(parts_->node); own != nullptr && own->member) {
+    text += std::string(name_of(own->member->state())) + ", knows";
+    for (const cluster::NodeRecord& node : own->desk->known()) text += ' ' + node.name;
+    text += ", troubles";
+    for (const auto& [name, trouble] : own->desk->troubles()) text += ' ' + name + ": " + trouble + ';';
+    text += ", links";
+    for (const auto& [to, handle] : own->links) {
+      const link_state* const link = state_of<link_state>(handle);
+      text += ' ' + to + (link != nullptr && link->desk && link->desk->is_up() ? " (up)" : " (down)");
+    }
+    text += ", cameras";
+    for (const auto& [camera, entry] : own->plan->own().cameras)
+      text += ' ' + camera + '#' + std::to_string(entry.fence) + "->" + entry.stream +
+              (entry.hand_to.empty() ? "" : " to " + entry.hand_to);
+    text += ", states";
+    for (const auto& [camera, state] : parts_->board.cameras())
+      text += ' ' + camera + ' ' + std::string(actors::name_of(state));
+  }
+  if (const dock_state* const own = state_of<dock_state>(parts_->dock); own != nullptr) {
+    text += ", linked by";
+    for (const auto& [from, link] : own->links) text += ' ' + from;
+    text += ", guests";
+    for (const auto& [camera, guest] : own->book.guests())
+      text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.node +
+              (guest.away ? " (away)" : "");
+  }
+  return text;
 }
 
 }  // namespace vigil::fleet::sim

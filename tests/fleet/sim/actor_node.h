@@ -49,6 +49,7 @@ class ActorNode final : public SimNode {
   bool run() override;
   void drain(std::function<void()> done) override;
   void tell() override;
+  std::string describe() const override;
 
   std::uint64_t jobs() const { return jobs_; }
 
@@ -63,6 +64,8 @@ class ActorNode final : public SimNode {
   std::optional<Micros> wake_;
   std::uint64_t jobs_ = 0;
   std::uint64_t tells_ = 0;
+  /// What was told of the dock: fences and generations, by camera.
+  std::map<std::string, std::pair<std::uint64_t, std::uint32_t>> guests_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 

@@ -161,6 +161,14 @@ bool Fleet::is_spare(const Host& host) const {
   });
 }
 
+std::string Fleet::story() const {
+  std::string text = world_.story();
+  for (const auto& [id, place] : places_)
+    text += place.host.name + ": " + (place.node ? place.node->describe() : std::string("is not there")) +
+            (place.host.frozen ? ", frozen" : "") + '\n';
+  return text + world_.failure();
+}
+
 double Fleet::node_hours() const {
   return static_cast<double>(world_.now().count()) / 3.6e9 * static_cast<double>(places_.size());
 }

@@ -36,6 +36,9 @@ class Fleet {
   /// kept.
   void check();
 
+  /// All that is known of what went wrong.
+  std::string story() const;
+
   World& world() { return world_; }
   Network& network() { return network_; }
   Host& host_of(const std::string& name);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 /// Of one seed: some storms, and the calms between them.
 constexpr Micros kRun = 12min;
 /// Node-hours of a run in CI: of nodes of plain classes, and of actors.
-constexpr std::uint64_t kPlainHours = 900;
+constexpr std::uint64_t kPlainHours = 1000;
 constexpr std::uint64_t kActorHours = 100;
 /// In which a mistake has to be found.
 constexpr double kBudget = 50;
@@ -48,8 +48,7 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
     moves += fleet.audit().moves();
     published += fleet.audit().events();
     for (const auto& [fault, count] : fleet.chaos().counts()) faults[fault] += count;
-    ASSERT_TRUE(is_well) << fleet.world().story() << fleet.world().failure() << "\nVIGIL_SIM_SEED=" << seed
-                         << " shows it again";
+    ASSERT_TRUE(is_well) << fleet.story() << "\nVIGIL_SIM_SEED=" << seed << " shows it again";
     if (only != 0) break;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -106,6 +105,8 @@ TEST_P(FleetSim, NodesThatWereCutApartFindEachOtherAgain) {
 struct Planted {
   const char* name;
   bool Mistakes::*mistake;
+  /// Part of what is said when it is found.
+  const char* found;
   bool of_actors = false;
 };
 
@@ -119,7 +120,8 @@ TEST_P(PlantedMistakes, AreFound) {
     Fleet fleet({.seed = seed, .of_actors = GetParam().of_actors, .mistakes = mistakes});
     const bool is_well = fleet.run(kRun);
     hours += fleet.node_hours();
-    if (is_well) continue;
+    // Another one, which this one brings about or not, is not what is looked for.
+    if (is_well || fleet.world().failure().find(GetParam().found) == std::string::npos) continue;
     std::cout << "after " << hours << " node-hours: " << fleet.world().failure() << '\n';
     return;
   }
@@ -128,15 +130,18 @@ TEST_P(PlantedMistakes, AreFound) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlantedMistakes,
-    ::testing::Values(Planted{"RegistryIgnoresConditions", &Mistakes::registry_ignores_conditions},
-                      Planted{"PlannerGivesOldFences", &Mistakes::planner_gives_old_fences},
-                      Planted{"PlannerLeavesCamerasToTheDead", &Mistakes::planner_leaves_cameras_to_the_dead},
-                      Planted{"DockIgnoresFences", &Mistakes::dock_ignores_fences},
-                      Planted{"MemberBelievesTooLong", &Mistakes::member_believes_too_long},
-                      Planted{"NetworkReorders", &Mistakes::network_reorders},
-                      Planted{"CameraEndsWhenCutOff", &Mistakes::camera_ends_when_cut_off},
-                      Planted{"PublisherSkips", &Mistakes::publisher_skips, true},
-                      Planted{"DiskAnswersTooEarly", &Mistakes::disk_answers_too_early, true}),
+    ::testing::Values(Planted{"RegistryIgnoresConditions", &Mistakes::registry_ignores_conditions, "fence"},
+                      Planted{"PlannerGivesOldFences", &Mistakes::planner_gives_old_fences, "fence"},
+                      Planted{"PlannerLeavesCamerasToTheDead", &Mistakes::planner_leaves_cameras_to_the_dead,
+                              "nothing is taken of"},
+                      Planted{"DockIgnoresFences", &Mistakes::dock_ignores_fences, " took camera "},
+                      Planted{"MemberBelievesTooLong", &Mistakes::member_believes_too_long,
+                              "believes that its lease holds"},
+                      Planted{"NetworkReorders", &Mistakes::network_reorders, "took patch"},
+                      Planted{"CameraEndsWhenCutOff", &Mistakes::camera_ends_when_cut_off,
+                              "nothing is taken of"},
+                      Planted{"PublisherSkips", &Mistakes::publisher_skips, " after #", true},
+                      Planted{"DiskAnswersTooEarly", &Mistakes::disk_answers_too_early, "published", true}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

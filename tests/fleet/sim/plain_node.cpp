@@ -39,7 +39,7 @@ void meddle(const Mistakes& mistakes, const std::string& plans,
       if (put == nullptr || !put->key.starts_with(plans)) continue;
       cluster::NodePlan plan = cluster::parse_plan(put->value);
       for (auto& [camera, entry] : plan.cameras)
-        if (entry.fence == plan.fence && entry.fence > 1) --entry.fence;
+        if (entry.fence == plan.fence && entry.fence > 6) entry.fence -= 6;
       put->value = print(plan);
     }
   }
@@ -284,7 +284,7 @@ void PlainNode::settle() {
 
 void PlainNode::dock_join(const Join& join) {
   if (!computes_) return;
-  if (commons_.mistakes.dock_ignores_fences) dock_ = DockBook();
+
   actors::WatchSettings watch;
   watch.name = join.watch.camera;
   watch.version = join.watch.version;
@@ -294,6 +294,9 @@ void PlainNode::dock_join(const Join& join) {
 
 void PlainNode::dock_patch(const Join& patch) {
   const DockBook::Guest* const guest = dock_.owner(patch.node, patch.watch);
+  if (commons_.mistakes.dock_ignores_fences)
+    return commons_.audit.taken(host_, patch.watch.camera, actors::fence_of(patch.watch.version), patch.node,
+                                patch.generation, patch.sequence);
   if (guest == nullptr || guest->own_generation != patch.generation) return;
   commons_.audit.taken(host_, patch.watch.camera, actors::fence_of(patch.watch.version), patch.node,
                        guest->generation, patch.sequence);

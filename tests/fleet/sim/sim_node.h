@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 namespace vigil::fleet::sim {
 
@@ -15,6 +16,8 @@ class SimNode {
   virtual void drain(std::function<void()> done) = 0;
   /// What an audit is told after every event.
   virtual void tell() = 0;
+  /// How it is, for whoever looks for what went wrong.
+  virtual std::string describe() const { return {}; }
 };
 
 }  // namespace vigil::fleet::sim

@@ -9,12 +9,12 @@
 namespace vigil::fleet::sim {
 namespace {
 
-constexpr std::size_t kNoted = 120;
+constexpr std::size_t kNoted = 400;
 
-constexpr std::array<std::string_view, 20> kNames = {
-    "event", "crash",      "power loss", "start",     "freeze", "thaw",    "cut",
-    "mend",  "delay",      "clock step", "connected", "closed", "taken",   "refused",
-    "plan",  "lease over", "write",      "published", "calm",   "restored"};
+constexpr std::array<std::string_view, 22> kNames = {
+    "event", "crash",      "power loss", "start",    "freeze", "thaw",    "cut",  "mend",
+    "delay", "clock step", "connected",  "closed",   "taken",  "refused", "plan", "lease over",
+    "write", "published",  "calm",       "restored", "joined", "left"};
 
 }  // namespace
 

@@ -37,7 +37,9 @@ enum class Kind : std::uint8_t {
   write,
   published,
   calm,
-  restored
+  restored,
+  joined,
+  left
 };
 
 /// A machine: its clocks, and whether what is on it runs. All that was to happen on it is gone with a crash,
