@@ -1,5 +1,6 @@
 #include "tests/fleet/sim/actor_node.h"
 
+#include <sstream>
 #include <utility>
 
 #include <caf/scheduler/test_coordinator.hpp>
@@ -428,6 +429,11 @@ std::string ActorNode::describe() const {
       text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.node +
               (guest.away ? " (away)" : "");
   }
+  text += ", dropped";
+  std::istringstream lines(parts_->metrics.text());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("vigil_frames_dropped_total{") && !line.ends_with(" 0"))
+      text += ' ' + line.substr(line.find('{'));
   return text;
 }
 

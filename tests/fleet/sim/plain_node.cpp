@@ -130,11 +130,17 @@ void PlainNode::adopt(const std::string& peer, const ConnectionPtr& connection, 
 
 void PlainNode::lost(std::uint64_t connection) {
   const auto gone = connections_.extract(connection);
+  // What came before by another connection of the same node, which is gone, says nothing of this one.
+  std::erase_if(links_, [&](const auto& link) {
+    if (link.second != connection) return false;
+    dock_.leave(link.first, host_.clock.now());
+    return true;
+  });
   for (auto peer = peers_.begin(); peer != peers_.end(); ++peer) {
     if (peer->second.connection->number() != connection) continue;
     const std::string name = peer->first;
     peers_.erase(peer);
-    dock_.leave(name, host_.clock.now());
+
     for (auto& [camera, own] : cameras_)
       if (own.stream == name) own.has_joined = false;
     desk_.lost(name);
@@ -254,16 +260,16 @@ void PlainNode::send_of(const std::string& name, Camera& camera) {
   const int side = peer->second.side;
   if (!std::exchange(camera.has_joined, true)) {
     camera.generation = ++generations_;
-    connection->send(side, [join = Join{host_.name, watch, camera.generation, 0}](void* there) {
-      static_cast<PlainNode*>(there)->dock_join(join);
-    });
+    connection->send(side, [join = Join{host_.name, watch, camera.generation, 0, connection->number()}](
+                               void* there) { static_cast<PlainNode*>(there)->dock_join(join); });
   }
   // Two at once, so that there is an order to be kept.
   if (camera.sequence > 0 && now - camera.sent < commons_.patches) return;
   camera.sent = now;
   for (int i = 0; i < 2; ++i)
-    connection->send(side, [patch = Join{host_.name, watch, camera.generation, ++camera.sequence}](
-                               void* there) { static_cast<PlainNode*>(there)->dock_patch(patch); });
+    connection->send(
+        side, [patch = Join{host_.name, watch, camera.generation, ++camera.sequence, connection->number()}](
+                  void* there) { static_cast<PlainNode*>(there)->dock_patch(patch); });
 }
 
 void PlainNode::settle() {
@@ -288,8 +294,11 @@ void PlainNode::dock_join(const Join& join) {
   actors::WatchSettings watch;
   watch.name = join.watch.camera;
   watch.version = join.watch.version;
-  if (!dock_.join(join.node, watch, join.generation).admitted)
+  if (dock_.join(join.node, watch, join.generation).admitted) {
+    links_[join.node] = join.link;
+  } else {
     commons_.world.note(Kind::refused, host_.id, -1, actors::fence_of(join.watch.version));
+  }
 }
 
 void PlainNode::dock_patch(const Join& patch) {
@@ -316,6 +325,25 @@ void PlainNode::drain(std::function<void()> done) {
 void PlainNode::tell() {
   commons_.audit.believes(host_, member_->record().incarnation, member_->state() == Membership::member);
   commons_.audit.bounded("requests of a node", requests_.size(), 64);
+}
+
+std::string PlainNode::describe() const {
+  std::string text = std::string(name_of(member_->state())) + ", knows";
+  for (const cluster::NodeRecord& node : desk_.known()) text += ' ' + node.name;
+  text += ", troubles";
+  for (const auto& [name, trouble] : desk_.troubles()) text += ' ' + name + ": " + trouble + ';';
+  text += ", connected to";
+  for (const auto& [name, peer] : peers_)
+    text += ' ' + name + (peer.connection->is_open(1 - peer.side) ? "" : " (on this side alone)");
+  text += ", cameras";
+  for (const auto& [name, camera] : cameras_)
+    text += ' ' + name + '#' + std::to_string(camera.fence) + "->" + camera.stream +
+            (camera.has_joined ? "" : " (has not joined)");
+  text += ", guests";
+  for (const auto& [camera, guest] : dock_.guests())
+    text +=
+        ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.node + (guest.away ? " (away)" : "");
+  return text;
 }
 
 }  // namespace vigil::fleet::sim

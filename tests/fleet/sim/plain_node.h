@@ -45,6 +45,7 @@ class PlainNode final : public SimNode {
 
   void drain(std::function<void()> done) override;
   void tell() override;
+  std::string describe() const override;
 
  private:
   struct Peer {
@@ -66,6 +67,8 @@ class PlainNode final : public SimNode {
     actors::WatchRef watch;
     std::uint32_t generation = 0;
     std::uint64_t sequence = 0;
+    /// The connection by which it comes.
+    std::uint64_t link = 0;
   };
   using Answered = std::function<void(const std::optional<std::string>&)>;
 
@@ -109,6 +112,8 @@ class PlainNode final : public SimNode {
   std::map<std::string, Camera> cameras_;
   std::uint32_t generations_ = 0;
   DockBook dock_;
+  /// By which connection each node sends its cameras.
+  std::map<std::string, std::uint64_t> links_;
   std::function<void()> drained_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
