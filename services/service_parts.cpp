@@ -88,7 +88,7 @@ std::unique_ptr<media::Reach> make_reach(media::Reach::Told told) {
 
 std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
                                            const std::shared_ptr<const model::ModelFolder>& folder,
-                                           Announcer& announcer) {
+                                           Announcer& announcer, engine::Halves halves) {
   std::vector<actors::DeviceSlot> slots;
   // Engines are made again on the threads of their devices.
   const auto epochs = std::make_shared<std::atomic<std::uint32_t>>(0);
@@ -97,6 +97,7 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
       settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const engine::EngineOptions options{.device = devices[i],
+                                        .halves = halves,
                                         .decode_device = decode_devices[i],
                                         .compute = {},
                                         .quantization = settings.quantization,
@@ -127,31 +128,39 @@ actors::DrainReport wait_for_end(caf::actor_system& system, const actors::superv
   return report;
 }
 
+EvidenceKeeping::EvidenceKeeping(const config::EvidenceSettings& settings, config::RetentionClock& ages,
+                                 spdlog::logger& logger) {
+  if (!settings.enabled) return;
+  store_.emplace(actors::EvidenceStore::Options{settings.dir, settings.budget.bytes, settings.max_age}, ages);
+  if (!store_->failure().empty()) logger.warn("evidence: {}", store_->failure());
+  parts_.emplace(
+      actors::EvidenceParts{*store_, settings.pre_roll, settings.post_roll, settings.memory.bytes});
+}
+
+Topics::Topics(actors::Metrics& metrics) : events_("events", metrics), replay_("replay", metrics) {}
+
+std::unique_ptr<TopicPublisher> Topics::open(const config::AlertSettings& settings,
+                                             const actors::Outbox& outbox, spdlog::logger& logger) {
+  const auto curve = curve_of(settings.curve);
+  const cluster::GateOptions gate = gate_of(settings, logger);
+  return std::make_unique<TopicPublisher>(
+      cluster::TopicPublisher::Options{.endpoint = settings.bind,
+                                       .high_water_mark = settings.high_water_mark,
+                                       .curve = curve,
+                                       .gate = observed(gate, events_)},
+      cluster::ReplayServer::Options{
+          .endpoint = settings.replay_endpoint(), .curve = curve, .gate = observed(gate, replay_)},
+      outbox);
+}
+
 EventParts::EventParts(const config::Settings& settings, const base::Clock& clock, actors::Metrics& metrics,
                        spdlog::logger& logger)
     : ages_(clock),
       outbox_(actors::make_fallback_outbox(
           {.open = [this, &settings] { return actors::open_rocksdb_outbox(settings.alerts.outbox, ages_); }},
           ages_, clock, metrics, logger)),
-      events_connections_("events", metrics),
-      replay_connections_("replay", metrics) {
-  const auto curve = curve_of(settings.alerts.curve);
-  const cluster::GateOptions gate = gate_of(settings.alerts, logger);
-  publisher_.emplace(cluster::TopicPublisher::Options{.endpoint = settings.alerts.bind,
-                                                      .high_water_mark = settings.alerts.high_water_mark,
-                                                      .curve = curve,
-                                                      .gate = observed(gate, events_connections_)},
-                     cluster::ReplayServer::Options{.endpoint = settings.alerts.replay_endpoint(),
-                                                    .curve = curve,
-                                                    .gate = observed(gate, replay_connections_)},
-                     *outbox_);
-  if (!settings.evidence.enabled) return;
-  store_.emplace(actors::EvidenceStore::Options{settings.evidence.dir, settings.evidence.budget.bytes,
-                                                settings.evidence.max_age},
-                 ages_);
-  if (!store_->failure().empty()) logger.warn("evidence: {}", store_->failure());
-  evidence_.emplace(actors::EvidenceParts{*store_, settings.evidence.pre_roll, settings.evidence.post_roll,
-                                          settings.evidence.memory.bytes});
-}
+      topics_(metrics),
+      publisher_(topics_.open(settings.alerts, *outbox_, logger)),
+      evidence_(settings.evidence, ages_, logger) {}
 
 }  // namespace vigil::services

@@ -47,14 +47,41 @@ actors::Dialer::Limits dial_limits(const std::vector<actors::CameraPtr>& cameras
 
 std::unique_ptr<media::Reach> make_reach(media::Reach::Told told);
 
-/// An engine on each device.
+/// An engine on each device, or this half of one.
 std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
                                            const std::shared_ptr<const model::ModelFolder>& folder,
-                                           Announcer& announcer);
+                                           Announcer& announcer,
+                                           engine::Halves halves = engine::Halves::both);
 
 /// How the pipeline ended. It does when the cameras have, or by a signal: neither has a time, and the
 /// supervisor bounds the drain itself.
 actors::DrainReport wait_for_end(caf::actor_system& system, const actors::supervisor_actor& supervisor);
+
+/// Where stills and clips are kept, if the settings say so.
+class EvidenceKeeping {
+ public:
+  /// Both have to outlive it.
+  EvidenceKeeping(const config::EvidenceSettings& settings, config::RetentionClock& ages,
+                  spdlog::logger& logger);
+  const std::optional<actors::EvidenceParts>& parts() const { return parts_; }
+
+ private:
+  std::optional<actors::EvidenceStore> store_;
+  std::optional<actors::EvidenceParts> parts_;
+};
+
+/// The topics' sockets, which publish and replay what is in an outbox.
+class Topics {
+ public:
+  explicit Topics(actors::Metrics& metrics);
+  /// All have to outlive what comes, this included, of which there is one at a time. Throws for sockets that
+  /// cannot be had.
+  std::unique_ptr<TopicPublisher> open(const config::AlertSettings& settings, const actors::Outbox& outbox,
+                                       spdlog::logger& logger);
+
+ private:
+  ConnectionMetrics events_, replay_;
+};
 
 /// Where a process keeps and publishes its events, and what shows that they are true.
 class EventParts {
@@ -65,15 +92,14 @@ class EventParts {
 
   actors::Outbox& outbox() { return *outbox_; }
   TopicPublisher& publisher() { return *publisher_; }
-  const std::optional<actors::EvidenceParts>& evidence() const { return evidence_; }
+  const std::optional<actors::EvidenceParts>& evidence() const { return evidence_.parts(); }
 
  private:
   config::RetentionClock ages_;
   std::unique_ptr<actors::Outbox> outbox_;
-  ConnectionMetrics events_connections_, replay_connections_;
-  std::optional<TopicPublisher> publisher_;
-  std::optional<actors::EvidenceStore> store_;
-  std::optional<actors::EvidenceParts> evidence_;
+  Topics topics_;
+  std::unique_ptr<TopicPublisher> publisher_;
+  EvidenceKeeping evidence_;
 };
 
 }  // namespace vigil::services

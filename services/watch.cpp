@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -33,9 +34,11 @@ namespace {
 struct WatchArguments {
   std::vector<std::string> topics = {"alert/"};
   std::string since;
-  std::string endpoint = config::AlertSettings().bind;
-  std::string replay;
-  std::string server_key;
+  std::vector<std::string> endpoints = {config::AlertSettings().bind};
+  /// One for each of `endpoints`, or none.
+  std::vector<std::string> replays;
+  /// One for all, or one for each.
+  std::vector<std::string> server_keys;
   std::string key_file;
   std::string output = "text";
   std::uint64_t count = 0;
@@ -69,24 +72,41 @@ std::optional<std::string> fault_of_topic(const std::string& topic) {
   return fault + ')';
 }
 
-cluster::Follower::Options options_of(const WatchArguments& arguments, const base::Clock& clock) {
-  cluster::Follower::Options options;
-  for (const auto& [name, endpoint] :
-       {std::pair("--endpoint", arguments.endpoint), std::pair("--replay", arguments.replay)}) {
-    if (!endpoint.empty() && endpoint.find("://") == endpoint.npos)
-      throw UsageError(std::string(name)
-                           .append(": expected an endpoint such as tcp://127.0.0.1:5556, not '")
-                           .append(endpoint)
-                           .append("'; did you mean tcp://")
-                           .append(endpoint)
-                           .append("?"));
+void check_endpoint(const char* option, const std::string& endpoint) {
+  if (endpoint.empty() || endpoint.find("://") != endpoint.npos) return;
+  throw UsageError(std::string(option)
+                       .append(": expected an endpoint such as tcp://127.0.0.1:5556, not '")
+                       .append(endpoint)
+                       .append("'; did you mean tcp://")
+                       .append(endpoint)
+                       .append("?"));
+}
+
+std::vector<cluster::Gateway> gateways_of(const WatchArguments& arguments) {
+  const std::vector<std::string>& endpoints = arguments.endpoints;
+  const std::size_t count = endpoints.size();
+  if (!arguments.replays.empty() && arguments.replays.size() != count)
+    throw UsageError("--replay: one is needed for each --endpoint, in their order, or none");
+  if (arguments.server_keys.size() > 1 && arguments.server_keys.size() != count)
+    throw UsageError("--server-key: one is needed for each --endpoint, in their order, or one for all");
+  std::vector<cluster::Gateway> gateways;
+  for (std::size_t i = 0; i < count; ++i) {
+    cluster::Gateway gateway{endpoints[i], arguments.replays.empty() ? std::string() : arguments.replays[i]};
+    check_endpoint("--endpoint", gateway.endpoint);
+    check_endpoint("--replay", gateway.replay);
+    if (gateway.replay.empty()) gateway.replay = config::endpoint_next_to(gateway.endpoint);
+    if (gateway.replay.empty())
+      throw UsageError(
+          "--endpoint has no port, such as tcp://127.0.0.1:5556, or one after which none is free for replay: "
+          "then --replay is needed");
+    gateways.push_back(std::move(gateway));
   }
-  options.endpoint = arguments.endpoint;
-  options.replay = arguments.replay.empty() ? config::endpoint_next_to(arguments.endpoint) : arguments.replay;
-  if (options.replay.empty())
-    throw UsageError(
-        "--endpoint has no port, such as tcp://127.0.0.1:5556, or one after which none is free for replay: "
-        "then --replay is needed");
+  return gateways;
+}
+
+cluster::Follower::Options options_of(const WatchArguments& arguments, const base::Clock& clock) {
+  std::vector<cluster::Gateway> gateways = gateways_of(arguments);
+  cluster::Follower::Options options;
   options.topics = arguments.topics;
   if (const auto fault = cluster::topics_fault(options.topics)) throw UsageError("TOPIC: " + *fault);
   for (const std::string& topic : options.topics)
@@ -106,11 +126,22 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const bas
           "alert/<tenant>/<camera>/<rule>/");
     }
   }
-  if (!arguments.server_key.empty()) {
-    options.curve = cluster::CurveClient{cluster::read_secret_key(arguments.key_file),
-                                         server_key_of(arguments.server_key)};
+  for (std::size_t i = 0; i < gateways.size() && !arguments.server_keys.empty(); ++i) {
+    const auto& keys = arguments.server_keys;
+    gateways[i].curve = cluster::CurveClient{cluster::read_secret_key(arguments.key_file),
+                                             server_key_of(keys.size() > 1 ? keys[i] : keys.front())};
   }
+  options.endpoint = gateways.front().endpoint;
+  options.replay = gateways.front().replay;
+  options.curve = gateways.front().curve;
+  options.others.assign(std::next(gateways.begin()), gateways.end());
   return options;
+}
+
+std::string endpoints_text(const std::vector<std::string>& endpoints) {
+  std::string text;
+  for (const std::string& endpoint : endpoints) text += (text.empty() ? "" : ", ") + endpoint;
+  return text;
 }
 
 /// Nobody waits for so many seconds, and more do not fit into the clock's count.
@@ -140,7 +171,8 @@ int watch(const WatchArguments& arguments) {
     const std::string& body = std::get<cluster::TopicMessage>(*entry).body;
     const auto text = actors::event_text(body);
     if (!text) {
-      std::cerr << "vigil: " << arguments.endpoint << ": something that is no event was passed over\n";
+      std::cerr << "vigil: " << endpoints_text(arguments.endpoints)
+                << ": something that is no event was passed over\n";
       continue;
     }
     std::cout << (arguments.output == "json" ? actors::event_line(body) : *text) << std::endl;
@@ -149,7 +181,8 @@ int watch(const WatchArguments& arguments) {
   // What was replayed came in, too.
   if (shown == 0 && !follower.was_connected()) {
     std::ostringstream line;
-    line << "no connection to " << arguments.endpoint << " within " << arguments.timeout << " s";
+    line << "no connection to " << endpoints_text(arguments.endpoints) << " within " << arguments.timeout
+         << " s";
     throw std::runtime_error(line.str());
   }
   return shown < arguments.count ? kFailed : kDone;
@@ -172,11 +205,26 @@ void add_watch(CLI::App& root, Invocation& chosen) {
           "also the events of the past: from so long ago (10m), from a time (2026-08-01T10:00:00Z), or, "
           "of one whole TOPIC, from a sequence number")
       ->type_name("WHEN");
-  command->add_option("--endpoint", arguments->endpoint, "where `vigil run` publishes")
-      ->capture_default_str();
-  command->add_option("--replay", arguments->replay, "where it replays [the port after that of --endpoint]");
-  auto* server_key = command->add_option("--server-key", arguments->server_key,
-                                         "the server's public key, or its file, for encrypted events");
+  command
+      ->add_option(
+          "--endpoint", arguments->endpoints,
+          "where `vigil run` publishes, or a gateway of a fleet; given again, another gateway of the "
+          "same fleet, which is followed when the one before is gone")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->default_str(arguments->endpoints.front());
+  command
+      ->add_option("--replay", arguments->replays,
+                   "where it replays [the port after that of --endpoint]; one for each --endpoint")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  auto* server_key =
+      command
+          ->add_option("--server-key", arguments->server_keys,
+                       "the server's public key, or its file, for encrypted events; one for all "
+                       "endpoints, or one for each")
+          ->type_name("TEXT")
+          ->allow_extra_args(false);
   auto* key_file = command->add_option("--key-file", arguments->key_file, "your secret key (vigil keygen)");
   server_key->needs(key_file);
   key_file->needs(server_key);

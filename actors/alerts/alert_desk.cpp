@@ -10,7 +10,6 @@
 namespace vigil::actors {
 namespace {
 
-constexpr std::size_t kPublishAtOnce = 256;
 // So much is not left waiting for `flush`.
 constexpr std::size_t kGatherAtMost = 256;
 constexpr auto kPruneEvery = std::chrono::minutes(1);
@@ -26,9 +25,31 @@ AlertDesk::AlertDesk(Options options, Outbox& outbox, Publisher& publisher, Metr
       publisher_(publisher),
       metrics_(metrics),
       clock_(clock),
-      queue_({.most = options_.backlog}) {}
+      queue_(queue_options()),
+      publishing_(outbox, publisher),
+      held_(options_.backlog) {
+  if (options_.claims) claims_.emplace();
+}
+
+EventQueue::Options AlertDesk::queue_options() const {
+  EventQueue::Options options;
+  options.most = options_.backlog;
+  if (options_.claims)
+    options.may_write = [this](const std::string& camera) { return claims_->holds(camera); };
+  return options;
+}
 
 void AlertDesk::observe(const WindowAnswersPtr& window) {
+  left_.erase(window->watch->name);
+  if (!claims_ || may_tell(window->watch)) {
+    run(window, /*explainable=*/true);
+  } else {
+    hold({.camera = window->watch->name, .since = clock_.now(), .window = window});
+  }
+  taken_in();
+}
+
+void AlertDesk::run(const WindowAnswersPtr& window, bool explainable) {
   const std::vector<config::RuleSettings>& rules = window->watch->rules;
   Watched& watched = watched_[window->watch->name];
   if (watched.watch != window->watch) follow(watched, window->watch);
@@ -42,9 +63,9 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
                                   snoozed_until && now < *snoozed_until};
     if (const auto emission = rule.policy.observe(observation)) {
       std::optional<std::uint64_t> ticket;
-      if (rules[i].explain && window->id && emission->phase != Phase::end) {
+      if (explainable && rules[i].explain && window->id && emission->phase != Phase::end) {
         ticket = tickets_++;
-        requests_.push_back({window->watch, {*window->id, static_cast<std::uint32_t>(i), *ticket}});
+        requests_.push_back({window->watch, {*window->id, static_cast<std::uint32_t>(i), *ticket}, window});
       }
       tell(rule, *emission, ticket);
     }
@@ -52,7 +73,7 @@ void AlertDesk::observe(const WindowAnswersPtr& window) {
     if (held && !rule.held) metrics_.alert_held(name_of(*held));
     rule.held = held.has_value();
   }
-  taken_in();
+  observed_.push_back(window);
 }
 
 void AlertDesk::explained(std::uint64_t ticket, const std::optional<std::string>& text) {
@@ -72,8 +93,9 @@ void AlertDesk::finish() {
   finished_ = true;
   flush(/*patient=*/false, /*all=*/true);
   // Until the publisher has room for no more, and then what that left.
-  for (std::size_t left = written_ + 1; written_ > 0 && written_ < left && failure_.empty();) {
-    left = written_;
+  for (std::size_t left = publishing_.waiting() + 1;
+       publishing_.waiting() > 0 && publishing_.waiting() < left && failure_.empty();) {
+    left = publishing_.waiting();
     publisher_.drain();
     flush(/*patient=*/false, /*all=*/true);
   }
@@ -83,6 +105,7 @@ void AlertDesk::finish() {
 
 void AlertDesk::note_losses() {
   lost_ = {queue_.size(), failure_};
+  if (claims_ && lost_.events > 0 && failure_.empty()) lost_.reason = "nobody said where their series go on";
   try {
     const Outbox::Passing passing = outbox_.finish();
     lost_.events += passing.events;
@@ -109,7 +132,8 @@ void AlertDesk::follow(Watched& watched, const WatchPtr& watch) {
                        .episode = "",
                        .topics = {},
                        .evidence = {},
-                       .held = false});
+                       .held = false,
+                       .resumed = {}});
     } else {
       rules.push_back(std::move(*same));
       watched.rules.erase(same);
@@ -120,6 +144,11 @@ void AlertDesk::follow(Watched& watched, const WatchPtr& watch) {
 }
 
 void AlertDesk::end(const std::string& camera) {
+  if (claims_) {
+    left_.insert(camera);
+    end_for_good(camera);
+    return taken_in();
+  }
   const auto entry = watched_.find(camera);
   if (entry == watched_.end()) return;
   for (Rule& rule : entry->second.rules) close(rule, EndReason::camera_ended);
@@ -128,11 +157,34 @@ void AlertDesk::end(const std::string& camera) {
 }
 
 void AlertDesk::close(Rule& rule, EndReason reason) {
-  if (const auto emission = rule.policy.close(reason)) tell(rule, *emission, std::nullopt);
+  const auto emission = rule.policy.close(reason);
+  if (!emission) return;
+  if (!rule.window) return end_resumed(rule.topics, rule.resumed, {name_of(reason), {}});
+  tell(rule, *emission, std::nullopt);
 }
 
 void AlertDesk::status(const WatchPtr& watch, CameraState state, const std::string& reason) {
   const base::Clock::WallTime time = clock_.wall();
+  if (state != CameraState::down) left_.erase(watch->name);
+  if (!claims_ || may_tell(watch)) {
+    tell_state(watch, state, reason, time);
+  } else {
+    hold({.camera = watch->name,
+          .since = clock_.now(),
+          .watch = watch,
+          .state = state,
+          .reason = reason,
+          .time = time});
+  }
+  taken_in();
+}
+
+void AlertDesk::tell_state(const WatchPtr& watch, CameraState state, const std::string& reason,
+                           base::Clock::WallTime time) {
+  if (claims_) {
+    if (!is_news(watch->name, state)) return;
+    told_[watch->name] = name_of(state);
+  }
   WaitingEvent event;
   event.topics = {status_topic(*watch)};
   event.time = time;
@@ -142,7 +194,6 @@ void AlertDesk::status(const WatchPtr& watch, CameraState state, const std::stri
   event.urgent = false;
   event.camera = watch->name;
   enqueue(std::move(event));
-  taken_in();
 }
 
 void AlertDesk::tick() {
@@ -249,6 +300,7 @@ void AlertDesk::enqueue(WaitingEvent event) {
 
 // Before anything else is written: what the last process had open ends, and what it told last is known again.
 void AlertDesk::recover() {
+  if (claims_) return recover_claims();
   const std::vector<OutboxEvent> events = outbox_.last_events(kLookBack);
   notes_ = outbox_.notes();
   noted_in_ = outbox_.identity();
@@ -264,13 +316,6 @@ void AlertDesk::recover() {
   recovered_ = true;
 }
 
-// Of a process before this one, which nobody has heard from this one.
-void AlertDesk::remember_last() {
-  if (remembered_of_ == outbox_.identity()) return;
-  for (const OutboxEvent& event : outbox_.last_events(1)) publisher_.remember(event);
-  remembered_of_ = outbox_.identity();
-}
-
 void AlertDesk::taken_in() {
   if (!options_.gather || queue_.size() >= kGatherAtMost) flush();
 }
@@ -278,16 +323,25 @@ void AlertDesk::taken_in() {
 bool AlertDesk::flush(bool patient, bool all) {
   bool more = false;
   if (!patient || failure_.empty() || clock_.now() >= retry_at_) more = write_and_publish(all);
-  metrics_.outbox_pending(queue_.size() + written_);
+  metrics_.outbox_pending(queue_.size() + publishing_.waiting());
   return more;
 }
 
-bool AlertDesk::write_batch() {
-  if (doubtful_) {
-    // Never the same again under another sequence.
-    if (!doubtful_->events.empty() && has_event(outbox_, doubtful_->events.back())) written(*doubtful_);
-    doubtful_.reset();
+// Never the same again under another sequence.
+void AlertDesk::resolve_doubt() {
+  if (!doubtful_) return;
+  if (!doubtful_->events.empty() && has_event(outbox_, doubtful_->events.back())) {
+    written(*doubtful_);
+    for (Loss& loss : losses_)
+      loss.counted += static_cast<std::size_t>(
+          std::count_if(doubtful_->events.begin(), doubtful_->events.end(),
+                        [&](const OutboxEvent& event) { return series_of(event.topic) == loss.camera; }));
   }
+  doubtful_.reset();
+}
+
+bool AlertDesk::write_batch() {
+  resolve_doubt();
   EventQueue::Batch batch =
       queue_.next(clock_.now(), [this](const std::string& topic) { return outbox_.last_sequence(topic); });
   if (batch.empty()) return false;
@@ -309,15 +363,19 @@ bool AlertDesk::write_batch() {
   return batch.more;
 }
 
-void AlertDesk::written(const EventQueue::Batch& batch) {
-  for (const OutboxNote& note : batch.notes) {
+void AlertDesk::note(const std::vector<OutboxNote>& notes) {
+  for (const OutboxNote& note : notes) {
     if (note.value) {
       notes_[note.key] = *note.value;
     } else {
       notes_.erase(note.key);
     }
   }
-  written_ += batch.events.size();
+}
+
+void AlertDesk::written(const EventQueue::Batch& batch) {
+  note(batch.notes);
+  publishing_.wrote(batch.events.size());
   queue_.written(batch);
 }
 
@@ -325,10 +383,11 @@ bool AlertDesk::write_and_publish(bool all) {
   try {
     outbox_.refresh();
     if (!recovered_) recover();
-    remember_last();
+    publishing_.remember_last();
+    if (claims_) settle_claims();
     bool more = write_batch();
     while (all && more) more = write_batch();
-    publish_written();
+    publishing_.publish_written(left_behind_);
     failure_.clear();
     return more;
   } catch (const OutboxError& error) {
@@ -339,37 +398,10 @@ bool AlertDesk::write_and_publish(bool all) {
   }
 }
 
-// An event is acknowledged when it has been handed over: a kill before that has the next process publish it.
-// What was taken and is not handed over comes first again, and is less than what is looked at.
-void AlertDesk::publish_written() {
-  if (offered_of_ != outbox_.identity()) {
-    publisher_.start_over();
-    offered_ = 0;
-    offered_of_ = outbox_.identity();
-  }
-  for (bool went_on = true; went_on;) {
-    went_on = false;
-    const std::vector<OutboxEvent> events = outbox_.unacknowledged(kPublishAtOnce);
-    written_ = events.size();
-    std::vector<std::uint64_t> published;
-    for (const OutboxEvent& event : events) {
-      if (event.position > offered_) {
-        if (!publisher_.publish(event)) break;
-        offered_ = event.position;
-        went_on = true;
-      }
-      if (event.position <= publisher_.published()) published.push_back(event.position);
-    }
-    if (published.empty()) continue;
-    outbox_.acknowledge(published);
-    written_ -= published.size();
-    went_on = true;
-  }
-}
-
 void AlertDesk::forget_old() {
   prune_at_ = clock_.now() + kPruneEvery;
   try {
+    if (claims_) forget_left_behind();
     outbox_.prune(options_.retention);
   } catch (const OutboxError& error) {
     metrics_.outbox_failed();

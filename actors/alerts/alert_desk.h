@@ -2,19 +2,26 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "actors/alerts/alert_policy.h"
+#include "actors/alerts/closing.h"
 #include "actors/alerts/event.h"
 #include "actors/alerts/event_queue.h"
 #include "actors/alerts/evidence_promises.h"
+#include "actors/alerts/handover.h"
+#include "actors/alerts/held_news.h"
 #include "actors/alerts/open_episodes.h"
 #include "actors/alerts/outbox.h"
+#include "actors/alerts/outbox_publishing.h"
 #include "actors/alerts/publisher.h"
+#include "actors/alerts/series_claims.h"
 #include "actors/messages/data.h"
 #include "actors/status/metrics.h"
 #include "base/clock.h"
@@ -51,6 +58,9 @@ class AlertDesk {
     /// What is taken in waits for `flush` or `tick`, unless there is too much of it, so that what comes
     /// together is written together. Otherwise each call writes what it takes in.
     bool gather = false;
+    /// Series have one maker after the other: what is of one waits until `take_over`, and an episode that is
+    /// open when its camera ends is its next owner's.
+    bool claims = false;
   };
 
   /// What it is given has to outlive it. Call `tick` once to publish what the last process left, and to end
@@ -66,6 +76,7 @@ class AlertDesk {
   struct Request {
     WatchPtr watch;
     Explain explain;
+    WindowAnswersPtr window;
   };
   std::vector<Request> take_requests() { return std::exchange(requests_, {}); }
 
@@ -95,8 +106,27 @@ class AlertDesk {
 
   void status(const WatchPtr& watch, CameraState state, const std::string& reason);
 
-  /// The camera has ended: so have its episodes.
+  /// The camera has ended: so have its episodes, unless somebody else goes on with it (`Options::claims`).
   void end(const std::string& camera);
+
+  /// Windows that were done with since the last call, behind the requests for them: under `Options::claims`
+  /// they wait for their series.
+  std::vector<WindowAnswersPtr> take_observed() { return std::exchange(observed_, {}); }
+
+  // What follows is of series that are claimed.
+
+  /// What is wanted since the last call: there is something to tell of it. Without a name, the process's own,
+  /// with fence 0.
+  std::vector<SeriesClaims::Claim> take_claims();
+  /// Of a series that is wanted, with its fence; others are ignored. With the next `flush`, what waits of it
+  /// goes on where the books end.
+  void take_over(SeriesBooks books);
+  /// Whether that is still to be done.
+  bool takes_over() const { return !books_.empty() || !losses_.empty(); }
+  /// Somebody has the series with a higher fence: what waits of it is dropped, and nothing is told.
+  void lost(const std::string& camera, std::uint64_t fence);
+  /// Nobody goes on with this camera: its end, before or after this, is that of its episodes.
+  void removed(const std::string& camera);
 
   /// Writes what waits and may be written, alerts first, and publishes it. What gathers, in one append: then
   /// this is true if there is more, so that the caller can take in what has come meanwhile.
@@ -131,12 +161,16 @@ class AlertDesk {
     std::vector<std::string> topics;
     Evidence evidence;
     bool held = false;
+    /// What was told last of an episode that somebody else has begun; counts while there is no window.
+    OutboxEvent resumed;
   };
   struct Watched {
     WatchPtr watch;
     /// One for each of its rules.
     std::vector<Rule> rules;
   };
+  EventQueue::Options queue_options() const;
+  void run(const WindowAnswersPtr& window, bool explainable);
   /// Tries the outbox for the last time.
   void note_losses();
   void follow(Watched& watched, const WatchPtr& watch);
@@ -149,7 +183,26 @@ class AlertDesk {
   Rule* find_rule(const std::string& episode);
   void enqueue(WaitingEvent event);
   void recover();
-  void remember_last();
+  void resolve_doubt();
+  void tell_state(const WatchPtr& watch, CameraState state, const std::string& reason,
+                  base::Clock::WallTime time);
+  // In alert_handover.cpp.
+  bool may_tell(const WatchPtr& watch);
+  void hold(HeldNews::News news);
+  bool is_news(const std::string& camera, CameraState state);
+  void recover_claims();
+  void settle_claims();
+  void settle_losses();
+  void settle(const SeriesBooks& books, const std::vector<OutboxEvent>& waiting);
+  void begin_tenure(const std::string& camera, const Handover& handover);
+  void begin_own(const Handover& handover);
+  void resume(Watched& watched, const OpenEpisode& open, bool own);
+  void end_resumed(const std::vector<std::string>& topics, const OutboxEvent& last, const Closing& why);
+  void tell_text(const std::vector<std::string>& topics, base::Clock::WallTime time,
+                 std::function<std::string(const EventDraft&)> body);
+  void end_for_good(const std::string& camera);
+  void drop_all(const std::string& camera);
+  void forget_left_behind();
   /// Something was taken in.
   void taken_in();
   /// `patient`: leaves an outbox alone that failed a moment ago. Returns whether there is more.
@@ -158,7 +211,8 @@ class AlertDesk {
   bool write_and_publish(bool all);
   bool write_batch();
   void written(const EventQueue::Batch& batch);
-  void publish_written();
+  /// Notes that are in the outbox now.
+  void note(const std::vector<OutboxNote>& notes);
   void forget_old();
 
   Options options_;
@@ -174,17 +228,34 @@ class AlertDesk {
   /// What the outbox of this identity has: one that takes its place gets them again.
   std::map<std::string, std::string> notes_;
   std::string noted_in_;
-  /// Events in the outbox that are not published yet, as far as it was looked at.
-  std::size_t written_ = 0;
-  /// The publisher has taken all up to this position of this outbox.
-  std::uint64_t offered_ = 0;
-  std::string offered_of_;
-  /// The outbox whose last events the publisher knows.
-  std::string remembered_of_;
+  OutboxPublishing publishing_;
   std::vector<Request> requests_;
   std::uint64_t tickets_ = 0;
   std::vector<EvidenceRequest> evidence_requests_;
   EvidencePromises promises_;
+  std::optional<SeriesClaims> claims_;
+  HeldNews held_;
+  std::vector<WindowAnswersPtr> observed_;
+  std::vector<SeriesBooks> books_;
+  struct Loss {
+    std::string camera;
+    /// Of its events in the outbox, so many are counted already.
+    std::size_t counted = 0;
+  };
+  std::vector<Loss> losses_;
+  /// By camera: the newest settings that are known, and the state that was told last, by whomever.
+  std::map<std::string, WatchPtr> known_;
+  std::map<std::string, std::string> told_;
+  /// Cameras of which a former owner told the last state.
+  std::set<std::string> told_before_;
+  /// Cameras that have ended, and those that nobody goes on with.
+  std::set<std::string> left_;
+  std::set<std::string> removed_;
+  /// Events up to this position of this outbox were there before, and wait for their series' books.
+  std::uint64_t left_behind_ = 0;
+  std::string claimed_in_;
+  std::set<std::string> series_left_behind_;
+  bool told_online_ = false;
   bool recovered_ = false;
   bool finished_ = false;
   Outbox::Passing lost_;

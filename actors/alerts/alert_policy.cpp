@@ -18,7 +18,25 @@ AlertPolicy::AlertPolicy(const config::RuleSettings& rule, const config::WindowS
       // Twice the time that the row takes when nothing is lost.
       forget_after_(2 * rule.confirm.of * base::seconds(window.stride) + base::seconds(window.length)) {}
 
+void AlertPolicy::resume(const Emission& told, base::Clock::WallTime at) {
+  active_ = told;
+  active_->phase = Phase::update;
+  active_->end.reset();
+  active_->reason = EndReason::over;
+  ++active_->ordinal;
+  row_.clear();
+  emitted_.clear();
+  held_.reset();
+  last_counted_ = std::max(told.start, at);
+  resumed_ = at;
+  unseen_ = confirm_.of;
+}
+
 std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
+  if (const auto at = std::exchange(resumed_, std::nullopt)) {
+    const auto ago = std::chrono::duration_cast<base::Duration>(observation.wall - *at);
+    emitted_.push_back(observation.seconds - std::max(0.0, base::seconds(ago)));
+  }
   while (!row_.empty() && observation.seconds - row_.front().observation.seconds > forget_after_)
     row_.pop_front();
   row_.push_back({observation, observation.score >= threshold_});
@@ -48,7 +66,8 @@ std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
     active_->score = std::max(active_->score, observation.score);
     last_counted_ = observation.wall;
   }
-  if (counting == 0) return close(EndReason::over);
+  if (unseen_ > 0) --unseen_;
+  if (counting == 0 && unseen_ == 0) return close(EndReason::over);
   if (!row_.back().counts || wait) return std::nullopt;
   return emit(Phase::update, observation.seconds);
 }
@@ -56,6 +75,8 @@ std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
 std::optional<Emission> AlertPolicy::close(EndReason reason) {
   if (!active_) return std::nullopt;
   Emission last = *std::exchange(active_, std::nullopt);
+  unseen_ = 0;
+  resumed_.reset();
   last.phase = Phase::end;
   last.reason = reason;
   last.end = std::max(last.start, last_counted_);

@@ -104,6 +104,12 @@ class AlertPolicy {
   /// `update` that counts neither for the cooldown nor for the rate cap. Nothing if there is no episode.
   std::optional<Emission> amend();
 
+  /// Goes on with an episode that another policy of the same rule has begun: `told` is what it told last,
+  /// with its ordinal, `at` when that was, by the camera's wall clock. The cooldown counts from there,
+  /// whatever the wall clock says of it. The windows before are not known, so that it does not end before as
+  /// many as a row has were seen here.
+  void resume(const Emission& told, base::Clock::WallTime at);
+
   /// Ends the episode, if there is one.
   std::optional<Emission> close(EndReason reason);
 
@@ -135,6 +141,10 @@ class AlertPolicy {
   base::Clock::WallTime last_counted_;
   /// When `new` and `update` were emitted within the last hour, in camera time.
   std::deque<double> emitted_;
+  /// When the resumed episode was told last, until it is known what time of the camera that was.
+  std::optional<base::Clock::WallTime> resumed_;
+  /// Windows of the row that another policy has seen.
+  int unseen_ = 0;
 };
 
 }  // namespace vigil::actors

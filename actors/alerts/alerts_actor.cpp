@@ -26,26 +26,37 @@ void alerts_state::log_failure() {
 }
 
 void alerts_state::observe(const WindowAnswersPtr& window, const stream_actor& source) {
+  sources[window] = source;
   desk->observe(window);
-  for (AlertDesk::Request& request : desk->take_requests()) {
-    self->send(source, request.explain);
-    const std::uint64_t ticket = request.explain.ticket;
-    requests.insert_or_assign(ticket, Asked{std::move(request), clock->now()});
-  }
-  if (window->id) self->send(source, Done{*window->id});
-  ask_for_evidence();
+  settle();
   flush_later(caf::message_priority::high);
   self->send(source, grant_atom_v, std::uint32_t{1});
+}
+
+void alerts_state::settle() {
+  for (AlertDesk::Request& request : desk->take_requests()) {
+    self->send(sources.at(request.window), request.explain);
+    const std::uint64_t ticket = request.explain.ticket;
+    request.window.reset();
+    requests.insert_or_assign(ticket, Asked{std::move(request), clock->now()});
+  }
+  for (const WindowAnswersPtr& window : desk->take_observed()) {
+    const auto source = sources.extract(window);
+    if (source && window->id) self->send(source.mapped(), Done{*window->id});
+  }
+  for (const SeriesClaims::Claim& claim : desk->take_claims())
+    self->send(claims, claim_atom_v, claim.camera, claim.fence);
+  ask_for_evidence();
 }
 
 void alerts_state::explained(const Explanation& explanation) {
   const auto request = requests.extract(explanation.ticket);
   const bool there = explanation.failure.empty();
   if (!there && request) {
-    const auto& [watch, explain] = request.mapped().request;
-    const LogFields about(*watch);
-    logger->error("alerts: camera {}: no explanation for rule {}: {}", watch->name,
-                  watch->rules[explain.rule].name, explanation.failure);
+    const AlertDesk::Request& asked = request.mapped().request;
+    const LogFields about(*asked.watch);
+    logger->error("alerts: camera {}: no explanation for rule {}: {}", asked.watch->name,
+                  asked.watch->rules[asked.explain.rule].name, explanation.failure);
   }
   desk->explained(explanation.ticket, there ? std::optional(explanation.text) : std::nullopt);
   flush_later(caf::message_priority::high);
@@ -60,12 +71,13 @@ void alerts_state::tell(const StatusChange& change) {
     return;
   }
   desk->status(watch, change.state, change.reason);
+  settle();
   flush_later(caf::message_priority::normal);
 }
 
 void alerts_state::flush_later(caf::message_priority priority) {
   log_failure();
-  if (desk->backlog() == 0) return;
+  if (desk->backlog() == 0 && !desk->takes_over()) return;
   const bool soon = priority == caf::message_priority::high;
   if (std::exchange(soon ? flushing_soon : flushing, true)) return;
   if (soon) {
@@ -78,6 +90,7 @@ void alerts_state::flush_later(caf::message_priority priority) {
 void alerts_state::flush() {
   flushing = flushing_soon = false;
   const bool more = desk->flush();
+  settle();
   log_failure();
   if (more) flush_later(caf::message_priority::normal);
 }
@@ -99,6 +112,7 @@ void alerts_state::ask_for_evidence() {
 
 void alerts_state::tick() {
   desk->tick();
+  settle();
   board->beat("alerts", kAlertsPatience);
   log_failure();
   tell_ended();
@@ -127,7 +141,9 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
   state.clock = &deps.clock;
   state.evidence = std::move(evidence);
   state.supervisor = std::move(supervisor);
+  state.claims = std::move(deps.claims);
   deps.options.gather = true;
+  deps.options.claims = state.claims != nullptr;
   state.desk.emplace(deps.options, deps.outbox, deps.publisher, deps.metrics, deps.clock);
   self->send(self, tick_atom_v);
   return {
@@ -146,8 +162,23 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
       [self](const WatchPtr& watch) { self->state.book.put(watch); },
       [self](forget_atom, const std::string& camera) { self->state.book.forget(camera); },
       [self](const StatusChange& change) { self->state.tell(change); },
+      [self](const SeriesBooksPtr& books) {
+        if (books) self->state.desk->take_over(*books);
+        self->state.flush_later(caf::message_priority::high);
+      },
+      [self](removed_atom, const std::string& camera) {
+        self->state.desk->removed(camera);
+        self->state.settle();
+        self->state.flush_later(caf::message_priority::high);
+      },
+      [self](lost_atom, const std::string& camera, std::uint64_t fence) {
+        self->state.desk->lost(camera, fence);
+        self->state.settle();
+        self->state.flush_later(caf::message_priority::high);
+      },
       [self](end_atom, const std::string& camera) {
         self->state.desk->end(camera);
+        self->state.settle();
         self->state.flush_later(caf::message_priority::high);
         if (self->state.evidence) self->send(self->state.evidence, end_atom_v, camera);
         self->state.ending.insert(camera);

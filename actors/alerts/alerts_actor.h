@@ -26,12 +26,16 @@ struct AlertsDeps {
   Metrics& metrics;
   StatusBoard& board;
   spdlog::logger& logger;
+  /// Null: this process has all series by itself.
+  claims_actor claims = {};
 };
 
 struct alerts_state {
   explicit alerts_state(alerts_actor::pointer self_pointer) : self(self_pointer) {}
 
   void observe(const WindowAnswersPtr& window, const stream_actor& source);
+  /// Sends what comes of what was taken in: claims, and what windows are asked that are done with.
+  void settle();
   void explained(const Explanation& explanation);
   void tell(const StatusChange& change);
   void tell_ended();
@@ -59,6 +63,10 @@ struct alerts_state {
     base::Clock::TimePoint at;
   };
   std::map<std::uint64_t, Asked> requests;
+  /// Null: this process has all series by itself.
+  claims_actor claims;
+  /// Whose windows those are that wait for their series.
+  std::map<WindowAnswersPtr, stream_actor> sources;
   /// Null if there is to be none.
   evidence_actor evidence;
   supervisor_actor supervisor;

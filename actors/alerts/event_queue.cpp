@@ -53,6 +53,18 @@ void EventQueue::let_go() {
   for (auto& [number, event] : urgent_) event.ticket.reset();
 }
 
+std::size_t EventQueue::drop(const std::string& camera) {
+  const std::size_t before = copies_;
+  for (Parts* parts : {&urgent_, &others_}) {
+    parts->remove_if([&](const Part& part) {
+      const bool goes = part.event.camera == camera;
+      if (goes) copies_ -= part.event.topics.size();
+      return goes;
+    });
+  }
+  return before - copies_;
+}
+
 bool EventQueue::explains(const std::string& camera) const {
   return std::any_of(urgent_.begin(), urgent_.end(),
                      [&](const Part& part) { return part.event.ticket && part.event.camera == camera; });
@@ -75,7 +87,8 @@ bool EventQueue::add(Batch& batch, const Parts& parts, base::Clock::TimePoint no
   for (const OutboxEvent& event : batch.events) bytes += event.topic.size() + event.body.size();
   std::set<std::string> held;
   for (const auto& [number, event] : parts) {
-    const bool waits = event.ticket && now < event.until;
+    const bool waits =
+        (event.ticket && now < event.until) || (options_.may_write && !options_.may_write(event.camera));
     if (waits || std::any_of(event.topics.begin(), event.topics.end(),
                              [&](const std::string& topic) { return held.contains(topic); })) {
       held.insert(event.topics.begin(), event.topics.end());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/alerts/outbox.h"
@@ -53,6 +54,8 @@ class EventQueue {
     /// What goes into the outbox at once, at most; one event at least, whatever its size.
     std::size_t batch_events = 256;
     std::size_t batch_bytes = 1 << 20;
+    /// Whether events of this camera, or without a name of none, may be written now; absent: always.
+    std::function<bool(const std::string& camera)> may_write = {};
   };
 
   /// What goes into the outbox at once.
@@ -66,7 +69,7 @@ class EventQueue {
     bool empty() const { return parts.empty(); }
   };
 
-  explicit EventQueue(Options options) : options_(options) {}
+  explicit EventQueue(Options options) : options_(std::move(options)) {}
 
   /// Returns how many copies of the oldest events are lost to make room: an urgent one only for another, and
   /// when no other is left. One that is not finds no room among urgent ones, and is lost itself.
@@ -80,6 +83,9 @@ class EventQueue {
 
   /// Nothing waits for an explanation any more.
   void let_go();
+
+  /// Forgets the events of this camera; returns how many copies.
+  std::size_t drop(const std::string& camera);
 
   /// Whether an event of this camera waits for its explanation.
   bool explains(const std::string& camera) const;

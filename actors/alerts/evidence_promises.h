@@ -53,6 +53,13 @@ class EvidencePromises {
     return Settled{std::move(promise.mapped().end)};
   }
 
+  /// Somebody else tells what became of this camera's.
+  void forget(const std::string& camera) {
+    std::erase_if(promises_, [&](const auto& promise) { return promise.second.camera == camera; });
+  }
+
+  bool knows(const std::string& episode) const { return promises_.contains(episode); }
+
   /// Whether evidence of this camera is promised.
   bool has(const std::string& camera) const;
 

@@ -36,6 +36,7 @@ class FallbackOutbox final : public Outbox {
  public:
   using Outbox::acknowledge;
   using Outbox::append;
+  using Outbox::continue_from;
 
   FallbackOutbox(FallbackOptions options, config::RetentionClock& ages, const base::Clock& clock,
                  Metrics& metrics, spdlog::logger& logger)
@@ -76,10 +77,19 @@ class FallbackOutbox final : public Outbox {
     return now_->append(events, notes);
   }
 
+  std::uint64_t continue_from(std::span<const Continuation> topics, std::span<const OutboxEvent> events,
+                              std::span<const OutboxNote> notes) override {
+    return now_->continue_from(topics, events, notes);
+  }
+
   std::map<std::string, std::string> notes() const override { return now_->notes(); }
 
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
     return now_->unacknowledged(limit);
+  }
+
+  std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
+    return now_->unacknowledged_after(position, limit);
   }
 
   void acknowledge(std::span<const std::uint64_t> positions) override { now_->acknowledge(positions); }
@@ -133,8 +143,9 @@ class FallbackOutbox final : public Outbox {
   std::size_t move_to(Outbox& disk) {
     if (attempt_ && !has_event(disk, attempt_->last)) attempt_.reset();
     // What is open there after an attempt that was kept is this process's.
-    if (!attempt_) settle(disk, clock_);
+    if (!attempt_ && !options_.given_numbers) settle(disk, clock_);
     std::map<std::string, std::uint64_t> sequences;
+    std::vector<Continuation> topics;
     std::set<std::uint64_t> pending;
     for (const OutboxEvent& event : now_->unacknowledged(kAll)) pending.insert(event.position);
     std::vector<OutboxEvent> batch;
@@ -146,17 +157,21 @@ class FallbackOutbox final : public Outbox {
     all.max_events = all.max_bytes = all.max_scanned = kAll;
     for (OutboxEvent& event : now_->replay(all).events) {
       const auto [last, first] = sequences.try_emplace(event.topic, 0);
-      if (first) last->second = disk.last_sequence(event.topic);
+      if (first && options_.given_numbers) topics.push_back({event.topic, event.sequence - 1});
+      if (first) last->second = options_.given_numbers ? event.sequence - 1 : disk.last_sequence(event.topic);
       const bool is_last = event.sequence == now_->last_sequence(event.topic);
       if (!is_last && !pending.contains(event.position)) published.push_back(batch.size());
-      event.sequence = ++last->second;
-      event.body = with_sequence(event.body, event.sequence);
+      if (const std::uint64_t sequence = ++last->second; sequence != event.sequence) {
+        event.sequence = sequence;
+        event.body = with_sequence(event.body, sequence);
+      }
       batch.push_back(std::move(event));
     }
     std::vector<OutboxNote> notes;
     for (auto& [key, value] : now_->notes()) notes.push_back({key, value});
     if (!batch.empty()) attempt_ = Attempt{batch.back(), now_->last_position()};
-    const std::uint64_t begin = disk.append(batch, notes);
+    const std::uint64_t begin =
+        topics.empty() ? disk.append(batch, notes) : disk.continue_from(topics, batch, notes);
     // What the disk does not take any more is published again: all of it is there.
     for (std::uint64_t& position : published) position += begin;
     try {

@@ -12,6 +12,7 @@ class MemoryOutbox final : public Outbox {
  public:
   using Outbox::acknowledge;
   using Outbox::append;
+  using Outbox::continue_from;
 
   MemoryOutbox(config::RetentionClock* ages, std::size_t max_bytes) : ages_(ages), max_bytes_(max_bytes) {}
 
@@ -23,8 +24,14 @@ class MemoryOutbox final : public Outbox {
   }
 
   std::uint64_t append(std::span<const OutboxEvent> events, std::span<const OutboxNote> notes) override {
-    const auto sequences = sequences_after(*this, events);
+    return continue_from({}, events, notes);
+  }
+
+  std::uint64_t continue_from(std::span<const Continuation> topics, std::span<const OutboxEvent> events,
+                              std::span<const OutboxNote> notes) override {
+    const auto sequences = sequences_after(*this, events, topics);
     make_room(events);
+    for (const Continuation& topic : topics) forget_behind(topic.topic, std::min(topic.last, topic.stays));
     for (const OutboxNote& note : notes) {
       if (note.value) {
         notes_[note.key] = *note.value;
@@ -32,8 +39,8 @@ class MemoryOutbox final : public Outbox {
         notes_.erase(note.key);
       }
     }
-    if (events.empty()) return 0;
     for (const auto& [topic, sequence] : sequences) sequences_[topic] = sequence;
+    if (events.empty()) return 0;
     const base::Clock::WallTime stamp = ages_ != nullptr ? ages_->now() : base::Clock::WallTime{};
     const std::uint64_t first = next_;
     for (const OutboxEvent& event : events) {
@@ -57,6 +64,13 @@ class MemoryOutbox final : public Outbox {
       if (result.size() == limit) break;
       result.push_back(events_.at(position));
     }
+    return result;
+  }
+
+  std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
+    std::vector<OutboxEvent> result;
+    for (auto each = pending_.upper_bound(position); each != pending_.end() && result.size() < limit; ++each)
+      result.push_back(events_.at(*each));
     return result;
   }
 
@@ -131,6 +145,18 @@ class MemoryOutbox final : public Outbox {
       ++count;
     }
     return count;
+  }
+
+  void forget_behind(const std::string& topic, std::uint64_t sequence) {
+    auto entry = positions_.upper_bound({topic, sequence});
+    while (entry != positions_.end() && entry->first.first == topic) {
+      const std::uint64_t position = entry->second;
+      bytes_ -= size_of(events_.at(position));
+      pending_.erase(position);
+      stamps_.erase(position);
+      events_.erase(position);
+      entry = positions_.erase(entry);
+    }
   }
 
   void make_room(std::span<const OutboxEvent> events) {

@@ -18,10 +18,6 @@ using nlohmann::json;
 
 constexpr std::string_view kNotePrefix = "episode/";
 
-std::string note_key(const std::string& episode) {
-  return std::string(kNotePrefix) + episode;
-}
-
 struct Known {
   OutboxEvent event;
   /// Whether it was read from a rule's own topic.
@@ -65,21 +61,17 @@ void know(Episodes& episodes, const OutboxEvent& event, const EventName& name) {
 
 void read_notes(Episodes& episodes, const std::map<std::string, std::string>& notes) {
   for (const auto& [key, value] : notes) {
-    if (!key.starts_with(kNotePrefix)) continue;
-    const json note = json::parse(value, nullptr, /*allow_exceptions=*/false);
-    if (!note.is_object() || !note.contains("topics") || !note.at("topics").is_array()) continue;
-    if (!note.contains("event") || !note.at("event").is_string()) continue;
+    auto noted = noted_episode(key, value);
+    if (!noted) continue;
     OutboxEvent event;
-    event.body = note.at("event").get<std::string>();
-    const auto name = event_name(event.body);
-    if (!name || key.substr(kNotePrefix.size()) != name->episode) continue;
+    event.body = std::move(noted->body);
     event.time = time_of_event(event.body).value_or(event.time);
-    for (const json& topic : note.at("topics")) {
-      if (!topic.is_string()) continue;
-      event.topic = topic.get<std::string>();
-      know(episodes, event, *name);
+    const EventName name = event_name(event.body).value();
+    for (std::string& topic : noted->topics) {
+      event.topic = std::move(topic);
+      know(episodes, event, name);
     }
-    episodes[name->episode].noted = true;
+    episodes[name.episode].noted = true;
   }
 }
 
@@ -140,9 +132,26 @@ WaitingEvent nothing_but(OutboxNote note) {
 
 }  // namespace
 
+std::string episode_key(const std::string& episode) {
+  return std::string(kNotePrefix) + episode;
+}
+
+std::optional<NotedEpisode> noted_episode(const std::string& key, const std::string& value) {
+  if (!key.starts_with(kNotePrefix)) return std::nullopt;
+  const json note = json::parse(value, nullptr, /*allow_exceptions=*/false);
+  if (!note.is_object() || !note.contains("topics") || !note.at("topics").is_array()) return std::nullopt;
+  if (!note.contains("event") || !note.at("event").is_string()) return std::nullopt;
+  NotedEpisode noted{{}, note.at("event").get<std::string>()};
+  const auto name = event_name(noted.body);
+  if (!name || key.substr(kNotePrefix.size()) != name->episode) return std::nullopt;
+  for (const json& topic : note.at("topics"))
+    if (topic.is_string()) noted.topics.push_back(topic.get<std::string>());
+  return noted;
+}
+
 OutboxNote episode_note(const std::vector<std::string>& topics, const std::string& body) {
   const auto name = event_name(body);
-  OutboxNote note{note_key(name ? name->episode : std::string()), std::nullopt};
+  OutboxNote note{episode_key(name ? name->episode : std::string()), std::nullopt};
   if (is_open({0, "", 0, {}, body})) note.value = json{{"topics", topics}, {"event", body}}.dump();
   return note;
 }
@@ -177,7 +186,7 @@ std::vector<WaitingEvent> unfinished_events(std::span<const OutboxEvent> last,
     if (open) {
       owed.push_back(end_of(newest, std::move(topics), now, mark));
     } else if (episode.noted) {
-      owed.push_back(nothing_but(OutboxNote{note_key(id), std::nullopt}));
+      owed.push_back(nothing_but(OutboxNote{episode_key(id), std::nullopt}));
     }
   }
   return owed;

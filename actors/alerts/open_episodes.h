@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,17 @@ inline constexpr std::size_t kLookBack = 8;
 /// The note of an episode on these topics, its own first, whose last event is this body: kept while the
 /// episode is open or its evidence is still to be told, and taken back by the event after which neither is.
 OutboxNote episode_note(const std::vector<std::string>& topics, const std::string& body);
+
+/// The key of an episode's note.
+std::string episode_key(const std::string& episode);
+
+/// What a note says: the episode's topics, its own first, and its last event.
+struct NotedEpisode {
+  std::vector<std::string> topics;
+  std::string body;
+};
+/// Nothing of what is no such note.
+std::optional<NotedEpisode> noted_episode(const std::string& key, const std::string& value);
 
 /// Topics that get the same alerts: a rule's own first.
 using SharedTopics = std::vector<std::vector<std::string>>;

@@ -61,6 +61,15 @@ struct OutboxNote {
   std::optional<std::string> value;
 };
 
+/// Where a topic goes on whose numbers others give, too.
+struct Continuation {
+  std::string topic;
+  /// The next event has the sequence after this one.
+  std::uint64_t last = 0;
+  /// Of what is here, events up to this sequence stay. None behind `last` does.
+  std::uint64_t stays = std::numeric_limits<std::uint64_t>::max();
+};
+
 /// Which events to read again, and how many at once.
 struct ReplayQuery {
   /// Beginnings of topics; an event is wanted if one of them fits.
@@ -118,11 +127,24 @@ class Outbox {
   std::uint64_t append(std::span<const OutboxEvent> events) { return append(events, {}); }
   std::uint64_t append(const OutboxEvent& event) { return append(std::span(&event, 1)); }
 
+  /// These topics go on where somebody else says, above or below what is here: what does not stay is
+  /// forgotten, acknowledged or not. Then events are appended and notes are changed as `append` does. All of
+  /// it or nothing, and durable when it returns; returns as `append`. Forgetting, and doing it again, is no
+  /// error. Throws std::logic_error if this outbox gives all numbers itself.
+  virtual std::uint64_t continue_from(std::span<const Continuation> topics,
+                                      std::span<const OutboxEvent> events, std::span<const OutboxNote> notes);
+  void continue_from(const std::string& topic, std::uint64_t last) {
+    const Continuation one{topic, last};
+    continue_from(std::span(&one, 1), {}, {});
+  }
+
   /// All notes by their keys. They survive `prune`.
   virtual std::map<std::string, std::string> notes() const = 0;
 
   /// The oldest events that were not acknowledged, in the order of their positions.
   virtual std::vector<OutboxEvent> unacknowledged(std::size_t limit) const = 0;
+  /// The oldest of these after a position.
+  virtual std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const;
 
   /// These events were published. An acknowledgement that a crash loses means that the event is published
   /// again; one that throws still holds for this object.

@@ -32,11 +32,13 @@ inline std::size_t size_of(const OutboxEvent& event) {
   return event.topic.size() + event.body.size();
 }
 
-/// The last sequence number of each topic once these events are kept. Throws std::invalid_argument if one
-/// does not follow the one before it.
+/// The last sequence number of each topic once it goes on there and these events are kept. Throws
+/// std::invalid_argument if one does not follow the one before it.
 inline std::map<std::string, std::uint64_t> sequences_after(const Outbox& outbox,
-                                                            std::span<const OutboxEvent> events) {
+                                                            std::span<const OutboxEvent> events,
+                                                            std::span<const Continuation> topics = {}) {
   std::map<std::string, std::uint64_t> last;
+  for (const Continuation& topic : topics) last[topic.topic] = topic.last;
   for (const OutboxEvent& event : events) {
     const auto [entry, first] = last.try_emplace(event.topic, 0);
     if (first) entry->second = outbox.last_sequence(event.topic);

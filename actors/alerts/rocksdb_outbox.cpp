@@ -20,6 +20,7 @@ class RocksdbOutbox final : public Outbox {
  public:
   using Outbox::acknowledge;
   using Outbox::append;
+  using Outbox::continue_from;
 
   RocksdbOutbox(const std::filesystem::path& folder, config::RetentionClock& ages, std::uintmax_t keep_free)
       : database_(folder, ages, keep_free), identity_(database_.identity()) {}
@@ -32,15 +33,22 @@ class RocksdbOutbox final : public Outbox {
   }
 
   std::uint64_t append(std::span<const OutboxEvent> events, std::span<const OutboxNote> notes) override {
-    if (events.empty() && notes.empty()) return 0;
+    return continue_from({}, events, notes);
+  }
+
+  std::uint64_t continue_from(std::span<const Continuation> topics, std::span<const OutboxEvent> events,
+                              std::span<const OutboxNote> notes) override {
+    if (topics.empty() && events.empty() && notes.empty()) return 0;
     database_.check_space();
     const std::uint64_t generation = database_.generation();
     database_.make_writable();
-    const auto sequences = count(events, generation != database_.generation());
+    follow_generation();
+    const auto sequences = count(events, topics, generation != database_.generation());
     const base::Clock::WallTime stamp = database_.ages().now();
     const std::uint64_t first = database_.next_position();
     std::uint64_t position = first;
     rocksdb::WriteBatch batch;
+    const std::vector<std::uint64_t> forgotten = forget_behind(topics, batch);
     for (const OutboxEvent& event : events) {
       database_.check(batch.Put(position_key('e', position), encode_event(event, stamp)));
       database_.check(batch.Put(position_key('p', position), ""));
@@ -54,7 +62,14 @@ class RocksdbOutbox final : public Outbox {
                                  : batch.Delete(note_key(note.key)));
     }
     database_.check(batch.Put("n", encode_number(position)));
+    // Before they go, so that nobody misses them.
+    if (!forgotten.empty()) database_.settle(*std::max_element(forgotten.begin(), forgotten.end()));
     database_.keep(batch, position - 1);
+    // Their sequences may be others' now.
+    for (const std::uint64_t each : forgotten) {
+      acknowledged_.erase(each);
+      passed_over_.erase(each);
+    }
     return events.empty() ? 0 : first;
   }
 
@@ -70,20 +85,25 @@ class RocksdbOutbox final : public Outbox {
   }
 
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
+    std::vector<OutboxEvent> events = unacknowledged_after(0, limit);
+    if (acknowledged_.empty() && limit > 0) {
+      first_pending_ = events.empty() ? database_.next_position() : events.front().position;
+    }
+    return events;
+  }
+
+  std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
     database_.make_readable(/*patient=*/false);
     follow_generation();
     std::vector<OutboxEvent> events;
     const auto entry = database_.entries();
-    for (entry->Seek(position_key('p', first_pending_)); entry->Valid() && events.size() < limit;
-         entry->Next()) {
+    for (entry->Seek(position_key('p', std::max(first_pending_, position + 1)));
+         entry->Valid() && events.size() < limit; entry->Next()) {
       if (!entry->key().starts_with("p")) break;
-      const std::uint64_t position = number_in(decode_position_key(view_of(entry->key())));
-      if (!acknowledged_.contains(position)) events.push_back(event_at(position));
+      const std::uint64_t each = number_in(decode_position_key(view_of(entry->key())));
+      if (!acknowledged_.contains(each)) events.push_back(event_at(each));
     }
     database_.check(entry->status());
-    if (acknowledged_.empty() && limit > 0) {
-      first_pending_ = events.empty() ? database_.next_position() : events.front().position;
-    }
     return events;
   }
 
@@ -201,14 +221,39 @@ class RocksdbOutbox final : public Outbox {
   };
 
   /// `reopened`: the sequences may have been counted before, when a write that had failed was not there yet.
-  std::map<std::string, std::uint64_t> count(std::span<const OutboxEvent> events, bool reopened) const {
+  std::map<std::string, std::uint64_t> count(std::span<const OutboxEvent> events,
+                                             std::span<const Continuation> topics, bool reopened) const {
     try {
-      return sequences_after(*this, events);
+      return sequences_after(*this, events, topics);
     } catch (const std::invalid_argument&) {
       if (!reopened) throw;
       throw OutboxError("outbox " + database_.folder().string() +
                         ": was opened again, and sequences have to be counted again");
     }
+  }
+
+  /// Returns their positions.
+  std::vector<std::uint64_t> forget_behind(std::span<const Continuation> topics, rocksdb::WriteBatch& batch) {
+    std::vector<std::uint64_t> positions;
+    if (topics.empty()) return positions;
+    const auto entry = database_.entries();
+    for (const Continuation& topic : topics) {
+      const std::uint64_t stays = std::min(topic.last, topic.stays);
+      if (stays == std::numeric_limits<std::uint64_t>::max()) continue;
+      const std::string key = index_key(topic.topic, stays + 1);
+      // Only the sequence, the last 8 bytes, may differ.
+      const rocksdb::Slice name(key.data(), key.size() - 8);
+      for (entry->Seek(key); entry->Valid() && entry->key().starts_with(name); entry->Next()) {
+        if (entry->key().size() != key.size()) continue;
+        const std::uint64_t position = number_in(decode_number(view_of(entry->value())));
+        database_.check(batch.Delete(position_key('e', position)));
+        database_.check(batch.Delete(position_key('p', position)));
+        database_.check(batch.Delete(entry->key()));
+        positions.push_back(position);
+      }
+      database_.check(entry->status());
+    }
+    return positions;
   }
 
   std::size_t prune_before(base::Clock::WallTime before) {

@@ -103,9 +103,11 @@ Fleet::Loss Fleet::lost(const std::string& camera, bool failed, TimePoint now) {
   return loss;
 }
 
-void Fleet::ended(const std::string& camera) {
+bool Fleet::ended(const std::string& camera) {
   const auto entry = cameras_.find(camera);
-  if (entry != cameras_.end()) end(entry->second);
+  if (entry == cameras_.end()) return false;
+  end(entry->second);
+  return !stopping_ && !entry->second.leaving;
 }
 
 void Fleet::end(Camera& camera) {
@@ -252,7 +254,7 @@ std::optional<Fleet::Change> Fleet::enter(Camera& camera, CameraState state, con
   const bool recovered = state == CameraState::up && std::exchange(camera.troubled, false);
   camera.troubled = camera.troubled || trouble;
   const bool first = std::exchange(camera.told_version, camera.watch->version) != camera.watch->version;
-  return Change{camera.watch, first, state, reason, camera.leaving, recovered};
+  return Change{camera.watch, first, state, reason, camera.leaving, recovered, camera.next != nullptr};
 }
 
 }  // namespace vigil::actors

@@ -18,6 +18,7 @@
 #include "actors/device/engine_parts.h"
 #include "actors/evidence/evidence_store.h"
 #include "actors/messages/data.h"
+#include "actors/messages/messages.h"
 #include "actors/messages/spawn.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
@@ -76,6 +77,8 @@ struct PipelineDeps {
   std::optional<EvidenceParts> evidence = {};
   /// Of the windows that are answered; may be empty.
   PipelineObserver observer = {};
+  /// Null: this process has all its series by itself, as one that is alone.
+  claims_actor claims = {};
 };
 
 }  // namespace vigil::actors

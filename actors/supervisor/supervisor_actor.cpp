@@ -41,7 +41,7 @@ void supervisor_state::start_pipeline() {
   }
   alerts = spawn(self, own, actors::alerts,
                  AlertsDeps{alert_options(*deps), deps->outbox, deps->publisher, deps->clock, deps->metrics,
-                            deps->board, deps->logger},
+                            deps->board, deps->logger, deps->claims},
                  evidence, supervisor_actor(self));
   deps->board.beat("alerts", kAlertsPatience);
   add_stage(alerts.address(), std::string(Drain::kAlerts));
@@ -85,6 +85,10 @@ void supervisor_state::tell(const std::optional<Fleet::Change>& change) {
   const bool ends = deps->once && fleet->settings(change->watch->name)->is_file();
   log->changed(*change, drain.stopping() || ends);
   if (change->first_of_them) self->send(alerts, change->watch);
+  // Its next owner tells how it is.
+  const bool handed_over =
+      deps->claims && change->leaving && !change->returns && !removed.contains(change->watch->name);
+  if (handed_over) return;
   self->send(alerts, StatusChange{change->watch->ref(), change->state, change->reason});
 }
 
@@ -146,6 +150,10 @@ void supervisor_state::reload(const CameraList& list) {
   // Every file has been played to its end: nothing would take the frames of a camera that starts now.
   if (drain.finishing()) return;
   const bool watched = !fleet->all_ended();
+  // Ahead of their ends.
+  removed = {list.removed.begin(), list.removed.end()};
+  for (const std::string& camera : list.removed)
+    self->send<caf::message_priority::high>(alerts, removed_atom_v, camera);
   const Fleet::Plan plan = fleet->reload(list.cameras);
   for (const std::string& camera : plan.start) want_camera(camera);
   for (const CameraPtr& camera : list.cameras) {
@@ -184,7 +192,9 @@ void supervisor_state::settle() {
 }
 
 void supervisor_state::ended(const std::string& camera) {
-  fleet->ended(camera);
+  // A file that is at its end goes on nowhere.
+  if (fleet->ended(camera) && deps->claims)
+    self->send<caf::message_priority::high>(alerts, removed_atom_v, camera);
   settle();
   finish_if_ended();
   dial();

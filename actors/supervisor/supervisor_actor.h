@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,8 @@ struct supervisor_state {
 
   supervisor_actor::pointer self;
   std::optional<PipelineDeps> deps;
+  /// By the last list of cameras: those that nobody goes on with.
+  std::set<std::string> removed;
   std::optional<Fleet> fleet;
   /// Without evidence there are none.
   std::optional<RecorderFleet> recordings;

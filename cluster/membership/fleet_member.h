@@ -48,9 +48,17 @@ class FleetMember {
   const NodeRecord& record() const { return record_; }
   const FleetKeys& keys() const { return keys_; }
 
+  /// For how long its lease holds for sure, unless it is kept alive meanwhile; nothing: it has none.
+  std::optional<base::Duration> lease_left() const;
+
   /// Those that are there, this one included, as far as the registry last told: when it does not answer,
   /// those that were there then.
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
+  /// The registry's revision at which a node's record was made: another one once it was gone in between. 0 if
+  /// there is none.
+  Revision created(const std::string& node) const;
+  /// At which this node's was put first; 0 before that.
+  Revision joined() const { return joined_; }
   /// Whether the registry answered when it was asked last; what is known of it is older otherwise.
   bool registry_answers() const { return registry_answers_; }
   /// Of the registry that was restored or replaced while this was running: what was noticed last.
@@ -122,6 +130,7 @@ class FleetMember {
   /// What this node has put as its record, with this lease; empty: nothing.
   std::string put_;
   Revision put_revision_ = 0;
+  Revision joined_ = 0;
   bool was_member_ = false;
   bool replaced_ = false;
   bool leaving_ = false;

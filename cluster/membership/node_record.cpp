@@ -76,8 +76,10 @@ std::string print(const NodeRecord& record) {
                      {"config", record.config},
                      {"config_seen", record.config_seen},
                      {"config_fault", record.config_fault},
+                     {"config_version", record.config_version},
                      {"highest_fence", record.highest_fence},
-                     {"settled", record.settled}};
+                     {"settled", record.settled},
+                     {"serves", record.serves}};
   // What is no UTF-8 of a name does not keep a node from being a member.
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -108,8 +110,10 @@ NodeRecord parse_node(std::string_view text) {
     record.config = read.value("config", "");
     record.config_seen = read.value("config_seen", "");
     record.config_fault = read.value("config_fault", "");
+    record.config_version = read.value("config_version", std::uint64_t{0});
     record.highest_fence = read.value("highest_fence", Fence{0});
     record.settled = read.value("settled", Fence{0});
+    record.serves = read.value("serves", false);
     return record;
   } catch (const std::exception& error) {
     throw std::runtime_error(std::string("no record of a node: ") + error.what());

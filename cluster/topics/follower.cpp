@@ -1,7 +1,6 @@
 #include "cluster/topics/follower.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/one_line.h"
@@ -16,6 +15,8 @@ using std::chrono::milliseconds;
 constexpr int kEventsAtOnce = 256;
 // While a query cannot be sent, and after one that was refused.
 constexpr auto kPause = milliseconds(200);
+// So many patiences one gateway is followed that replays nothing when none does.
+constexpr int kRounds = 12;
 
 std::string plural(std::uint64_t count) {
   return count == 1 ? "1 event" : std::to_string(count) + " events";
@@ -56,11 +57,39 @@ std::optional<std::string> topics_fault(const std::vector<std::string>& topics) 
 Follower::Follower(Options options, const base::Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      events_({.endpoint = options_.endpoint, .prefixes = options_.topics, .curve = options_.curve}),
-      replay_({.endpoint = options_.replay, .curve = options_.curve}),
-      ledger_({.last_values = !options_.since}),
-      answered_(clock.now()),
-      silent_since_(clock.now()) {}
+      begun_(clock.wall()),
+      ledger_({.last_values = !options_.since, .fleet = !options_.others.empty()}) {
+  gateways_.push_back({options_.endpoint, options_.replay, options_.curve});
+  gateways_.insert(gateways_.end(), options_.others.begin(), options_.others.end());
+  told_.resize(gateways_.size());
+  // What makes no sense is told before anything is followed.
+  for (at_ = gateways_.size(); at_ > 0;) {
+    --at_;
+    connect();
+  }
+}
+
+void Follower::connect() {
+  events_.reset();
+  replay_.reset();
+  // Where it goes on, the last events of topics have to be no older than the position where it begins; unless
+  // nobody tells one.
+  early_ = ledger_.moved() && tried_all();
+  if (!ledger_.moved() || early_) subscribe();
+  replay_.emplace(ReplayClient::Options{.endpoint = gateway().replay, .curve = gateway().curve});
+  connected_ = false;
+  unsure_ = true;
+  refused_ = false;
+  asked_.reset();
+  ask_at_ = {};
+  answered_ = silent_since_ = useless_since_ = clock_.now();
+}
+
+void Follower::subscribe() {
+  connected_ = false;
+  events_.emplace(TopicSubscriber::Options{
+      .endpoint = gateway().endpoint, .prefixes = options_.topics, .curve = gateway().curve});
+}
 
 std::optional<Follower::Entry> Follower::next(base::Duration timeout) {
   const base::Clock::TimePoint until = clock_.now() + timeout;
@@ -76,11 +105,13 @@ std::optional<Follower::Entry> Follower::next(base::Duration timeout) {
     if (now >= until) return std::nullopt;
     const base::Duration nap = ledger_.behind() || unsure_ ? kPause : options_.heartbeat;
     const auto wait = std::min(std::chrono::ceil<base::Duration>(until - now), nap);
-    std::array<zmq::pollitem_t, 4> items = {
-        zmq::pollitem_t{events_.socket().handle(), 0, ZMQ_POLLIN, 0},
-        zmq::pollitem_t{replay_.socket().handle(), 0, ZMQ_POLLIN, 0},
-        zmq::pollitem_t{events_.connection().socket().handle(), 0, ZMQ_POLLIN, 0},
-        zmq::pollitem_t{replay_.connection().socket().handle(), 0, ZMQ_POLLIN, 0}};
+    std::vector<zmq::pollitem_t> items = {
+        zmq::pollitem_t{replay_->socket().handle(), 0, ZMQ_POLLIN, 0},
+        zmq::pollitem_t{replay_->connection().socket().handle(), 0, ZMQ_POLLIN, 0}};
+    if (events_) {
+      items.push_back({events_->socket().handle(), 0, ZMQ_POLLIN, 0});
+      items.push_back({events_->connection().socket().handle(), 0, ZMQ_POLLIN, 0});
+    }
     zmq::poll(items.data(), items.size(), wait);
   }
 }
@@ -98,49 +129,63 @@ std::optional<Follower::Entry> Follower::take() {
     return Notice{plural(missed->count) + " of " + base::one_line(missed->topic) +
                   " cannot be replayed and will be missing"};
   }
-  return Notice{options_.endpoint +
+  return Notice{gateway().endpoint +
                 " has another outbox than before: its events are counted anew, and all "
                 "that it keeps is read"};
 }
 
 void Follower::hear_connections() {
-  while (const auto event = events_.connection().take()) {
+  const std::string& endpoint = gateway().endpoint;
+  Told& told = told_[at_];
+  bool begins_anew = false;
+  while (const auto event = events_ ? events_->connection().take() : std::nullopt) {
     switch (*event) {
       case ConnectionEvent::up:
         connected_ = was_connected_ = true;
         silent_since_ = clock_.now();
-        if (told_lost_) notices_.push_back({"connected to " + options_.endpoint});
-        told_lost_ = told_refused_ = told_failed_ = false;
+        if (told.lost || std::exchange(connected_to_, at_) != at_)
+          notices_.push_back({"connected to " + endpoint});
+        told.lost = told.refused = told.failed = false;
         break;
       case ConnectionEvent::lost:
+        // Another process may answer with the next one, before it is known that its positions are others.
+        begins_anew = begins_anew || (connected_ && gateways_.size() > 1);
         connected_ = false;
-        if (!told_refused_ && !told_failed_) {
-          tell(told_lost_, "no connection to " + options_.endpoint + "; it is tried again and again");
+        if (!told.refused && !told.failed) {
+          tell(told.lost, "no connection to " + endpoint +
+                              (gateways_.size() > 1 ? "; then the next one is followed"
+                                                    : "; it is tried again and again"));
         }
         break;
       case ConnectionEvent::refused:
-        tell(told_refused_, options_.endpoint + " does not let this key in");
+        connected_ = false;
+        tell(told.refused, endpoint + " does not let this key in");
         break;
       case ConnectionEvent::failed:
-        tell(told_failed_,
-             options_.endpoint + (options_.curve
-                                      ? " does not have this server key, or no keys at all, or takes no more "
-                                        "connections from here"
-                                      : " wants keys (--server-key and --key-file), or is no Vigil"));
+        connected_ = false;
+        tell(told.failed,
+             endpoint + (gateway().curve
+                             ? " does not have this server key, or no keys at all, or takes no more "
+                               "connections from here"
+                             : " wants keys (--server-key and --key-file), or is no Vigil"));
         break;
     }
     unsure_ = true;
   }
+  if (begins_anew) {
+    ledger_.move();
+    return connect();
+  }
   // A query or its answer may have got lost with a connection.
-  while (replay_.connection().take()) {
+  while (replay_->connection().take()) {
     asked_.reset();
     unsure_ = true;
   }
 }
 
 void Follower::hear_events() {
-  for (int i = 0; i < kEventsAtOnce; ++i) {
-    auto message = events_.receive(milliseconds(0));
+  for (int i = 0; i < kEventsAtOnce && events_; ++i) {
+    auto message = events_->receive(milliseconds(0));
     if (!message) return;
     if (ledger_.waiting() == 0) silent_since_ = std::max(silent_since_, clock_.now());
     ledger_.live(std::move(*message));
@@ -148,17 +193,23 @@ void Follower::hear_events() {
 }
 
 void Follower::hear_answers() {
-  while (auto answer = replay_.take_answer()) {
+  while (auto answer = replay_->take_answer()) {
     asked_.reset();
     answered_ = clock_.now();
+    Told& told = told_[at_];
     if (const auto* refusal = std::get_if<ReplayRefusal>(&*answer)) {
-      tell(told_unavailable_, "no replay from " + options_.replay + ": " + refusal->reason);
-      unsure_ = true;
+      tell(told.unavailable, "no replay from " + gateway().replay + ": " + refusal->reason);
+      unsure_ = refused_ = true;
       ask_at_ = clock_.now() + kPause;
     } else {
-      silent_since_ = clock_.now();
-      told_silent_ = told_unavailable_ = false;
-      ledger_.page(std::get<ReplayPage>(*answer));
+      silent_since_ = useless_since_ = clock_.now();
+      left_ = 0;
+      refused_ = false;
+      told.silent = told.unavailable = false;
+      const ReplayPage& page = std::get<ReplayPage>(*answer);
+      const bool moved = asked_for_gap_ ? ledger_.gap_page(page) : ledger_.page(page);
+      if (moved) return connect();
+      if (ledger_.begun() && (!events_ || std::exchange(early_, false))) subscribe();
     }
   }
 }
@@ -168,19 +219,37 @@ void Follower::ask_if_needed() {
   if (asked_ && now - *asked_ < options_.ask_again) return;
   if (!ledger_.behind() && !unsure_ && now - answered_ < options_.heartbeat) return;
   if (now < ask_at_) return;
-  if (replay_.ask(query())) {
+  const Gap* const gap = ledger_.gap();
+  if (replay_->ask(gap != nullptr ? query_of(*gap) : query())) {
     asked_ = now;
-    unsure_ = false;
+    asked_for_gap_ = gap != nullptr;
+    // What may have been missed, a gap's answer does not tell.
+    if (gap == nullptr) unsure_ = false;
   } else {
     ask_at_ = now + kPause;
   }
+}
+
+ReplayQuery Follower::query_of(const Gap& gap) const {
+  ReplayQuery query;
+  query.topics = {gap.topic};
+  query.after = gap.after.value_or(0);
+  const auto* const number = options_.since ? std::get_if<std::uint64_t>(&options_.since->begin) : nullptr;
+  if (!gap.after) query.from = gap.from.value_or(number != nullptr ? *number : 1);
+  if (gap.from || number != nullptr) return query;
+  // A topic that may be as old as any: only what is wanted of it.
+  const auto* const time =
+      options_.since ? std::get_if<base::Clock::WallTime>(&options_.since->begin) : nullptr;
+  const base::Clock::WallTime begin = time != nullptr ? *time : begun_;
+  query.since_ms = std::chrono::duration_cast<milliseconds>(begin.time_since_epoch()).count();
+  return query;
 }
 
 ReplayQuery Follower::query() const {
   ReplayQuery query;
   query.topics = options_.topics;
   query.after = ledger_.cursor();
-  if (ledger_.begun() || !options_.since) return query;
+  if (ledger_.begun() || ledger_.moved() || !options_.since) return query;
   if (const auto* time = std::get_if<base::Clock::WallTime>(&options_.since->begin)) {
     query.since_ms = std::chrono::duration_cast<milliseconds>(time->time_since_epoch()).count();
   } else if (!query.after) {
@@ -192,9 +261,27 @@ ReplayQuery Follower::query() const {
 }
 
 void Follower::lose_patience() {
-  if (ledger_.waiting() == 0 || !connected_ || clock_.now() - silent_since_ < options_.patience) return;
-  tell(told_silent_, "no replay from " + options_.replay + ": what was missed cannot be filled in");
+  const base::Clock::TimePoint now = clock_.now();
+  if (!is_useless()) useless_since_ = now;
+  // Where one lets in and none replays, events are shown as they come, and others are tried now and then.
+  const auto patience = options_.patience * (connected_ && tried_all() ? kRounds : 1);
+  if (gateways_.size() > 1 && now - useless_since_ >= patience) return go_on();
+  if (ledger_.waiting() == 0 || !connected_ || now - silent_since_ < options_.patience) return;
+  tell(told_[at_].silent, "no replay from " + gateway().replay + ": what was missed cannot be filled in");
   ledger_.give_up();
+}
+
+/// Whether nothing can be had of this gateway now.
+bool Follower::is_useless() const {
+  return !connected_ || refused_ ||
+         ((asked_ || unsure_ || ledger_.behind()) && answered_ < clock_.now() - kPause);
+}
+
+void Follower::go_on() {
+  at_ = (at_ + 1) % gateways_.size();
+  ++left_;
+  ledger_.move();
+  connect();
 }
 
 void Follower::tell(bool& told, const std::string& text) {

@@ -35,7 +35,16 @@ struct Notice {
   std::string text;
 };
 
-/// One owner at a time; not thread-safe.
+/// Where events are published, and where they are replayed.
+struct Gateway {
+  std::string endpoint;
+  std::string replay;
+  std::optional<CurveClient> curve = std::nullopt;
+};
+
+/// Follows one gateway of several that have the same events, and goes on at the next, round and round, when
+/// it is gone, lets nobody in or replays nothing for longer than `patience`. One owner at a time; not
+/// thread-safe.
 class Follower {
  public:
   struct Options {
@@ -47,11 +56,14 @@ class Follower {
     /// Without it, the last event of each topic comes first.
     std::optional<Since> since;
     std::optional<CurveClient> curve = std::nullopt;
+    /// Others that have the same events under the same numbers.
+    std::vector<Gateway> others = {};
     /// How often it asks whether it missed anything, when nothing tells that it did.
     base::Duration heartbeat = std::chrono::seconds(5);
     /// How long it waits for an answer before it asks again.
     base::Duration ask_again = std::chrono::seconds(2);
-    /// How long live events wait for the replay of those before them while nobody replays.
+    /// How long live events wait for the replay of those before them while nobody replays; and how long one
+    /// of several gateways may do nothing before the next one is followed.
     base::Duration patience = std::chrono::seconds(5);
   };
 
@@ -64,8 +76,11 @@ class Follower {
   /// The next event or notice, or nothing after `timeout`.
   std::optional<Entry> next(base::Duration timeout);
 
-  /// Whether the events' endpoint ever let it in.
+  /// Whether an endpoint of events ever let it in.
   bool was_connected() const { return was_connected_; }
+
+  /// The gateway that it follows now, by its place.
+  std::size_t following() const { return at_; }
 
  private:
   std::optional<Entry> take();
@@ -74,13 +89,27 @@ class Follower {
   void hear_answers();
   void ask_if_needed();
   ReplayQuery query() const;
+  ReplayQuery query_of(const Gap& gap) const;
   void lose_patience();
+  bool is_useless() const;
+  bool tried_all() const { return left_ >= gateways_.size(); }
+  void go_on();
+  void connect();
+  void subscribe();
+  const Gateway& gateway() const { return gateways_[at_]; }
   void tell(bool& told, const std::string& text);
 
   Options options_;
   const base::Clock& clock_;
-  TopicSubscriber events_;
-  ReplayClient replay_;
+  std::vector<Gateway> gateways_;
+  std::size_t at_ = 0;
+  /// Gateways that were left in a row without an answer.
+  std::size_t left_ = 0;
+  /// Since when this one has been good for nothing.
+  base::Clock::TimePoint useless_since_;
+  base::Clock::WallTime begun_;
+  std::optional<TopicSubscriber> events_;
+  std::optional<ReplayClient> replay_;
   EventLedger ledger_;
   std::deque<Notice> notices_;
   bool connected_ = false;
@@ -89,16 +118,28 @@ class Follower {
   bool unsure_ = true;
   /// When the query that has no answer yet was sent.
   std::optional<base::Clock::TimePoint> asked_;
+  /// Whether it refused the last query.
+  bool refused_ = false;
+  /// Whether it was subscribed to before it was known where it begins.
+  bool early_ = false;
+  /// Whether that was for a gap.
+  bool asked_for_gap_ = false;
   /// Not before then the next query.
   base::Clock::TimePoint ask_at_{};
   base::Clock::TimePoint answered_;
   /// Since when live events may wait for a replay in vain.
   base::Clock::TimePoint silent_since_;
-  bool told_lost_ = false;
-  bool told_refused_ = false;
-  bool told_failed_ = false;
-  bool told_silent_ = false;
-  bool told_unavailable_ = false;
+  /// Of a gateway, until it is as it should be.
+  struct Told {
+    bool lost = false;
+    bool refused = false;
+    bool failed = false;
+    bool silent = false;
+    bool unavailable = false;
+  };
+  std::vector<Told> told_;
+  /// Whose events came last.
+  std::size_t connected_to_ = 0;
 };
 
 }  // namespace vigil::cluster

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -34,11 +35,10 @@ class NodeDesk {
   /// It could not be reached, or does not fit: tried again after a while.
   void failed(const std::string& node, const std::string& incarnation, const std::string& reason);
 
-  /// The connection to one that was known ended: it is greeted again, as one that has just come.
-  void lost(const std::string& node);
-
   /// One that has come by itself and fits.
   void came(const cluster::NodeRecord& node);
+  /// The connection to it broke, though its lease may hold: it is greeted anew.
+  void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
@@ -59,15 +59,16 @@ class NodeDesk {
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);
-  void begin(const std::string& node, Peer& peer) const;
+  /// To be greeted, by that one of the two whose turn it is.
+  void begin(Peer& peer, bool is_ours);
 
   const std::string fleet_;
   const base::Clock& clock_;
-  std::string self_;
   std::map<std::string, Peer> peers_;
 };
 
-/// The nodes that compute for these cameras, but for cameras that wait for one.
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan);
+/// The nodes that compute for these cameras, but for cameras that wait for one: those that encode, with those
+/// that have the streams, mostly the same.
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
 
 }  // namespace vigil::fleet

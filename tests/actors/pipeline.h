@@ -67,7 +67,8 @@ class PipelineTest : public ::testing::Test {
                                                          .seed = 1,
                                                          .threads = Threads::scheduled,
                                                          .evidence = evidence,
-                                                         .observer = observer_});
+                                                         .observer = observer_,
+                                                         .claims = claims_});
     settle();
   }
 
@@ -159,6 +160,8 @@ class PipelineTest : public ::testing::Test {
   Dialer::Limits dial_;
   TestConfig config_;
   caf::actor_system system_{config_};
+  /// Null: the process is alone.
+  claims_actor claims_;
   supervisor_actor supervisor_;
   caf::scoped_actor waiter_{system_};
   using Asked = decltype(std::declval<caf::scoped_actor&>()->request(std::declval<supervisor_actor&>(),

@@ -27,6 +27,7 @@ class WatchedOutbox final : public Outbox {
 
   using Outbox::acknowledge;
   using Outbox::append;
+  using Outbox::continue_from;
   void refresh() override {
     inner_->refresh();
     if (on_refresh) on_refresh();
@@ -39,6 +40,18 @@ class WatchedOutbox final : public Outbox {
     if (fails_afterwards) throw OutboxError("outbox: broken, after it was kept");
     step();
     return first;
+  }
+  std::uint64_t continue_from(std::span<const Continuation> topics, std::span<const OutboxEvent> events,
+                              std::span<const OutboxNote> notes) override {
+    step();
+    if (fails) throw OutboxError("outbox: broken");
+    const std::uint64_t first = inner_->continue_from(topics, events, notes);
+    if (fails_afterwards) throw OutboxError("outbox: broken, after it was kept");
+    step();
+    return first;
+  }
+  std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
+    return inner_->unacknowledged_after(position, limit);
   }
   std::map<std::string, std::string> notes() const override { return inner_->notes(); }
   std::uint64_t last_sequence(const std::string& topic) const override {

@@ -185,5 +185,46 @@ TEST_F(AlertPolicyTest, AnEpisodeDoesNotEndBeforeItsStart) {
   EXPECT_EQ(last_.end, last_.start);
 }
 
+/// What another policy told last.
+Emission told_before() {
+  Emission told;
+  told.ordinal = 3;
+  told.score = 0.8;
+  told.confirmations = 7;
+  told.start = kStart - 60s;
+  return told;
+}
+
+TEST_F(AlertPolicyTest, AResumedEpisodeGoesOnWhereItWas) {
+  configure({2, 3}, 20s);
+  policy_->resume(told_before(), kStart - 5s);
+  EXPECT_TRUE(policy_->active());
+  // The last one is 20 s after what was told 5 s before the beginning.
+  EXPECT_THAT(feed({0.9, 0.6, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9}), ElementsAre("update@16#-1.4"));
+  EXPECT_EQ(last_.confirmations, 14);
+  EXPECT_DOUBLE_EQ(last_.score, 0.9);
+  EXPECT_EQ(last_.start, kStart - 60s);
+  EXPECT_FALSE(last_.end);
+  EXPECT_THAT(feed({0.1, 0.1, 0.1}), ElementsAre("end@22#-1.5"));
+  EXPECT_EQ(last_.end, kStart + 16s);
+}
+
+TEST_F(AlertPolicyTest, AResumedEpisodeIsNotOverBeforeARowOfWindowsSaysSo) {
+  configure({1, 3}, 0s);
+  policy_->resume(told_before(), kStart - 5s);
+  EXPECT_THAT(feed({0.1, 0.1, 0.1}), ElementsAre("end@6#-1.4")) << "the ones before are not known";
+  EXPECT_EQ(last_.end, kStart - 5s) << "when it was told last";
+  EXPECT_EQ(last_.confirmations, 7);
+  policy_->resume(told_before(), kStart - 5s);
+  EXPECT_EQ(policy_->close(EndReason::camera_ended)->ordinal, 4U);
+  EXPECT_THAT(feed({0.9, 0.1}), ElementsAre("new@8#0.0")) << "nothing of it is left";
+}
+
+TEST_F(AlertPolicyTest, AResumedEpisodeThatWasToldInTheFutureWaitsForItsCooldownOnce) {
+  configure({1, 2}, 20s);
+  policy_->resume(told_before(), kStart + 1h);
+  EXPECT_THAT(feed(std::vector<double>(11, 0.9)), ElementsAre("update@22#-1.4"));
+}
+
 }  // namespace
 }  // namespace vigil::actors

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/alerts/books.h"
 #include "tests/actors/events.h"
 #include "tests/actors/pipeline.h"
 #include "tests/actors/watched_outbox.h"
@@ -110,6 +111,80 @@ TEST_F(AlertsActor, AnExplanationThatNobodyGivesIsForgotten) {
   show(402);
   pass(2 * kExplanationPatience + 1s);
   EXPECT_THAT(said_of(1), IsEmpty()) << "whoever was to answer is gone";
+}
+
+class ClaimingAlertsActor : public AlertsActor {
+ protected:
+  ClaimingAlertsActor() {
+    self_->send(alerts_, stop_atom_v);
+    settle();
+    claims_ = system_.spawn([this](claims_actor::pointer self) -> claims_actor::behavior_type {
+      return {[this, self](claim_atom, const std::string& camera, std::uint64_t fence) {
+        claimed_.push_back(camera + ' ' + std::to_string(fence));
+        EXPECT_EQ(self->current_sender(), alerts_) << "to whom the books go";
+      }};
+    });
+    alerts_ = system_.spawn(
+        alerts, AlertsDeps{{.model = {"m"}}, outbox_, publisher_, clock_, metrics_, board_, logger_, claims_},
+        evidence_actor(), supervisor_actor());
+    settle();
+  }
+  void TearDown() override {
+    AlertsActor::TearDown();
+    caf::anon_send_exit(claims_, caf::exit_reason::user_shutdown);
+    settle();
+    claims_ = nullptr;
+  }
+
+  /// What came back for windows: "grant", "explain", "done".
+  std::vector<std::string> answers() {
+    settle();
+    std::vector<std::string> result;
+    for (bool more = true; more;)
+      self_->receive([&](grant_atom, std::uint32_t) { result.emplace_back("grant"); },
+                     [&](const Explain&) { result.emplace_back("explain"); },
+                     [&](const Done&) { result.emplace_back("done"); },
+                     caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
+    return result;
+  }
+  void show(double end) {
+    auto window = std::make_shared<WindowAnswers>(*window_of(explaining_, end, {0.9F}));
+    window->id = stream::WindowId{"gate", 1, static_cast<std::uint64_t>(end)};
+    self_->send<caf::message_priority::high>(alerts_, WindowAnswersPtr(std::move(window)));
+  }
+
+  claims_actor claims_;
+  std::vector<std::string> claimed_;
+  std::shared_ptr<WatchSettings> explaining_ = [] {
+    auto settings = std::make_shared<WatchSettings>(*watch("gate", version_of(7, 1)));
+    settings->rules[0].explain = true;
+    return settings;
+  }();
+};
+
+TEST_F(ClaimingAlertsActor, KeepsItsWindowsUntilTheBooksAreThere) {
+  show(2);
+  show(4);
+  EXPECT_THAT(answers(), ::testing::ElementsAre("grant", "grant")) << "nothing is held up";
+  EXPECT_THAT(claimed_, ::testing::ElementsAre("gate 7"));
+  self_->send(alerts_, std::make_shared<const SeriesBooks>(SeriesBooks{"gate", 7, 0, 0, {}, {}}));
+  EXPECT_THAT(answers(), ::testing::ElementsAre("explain", "done", "done"));
+  self_->send<caf::message_priority::high>(alerts_, Explanation{0, "Yes.", ""});
+  settle();
+  EXPECT_THAT(publisher_.messages, SizeIs(1));
+}
+
+TEST_F(ClaimingAlertsActor, GivesBackTheWindowsOfWhatIsLost) {
+  self_->send(alerts_, SeriesBooksPtr());
+  self_->send(alerts_, WatchPtr(explaining_));
+  self_->send(alerts_, StatusChange{explaining_->ref(), CameraState::up, ""});
+  show(2);
+  EXPECT_THAT(answers(), ::testing::ElementsAre("grant"));
+  self_->send(alerts_, lost_atom_v, std::string("gate"), std::uint64_t{7});
+  EXPECT_THAT(answers(), ::testing::ElementsAre("done"));
+  show(4);
+  EXPECT_THAT(answers(), ::testing::UnorderedElementsAre("grant", "done"));
+  EXPECT_THAT(publisher_.messages, IsEmpty());
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ struct ActorNode::Parts {
     const dock_state* const state = state_of<dock_state>(dock);
     const DockBook::Guest* const guest = state == nullptr ? nullptr : state->book.find(camera);
     if (guest != nullptr && host.up && !host.dying)
-      commons.audit.taken(host, camera, guest->fence, guest->node, guest->generation, ++patches);
+      commons.audit.taken(host, camera, guest->fence, guest->passage.owner, guest->generation, ++patches);
   }
 
   NodeWays ways() {
@@ -241,7 +241,8 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
   Parts& own = *parts_;
   own.scheduler().clock().current_time = own.clock.now();
   if (roles.contains(NodeRole::stream)) {
-    own.dock = own.system.spawn(dock, DockDeps{.devices = {actors::testing::slot(own.encoder, own.language)},
+    own.dock = own.system.spawn(dock, DockDeps{.node = host.name,
+                                               .devices = {actors::testing::slot(own.encoder, own.language)},
                                                .group = 2,
                                                .clock = own.clock,
                                                .metrics = own.metrics,
@@ -272,6 +273,10 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
             .logger = own.logger,
             .seed = commons.world.random.next(),
             .threads = actors::Threads::scheduled});
+  const auto settings = std::make_shared<config::Settings>();
+  settings->cameras = commons.cameras;
+  const auto configuration =
+      std::make_shared<const ReadConfiguration>(ReadConfiguration{"c0ffee", settings, ""});
   cluster::NodeRecord record;
   record.name = host.name;
   record.incarnation = incarnation;
@@ -286,7 +291,8 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
                                       .record = record,
                                       .registry = *own.registry,
                                       .ways = own.ways(),
-                                      .cameras = commons.cameras,
+                                      .configuration = configuration,
+                                      .resolve = [](config::CameraSettings camera) { return camera; },
                                       .supervisor = own.supervisor,
                                       .dock = own.dock,
                                       .group = 2,
@@ -384,7 +390,7 @@ void ActorNode::tell() {
   }
   if (const dock_state* const own = state_of<dock_state>(parts_->dock); own != nullptr) {
     for (const auto& [camera, guest] : own->book.guests()) {
-      commons_.audit.guest(host_, camera, guest.fence, guest.node);
+      commons_.audit.guest(host_, camera, guest.fence, guest.passage.owner);
       const std::pair now(guest.fence, guest.generation);
       if (std::exchange(guests_[camera], now) != now)
         commons_.world.note(Kind::joined, host_.id, -1, guest.fence);
@@ -423,10 +429,10 @@ std::string ActorNode::describe() const {
   }
   if (const dock_state* const own = state_of<dock_state>(parts_->dock); own != nullptr) {
     text += ", linked by";
-    for (const auto& [from, link] : own->links) text += ' ' + from;
+    for (const auto& [passage, link] : own->links) text += ' ' + passage.owner;
     text += ", guests";
     for (const auto& [camera, guest] : own->book.guests())
-      text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.node +
+      text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.from +
               (guest.away ? " (away)" : "");
   }
   text += ", dropped";

@@ -15,6 +15,7 @@ class DiskOutbox final : public Outbox {
 
   using Outbox::acknowledge;
   using Outbox::append;
+  using Outbox::continue_from;
   void refresh() override {}
   std::uint64_t last_sequence(const std::string& topic) const override {
     return inner().last_sequence(topic);
@@ -27,6 +28,20 @@ class DiskOutbox final : public Outbox {
     });
     // Of a dead host: it does not matter any more.
     return *first;
+  }
+  std::uint64_t continue_from(std::span<const actors::Continuation> topics,
+                              std::span<const OutboxEvent> events,
+                              std::span<const OutboxNote> notes) override {
+    const auto first = std::make_shared<std::uint64_t>(0);
+    disk_.put([first, topics = std::vector<actors::Continuation>(topics.begin(), topics.end()),
+               events = std::vector<OutboxEvent>(events.begin(), events.end()),
+               notes = std::vector<OutboxNote>(notes.begin(), notes.end())](Outbox& outbox) {
+      *first = outbox.continue_from(topics, events, notes);
+    });
+    return *first;
+  }
+  std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
+    return inner().unacknowledged_after(position, limit);
   }
   std::map<std::string, std::string> notes() const override { return inner().notes(); }
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {

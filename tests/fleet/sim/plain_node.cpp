@@ -143,7 +143,7 @@ void PlainNode::lost(std::uint64_t connection) {
 
     for (auto& [camera, own] : cameras_)
       if (own.stream == name) own.has_joined = false;
-    desk_.lost(name);
+    desk_.lost(name, host_.name);
     return;
   }
 }
@@ -294,7 +294,7 @@ void PlainNode::dock_join(const Join& join) {
   actors::WatchSettings watch;
   watch.name = join.watch.camera;
   watch.version = join.watch.version;
-  if (dock_.join(join.node, watch, join.generation).admitted) {
+  if (dock_.join(join.node, {join.node, host_.name, host_.name}, watch, join.generation).admitted) {
     links_[join.node] = join.link;
   } else {
     commons_.world.note(Kind::refused, host_.id, -1, actors::fence_of(join.watch.version));
@@ -302,7 +302,7 @@ void PlainNode::dock_join(const Join& join) {
 }
 
 void PlainNode::dock_patch(const Join& patch) {
-  const DockBook::Guest* const guest = dock_.owner(patch.node, patch.watch);
+  const DockBook::Guest* const guest = dock_.brought(patch.node, patch.watch);
   if (commons_.mistakes.dock_ignores_fences)
     return commons_.audit.taken(host_, patch.watch.camera, actors::fence_of(patch.watch.version), patch.node,
                                 patch.generation, patch.sequence);
@@ -342,7 +342,7 @@ std::string PlainNode::describe() const {
   text += ", guests";
   for (const auto& [camera, guest] : dock_.guests())
     text +=
-        ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.node + (guest.away ? " (away)" : "");
+        ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.from + (guest.away ? " (away)" : "");
   return text;
 }
 

@@ -1,0 +1,286 @@
+// The part of `AlertDesk` that goes on where other makers of its series have ended, and ends where others go
+// on.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "actors/alerts/alert_desk.h"
+#include "actors/alerts/process_news.h"
+
+namespace vigil::actors {
+namespace {
+
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+constexpr const char* kMoved = "its camera moved to another node before it was made";
+constexpr const char* kStartedAgain = "Vigil was started again before it was made";
+
+}  // namespace
+
+std::vector<SeriesClaims::Claim> AlertDesk::take_claims() {
+  return claims_ ? claims_->take() : std::vector<SeriesClaims::Claim>();
+}
+
+void AlertDesk::take_over(SeriesBooks books) {
+  if (!claims_ || !claims_->fits(books)) return;
+  books_.push_back(std::move(books));
+  taken_in();
+}
+
+/// Whether the series of this camera is held, so that what comes of it can be told at once.
+bool AlertDesk::may_tell(const WatchPtr& watch) {
+  const std::uint64_t fence = fence_of(watch->version);
+  if (fence > claims_->fence(watch->name)) removed_.erase(watch->name);
+  const SeriesClaims::Entry entry = claims_->enter(watch->name, fence);
+  if (entry != SeriesClaims::Entry::gone) known_[watch->name] = watch;
+  return entry == SeriesClaims::Entry::go;
+}
+
+void AlertDesk::hold(HeldNews::News news) {
+  const std::string camera = news.camera;
+  if (claims_->is_lost(camera)) {
+    if (news.window) observed_.push_back(std::move(news.window));
+    return;
+  }
+  // One that connects may turn out to be as it was told to be.
+  if (news.window || news.state != CameraState::connecting || series_left_behind_.contains(camera))
+    claims_->want(camera);
+  auto oldest = held_.push(std::move(news));
+  if (!oldest) return;
+  metrics_.messages_dropped("outbox", "backlog_full", 1);
+  if (oldest->window) observed_.push_back(std::move(oldest->window));
+}
+
+/// Whether a state is another one than was told before this tenure. After the first that is, or that says
+/// where the camera really is, all are.
+bool AlertDesk::is_news(const std::string& camera, CameraState state) {
+  if (!told_before_.contains(camera)) return true;
+  if (state == CameraState::connecting) return false;
+  told_before_.erase(camera);
+  return told_.at(camera) != name_of(state);
+}
+
+void AlertDesk::recover_claims() {
+  notes_ = outbox_.notes();
+  noted_in_ = outbox_.identity();
+  for (const auto& [camera, fence] : tenures_in(notes_)) claims_->remember(camera, fence);
+  if (!options_.process.empty()) {
+    enqueue(noted_news({options_.process, ProcessState::online, "start", ""}, clock_.wall(), outbox_));
+    claims_->want("");
+  }
+  recovered_ = true;
+}
+
+// After it is known what the last append has kept.
+void AlertDesk::settle_claims() {
+  resolve_doubt();
+  if (claimed_in_ != outbox_.identity()) {
+    // What is there already, whoever wrote it, nobody publishes before it is known what it is worth.
+    const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
+    left_behind_ = waiting.empty() ? 0 : outbox_.last_position();
+    for (const OutboxEvent& event : waiting)
+      if (auto series = series_of(event.topic)) series_left_behind_.insert(std::move(*series));
+    claims_->doubt();
+    claimed_in_ = outbox_.identity();
+  }
+  settle_losses();
+  if (books_.empty()) return;
+  // What one series does with its events changes nothing of another's.
+  const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
+  for (; !books_.empty(); books_.erase(books_.begin()))
+    if (claims_->fits(books_.front())) settle(books_.front(), waiting);
+}
+
+// What the publisher has taken, it has to account for.
+void AlertDesk::settle_losses() {
+  if (losses_.empty()) return;
+  const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
+  for (const Loss& loss : losses_) {
+    std::vector<std::uint64_t> positions;
+    for (const OutboxEvent& event : waiting) {
+      const bool taken = event.position > left_behind_ && event.position <= publishing_.offered();
+      if (!taken && series_of(event.topic) == loss.camera) positions.push_back(event.position);
+    }
+    if (positions.empty()) continue;
+    outbox_.acknowledge(positions);
+    metrics_.messages_dropped("outbox", "fence", positions.size() - std::min(positions.size(), loss.counted));
+  }
+  losses_.clear();
+}
+
+void AlertDesk::settle(const SeriesBooks& books, const std::vector<OutboxEvent>& waiting) {
+  const Handover handover =
+      hand_over(books, {.tenure = claims_->former(books.camera),
+                        .lived = claims_->lived(books.camera),
+                        .unacknowledged = waiting,
+                        .left_behind = left_behind_,
+                        .notes = notes_,
+                        .last_sequence = [this](const std::string& t) { return outbox_.last_sequence(t); }});
+  std::vector<OutboxNote> notes;
+  if (noted_in_ != outbox_.identity())
+    for (const auto& [key, value] : notes_) notes.push_back({key, value});
+  notes.insert(notes.end(), handover.notes.begin(), handover.notes.end());
+  outbox_.continue_from(handover.topics, handover.events, notes);
+  noted_in_ = outbox_.identity();
+  note(handover.notes);
+  claims_->hold(books.camera, books.fence);
+  series_left_behind_.erase(books.camera);
+  if (handover.dropped > 0) metrics_.messages_dropped("outbox", "fence", handover.dropped);
+  begin_tenure(books.camera, handover);
+  // Told again at worst.
+  if (!handover.committed.empty()) outbox_.acknowledge(handover.committed);
+}
+
+void AlertDesk::begin_tenure(const std::string& camera, const Handover& handover) {
+  // What waits was made in a tenure before; but what this process tells of its start.
+  if (!handover.goes_on && (!camera.empty() || told_online_)) drop_all(camera);
+  if (camera.empty()) return begin_own(handover);
+  const auto known = known_.find(camera);
+  if (known == known_.end()) return;
+  const WatchPtr watch = known->second;
+  if (const auto last = handover.last.find(status_topic(*watch)); last != handover.last.end())
+    if (auto state = state_in(last->second)) {
+      told_[camera] = std::move(*state);
+      told_before_.insert(camera);
+    }
+  Watched& watched = watched_[camera];
+  if (watched.watch != watch) follow(watched, watch);
+  for (const OpenEpisode& open : handover.open) resume(watched, open, handover.goes_on);
+  for (const HeldNews::News& news : held_.take(camera)) {
+    if (news.window) {
+      run(news.window, clock_.now() - news.since < options_.explanation);
+    } else {
+      tell_state(news.watch, news.state, news.reason, news.time);
+    }
+  }
+  end_for_good(camera);
+}
+
+// What the process before this one could not say comes before anything of this one.
+void AlertDesk::begin_own(const Handover& handover) {
+  if (std::exchange(told_online_, true)) return;
+  const auto last = handover.last.find(process_topic(options_.process));
+  if (last == handover.last.end() || state_in(last->second) != name_of(ProcessState::online)) return;
+  queue_.push_front(
+      {noted_news({options_.process, ProcessState::offline, "restart", ""}, clock_.wall(), outbox_)});
+}
+
+void AlertDesk::resume(Watched& watched, const OpenEpisode& open, bool own) {
+  const AlertRecord& record = open.record;
+  const std::string& episode = record.name.episode;
+  // It was never out of hand.
+  if (promises_.knows(episode)) return;
+  for (const Rule& rule : watched.rules)
+    if (rule.episode == episode && rule.policy.active()) return;
+  const auto same = std::find_if(watched.rules.begin(), watched.rules.end(), [&](const Rule& rule) {
+    return rule.topic == open.topics.front() && rule.version == record.rule_version && !rule.policy.active();
+  });
+  const std::string no_evidence = own ? kStartedAgain : kMoved;
+  OutboxEvent last{0, open.topics.front(), 0, record.time, open.body};
+  if (record.told.phase == Phase::end || same == watched.rules.end())
+    return end_resumed(open.topics, last, {name_of(EndReason::rule_changed), no_evidence});
+  same->policy.resume(record.told, record.time);
+  same->episode = episode;
+  same->topics = open.topics;
+  same->evidence = record.evidence;
+  same->resumed = last;
+  if (record.evidence.state != EvidenceState::pending) return;
+  const auto failed = [last, no_evidence](std::uint64_t sequence) {
+    return failed_evidence_event(last.body, sequence, no_evidence).value();
+  };
+  same->policy.amend();
+  same->evidence = {.state = EvidenceState::failed, .reason = no_evidence};
+  same->resumed.body = failed(0);
+  tell_text(open.topics, record.time, [failed](const EventDraft& draft) { return failed(draft.sequence); });
+}
+
+void AlertDesk::end_resumed(const std::vector<std::string>& topics, const OutboxEvent& last,
+                            const Closing& why) {
+  const base::Clock::WallTime now = clock_.wall();
+  tell_text(topics, now, [last, why, now](const EventDraft& draft) {
+    return closing_event(last, draft.sequence, now, {}, why).value();
+  });
+}
+
+/// What is made of what others have told, without a window.
+void AlertDesk::tell_text(const std::vector<std::string>& topics, base::Clock::WallTime time,
+                          std::function<std::string(const EventDraft&)> body) {
+  WaitingEvent event;
+  event.topics = topics;
+  event.time = time;
+  event.body = std::move(body);
+  event.note = [topics](const std::string& text) { return episode_note(topics, text); };
+  event.camera = series_of(topics.front()).value_or("");
+  enqueue(std::move(event));
+}
+
+void AlertDesk::lost(const std::string& camera, std::uint64_t fence) {
+  if (!claims_ || !claims_->lose(camera, fence)) return;
+  drop_all(camera);
+  std::size_t held = 0;
+  for (HeldNews::News& news : held_.take(camera)) {
+    ++held;
+    if (news.window) observed_.push_back(std::move(news.window));
+  }
+  if (held > 0) metrics_.messages_dropped("outbox", "fence", held);
+  known_.erase(camera);
+  losses_.push_back({camera});
+  taken_in();
+}
+
+/// Forgets what was not written, and what is open.
+void AlertDesk::drop_all(const std::string& camera) {
+  if (const std::size_t dropped = queue_.drop(camera); dropped > 0)
+    metrics_.messages_dropped("outbox", "fence", dropped);
+  watched_.erase(camera);
+  promises_.forget(camera);
+  told_.erase(camera);
+  told_before_.erase(camera);
+}
+
+void AlertDesk::removed(const std::string& camera) {
+  if (!claims_) return;
+  removed_.insert(camera);
+  // It was taken for one that goes on elsewhere, so that nothing was said of it.
+  const auto told = told_.find(camera);
+  const auto known = known_.find(camera);
+  if (left_.contains(camera) && claims_->holds(camera) && told != told_.end() && known != known_.end() &&
+      told->second != name_of(CameraState::down)) {
+    told_before_.erase(camera);
+    tell_state(known->second, CameraState::down, "removed", clock_.wall());
+  }
+  end_for_good(camera);
+  taken_in();
+}
+
+/// Ends the episodes of a camera that has ended and is removed, if that is known.
+void AlertDesk::end_for_good(const std::string& camera) {
+  if (!left_.contains(camera) || !removed_.contains(camera)) return;
+  if (!claims_->is_lost(camera) && !claims_->holds(camera)) {
+    // Somebody before may have left some open.
+    if (known_.contains(camera)) claims_->want(camera);
+    return;
+  }
+  if (const auto entry = watched_.find(camera); entry != watched_.end())
+    for (Rule& rule : entry->second.rules) close(rule, EndReason::camera_ended);
+  watched_.erase(camera);
+  known_.erase(camera);
+  told_.erase(camera);
+  told_before_.erase(camera);
+  left_.erase(camera);
+  removed_.erase(camera);
+}
+
+// What nobody has asked for as long as events are kept, nobody will.
+void AlertDesk::forget_left_behind() {
+  if (series_left_behind_.empty()) return;
+  std::vector<std::uint64_t> positions;
+  for (const OutboxEvent& event : outbox_.unacknowledged(kAll)) {
+    if (event.position > left_behind_) break;
+    if (event.time < clock_.wall() - options_.retention) positions.push_back(event.position);
+  }
+  if (positions.empty()) return;
+  outbox_.acknowledge(positions);
+  metrics_.messages_dropped("outbox", "fence", positions.size());
+}
+
+}  // namespace vigil::actors

@@ -1,0 +1,87 @@
+// The shell around `GatewayDesk` and `GatewayJoining`: keeps events, and has them published while it serves.
+// Waits for disks, so it wants a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/logger.h>
+
+#include "actors/alerts/outbox.h"
+#include "actors/alerts/outbox_publishing.h"
+#include "actors/alerts/publisher.h"
+#include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
+#include "base/clock.h"
+#include "fleet/events/gateway_desk.h"
+#include "fleet/events/gateway_joining.h"
+#include "fleet/messages.h"
+
+namespace vigil::fleet {
+
+struct GatewayDeps {
+  std::string node;
+  /// What it begins with.
+  std::unique_ptr<actors::Outbox> outbox;
+  /// Opens the outbox again; `anew`: an empty one in its place. Throws OutboxError.
+  std::function<std::unique_ptr<actors::Outbox>(bool anew)> open;
+  /// Opens the topics, to publish and replay what is in the outbox, which outlives them. Throws.
+  std::function<std::unique_ptr<actors::Publisher>(const actors::Outbox&)> topics;
+  /// As `GatewayJoining` wants it.
+  std::function<std::string()> token;
+  base::Duration retention;
+  const base::Clock& clock;
+  actors::Metrics& metrics;
+  actors::StatusBoard& board;
+  spdlog::logger& logger;
+  /// How long another gateway may take to answer.
+  base::Duration patience{5000};
+};
+
+struct gateway_state {
+  explicit gateway_state(gateway_actor::pointer self_pointer) : self(self_pointer) {}
+
+  void open();
+  /// Does it, and what follows of it. What the disk does not do ends this time of serving.
+  void attempt(const std::function<void()>& what);
+  void fail(const std::string& why);
+  /// To the others, that nobody is to wait for this one.
+  void withdraw();
+  void pump();
+  void ask(const GatewayJoining::Ask& ask);
+  void publish();
+  void open_topics();
+  void tell();
+  void tick();
+  void close();
+
+  gateway_actor::pointer self;
+  std::optional<GatewayDeps> deps;
+  std::unique_ptr<actors::Outbox> outbox;
+  std::optional<GatewayDesk> desk;
+  std::optional<GatewayJoining> joining;
+  /// Tells one joining from the one before it.
+  std::uint64_t joinings = 0;
+  std::string identity;
+  std::unique_ptr<actors::Publisher> publisher;
+  std::optional<actors::OutboxPublishing> publishing;
+  GatewayNews known;
+  node_actor node;
+  bool told_serving = false;
+  std::string logged;
+  std::string trouble;
+  base::Clock::TimePoint open_at{};
+  base::Clock::TimePoint topics_at{};
+  base::Clock::TimePoint prune_at{};
+  bool wants_empty = false;
+  static inline const char* name = "gateway";
+};
+
+gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self, GatewayDeps deps);
+
+}  // namespace vigil::fleet

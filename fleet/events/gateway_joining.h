@@ -1,0 +1,129 @@
+// How a gateway that comes gets what it lacks, until it serves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "fleet/events/gateway_desk.h"
+
+namespace vigil::fleet {
+
+/// Asks the others who serves. If nobody does, the one whose record is the oldest says who is the first: the
+/// one that has committed the most; since whoever came later sees its record, no two say so. Otherwise it
+/// follows one that serves: compares what both have, reads what it lacks, is admitted by all, copies what is
+/// staged, and reads what was committed meanwhile. By requests between nodes and not by the topics' replay:
+/// they have the nodes' certificates and need no keys of subscribers, and tenures and staged events, which no
+/// subscriber may see, have to come in one order with the events. Not thread-safe.
+class GatewayJoining {
+ public:
+  struct Options {
+    std::string name;
+    /// Another one with each call, behind those before it in the order of texts.
+    std::function<std::string()> token;
+    /// Until what did not work is tried again.
+    base::Duration pause{300};
+    /// How long it waits to be admitted by all, while those that have admitted it count on it.
+    base::Duration patience{15'000};
+  };
+
+  /// All have to outlive it.
+  GatewayJoining(Options options, GatewayDesk& desk, const base::Clock& clock);
+
+  /// Tells the desk, too.
+  void see(const GatewayView& view);
+
+  struct Ask {
+    std::string to;
+    PeerQuestion question;
+  };
+  /// Questions that are to be sent now. Each is answered by `heard` or `failed`.
+  std::vector<Ask> take_asks();
+  void heard(const std::string& from, const PeerAnswer& answer);
+  void failed(const std::string& from, std::uint64_t number);
+
+  /// What another gateway asks this one.
+  PeerAnswer answer(const PeerQuestion& question);
+
+  /// What is here and what serves have parted: the outbox has to be replaced by an empty one, with a desk and
+  /// a joining of its own.
+  bool wants_empty_outbox() const { return step_ == Step::parted; }
+
+  /// Why it does not serve, in words; empty if it does.
+  std::string trouble() const;
+
+ private:
+  enum class Step : std::uint8_t {
+    looking,
+    comparing,
+    listing,
+    reading,
+    admission,
+    finishing,
+    parted,
+    serving
+  };
+
+  void look_again(const std::string& why);
+  void decide();
+  void follow(const std::string& source, std::uint64_t newest);
+  /// What is to be asked next of whom, if anything.
+  std::optional<PeerQuestion> next_for(const std::string& peer);
+  void compared(const PeerAnswer& answer);
+  void listed(const PeerAnswer& answer);
+  void admitted(const std::string& from, const PeerAnswer& answer);
+  void copied(const std::string& from, const PeerAnswer& answer);
+  void next_places();
+  void check_admissions();
+  /// All that have to admit it: those that hold a lease, and those that have been named, then with the token.
+  std::map<std::string, std::string> wanted_admissions() const;
+
+  /// By another one, while it had this token.
+  struct Admission {
+    std::string token;
+    GatewayMode mode = GatewayMode::away;
+    bool copied = false;
+    std::string text;
+    /// Whom it named last.
+    std::vector<GatewayTenure> peers;
+  };
+  struct Lane {
+    std::optional<PeerQuestion> asked;
+    base::Clock::TimePoint again{};
+  };
+
+  const Options options_;
+  GatewayDesk& desk_;
+  const base::Clock& clock_;
+  Step step_ = Step::looking;
+  std::uint64_t numbers_ = 0;
+  /// What it asks with while it has no token: whoever has admitted it with a former one forgets that.
+  std::string attempt_;
+  base::Clock::TimePoint joined_{};
+  std::map<std::string, Lane> lanes_;
+  /// Of this round of looking.
+  std::map<std::string, PeerAnswer> states_;
+  /// Whom this one, as the oldest, has told to be the first: no other one, as long as that is there.
+  std::string nominee_, nominee_born_;
+  /// For whom it waits.
+  std::string missing_;
+  /// The one that it follows.
+  std::string source_, source_born_, source_token_;
+  std::vector<EventPoint> places_;
+  std::string topic_;
+  /// Behind this position of the source's something is lacking.
+  std::uint64_t cursor_ = 0;
+  std::map<std::string, Admission> admissions_;
+  /// Of the source, when all was copied.
+  std::uint64_t until_ = 0;
+  std::string trouble_ = "it has asked nobody yet";
+};
+
+}  // namespace vigil::fleet

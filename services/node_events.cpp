@@ -1,0 +1,78 @@
+#include "services/node_events.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <system_error>
+#include <utility>
+
+namespace vigil::services {
+namespace {
+
+std::filesystem::path made_folder(const std::filesystem::path& outbox, bool beside_gateway) {
+  return beside_gateway ? std::filesystem::path(outbox.string() + "-made") : outbox;
+}
+
+}  // namespace
+
+std::string random_name() {
+  std::random_device random;
+  std::string name;
+  for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random() % 16];
+  return name;
+}
+
+MadeEvents::MadeEvents(const config::Settings& settings, bool beside_gateway, const base::Clock& clock,
+                       actors::Metrics& metrics, spdlog::logger& logger)
+    : ages_(clock),
+      outbox_(actors::make_fallback_outbox(
+          {.open =
+               [this, folder = made_folder(settings.alerts.outbox, beside_gateway)] {
+                 return actors::open_rocksdb_outbox(folder, ages_);
+               },
+           .given_numbers = true},
+          ages_, clock, metrics, logger)),
+      evidence_(settings.evidence, ages_, logger) {}
+
+KeptEvents::KeptEvents(const config::Settings& settings, const base::Clock& clock, actors::Metrics& metrics,
+                       actors::StatusBoard& board, spdlog::logger& logger)
+    : settings_(settings.alerts),
+      clock_(clock),
+      metrics_(metrics),
+      board_(board),
+      logger_(logger),
+      ages_(clock),
+      topics_(metrics),
+      outbox_(open(/*anew=*/false)) {}
+
+std::unique_ptr<actors::Outbox> KeptEvents::open(bool anew) {
+  const std::filesystem::path folder = settings_.outbox;
+  if (anew) {
+    const std::filesystem::path aside(folder.string() + ".replaced");
+    std::error_code error;
+    std::filesystem::remove_all(aside, error);
+    std::filesystem::rename(folder, aside, error);
+    if (error) throw actors::OutboxError(folder.string() + ": cannot be set aside: " + error.message());
+  }
+  return actors::open_rocksdb_outbox(folder, ages_);
+}
+
+std::string KeptEvents::token() {
+  std::string number = std::to_string(++tokens_);
+  return std::string(20 - std::min<std::size_t>(20, number.size()), '0') + number + random_name();
+}
+
+fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
+  return {.node = node,
+          .outbox = std::move(outbox_),
+          .open = [this](bool anew) { return open(anew); },
+          .topics = [this](const actors::Outbox& outbox) { return topics_.open(settings_, outbox, logger_); },
+          .token = [this] { return token(); },
+          .retention = settings_.retention,
+          .clock = clock_,
+          .metrics = metrics_,
+          .board = board_,
+          .logger = logger_};
+}
+
+}  // namespace vigil::services
