@@ -141,7 +141,7 @@ class FleetMember {
   bool lease_asked_ = false;
   bool record_asked_ = false;
   bool planner_asked_ = false;
-  bool alive_asked_ = false;
+
   Told told_;
 };
 

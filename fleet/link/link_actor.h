@@ -48,6 +48,8 @@ struct link_state {
   void send(const LinkFrame& frame);
   void acknowledge(const actors::PatchAck& ack);
   void answer(const actors::WindowForm& form);
+  /// A camera that was refused joins again once it has a higher fence.
+  void join_again(const std::string& camera);
 
   link_actor::pointer self;
   std::optional<LinkDeps> deps;
@@ -64,6 +66,10 @@ struct link_state {
   /// Cameras that are computed elsewhere, of which something is left there; and those that end.
   std::set<std::string> moved;
   std::set<std::string> ending;
+  /// Incarnations of the cameras that joined; and of those that were refused, the fences that are known
+  /// there.
+  std::map<std::string, std::uint32_t> generations;
+  std::map<std::string, std::uint64_t> refused;
   bool asking = false;
   static inline const char* name = "link";
 };

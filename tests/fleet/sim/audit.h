@@ -73,6 +73,8 @@ class Audit {
   std::map<std::string, std::pair<cluster::Fence, std::string>> owners_;
   /// Incarnations of the records in the registry, by the numbers of hosts.
   std::vector<std::string> records_;
+  /// When they were gone.
+  std::vector<Micros> gone_;
   Micros restored_at_{-1'000'000'000};
 
   struct Taken {
