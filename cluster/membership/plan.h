@@ -36,10 +36,10 @@ struct NodePlan {
   /// The highest fence of the fleet when this was written: a plan with a smaller one than a node has seen is
   /// of a registry that was set back.
   Fence fence = 0;
+  std::map<std::string, PlannedCamera> cameras;
   /// The run of the node that it is for: another run of the same name is another owner. Empty: of any, as
   /// earlier builds write it.
-  std::string incarnation;
-  std::map<std::string, PlannedCamera> cameras;
+  std::string incarnation = {};
   bool is_for(const std::string& run) const { return incarnation.empty() || incarnation == run; }
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };

@@ -63,6 +63,12 @@ class Desk {
 
   bool is_there(const std::string& node) const { return input_.nodes.contains(node); }
 
+  /// It is gone, or not ready to be given anything.
+  bool is_away(const std::string& node) const {
+    const auto record = input_.nodes.find(node);
+    return record == input_.nodes.end() || record->second.state == NodeState::joining;
+  }
+
   /// There is a node of that name, and it is not the run of it that has the plan.
   bool began_anew(const std::string& node) const {
     const auto record = input_.nodes.find(node);
@@ -107,8 +113,9 @@ class Desk {
     const bool had_one = owner != owners_.end();
     if (!place.is_placed()) {
       unplaced_[place.item] = why(place, "camera");
-      // What is known of it stays written where it was: its time goes on from there, at whoever has it next.
-      if (had_one && !is_there(owner->second.node))
+      // What is known of it stays written where it was: its time and its fences go on from there, at whoever
+      // has it next.
+      if (had_one && is_away(owner->second.node))
         next_[owner->second.node].cameras[place.item] = *owner->second.entry;
       return;
     }
@@ -221,9 +228,9 @@ class Desk {
     Fence remembered = 0;
     for (const auto& [node, plan] : next_) {
       const auto before = input_.plan.find(node);
-      // Of a node that is gone, whatever is written; there is a plan before.
+      // Of one that is away it is the run before that had it; there is a plan of that.
       const std::string& incarnation =
-          is_there(node) ? input_.nodes.at(node).incarnation : before->second.incarnation;
+          is_away(node) ? before->second.incarnation : input_.nodes.at(node).incarnation;
       if (before != input_.plan.end() && before->second.cameras == plan.cameras &&
           before->second.incarnation == incarnation) {
         remembered = std::max(remembered, before->second.fence);

@@ -145,14 +145,9 @@ bool GatewayBooks::stage(const std::string& series, std::uint64_t fence, const S
 }
 
 void GatewayBooks::make_stale() {
-  for (const auto& [name, series] : series_) make_stale(name);
-}
-
-void GatewayBooks::make_stale(const std::string& name) {
-  const auto series = series_.find(name);
-  if (series == series_.end()) return;
-  for (auto& [topic, own] : series->second.topics)
-    for (auto& [sequence, staged] : own.staged) staged.stale = true;
+  for (auto& [name, series] : series_)
+    for (auto& [topic, own] : series.topics)
+      for (auto& [sequence, staged] : own.staged) staged.stale = true;
 }
 
 void GatewayBooks::freshen() {

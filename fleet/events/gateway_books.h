@@ -40,7 +40,6 @@ class GatewayBooks {
   /// Whatever was staged before this call is stale: it is kept, and not told, until it is staged again or
   /// `drop_stale`.
   void make_stale();
-  void make_stale(const std::string& series);
   void drop_stale();
   void freshen();
 

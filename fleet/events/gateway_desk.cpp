@@ -63,11 +63,8 @@ void GatewayDesk::take(const std::vector<ShippedEvent>& committed) {
 void GatewayDesk::take(const std::vector<SeriesCopy>& series, bool with_notes) {
   for (const SeriesCopy& copy : series) {
     const SeriesTenure* const own = books_.tenure(copy.series);
-    if (copy.tenure.fence > 0 && (own == nullptr || own->fence < copy.tenure.fence)) {
+    if (copy.tenure.fence > 0 && (own == nullptr || own->fence < copy.tenure.fence))
       books_.set_tenure(copy.series, copy.tenure);
-      // What this one took of an owner before, the other one has not taken.
-      books_.make_stale(copy.series);
-    }
     for (const StagedEvent& staged : copy.staged) books_.stage(copy.series, staged.fence, staged.event);
     if (with_notes) books_.set_notes(copy.series, copy.notes);
   }

@@ -74,13 +74,9 @@ MergedBooks merge_books(const std::string& series, std::uint64_t fence,
       if (there.event.body != topic.last.body) there = {there.fence, topic.last};
     }
     std::uint64_t next = topic.everywhere + 1;
-    std::uint64_t highest = 0;
     for (auto entry = topic.staged.begin(); entry != topic.staged.end();) {
-      // Nor can what an owner before has staged behind what a later one has.
-      const bool follows = entry->first == next && entry->second.fence >= highest;
-      if (follows || entry->first <= topic.somewhere) {
+      if (entry->first == next || entry->first <= topic.somewhere) {
         next = entry->first + 1;
-        highest = std::max(highest, entry->second.fence);
         ++entry;
       } else {
         entry = topic.staged.erase(entry, topic.staged.end());

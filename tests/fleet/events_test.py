@@ -123,7 +123,8 @@ class Gateways(unittest.TestCase):
         watch = self.watch("g1")
         self.told(watch, 4, alerts=1, seconds=20)
         self.assertFalse(gaps(watch.events()))
-        self.wait_for(lambda: any(key[0] == "dev.vigil.process.v1" for key in watch.events()), 10, lambda: f"a node's news come, too: {watch.events()}")
+        self.wait_for(lambda: {key[1] for key in watch.events() if key[0] == "dev.vigil.process.v1"} == {"/process/c1", "/process/c2"}, 10,
+                      lambda: f"the nodes' own news: {watch.events()}")
         # One that comes to it empty has what it has.
         self.start("g2")
         self.same(watch, self.watch("g2"))

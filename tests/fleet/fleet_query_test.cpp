@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-FleetQuery read(const std::string& text) {
+FleetQuery query_of(const std::string& text) {
   const auto query = parse_fleet_query(text);
   if (const auto* fault = std::get_if<std::string>(&query)) ADD_FAILURE() << text << ": " << *fault;
   return std::holds_alternative<FleetQuery>(query) ? std::get<FleetQuery>(query) : FleetQuery();
@@ -22,9 +22,9 @@ TEST(FleetQuery, IsReadBackAsItIsWritten) {
   for (const FleetQuery& query :
        {FleetQuery(), FleetQuery{.cameras = true},
         FleetQuery{.cameras = true, .after = "gate-7_a.b", .limit = 1}, FleetQuery{.camera = "gate"}})
-    EXPECT_EQ(read(print(query)), query) << print(query);
-  EXPECT_TRUE(read("cameras=1").cameras);
-  EXPECT_EQ(read("&&cameras&limit=1000&").limit, 1000U);
+    EXPECT_EQ(query_of(print(query)), query) << print(query);
+  EXPECT_TRUE(query_of("cameras=1").cameras);
+  EXPECT_EQ(query_of("&&cameras&limit=1000&").limit, 1000U);
 }
 
 TEST(FleetQuery, WhatMakesNoSenseIsRefusedWithoutRepeatingIt) {
@@ -56,7 +56,7 @@ TEST(NodeAnswer, IsReadBackAsItIsWritten) {
   cluster::PlannedCamera entry;
   entry.fence = 5;
   entry.stream = "gpu";
-  answer.plan = cluster::NodePlan{5, {{"gate", entry}}};
+  answer.plan = cluster::NodePlan{.fence = 5, .cameras = {{"gate", entry}}, .incarnation = "1"};
   EXPECT_EQ(parse_node_answer(print(answer)), answer);
   const NodeQuestion question{{"gate", "yard"}, true};
   EXPECT_EQ(parse_question(print(question)), question);

@@ -103,6 +103,8 @@ TEST_F(NodeReportTest, ThatItPlansIsTold) {
   run(4s);
   member_.stand_for_planner(true);
   plan_.want({{"gate", 1, 1}, {"yard", 1, 1}});
+  run(1s);
+  plan_.step();
   run(2s);
   EXPECT_EQ(standing_of("city", member_).planner, "c1");
   EXPECT_THAT(page(), HasSubstr("vigil_fleet_planner 1\n"));

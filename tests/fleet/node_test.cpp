@@ -73,11 +73,13 @@ mute_actor::behavior_type mute_greeter(mute_actor::pointer self, const node_acto
   return {
       [self, node](greet_atom, const std::string& text) { return self->delegate(node, greet_atom_v, text); },
       [](dock_atom) { return caf::strong_actor_ptr(); },
+      [](gateway_atom) { return caf::strong_actor_ptr(); },
       [self, owed](report_atom, const std::string&) -> caf::result<std::string> {
         owed->push_back(self->make_response_promise<std::string>());
         return owed->back();
       },
-      [](find_atom, const std::string&) { return std::uint64_t{0}; }, [](fetch_atom, const EvidenceWish&) {}};
+      [](find_atom, const std::string&) { return std::uint64_t{0}; },
+      [](fetch_atom, const EvidenceWish&) {}};
 }
 
 class NodeTest : public ::testing::Test {
@@ -290,7 +292,7 @@ TEST_F(NodeTest, ANodeThatHasEndedIsNamedAtOnce) {
   pass(1s);
   const json page = shown(gpu);
   ASSERT_TRUE(page.is_object());
-  EXPECT_EQ(node_of(page, "c1").at("fault"), "it has ended");
+  EXPECT_EQ(node_of(page, "c1").at("fault"), "there is no way to it yet");
   EXPECT_GT(node_of(page, "c1").at("heard_seconds"), 1);
 }
 

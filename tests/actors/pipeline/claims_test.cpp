@@ -31,10 +31,10 @@ class ClaimsPipeline : public PipelineTest {
     settle();
     claims_ = nullptr;
   }
-  CameraPtr owned(const std::string& name, std::uint64_t fence, int length = 4) {
+  CameraPtr owned(const std::string& name, std::uint64_t fence, int stride = 0) {
     auto own = camera(name, config::Pace::realtime, name);
     own->tenure.fence = fence;
-    own->stream.window.length = std::chrono::seconds(length);
+    if (stride > 0) own->stream.window.stride = std::chrono::seconds(stride);
     return own;
   }
   void reload(const CameraList& list) {
@@ -78,7 +78,7 @@ TEST_F(ClaimsPipeline, ACameraThatIsStartedAnewHereSaysSo) {
   start({owned("gate", 7)}, /*once=*/false);
   pass(6s);
   sources_.add("gate", frames(std::vector<int>(200, 90)));
-  reload({{owned("gate", 7, 2)}, {}});
+  reload({{owned("gate", 7, 3)}, {}});
   EXPECT_THAT(told("status/"),
               ElementsAre("gate connecting", "gate up", "gate down", "gate connecting", "gate up"));
 }

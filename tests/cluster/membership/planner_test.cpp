@@ -150,8 +150,14 @@ TEST_F(PlannerTest, KeepsWhatIsKnownOfCamerasThatNobodyCanHave) {
   EXPECT_THAT(planning.changes, IsEmpty());
   EXPECT_THAT(planning.unplaced, SizeIs(20));
   EXPECT_EQ(input_.plan, before);
+  // All were started again, and the first one is not ready yet.
+  NodeRecord& again = input_.nodes["c0"] = c0;
+  again.incarnation = "second";
+  again.state = NodeState::joining;
+  EXPECT_THAT(plan().changes, IsEmpty());
+  EXPECT_EQ(input_.plan, before);
   input_.wall += std::chrono::hours(1);
-  input_.nodes["c0"] = c0;
+  again = c0;
   plan();
   EXPECT_THAT(input_.plan, ElementsAre(Key("c0")));
   for (const auto& [node, had] : before)
