@@ -50,10 +50,32 @@ void Chaos::calm() {
     if (!host->up && (!hands_.is_spare(*host) || random_.chance(0.7))) hands_.start(*host);
   world_.after(options_.calm, nullptr, [this] {
     hands_.check();
-    for (Host* host : hosts_)
-      if (!host->up) hands_.start(*host);
-    storm();
+    if (random_.chance(0.5)) return storm_again();
+    // With the registry gone nothing moves, and everything goes on.
+    ++counts_["registry away"];
+    for (Host* host : hosts_) cut_from_registry(*host);
+    world_.after(options_.away, nullptr, [this] {
+      hands_.check();
+      for (Host* host : hosts_) mend_registry(*host);
+      storm_again();
+    });
   });
+}
+
+void Chaos::cut_from_registry(Host& host) {
+  network_.cut(host, registry_.host());
+  network_.cut(registry_.host(), host);
+}
+
+void Chaos::mend_registry(Host& host) {
+  network_.mend(host, registry_.host());
+  network_.mend(registry_.host(), host);
+}
+
+void Chaos::storm_again() {
+  for (Host* host : hosts_)
+    if (!host->up) hands_.start(*host);
+  storm();
 }
 
 void Chaos::cut(const std::vector<std::pair<Host*, Host*>>& ways) {

@@ -22,6 +22,8 @@ class Chaos {
     Micros storm{120'000'000};
     /// Until all has to be well.
     Micros calm{50'000'000};
+    /// How long only the registry is away, now and then, at the end of a calm.
+    Micros away{40'000'000};
     /// Whether the registry is set back to a backup now and then.
     bool restores = false;
   };
@@ -51,6 +53,9 @@ class Chaos {
   void last(Micros time, std::function<void()> end);
   void finish(std::uint64_t id);
   void calm();
+  void storm_again();
+  void cut_from_registry(Host& host);
+  void mend_registry(Host& host);
   Host& any_host();
   void cut(const std::vector<std::pair<Host*, Host*>>& ways);
   void cut_some();
