@@ -125,6 +125,7 @@ void add_bench(CLI::App& root, Invocation& chosen) {
   add_bench_engine(*bench, chosen);
   add_bench_cameras(*bench, chosen);
   add_bench_placement(*bench, chosen);
+  add_bench_city(*bench, chosen);
 }
 
 }  // namespace vigil::services

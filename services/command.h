@@ -52,6 +52,7 @@ void add_bench(CLI::App& root, Invocation& chosen);
 void add_bench_engine(CLI::App& bench, Invocation& chosen);
 void add_bench_cameras(CLI::App& bench, Invocation& chosen);
 void add_bench_placement(CLI::App& bench, Invocation& chosen);
+void add_bench_city(CLI::App& bench, Invocation& chosen);
 void add_node(CLI::App& root, Invocation& chosen);
 void add_run(CLI::App& root, Invocation& chosen);
 void add_keygen(CLI::App& root, Invocation& chosen);

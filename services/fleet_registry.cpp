@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/fnv1a.h"
 #include "cluster/membership/config_texts.h"
 #include "config/file/fleet.h"
 #include "config/file/load.h"
@@ -32,10 +33,16 @@ T answer(Call&& call) {
 }  // namespace
 
 cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluster,
-                                           std::function<void(const std::string&)> log) {
+                                           std::function<void(const std::string&)> log,
+                                           const std::string& node) {
   const config::RegistrySettings& settings = cluster.registry;
   cluster::EtcdRegistry::Options options;
   options.endpoints = settings.endpoints;
+  if (!node.empty() && !options.endpoints.empty())
+    std::rotate(
+        options.endpoints.begin(),
+        options.endpoints.begin() + static_cast<std::ptrdiff_t>(base::fnv1a(node) % options.endpoints.size()),
+        options.endpoints.end());
   if (settings.ca_file.empty()) {
     options.plain_text = true;
   } else {

@@ -15,9 +15,11 @@
 
 namespace vigil::services {
 
-/// etcd, as the section `cluster` says.
+/// etcd, as the section `cluster` says. Each `node` begins with another of its servers: what they have most
+/// to do is to tell nodes of each other.
 cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluster,
-                                           std::function<void(const std::string&)> log);
+                                           std::function<void(const std::string&)> log,
+                                           const std::string& node = "");
 
 /// The section `cluster` of a file that may have nothing else, for whoever asks the registry: variables in
 /// addresses of the node's own need not be set. Throws.

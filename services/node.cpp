@@ -209,8 +209,8 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
       {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
       port_owner, clock);
   actors::FleetSeries series(metrics);
-  cluster::EtcdRegistry etcd(
-      registry_of(own, [&logger](const std::string& line) { logger.warn("registry: {}", line); }));
+  cluster::EtcdRegistry etcd(registry_of(
+      own, [&logger](const std::string& line) { logger.warn("registry: {}", line); }, name));
   cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.

@@ -16,6 +16,10 @@ class FleetKeys {
   /// Of each node that is there: its record, with the node's lease.
   std::string nodes() const { return root_ + "nodes/"; }
   std::string node(std::string_view name) const { return nodes() + std::string(name); }
+  /// Of each node that reads cameras: up to which fence it has settled (`FleetMember::settle`), with its
+  /// lease. Apart from its record, since it changes often, and only whoever plans has to know.
+  std::string settled() const { return root_ + "settled/"; }
+  std::string settled(std::string_view node) const { return settled() + std::string(node); }
   /// Who plans, with that node's lease.
   std::string planner() const { return root_ + "planner"; }
   /// Of each camera node: its cameras. Outlives the node.

@@ -4,11 +4,31 @@
 #include <utility>
 #include <variant>
 
+#include "cluster/placement/rendezvous.h"
+
 namespace vigil::cluster {
 namespace {
 
 /// A lease is kept alive so many times within its time.
 constexpr int kBeats = 3;
+constexpr std::chrono::seconds kSettling{1};
+/// For each node: if all offer themselves when nobody plans, all but one do so in vain.
+constexpr base::Duration kOffering{1};
+
+/// Whether the two differ in more than their configuration, which all nodes of a fleet alter at once.
+bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
+  a.config = b.config;
+  a.config_seen = b.config_seen;
+  a.config_fault = b.config_fault;
+  a.config_version = b.config_version;
+  return a != b;
+}
+
+/// Whether the two differ in what every node has to know at once.
+bool differ_at_once(NodeRecord a, const NodeRecord& b) {
+  a.highest_fence = b.highest_fence;
+  return differ_beyond_configuration(std::move(a), b);
+}
 
 template <class T>
 const RegistryHeader& header_of(const T& answer) {
@@ -88,7 +108,7 @@ std::optional<base::Duration> FleetMember::lease_left() const {
 
 Membership FleetMember::state() const {
   if (replaced_) return Membership::replaced;
-  if (holds() && !put_.empty()) return Membership::member;
+  if (holds() && has_put_) return Membership::member;
   return was_member_ ? Membership::cut_off : Membership::joining;
 }
 
@@ -123,19 +143,31 @@ void FleetMember::mirror_changed() {
 }
 
 void FleetMember::read_nodes() {
-  nodes_.clear();
-  for (const auto& [key, entry] : nodes_mirror_->entries()) {
-    try {
-      NodeRecord record = parse_node(entry.value);
-      // A record says of itself who it is; where it lies is what counts.
-      if (keys_.node(record.name) == key) nodes_.emplace(record.name, std::move(record));
-    } catch (const std::exception& error) {
-      if (unreadable_ != entry.value) say("registry: " + key + ": " + error.what());
-      unreadable_ = entry.value;
+  for (const std::string& key : nodes_mirror_->take_changed()) {
+    const std::string name = key.substr(keys_.nodes().size());
+    std::optional<NodeRecord> record;
+    if (const RegistryEntry* const entry = nodes_mirror_->find(key)) {
+      try {
+        record = parse_node(entry->value);
+        // A record says of itself who it is; where it lies is what counts.
+        if (record->name != name) record.reset();
+      } catch (const std::exception& error) {
+        if (unreadable_ != entry->value) say("registry: " + key + ": " + error.what());
+        unreadable_ = entry->value;
+      }
+    }
+    const auto known = nodes_.find(name);
+    if (known == nodes_.end() ? !record : record == known->second) continue;
+    nodes_changed_ = true;
+    if (!record || known == nodes_.end() || differ_beyond_configuration(*record, known->second)) ++changes_;
+    if (record) {
+      nodes_.insert_or_assign(name, *std::move(record));
+    } else {
+      nodes_.erase(known);
     }
   }
   // What the mirror has not seen yet says nothing.
-  if (put_.empty() || nodes_mirror_->revision() < put_revision_) return;
+  if (!has_put_ || nodes_mirror_->revision() < put_revision_) return;
   const auto own = nodes_.find(record_.name);
   if (own == nodes_.end()) return lose_lease();
   if (own->second.incarnation == record_.incarnation) return;
@@ -146,24 +178,48 @@ void FleetMember::read_nodes() {
 /// Does what is due and not under way.
 void FleetMember::step() {
   if (replaced_ || leaving_) return tell();
-  if (lease_ != 0 && !holds()) lose_lease();
+  // A lease that may have run out is asked for again and again (`beat`): a registry that was silent has
+  // mostly kept it, and a new one would have every node put its record, and tell all of it.
   if (lease_ == 0) {
     ask_for_lease();
-  } else if (nodes_mirror_->is_current() && put_ != print(record_)) {
+  } else if (nodes_mirror_->is_current() && is_record_due()) {
     put_record();
-  } else if (willing_ && planner_mirror_->is_current() && planner().empty() &&
-             state() == Membership::member) {
-    put_planner();
+  } else {
+    put_settled();
+    if (is_planner_due()) put_planner();
   }
   tell();
 }
 
 void FleetMember::tell() {
-  const Told now{state(), planner(), nodes_};
-  if (now == told_) return;
+  const Told now{state(), planner()};
+  const bool others_are_due =
+      nodes_changed_ && (!nodes_told_ || clock_.now() - *nodes_told_ >= options_.pace);
+  if (now == told_ && !others_are_due) {
+    if (!nodes_changed_ || std::exchange(will_tell_, true)) return;
+    loop_.after(options_.pace, [self = self_] {
+      if (*self == nullptr) return;
+      (*self)->will_tell_ = false;
+      (*self)->tell();
+    });
+    return;
+  }
+  if (std::exchange(nodes_changed_, false)) nodes_told_ = clock_.now();
   told_ = now;
   was_member_ = was_member_ || now.state == Membership::member;
   if (options_.changed) options_.changed();
+}
+
+base::Duration FleetMember::share_of(base::Duration time) const {
+  constexpr std::uint64_t kParts = 1 << 16;
+  const std::uint64_t part = Rendezvous::hash_of(record_.name) % kParts;
+  return time * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(kParts);
+}
+
+void FleetMember::step_after(base::Duration time) {
+  loop_.after(time, [self = self_] {
+    if (*self != nullptr) (*self)->step();
+  });
 }
 
 void FleetMember::ask_for_lease() {
@@ -190,29 +246,77 @@ void FleetMember::again(bool& asked) {
   });
 }
 
+bool FleetMember::is_record_due() {
+  if (!has_put_ || due_ == Due::now) return true;
+  if (due_ == Due::none) return false;
+  if (!due_at_) {
+    const base::Duration wait = share_of(options_.spread * static_cast<std::int64_t>(nodes_.size()));
+    due_at_ = clock_.now() + wait;
+    step_after(wait);
+  }
+  return clock_.now() >= *due_at_;
+}
+
 void FleetMember::put_record() {
   if (std::exchange(record_asked_, true)) return;
-  const std::string value = print(record_);
   const std::string key = keys_.node(record_.name);
   const RegistryEntry* const there = nodes_mirror_->find(key);
+  // What is altered until the answer comes is put after it.
+  due_ = Due::none;
+  due_at_.reset();
   registry_.commit({.conditions = {{key, there == nullptr ? 0 : there->modified}},
-                    .changes = {RegistryPut{key, value, lease_}}},
+                    .changes = {RegistryPut{key, print(record_), lease_}}},
                    then<RegistryCommit>(
-                       [this, value, lease = lease_](const RegistryCommit& commit) {
+                       [this, lease = lease_](const RegistryCommit& commit) {
+                         if (!commit.made || lease != lease_) due_ = Due::now;
                          if (!commit.made) {
                            nodes_mirror_->restart();
                            return again(record_asked_);
                          }
                          record_asked_ = false;
                          if (lease != lease_) return;
-                         put_ = value;
+                         has_put_ = true;
                          put_revision_ = commit.header.revision;
                          if (joined_ == 0) joined_ = put_revision_;
                        },
                        [this](const RegistryFailure& failure) {
+                         due_ = Due::now;
                          if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();
                          again(record_asked_);
                        }));
+}
+
+void FleetMember::put_settled() {
+  if (settled_ <= put_settled_ || state() != Membership::member || settled_asked_) return;
+  if (clock_.now() < settles_again_) return;
+  settled_asked_ = true;
+  settles_again_ = clock_.now() + kSettling;
+  step_after(kSettling);
+  registry_.commit({.conditions = {},
+                    .changes = {RegistryPut{keys_.settled(record_.name),
+                                            record_.incarnation + ' ' + std::to_string(settled_), lease_}}},
+                   then<RegistryCommit>(
+                       [this, lease = lease_, settled = settled_](const RegistryCommit&) {
+                         settled_asked_ = false;
+                         if (lease == lease_) put_settled_ = settled;
+                       },
+                       [this](const RegistryFailure& failure) {
+                         if (failure.kind == RegistryFailure::Kind::no_lease) lose_lease();
+                         again(settled_asked_);
+                       }));
+}
+
+bool FleetMember::is_planner_due() {
+  if (!willing_ || !planner_mirror_->is_current() || !planner().empty() || state() != Membership::member) {
+    offers_at_.reset();
+    return false;
+  }
+  if (!offers_at_) {
+    const base::Duration wait = share_of(kOffering * static_cast<std::int64_t>(nodes_.size()));
+    offers_at_ = clock_.now() + wait;
+    if (wait > base::Duration(0)) step_after(wait);
+  }
+  return clock_.now() >= *offers_at_;
 }
 
 void FleetMember::put_planner() {
@@ -258,7 +362,8 @@ void FleetMember::keep_alive() {
 void FleetMember::lose_lease() {
   if (lease_ == 0) return;
   lease_ = 0;
-  put_.clear();
+  has_put_ = false;
+  put_settled_ = 0;
 }
 
 Revision FleetMember::created(const std::string& node) const {
@@ -292,12 +397,30 @@ void FleetMember::stand_for_planner(bool willing) {
 }
 
 void FleetMember::alter(const std::function<void(NodeRecord&)>& change) {
+  const NodeRecord before = record_;
   change(record_);
+  if (record_ == before) return;
+  due_ = std::max(due_, differ_at_once(before, record_) ? Due::now : Due::later);
   step();
 }
 
 void FleetMember::saw(Fence fence) {
-  if (fence > record_.highest_fence) alter([fence](NodeRecord& record) { record.highest_fence = fence; });
+  record_.highest_fence = std::max(record_.highest_fence, fence);
+}
+
+void FleetMember::contradict() {
+  due_ = Due::now;
+  step();
+}
+
+void FleetMember::doubt() {
+  due_ = std::max(due_, Due::later);
+  step();
+}
+
+void FleetMember::settle(Fence fence) {
+  settled_ = std::max(settled_, fence);
+  step();
 }
 
 void FleetMember::leave(std::function<void()> done) {

@@ -32,6 +32,11 @@ class FleetMember {
     NodeRecord record;
     /// How long after its last sign of life a node counts as gone.
     base::Duration ttl{5000};
+    /// What becomes of other nodes is told at once, and then no more than so often.
+    base::Duration pace{100};
+    /// What of its record can wait (its configuration) is put within so long for each node of the fleet, as
+    /// all alter it at once, and all see what each puts.
+    base::Duration spread{10};
     /// The membership, the nodes, or who plans is another now.
     std::function<void()> changed = {};
     /// One line.
@@ -54,6 +59,8 @@ class FleetMember {
   /// Those that are there, this one included, as far as the registry last told: when it does not answer,
   /// those that were there then.
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
+  /// Grows with every change of these but of their configuration.
+  std::uint64_t changes() const { return changes_; }
   /// The registry's revision at which a node's record was made: another one once it was gone in between. 0 if
   /// there is none.
   Revision created(const std::string& node) const;
@@ -75,8 +82,15 @@ class FleetMember {
 
   /// Alters what it tells of itself.
   void alter(const std::function<void(NodeRecord&)>& change);
-  /// A fence that it has seen.
+  /// A fence that it has seen. The others are told with what is told next: whoever wrote it knows it.
   void saw(Fence fence);
+  /// The registry knows of lower fences only: the others are told now.
+  void contradict();
+  /// It may know of lower ones only: the others are told as of what can wait.
+  void doubt();
+  /// Every camera that it was given with this fence or a lower one delivers, or was tried in vain. At most
+  /// once a second, and for whoever plans alone.
+  void settle(Fence fence);
 
   /// Gives the lease back, so that the others need not wait for its end. Nothing is done any more after it.
   void leave(std::function<void()> done);
@@ -86,7 +100,6 @@ class FleetMember {
   struct Told {
     Membership state = Membership::joining;
     std::string planner;
-    std::map<std::string, NodeRecord> nodes;
     friend bool operator==(const Told&, const Told&) = default;
   };
 
@@ -101,8 +114,14 @@ class FleetMember {
   void tell();
   void again(bool& asked);
   void ask_for_lease();
+  bool is_record_due();
   void put_record();
+  void put_settled();
+  bool is_planner_due();
   void put_planner();
+  /// Somewhere within that time, always at the same place for this node.
+  base::Duration share_of(base::Duration time) const;
+  void step_after(base::Duration time);
   void beat();
   void keep_alive();
   void lose_lease();
@@ -122,15 +141,27 @@ class FleetMember {
   std::optional<RegistryMirror> nodes_mirror_;
   std::optional<RegistryMirror> planner_mirror_;
   std::map<std::string, NodeRecord> nodes_;
+  std::uint64_t changes_ = 0;
   /// Of a node, what was complained about last.
   std::string unreadable_;
   /// 0: none. Held for sure until then.
   LeaseId lease_ = 0;
   base::Clock::TimePoint held_until_;
-  /// What this node has put as its record, with this lease; empty: nothing.
-  std::string put_;
+  /// Whether this node has put its record with this lease, and at which revision.
+  bool has_put_ = false;
   Revision put_revision_ = 0;
+  /// Of this node's record, when it was put first.
   Revision joined_ = 0;
+  /// Whether the record is another than what was put: what can wait is put then.
+  enum class Due : std::uint8_t { none, later, now };
+  Due due_ = Due::none;
+  std::optional<base::Clock::TimePoint> due_at_;
+  /// What it has settled, and what it has put of that with this lease.
+  Fence settled_ = 0;
+  Fence put_settled_ = 0;
+  base::Clock::TimePoint settles_again_;
+  /// From when on this node offers itself, if nobody else did before.
+  std::optional<base::Clock::TimePoint> offers_at_;
   bool was_member_ = false;
   bool replaced_ = false;
   bool leaving_ = false;
@@ -140,9 +171,13 @@ class FleetMember {
   /// What is asked and not answered.
   bool lease_asked_ = false;
   bool record_asked_ = false;
+  bool settled_asked_ = false;
   bool planner_asked_ = false;
 
   Told told_;
+  bool nodes_changed_ = false;
+  std::optional<base::Clock::TimePoint> nodes_told_;
+  bool will_tell_ = false;
 };
 
 }  // namespace vigil::cluster

@@ -78,7 +78,6 @@ std::string print(const NodeRecord& record) {
                      {"config_fault", record.config_fault},
                      {"config_version", record.config_version},
                      {"highest_fence", record.highest_fence},
-                     {"settled", record.settled},
                      {"serves", record.serves}};
   // What is no UTF-8 of a name does not keep a node from being a member.
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -112,7 +111,6 @@ NodeRecord parse_node(std::string_view text) {
     record.config_fault = read.value("config_fault", "");
     record.config_version = read.value("config_version", std::uint64_t{0});
     record.highest_fence = read.value("highest_fence", Fence{0});
-    record.settled = read.value("settled", Fence{0});
     record.serves = read.value("serves", false);
     return record;
   } catch (const std::exception& error) {

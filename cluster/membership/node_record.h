@@ -71,8 +71,6 @@ struct NodeRecord {
   std::uint64_t config_version = 0;
   /// Of all that it has seen of the fleet: a registry that was restored has forgotten some.
   Fence highest_fence = 0;
-  /// Every camera that it was given with this fence or a lower one delivers, or was tried in vain.
-  Fence settled = 0;
   /// Of a gateway: whether it has all events, and publishes them.
   bool serves = false;
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;

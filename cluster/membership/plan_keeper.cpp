@@ -1,6 +1,9 @@
 #include "cluster/membership/plan_keeper.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <sstream>
 #include <utility>
 #include <variant>
 
@@ -11,6 +14,17 @@ namespace {
 constexpr std::size_t kPlansAtOnce = 16;
 constexpr std::size_t kBytesAtOnce = RegistryTransaction::kMostBytes / 2;
 constexpr std::chrono::milliseconds kAgain{1000};
+/// For each camera, how much time is between two plannings at least: planning takes about half of that, so
+/// that this node has time for what else it does.
+constexpr std::chrono::microseconds kPause{20};
+/// Of a fleet that starts, the first nodes would be given everything, to hand it over to those that come a
+/// moment later. So nobody is given anything while nodes still come: for each camera so long after the last
+/// one, up to a bound, and no longer than that in all.
+constexpr std::chrono::milliseconds kComing{1};
+constexpr std::chrono::milliseconds kLongestComing{3000};
+constexpr std::chrono::milliseconds kLongestStart{30'000};
+/// Of all cameras, how many may be on their way at once; a fleet that is large moves no slower for it.
+constexpr std::size_t kShareOnTheirWay = 200;
 
 }  // namespace
 
@@ -32,7 +46,7 @@ PlanKeeper::~PlanKeeper() {
 void PlanKeeper::want(std::vector<WantedCamera> cameras) {
   std::ranges::sort(cameras, {}, &WantedCamera::name);
   wanted_ = std::move(cameras);
-  settled_for_.clear();
+  is_due_ = true;
   step();
 }
 
@@ -42,19 +56,40 @@ void PlanKeeper::follow() {
 }
 
 void PlanKeeper::step() {
+  if (!member_.is_planner()) {
+    settled_mirror_.reset();
+    planned_for_.reset();
+  }
   if (!member_.is_planner() && !follows_) {
     fleet_mirror_.reset();
     fleet_.clear();
     return;
   }
-  if (!fleet_mirror_) {
-    fleet_mirror_.emplace(registry_, loop_,
-                          RegistryMirror::Options{.prefix = member_.keys().plans(), .changed = [this] {
-                                                    read_fleet();
-                                                    plan();
-                                                  }});
-    return;
+  const auto keep = [this](std::optional<RegistryMirror>& mirror, const std::string& prefix,
+                           std::function<void()> then) {
+    if (!mirror)
+      mirror.emplace(registry_, loop_, RegistryMirror::Options{.prefix = prefix, .changed = std::move(then)});
+  };
+  keep(fleet_mirror_, member_.keys().plans(), [this] {
+    read_fleet();
+    this->changed();
+  });
+  if (member_.is_planner())
+    keep(settled_mirror_, member_.keys().settled(), [this] {
+      // All nodes settle all the time, and mostly nobody waits for it.
+      is_due_ = is_due_ || handovers_ > 0;
+      plan();
+    });
+  // When the configuration changes, all nodes of a fleet say so, and nothing moves for it.
+  if (member_.is_planner() && planned_for_ != member_.changes()) {
+    planned_for_ = member_.changes();
+    is_due_ = true;
   }
+  plan();
+}
+
+void PlanKeeper::changed() {
+  is_due_ = true;
   plan();
 }
 
@@ -72,7 +107,7 @@ void PlanKeeper::read_own() {
     if (!plan.is_for(member_.record().incarnation)) return;
     // Of a registry that was set back: what this node has by a later plan holds until there is a new one.
     // Fences that it has seen of others say nothing of that: its own plan may have been the same for long.
-    if (plan.fence < newest_) return;
+    if (plan.fence < newest_) return member_.contradict();
     newest_ = plan.fence;
     member_.saw(plan.fence);
   } else if (!own_mirror_.is_current()) {
@@ -84,76 +119,138 @@ void PlanKeeper::read_own() {
 }
 
 void PlanKeeper::read_fleet() {
-  settled_for_.clear();
-  fleet_.clear();
-  for (const auto& [key, entry] : fleet_mirror_->entries()) {
+  if (!fleet_mirror_) return;
+  for (const std::string& key : fleet_mirror_->take_changed()) {
+    const std::string node = key.substr(member_.keys().plans().size());
+    // What cannot be read is written anew, since it differs from whatever is planned.
+    fleet_.erase(node);
+    const RegistryEntry* const entry = fleet_mirror_->find(key);
+    if (entry == nullptr) continue;
     try {
-      fleet_.emplace(key.substr(member_.keys().plans().size()), parse_plan(entry.value));
+      fleet_.emplace(node, parse_plan(entry->value));
     } catch (const std::exception& error) {
-      // It is written anew, since it differs from whatever is planned.
       if (options_.log) options_.log(key + ": " + error.what());
     }
   }
 }
 
-void PlanKeeper::plan() {
-  if (!wanted_ || !member_.is_planner() || !fleet_mirror_->is_current() || writing_ ||
-      fleet_mirror_->revision() < written_)
-    return;
-  std::map<std::string, NodeRecord> nodes = member_.nodes();
-  // Where placement does not look: all of a large fleet's nodes tell it when the configuration changes.
-  for (auto& [name, node] : nodes) {
-    node.config.clear();
-    node.config_seen.clear();
-    node.config_fault.clear();
-    node.config_version = 0;
+/// What nodes that are there have settled.
+std::map<std::string, Fence> PlanKeeper::settled() const {
+  std::map<std::string, Fence> settled;
+  for (const auto& [key, entry] : settled_mirror_->entries()) {
+    const std::string name = key.substr(member_.keys().settled().size());
+    const auto node = member_.nodes().find(name);
+    std::istringstream words(entry.value);
+    std::string incarnation;
+    Fence fence = 0;
+    // One that was started again has opened nothing yet.
+    if (node != member_.nodes().end() && words >> incarnation >> fence &&
+        incarnation == node->second.incarnation)
+      settled[name] = fence;
   }
-  if (nodes == settled_for_) return;
-  const Planning planning = plan_fleet({nodes, fleet_, *wanted_, clock_.wall()}, options_.planning);
-  unplaced_ = planning.unplaced;
-  handovers_ = planning.handovers;
-  if (!planning.changes.empty()) return write(planning.changes);
-  settled_for_ = std::move(nodes);
+  return settled;
 }
 
-void PlanKeeper::write(std::vector<PlanChange> changes) {
-  const auto planner = member_.planner_condition();
-  if (!planner) return;
-  RegistryTransaction transaction{{*planner}, {}};
+void PlanKeeper::plan() {
+  if (!is_due_ || !wanted_ || !member_.is_planner() || !fleet_mirror_ || !fleet_mirror_->is_current() ||
+      !settled_mirror_ || !settled_mirror_->is_current() || writing_ || fleet_mirror_->revision() < written_)
+    return;
+  const auto pause =
+      std::chrono::duration_cast<base::Duration>(kPause * static_cast<std::int64_t>(wanted_->size()));
+  if (planned_at_ && clock_.now() < *planned_at_ + pause) return plan_after(pause);
+  if (const base::Duration wait = starting(); wait > base::Duration(0)) return plan_after(wait);
+  planned_at_ = clock_.now();
+  PlannerOptions planning = options_.planning;
+  planning.most_moves = std::max(planning.most_moves, wanted_->size() / kShareOnTheirWay);
+  Planning planned = options_.plan({member_.nodes(), settled(), fleet_, *wanted_, clock_.wall()}, planning);
+  unplaced_ = std::move(planned.unplaced);
+  handovers_ = planned.handovers;
+  // It may have left some moves for the next time.
+  is_due_ = !planned.changes.empty();
+  if (planned.changes.empty()) return;
+  unwritten_.assign(std::make_move_iterator(planned.changes.begin()),
+                    std::make_move_iterator(planned.changes.end()));
+  writing_ = true;
+  write();
+}
+
+void PlanKeeper::plan_after(base::Duration time) {
+  if (std::exchange(will_plan_, true)) return;
+  loop_.after(time, [self = self_] {
+    if (*self == nullptr) return;
+    (*self)->will_plan_ = false;
+    (*self)->plan();
+  });
+}
+
+/// How long to wait for nodes that may still come, of a fleet most of whose cameras have no living owner.
+base::Duration PlanKeeper::starting() {
+  const auto now = clock_.now();
+  if (member_.nodes().size() > nodes_) came_at_ = now;
+  nodes_ = member_.nodes().size();
+  std::size_t owned = 0;
+  for (const auto& [node, plan] : fleet_)
+    if (member_.nodes().contains(node)) owned += plan.cameras.size();
+  if (2 * owned >= wanted_->size()) {
+    starts_at_.reset();
+    return base::Duration(0);
+  }
+  if (!starts_at_) starts_at_ = now;
+  const base::Duration coming =
+      std::min<base::Duration>(kLongestComing, kComing * static_cast<std::int64_t>(wanted_->size()));
+  const auto until = std::min(came_at_ + coming, *starts_at_ + kLongestStart);
+  return std::chrono::ceil<base::Duration>(until - now);
+}
+
+/// The next transaction of what was planned, in its order: what nodes are given first.
+void PlanKeeper::write() {
+  RegistryTransaction transaction;
+  // Without it, another one plans now, and nothing of this is written.
+  transaction.conditions.push_back(member_.planner_condition().value_or(
+      RegistryCondition{member_.keys().planner(), std::numeric_limits<Revision>::max()}));
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < std::min(changes.size(), kPlansAtOnce) && bytes < kBytesAtOnce; ++i) {
-    const std::string key = member_.keys().plan(changes[i].node);
-    const RegistryEntry* const there = fleet_mirror_->find(key);
+  for (; transaction.changes.size() < kPlansAtOnce && !unwritten_.empty(); unwritten_.pop_front()) {
+    const PlanChange& change = unwritten_.front();
+    const std::string key = member_.keys().plan(change.node);
+    const std::string value = change.plan ? print(*change.plan) : "";
+    // A plan that is too large for any transaction goes by itself, and is refused in words.
+    if (bytes > 0 && bytes + value.size() > kBytesAtOnce) break;
+    bytes += value.size();
+    const RegistryEntry* const there = fleet_mirror_ ? fleet_mirror_->find(key) : nullptr;
     transaction.conditions.push_back({key, there == nullptr ? 0 : there->modified});
-    if (changes[i].plan) {
-      RegistryPut put{key, print(*changes[i].plan)};
-      bytes += put.value.size();
-      transaction.changes.emplace_back(std::move(put));
+    if (change.plan) {
+      transaction.changes.emplace_back(RegistryPut{key, value});
     } else {
       transaction.changes.emplace_back(RegistryDelete{key});
     }
   }
-  writing_ = true;
   registry_.commit(std::move(transaction),
                    [&loop = loop_, self = self_](RegistryResult<RegistryCommit> result) {
-                     loop.post([&loop, self, result = std::move(result)] {
-                       if (*self == nullptr) return;
-                       PlanKeeper& keeper = **self;
-                       const auto* const commit = std::get_if<RegistryCommit>(&result);
-                       if (commit != nullptr && commit->made) {
-                         keeper.writing_ = false;
-                         keeper.written_ = commit->header.revision;
-                         return keeper.step();
-                       }
-                       // What is known may be old, or the registry cannot be reached.
-                       if (commit != nullptr && keeper.fleet_mirror_) keeper.fleet_mirror_->restart();
-                       loop.after(kAgain, [self] {
-                         if (*self == nullptr) return;
-                         (*self)->writing_ = false;
-                         (*self)->step();
-                       });
+                     loop.post([self, result = std::move(result)] {
+                       if (*self != nullptr) (*self)->written(result);
                      });
                    });
+}
+
+void PlanKeeper::written(const RegistryResult<RegistryCommit>& result) {
+  const auto* const commit = std::get_if<RegistryCommit>(&result);
+  if (commit != nullptr && commit->made) {
+    written_ = commit->header.revision;
+    if (!unwritten_.empty()) return write();
+    writing_ = false;
+    return step();
+  }
+  // What is known may be old, or the registry cannot be reached.
+  const auto* const failure = std::get_if<RegistryFailure>(&result);
+  if (failure != nullptr && failure->kind != RegistryFailure::Kind::unreachable && options_.log)
+    options_.log("the plan is not written: " + failure->text);
+  if (commit != nullptr && fleet_mirror_) fleet_mirror_->restart();
+  unwritten_.clear();
+  loop_.after(kAgain, [self = self_] {
+    if (*self == nullptr) return;
+    (*self)->writing_ = false;
+    (*self)->step();
+  });
 }
 
 }  // namespace vigil::cluster

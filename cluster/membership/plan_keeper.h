@@ -1,6 +1,7 @@
 // What a node has by the fleet's plan; and the plan itself, if it is the one that plans.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,8 @@ class PlanKeeper {
     /// What this node has is another now.
     std::function<void()> changed = {};
     std::function<void(const std::string&)> log = {};
+    /// What a simulation puts around it.
+    std::function<Planning(const PlanningInput&, const PlannerOptions&)> plan = plan_fleet;
   };
 
   /// All have to outlive it, and the loop what the registry still answers.
@@ -53,8 +56,13 @@ class PlanKeeper {
  private:
   void read_own();
   void read_fleet();
+  void changed();
   void plan();
-  void write(std::vector<PlanChange> changes);
+  void plan_after(base::Duration time);
+  base::Duration starting();
+  std::map<std::string, Fence> settled() const;
+  void write();
+  void written(const RegistryResult<RegistryCommit>& result);
 
   Registry& registry_;
   base::Loop& loop_;
@@ -64,6 +72,7 @@ class PlanKeeper {
   std::shared_ptr<PlanKeeper*> self_;
   RegistryMirror own_mirror_;
   std::optional<RegistryMirror> fleet_mirror_;
+  std::optional<RegistryMirror> settled_mirror_;
   bool follows_ = false;
   NodePlan own_;
   /// Of all plans that this node has had.
@@ -72,11 +81,21 @@ class PlanKeeper {
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;
   std::size_t handovers_ = 0;
-  /// A transaction is under way, or what it has made has not been seen yet.
+  /// What was known when this node planned last is not all that is known now.
+  bool is_due_ = false;
+  /// The nodes as they were when that was seen last (`FleetMember::changes`); nothing: it did not plan.
+  std::optional<std::uint64_t> planned_for_;
+  std::optional<base::Clock::TimePoint> planned_at_;
+  bool will_plan_ = false;
+  /// How many there were, when the last one came, and since when most cameras have no living owner.
+  std::size_t nodes_ = 0;
+  base::Clock::TimePoint came_at_;
+  std::optional<base::Clock::TimePoint> starts_at_;
+  /// What the last planning has changed and is not written; a transaction is under way, or what it has made
+  /// has not been seen yet.
+  std::deque<PlanChange> unwritten_;
   bool writing_ = false;
   Revision written_ = 0;
-  /// For these nodes, and the plan as it is, there was nothing to be changed; empty: that is not known.
-  std::map<std::string, NodeRecord> settled_for_;
 };
 
 }  // namespace vigil::cluster

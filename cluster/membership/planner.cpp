@@ -84,7 +84,8 @@ class Desk {
       for (const auto& [camera, entry] : plan.cameras) {
         const Owner& owner = owners_.at(camera);
         if (owner.node == node || !wanted_.contains(camera) || !is_there(owner.node)) continue;
-        if (input_.nodes.at(owner.node).settled >= owner.entry->fence) continue;
+        const auto settled = input_.settled.find(owner.node);
+        if (settled != input_.settled.end() && settled->second >= owner.entry->fence) continue;
         PlannedCamera former = entry;
         former.hand_to = owner.node;
         next_[node].cameras[camera] = std::move(former);
@@ -103,8 +104,11 @@ class Desk {
       const auto owner = owners_.find(camera.name);
       items.push_back({camera.name, camera.camera_load, owner == owners_.end() ? "" : owner->second.node});
     }
-    const Placement placed = place(nodes_with(input_.nodes, {NodeRole::camera}, &NodeRecord::cameras), items,
-                                   {.role = "camera", .slack = options_.slack, .most_moves = moves_left()});
+    Rooms rooms = nodes_with(input_.nodes, {NodeRole::camera}, &NodeRecord::cameras);
+    for (PlacementNode& room : rooms)
+      room.capacity = std::min(room.capacity, options_.most_cameras_of_a_node);
+    const Placement placed =
+        place(rooms, items, {.role = "camera", .slack = options_.slack, .most_moves = moves_left()});
     for (const Place& place : placed.places) take(place);
   }
 

@@ -27,10 +27,16 @@ struct PlannerOptions {
   double slack = 0.05;
   /// Cameras on their way from one living node to another, at most; and streams.
   std::size_t most_moves = 50;
+  /// Of one node, in loads, whatever it says itself: its plan is one value of the registry, and that has an
+  /// end.
+  double most_cameras_of_a_node = 2000;
 };
 
 struct PlanningInput {
   std::map<std::string, NodeRecord> nodes;
+  /// Of each node: every camera that it was given with this fence or a lower one delivers, or was tried in
+  /// vain. Not there: none.
+  std::map<std::string, Fence> settled;
   FleetPlan plan;
   /// By name.
   std::vector<WantedCamera> cameras;
@@ -57,7 +63,7 @@ struct Planning {
 /// where it can be (placement.h). A stream's node encodes its patches, too, if it has that role; otherwise
 /// another one does, which may change without the stream. A camera whose node is gone is given to another at
 /// once; one that could stay is handed over: its old owner keeps it, until the new one tells that it has
-/// settled (`NodeRecord::settled`). A node that was started again is another owner: what the run before it
+/// settled (`PlanningInput::settled`). A node that was started again is another owner: what the run before it
 /// has left behind, here and elsewhere, is an owner's before it. A camera whose node is gone while there is
 /// none to have it stays in that one's plan. Every new owner's fence is above all that
 /// anybody has seen; if nodes have seen higher ones than the plan has, it is of a registry that was set back,

@@ -55,6 +55,11 @@ void RegistryMirror::take(const RegistryRange& range) {
   std::map<std::string, RegistryEntry> entries;
   for (const RegistryEntry& entry : range.entries) entries.emplace(entry.key, entry);
   const bool differs = !is_current_ || entries != entries_;
+  for (const auto& [key, entry] : entries)
+    if (const RegistryEntry* const before = find(key); before == nullptr || *before != entry)
+      changed_.insert(key);
+  for (const auto& [key, entry] : entries_)
+    if (!entries.contains(key)) changed_.insert(key);
   entries_ = std::move(entries);
   revision_ = range.header.revision;
   is_current_ = true;
@@ -71,6 +76,7 @@ void RegistryMirror::take(const RegistryNews& news) {
   if (options_.heard) options_.heard(news.header);
   for (const auto& [deleted, entry] : news.events) {
     revision_ = std::max(revision_, entry.modified);
+    changed_.insert(entry.key);
     if (deleted) {
       entries_.erase(entry.key);
     } else {

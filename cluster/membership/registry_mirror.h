@@ -4,8 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/loop.h"
 #include "cluster/registry/registry.h"
@@ -40,6 +41,8 @@ class RegistryMirror {
   Revision revision() const { return revision_; }
   /// Null if there is none.
   const RegistryEntry* find(const std::string& key) const;
+  /// Those that came, changed or went since this was called last.
+  std::set<std::string> take_changed() { return std::exchange(changed_, {}); }
 
   /// Reads all keys again: what it follows may not be what it was.
   void restart();
@@ -62,6 +65,7 @@ class RegistryMirror {
   std::shared_ptr<Link> link_;
   std::unique_ptr<RegistryWatch> watch_;
   std::map<std::string, RegistryEntry> entries_;
+  std::set<std::string> changed_;
   Revision revision_ = 0;
   bool is_current_ = false;
   bool has_failed_ = false;

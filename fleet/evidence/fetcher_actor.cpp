@@ -21,7 +21,10 @@ EvidenceReplyPtr reply(What what, std::string text) {
   return std::make_shared<const EvidenceReply>(std::move(made));
 }
 
-std::string why_absent(const std::vector<std::string>& silent) {
+std::string why_absent(const std::vector<std::string>& silent, std::size_t strangers) {
+  if (silent.empty() && strangers > 0)
+    return "no node that this one asks has it, and " + std::to_string(strangers) +
+           (strangers > 1 ? " others were" : " other was") + " not asked by this node: ask a gateway";
   if (silent.empty())
     return "no node that is there has it: it has gone for age or room, or its node is gone, and it with that";
   std::string names;
@@ -68,7 +71,7 @@ void fetcher_state::fetch(const std::string& file, Promise promise) {
     return;
   }
   const std::uint64_t search = ++last_search;
-  searches[search] = {file, std::move(promise), {}, 0, {}};
+  searches[search] = {file, std::move(promise), {}, 0, {}, 0};
   self->request(owner, deps->patience, stand_atom_v)
       .then([this, search](const NodeStandingPtr& standing) { look_around(search, *standing); },
             [this, search](const caf::error&) { look_around(search, {}); });
@@ -81,6 +84,10 @@ void fetcher_state::look_around(std::uint64_t search, const NodeStanding& standi
   for (const auto& [node, record] : standing.nodes) {
     if (node == deps->node || !record.roles.contains(cluster::NodeRole::camera)) continue;
     const auto way = standing.ways.find(node);
+    if (standing.strangers.contains(node)) {
+      ++asked.strangers;
+      continue;
+    }
     if (way == standing.ways.end()) {
       asked.silent.push_back(node);
       continue;
@@ -102,7 +109,7 @@ void fetcher_state::found(std::uint64_t search, const std::string& node, std::op
   if (!size) asked.silent.push_back(node);
   if (size && *size > 0) return begin(search, node, *size);
   if (--asked.nodes_left > 0) return;
-  asked.promise.deliver(reply(What::absent, why_absent(asked.silent)));
+  asked.promise.deliver(reply(What::absent, why_absent(asked.silent, asked.strangers)));
   searches.erase(entry);
 }
 

@@ -68,6 +68,8 @@ struct fetcher_state {
     std::map<std::string, greeter_actor> ways;
     std::size_t nodes_left = 0;
     std::vector<std::string> silent;
+    /// How many this node does not deal with.
+    std::size_t strangers = 0;
   };
   std::map<std::uint64_t, Search> searches;
   std::uint64_t last_search = 0;

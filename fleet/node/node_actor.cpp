@@ -15,6 +15,7 @@ using cluster::Membership;
 
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
+constexpr std::chrono::seconds kNoWay{10};
 
 }  // namespace
 
@@ -201,6 +202,7 @@ void node_state::expel(const std::string& why) {
 }
 
 void node_state::plan_changed() {
+  greet_needed();
   if (!deps->supervisor) return;
   if (book->settings()) give_cameras();
   if (!plan->own().cameras.empty()) return;
@@ -380,12 +382,40 @@ void node_state::settle() {
     if (!is_tried) break;
     settled = fence;
   }
-  if (settled > member->record().settled)
-    member->alter([settled](cluster::NodeRecord& record) { record.settled = settled; });
+  member->settle(settled);
+}
+
+void node_state::greet_needed() {
+  desk->need(needed());
+  for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
+}
+
+std::set<std::string> node_state::needed() const {
+  std::set<std::string> nodes = nodes_for(plan->own());
+  nodes.insert(sent_to.begin(), sent_to.end());
+  return nodes;
+}
+
+/// Those to whom no way for bulk bytes opens: they may have forgotten this one, as when they were cut off.
+void node_state::greet_again() {
+  if (deps->ways.bulk == nullptr) return;
+  const auto now = deps->clock.now();
+  std::map<std::string, base::Clock::TimePoint> still;
+  const std::set<std::string> all = needed();
+  for (const cluster::NodeRecord& node : desk->known()) {
+    if (!all.contains(node.name) || open_ways.contains(node.name)) continue;
+    const auto since = without_way.find(node.name);
+    still[node.name] = since == without_way.end() ? now : since->second;
+    if (now - still[node.name] < kNoWay) continue;
+    still[node.name] = now;
+    greet(node);
+  }
+  without_way = std::move(still);
 }
 
 void node_state::tick() {
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
+  greet_again();
   link_up();
   settle();
   look_at_configuration();
@@ -442,7 +472,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
         if (self->state.deps->fetcher) self->send(self->state.deps->fetcher, fetch_atom_v, wish);
       },
       [self](stand_atom) { return self->state.standing(); },
-      [self](fence_atom, std::uint64_t fence) { self->state.saw(fence); },
+      [self](fence_atom, std::uint64_t fence) { self->state.refused(fence); },
       [](const Piece& piece) { piece.run(); },
       [self](const ReadConfigurationPtr& read) { self->state.read(read); },
       [self](const BulkNews& news) { self->state.hear(news); },
@@ -456,6 +486,8 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       },
       [self](way_atom, const std::string& to) {
         self->state.ways_wanted.insert(to);
+        self->state.sent_to.insert(to);
+        if (self->state.member) self->state.greet_needed();
         self->state.link_up();
       },
       [self](tick_atom) { self->state.tick(); },

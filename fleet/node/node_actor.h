@@ -136,8 +136,15 @@ struct node_state {
   /// Finds gateways, and tells of them.
   void follow_gateways();
   void settle();
+  /// Those to whom no way for bulk bytes opens.
+  void greet_again();
+  /// Of other nodes, those that compute for this one's cameras, and those to which its dock sends.
+  std::set<std::string> needed() const;
+  void greet_needed();
   /// A fence that this node, or one that it deals with, has seen.
   void saw(cluster::Fence fence);
+  /// By such a one a node does not serve this one.
+  void refused(cluster::Fence fence);
   /// A NodeQuestion about this node.
   caf::result<std::string> tell_of(const std::string& question) const;
   NodeStandingPtr standing() const;
@@ -163,10 +170,14 @@ struct node_state {
   GatewayDirectory gateways;
   /// Nodes to which this one's dock needs a way.
   std::set<std::string> ways_wanted;
+  /// And those to which it needed one, ever.
+  std::set<std::string> sent_to;
   /// Devices and nodes whose docks were asked for and have not answered.
   std::set<std::string> linking;
   /// Bulk ways that stand.
   std::set<std::string> open_ways;
+  /// Of nodes that are known and needed, and have none: since when.
+  std::map<std::string, base::Clock::TimePoint> without_way;
   /// Endpoints of bulk ports, by node and incarnation.
   std::map<std::pair<std::string, std::string>, std::string> endpoints;
   /// Where each camera's patches go, as of the last plan.

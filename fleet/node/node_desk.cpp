@@ -6,41 +6,69 @@
 namespace vigil::fleet {
 namespace {
 
+using cluster::NodeRole;
+
 constexpr base::Duration kFirstPause{500};
 constexpr base::Duration kLongestPause{10'000};
 constexpr base::Duration kTheirTurn{3000};
+/// How long one that has greeted may not be in the registry.
+constexpr base::Duration kUnseen{30'000};
 
 }  // namespace
 
 void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self) {
-  std::erase_if(peers_, [&](const auto& peer) { return !nodes.contains(peer.first); });
+  std::erase_if(peers_, [&](const auto& each) {
+    return !nodes.contains(each.first) && (each.second.is_seen || clock_.now() >= each.second.again);
+  });
+  if (const auto own = nodes.find(self); own != nodes.end()) roles_ = own->second.roles;
   for (const auto& [name, record] : nodes) {
     if (name == self) continue;
     Peer& peer = peers_[name];
     if (peer.record.incarnation != record.incarnation) {
       peer = {};
-      begin(peer, self < name);
+      peer.theirs_first = name < self;
     }
-    peer.record = record;
+    if (peer.record != record) peer.record = record;
+    peer.is_seen = true;
   }
 }
 
-void NodeDesk::begin(Peer& peer, bool is_ours) {
-  peer.state = is_ours ? Peer::State::fresh : Peer::State::waiting;
-  peer.again = clock_.now() + kTheirTurn;
+bool NodeDesk::is_needed(const cluster::NodeRecord& node) const {
+  return roles_.contains(NodeRole::gateway) || node.roles.contains(NodeRole::gateway) ||
+         needed_.contains(node.name);
+}
+
+bool NodeDesk::may_greet_us(const cluster::NodeRecord& node) const {
+  if (roles_.contains(NodeRole::gateway) || node.roles.contains(NodeRole::gateway)) return true;
+  const auto computes = [](NodeRole role) { return role != NodeRole::camera; };
+  if (node.roles.contains(NodeRole::camera) && std::ranges::any_of(roles_, computes)) return true;
+  // To send it visual tokens, which one that encodes itself does without.
+  return node.roles.contains(NodeRole::vision) && roles_.contains(NodeRole::stream) &&
+         !roles_.contains(NodeRole::vision);
+}
+
+bool NodeDesk::deals_with(const std::string& node) const {
+  const auto peer = peers_.find(node);
+  return peer != peers_.end() && (peer->second.state == Peer::State::known || is_needed(peer->second.record));
 }
 
 void NodeDesk::lost(const std::string& node, const std::string& self) {
   const auto peer = peers_.find(node);
-  if (peer != peers_.end() && peer->second.state == Peer::State::known) begin(peer->second, self < node);
+  if (peer == peers_.end() || peer->second.state != Peer::State::known) return;
+  peer->second.state = Peer::State::fresh;
+  peer->second.theirs_first = node < self;
 }
 
 std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
   std::vector<cluster::NodeRecord> due;
   for (auto& [name, peer] : peers_) {
-    const bool is_due = peer.state == Peer::State::fresh ||
-                        (peer.state == Peer::State::waiting && clock_.now() >= peer.again);
-    if (!is_due) continue;
+    if (peer.state == Peer::State::known || peer.state == Peer::State::asked || !is_needed(peer.record))
+      continue;
+    if (peer.state == Peer::State::fresh && peer.theirs_first && may_greet_us(peer.record)) {
+      peer.state = Peer::State::waiting;
+      peer.again = clock_.now() + kTheirTurn;
+    }
+    if (peer.state == Peer::State::waiting && clock_.now() < peer.again) continue;
     peer.state = Peer::State::asked;
     due.push_back(peer.record);
   }
@@ -72,7 +100,10 @@ void NodeDesk::failed(const std::string& node, const std::string& incarnation, c
 void NodeDesk::came(const cluster::NodeRecord& node) {
   Peer& peer = peers_[node.name];
   // The registry may tell of it a little later.
-  if (peer.record.incarnation != node.incarnation) peer = {};
+  if (peer.record.incarnation != node.incarnation) {
+    peer = {};
+    peer.again = clock_.now() + kUnseen;
+  }
   peer.record = node;
   peer.state = Peer::State::known;
 }
@@ -100,6 +131,15 @@ std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::Nod
   std::set<std::pair<std::string, std::string>> nodes;
   for (const auto& [camera, entry] : plan.cameras)
     if (!entry.stream.empty() && !entry.vision.empty()) nodes.emplace(entry.vision, entry.stream);
+  return nodes;
+}
+
+std::set<std::string> nodes_for(const cluster::NodePlan& plan) {
+  std::set<std::string> nodes;
+  for (const auto& [vision, stream] : computing_nodes(plan)) {
+    nodes.insert(vision);
+    nodes.insert(stream);
+  }
   return nodes;
 }
 

@@ -17,9 +17,11 @@
 
 namespace vigil::fleet {
 
-/// Every node that is there is greeted, or greets this one; one that fits is known: its bulk bytes are taken,
-/// and it may be linked to. Of two nodes, the one whose name is first greets the other, which waits for that
-/// a while: where both connect at once, CAF closes both connections. Not thread-safe.
+/// A node that this one deals with is greeted: every gateway, by a gateway every node, and those that it
+/// needs. One that fits is known, as is one that greets by itself: its bulk bytes are taken, and it may be
+/// linked to. With all others a city of a thousand nodes would have half a million connections. Of two nodes
+/// that may both want to greet each other, the one whose name is first does, and the other waits for that a
+/// while: where both connect at once, CAF closes both connections. Not thread-safe.
 class NodeDesk {
  public:
   /// `self`: what it tells of itself.
@@ -27,6 +29,8 @@ class NodeDesk {
 
   /// Who is there now, this node included.
   void see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self);
+  /// Which others this node needs, whether they are there or not.
+  void need(std::set<std::string> nodes) { needed_ = std::move(nodes); }
 
   /// Nodes that are to be greeted now, since they came, or since it did not work and it is time again.
   std::vector<cluster::NodeRecord> take_greetings();
@@ -41,6 +45,8 @@ class NodeDesk {
   void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
+  /// Whether it is known, or to be: others are none of this node's business.
+  bool deals_with(const std::string& node) const;
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
   std::vector<cluster::NodeRecord> known() const;
 
@@ -52,23 +58,31 @@ class NodeDesk {
     cluster::NodeRecord record;
     enum class State : std::uint8_t { fresh, asked, known, waiting };
     State state = State::fresh;
-    /// Of waiting, and of fresh ones that are to greet first.
+    /// Of waiting ones; of one that has come and that the registry does not tell of: how long it may be so.
     base::Clock::TimePoint again;
     base::Duration pause{0};
     std::string trouble;
+    /// Its name is before ours.
+    bool theirs_first = false;
+    /// The registry has told of it.
+    bool is_seen = false;
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);
-  /// To be greeted, by that one of the two whose turn it is.
-  void begin(Peer& peer, bool is_ours);
+  bool is_needed(const cluster::NodeRecord& node) const;
+  bool may_greet_us(const cluster::NodeRecord& node) const;
 
   const std::string fleet_;
   const base::Clock& clock_;
   std::map<std::string, Peer> peers_;
+  std::set<std::string> needed_;
+  std::set<cluster::NodeRole> roles_;
 };
 
 /// The nodes that compute for these cameras, but for cameras that wait for one: those that encode, with those
 /// that have the streams, mostly the same.
 std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
+/// The same, each once.
+std::set<std::string> nodes_for(const cluster::NodePlan& plan);
 
 }  // namespace vigil::fleet

@@ -10,10 +10,19 @@ void node_state::saw(cluster::Fence fence) {
   if (member) member->saw(fence);
 }
 
+void node_state::refused(cluster::Fence fence) {
+  if (!member || fence <= member->record().highest_fence) return;
+  member->saw(fence);
+  // By the plan it is this node's turn: who planned that may not know of whoever had that fence.
+  member->doubt();
+}
+
 void node_state::report() {
   reporter->tell(*member, *plan);
   if (deps->ways.bulk != nullptr && reporter->wants_links())
-    reporter->links(links_of(member->nodes(), member->record().name, deps->ways.bulk->counters()));
+    reporter->links(links_of(
+        member->nodes(), [this](const std::string& node) { return desk->deals_with(node); },
+        deps->ways.bulk->counters()));
 }
 
 caf::result<std::string> node_state::tell_of(const std::string& question) const {
@@ -54,6 +63,8 @@ NodeStandingPtr node_state::standing() const {
   for (const auto& [node, greeter] : greeters)
     if (desk->knows(node)) now->ways.emplace(node, greeter);
   now->troubles = desk->troubles();
+  for (const auto& [node, record] : now->nodes)
+    if (node != now->record.name && !desk->deals_with(node)) now->strangers.insert(node);
   now->own = plan->own();
   if (member->is_planner()) now->unplaced = plan->unplaced();
   return now;

@@ -155,6 +155,9 @@ bool knows(const FleetPicture& picture, const std::string& camera) {
 CameraView view_of(const FleetPicture& picture, const std::string& camera) {
   CameraView view{.camera = camera, .place = picture.plan->find(camera)};
   const std::string& planner = picture.standing->planner;
+  const auto is_stranger = [&](const std::string& node) {
+    return picture.standing->strangers.contains(node);
+  };
   if (view.place == nullptr || view.place->entry->stream.empty()) {
     const auto plans = picture.nodes.find(planner);
     const bool is_told = plans != picture.nodes.end() && plans->second.answer;
@@ -166,7 +169,9 @@ CameraView view_of(const FleetPicture& picture, const std::string& camera) {
     view.why_unplaced = why != nullptr    ? *why
                         : planner.empty() ? "nobody plans"
                         : is_told         ? "node " + planner + ", which plans, has not come to it yet"
-                                          : "node " + planner + ", which plans, does not say";
+                        : is_stranger(planner)
+                            ? "node " + planner + ", which plans, is not asked by this one: ask a gateway"
+                            : "node " + planner + ", which plans, does not say";
   }
   if (view.place == nullptr) {
     view.state = "unplaced";
@@ -178,6 +183,8 @@ CameraView view_of(const FleetPicture& picture, const std::string& camera) {
   const auto node = picture.nodes.find(owner);
   if (!picture.standing->nodes.contains(owner)) {
     view.reason = "its node " + owner + " is gone";
+  } else if (is_stranger(owner)) {
+    view.reason = "its node " + owner + " is not asked by this one: ask a gateway";
   } else if (node == picture.nodes.end() || !node->second.answer) {
     view.reason = "its node " + owner + " does not answer";
   } else if (const auto told = node->second.answer->cameras.find(camera);
@@ -197,7 +204,7 @@ std::string print(const FleetPicture& picture, const FleetQuery& query, const Fl
   std::size_t silent = 0;
   for (const auto& [name, record] : standing.nodes) {
     const auto node = picture.nodes.find(name);
-    if (node == picture.nodes.end() || !node->second.answer) ++silent;
+    if (!standing.strangers.contains(name) && (node == picture.nodes.end() || !node->second.answer)) ++silent;
     if (nodes.size() < kMostNodes) nodes.push_back(node_json(picture, record));
   }
   const std::size_t unplaced = without_node(*picture.plan, standing.wanted);

@@ -95,7 +95,9 @@ void fleet_status_state::ask_nodes(const FleetQuery& query) {
     if (!is_own && way == standing.ways.end()) {
       const auto trouble = standing.troubles.find(node);
       answered(query, node, std::nullopt,
-               trouble == standing.troubles.end() ? "there is no way to it yet" : trouble->second);
+               standing.strangers.contains(node)    ? "not asked by this node: ask a gateway"
+               : trouble == standing.troubles.end() ? "there is no way to it yet"
+                                                    : trouble->second);
       continue;
     }
     self->request(is_own ? greeter_actor(deps->node) : way->second, deps->patience, report_atom_v,

@@ -50,11 +50,12 @@ actors::FleetStanding standing_of(const std::string& fleet, const cluster::Fleet
 }
 
 std::map<std::string, actors::LinkFigures> links_of(
-    const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self,
+    const std::map<std::string, cluster::NodeRecord>& nodes,
+    const std::function<bool(const std::string& node)>& deals_with,
     const std::map<std::string, cluster::BulkCounters>& bulk) {
   std::map<std::string, actors::LinkFigures> links;
   for (const auto& [name, record] : nodes) {
-    if (name == self) continue;
+    if (!deals_with(name)) continue;
     actors::LinkFigures& link = links[name];
     const auto counters = bulk.find(name);
     if (counters == bulk.end()) continue;

@@ -1,6 +1,7 @@
 // What a node tells of itself, again and again: to its metrics, and to its page and probes.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -19,10 +20,12 @@ actors::FleetFigures figures_of(const cluster::FleetMember& member, const cluste
 /// registry gone, all nodes are.
 actors::FleetStanding standing_of(const std::string& fleet, const cluster::FleetMember& member);
 
-/// Of every other node that is there: links to those that are not known are down.
-std::map<std::string, actors::LinkFigures> links_of(const std::map<std::string, cluster::NodeRecord>& nodes,
-                                                    const std::string& self,
-                                                    const std::map<std::string, cluster::BulkCounters>& bulk);
+/// Of every other node that is there and with which this one deals: links to those that are not known are
+/// down.
+std::map<std::string, actors::LinkFigures> links_of(
+    const std::map<std::string, cluster::NodeRecord>& nodes,
+    const std::function<bool(const std::string& node)>& deals_with,
+    const std::map<std::string, cluster::BulkCounters>& bulk);
 
 /// Not thread-safe.
 class NodeReport {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct NodeStanding {
   /// Ways to those that are known, and why there is none to others.
   std::map<std::string, greeter_actor> ways;
   std::map<std::string, std::string> troubles;
+  /// Those with which this node does not deal, so that it has no way to them: a gateway has.
+  std::set<std::string> strangers;
   /// What this node was given.
   cluster::NodePlan own;
   /// If it plans: cameras without an owner or a stream, and why.

@@ -16,15 +16,21 @@ using ::testing::Pair;
 
 class NodeDeskTest : public ::testing::Test {
  protected:
-  static cluster::NodeRecord node(const std::string& name, const std::string& incarnation = "1") {
+  using Role = cluster::NodeRole;
+
+  static cluster::NodeRecord node(const std::string& name, const std::string& incarnation = "1",
+                                  std::set<Role> roles = {Role::camera, Role::stream}) {
     cluster::NodeRecord record;
     record.name = name;
     record.incarnation = incarnation;
+    record.roles = std::move(roles);
     return record;
   }
-  /// This one is "m".
-  void see(const std::vector<cluster::NodeRecord>& nodes) {
-    std::map<std::string, cluster::NodeRecord> all{{"m", node("m")}};
+  /// This one is "m", and needs "a" and "z".
+  void see(const std::vector<cluster::NodeRecord>& nodes,
+           const std::set<Role>& roles = {Role::camera, Role::stream}) {
+    desk_.need({"a", "z"});
+    std::map<std::string, cluster::NodeRecord> all{{"m", node("m", "1", roles)}};
     for (const cluster::NodeRecord& each : nodes) all[each.name] = each;
     desk_.see(all, "m");
   }
@@ -48,6 +54,69 @@ TEST_F(NodeDeskTest, GreetsThoseBehindItAtOnceAndWaitsForThoseBeforeIt) {
   EXPECT_THAT(greeted(), IsEmpty());
   clock_.advance(200ms);
   EXPECT_THAT(greeted(), ElementsAre("a")) << "it may not be able to";
+}
+
+TEST_F(NodeDeskTest, GreetsNoneThatItHasNothingToDoWith) {
+  see({node("b"), node("y"), node("z")});
+  EXPECT_THAT(greeted(), ElementsAre("z"));
+  clock_.advance(60s);
+  EXPECT_THAT(greeted(), IsEmpty());
+  EXPECT_FALSE(desk_.knows("y"));
+  // It comes to need one.
+  desk_.need({"y"});
+  EXPECT_THAT(greeted(), ElementsAre("y"));
+  // And is known to one that needs it.
+  desk_.came(node("b"));
+  EXPECT_TRUE(desk_.knows("b"));
+}
+
+TEST_F(NodeDeskTest, GreetsAtOnceThoseThatWouldNotGreetIt) {
+  see({node("a", "1", {Role::stream})}, {Role::camera});
+  EXPECT_THAT(greeted(), ElementsAre("a")) << "which is before it, and has no cameras to send it";
+}
+
+TEST_F(NodeDeskTest, LeavesItToATowerBeforeItToGreetAStreamThatCannotEncode) {
+  see({node("a", "1", {Role::vision})}, {Role::stream, Role::generate});
+  EXPECT_THAT(greeted(), IsEmpty()) << "it has tokens to send";
+  clock_.advance(3100ms);
+  EXPECT_THAT(greeted(), ElementsAre("a"));
+  see({node("a", "2", {Role::vision})}, {Role::vision, Role::stream});
+  EXPECT_THAT(greeted(), ElementsAre("a")) << "which has none for one that encodes";
+}
+
+TEST_F(NodeDeskTest, DealsWithThoseThatItKnowsAndThoseThatItIsToKnow) {
+  see({node("b"), node("y"), node("z")});
+  EXPECT_TRUE(desk_.deals_with("z"));
+  EXPECT_FALSE(desk_.deals_with("y"));
+  desk_.came(node("y"));
+  EXPECT_TRUE(desk_.deals_with("y"));
+  EXPECT_FALSE(desk_.deals_with("m"));
+  EXPECT_FALSE(desk_.deals_with("stranger"));
+}
+
+TEST_F(NodeDeskTest, EverybodyGreetsGatewaysAndGatewaysGreetEverybody) {
+  see({node("c", "1", {Role::gateway}), node("y", "1", {Role::gateway})}, {Role::camera});
+  EXPECT_THAT(greeted(), ElementsAre("y"));
+  clock_.advance(3100ms);
+  EXPECT_THAT(greeted(), ElementsAre("c")) << "it was its turn";
+  NodeDesk gateway("city", clock_);
+  gateway.see({{"m", node("m", "1", {Role::gateway})}, {"x", node("x", "1", {Role::camera})}}, "m");
+  EXPECT_THAT(gateway.take_greetings(), ::testing::SizeIs(1));
+}
+
+TEST_F(NodeDeskTest, KeepsThoseThatCameForAWhileUntilTheRegistryTellsOfThem) {
+  see({});
+  desk_.came(node("q"));
+  see({});
+  EXPECT_TRUE(desk_.knows("q"));
+  clock_.advance(31s);
+  see({});
+  EXPECT_FALSE(desk_.knows("q"));
+  desk_.came(node("q"));
+  see({node("q")});
+  EXPECT_TRUE(desk_.knows("q"));
+  see({});
+  EXPECT_FALSE(desk_.knows("q")) << "it was there, and is gone";
 }
 
 TEST_F(NodeDeskTest, KnowsThoseThatCameByThemselves) {
@@ -122,6 +191,7 @@ TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   add("e", "v1", "g1");
   add("f", "", "g1");
   EXPECT_THAT(computing_nodes(plan), ElementsAre(Pair("g1", "g1"), Pair("g2", "g2"), Pair("v1", "g1")));
+  EXPECT_THAT(nodes_for(plan), ElementsAre("g1", "g2", "v1"));
   EXPECT_EQ(device_of("g1", "g1"), "g1");
   EXPECT_EQ(device_of("v1", "g1"), "v1>g1");
   EXPECT_EQ(device_of("", "g1"), "") << "nobody encodes it";

@@ -156,8 +156,10 @@ TEST(LinksOf, AreDownToNodesThatAreNotKnownAndWhileOneDirectionIs) {
   both.incoming = {.open = true, .messages = 1, .bytes = 7};
   BulkCounters half = both;
   half.incoming.open = false;
-  const std::map<std::string, cluster::NodeRecord> nodes{{"c1", {}}, {"c2", {}}, {"c3", {}}, {"c4", {}}};
-  const auto links = links_of(nodes, "c1", {{"c2", both}, {"c3", half}, {"gone", both}});
+  const std::map<std::string, cluster::NodeRecord> nodes{
+      {"c1", {}}, {"c2", {}}, {"c3", {}}, {"c4", {}}, {"c5", {}}};
+  const auto deals_with = [](const std::string& node) { return node != "c1" && node != "c5"; };
+  const auto links = links_of(nodes, deals_with, {{"c2", both}, {"c3", half}, {"gone", both}});
   ASSERT_EQ(links.size(), 3U);
   EXPECT_TRUE(links.at("c2").is_up);
   EXPECT_EQ(links.at("c2").outgoing.bytes, 100U);

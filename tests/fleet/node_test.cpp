@@ -250,10 +250,39 @@ TEST_F(NodeTest, AnyNodeShowsAllOfTheFleet) {
   }
 }
 
+TEST_F(NodeTest, WithWhomANodeDoesNotDealAGatewayDoes) {
+  wish({"gate", "yard", "door", "ramp"});
+  Node& c1 = start("c1", {NodeRole::camera});
+  Node& c2 = start("c2", {NodeRole::camera});
+  Node& gpu = start("gpu", kComputes);
+  Node& gate = start("w1", {NodeRole::gateway});
+  pass(10s);
+  const json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "gpu").at("answers"), true) << "it computes for it";
+  EXPECT_EQ(node_of(page, "w1").at("answers"), true) << "it is a gateway";
+  EXPECT_EQ(node_of(page, "c2").at("answers"), false);
+  EXPECT_EQ(node_of(page, "c2").at("fault"), "not asked by this node: ask a gateway");
+  EXPECT_EQ(page.at("nodes_silent"), 0) << "nobody was asked in vain";
+  std::size_t others = 0;
+  for (const json& camera : page.at("list"))
+    if (camera.at("owner") == "c2") {
+      ++others;
+      EXPECT_EQ(camera.at("reason"), "its node c2 is not asked by this one: ask a gateway");
+    }
+  EXPECT_GT(others, 0U);
+  for (const Node* node : {&gate, &gpu}) {
+    const json all = shown(*node);
+    EXPECT_EQ(all.at("nodes_silent"), 0);
+    for (const json& each : all.at("nodes")) EXPECT_EQ(each.at("answers"), true) << each;
+  }
+  static_cast<void>(c2);
+}
+
 TEST_F(NodeTest, ACameraWithoutANodeIsToldWithThePlannersReason) {
   wish({"gate"});
   start("gpu", kComputes);
-  Node& gpu = start("gpu2", kComputes);
+  Node& gpu = start("gpu2", {NodeRole::stream, NodeRole::gateway});
   pass(6s);
   const json page = shown(gpu, {.camera = "gate"});
   EXPECT_EQ(page.at("planner"), "gpu");

@@ -111,8 +111,12 @@ class Shown(unittest.TestCase):
             page = self.page(node, "--cameras")
             self.assertEqual(page["node"], node.name)
             self.assertEqual([each["node"] for each in page["nodes"]], ["c1", "c2", "gpu"])
-            self.assertTrue(all(each["answers"] and each["lease_seconds"] > 0 for each in page["nodes"]), page)
-            self.assertEqual(page["cameras"]["states"]["up"], 3)
+            asked = [each for each in page["nodes"] if node is self.gpu or each["node"] in ("gpu", node.name)]
+            self.assertTrue(all(each["answers"] and each["lease_seconds"] > 0 for each in asked), page)
+            self.assertEqual({each["fault"] for each in page["nodes"] if each not in asked}, set() if node is self.gpu else {"not asked by this node: ask a gateway"})
+            self.assertEqual(page["nodes_silent"], 0)
+            states = page["cameras"]["states"]
+            self.assertEqual(states["up"] if node is self.gpu else states["up"] + states["unknown"], 3)
             plan = self.fleet.plan()
             for camera in page["list"]:
                 self.assertIn(camera["camera"], plan[camera["owner"]])
@@ -151,7 +155,10 @@ class Shown(unittest.TestCase):
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(self.fleet.folder, "evidence-c1", CLIP), "wb") as file:
             file.write(clip)
-        for node in self.all:
+        status, _, body = get(self.c2, f"/evidence/{CLIP}")
+        self.assertEqual(status, 404)
+        self.assertIn(b"1 other was not asked by this node: ask a gateway", body)
+        for node in (self.gpu, self.c1):
             status, kind, body = get(node, f"/evidence/{CLIP}")
             self.assertEqual((status, kind), (200, "video/mp4"), f"{node.name}: {body[:200]}")
             self.assertEqual(body, clip)

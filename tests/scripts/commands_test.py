@@ -43,7 +43,7 @@ NOT_RUN = [
     (r"LD_LIBRARY_PATH=\S+ .*build/tsan/bin/\S+", "needs a build with another preset, and a CAF of one's own"),
     (r"(\S+=\S+ )?build/cuda/\S+.*|ctest (--preset cuda )?-L gpu|.*--device cuda.*|.*cuda:0.*|.*gpu_peer\.py.*|.*attention_peers\.py.*", GPU),
     (r"(\S*/)?bench_(few_rows|collective)_cuda|vigil bench engine .*", GPU),
-    (r"(\S*/)?(vigil )?bench (cameras|ask) .*|\S*bench_(kernels|media|outbox|gate|bulk)\b.*|(python3 )?loadtest/\S+ .*|(\S*/)?vigil bench .*", LONG),
+    (r"(\S*/)?(vigil )?bench (cameras|ask) .*|\S*bench_(kernels|media|outbox|gate|bulk|etcd)\b.*|(python3 )?loadtest/\S+ .*|(\S*/)?vigil bench .*", LONG),
     (r"(python3 )?tools/(golden|golden_\w+|synthetic_model)\.py .*", TORCH),
     (r"tools/(evaluate|policies|scenes/write|scenes/long|scenes/held_out_long|calibrate)\.py .*", LONG),
     (r"ctest --preset (tsan|asan)", "needs a build with another preset"),

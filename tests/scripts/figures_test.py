@@ -79,6 +79,18 @@ class Figures(unittest.TestCase):
         self.assertNotIn("cameras", errors)
         self.assertEqual(self.read(), changed)
 
+    def test_tables_stand_on_either_page_and_on_one_alone(self):
+        first, second = PAGE.split("\nBetween.\n")
+        self.write("docs/performance.md", first)
+        self.write("docs/scale.md", second)
+        self.run_script()
+        self.assertIn("| held | 53 | **1,029** |", self.read("docs/scale.md"))
+        self.run_script("--check")
+        self.write("docs/scale.md", self.read("docs/scale.md").replace("1,029", "1,030"))
+        self.assertIn("docs/scale.md: the table cameras", self.run_script("--check", status=1))
+        self.write("docs/performance.md", PAGE)
+        self.assertIn("2 tables between <!-- figures: cameras -->", self.run_script(status=1))
+
     def test_the_check_sees_a_changed_result(self):
         self.run_script()
         self.write("loadtest/results/cameras.json", json.dumps(CAMERAS).replace("53", "54"))

@@ -132,12 +132,101 @@ TEST_F(FleetMemberTest, TellsOthersWhatItAlters) {
   run(200ms);
   const int before = b.changes;
   a.member->alter([](NodeRecord& record) { record.state = NodeState::draining; });
-  a.member->saw(17);
-  a.member->saw(16);
   run(200ms);
   EXPECT_EQ(b.member->nodes().at("a").state, NodeState::draining);
-  EXPECT_EQ(b.member->nodes().at("a").highest_fence, 17U);
   EXPECT_GT(b.changes, before);
+}
+
+TEST_F(FleetMemberTest, TellsFencesWithWhatIsToldNext) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  a.member->saw(17);
+  a.member->saw(16);
+  run(5s);
+  EXPECT_EQ(a.member->record().highest_fence, 17U);
+  EXPECT_EQ(b.member->nodes().at("a").highest_fence, 0U);
+  a.member->alter([](NodeRecord& record) { record.zone = "cellar"; });
+  run(200ms);
+  EXPECT_EQ(b.member->nodes().at("a").highest_fence, 17U);
+  a.member->saw(18);
+  a.member->contradict();
+  run(200ms);
+  EXPECT_EQ(b.member->nodes().at("a").highest_fence, 18U);
+}
+
+TEST_F(FleetMemberTest, AlterationsThatCanWaitAreSpreadOverTime) {
+  for (int i = 0; i < 100; ++i) start("n" + std::to_string(i));
+  run(1s);
+  const Revision before = store_->header().revision;
+  for (Node& node : nodes_) node.member->alter([](NodeRecord& record) { record.config_seen = "new"; });
+  run(200ms);
+  const Revision soon = store_->header().revision - before;
+  EXPECT_GT(soon, 5);
+  EXPECT_LT(soon, 40) << "of a hundred nodes, so many within 200 ms of a second";
+  run(1s);
+  EXPECT_EQ(store_->header().revision - before, 100) << "each once";
+  for (const auto& [name, record] : nodes_.front().member->nodes()) EXPECT_EQ(record.config_seen, "new");
+  // What cannot wait takes along what can.
+  nodes_.back().member->alter([](NodeRecord& record) { record.config = "new"; });
+  nodes_.back().member->alter([](NodeRecord& record) { record.state = NodeState::draining; });
+  run(50ms);
+  EXPECT_EQ(nodes_.front().member->nodes().at("n99").config, "new");
+}
+
+TEST_F(FleetMemberTest, AlterationsWhileOneIsUnderWayAreToldAsWell) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  a.member->alter([](NodeRecord& record) { record.zone = "one"; });
+  a.member->alter([](NodeRecord& record) { record.zone = "two"; });
+  run(200ms);
+  EXPECT_EQ(b.member->nodes().at("a").zone, "two");
+}
+
+TEST_F(FleetMemberTest, TellsManyChangesOfOthersTogether) {
+  Node& a = start("a");
+  run(1s);
+  const int before = a.changes;
+  for (int i = 0; i < 100; ++i) {
+    start("n" + std::to_string(i));
+    run(50ms);
+  }
+  run(200ms);
+  EXPECT_THAT(a.sees(), ::testing::SizeIs(101));
+  EXPECT_LE(a.changes - before, 52) << "every 100 ms";
+  EXPECT_GE(a.changes - before, 20);
+}
+
+TEST_F(FleetMemberTest, WhatIsSettledIsPutOnceASecondApartFromTheRecord) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  const int before = b.changes;
+  const Revision revision = store_->header().revision;
+  for (Fence fence = 1; fence <= 30; ++fence) {
+    a.member->settle(fence);
+    run(100ms);
+  }
+  run(1s);
+  EXPECT_EQ(store_->range("/vigil/city/settled/").entries.at(0).value, "1 30");
+  EXPECT_LE(store_->header().revision - revision, 5);
+  EXPECT_EQ(b.changes, before) << "only whoever plans has to know";
+  // It goes with the node.
+  kill(a);
+  run(5s);
+  EXPECT_THAT(store_->range("/vigil/city/settled/").entries, IsEmpty());
+}
+
+TEST_F(FleetMemberTest, NotAllOfferThemselvesAtOnce) {
+  for (int i = 0; i < 200; ++i) start("n" + std::to_string(i));
+  run(1s);
+  const auto asked = std::make_shared<int>(0);
+  store_->listen([asked](MemoryStore::Notice) { ++*asked; });
+  for (Node& node : nodes_) node.member->stand_for_planner(true);
+  run(1s);
+  EXPECT_NE(nodes_.front().member->planner(), "");
+  EXPECT_LE(*asked, 20) << "of 200 that would";
 }
 
 TEST_F(FleetMemberTest, LosesThoseThatFallSilentWithinTheirTime) {
@@ -186,6 +275,27 @@ TEST_F(FleetMemberTest, GoesOnWithWhatItKnewWhenTheRegistryIsGone) {
   EXPECT_TRUE(a.member->registry_answers());
   EXPECT_THAT(a.log, HasSubstr("registry: answers again"));
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+}
+
+TEST_F(FleetMemberTest, ALeaseThatTheRegistryHasKeptIsGoneOnWith) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  const RegistryEntry before = store_->range("/vigil/city/nodes/a").entries.at(0);
+  // No leader: nothing is answered, and no lease ends.
+  for (Node& node : nodes_) node.cut = true;
+  for (int i = 0; i < 100; ++i) {
+    time_.advance(100ms);
+    for (Node& node : nodes_) node.registry.expire();
+    store_->keep_alive(before.lease);
+    store_->keep_alive(store_->range("/vigil/city/nodes/b").entries.at(0).lease);
+  }
+  EXPECT_EQ(a.member->state(), Membership::cut_off);
+  for (Node& node : nodes_) node.cut = false;
+  run(3s);
+  EXPECT_EQ(a.member->state(), Membership::member);
+  EXPECT_EQ(b.member->state(), Membership::member);
+  EXPECT_EQ(store_->range("/vigil/city/nodes/a").entries.at(0), before) << "nobody had to be told anything";
 }
 
 TEST_F(FleetMemberTest, CutOffAloneIsGoneForTheOthersAndComesBack) {
@@ -309,8 +419,10 @@ TEST_F(FleetMemberTest, AsksAnewAndNotAgainAndAgainWhenWhatItKnowsIsNotWhatThere
   // Its record was changed twice, and of the first change it has heard nothing.
   for (Node* node : {&a, &b}) {
     node->member->saw(5);
+    node->member->contradict();
     run(500ms);
     node->member->saw(7);
+    node->member->contradict();
   }
   // Who plans is free, they hear, and it is not.
   a.member->stand_for_planner(true);

@@ -33,7 +33,6 @@ Greeting greeting(const std::string& name) {
   made.node.config_seen = "c2";
   made.node.config_fault = "line 3: unknown key";
   made.node.highest_fence = 1'000'000'000'000'000'000;
-  made.node.settled = 17;
   made.node.serves = true;
   made.wall = kNow;
   return made;

@@ -1,5 +1,8 @@
-// What a node takes for its plan, over a registry in memory.
+// Nodes that plan, and that have what is planned, over a registry in memory, in virtual time.
 #include "cluster/membership/plan_keeper.h"
+
+#include <list>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,12 +14,279 @@ namespace vigil::cluster {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using testing::VirtualLoop;
 using testing::VirtualTime;
 
+struct Node {
+  Node(VirtualTime& time, const std::shared_ptr<MemoryStore>& store, const std::string& name,
+       std::set<NodeRole> roles, const std::string& incarnation)
+      : loop(time),
+        registry(store, time, {.post = [this, &time](MemoryRegistry::Leg, std::function<void()> step) {
+                   if (!cut) time.at(2ms, std::move(step));
+                 }}) {
+    NodeRecord record;
+    record.name = name;
+    record.incarnation = incarnation;
+    record.roles = std::move(roles);
+    record.control = {name, 7400};
+    record.bulk = {name, 7401};
+    record.state = NodeState::ready;
+    const auto say = [this](const std::string& line) { log += line + '\n'; };
+    member = std::make_unique<FleetMember>(
+        registry, loop, time,
+        FleetMember::Options{
+            .fleet = "city", .record = record, .ttl = 3000ms, .changed = [this] { step(); }, .log = say});
+    keeper = std::make_unique<PlanKeeper>(
+        registry, loop, time, *member,
+        PlanKeeper::Options{.planning = {},
+                            .changed = [this] { ++changes; },
+                            .log = say,
+                            .plan =
+                                [this](const PlanningInput& input, const PlannerOptions& options) {
+                                  ++plannings;
+                                  return plan_fleet(input, options);
+                                }});
+  }
+  void step() {
+    if (keeper) keeper->step();
+  }
+
+  bool cut = false;
+  int changes = 0;
+  int plannings = 0;
+  std::string log;
+  VirtualLoop loop;
+  MemoryRegistry registry;
+  std::unique_ptr<FleetMember> member;
+  std::unique_ptr<PlanKeeper> keeper;
+};
+
 class PlanKeeperTest : public ::testing::Test {
+ protected:
+  Node& start(const std::string& name, std::set<NodeRole> roles, const std::string& incarnation = "1") {
+    return nodes_.emplace_back(time_, store_, name, std::move(roles), incarnation);
+  }
+  Node& start_planner(std::size_t cameras) {
+    Node& planner = start("p", {NodeRole::stream});
+    planner.member->stand_for_planner(true);
+    want(planner, cameras);
+    return planner;
+  }
+  static void want(Node& node, std::size_t cameras) {
+    std::vector<WantedCamera> wanted;
+    for (std::size_t i = 0; i < cameras; ++i) wanted.push_back({"cam-" + std::to_string(100'000 + i)});
+    node.keeper->want(std::move(wanted));
+  }
+  void kill(const Node& node) {
+    nodes_.remove_if([&](const Node& each) { return &each == &node; });
+  }
+  void run(base::Duration time) {
+    for (base::Duration done{0}; done < time; done += 50ms) {
+      time_.advance(50ms);
+      store_->expire();
+      for (Node& node : nodes_) node.registry.expire();
+    }
+  }
+  /// How many nodes have each camera.
+  std::map<std::string, int> owners() const {
+    std::map<std::string, int> owners;
+    for (const Node& node : nodes_)
+      for (const auto& [camera, entry] : node.keeper->own().cameras) ++owners[camera];
+    return owners;
+  }
+  std::vector<int> counts() const {
+    std::vector<int> counts;
+    for (const auto& [camera, count] : owners()) counts.push_back(count);
+    return counts;
+  }
+
+  VirtualTime time_;
+  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>(time_);
+  std::list<Node> nodes_;
+};
+
+TEST_F(PlanKeeperTest, EveryNodeHasWhatIsPlannedForIt) {
+  start_planner(60);
+  for (const char* name : {"a", "b", "c"}) start(name, {NodeRole::camera});
+  run(2s);
+  EXPECT_THAT(counts(), SizeIs(60));
+  EXPECT_THAT(counts(), Each(1));
+}
+
+TEST_F(PlanKeeperTest, AFleetThatStartsIsPlannedWhenNoMoreNodesCome) {
+  Node& planner = start_planner(10'000);
+  for (int i = 0; i < 40; ++i) {
+    start("c" + std::to_string(100 + i), {NodeRole::camera});
+    run(100ms);
+  }
+  EXPECT_THAT(counts(), IsEmpty()) << "the first would have all";
+  run(5s);
+  EXPECT_THAT(counts(), SizeIs(10'000));
+  EXPECT_THAT(counts(), Each(1));
+  EXPECT_LE(planner.plannings, 3);
+  for (const Node& node : nodes_) EXPECT_EQ(node.changes, &node == &planner ? 0 : 1) << "nothing was moved";
+}
+
+TEST_F(PlanKeeperTest, NodesThatComeAllTheTimeDoNotKeepAFleetFromStarting) {
+  start_planner(10'000);
+  for (int i = 0; i < 40; ++i) {
+    start("c" + std::to_string(100 + i), {NodeRole::camera});
+    run(1s);
+  }
+  EXPECT_THAT(counts(), SizeIs(10'000));
+}
+
+TEST_F(PlanKeeperTest, AFewCamerasWaitForNobody) {
+  start_planner(5);
+  start("a", {NodeRole::camera});
+  run(300ms);
+  EXPECT_THAT(counts(), SizeIs(5));
+}
+
+TEST_F(PlanKeeperTest, PlansTogetherForWhatComesTogether) {
+  Node& planner = start_planner(10'000);
+  for (int i = 0; i < 20; ++i) start("c" + std::to_string(100 + i), {NodeRole::camera});
+  run(6s);
+  ASSERT_THAT(counts(), SizeIs(10'000));
+  const int before = planner.plannings;
+  for (std::size_t i = 1; i <= 40; ++i) {
+    want(planner, 10'000 + i);
+    run(50ms);
+  }
+  run(1s);
+  EXPECT_THAT(counts(), SizeIs(10'040));
+  // For 10,000 cameras, every 200 ms.
+  EXPECT_GE(planner.plannings - before, 5);
+  EXPECT_LE(planner.plannings - before, 14);
+}
+
+TEST_F(PlanKeeperTest, WritesWhatItPlannedOnceInAsManyTransactionsAsItTakes) {
+  for (int i = 0; i < 60; ++i) start("c" + std::to_string(100 + i), {NodeRole::camera});
+  run(1s);
+  Node& planner = start("p", {NodeRole::stream});
+  planner.member->stand_for_planner(true);
+  run(1s);
+  const Revision before = store_->header().revision;
+  want(planner, 600);
+  run(2s);
+  EXPECT_THAT(counts(), SizeIs(600));
+  EXPECT_THAT(counts(), Each(1));
+  EXPECT_EQ(planner.plannings, 2) << "and one that finds nothing to do";
+  EXPECT_EQ(store_->header().revision - before, 4) << "sixteen plans each";
+}
+
+TEST_F(PlanKeeperTest, AFormerOwnerGoesOnUntilTheNewOneHasSettled) {
+  start_planner(10);
+  Node& a = start("a", {NodeRole::camera});
+  run(1s);
+  ASSERT_THAT(a.keeper->own().cameras, SizeIs(10));
+  Node& b = start("b", {NodeRole::camera});
+  a.member->alter([](NodeRecord& record) { record.state = NodeState::draining; });
+  run(2s);
+  ASSERT_THAT(b.keeper->own().cameras, SizeIs(10));
+  ASSERT_THAT(a.keeper->own().cameras, SizeIs(10));
+  EXPECT_EQ(a.keeper->own().cameras.begin()->second.hand_to, "b");
+  Fence highest = 0;
+  for (const auto& [camera, entry] : b.keeper->own().cameras) highest = std::max(highest, entry.fence);
+  b.member->settle(highest - 1);
+  run(2s);
+  EXPECT_THAT(a.keeper->own().cameras, SizeIs(1));
+  b.member->settle(highest);
+  run(2s);
+  EXPECT_THAT(a.keeper->own().cameras, IsEmpty());
+  EXPECT_THAT(counts(), Each(1));
+}
+
+TEST_F(PlanKeeperTest, WhatANodeHadSettledBeforeItWasStartedAgainCountsNoMore) {
+  start_planner(10);
+  Node& a = start("a", {NodeRole::camera});
+  run(1s);
+  Node& b = start("b", {NodeRole::camera});
+  run(1s);
+  b.member->settle(1'000'000);
+  run(1s);
+  const std::size_t left = a.keeper->own().cameras.size();
+  ASSERT_GT(left, 0U);
+  kill(b);
+  Node& again = start("b", {NodeRole::camera}, "2");
+  a.member->alter([](NodeRecord& record) { record.state = NodeState::draining; });
+  run(2s);
+  EXPECT_THAT(a.keeper->own().cameras, SizeIs(left))
+      << "the lease of the first b holds, and with it its word";
+  EXPECT_THAT(again.keeper->own().cameras, SizeIs(10));
+}
+
+TEST_F(PlanKeeperTest, NodesSayWhatTheyHaveSeenOnlyIfAPlanContradictsThem) {
+  Node& planner = start_planner(10);
+  Node& a = start("a", {NodeRole::camera});
+  run(2s);
+  const Fence seen = a.member->record().highest_fence;
+  ASSERT_GE(seen, 10U);
+  EXPECT_EQ(planner.member->nodes().at("a").highest_fence, 0U) << "every other node would be told";
+  // A plan of long ago, as after a restored backup that nobody noticed.
+  NodePlan old = a.keeper->own();
+  old.fence = 1;
+  for (auto& [camera, entry] : old.cameras) entry.fence = 1;
+  store_->commit({.conditions = {}, .changes = {RegistryPut{"/vigil/city/plan/a", print(old)}}});
+  run(2s);
+  EXPECT_EQ(planner.member->nodes().at("a").highest_fence, seen);
+  EXPECT_GT(a.keeper->own().fence, seen) << "and is given its cameras anew";
+  for (const auto& [camera, entry] : a.keeper->own().cameras) EXPECT_GT(entry.fence, seen);
+}
+
+TEST_F(PlanKeeperTest, OneThatIsCutOffWritesNothingMore) {
+  Node& planner = start_planner(100);
+  Node& other = start("q", {NodeRole::stream});
+  for (int i = 0; i < 60; ++i) start("c" + std::to_string(100 + i), {NodeRole::camera});
+  run(2s);
+  other.member->stand_for_planner(true);
+  want(other, 100);
+  ASSERT_TRUE(planner.member->is_planner());
+  planner.cut = true;
+  run(4s);
+  ASSERT_TRUE(other.member->is_planner());
+  want(planner, 200);
+  planner.cut = false;
+  run(5s);
+  EXPECT_THAT(counts(), SizeIs(100)) << "it does not plan any more";
+}
+
+TEST_F(PlanKeeperTest, SaysWhyAPlanIsNotWritten) {
+  Node& planner = start_planner(0);
+  start("a", {NodeRole::camera});
+  std::vector<WantedCamera> wanted;
+  for (int i = 0; i < 1000; ++i) wanted.push_back({std::string(1200, 'x') + std::to_string(i)});
+  planner.keeper->want(wanted);
+  run(4s);
+  EXPECT_THAT(planner.log, HasSubstr("the plan is not written: registry: a transaction of "));
+}
+
+TEST_F(PlanKeeperTest, PlansNothingAnewWhenAConfigurationIsTaken) {
+  Node& planner = start_planner(10);
+  for (const char* name : {"a", "b"}) start(name, {NodeRole::camera});
+  run(2s);
+  ASSERT_THAT(counts(), SizeIs(10));
+  const int before = planner.plannings;
+  for (Node& node : nodes_)
+    node.member->alter([](NodeRecord& record) {
+      record.config = record.config_seen = "c0ffee";
+      record.config_version = 7;
+    });
+  run(2s);
+  ASSERT_EQ(planner.member->nodes().at("a").config_version, 7U);
+  EXPECT_EQ(planner.plannings, before);
+  start("c", {NodeRole::camera});
+  run(2s);
+  EXPECT_GT(planner.plannings, before) << "one that comes is another thing";
+}
+
+/// One node, and what the planner, or a backup, puts as its plan.
+class OwnPlanTest : public ::testing::Test {
  protected:
   static NodeRecord record() {
     NodeRecord record;
@@ -54,7 +324,7 @@ class PlanKeeperTest : public ::testing::Test {
   PlanKeeper keeper_{registry_, loop_, time_, member_, {}};
 };
 
-TEST_F(PlanKeeperTest, APlanOfARegistryThatWasSetBackIsNotTaken) {
+TEST_F(OwnPlanTest, APlanOfARegistryThatWasSetBackIsNotTaken) {
   put("gate", 7);
   EXPECT_THAT(has(), ElementsAre("gate"));
   EXPECT_EQ(member_.record().highest_fence, 7U);
@@ -68,7 +338,7 @@ TEST_F(PlanKeeperTest, APlanOfARegistryThatWasSetBackIsNotTaken) {
   EXPECT_THAT(has(), IsEmpty()) << "it has had a later one";
 }
 
-TEST_F(PlanKeeperTest, AFenceOfAnothersCameraDoesNotVoidANodesOwnPlan) {
+TEST_F(OwnPlanTest, AFenceOfAnothersCameraDoesNotVoidANodesOwnPlan) {
   // A link or the dock has seen it; this node's own plan was written before, and is as it should be.
   member_.saw(1000);
   put("gate", 7);

@@ -57,7 +57,7 @@ class PlannerTest : public ::testing::Test {
       const auto plan = input_.plan.find(name);
       if (plan == input_.plan.end()) continue;
       for (const auto& [camera, entry] : plan->second.cameras) {
-        if (entry.hand_to.empty()) node.settled = std::max(node.settled, entry.fence);
+        if (entry.hand_to.empty()) input_.settled[name] = std::max(input_.settled[name], entry.fence);
         node.highest_fence = std::max(node.highest_fence, entry.fence);
       }
     }
@@ -71,7 +71,7 @@ class PlannerTest : public ::testing::Test {
     return input_.plan.at(owner_of(input_.plan, camera)).cameras.at(camera);
   }
 
-  PlanningInput input_{{}, {}, {}, base::Clock::WallTime(std::chrono::seconds(1'790'000'000))};
+  PlanningInput input_{{}, {}, {}, {}, base::Clock::WallTime(std::chrono::seconds(1'790'000'000))};
   PlannerOptions options_;
   std::map<std::string, std::string> owners_before_;
 };
@@ -178,7 +178,7 @@ TEST_F(PlannerTest, TakesANodeThatWasStartedAgainForAnotherOwner) {
   const FleetPlan before = input_.plan;
   EXPECT_EQ(before.at("c0").incarnation, "first");
   input_.nodes.at("c1").incarnation = "second";
-  input_.nodes.at("c1").settled = 0;
+  input_.settled["c1"] = 0;
   EXPECT_EQ(plan().handovers, 0U) << "the run before is in nobody's way";
   EXPECT_EQ(input_.plan.at("c0"), before.at("c0"));
   EXPECT_TRUE(input_.plan.at("c1").is_for("second"));
@@ -421,6 +421,15 @@ TEST_F(PlannerTest, SaysWhichCamerasHaveNoPlaceAndWhy) {
   add("c1", {NodeRole::camera});
   gpu("g0");
   EXPECT_THAT(plan().unplaced, IsEmpty());
+}
+
+TEST_F(PlannerTest, GivesNoNodeMoreThanItsPlanHasRoomFor) {
+  camera_nodes(1);
+  gpu("g0");
+  cameras(2500);
+  const Planning planning = plan();
+  EXPECT_THAT(planning.unplaced, SizeIs(500));
+  EXPECT_THAT(input_.plan.at("c0").cameras, SizeIs(2000));
 }
 
 TEST_F(PlannerTest, LetsGoOfCamerasThatAreNotWantedAnyMore) {

@@ -256,7 +256,7 @@ class Cluster(unittest.TestCase):
         there = self.everything()
         self.assertLessEqual({f"{each['kind']}/{each['metadata']['name']}" for each in objects if each["kind"] != "Pod"}, there)
         self.release("uninstall")
-        disks = {f"PersistentVolumeClaim/data-fleet-vigil-{name}" for name in ("camera-0", "camera-1", "etcd-0", "etcd-1", "etcd-2")}
+        disks = {f"PersistentVolumeClaim/data-fleet-vigil-{name}" for name in ("camera-0", "camera-1", "gateway-0", "gateway-1", "etcd-0", "etcd-1", "etcd-2")}
         self.until(lambda: self.everything() == disks, "more or less than the disks is left")
         # They are what the next installation goes on with.
         claimed = {each["metadata"]["uid"] for each in self.get("pvc")["items"]}
