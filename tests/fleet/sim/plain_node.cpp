@@ -224,6 +224,8 @@ void PlainNode::members_changed() {
 }
 
 void PlainNode::plan_changed() {
+  desk_.need(nodes_for(plan_->own()));
+  for (const cluster::NodeRecord& node : desk_.take_greetings()) greet(node);
   if (!reads_) return;
   std::map<std::string, Camera> now;
   for (const auto& [name, entry] : plan_->own().cameras) {
@@ -284,8 +286,7 @@ void PlainNode::settle() {
     if (!is_tried) break;
     settled = fence;
   }
-  if (settled > member_->record().settled)
-    member_->alter([settled](cluster::NodeRecord& record) { record.settled = settled; });
+  member_->settle(settled);
 }
 
 void PlainNode::dock_join(const Join& join) {
