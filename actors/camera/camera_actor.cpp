@@ -36,6 +36,15 @@ void camera_state::send(const FramePatchPtr& patch) {
   self->send(router, patch);
 }
 
+void camera_state::alter(const CameraPtr& now, const WatchPtr& watch) {
+  book.put(watch);
+  camera->alter(now, watch);
+  // At once: where its fence before was refused, it has no credit for a patch to go ahead of.
+  if (fence_of(watch->version) == fence_of(sent_version)) return;
+  self->send(router, watch);
+  sent_version = watch->version;
+}
+
 // One step for one message, so that credit and `stop` are heard between two.
 void camera_state::advance() {
   const CameraStep step = camera->step();
@@ -94,10 +103,7 @@ camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> 
         if (self->state.waits_for_credit) self->state.advance();
       },
       [self](step_atom) { self->state.advance(); },
-      [self](const CameraPtr& camera, const WatchPtr& now) {
-        self->state.book.put(now);
-        self->state.camera->alter(camera, now);
-      },
+      [self](const CameraPtr& camera, const WatchPtr& now) { self->state.alter(camera, now); },
       [self](stop_atom) {
         self->state.camera->stop();
         self->send(self, step_atom_v);

@@ -35,6 +35,7 @@ struct camera_state : CameraListener {
   void on_damaged_packets(std::uint64_t packets) override;
 
   void advance();
+  void alter(const CameraPtr& now, const WatchPtr& watch);
   /// The settings that it refers to first, unless they were sent before.
   void send(const FramePatchPtr& patch);
 

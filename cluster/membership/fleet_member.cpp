@@ -351,19 +351,22 @@ void FleetMember::beat() {
 
 void FleetMember::keep_alive() {
   if (replaced_ || leaving_) return;
-  const auto asked = clock_.now();
   beat();
-  if (std::exchange(alive_asked_, true)) return step();
-  registry_.keep_alive(lease_, then<RegistryLease>(
-                                   [this, asked](const RegistryLease& lease) {
-                                     alive_asked_ = false;
-                                     if (lease.id == lease_) held_until_ = asked + lease.ttl;
-                                   },
-                                   [this, lease = lease_](const RegistryFailure& failure) {
-                                     alive_asked_ = false;
-                                     if (failure.kind == RegistryFailure::Kind::no_lease && lease == lease_)
-                                       lose_lease();
-                                   }));
+  const LeaseId lease = lease_;
+  step();
+  if (lease_ != lease) return;
+  // Whether the one before was answered or not: with one that is lost, the lease would run out before its
+  // time limit is over.
+  const auto asked = clock_.now();
+  registry_.keep_alive(lease, then<RegistryLease>(
+                                  [this, asked](const RegistryLease& answer) {
+                                    if (answer.id == lease_)
+                                      held_until_ = std::max(held_until_, asked + answer.ttl);
+                                  },
+                                  [this, lease](const RegistryFailure& failure) {
+                                    if (failure.kind == RegistryFailure::Kind::no_lease && lease == lease_)
+                                      lose_lease();
+                                  }));
 }
 
 void FleetMember::lose_lease() {

@@ -185,7 +185,7 @@ class FleetMember {
   bool lease_asked_ = false;
   bool record_asked_ = false;
   bool planner_asked_ = false;
-  bool alive_asked_ = false;
+
   Told told_;
   bool nodes_changed_ = false;
   std::optional<base::Clock::TimePoint> nodes_told_;

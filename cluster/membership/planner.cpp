@@ -334,25 +334,38 @@ class Desk {
   std::vector<PlanChange> changes() const {
     std::vector<PlanChange> given;
     std::vector<PlanChange> taken;
+    /// The highest that what is written then remembers.
+    Fence remembered = 0;
     for (const auto& [node, plan] : next_) {
       const auto before = input_.plan.find(node);
       // Of one that is away it is the run before that had it; there is a plan of that.
       const std::string& incarnation =
           is_away(node) ? before->second.incarnation : input_.nodes.at(node).incarnation;
       if (before != input_.plan.end() && before->second.cameras == plan.cameras &&
-          before->second.incarnation == incarnation)
+          before->second.incarnation == incarnation) {
+        remembered = std::max(remembered, before->second.fence);
         continue;
+      }
       const bool loses = before != input_.plan.end() &&
                          std::ranges::any_of(before->second.cameras, [&now = plan.cameras](const auto& each) {
                            return !now.contains(each.first);
                          });
       NodePlan written = plan;
-      written.fence = fence_;
+      written.fence = remembered = fence_;
       written.incarnation = incarnation;
       (loses ? taken : given).push_back({node, std::move(written)});
     }
-    for (const auto& [node, plan] : input_.plan)
-      if (!next_.contains(node)) taken.push_back({node, std::nullopt});
+    for (const auto& [node, plan] : input_.plan) {
+      if (next_.contains(node)) continue;
+      if (remembered >= fence_) {
+        taken.push_back({node, std::nullopt});
+        continue;
+      }
+      // One stays without a camera: nodes that are started anew know nothing of the fences that were given.
+      NodePlan kept;
+      kept.fence = remembered = fence_;
+      if (plan != kept) taken.push_back({node, std::move(kept)});
+    }
     std::ranges::move(taken, std::back_inserter(given));
     return given;
   }

@@ -47,6 +47,8 @@ class MemoryRegistry::Watch {
   bool served = false;
   Revision sent = 0;
   base::Clock::TimePoint sent_at;
+  /// From here on the store was not looked at: what came since `sent` is none of this watch's.
+  Revision looked = 0;
 
   // In the gate.
   const std::function<void(RegistryResult<RegistryNews>)> seen;
@@ -236,7 +238,7 @@ class MemoryRegistry::Client : public std::enable_shared_from_this<Client> {
       const auto* found = std::get_if<RegistryNews>(news.get());
       header = found == nullptr ? store_->header() : found->header;
       watch->served = true;
-      watch->sent = std::max(from, header.revision + 1);
+      watch->sent = watch->looked = std::max(from, header.revision + 1);
       watch->sent_at = clock_.now();
     }
     post(Leg::news, [weak = weak_from_this(), watch, id, from, header, asked, news] {
@@ -273,12 +275,13 @@ class MemoryRegistry::Client : public std::enable_shared_from_this<Client> {
           continue;
         }
         if (!watch->served) continue;
-        const auto result = store_->changes(watch->prefix, watch->sent);
+        const auto result = store_->changes(watch->prefix, watch->looked);
         const auto* news = std::get_if<RegistryNews>(&result);
         if (news == nullptr) {
           again.push_back(watch);
           continue;
         }
+        watch->looked = std::max(watch->looked, news->header.revision + 1);
         if (news->events.empty()) continue;
         steps.emplace_back([weak = weak_from_this(), watch, id = watch->asked, from = watch->sent,
                             asked = history_.ask(), news = *news] {

@@ -138,7 +138,15 @@ void dock_state::begin(const Beginning& beginning) {
 
 void dock_state::take(const std::string& from, SettingsFrame& frame) {
   const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
-  if (guest == nullptr || guest->passage.vision != deps->node) return;
+  if (guest == nullptr) {
+    // It was another's meanwhile, or was given up: only a join makes it this one's again.
+    for (const auto& [passage, link] : links)
+      if (passage.owner == from)
+        self->send(link, GuestRefused{frame.watch.name, book.highest_fence(frame.watch.name),
+                                      "it has not joined as it is now"});
+    return;
+  }
+  if (guest->passage.vision != deps->node) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
   if (const auto waits = held.find(watch->name); waits != held.end()) {

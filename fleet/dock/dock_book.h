@@ -72,8 +72,12 @@ class DockBook {
   std::vector<std::string> overdue(base::Clock::TimePoint now, base::Duration patience) const;
 
   const std::map<std::string, Guest>& guests() const { return guests_; }
-  /// The highest of all that have come.
+  /// The highest of all that have come; of one camera, 0 if it never came.
   std::uint64_t highest_fence() const { return highest_; }
+  std::uint64_t highest_fence(const std::string& camera) const {
+    const auto fence = fences_.find(camera);
+    return fence == fences_.end() ? 0 : fence->second;
+  }
 
  private:
   std::map<std::string, Guest> guests_;

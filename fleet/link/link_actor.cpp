@@ -106,6 +106,19 @@ void link_state::over(const std::string& camera) {
     self->send<caf::message_priority::high>(alerts, actors::end_atom_v, camera);
   }
   book.forget(camera);
+  generations.erase(camera);
+  refused.erase(camera);
+}
+
+void link_state::join_again(const std::string& camera) {
+  const auto known = refused.find(camera);
+  const auto generation = generations.find(camera);
+  const actors::WatchPtr watch = book.newest(camera);
+  if (known == refused.end() || generation == generations.end() || watch == nullptr ||
+      actors::fence_of(watch->version) <= known->second)
+    return;
+  refused.erase(known);
+  send(JoinFrame{*watch, generation->second, deps->stream});
 }
 
 link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps,
@@ -128,12 +141,16 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
   return {
       [self](join_atom, const actors::WatchPtr& watch, std::uint32_t generation) {
         self->state.book.put(watch);
+        self->state.generations[watch->name] = generation;
+        self->state.refused.erase(watch->name);
         self->state.moved.erase(watch->name);
         self->state.ending.erase(watch->name);
         self->state.send(JoinFrame{*watch, generation, self->state.deps->stream});
       },
       [self](const actors::WatchPtr& watch) {
-        if (self->state.book.put(watch)) self->state.send(SettingsFrame{*watch});
+        if (!self->state.book.put(watch)) return;
+        if (self->state.refused.contains(watch->name)) return self->state.join_again(watch->name);
+        self->state.send(SettingsFrame{*watch});
       },
       [self](const actors::FramePatchPtr& patch) {
         const LinkDeps& own = *self->state.deps;
@@ -158,6 +175,10 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
         self->state.deps->logger.info("link: {} does not serve camera {}: {}", self->state.device,
                                       refused.camera, refused.reason);
         if (self->state.deps->owner) self->send(self->state.deps->owner, fence_atom_v, refused.fence);
+        if (!self->state.generations.contains(refused.camera)) return;
+        self->state.refused[refused.camera] = refused.fence;
+        // Its new fence may have gone there as settings, before this came.
+        self->state.join_again(refused.camera);
       },
       [self](const actors::WindowForm& form) { self->state.answer(form); },
       [self](const actors::Explanation& text) {

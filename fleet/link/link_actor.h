@@ -52,6 +52,8 @@ struct link_state {
   void answer(const actors::WindowForm& form);
   /// All of a camera has come.
   void over(const std::string& camera);
+  /// A camera that was refused joins again once it has a higher fence.
+  void join_again(const std::string& camera);
 
   link_actor::pointer self;
   std::optional<LinkDeps> deps;
@@ -70,6 +72,10 @@ struct link_state {
   /// Cameras that are computed elsewhere, of which something is left there; and those that end.
   std::set<std::string> moved;
   std::set<std::string> ending;
+  /// Incarnations of the cameras that joined; and of those that were refused, the fences that are known
+  /// there.
+  std::map<std::string, std::uint32_t> generations;
+  std::map<std::string, std::uint64_t> refused;
   bool asking = false;
   static inline const char* name = "link";
 };

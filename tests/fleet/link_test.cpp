@@ -231,5 +231,37 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   EXPECT_THAT(heard, ElementsAre(HasSubstr("refused its owner is another node by now (fence 6)")));
 }
 
+TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  // Another camera node, by hand.
+  std::vector<std::string> heard;
+  const link_actor other = testing::link_by_hand(system_, heard);
+  testing::Owner owner;
+  cluster::MemoryBulk port({.name = "cam2"}, "cam2:1", "", owner, network_);
+  port.set_peers({{"gpu", "gpu:1"}});
+  far_.set_peers({{"cam", "cam:1"}, {"cam2", "cam2:1"}});
+  pass(2s);
+  caf::send_as(caf::actor_cast<caf::actor>(other), dock_, attach_atom_v, std::string("cam2"),
+               std::string("gpu"), std::string("gpu"));
+  pass(100ms);
+  actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
+  ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
+  pass(1s);
+  EXPECT_THAT(heard, ::testing::Contains("room for gate"));
+  EXPECT_THAT(log_.str(), HasSubstr("link: gpu does not serve camera gate: its owner is node cam2 now"));
+
+  // It never heard that it was another's, as one that was away.
+  caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{{owned("gate", 7)}});
+  pass(2s);
+  EXPECT_THAT(heard, ::testing::Contains(HasSubstr("refused its owner is node cam now")));
+  const std::size_t encoded = encoder_.frames;
+  pass(4s);
+  EXPECT_GT(encoder_.frames, encoded);
+}
+
 }  // namespace
 }  // namespace vigil::fleet

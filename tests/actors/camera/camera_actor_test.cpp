@@ -95,5 +95,17 @@ TEST_F(CameraShellTest, SendsSettingsOnceAndAheadOfTheFirstPatchThatRefersToThem
   EXPECT_THAT(heard_, ElementsAre("join 1", "patch 1", "settings 3", "patch 3", "patch 3", "patch 3", "end"));
 }
 
+TEST_F(CameraShellTest, TellsANewFenceAtOnceAndGoesOnWithItInThePatchThatIsBegun) {
+  tell(grant_atom_v, std::uint32_t{1});
+  EXPECT_THAT(heard_, ElementsAre("join 1", "patch 1"));
+  const std::uint64_t next = version_of(7, 1);
+  tell(CameraPtr(settings_), watched(*settings_, next));
+  const std::string version = std::to_string(next);
+  EXPECT_THAT(heard_, ElementsAre("join 1", "patch 1", "settings " + version))
+      << "without credit for a patch";
+  tell(grant_atom_v, std::uint32_t{1});
+  EXPECT_THAT(heard_, ElementsAre("join 1", "patch 1", "settings " + version, "patch " + version));
+}
+
 }  // namespace
 }  // namespace vigil::actors

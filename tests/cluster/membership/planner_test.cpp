@@ -473,6 +473,27 @@ TEST_F(PlannerTest, RaisesEveryFenceOfARegistryThatWasSetBack) {
   for (const auto& [node, plan] : input_.plan) EXPECT_GT(plan.fence, highest);
 }
 
+TEST_F(PlannerTest, RemembersHowFarFencesHaveComeWhereAllNodesWereGone) {
+  camera_nodes(2);
+  cameras(4);
+  plan();
+  Fence highest = 0;
+  for (const auto& [node, each] : input_.plan) highest = std::max(highest, each.fence);
+  ASSERT_GT(highest, 0U);
+  // Nothing is to be watched for a while; all nodes are started anew.
+  input_.nodes.clear();
+  gpu("g");
+  cameras(0);
+  owners_before_.clear();
+  plan();
+  EXPECT_THAT(input_.plan, SizeIs(1));
+  EXPECT_THAT(plan().changes, IsEmpty());
+  camera_nodes(2);
+  cameras(4);
+  plan();
+  for (const auto& camera : input_.cameras) EXPECT_GT(entry(camera.name).fence, highest);
+}
+
 TEST(NodePlan, IsReadBackAsItWas) {
   NodePlan plan;
   plan.incarnation = "5f03";

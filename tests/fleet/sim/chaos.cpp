@@ -1,0 +1,203 @@
+#include "tests/fleet/sim/chaos.h"
+
+#include <utility>
+
+namespace vigil::fleet::sim {
+
+using namespace std::chrono_literals;
+
+Chaos::Chaos(RegistryHost& registry, std::vector<Host*> hosts, Options options, Hands hands)
+    : registry_(registry),
+      network_(registry.network()),
+      world_(network_.world()),
+      random_(world_.random),
+      hosts_(std::move(hosts)),
+      options_(options),
+      hands_(std::move(hands)) {}
+
+Host& Chaos::any_host() {
+  return *hosts_[random_.below(hosts_.size())];
+}
+
+void Chaos::storm() {
+  is_calm_ = false;
+  next(world_.now() + options_.storm);
+}
+
+void Chaos::next(Micros end) {
+  world_.after(random_.between(options_.least_between, options_.most_between), nullptr, [this, end] {
+    if (world_.now() >= end) return calm();
+    fault();
+    next(end);
+  });
+}
+
+void Chaos::last(Micros time, std::function<void()> end) {
+  const std::uint64_t id = ++last_;
+  under_way_[id] = std::move(end);
+  world_.after(time, nullptr, [this, id] { finish(id); });
+}
+
+void Chaos::finish(std::uint64_t id) {
+  if (const auto found = under_way_.extract(id)) found.mapped()();
+}
+
+void Chaos::calm() {
+  is_calm_ = true;
+  for (auto& [id, end] : std::exchange(under_way_, {})) end();
+  // Whoever did not come back with the end of its fault may be spared.
+  for (Host* host : hosts_)
+    if (!host->up && (!hands_.is_spare(*host) || random_.chance(0.7))) hands_.start(*host);
+  world_.after(options_.calm, nullptr, [this] {
+    hands_.check();
+    if (random_.chance(0.5)) return storm_again();
+    // With the registry gone nothing moves, and everything goes on.
+    ++counts_["registry away"];
+    for (Host* host : hosts_) cut_from_registry(*host);
+    world_.after(options_.away, nullptr, [this] {
+      hands_.check();
+      for (Host* host : hosts_) mend_registry(*host);
+      storm_again();
+    });
+  });
+}
+
+void Chaos::cut_from_registry(Host& host) {
+  network_.cut(host, registry_.host());
+  network_.cut(registry_.host(), host);
+}
+
+void Chaos::mend_registry(Host& host) {
+  network_.mend(host, registry_.host());
+  network_.mend(registry_.host(), host);
+}
+
+void Chaos::storm_again() {
+  for (Host* host : hosts_)
+    if (!host->up) hands_.start(*host);
+  storm();
+}
+
+void Chaos::cut(const std::vector<std::pair<Host*, Host*>>& ways) {
+  for (const auto& [from, to] : ways) network_.cut(*from, *to);
+  // Some are over before anybody notices, some take as long as a lease.
+  const Micros time = random_.chance(0.5) ? random_.between(100ms, 4s) : random_.between(4s, 40s);
+  last(time, [this, ways] {
+    for (const auto& [from, to] : ways) network_.mend(*from, *to);
+  });
+}
+
+void Chaos::cut_some() {
+  Host& one = any_host();
+  Host* const etcd = &registry_.host();
+  std::vector<std::pair<Host*, Host*>> ways;
+  const auto both = [&](Host* a, Host* b) {
+    if (a == b) return;
+    ways.emplace_back(a, b);
+    ways.emplace_back(b, a);
+  };
+  switch (random_.below(7)) {
+    case 0:
+      both(&one, &any_host());
+      break;
+    case 1:
+      if (Host& other = any_host(); &other != &one) ways.emplace_back(&one, &other);
+      break;
+    case 2:
+      both(&one, etcd);
+      break;
+    case 3:
+      ways.emplace_back(&one, etcd);
+      if (random_.chance(0.5)) ways.back() = {etcd, &one};
+      break;
+    case 4:
+      // A node from all.
+      for (Host* host : hosts_) both(&one, host);
+      both(&one, etcd);
+      break;
+    case 5:
+      // The registry from all.
+      for (Host* host : hosts_) both(host, etcd);
+      break;
+    default:
+      // One part from the other; the registry is with one of them.
+      std::vector<Host*> parts[2];
+      for (Host* host : hosts_) parts[random_.below(2)].push_back(host);
+      parts[random_.below(2)].push_back(etcd);
+      for (Host* a : parts[0])
+        for (Host* b : parts[1]) both(a, b);
+  }
+  cut(ways);
+}
+
+void Chaos::crash() {
+  Host& host = any_host();
+  if (!host.up || host.crash_in > 0) return;
+  host.crash_in = 1 + random_.below(random_.chance(0.5) ? 20 : 400);
+  host.loses_power = random_.chance(0.5);
+  const Micros away = random_.chance(0.5) ? random_.between(100ms, 5s) : random_.between(5s, 60s);
+  last(away, [this, &host] {
+    host.crash_in = 0;
+    if (!host.up && !is_calm_) hands_.start(host);
+  });
+}
+
+void Chaos::drain() {
+  Host& host = any_host();
+  if (!host.up || host.frozen) return;
+  const Micros away = random_.between(100ms, 30s);
+  hands_.drain(host, [this, &host, away] {
+    if (is_calm_) return hands_.start(host);
+    last(away, [this, &host] {
+      if (!host.up && !is_calm_) hands_.start(host);
+    });
+  });
+}
+
+void Chaos::fault() {
+  const std::uint64_t roll = random_.below(100);
+  if (roll < 40) {
+    ++counts_["cut"];
+    cut_some();
+  } else if (roll < 60) {
+    ++counts_["crash"];
+    crash();
+  } else if (roll < 70) {
+    ++counts_["freeze"];
+    Host& host = any_host();
+    world_.freeze(host);
+    last(random_.between(50ms, random_.chance(0.5) ? 3s : 25s), [this, &host, life = host.life] {
+      if (host.life == life) world_.thaw(host);
+    });
+  } else if (roll < 82) {
+    ++counts_["delay"];
+    Host& from = random_.chance(0.2) ? registry_.host() : any_host();
+    Host& to = random_.chance(0.2) ? registry_.host() : any_host();
+    const Micros by = random_.between(10ms, 2s);
+    world_.note(Kind::delay, from.id, to.id, static_cast<std::uint64_t>(by.count()));
+    network_.delay(from, to, by);
+    last(random_.between(1s, 40s), [this, &from, &to] { network_.delay(from, to, 0us); });
+  } else if (roll < 88) {
+    ++counts_["clock step"];
+    Host& host = any_host();
+    host.clock.step = random_.between(-600s, 600s);
+    world_.note(Kind::clock_step, host.id, -1, static_cast<std::uint64_t>(host.clock.step.count()));
+    last(random_.between(1s, 60s), [&host] { host.clock.step = 0us; });
+  } else if (roll < 95) {
+    ++counts_["drain"];
+    drain();
+  } else if (roll < 97 || !options_.restores) {
+    ++counts_["compaction"];
+    registry_.store().compact(registry_.store().header().revision);
+  } else {
+    if (backup_ == nullptr || random_.chance(0.5)) {
+      backup_ = registry_.store().backup();
+      return;
+    }
+    ++counts_["restore"];
+    world_.note(Kind::restored);
+    registry_.store().restore(std::exchange(backup_, nullptr), 1 + random_.below(2));
+  }
+}
+
+}  // namespace vigil::fleet::sim

@@ -1,0 +1,79 @@
+// What goes wrong in a world, and when: decided by its seed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/fleet/sim/network.h"
+#include "tests/fleet/sim/registry.h"
+
+namespace vigil::fleet::sim {
+
+/// Storms of faults, and calms after them, in which everything has to find its way again. A crash comes
+/// before the n-th thing that a host does (sends, asks the registry, writes), n by the seed, so that no place
+/// in the code has to be named.
+class Chaos {
+ public:
+  struct Options {
+    Micros least_between{1'000'000};
+    Micros most_between{20'000'000};
+    Micros storm{120'000'000};
+    /// Until all has to be well.
+    Micros calm{50'000'000};
+    /// How long only the registry is away, now and then, at the end of a calm.
+    Micros away{40'000'000};
+    /// Whether the registry is set back to a backup now and then.
+    bool restores = false;
+  };
+
+  struct Hands {
+    /// Starts what runs on a host; lets it end in order, `done` then.
+    std::function<void(Host&)> start;
+    std::function<void(Host&, std::function<void()> done)> drain;
+    /// Whether enough of the fleet runs without it.
+    std::function<bool(const Host&)> is_spare;
+    /// At the end of a calm.
+    std::function<void()> check;
+  };
+
+  /// `hosts`: those of nodes.
+  Chaos(RegistryHost& registry, std::vector<Host*> hosts, Options options, Hands hands);
+
+  void begin() { storm(); }
+  /// So often did each fault come.
+  const std::map<std::string, int>& counts() const { return counts_; }
+
+ private:
+  void storm();
+  void next(Micros end);
+  void fault();
+  /// `end` is done once: after this time, or when it grows calm.
+  void last(Micros time, std::function<void()> end);
+  void finish(std::uint64_t id);
+  void calm();
+  void storm_again();
+  void cut_from_registry(Host& host);
+  void mend_registry(Host& host);
+  Host& any_host();
+  void cut(const std::vector<std::pair<Host*, Host*>>& ways);
+  void cut_some();
+  void crash();
+  void drain();
+
+  RegistryHost& registry_;
+  Network& network_;
+  World& world_;
+  Random& random_;
+  const std::vector<Host*> hosts_;
+  const Options options_;
+  const Hands hands_;
+  std::map<std::uint64_t, std::function<void()>> under_way_;
+  std::uint64_t last_ = 0;
+  bool is_calm_ = false;
+  cluster::MemoryStore::Backup backup_;
+  std::map<std::string, int> counts_;
+};
+
+}  // namespace vigil::fleet::sim
