@@ -64,7 +64,8 @@ class Desk {
     keep_handovers();
     place_cameras();
     place_streams();
-    return {changes(), std::move(unplaced_), handovers_, formers_.size(), streams_.degraded(), streams_.refused()};
+    return {changes(),       std::move(unplaced_), handovers_,
+            formers_.size(), streams_.degraded(),  streams_.refused()};
   }
 
  private:
