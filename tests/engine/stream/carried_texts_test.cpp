@@ -13,13 +13,13 @@
 #include "tests/engine/stream/demo_desk.h"
 #include "tests/engine/stream/desk_room.h"
 
-namespace vigil::stream {
+namespace vigil::stream::carried_texts_test {
 namespace {
 
-using testing::DemoDesk;
-using testing::noise_window;
-using testing::reason_of;
-using testing::Room;
+using stream::testing::DemoDesk;
+using stream::testing::noise_window;
+using stream::testing::reason_of;
+using stream::testing::Room;
 using Carried = StreamDesk::Carried;
 
 std::vector<const std::byte*> pages_of(const Carried& carried) {
@@ -197,21 +197,22 @@ TEST(CarriedTextsTest, AreGivenUpAfterTheirDeadline) {
 /// Over a model: one that samples, one that is penalized for what it has said, and one with stop strings and
 /// characters of several tokens.
 std::vector<Question> harder() {
-  Question drawn = testing::question("Is there a car? Explain.", 24);
+  Question drawn = stream::testing::question("Is there a car? Explain.", 24);
   drawn.sampling = {.temperature = 1.5F, .top_k = 40, .seed = 7, .stop = {}};
-  Question penalized = testing::question("How many people are there?", 24);
+  Question penalized = stream::testing::question("How many people are there?", 24);
   penalized.sampling.repetition_penalty = 1.3F;
-  Question stopped = testing::question("Describe it.", 24);
+  Question stopped = stream::testing::question("Describe it.", 24);
   stopped.sampling = {.temperature = 2, .seed = 9, .stop = {"zebra", ". "}};
-  return {testing::question("Is there a person in the room?", 24), drawn, penalized, stopped};
+  return {stream::testing::question("Is there a person in the room?", 24), drawn, penalized, stopped};
 }
 
 TEST(CarriedTextsTest, OfAModelSayTheSameToTheLastToken) {
-  for (const int page_tokens : {16, 64}) {
+  for (const int page_tokens : {8, 16, 64}) {
     DemoDesk here(2048, {}, page_tokens), there(2048, {}, page_tokens), alone(2048, {}, page_tokens);
     const std::vector<ClipRequest> batch = {{noise_window(3, 21), harder()}};
     const auto expected = alone.answer(batch);
     const WindowId window = here.clips.ask(batch)[0].window;
+    std::size_t said = 0;
     for (std::size_t question = 0; question < expected[0].size(); ++question) {
       const auto carried = here.desk.carry(window, question);
       if (!carried) {
@@ -223,6 +224,7 @@ TEST(CarriedTextsTest, OfAModelSayTheSameToTheLastToken) {
       ASSERT_EQ(news.told.size(), 1U);
       EXPECT_EQ(news.told[0].window, id);
       const Answer& answer = news.told[0].answer;
+      said += answer.tokens.size();
       EXPECT_EQ(answer.tokens, expected[0][question].tokens) << question;
       EXPECT_EQ(answer.text, expected[0][question].text);
       EXPECT_EQ(answer.finish, expected[0][question].finish);
@@ -230,6 +232,7 @@ TEST(CarriedTextsTest, OfAModelSayTheSameToTheLastToken) {
       EXPECT_EQ(answer.shared_tokens, expected[0][question].shared_tokens);
       EXPECT_EQ(there.free_pages(), there.model->book.pages());
     }
+    EXPECT_GT(said, 15U);
     here.desk.done(window);
     EXPECT_EQ(here.free_pages(), here.model->book.pages());
   }
@@ -237,7 +240,8 @@ TEST(CarriedTextsTest, OfAModelSayTheSameToTheLastToken) {
 
 TEST(CarriedTextsTest, OfAnotherShapeOfPagesIsRefused) {
   DemoDesk here(2048, {}, 16), there(2048, {}, 64);
-  const std::vector<ClipRequest> batch = {{noise_window(3, 21), {testing::question("What is it?", 24)}}};
+  const std::vector<ClipRequest> batch = {
+      {noise_window(3, 21), {stream::testing::question("What is it?", 24)}}};
   const WindowId window = here.clips.ask(batch)[0].window;
   const auto carried = here.desk.carry(window, 0);
   ASSERT_TRUE(carried);
@@ -246,4 +250,4 @@ TEST(CarriedTextsTest, OfAnotherShapeOfPagesIsRefused) {
 }
 
 }  // namespace
-}  // namespace vigil::stream
+}  // namespace vigil::stream::carried_texts_test
