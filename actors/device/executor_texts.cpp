@@ -35,8 +35,8 @@ void executor_state::carry(const Explain& request) {
   text->is_far = own->is_far;
   text->pages_form = own->pages_form;
   text->page_bytes = own->page_bytes;
-  for (std::size_t at = 0; at < own->pages.size(); at += own->page_bytes)
-    text->pages.push_back(own->pages.data() + at);
+  for (std::int32_t page = 0; page < text->view.pages; ++page)
+    text->pages.push_back(own->pages.get() + static_cast<std::size_t>(page) * own->page_bytes);
   text->due = own->due;
   text->deadline = deadline_of(*own, deps->clock.now());
   text->owners.push_back(own);

@@ -322,7 +322,10 @@ class Desk {
     if (apart.empty()) return;
     Rooms rooms = nodes_with(input_.nodes, {needed}, &NodeRecord::streams);
     for (PlacementNode& room : rooms) room.capacity = std::max(0.0, room.capacity - taken[room.name]);
+    const auto unplaced = unplaced_;
     const auto found = place_on(role, rooms, apart, options_.most_moves);
+    // Explanations come from the stream's node then.
+    if (needed == NodeRole::generate) unplaced_ = unplaced;
     for (const PlacementItem& item : apart) {
       PlannedCamera& entry = next_.at(current_.at(item.name)).cameras.at(item.name);
       const auto place = found.find(item.name);

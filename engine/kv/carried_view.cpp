@@ -43,7 +43,9 @@ CarriedView CarriedView::of(const View& view, std::vector<PageId>& pages) {
       pages.push_back(part.page);
       ++carried.pages;
     }
-    carried.parts.push_back({page->second, part.begin, part.end, part.fills});
+    // Those before the last one are full.
+    const bool fills = part.fills && &part == &view.parts_.back();
+    carried.parts.push_back({page->second, part.begin, part.end, fills});
   }
   return carried;
 }

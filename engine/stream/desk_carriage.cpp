@@ -1,4 +1,6 @@
 // The part of the desk by which texts go on in other processes.
+#include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -18,8 +20,8 @@ std::optional<StreamDesk::Carried> StreamDesk::carry(const WindowId& id, std::si
   carried.is_far = window.is_far;
   carried.pages_form = passes_.pages_form();
   carried.page_bytes = passes_.page_bytes();
-  carried.pages.resize(pages.size() * carried.page_bytes);
-  passes_.read_pages(pages, carried.pages.data());
+  carried.pages = std::make_shared_for_overwrite<std::byte[]>(pages.size() * carried.page_bytes);
+  passes_.read_pages(pages, carried.pages.get());
   carried.due = window.asking.due;
   carried.deadline = window.deadline;
   carried.keep = window.asking.keep;

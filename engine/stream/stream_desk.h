@@ -213,10 +213,10 @@ class StreamDesk final : public run::WorkSource {
     CarriedText text;
     kv::CarriedView view;
     bool is_far = false;
-    /// As `Passes` has them, of the pages; these, one behind the other.
+    /// As `Passes` has them, of the pages; these, as many as the view has, one behind the other.
     std::uint64_t pages_form = 0;
-    std::vector<std::byte> pages;
     std::size_t page_bytes = 0;
+    std::shared_ptr<std::byte[]> pages;
     base::Clock::TimePoint due{};
     /// As of a loan.
     std::optional<base::Clock::TimePoint> deadline = std::nullopt;

@@ -125,8 +125,9 @@ def main():
     parser.add_argument("--pruning", default="balanced")
     parser.add_argument("--explain", action="store_true")
     arguments = parser.parse_args()
+    bench = "stages_explained" if arguments.explain else "stages"
     arrangements = EXPLAINED if arguments.explain else ARRANGEMENTS
-    print(json.dumps({"bench": "stages", "arrangement": "clips", "bytes_per_camera_second": clips(arguments.cameras)}), flush=True)
+    print(json.dumps({"bench": bench, "arrangement": "clips", "bytes_per_camera_second": clips(arguments.cameras)}), flush=True)
     runs = {name: [] for name in arrangements}
     for turn in range(arguments.rounds):
         for name, roles in arrangements.items():
@@ -136,7 +137,7 @@ def main():
     for name, all_of_it in runs.items():
         figures = {key: statistics.median(run[key] for run in all_of_it) for key in ("within_10_ms", "median_ms", "within_95_ms")}
         ways = {way: statistics.median(run["bytes_per_camera_second"][way] for run in all_of_it) for way in all_of_it[0]["bytes_per_camera_second"]}
-        print(json.dumps({"bench": "stages", "arrangement": name, "pruning": arguments.pruning, "rounds": arguments.rounds, **figures, "bytes_per_camera_second": ways}), flush=True)
+        print(json.dumps({"bench": bench, "arrangement": name, "pruning": arguments.pruning, "rounds": arguments.rounds, **figures, "bytes_per_camera_second": ways}), flush=True)
 
 
 if __name__ == "__main__":

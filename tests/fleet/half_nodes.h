@@ -135,8 +135,8 @@ class HalvesTest : public CameraNodeTest {
     return number(node.metrics.text(), "vigil_windows_total{outcome=\"answered\"}");
   }
   static double number(const std::string& text, const std::string& series) {
-    const auto at = text.find(series + ' ');
-    return at == std::string::npos ? 0 : std::stod(text.substr(at + series.size() + 1));
+    const auto at = text.find('\n' + series + ' ');
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + series.size() + 2));
   }
   bool goes_on(const HalfNode& at) {
     const double before = answered(at);

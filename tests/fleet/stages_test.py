@@ -143,6 +143,30 @@ class Losses(Base):
         self.wait_for(fleet, lambda: fleet.watched([c1]) and s2.windows() >= 6, 20, "all windows are answered by the other one")
         self.assertEqual({(each["vision"], each["stream"]) for each in fleet.plan()["c1"].values()}, {("v1", "s2")})
 
+    def test_explanations_come_from_the_streams_node_while_the_one_that_generates_is_gone(self):
+        fleet = self.fleet()
+        with open(fleet.config) as file:
+            text = file.read()
+        with open(fleet.config, "w") as file:
+            # Each window is told and explained.
+            file.write(text.replace('person?"}', 'person? Explain.", explain: true, threshold: 0, confirm: 1/1, cooldown: 0s, max_per_hour: 10000}'))
+        c1, s1, x1 = (fleet.node(name, roles) for name, roles in (("c1", "camera,gateway"), ("s1", "vision,stream"), ("x1", "generate")))
+        fleet.etcd.start()
+        for node in (c1, s1, x1):
+            node.start()
+        said = lambda node: node.metric("vigil_generation_tokens_total")  # noqa: E731
+        self.wait_for(fleet, lambda: said(x1) > 30, 30, "the other node explains")
+        x1.kill()
+        before = said(s1)
+        self.wait_for(fleet, lambda: said(s1) > before + 30, 20, "the stream's node explains")
+        alerts = fleet.command("watch", "alert/", "--endpoint", f"tcp://127.0.0.1:{c1.events}", "--since", "10m", "--count", "20", "--timeout", "20", "--output", "json").stdout
+        told = [json.loads(line)["data"] for line in alerts.splitlines()]
+        self.assertEqual(len(told), 20)
+        self.assertEqual([each for each in told if each["phase"] != "end" and not each.get("description")], [], "none without its text")
+        x1.start()
+        before = said(x1)
+        self.wait_for(fleet, lambda: said(x1) > before + 30, 30, "it explains again")
+
 
 if __name__ == "__main__":
     BUILD = sys.argv.pop(1)

@@ -34,7 +34,7 @@ class TextArrivalsTest : public ::testing::Test {
     made->due = clock_.now() - 2s;
     made->deadline = clock_.now() + 9s;
     const auto bytes = std::make_shared<std::string>("aaaabbbbcccc");
-    for (int i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i)
       made->pages.push_back(reinterpret_cast<const std::byte*>(bytes->data()) + i * kPage);
     made->owners.push_back(bytes);
     return made;

@@ -308,6 +308,19 @@ TEST_F(PlannerTest, PutsTowerAndTextsElsewhereWhereTheStreamsNodeHasThemNot) {
   EXPECT_THAT(towers, ElementsAre("v0", "v1"));
 }
 
+TEST_F(PlannerTest, WithoutANodeForTextsCamerasHaveAllThatTheyNeed) {
+  camera_nodes(1);
+  add("s0", {NodeRole::stream});
+  add("v0", {NodeRole::vision});
+  cameras(5);
+  EXPECT_THAT(plan().unplaced, IsEmpty());
+  EXPECT_EQ(entry(input_.cameras.front().name).generate, "") << "the stream's node does them";
+  // One that is missing for the tower is told all the same.
+  settle();
+  input_.nodes.erase("v0");
+  EXPECT_THAT(plan().unplaced, SizeIs(5));
+}
+
 class StagesApart : public PlannerTest {
  protected:
   StagesApart() {

@@ -35,6 +35,10 @@ struct FailingPasses final : Passes {
   std::span<const float> logits(std::size_t) override { throw error; }
   void copy_pages(std::span<const kv::PageCopy>) override { throw error; }
   void take_pages(std::span<const kv::PageCopy>) override { throw error; }
+  std::size_t page_bytes() const override { return 1; }
+  std::uint64_t pages_form() const override { return 1; }
+  void read_pages(std::span<const kv::PageId>, std::byte*) override { throw error; }
+  void write_pages(std::span<const kv::PageId>, std::span<const std::byte* const>) override { throw error; }
   void settle() noexcept override { *settled = true; }
   Error error;
   bool* settled;

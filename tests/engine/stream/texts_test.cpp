@@ -131,6 +131,12 @@ struct FailingPasses final : run::Passes {
   std::span<const float> logits(std::size_t i) override { return passes.logits(i); }
   void copy_pages(std::span<const kv::PageCopy> copies) override { passes.copy_pages(copies); }
   void take_pages(std::span<const kv::PageCopy> copies) override { passes.take_pages(copies); }
+  std::size_t page_bytes() const override { return passes.page_bytes(); }
+  std::uint64_t pages_form() const override { return passes.pages_form(); }
+  void read_pages(std::span<const kv::PageId> pages, std::byte* to) override { passes.read_pages(pages, to); }
+  void write_pages(std::span<const kv::PageId> pages, std::span<const std::byte* const> from) override {
+    passes.write_pages(pages, from);
+  }
   void settle() noexcept override { passes.settle(); }
 
   run::Passes& passes;
