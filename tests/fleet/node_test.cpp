@@ -444,5 +444,47 @@ TEST_F(NodeTest, TheNextOwnersFenceIsAboveAllThatAnybodyHasSeen) {
   EXPECT_GT(page.at("list")[0].at("fence"), 1000);
 }
 
+TEST_F(NodeTest, ANodeThatComputesIsDrainedWhenNoCameraNeedsIt) {
+  wish({"gate"});
+  Node& c1 = start("c1", {NodeRole::camera});
+  const dock_actor dock = system_.spawn(seasoned_dock, 0);
+  Node& old = start("old", kComputes, dock);
+  pass(6s);
+  const auto tell_filled = [&](const std::string& text) {
+    c1.registry->commit({.conditions = {}, .changes = {cluster::RegistryPut{"/vigil/city/filled/c1", text}}},
+                        [](const auto&) {});
+    pass(3s);
+  };
+  tell_filled("1");
+  start("new", kComputes);
+  pass(2s);
+  caf::scoped_actor self{system_};
+  auto asked = self->request(old.actor, caf::infinite, drain_atom_v);
+  pass(5s);
+  EXPECT_FALSE(self->has_next_message()) << "it answers until another one's windows are full";
+  const json gate =
+      json::parse(store_->range("/vigil/city/plan/c1").entries.at(0).value).at("cameras").at("gate");
+  EXPECT_EQ(gate.at("stream"), "new");
+  EXPECT_EQ(gate.at("former_stream"), "old");
+  tell_filled("1 " + std::to_string(gate.at("stream_fence").get<std::uint64_t>()));
+  ASSERT_TRUE(self->has_next_message());
+  asked.receive([](bool) {}, [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+  caf::anon_send(dock, actors::stop_atom_v);
+}
+
+TEST_F(NodeTest, WhereNobodyElseComputesThereIsNothingToWaitFor) {
+  wish({"gate"});
+  start("c1", {NodeRole::camera});
+  const dock_actor dock = system_.spawn(seasoned_dock, 0);
+  Node& only = start("only", kComputes, dock);
+  pass(6s);
+  caf::scoped_actor self{system_};
+  auto asked = self->request(only.actor, caf::infinite, drain_atom_v);
+  pass(200ms);
+  ASSERT_TRUE(self->has_next_message());
+  asked.receive([](bool) {}, [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+  caf::anon_send(dock, actors::stop_atom_v);
+}
+
 }  // namespace
 }  // namespace vigil::fleet

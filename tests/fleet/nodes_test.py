@@ -128,7 +128,7 @@ class Streams(unittest.TestCase):
             text = file.read()
         for old, new in (("window: {length: 4s, stride: 2s}", "window: {length: 4s, stride: 1s}"), ("shutdown_grace: 6s", "shutdown_grace: 30s"),
                          ('rules: [{name: person, prompt: "Is there a person?"}]',
-                          'rules: [{name: any, prompt: "Is there a person?", threshold: 0, confirm: "1/1", cooldown: 0s, max_per_hour: 100000}]')):
+                          'rules: [{name: any, prompt: "Is there a person?", threshold: 0, confirm: "1/1", cooldown: 0s, max_per_hour: 10000}]')):
             self.assertIn(old, text)
             text = text.replace(old, new)
         with open(self.fleet.config, "w") as file:

@@ -172,10 +172,11 @@ TEST_F(PatchGateTest, WhatTheFormerLostOfTheCreditComesBackWhereItPassesOver) {
   gate_.grant("gate", 4);
   send(2);
   gate_.acknowledge({"gate", 0, 0, PatchOutcome::encoded});
+  gate_.acknowledge({"gate", 0, 1, PatchOutcome::lost});
   SecondGate second;
   second.join(0);
   second.grant(6);
-  EXPECT_EQ(gate_.pass_over("gate", second).more, 2U);
+  EXPECT_EQ(gate_.pass_over("gate", second).more, 3U) << "one was lost, and two more are granted";
 }
 
 TEST_F(PatchGateTest, WhereACameraHasEndedNothingJoins) {
