@@ -185,38 +185,35 @@ class Desk {
   /// that much less the fleet has room for.
   std::map<std::string, Found> placed_streams() {
     constexpr int kRounds = 4;
+    /// Of the capacity, and more with each round, or a city would come to rest in many.
+    constexpr double kLeastOdd = 0.002;
     const Rooms rooms = nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams);
     const std::optional<double> capacity = taken_capacity(rooms);
+    // Null: nobody has it.
+    std::vector<PlannedCamera*> entries;
+    for (const WantedCamera& camera : input_.cameras) {
+      const auto node = current_.find(camera.name);
+      entries.push_back(node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera.name));
+    }
     double odd = 0;
     for (int round = 1;; ++round) {
-      if (capacity) admit_streams(std::max(0.0, *capacity - odd));
+      if (capacity) {
+        for (const auto& [camera, why] : streams_.refusals()) unplaced_.erase(camera);
+        streams_.admit(entries, std::max(0.0, *capacity - odd), input_.wall);
+        for (const auto& [camera, why] : streams_.refusals()) unplaced_[camera] = why;
+      }
       std::vector<PlacementItem> items;
-      for (std::size_t i = 0; i < input_.cameras.size(); ++i)
-        if (const PlannedCamera* const entry = owned(input_.cameras[i].name);
-            entry != nullptr && entry->rung != kRefused)
-          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entry->stream});
+      for (std::size_t i = 0; i < entries.size(); ++i)
+        if (entries[i] != nullptr && entries[i]->rung != kRefused)
+          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entries[i]->stream});
       std::map<std::string, Found> found = place_on("stream", rooms, items);
       double without = 0;
       for (const PlacementItem& item : items)
         if (!found.contains(item.name)) without += item.load;
       if (without == 0 || !capacity || std::isinf(*capacity) || round == kRounds) return found;
       for (const PlacementItem& item : items) unplaced_.erase(item.name);
-      odd += without;
+      odd += std::max(without, round * kLeastOdd * *capacity);
     }
-  }
-
-  void admit_streams(double capacity) {
-    std::vector<PlannedCamera*> entries;
-    for (const WantedCamera& camera : input_.cameras) entries.push_back(owned(camera.name));
-    for (const auto& [camera, why] : streams_.refusals()) unplaced_.erase(camera);
-    streams_.admit(entries, capacity, input_.wall);
-    for (const auto& [camera, why] : streams_.refusals()) unplaced_[camera] = why;
-  }
-
-  /// Null if nobody has it.
-  PlannedCamera* owned(const std::string& camera) {
-    const auto node = current_.find(camera);
-    return node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera);
   }
 
   std::map<std::string, Found> place_on(const std::string& role, const Rooms& rooms,
