@@ -184,9 +184,11 @@ class Desk {
   /// Where the streams are of which there is something. What fits all nodes together may fit none of them: of
   /// that much less the fleet has room for.
   std::map<std::string, Found> placed_streams() {
-    constexpr int kRounds = 4;
-    /// Of the capacity, and more with each round, or a city would come to rest in many.
-    constexpr double kLeastOdd = 0.002;
+    constexpr int kRounds = 6;
+    /// Of what finds no place, what the streams are to be less: a rung often is a half, and one that is too
+    /// many is another camera that is lowered for nothing. At least so much of the capacity, and more with
+    /// each round, or a city would come to rest in many.
+    constexpr double kLess = 0.25, kLeastLess = 0.002;
     const Rooms rooms = nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams);
     const std::optional<double> capacity = taken_capacity(rooms);
     // Null: nobody has it.
@@ -195,11 +197,11 @@ class Desk {
       const auto node = current_.find(camera.name);
       entries.push_back(node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera.name));
     }
-    double odd = 0;
+    double room = capacity.value_or(0);
     for (int round = 1;; ++round) {
       if (capacity) {
         for (const auto& [camera, why] : streams_.refusals()) unplaced_.erase(camera);
-        streams_.admit(entries, std::max(0.0, *capacity - odd), input_.wall);
+        streams_.admit(entries, room, input_.wall);
         for (const auto& [camera, why] : streams_.refusals()) unplaced_[camera] = why;
       }
       std::vector<PlacementItem> items;
@@ -207,12 +209,14 @@ class Desk {
         if (entries[i] != nullptr && entries[i]->rung != kRefused)
           items.push_back({input_.cameras[i].name, streams_.load(i).stream, entries[i]->stream});
       std::map<std::string, Found> found = place_on("stream", rooms, items);
-      double without = 0;
-      for (const PlacementItem& item : items)
+      double load = 0, without = 0;
+      for (const PlacementItem& item : items) {
+        load += item.load;
         if (!found.contains(item.name)) without += item.load;
+      }
       if (without == 0 || !capacity || std::isinf(*capacity) || round == kRounds) return found;
       for (const PlacementItem& item : items) unplaced_.erase(item.name);
-      odd += std::max(without, round * kLeastOdd * *capacity);
+      room = std::max(0.0, std::min(room, load) - std::max(kLess * without, round * kLeastLess * *capacity));
     }
   }
 
