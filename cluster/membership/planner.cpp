@@ -246,39 +246,40 @@ class Desk {
   /// Where the streams are of which there is something. What fits all nodes together may fit none of them: of
   /// that much less the fleet has room for.
   std::map<std::string, Found> placed_streams(std::size_t most_moves) {
-    constexpr int kRounds = 4;
+    constexpr int kRounds = 6;
+    /// Of what finds no place, what the streams are to be less: a rung often is a half, and one that is too
+    /// many is another camera that is lowered for nothing. At least so much of the capacity, and more with
+    /// each round, or a city would come to rest in many.
+    constexpr double kLess = 0.25, kLeastLess = 0.002;
     const Rooms rooms = nodes_with(input_.nodes, {NodeRole::stream}, &NodeRecord::streams);
     const std::optional<double> capacity = taken_capacity(rooms);
-    double odd = 0;
+    // Null: nobody has it.
+    std::vector<PlannedCamera*> entries;
+    for (const WantedCamera& camera : input_.cameras) {
+      const auto node = current_.find(camera.name);
+      entries.push_back(node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera.name));
+    }
+    double room = capacity.value_or(0);
     for (int round = 1;; ++round) {
-      if (capacity) admit_streams(std::max(0.0, *capacity - odd));
+      if (capacity) {
+        for (const auto& [camera, why] : streams_.refusals()) unplaced_.erase(camera);
+        streams_.admit(entries, room, input_.wall);
+        for (const auto& [camera, why] : streams_.refusals()) unplaced_[camera] = why;
+      }
       std::vector<PlacementItem> items;
-      for (std::size_t i = 0; i < input_.cameras.size(); ++i)
-        if (const PlannedCamera* const entry = owned(input_.cameras[i].name);
-            entry != nullptr && entry->rung != kRefused)
-          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entry->stream});
+      for (std::size_t i = 0; i < entries.size(); ++i)
+        if (entries[i] != nullptr && entries[i]->rung != kRefused)
+          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entries[i]->stream});
       std::map<std::string, Found> found = place_on("stream", rooms, items, most_moves);
-      double without = 0;
-      for (const PlacementItem& item : items)
+      double load = 0, without = 0;
+      for (const PlacementItem& item : items) {
+        load += item.load;
         if (!found.contains(item.name)) without += item.load;
+      }
       if (without == 0 || !capacity || std::isinf(*capacity) || round == kRounds) return found;
       for (const PlacementItem& item : items) unplaced_.erase(item.name);
-      odd += without;
+      room = std::max(0.0, std::min(room, load) - std::max(kLess * without, round * kLeastLess * *capacity));
     }
-  }
-
-  void admit_streams(double capacity) {
-    std::vector<PlannedCamera*> entries;
-    for (const WantedCamera& camera : input_.cameras) entries.push_back(owned(camera.name));
-    for (const auto& [camera, why] : streams_.refusals()) unplaced_.erase(camera);
-    streams_.admit(entries, capacity, input_.wall);
-    for (const auto& [camera, why] : streams_.refusals()) unplaced_[camera] = why;
-  }
-
-  /// Null if nobody has it.
-  PlannedCamera* owned(const std::string& camera) {
-    const auto node = current_.find(camera);
-    return node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera);
   }
 
   std::map<std::string, Found> place_on(const std::string& role, const Rooms& rooms,

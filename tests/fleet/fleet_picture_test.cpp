@@ -173,6 +173,22 @@ TEST_F(FleetPictureTest, ACameraIsExplained) {
   EXPECT_THAT(explained("attic"), ElementsAre("No node has attic, so that it is not watched: no capacity."));
 }
 
+TEST_F(FleetPictureTest, WhyThereIsLessOfACameraIsTold) {
+  cluster::PlannedCamera& gate = plan_["c1"].cameras["gate"];
+  gate.rung = "fewer frames";
+  gate.why_rung = "fewer frames: the fleet has room for 4 of 5";
+  EXPECT_THAT(explained("gate"),
+              Contains("There is less of it than its settings say: fewer frames: the fleet has "
+                       "room for 4 of 5."));
+  const json told = page({.camera = "gate"});
+  EXPECT_EQ(told.at("list")[0].at("rung"), "fewer frames");
+  EXPECT_EQ(told.at("list")[0].at("why_rung"), gate.why_rung);
+  EXPECT_EQ(told.at("cameras").at("rungs"), json::parse(R"({"full": 1, "fewer frames": 1})"));
+  page({.cameras = true});
+  EXPECT_THAT(text_, HasSubstr("fewer frames: the fleet has room for 4 of 5"));
+  EXPECT_THAT(explained("yard"), Not(Contains(HasSubstr("less of it"))));
+}
+
 TEST_F(FleetPictureTest, ACameraThatNobodyKnowsIsNotMadeUp) {
   EXPECT_FALSE(knows(picture(), "zoo"));
   EXPECT_TRUE(knows(picture(), "attic"));

@@ -258,6 +258,12 @@ CASES = {
         ({'vigil_fleet_cameras{state="unplaced"}': flat(12), 'vigil_fleet_cameras{state="owned"}': flat(30)}, 2, fleet("12 cameras have no node")),
         ({'vigil_fleet_cameras{state="unplaced"}': flat(0), 'vigil_fleet_cameras{state="owned"}': flat(30)}, 5, []),
     ],
+    "VigilCamerasDegraded": [
+        ({'vigil_fleet_cameras{state="degraded"}': flat(7), 'vigil_fleet_cameras{state="owned"}': flat(30)}, 15,
+         fleet("The fleet has no room for all of 7 cameras")),
+        # A node that is started anew.
+        ({'vigil_fleet_cameras{state="degraded"}': then(flat(7, 5), flat(0)), 'vigil_fleet_cameras{state="owned"}': flat(30)}, 20, []),
+    ],
     "VigilHandoverStuck": [
         ({'vigil_fleet_cameras{state="handing_over"}': flat(3)}, 5, fleet("3 cameras or more have been on their way for 15 minutes")),
         # They come and go.

@@ -48,6 +48,28 @@ TEST_F(CameraTest, APresetSaysWhatItSends) {
   }
 }
 
+TEST_F(CameraTest, KeepsNoMoreOfAPictureThanItsSettingsSay) {
+  const auto settings = pruned();
+  settings->stream.pruning.policy = config::Pruning::changes;
+  settings->stream.pruning.kept = 0.5;
+  sources_.add(url_, frames({1, 1, 1, 1, 90, 90, 1, 1, 90, 90, 1, 1, 90, 90, 1, 1}));
+  Camera gate = make(settings);
+  gate.grant(5);
+  run(gate);
+  // Two pictures at once may be whole, whatever changed.
+  std::vector<std::int64_t> groups = kept();
+  ASSERT_EQ(groups.size(), 5U);
+  EXPECT_EQ(groups.back(), 1);
+  auto now = std::make_shared<OwnCamera>(*settings);
+  now->stream.pruning.kept = 1;
+  gate.alter(now, watched(*now, 2));
+  gate.grant(3);
+  run(gate);
+  groups = kept();
+  ASSERT_EQ(groups.size(), 8U);
+  EXPECT_EQ(groups.back(), 2) << "while it runs, from the next patch on";
+}
+
 TEST_F(CameraTest, AfterAStrideThatWasDroppedItSendsAWholePicture) {
   sources_.add(url_, frames(std::vector<int>(14, 1)));
   Camera gate = make(pruned(config::Pace::realtime));

@@ -41,12 +41,15 @@ TEST_F(FleetSeriesTest, TellsWhatANodeIs) {
                 .owned = 30,
                 .handing_over = 2,
                 .unplaced = 12,
+                .degraded = 5,
+                .refused = 3,
                 .configuration = "1f"});
   for (const char* line :
        {"vigil_fleet_member 1\n", "vigil_fleet_planner 1\n", "vigil_fleet_registry_up 1\n",
         "vigil_fleet_nodes{state=\"ready\"} 4\n", "vigil_fleet_nodes{state=\"draining\"} 1\n",
         "vigil_fleet_nodes{state=\"joining\"} 0\n", "vigil_fleet_cameras{state=\"owned\"} 30\n",
         "vigil_fleet_cameras{state=\"handing_over\"} 2\n", "vigil_fleet_cameras{state=\"unplaced\"} 12\n",
+        "vigil_fleet_cameras{state=\"degraded\"} 5\n", "vigil_fleet_cameras{state=\"refused\"} 3\n",
         "vigil_fleet_config_info{version=\"1f\"} 1\n"})
     EXPECT_THAT(page(), HasSubstr(line));
   series_.tell({.nodes = {{"ready", 3}}, .configuration = "2e"});
