@@ -17,6 +17,12 @@ TO_COME = {
     "vigil_gateway_behind_events": set(),
 }
 
+# Metrics of nodes of a fleet: no other process has them.
+FLEET = {
+    "vigil_fleet_cameras", "vigil_fleet_config_info", "vigil_fleet_member", "vigil_fleet_nodes", "vigil_fleet_planner", "vigil_fleet_registry_seconds",
+    "vigil_fleet_registry_up", "vigil_link_bytes_total", "vigil_link_resets_total", "vigil_link_up", "vigil_link_waiting_bytes",
+}
+
 # Of whoever scrapes, and of histograms.
 OTHER_LABELS = {"job", "instance", "namespace", "fleet", "le"}
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-from names import (CHART, DASHBOARDS, MATCHER, NAME, OTHER_LABELS, ROOT, RULES, SELECTOR, TO_COME, dashboards, documented, metric_of, queries, read)
+from names import (CHART, DASHBOARDS, FLEET, MATCHER, NAME, OTHER_LABELS, ROOT, RULES, SELECTOR, TO_COME, dashboards, documented, metric_of, queries, read)
 
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left) ?\(([^)]*)\)")
 # Of the build, and no metrics.
@@ -52,6 +52,10 @@ class Names(unittest.TestCase):
         self.assertEqual(sorted(set(TO_COME) & set(self.documented)), [], "docs/metrics.md has these: take them off TO_COME")
         used = {metric_of(name, self.known) for path in [*DASHBOARDS, *RULES] for name in NAME.findall(text_of(path))}
         self.assertEqual(sorted(set(TO_COME) - used), [], "nothing names these")
+
+
+    def test_what_a_fleet_alone_has_is_listed(self):
+        self.assertEqual(FLEET, {name for name in self.documented if name.startswith(("vigil_fleet_", "vigil_link_", "vigil_gateway_"))})
 
 
 class Dashboards(unittest.TestCase):

@@ -170,11 +170,16 @@ TEST(Metrics, ACamerasBudgetIsThereOnceItHasOne) {
 
 TEST(Metrics, WhatAuditsSayOfARule) {
   Metrics metrics;
-  metrics.camera_added(*watch("gate"));
+  WatchSettings gate = *watch("gate");
+  gate.pruning.audit = 0;
+  metrics.camera_added(gate);
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{"))) << "nothing is audited";
+  gate.pruning.audit = 3;
+  metrics.camera_added(gate);
+  const std::string none = "vigil_camera_pruned_less_steps{camera=\"gate\",tenant=\"north\"} 0\n";
+  EXPECT_THAT(metrics.text(), HasSubstr(none)) << "from the beginning";
   const std::string of = "{agrees=\"false\",camera=\"gate\",rule=\"person\",tenant=\"north\"} ";
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_audited_answers_total" + of + "0\n")) << "from the beginning";
-  metrics.camera_pruned_less("gate", 0);
-  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{"))) << "no step yet";
   metrics.audits(2, 1);
   metrics.audited("gate", "person", false, 0.5);
   metrics.audited("gate", "person", true, 0.25);
