@@ -66,6 +66,10 @@ NodeStandingPtr node_state::standing() const {
   for (const auto& [node, record] : now->nodes)
     if (node != now->record.name && !desk->deals_with(node)) now->strangers.insert(node);
   now->own = plan->own();
+  if (configuration) {
+    now->configuration = configuration->agreement().current();
+    now->configuration_waits = configuration->pending();
+  }
   if (member->is_planner()) now->unplaced = plan->unplaced();
   return now;
 }
