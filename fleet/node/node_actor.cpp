@@ -420,15 +420,16 @@ void node_state::tick() {
   settle();
   look_at_configuration();
   report();
-  if (deps->dock)
-    self->request(deps->dock, kGreetingPatience, fence_atom_v)
-        .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
+  ask_for_fences();
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 
 void node_state::drain() {
   is_stopping = true;
-  if (member) member->alter([](cluster::NodeRecord& record) { record.state = cluster::NodeState::draining; });
+  if (!member) return;
+  member->alter([](cluster::NodeRecord& record) { record.state = cluster::NodeState::draining; });
+  // Probes are told at once.
+  report();
 }
 
 void node_state::stop() {

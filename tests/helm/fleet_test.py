@@ -14,16 +14,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "fleet")]
 
 from free_ports import free_ports  # noqa: E402
-from names import ROOT, TO_COME, dashboards, queries, read  # noqa: E402
+from names import ROOT, dashboards, queries, read  # noqa: E402
 from processes import COMPUTE, Fleet, have_etcd  # noqa: E402
 from prometheus import Processes, filled_in, start_prometheus  # noqa: E402
 from questions import Trial  # noqa: E402
 
 # From the start until all queries have data.
 PATIENCE = 120
-
-# Metrics that this fleet cannot give, and why.
-NO_DATA = {name: "the program does not have it yet" for name in TO_COME}
 
 # Of the dashboard Nodes, what it shows at its top.
 TOP = {"Members": 3, "Ready": 3, "Planners": 1, "Cameras unplaced": 0, "Links down": 0, "Configurations": 1}
@@ -90,7 +87,7 @@ def main():
             node.start()
         try:
             prometheus.wait_for("count(vigil_fleet_member == 1) == 3 and count(vigil_cameras)", processes, until)
-            trial = Trial(prometheus, NO_DATA, os.path.basename(__file__))
+            trial = Trial(prometheus, {}, os.path.basename(__file__))
             count = trial.ask_all(processes, until)
             while (faults := top_faults(prometheus)) and time.monotonic() < until:
                 time.sleep(1)

@@ -12,7 +12,7 @@ import time
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from free_ports import free_ports  # noqa: E402
-from names import FLEET, ROOT, TO_COME, read  # noqa: E402
+from names import FLEET, ROOT, read  # noqa: E402
 from prometheus import Processes, start_prometheus  # noqa: E402
 from questions import LOT, Trial  # noqa: E402
 
@@ -21,7 +21,6 @@ PATIENCE = 150
 
 # Metrics that this run cannot give, and why. fleet_test.py has what gives them.
 NO_DATA = {
-    **{name: "the program does not have it yet" for name in TO_COME},
     **{name: "of a node of a fleet" for name in FLEET},
     "vigil_camera_recording": "of live cameras with an input of their own for recording",
 }

@@ -21,6 +21,7 @@
 #include <valijson/validator.hpp>
 
 #include "actors/status/fleet_series.h"
+#include "actors/status/gateway_series.h"
 #include "actors/status/status_board.h"
 #include "tests/actors/fakes.h"
 
@@ -231,6 +232,26 @@ TEST(Metrics, AnotherTenantOrRuleOfACamera) {
   EXPECT_THAT(page, HasSubstr("topic=\"alert/south/gate/car/\"} 0\n"));
 }
 
+TEST(Metrics, WhatAGatewaySaysOfEventsIsThereFromTheStart) {
+  Metrics metrics;
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_gateway_"))) << "this one is none";
+  GatewaySeries gateway(metrics);
+  for (const char* outcome : {"stored", "committed", "duplicate", "refused"})
+    EXPECT_THAT(metrics.text(),
+                HasSubstr("vigil_gateway_events_total{outcome=\"" + std::string(outcome) + "\"} 0\n"));
+  EXPECT_THAT(metrics.text(), HasSubstr("vigil_gateway_behind_events 0\n"));
+  gateway.add({.stored = 4, .committed = 3, .duplicate = 2, .refused = 1});
+  gateway.add({.stored = 1});
+  gateway.behind(7);
+  gateway.behind(6);
+  const std::string page = metrics.text();
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"stored\"} 5\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"committed\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"duplicate\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"refused\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_behind_events 6\n"));
+}
+
 TEST(Metrics, WithoutSeriesOfCamerasThereAreThoseOfAllTogether) {
   Metrics metrics(Metrics::Options{.cameras = false});
   for (const char* name : {"gate", "yard"}) {
@@ -310,6 +331,7 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   FleetSeries fleet(metrics);
   fleet.tell({.configuration = "1f"});
   fleet.links({{"n2", {}}});
+  const GatewaySeries gateway(metrics);
   std::map<std::string, std::string> told;
   for (const auto& family : metrics.registry()->Collect()) {
     std::set<std::string> labels;
