@@ -308,6 +308,8 @@ using gateway_actor = caf::typed_actor<
     caf::reacts_to<GatewayNewsPtr>,
     // Do what is due (to itself).
     caf::reacts_to<tick_atom>,
+    // The highest fence of a camera that its books have (from its node).
+    caf::replies_to<fence_atom>::with<std::uint64_t>,
     // Close all, and quit.
     caf::reacts_to<stop_atom>>;
 

@@ -176,6 +176,9 @@ void CameraSeries::add(const WatchSettings& watch) {
   }
   declare_alerts(watch, camera);
   declare_audits(watch, camera);
+  if (watch.pruning.audit == 0 || camera.pruned_less) return;
+  camera.pruned_less = 0;
+  show(watch.name, camera);
 }
 
 void CameraSeries::remove(const std::string& name) {
@@ -310,7 +313,7 @@ void CameraSeries::audited(const std::string& name, const std::string& rule, boo
 void CameraSeries::pruned_less(const std::string& name, int steps) {
   const std::lock_guard lock(mutex_);
   Camera* camera = find(name);
-  if (camera == nullptr || (steps == 0 && !camera->pruned_less)) return;
+  if (camera == nullptr) return;
   camera->pruned_less = steps;
   show(name, *camera);
 }

@@ -80,6 +80,7 @@ void gateway_state::attempt(const std::function<void()>& what) {
     fail(error.what());
   }
   tell();
+  count();
 }
 
 void gateway_state::pump() {
@@ -151,6 +152,11 @@ void gateway_state::tell() {
   told_serving = serves;
 }
 
+void gateway_state::count() {
+  if (desk) series->add(desk->take_counts());
+  if (joining) series->behind(joining->behind());
+}
+
 void gateway_state::tick() {
   attempt([] {});
   if (publisher) {
@@ -171,6 +177,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   gateway_state& state = self->state;
   state.outbox = std::move(deps.outbox);
   state.deps.emplace(std::move(deps));
+  state.series.emplace(state.deps->metrics);
   self->send(self, actors::tick_atom_v);
   return {
       [self](const MakerTalk& talk) {
@@ -196,6 +203,10 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         own.attempt([&] { own.joining->see(news->view); });
       },
       [self](tick_atom) { self->state.tick(); },
+      [self](fence_atom) -> std::uint64_t {
+        const gateway_state& own = self->state;
+        return own.desk ? own.desk->books().highest_fence() : 0;
+      },
       [self](stop_atom) {
         gateway_state& own = self->state;
         if (own.publisher) own.publisher->drain();

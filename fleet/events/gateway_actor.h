@@ -15,6 +15,7 @@
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/outbox_publishing.h"
 #include "actors/alerts/publisher.h"
+#include "actors/status/gateway_series.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "base/clock.h"
@@ -57,6 +58,8 @@ struct gateway_state {
   void publish();
   void open_topics();
   void tell();
+  /// To its metrics.
+  void count();
   void tick();
   void close();
 
@@ -70,6 +73,7 @@ struct gateway_state {
   std::string identity;
   std::unique_ptr<actors::Publisher> publisher;
   std::optional<actors::OutboxPublishing> publishing;
+  std::optional<actors::GatewaySeries> series;
   GatewayNews known;
   node_actor node;
   bool told_serving = false;

@@ -14,6 +14,8 @@ namespace vigil::fleet {
 namespace {
 
 constexpr std::string_view kTenure = "gateway/maker/";
+/// Series of what nodes tell of themselves.
+constexpr std::string_view kOwnNews = "process/";
 constexpr std::string_view kStaged = "gateway/staged/";
 constexpr std::string_view kEpisode = "episode/";
 
@@ -98,6 +100,13 @@ const GatewayBooks::Topic* GatewayBooks::find_topic(const std::string& topic) co
 const SeriesTenure* GatewayBooks::tenure(const std::string& series) const {
   const auto entry = series_.find(series);
   return entry == series_.end() || !entry->second.tenure ? nullptr : &*entry->second.tenure;
+}
+
+std::uint64_t GatewayBooks::highest_fence() const {
+  std::uint64_t highest = 0;
+  for (const auto& [name, series] : series_)
+    if (series.tenure && !name.starts_with(kOwnNews)) highest = std::max(highest, series.tenure->fence);
+  return highest;
 }
 
 void GatewayBooks::set_tenure(const std::string& series, const SeriesTenure& tenure) {

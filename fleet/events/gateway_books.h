@@ -31,6 +31,8 @@ class GatewayBooks {
 
   /// Null if there is none yet.
   const SeriesTenure* tenure(const std::string& series) const;
+  /// Of all cameras. Those of nodes' own news are revisions of the registry, and no such fences.
+  std::uint64_t highest_fence() const;
   void set_tenure(const std::string& series, const SeriesTenure& tenure);
 
   /// Whether it could be kept within the bounds. One that is committed already needs no room; one that is

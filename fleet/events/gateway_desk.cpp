@@ -57,7 +57,7 @@ void GatewayDesk::take(const std::vector<ShippedEvent>& committed) {
     for (end = begin + 1; end < all.size() && name(all[end]) == unit;) ++end;
     books_.follow(all.subspan(begin, end - begin));
   }
-  books_.write();
+  write();
 }
 
 void GatewayDesk::take(const std::vector<SeriesCopy>& series, bool with_notes) {
@@ -68,7 +68,7 @@ void GatewayDesk::take(const std::vector<SeriesCopy>& series, bool with_notes) {
     for (const StagedEvent& staged : copy.staged) books_.stage(copy.series, staged.fence, staged.event);
     if (with_notes) books_.set_notes(copy.series, copy.notes);
   }
-  books_.write();
+  write();
 }
 
 void GatewayDesk::serve(bool as_first) {
@@ -77,8 +77,14 @@ void GatewayDesk::serve(bool as_first) {
   } else {
     books_.drop_stale();
   }
-  books_.write();
+  write();
   mode_ = GatewayMode::serving;
+}
+
+void GatewayDesk::write() {
+  const std::uint64_t before = outbox_.last_position();
+  books_.write();
+  counts_.committed += outbox_.last_position() - before;
 }
 
 void GatewayDesk::leave() {
@@ -114,7 +120,7 @@ GatewayTalk GatewayDesk::answer(const MakerTalk& talk) {
       answer.verdict = TalkVerdict::lacks;
     }
   }
-  books_.write();
+  write();
   return answer;
 }
 
@@ -153,13 +159,20 @@ std::optional<SeriesAnswer> GatewayDesk::why_not(const MakerTalk& talk, const st
 }
 
 SeriesAnswer GatewayDesk::offer(const MakerTalk& talk, const SeriesOffer& offer) {
-  if (auto refusal = why_not(talk, offer.series, offer.fence)) return std::move(*refusal);
+  if (auto refusal = why_not(talk, offer.series, offer.fence)) {
+    if (refusal->verdict == SeriesVerdict::fenced) counts_.refused += offer.events.size();
+    return std::move(*refusal);
+  }
   SeriesAnswer answer{offer.series, offer.fence, SeriesVerdict::done, 0, 0};
   std::uint64_t unit = 0;
   for (const ShippedEvent& event : offer.events) {
     if (event.unit != unit) answer.units += unit == 0 ? 0 : 1;
     unit = event.unit;
-    if (books_.stage(offer.series, offer.fence, event)) continue;
+    const std::size_t before = books_.staged_events();
+    if (books_.stage(offer.series, offer.fence, event)) {
+      ++(books_.staged_events() > before ? counts_.stored : counts_.duplicate);
+      continue;
+    }
     answer.verdict = SeriesVerdict::full;
     return answer;
   }
@@ -168,7 +181,11 @@ SeriesAnswer GatewayDesk::offer(const MakerTalk& talk, const SeriesOffer& offer)
 }
 
 SeriesAnswer GatewayDesk::commit(const MakerTalk& talk, const SeriesCommit& commit) {
-  if (auto refusal = why_not(talk, commit.series, commit.fence)) return std::move(*refusal);
+  if (auto refusal = why_not(talk, commit.series, commit.fence)) {
+    if (refusal->verdict == SeriesVerdict::fenced)
+      for (const CommitUnit& unit : commit.units) counts_.refused += unit.places.size();
+    return std::move(*refusal);
+  }
   SeriesAnswer answer{commit.series, commit.fence, SeriesVerdict::done, 0, 0};
   // What comes before it comes from another gateway.
   if (mode_ != GatewayMode::serving) {

@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/alerts/outbox.h"
+#include "actors/status/gateway_series.h"
 #include "fleet/events/event_messages.h"
 #include "fleet/events/gateway_books.h"
 #include "fleet/events/shipped.h"
@@ -49,6 +51,8 @@ class GatewayDesk {
   /// the others have.
   std::uint64_t has() const { return books_.committed() + books_.staged_events(); }
   std::uint64_t newest() const { return outbox_.last_position(); }
+  /// Of events that came since the last call.
+  actors::GatewayCounts take_counts() { return std::exchange(counts_, {}); }
 
   /// Of the one that comes: takes what makers and gateways give it from now on, with this token.
   void join(std::string token);
@@ -70,6 +74,7 @@ class GatewayDesk {
   std::optional<SeriesAnswer> why_not(const MakerTalk& talk, const std::string& series,
                                       std::uint64_t fence) const;
   bool knows_all(const MakerTalk& talk) const;
+  void write();
   void page(const PeerQuestion& question, PeerAnswer& answer) const;
   void series(const PeerQuestion& question, PeerAnswer& answer) const;
 
@@ -82,6 +87,7 @@ class GatewayDesk {
   std::string born_;
   std::string token_;
   std::map<std::string, GatewayTenure> peers_;
+  actors::GatewayCounts counts_;
 };
 
 }  // namespace vigil::fleet

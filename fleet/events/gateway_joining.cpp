@@ -19,6 +19,7 @@ void GatewayJoining::see(const GatewayView& view) {
   if (!(view == desk_.view())) states_.clear();
   desk_.see(view);
   std::erase_if(lanes_, [&](const auto& lane) { return !view.contains(lane.first); });
+  std::erase_if(others_have_, [&](const auto& other) { return !view.contains(other.first); });
   if (const auto nominee = view.find(nominee_);
       nominee == view.end() || nominee->second.born != nominee_born_)
     nominee_.clear();
@@ -57,6 +58,13 @@ std::string GatewayJoining::trouble() const {
     default:
       return "it reads what it lacks from " + source_;
   }
+}
+
+std::uint64_t GatewayJoining::behind() const {
+  if (step_ == Step::serving) return 0;
+  std::uint64_t most = desk_.has();
+  for (const auto& [name, has] : others_have_) most = std::max(most, has);
+  return most - desk_.has();
 }
 
 std::vector<GatewayJoining::Ask> GatewayJoining::take_asks() {
@@ -134,6 +142,7 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
   Lane& lane = entry->second;
   if (!lane.asked || lane.asked->number != answer.number) return;
   const PeerQuestion asked = *std::exchange(lane.asked, std::nullopt);
+  others_have_[from] = answer.has;
   if (answer.refused) {
     lane.again = clock_.now() + options_.pause;
     if (step_ != Step::looking && from == source_ && answer.mode != GatewayMode::serving)

@@ -59,6 +59,9 @@ class GatewayJoining {
   /// Why it does not serve, in words; empty if it does.
   std::string trouble() const;
 
+  /// Events that others have and this one lacks, as far as they told; 0 once it serves.
+  std::uint64_t behind() const;
+
  private:
   enum class Step : std::uint8_t {
     looking,
@@ -108,6 +111,8 @@ class GatewayJoining {
   std::string attempt_;
   base::Clock::TimePoint joined_{};
   std::map<std::string, Lane> lanes_;
+  /// How many events others have, as they told last.
+  std::map<std::string, std::uint64_t> others_have_;
   /// Of this round of looking.
   std::map<std::string, PeerAnswer> states_;
   /// Whom this one, as the oldest, has told to be the first: no other one, as long as that is there.

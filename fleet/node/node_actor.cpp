@@ -375,9 +375,7 @@ void node_state::tick() {
   tell_drained();
   look_at_configuration();
   report();
-  if (deps->dock)
-    self->request(deps->dock, kGreetingPatience, fence_atom_v)
-        .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
+  ask_for_fences();
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 

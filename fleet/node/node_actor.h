@@ -148,6 +148,9 @@ struct node_state {
   void greet_needed();
   /// A fence that this node, or one that it deals with, has seen.
   void saw(cluster::Fence fence);
+  void ask_for_fences();
+  /// The highest that this node's gateway has in its books.
+  void kept(cluster::Fence fence);
   /// By such a one a node does not serve this one.
   void refused(cluster::Fence fence);
   /// A NodeQuestion about this node.
@@ -215,6 +218,8 @@ struct node_state {
   std::map<std::pair<std::string, std::string>, greeter_actor> met;
   /// Seeds that have not answered.
   std::size_t seeds_left = 0;
+  /// Whether its gateway has told what it has of a time before this process.
+  bool has_told_kept = false;
   bool was_expelled = false;
   bool is_stopping = false;
   static inline const char* name = "node";

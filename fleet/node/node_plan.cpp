@@ -94,6 +94,8 @@ void node_state::drain() {
   if (member) member->alter([](cluster::NodeRecord& record) { record.state = cluster::NodeState::draining; });
   // Who computes has to know of whom.
   if (plan && deps->dock) plan->follow();
+  // Probes are told at once.
+  if (member) report();
 }
 
 bool node_state::is_drained() const {

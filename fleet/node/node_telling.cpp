@@ -1,13 +1,39 @@
 // The part of the node's shell that tells of it: to its metrics and probes, to other nodes, and to whoever
 // shows the fleet.
+#include <chrono>
+#include <utility>
+
 #include "fleet/evidence/evidence_chunk.h"
 #include "fleet/node/node_actor.h"
 #include "fleet/status/node_answer.h"
 
 namespace vigil::fleet {
+namespace {
+
+constexpr std::chrono::seconds kFencePatience{5};
+
+}  // namespace
+
+void node_state::ask_for_fences() {
+  if (deps->dock)
+    self->request(deps->dock, kFencePatience, fence_atom_v)
+        .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
+  if (deps->gateway)
+    self->request(deps->gateway, kFencePatience, fence_atom_v)
+        .then([this](std::uint64_t fence) { kept(fence); }, [](const caf::error&) {});
+}
 
 void node_state::saw(cluster::Fence fence) {
   if (member) member->saw(fence);
+}
+
+void node_state::kept(cluster::Fence fence) {
+  if (!member || fence == 0) return;
+  // What was on its disk may be newer than a registry that was set back while no node was there. Later ones
+  // come from nodes that are, and go with what is told next: each move of a camera would be a write
+  // otherwise.
+  if (std::exchange(has_told_kept, true)) return saw(fence);
+  refused(fence);
 }
 
 void node_state::refused(cluster::Fence fence) {
@@ -81,6 +107,10 @@ NodeStandingPtr node_state::standing() const {
   for (const auto& [node, record] : now->nodes)
     if (node != now->record.name && !desk->deals_with(node)) now->strangers.insert(node);
   now->own = plan->own();
+  if (configuration) {
+    now->configuration = configuration->agreement().current();
+    now->configuration_waits = configuration->pending();
+  }
   if (member->is_planner()) now->unplaced = plan->unplaced();
   return now;
 }

@@ -48,7 +48,10 @@ json node_json(const FleetPicture& picture, const cluster::NodeRecord& record) {
           {"streams", has.streams},
           {"streams_most", record.streams},
           {"configuration",
-           {{"runs", record.config}, {"seen", record.config_seen}, {"fault", record.config_fault}}}};
+           {{"runs", record.config},
+            {"version", record.config_version},
+            {"seen", record.config_seen},
+            {"fault", record.config_fault}}}};
 }
 
 json camera_json(const CameraView& view) {
@@ -219,6 +222,10 @@ std::string print(const FleetPicture& picture, const FleetQuery& query, const Fl
                  {"remark", standing.registry_remark},
                  {"plan_seconds", seconds_of(picture.plan_age)}}},
                {"planner", standing.planner},
+               {"configuration",
+                {{"runs", standing.configuration.hash},
+                 {"version", standing.configuration.version},
+                 {"waits", standing.configuration_waits}}},
                {"nodes", std::move(nodes)},
                {"nodes_there", standing.nodes.size()},
                {"nodes_silent", silent},

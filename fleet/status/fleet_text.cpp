@@ -42,6 +42,12 @@ std::string counts(const json& of) {
   return text.empty() ? "none" : text;
 }
 
+/// "3 (1f2e3d4c5b6a)".
+std::string configuration_of(const json& of) {
+  const std::string runs = of.at("runs");
+  return runs.empty() ? "-" : number(of.at("version")) + " (" + plain(runs.substr(0, 12)) + ')';
+}
+
 /// What of a node a person should look at.
 std::string remark_of(const json& node) {
   std::string remark = plain(node.at("fault"));
@@ -71,6 +77,7 @@ std::string head(const json& fleet) {
   }
   const std::string remark = registry.at("remark");
   if (!remark.empty()) text += "of the registry: " + plain(remark) + '\n';
+  for (const json& line : fleet.at("configuration").at("waits")) text += plain(line) + '\n';
   return text;
 }
 
@@ -82,8 +89,7 @@ std::string nodes_table(const json& fleet) {
                     of_most(node.at("cameras"), node.at("cameras_most")),
                     of_most(node.at("streams"), node.at("streams_most")), time_of(node.at("lease_seconds")),
                     time_of(node.at("heard_seconds")), plain(node.at("version")),
-                    or_dash(node.at("configuration").at("runs").get<std::string>().substr(0, 12)),
-                    remark_of(node)});
+                    configuration_of(node.at("configuration")), remark_of(node)});
   std::string text = actors::table(rows);
   if (const auto there = fleet.at("nodes_there").get<std::size_t>(); there > fleet.at("nodes").size())
     text += "and " + std::to_string(there - fleet.at("nodes").size()) + " other nodes\n";

@@ -47,7 +47,8 @@ actors::FleetStanding standing_of(const std::string& fleet, const cluster::Fleet
                                  .planner = member.planner(),
                                  .configuration = record.config};
   for (const cluster::NodeRole role : record.roles) standing.roles.emplace_back(cluster::name_of(role));
-  standing.is_ready = member.state() == Membership::member || member.state() == Membership::cut_off;
+  standing.is_ready = record.state == cluster::NodeState::ready &&
+                      (member.state() == Membership::member || member.state() == Membership::cut_off);
   return standing;
 }
 

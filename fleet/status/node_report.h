@@ -17,7 +17,7 @@ namespace vigil::fleet {
 actors::FleetFigures figures_of(const cluster::FleetMember& member, const cluster::PlanKeeper& plan);
 
 /// One that was let in once stays ready while it is cut off: it goes on with what it has, and with the
-/// registry gone, all nodes are.
+/// registry gone, all nodes are. One that waits for the fleet's configuration is not, nor is one that ends.
 actors::FleetStanding standing_of(const std::string& fleet, const cluster::FleetMember& member);
 
 /// Of every other node that is there and with which this one deals: links to those that are not known are

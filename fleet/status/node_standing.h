@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/duration.h"
+#include "cluster/membership/config_agreement.h"
 #include "cluster/membership/fleet_member.h"
 #include "cluster/membership/plan.h"
 #include "fleet/messages.h"
@@ -38,6 +39,9 @@ struct NodeStanding {
   std::map<std::string, std::string> unplaced;
   /// The cameras of its configuration that are to be watched, by name.
   std::vector<std::string> wanted;
+  /// What the fleet runs by, as far as this node knows; and what holds a change of it up, by line.
+  cluster::FleetConfig configuration;
+  std::vector<std::string> configuration_waits;
 };
 
 }  // namespace vigil::fleet

@@ -143,6 +143,23 @@ TEST_F(FleetPictureTest, ByDefaultCamerasAreCountedAndNotListed) {
   EXPECT_THAT(text_, HasSubstr("cameras   3: 1 down, 1 unplaced, 1 up\n"));
 }
 
+TEST_F(FleetPictureTest, WhatHoldsAConfigurationUpIsTold) {
+  page();
+  EXPECT_THAT(text_, HasSubstr("node c1 plans\n\nNODE")) << "there is nothing to say";
+  const std::string hash = "3fa97d1c2b5e" + std::string(52, '0');
+  standing_.configuration = {.hash = hash, .version = 7, .before = {}};
+  standing_.configuration_waits = {"configuration 4fb0 is not applied: not read by c2"};
+  standing_.nodes.at("c1").config = hash;
+  standing_.nodes.at("c1").config_version = 7;
+  const json told = page();
+  EXPECT_EQ(told.at("configuration"),
+            json({{"runs", hash}, {"version", 7}, {"waits", standing_.configuration_waits}}));
+  EXPECT_EQ(told.at("nodes")[0].at("configuration").at("version"), 7);
+  EXPECT_EQ(told.at("nodes")[1].at("configuration").at("version"), 0);
+  EXPECT_THAT(text_, HasSubstr("configuration 4fb0 is not applied: not read by c2\n"));
+  EXPECT_THAT(text_, HasSubstr(" 7 (3fa97d1c2b5e)"));
+}
+
 TEST_F(FleetPictureTest, ListsArePagesByName) {
   json told = page({.cameras = true, .limit = 2});
   ASSERT_EQ(told.at("list").size(), 2U);

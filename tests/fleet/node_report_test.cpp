@@ -98,6 +98,22 @@ TEST_F(NodeReportTest, StaysReadyWithoutTheRegistryAndSaysSo) {
   EXPECT_THAT(standing.roles, ElementsAre("camera", "gateway"));
 }
 
+TEST_F(NodeReportTest, IsNotReadyWhileItWaitsForTheConfigurationNorWhileItEnds) {
+  const auto is_ready_as = [&](cluster::NodeState state) {
+    member_.alter([state](cluster::NodeRecord& changed) { changed.state = state; });
+    run(100ms);
+    board_.beat();
+    return board_.ready();
+  };
+  cut_ = false;
+  board_.phase(actors::RunPhase::running);
+  run(4s);
+  EXPECT_FALSE(is_ready_as(cluster::NodeState::joining));
+  EXPECT_TRUE(is_ready_as(cluster::NodeState::ready));
+  EXPECT_FALSE(is_ready_as(cluster::NodeState::draining));
+  EXPECT_EQ(member_.state(), Membership::member);
+}
+
 TEST_F(NodeReportTest, ThatItPlansIsTold) {
   cut_ = false;
   run(4s);

@@ -69,6 +69,17 @@ dock_actor::behavior_type seasoned_dock(dock_actor::pointer self, std::uint64_t 
           [self](stop_atom) { self->quit(); }};
 }
 
+/// Answers like a gateway with books.
+gateway_actor::behavior_type seasoned_gateway(gateway_actor::pointer self,
+                                              const std::shared_ptr<std::uint64_t>& fence) {
+  return {[](const MakerTalk&) { return GatewayTalk(); },
+          [](const PeerQuestion&) { return PeerAnswer(); },
+          [](const GatewayNewsPtr&) {},
+          [](tick_atom) {},
+          [fence](fence_atom) { return *fence; },
+          [self](stop_atom) { self->quit(); }};
+}
+
 using mute_actor = greeter_actor;
 
 /// Greets as the node does, and owes all other answers.
@@ -118,7 +129,8 @@ class NodeTest : public ::testing::Test {
     settle();
   }
 
-  Node& start(const std::string& name, std::set<NodeRole> roles, dock_actor dock = {}) {
+  Node& start(const std::string& name, std::set<NodeRole> roles, dock_actor dock = {},
+              gateway_actor gateway = {}) {
     Node& node = nodes_.emplace_back(*this, name);
     cluster::NodeRecord record;
     record.name = name;
@@ -150,6 +162,7 @@ class NodeTest : public ::testing::Test {
                                                      .resolve = [](auto camera) { return camera; },
                                                      .supervisor = {},
                                                      .dock = std::move(dock),
+                                                     .gateway = std::move(gateway),
                                                      .clock = clock_,
                                                      .metrics = metrics_,
                                                      .board = node.board,
@@ -407,6 +420,47 @@ TEST_F(NodeTest, AQuestionThatMakesNoSenseIsRefused) {
                   });
   }
   EXPECT_EQ(node_of(shown(c1), "c1").at("answers"), true) << "it goes on";
+}
+
+TEST_F(NodeTest, AGatewayTellsTheHighestFenceThatItsBooksHave) {
+  const auto fence = std::make_shared<std::uint64_t>(0);
+  const gateway_actor gateway = system_.spawn(seasoned_gateway, fence);
+  Node& g1 = start("g1", {NodeRole::gateway}, {}, gateway);
+  const Node& c1 = start("c1", {NodeRole::camera});
+  pass(3s);
+  // As the registry has it.
+  const auto told = [&] {
+    caf::scoped_actor self{system_};
+    auto asked = self->request(c1.actor, caf::infinite, stand_atom_v);
+    settle();
+    std::uint64_t highest = 0;
+    asked.receive([&](const NodeStandingPtr& standing) { highest = standing->nodes.at("g1").highest_fence; },
+                  [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+    return highest;
+  };
+  EXPECT_EQ(told(), 0U);
+  *fence = 41;
+  pass(2s);
+  EXPECT_EQ(told(), 41U) << "from before, when its disk is read";
+  *fence = 42;
+  pass(2s);
+  EXPECT_EQ(told(), 41U) << "whoever has it is there";
+  // The registry was set back.
+  g1.is_cut = true;
+  pass(6s);
+  g1.is_cut = false;
+  pass(6s);
+  EXPECT_EQ(told(), 42U);
+  caf::anon_send(gateway, actors::stop_atom_v);
+}
+
+TEST_F(NodeTest, OneThatIsAskedToEndIsNotReadyAnyMore) {
+  Node& gate = start("g1", {NodeRole::gateway});
+  pass(3s);
+  ASSERT_TRUE(gate.board.ready());
+  caf::anon_send(gate.actor, drain_atom_v);
+  settle();
+  EXPECT_FALSE(gate.board.ready()) << "at once";
 }
 
 TEST_F(NodeTest, FencesThatTheDockAndLinksSawReachTheRegistry) {

@@ -1,96 +1,104 @@
 #!/usr/bin/env python3
-"""What a fleet of two nodes will tell, made up by this test until the program tells it: Prometheus has data for each panel of the dashboard Nodes, the
-numbers at its top are right, and no alert is about a fleet that is well.
+"""A fleet of real nodes, which Prometheus scrapes, is asked everything that dashboards, rules and runbooks ask: each query of a panel has data, the numbers
+at the top of the dashboard Nodes are right, and of a fleet that is well no alert is about more than a camera that is not there.
 
-  fleet_test.py      (exit status 77: no prometheus)
+  fleet_test.py BUILD      (exit status 77: no prometheus, no etcd, or no RTSP server)
 """
 
-import http.server
 import os
+import subprocess
 import sys
-import threading
 import time
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "fleet")]
 
 from free_ports import free_ports  # noqa: E402
-from names import TO_COME, dashboards, queries  # noqa: E402
+from names import ROOT, dashboards, queries, read  # noqa: E402
+from processes import COMPUTE, Fleet, have_etcd  # noqa: E402
 from prometheus import Processes, filled_in, start_prometheus  # noqa: E402
+from questions import Trial  # noqa: E402
 
-PATIENCE = 60
-BEGIN = time.monotonic()
+# From the start until all queries have data.
+PATIENCE = 120
 
-TOP = {"Members": 2, "Ready": 2, "Planners": 1, "Cameras unplaced": 0, "Links down": 0, "Configurations": 1}
+# Of the dashboard Nodes, what it shows at its top.
+TOP = {"Members": 3, "Ready": 3, "Planners": 1, "Cameras unplaced": 0, "Links down": 0, "Configurations": 1}
 
-
-def page(node):
-    """Of node 0, which plans, or 1."""
-    steps = int((time.monotonic() - BEGIN) * 10)
-    other = f'node="n{1 - node}"'
-    figures = {
-        'vigil_build_info{version="0.1.0",commit="1f2e"}': 1, 'vigil_cameras{state="up"}': 3, 'vigil_cameras{state="down"}': 0,
-        'vigil_windows_total{outcome="answered"}': steps, "vigil_fleet_member": 1, "vigil_fleet_planner": 1 - node, "vigil_fleet_registry_up": 1,
-        'vigil_fleet_nodes{state="joining"}': 0, 'vigil_fleet_nodes{state="ready"}': 2, 'vigil_fleet_nodes{state="draining"}': 0,
-        'vigil_fleet_registry_seconds_bucket{le="0.01"}': steps, 'vigil_fleet_registry_seconds_bucket{le="+Inf"}': steps,
-        "vigil_fleet_registry_seconds_sum": steps / 200, "vigil_fleet_registry_seconds_count": steps,
-        'vigil_fleet_cameras{state="owned"}': 3, 'vigil_fleet_cameras{state="handing_over"}': 0, 'vigil_fleet_cameras{state="unplaced"}': 0,
-        'vigil_fleet_config_info{version="a1b2"}': 1, f"vigil_link_up{{{other}}}": 1,
-        'vigil_gateway_events_total{outcome="stored"}': steps, 'vigil_gateway_events_total{outcome="committed"}': steps,
-        'vigil_gateway_events_total{outcome="duplicate"}': 0, 'vigil_gateway_events_total{outcome="refused"}': 0, "vigil_gateway_behind_events": 0,
-    }
-    for direction in ("outgoing", "incoming"):
-        of = f'{other},direction="{direction}"'
-        figures[f"vigil_link_bytes_total{{{of}}}"] = steps * 1000
-        figures[f"vigil_link_waiting_bytes{{{of}}}"] = 4096
-        figures.update({f'vigil_link_resets_total{{{of},reason="{reason}"}}': 0 for reason in ("connection", "silence", "checksum", "closed")})
-    return "".join(f"{name} {value}\n" for name, value in figures.items())
+# One that is live, with an input of its own for recording, and has all else, too; and one that is not there.
+CAMERAS = """
+  lot:
+    inputs: [{{url: "rtsp://127.0.0.1:{port}/live", roles: [detect]}}, {{url: "rtsp://127.0.0.1:{port}/other", roles: [record]}}]
+    window: {{length: 2s, stride: 1s}}
+    pruning: {{kv_budget: 1MiB, audit: 3}}
+    labels: {{tenant: demo}}
+    rules: [{{name: stop, prompt: "Does a car stop on the road? Explain.", threshold: 0, confirm: 1/1, cooldown: 1s, max_per_hour: 3600, explain: true,
+              max_tokens: 8}}]
+  gone:
+    url: rtsp://127.0.0.1:{nobody}/none
+    labels: {{tenant: demo}}
+"""
 
 
-def serve(port, node):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            self.wfile.write(page(node).encode())
+def start_rtsp_server(processes):
+    """With streams that begin when somebody comes. Its port."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import gi; gi.require_version('GstRtspServer', '1.0')"], capture_output=True, check=False).returncode:
+        print("skipped: no RTSP server (scripts/dependencies --dev)")
+        sys.exit(77)
+    port, = free_ports(1)
+    processes.start("rtsp", ["/usr/bin/python3", os.path.join(ROOT, "tests", "rtsp", "server.py"), "--port", str(port), "--serve", "other=live"],
+                    stdin=subprocess.PIPE)
+    return port
 
-        def log_message(self, *what):
-            pass
 
-    threading.Thread(target=http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever, daemon=True).start()
+def configure(fleet, rtsp):
+    text = read(fleet.config)
+    cameras = text[text.index("cameras:\n"):text.index("rules: ")]
+    for old, new in ((cameras, "cameras:" + CAMERAS.format(port=rtsp, nobody=free_ports(1)[0])),
+                     ("log: ", f'evidence: {{enabled: true, dir: "{fleet.folder}/evidence-{{NODE}}", pre_roll: 1s, post_roll: 1s}}\nlog: ')):
+        if text.count(old) != 1:
+            sys.exit(f"fleet_test: tests/fleet/processes.py has no {old!r} any more, or twice")
+        text = text.replace(old, new)
+    with open(fleet.config, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def top_faults(prometheus):
+    """What is wrong at the top of the dashboard Nodes."""
+    nodes = next(each for each in dashboards() if each["uid"] == "vigil-nodes")
+    choice = {variable["name"]: variable["allValue"] for variable in nodes["templating"]["list"][1:]}
+    shown = {panel["title"]: prometheus.values(filled_in(target["expr"], choice), True) for panel, target in queries(nodes) if panel["title"] in TOP}
+    return [f"{title}: {shown.get(title)} in place of {value}" for title, value in TOP.items() if shown.get(title) != [value]]
 
 
 def main():
-    missing = [name for name in TO_COME if name not in page(0)]
-    if missing:
-        sys.exit(f"fleet_test: this page lacks {missing}")
-    nodes = next(each for each in dashboards() if each["uid"] == "vigil-nodes")
-    choice = {variable["name"]: variable["allValue"] for variable in nodes["templating"]["list"][1:]}
-    asked = [(panel, filled_in(target["expr"], choice), target["instant"]) for panel, target in queries(nodes)]
-    with Processes() as processes:
-        *targets, port = free_ports(3)
-        for node, each in enumerate(targets):
-            serve(each, node)
-        prometheus = start_prometheus(processes, port, targets)
+    build = os.path.abspath(sys.argv[1])
+    if not have_etcd():
+        print("skipped: no etcd (scripts/dependencies)")
+        sys.exit(77)
+    with Processes() as processes, Fleet(build) as fleet:
         until = time.monotonic() + PATIENCE
-        prometheus.wait_for("count(rate(vigil_windows_total[15s])) == 2", processes, until)
-        while True:
-            processes.check()
-            faults = [f"{panel['title']}: {expression}\n  has no data" for panel, expression, instant in asked if not prometheus.has_data(expression, instant)]
-            for panel, expression, instant in asked:
-                if panel["title"] in TOP and prometheus.values(expression, True) != [TOP[panel["title"]]]:
-                    faults.append(f"{panel['title']}: {prometheus.values(expression, True)}")
-            # A scrape that takes too long, on a machine with much else to do, is no fault.
-            told, wrong = prometheus.alerts()
-            faults += wrong + [f"{name} is about a fleet that is well: {labels}" for name, labels in told.items()]
-            if not faults or time.monotonic() > until:
-                break
-            time.sleep(1)
-        if set(TOP) - {panel["title"] for panel, _, _ in asked}:
-            faults.append(f"the dashboard has no {set(TOP) - {panel['title'] for panel, _, _ in asked}}")
-        if faults:
-            sys.exit("\n".join(faults))
-        print(f"{len(asked)} queries")
+        nodes = [fleet.node("c1", "camera"), fleet.node("gpu", COMPUTE), fleet.node("g1", "gateway")]
+        # It is there first, so that it sees what follows the first event.
+        prometheus = start_prometheus(processes, free_ports(1)[0], [node.metrics for node in nodes])
+        configure(fleet, start_rtsp_server(processes))
+        fleet.etcd.start()
+        for node in nodes:
+            node.start()
+        try:
+            prometheus.wait_for("count(vigil_fleet_member == 1) == 3 and count(vigil_cameras)", processes, until)
+            trial = Trial(prometheus, {}, os.path.basename(__file__))
+            count = trial.ask_all(processes, until)
+            while (faults := top_faults(prometheus)) and time.monotonic() < until:
+                time.sleep(1)
+            trial.faults += faults
+            trial.check_rules(until, down=["gone"])
+        except SystemExit:
+            print(fleet.logs())
+            raise
+        if trial.faults:
+            sys.exit("\n".join([fleet.logs(), *trial.faults]))
+        print(f"{count} queries")
 
 
 if __name__ == "__main__":

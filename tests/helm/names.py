@@ -10,11 +10,10 @@ CHART = os.path.join(ROOT, "helm", "vigil")
 DASHBOARDS = sorted(glob.glob(os.path.join(CHART, "dashboards", "*.json")))
 RULES = sorted(glob.glob(os.path.join(CHART, "rules", "*.yaml")))
 
-# Metrics that dashboards and rules name and that the program does not have yet, with their labels. One that docs/metrics.md has is to be taken
-# off here: a test says so.
-TO_COME = {
-    "vigil_gateway_events_total": {"outcome"},
-    "vigil_gateway_behind_events": set(),
+# Metrics of nodes of a fleet: no other process has them.
+FLEET = {
+    "vigil_fleet_cameras", "vigil_fleet_config_info", "vigil_fleet_member", "vigil_fleet_nodes", "vigil_fleet_planner", "vigil_fleet_registry_seconds",
+    "vigil_fleet_registry_up", "vigil_gateway_behind_events", "vigil_gateway_events_total", "vigil_link_bytes_total", "vigil_link_resets_total", "vigil_link_up", "vigil_link_waiting_bytes",
 }
 
 # Of whoever scrapes, and of histograms.

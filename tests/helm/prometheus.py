@@ -51,8 +51,8 @@ class Processes:
 
     def start(self, name, command, **more):
         log = self.stack.enter_context(open(os.path.join(self.folder, name + ".log"), "w", encoding="utf-8"))
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                   preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL), **more)
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                   preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL), **{"stdin": subprocess.DEVNULL, **more})
         self.stack.callback(process.wait)
         self.stack.callback(process.kill)
         self.running[name] = process

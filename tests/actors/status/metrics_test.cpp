@@ -21,6 +21,7 @@
 #include <valijson/validator.hpp>
 
 #include "actors/status/fleet_series.h"
+#include "actors/status/gateway_series.h"
 #include "actors/status/status_board.h"
 #include "tests/actors/fakes.h"
 
@@ -170,11 +171,16 @@ TEST(Metrics, ACamerasBudgetIsThereOnceItHasOne) {
 
 TEST(Metrics, WhatAuditsSayOfARule) {
   Metrics metrics;
-  metrics.camera_added(*watch("gate"));
+  WatchSettings gate = *watch("gate");
+  gate.pruning.audit = 0;
+  metrics.camera_added(gate);
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{"))) << "nothing is audited";
+  gate.pruning.audit = 3;
+  metrics.camera_added(gate);
+  const std::string none = "vigil_camera_pruned_less_steps{camera=\"gate\",tenant=\"north\"} 0\n";
+  EXPECT_THAT(metrics.text(), HasSubstr(none)) << "from the beginning";
   const std::string of = "{agrees=\"false\",camera=\"gate\",rule=\"person\",tenant=\"north\"} ";
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_audited_answers_total" + of + "0\n")) << "from the beginning";
-  metrics.camera_pruned_less("gate", 0);
-  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_camera_pruned_less_steps{"))) << "no step yet";
   metrics.audits(2, 1);
   metrics.audited("gate", "person", false, 0.5);
   metrics.audited("gate", "person", true, 0.25);
@@ -224,6 +230,26 @@ TEST(Metrics, AnotherTenantOrRuleOfACamera) {
       << "it has not changed";
   EXPECT_THAT(page, HasSubstr("vigil_frames_total{camera=\"gate\",tenant=\"south\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("topic=\"alert/south/gate/car/\"} 0\n"));
+}
+
+TEST(Metrics, WhatAGatewaySaysOfEventsIsThereFromTheStart) {
+  Metrics metrics;
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("vigil_gateway_"))) << "this one is none";
+  GatewaySeries gateway(metrics);
+  for (const char* outcome : {"stored", "committed", "duplicate", "refused"})
+    EXPECT_THAT(metrics.text(),
+                HasSubstr("vigil_gateway_events_total{outcome=\"" + std::string(outcome) + "\"} 0\n"));
+  EXPECT_THAT(metrics.text(), HasSubstr("vigil_gateway_behind_events 0\n"));
+  gateway.add({.stored = 4, .committed = 3, .duplicate = 2, .refused = 1});
+  gateway.add({.stored = 1});
+  gateway.behind(7);
+  gateway.behind(6);
+  const std::string page = metrics.text();
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"stored\"} 5\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"committed\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"duplicate\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_events_total{outcome=\"refused\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("vigil_gateway_behind_events 6\n"));
 }
 
 TEST(Metrics, WithoutSeriesOfCamerasThereAreThoseOfAllTogether) {
@@ -305,6 +331,7 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   FleetSeries fleet(metrics);
   fleet.tell({.configuration = "1f"});
   fleet.links({{"n2", {}}});
+  const GatewaySeries gateway(metrics);
   std::map<std::string, std::string> told;
   for (const auto& family : metrics.registry()->Collect()) {
     std::set<std::string> labels;

@@ -156,6 +156,70 @@ TEST_F(GatewayJoiningTest, TheFirstServesAtOnceAndAnEmptyOneGetsAllThatItHas) {
   EXPECT_EQ(emptied_, 0);
 }
 
+TEST_F(GatewayJoiningTest, HowMuchItLacksIsKnownUntilItServes) {
+  come(one_);
+  settle();
+  claim(one_);
+  for (int i = 0; i < 3; ++i) tell({&one_}, "E", i, "update");
+  EXPECT_EQ(one_.joining->behind(), 0U);
+  come(other_);
+  for (Gateway* gateway : {&one_, &other_}) gateway->joining->see(view_);
+  EXPECT_EQ(other_.joining->behind(), 0U) << "nobody has told yet";
+  for (const GatewayJoining::Ask& ask : other_.joining->take_asks())
+    other_.joining->heard(ask.to, one_.joining->answer(ask.question));
+  EXPECT_EQ(other_.joining->behind(), 6U);
+  settle();
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+  EXPECT_EQ(other_.joining->behind(), 0U);
+  tell({&one_}, "E", 3, "end");
+  EXPECT_EQ(other_.joining->behind(), 0U) << "makers bring it what is new";
+}
+
+TEST_F(GatewayJoiningTest, EventsAreCountedByWhatBecameOfThem) {
+  come(one_);
+  settle();
+  claim(one_);
+  using actors::GatewayCounts;
+  tell({&one_}, "E", 0, "new", /*commits=*/false);
+  EXPECT_EQ(one_.desk->take_counts(), (GatewayCounts{.stored = 2}));
+  EXPECT_EQ(one_.desk->take_counts(), GatewayCounts());
+  --sequence_;
+  tell({&one_}, "E", 0, "new");
+  EXPECT_EQ(one_.desk->take_counts(), (GatewayCounts{.committed = 2, .duplicate = 2}));
+  --sequence_;
+  tell({&one_}, "E", 0, "new");
+  EXPECT_EQ(one_.desk->take_counts(), (GatewayCounts{.duplicate = 2})) << "committed again";
+  claim(one_, 5);
+  MakerTalk late = talk(one_);
+  late.offers = {{"c", 1, {{kRule, 2, 0, body("E", 1, "end", kRule), 2}}}};
+  late.commits = {{"c", 1, {{{{kRule, 2, 0}, {kCopy, 2, 0}}, false}}}};
+  ASSERT_EQ(one_.desk->answer(late).offers.at(0).verdict, SeriesVerdict::fenced);
+  EXPECT_EQ(one_.desk->take_counts(), (GatewayCounts{.refused = 3}));
+  late.offers.front().series = "d";
+  late.commits.clear();
+  ASSERT_EQ(one_.desk->answer(late).offers.at(0).verdict, SeriesVerdict::claim);
+  EXPECT_EQ(one_.desk->take_counts(), GatewayCounts()) << "to be claimed first, and not refused";
+  come(other_);
+  settle();
+  EXPECT_EQ(other_.desk->take_counts(), (GatewayCounts{.committed = 2})) << "read from the other one";
+}
+
+TEST_F(GatewayJoiningTest, TheHighestFenceOfACameraIsKept) {
+  come(one_);
+  settle();
+  EXPECT_EQ(one_.desk->books().highest_fence(), 0U);
+  claim(one_, 5);
+  MakerTalk claims = talk(one_);
+  claims.claims = {{"d", 7}, {"a", 3}, {"process/n1/", 900}};
+  one_.desk->answer(claims);
+  EXPECT_EQ(one_.desk->books().highest_fence(), 7U) << "a node's own series goes by revisions";
+  come(other_);
+  settle();
+  EXPECT_EQ(other_.desk->books().highest_fence(), 7U);
+  one_.open();
+  EXPECT_EQ(one_.desk->books().highest_fence(), 7U) << "on its disk";
+}
+
 TEST_F(GatewayJoiningTest, OneThatWasAwayReadsWhatItMissedAndNothingElse) {
   come(one_);
   settle();
