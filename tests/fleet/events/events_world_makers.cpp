@@ -122,9 +122,15 @@ void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
   const auto owned = maker.owned.find(books.camera);
   if (owned == maker.owned.end() || owned->second != books.fence) return;
   Author& disk = maker.disk;
-  const bool goes_on = disk.fences.contains(books.camera) && disk.fences.at(books.camera) >= books.since;
   std::map<std::string, std::uint64_t> last;
   for (const actors::OutboxEvent& event : books.last) last[event.topic] = event.sequence;
+  bool goes_on = disk.fences.contains(books.camera) && disk.fences.at(books.camera) >= books.since;
+  // As an alerts desk does: what was told as done, and is in no books, never reached anybody.
+  std::map<std::string, std::uint64_t> in_hand;
+  for (const auto& [position, entry] : disk.unacknowledged)
+    if (entry.event.sequence > last[entry.event.topic]) ++in_hand[entry.event.topic];
+  for (const std::string& topic : {"alert/t/" + books.camera + "/r/", "topic/n/t/" + books.camera + "/r/"})
+    goes_on = goes_on && std::max(disk.last[topic], last[topic]) == last[topic] + in_hand[topic];
   std::vector<Author::Entry> left;
   for (auto entry = disk.unacknowledged.begin(); entry != disk.unacknowledged.end();) {
     if (series_key(entry->second.event.topic) != books.camera) {
