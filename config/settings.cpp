@@ -30,7 +30,8 @@ MaskedText CameraSettings::address(Role role) const {
     if (role != Role::detect) return address(Role::detect);
     input = inputs.begin();
   }
-  return with_credentials(input->url, username.value, password.value);
+  return with_credentials(input->url, username.value,
+                          password_file.empty() ? password.value : password_read.value);
 }
 
 bool CameraSettings::has_labels(const std::map<std::string, std::string>& wanted) const {
@@ -57,7 +58,8 @@ bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   stream.pruning.refresh_share = b.stream.pruning.refresh_share;
   stream.pruning.kv_budget = b.stream.pruning.kv_budget;
   stream.pruning.audit = b.stream.pruning.audit;
-  return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password;
+  return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password &&
+         a.password_file == b.password_file && a.password_read == b.password_read;
 }
 
 }  // namespace vigil::config

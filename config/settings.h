@@ -163,6 +163,9 @@ struct CameraSettings {
   /// Of all inputs, unless empty; as they are, not percent-encoded.
   MaskedText username;
   MaskedText password;
+  /// A file that holds the password, in place of `password`; and what stands in it, once it was read.
+  std::filesystem::path password_file;
+  MaskedText password_read;
   std::map<std::string, std::string> labels;
   /// Its own, then those that it shares with others and has no own of the same name for.
   std::vector<RuleSettings> rules;
@@ -276,6 +279,10 @@ struct RegistrySettings {
   friend bool operator==(const RegistrySettings&, const RegistrySettings&) = default;
 };
 
+/// Where a node has the fleet's part of the configuration from: its own file, or the registry, into which
+/// `vigil config put` has put it.
+enum class ConfigurationFrom : std::uint8_t { file, registry };
+
 /// A process as a node of a fleet (`vigil node`).
 struct ClusterSettings {
   /// The fleet's name.
@@ -288,6 +295,7 @@ struct ClusterSettings {
   /// HOST:PORT of nodes that are asked before this one joins; a name may stand for many.
   std::vector<std::string> seeds;
   RegistrySettings registry;
+  ConfigurationFrom configuration = ConfigurationFrom::file;
   /// The folder of this node's certificate (ca.crt, tls.crt, tls.key); empty for plain text, on this machine
   /// alone unless `allow_plain_text`.
   std::filesystem::path tls_dir;

@@ -30,7 +30,8 @@ Engine make_engine(const std::filesystem::path& model_folder, const EngineOption
 Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, const EngineOptions& options) {
   Engine engine;
   engine.device = options.device;
-  engine.decode_device = options.decode_device.value_or(options.device);
+  engine.decode_device =
+      options.halves == Halves::tower ? options.device : options.decode_device.value_or(options.device);
   run::check_decode_device(options.device, engine.decode_device);
   engine.quantization = options.quantization;
   engine.compute = model::choose_compute(*folder, options.compute, options.device.kind);
@@ -44,15 +45,20 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
                                         .quantization = model::of_decoder(options.quantization),
                                         .kv_tokens = options.kv_tokens});
   };
-  // First, so that a model that cannot be shared by so many devices is refused before anything is loaded.
-  const std::shared_ptr<run::CachedModel> model = model_on(options.device);
-  const auto vision = streams_of(options.device);
-  engine.encoder = run::guarded(std::make_unique<run::ParallelEncoder>(
-                                    folder, engine.compute, vision, model::of_vision(options.quantization),
-                                    options.embeddings.value_or(engine.compute)),
-                                vision);
   const bool gpu = options.device.kind == kernels::DeviceKind::cuda;
-  engine.parts_overlap = !gpu;
+  const bool has_tower = options.halves != Halves::language;
+  const bool has_language = options.halves != Halves::tower;
+  engine.frames_per_patch = folder->config.vision.temporal_patch_size;
+  engine.parts_overlap = !gpu && has_tower && has_language;
+  // First, so that a model that cannot be shared by so many devices is refused before anything is loaded.
+  const std::shared_ptr<run::CachedModel> model = has_language ? model_on(options.device) : nullptr;
+  if (has_tower) {
+    const auto vision = streams_of(options.device);
+    engine.encoder = run::guarded(std::make_unique<run::ParallelEncoder>(
+                                      folder, engine.compute, vision, model::of_vision(options.quantization),
+                                      options.embeddings.value_or(engine.compute)),
+                                  vision);
+  }
   const auto language_of = [&](const std::shared_ptr<run::CachedModel>& of, const run::Device& device,
                                const run::CachedModel* other) {
     const auto streams = streams_of(device);
@@ -67,8 +73,9 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
                                     .page_bytes = of->page_bytes()});
     return language;
   };
-  engine.language = language_of(model, options.device, nullptr);
-  if (engine.decode_device != options.device) {
+  if (has_language) engine.language = language_of(model, options.device, nullptr);
+  engine.transfer = std::make_unique<run::TokenTransfer>(streams_of(options.device).front());
+  if (has_language && engine.decode_device != options.device) {
     const std::shared_ptr<run::CachedModel> taking = model_on(engine.decode_device);
     for (std::size_t rank = 0; rank < taking->parts.size(); ++rank)
       kernels::share_memory(model->parts[rank]->memory, taking->parts[rank]->memory);

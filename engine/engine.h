@@ -12,6 +12,7 @@
 #include "engine/run/cached_model.h"
 #include "engine/run/device.h"
 #include "engine/run/passes.h"
+#include "engine/run/token_transfer.h"
 #include "engine/run/vision_encoder.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/stream_desk.h"
@@ -23,8 +24,12 @@ namespace vigil::engine {
 /// waits for all that he asked.
 enum class PassSize : std::uint8_t { small, large };
 
+/// Which half of a model is wanted: the other one is not loaded, and takes no memory.
+enum class Halves : std::uint8_t { both, tower, language };
+
 struct EngineOptions {
   run::Device device;
+  Halves halves = Halves::both;
   /// Of answers after their first token; absent: the same. Another has a copy of the model and takes the
   /// pages of windows over, so that prefill and generation do not slow each other down. As many GPUs as
   /// `device` has, and none of these.
@@ -56,10 +61,16 @@ struct Language {
 /// The parts have working memory and queues of their own, and `encoder`, `language` and `decoder` one caller
 /// each at a time. A GPU's `encoder` and `language` had better share theirs (`run::Executor`).
 struct Engine {
+  /// Null without its tower.
   std::unique_ptr<run::VisionEncoder> encoder;
+  /// Empty without its language model.
   Language language;
   /// On the decode device, where that is another: texts that `language`'s desk lends go on at this one's.
   std::optional<Language> decoder;
+  /// For visual tokens that go to another engine, or come from one.
+  std::unique_ptr<run::TokenTransfer> transfer;
+  /// Frames of a temporal patch.
+  int frames_per_patch = 2;
   /// What the model is called in messages and events: the folder's name.
   std::string model_id;
   kernels::DType compute = kernels::DType::f32;
@@ -76,7 +87,8 @@ struct Engine {
 /// for a GPU that is not there or cannot be used, or has no products in FP8 where they are wanted;
 /// kernels::OutOfDeviceMemory (a std::bad_alloc) for one that has no room for the model and its cache;
 /// std::invalid_argument for a decode device that does not go with the device (check_decode_device) and for a
-/// cache without a token or with more than attention can address (kv::check_pages).
+/// cache without a token or with more than attention can address (kv::check_pages). A tower alone asks for no
+/// cache and no decode device.
 Engine make_engine(const std::filesystem::path& model_folder, const EngineOptions& options = {});
 
 /// The same from a folder that was opened, or of a shape that was made up.

@@ -9,6 +9,14 @@
 // To a camera node's router and alerts, a link is the device itself; to a device, a guest is the camera and
 // the dock is the alerts actor. What goes one way goes by one channel, in its order; when either channel
 // breaks, the link is made anew, as a device that was started again.
+//
+// Where one node encodes and another has the stream, the two docks stand for what lies between their devices:
+//
+//   vision device --VisualPatch--> dock ==join, settings, tokens, end (bulk)==> dock --> stream device
+//                 <--TokensAck---       <--room, TokensAck (messages)---------
+//
+// A link goes to both then: patches to the one, answers come from the other. It is up while the way between
+// those two stands as well.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +29,10 @@
 
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
+#include "config/settings.h"
 #include "fleet/events/event_messages.h"
 #include "fleet/events/shipped.h"
+#include "fleet/status/fleet_query.h"
 
 namespace vigil::fleet {
 
@@ -43,6 +53,15 @@ struct BulkNews {
   std::string reason = {};
 };
 
+/// What a node has read of the fleet's configuration: settings whose secrets are kept as references, or why
+/// it cannot take them, in one line without secrets.
+struct ReadConfiguration {
+  /// Of what is the fleet's (cluster/membership/config_agreement.h).
+  std::string hash;
+  std::shared_ptr<const config::Settings> settings;
+  std::string fault;
+};
+using ReadConfigurationPtr = std::shared_ptr<const ReadConfiguration>;
 /// Who the fleet's gateways are, to this node's own maker and gateway.
 struct GatewayNews;
 using GatewayNewsPtr = std::shared_ptr<const GatewayNews>;
@@ -51,6 +70,40 @@ using GatewayNewsPtr = std::shared_ptr<const GatewayNews>;
 struct Piece {
   std::function<void()> run;
 };
+
+/// How a dock reaches another node's.
+struct DockWay;
+/// What a node knows of its fleet (status/node_standing.h).
+struct NodeStanding;
+using NodeStandingPtr = std::shared_ptr<const NodeStanding>;
+
+/// The fleet as it is shown: whether what was asked about is known, and JSON (status/fleet_picture.h).
+struct FleetReply {
+  bool is_known = true;
+  std::string page;
+};
+using FleetReplyPtr = std::shared_ptr<const FleetReply>;
+
+/// A part of a still or a clip is wanted by that node, from there on; it goes by the bulk way.
+struct EvidenceWish {
+  std::string node;
+  std::string name;
+  /// Of whoever asks.
+  std::uint64_t ticket = 0;
+  std::uint64_t offset = 0;
+  /// To send it.
+  std::uint32_t attempt = 0;
+};
+
+/// A still or a clip, or why there is none, in one line. refused: that is none's name; busy: too many are
+/// asked for; failed: a node has it, and it did not come.
+struct EvidenceReply {
+  enum class What : std::uint8_t { found, absent, refused, busy, failed };
+  What what = What::found;
+  std::string bytes;
+  std::string reason;
+};
+using EvidenceReplyPtr = std::shared_ptr<const EvidenceReply>;
 
 /// A camera of another node may send so many more patches.
 struct GuestRoom {
@@ -65,6 +118,21 @@ struct GuestRefused {
   std::uint64_t fence = 0;
   std::string reason;
 };
+
+/// Stands before the node that encodes and the one that has the stream, in the name of a link's device.
+constexpr char kBetweenStages = '>';
+
+/// What takes patches of a camera node's cameras, as its router knows it: the node that computes, or the two
+/// that do. Empty while there is one missing.
+inline std::string device_of(const std::string& vision, const std::string& stream) {
+  if (vision.empty() || stream.empty()) return {};
+  return vision == stream ? stream : vision + kBetweenStages + stream;
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, EvidenceWish& x) {
+  return f(caf::meta::type_name("EvidenceWish"), x.node, x.name, x.ticket, x.offset, x.attempt);
+}
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, GuestRoom& x) {
@@ -82,6 +150,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(vigil_fleet, caf::id_block::vigil::end)
 
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRoom))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GuestRefused))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::EvidenceWish))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::MakerTalk))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GatewayTalk))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerQuestion))
@@ -93,6 +162,13 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, greet_atom, "greet")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, dock_atom, "dock")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, drain_atom, "drain")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, moved_atom, "moved")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, detach_atom, "detach")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, way_atom, "way")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fence_atom, "fence")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, report_atom, "report")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, stand_atom, "standing")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, find_atom, "find")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fetch_atom, "fetch")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, gateway_atom, "gateway")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, serves_atom, "serves")
 
@@ -102,6 +178,12 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkArrivalPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::BulkNews)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::GatewayNewsPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::Piece)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::ReadConfigurationPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::DockWay)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::NodeStandingPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetQuery)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::FleetReplyPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::fleet::EvidenceReplyPtr)
 
 namespace vigil::fleet {
 
@@ -110,6 +192,7 @@ using actors::grant_atom;
 using actors::join_atom;
 using actors::stop_atom;
 using actors::tick_atom;
+using actors::tokens_atom;
 
 /// The LINK stands for the device of another node.
 using link_actor = caf::typed_actor<
@@ -131,6 +214,8 @@ using link_actor = caf::typed_actor<
     caf::reacts_to<BulkNews>,
     // A camera is computed elsewhere from now on: what is left of it there ends.
     caf::reacts_to<moved_atom, std::string>,
+    // The dock cannot go on for now, and why: attach again (from the dock).
+    caf::reacts_to<detach_atom, std::string>,
     // Try to attach again (to itself).
     caf::reacts_to<tick_atom>,
     // Quit.
@@ -143,14 +228,31 @@ using guest_actor = actors::camera_actor;
 using dock_actor = actors::answers_actor::extend<
     // A device entered a state.
     caf::reacts_to<actors::DeviceReport>,
-    // The sending link of this node begins; answered when it may.
-    caf::replies_to<attach_atom, std::string>::with<bool>,
+    // The sending link of this node begins, for cameras that are encoded by the second node and have their
+    // streams at the third, one of which this one is; answered whether it may.
+    caf::replies_to<attach_atom, std::string, std::string, std::string>::with<bool>,
     // Explain an answer, or no other will be (from a link).
     caf::reacts_to<actors::Explain>, caf::reacts_to<actors::Done>,
     // Bytes have come, or a way ended.
     caf::reacts_to<BulkArrivalPtr>, caf::reacts_to<BulkNews>,
+    // As what takes visual tokens, of this node's devices; and as what makes them.
+    caf::reacts_to<tokens_atom, join_atom, actors::WatchPtr, std::uint32_t>,
+    caf::reacts_to<tokens_atom, actors::WatchPtr>, caf::reacts_to<actors::VisualPatchPtr>,
+    caf::reacts_to<tokens_atom, end_atom, std::string>, caf::reacts_to<tokens_atom, std::string, bool>,
+    caf::reacts_to<actors::TokensRoom>, caf::reacts_to<actors::TokensAck>,
+    // The sending dock of this node will bring visual tokens; answered whether it may.
+    caf::replies_to<tokens_atom, attach_atom, std::string>::with<bool>,
+    // What the dock that is brought them tells: of a camera, of a patch, that a camera is not served; and
+    // that this node cannot go on for now, and why.
+    caf::reacts_to<tokens_atom, actors::TokensRoom>, caf::reacts_to<tokens_atom, actors::TokensAck>,
+    caf::reacts_to<tokens_atom, GuestRefused>,
+    caf::reacts_to<tokens_atom, detach_atom, std::string, std::string>,
+    // This node's actor, which is asked for ways to others; and a way.
+    caf::reacts_to<way_atom, caf::strong_actor_ptr>, caf::reacts_to<DockWay>,
     // Look for guests whose node does not come back (to itself).
     caf::reacts_to<tick_atom>,
+    // The highest fence that has come (from its node).
+    caf::replies_to<fence_atom>::with<std::uint64_t>,
     // Let all end, and quit.
     caf::reacts_to<stop_atom>>;
 
@@ -192,6 +294,11 @@ using greeter_actor = caf::typed_actor<
     caf::replies_to<greet_atom, std::string>::with<std::string>,
     // Its dock; null if it computes nothing.
     caf::replies_to<dock_atom>::with<caf::strong_actor_ptr>,
+    // What it is and has, for who shows the fleet: a NodeQuestion, answered by a NodeAnswer
+    // (status/node_answer.h).
+    caf::replies_to<report_atom, std::string>::with<std::string>,
+    // Bytes of a still or a clip of this name that it has; 0: none. And a part of it is wanted.
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
     // Its gateway; null if it is none.
     caf::replies_to<gateway_atom>::with<caf::strong_actor_ptr>>;
 
@@ -202,13 +309,52 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<Piece>,
     // What the bulk port heard (from its thread).
     caf::reacts_to<BulkNews>, caf::reacts_to<BulkArrivalPtr>,
+    // The configuration was read again (from whoever follows it).
+    caf::reacts_to<ReadConfigurationPtr>,
+    // What it knows of its fleet (from this process).
+    caf::replies_to<stand_atom>::with<NodeStandingPtr>,
+    // A fence has been seen (from a link).
+    caf::reacts_to<fence_atom, std::uint64_t>,
     // Its gateway serves, or does not (any more).
     caf::reacts_to<serves_atom, bool>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
+    // The dock needs a way to this node's.
+    caf::reacts_to<way_atom, std::string>,
     // Do what is due (to itself).
     caf::reacts_to<tick_atom>,
     // Leave the fleet, and quit.
+    caf::reacts_to<stop_atom>>;
+
+struct DockWay {
+  std::string node;
+  dock_actor dock;
+  /// By the bulk way to it, and whether that stands.
+  std::function<cluster::BulkSent(const cluster::BulkMessage&)> send;
+  bool is_open = false;
+};
+/// The FLEET STATUS tells people what is known of all nodes and cameras.
+using fleet_status_actor = caf::typed_actor<
+    // What they ask; answered within about twice its patience, or an error in one line.
+    caf::replies_to<report_atom, FleetQuery>::with<FleetReplyPtr>,
+    // A piece of work that was to be done here (from the registry's threads).
+    caf::reacts_to<Piece>,
+    // Quit.
+    caf::reacts_to<stop_atom>>;
+
+/// The FETCHER gives out stills and clips of this node's disk, and fetches those of others.
+using fetcher_actor = caf::typed_actor<
+    // The sending node is its own.
+    caf::reacts_to<stand_atom>,
+    // As of a greeter, which passes these on.
+    caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
+    // A part has come (from its node).
+    caf::reacts_to<BulkArrivalPtr>,
+    // A still or a clip is wanted by a person; answered within a minute.
+    caf::replies_to<fetch_atom, std::string>::with<EvidenceReplyPtr>,
+    // Look for parts that do not come (to itself).
+    caf::reacts_to<tick_atom>,
+    // Quit.
     caf::reacts_to<stop_atom>>;
 
 }  // namespace vigil::fleet

@@ -58,6 +58,7 @@ void add_keygen(CLI::App& root, Invocation& chosen);
 void add_watch(CLI::App& root, Invocation& chosen);
 void add_status(CLI::App& root, Invocation& chosen);
 void add_snooze(CLI::App& root, Invocation& chosen);
+void add_config(CLI::App& root, Invocation& chosen);
 void add_check_config(CLI::App& root, Invocation& chosen);
 
 }  // namespace vigil::services

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <future>
 #include <iostream>
 #include <memory>
@@ -18,24 +19,36 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include "actors/status/fleet_series.h"
 #include "actors/status/status_actor.h"
 #include "cluster/bulk/socket_bulk.h"
 #include "cluster/peers/peer_system.h"
 #include "cluster/process/clock.h"
 #include "cluster/process/end_requests.h"
+#include "cluster/process/file_watch.h"
 #include "cluster/process/process.h"
 #include "cluster/process/system.h"
 #include "cluster/registry/etcd_registry.h"
+#include "cluster/registry/timed_registry.h"
 #include "config/file/load.h"
+#include "config/file/references.h"
 #include "engine/model/files/fingerprint.h"
 #include "fleet/dock/dock_actor.h"
 #include "fleet/events/maker_actor.h"
+#include "fleet/evidence/fetcher_actor.h"
 #include "fleet/node/node_actor.h"
+#include "fleet/status/fleet_status_actor.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/ending.h"
+#include "services/fleet_file.h"
+#include "services/fleet_registry.h"
+#include "services/fleet_routes.h"
 #include "services/frame_shape.h"
 #include "services/node_events.h"
+#include "services/node_ways.h"
+#include "services/protocol.h"
+#include "services/reload_loop.h"
 #include "services/service_parts.h"
 #include "services/signals.h"
 #include "services/slow_path_warnings.h"
@@ -43,9 +56,6 @@
 
 namespace vigil::services {
 namespace {
-
-/// The forms of messages of this build.
-constexpr cluster::ProtocolRange kProtocol{1, 1};
 
 /// How long a node that is asked to end hands its cameras over, of its grace.
 constexpr int kDrainShare = 2;
@@ -56,6 +66,13 @@ struct NodeArguments {
   std::string config;
   std::vector<std::string> roles;
   std::string name;
+};
+
+/// The configuration's file, and what was read of it at the start.
+struct NodeFile {
+  FleetSource& source;
+  cluster::FileWatch& watch;
+  fleet::ReadConfigurationPtr start;
 };
 
 std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
@@ -71,84 +88,17 @@ std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
   if (roles.contains(NodeRole::cache))
     throw UsageError("--roles: '" + std::string(cluster::name_of(NodeRole::cache)) +
                      "' has nothing to do yet");
-  const bool computes = roles.contains(NodeRole::stream);
-  for (const NodeRole role : {NodeRole::vision, NodeRole::generate})
-    if (roles.contains(role) != computes)
-      throw UsageError("--roles: vision, stream and generate go together, for now");
+  if (roles.contains(NodeRole::stream) != roles.contains(NodeRole::generate))
+    throw UsageError("--roles: stream and generate go together, for now");
   return roles;
 }
 
-cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluster, spdlog::logger& logger) {
-  const config::RegistrySettings& settings = cluster.registry;
-  cluster::EtcdRegistry::Options options;
-  options.endpoints = settings.endpoints;
-  if (settings.ca_file.empty()) {
-    options.plain_text = true;
-  } else {
-    options.tls = cluster::EtcdTlsFiles{.ca_file = settings.ca_file,
-                                        .cert_file = settings.certificate.cert_file,
-                                        .key_file = settings.certificate.key_file};
-  }
-  options.user = settings.username;
-  options.password = settings.password.value;
-  options.log = [&logger](const std::string& line) { logger.warn("registry: {}", line); };
-  return options;
-}
-
-/// Tells the node what its port hears, once there is one.
-class PortOwner final : public cluster::BulkOwner {
- public:
-  void set(fleet::node_actor node) {
-    const std::lock_guard lock(mutex_);
-    node_ = std::move(node);
-  }
-  void received(const std::string& peer, cluster::BulkReceived received) override {
-    tell(std::make_shared<fleet::BulkArrival>(fleet::BulkArrival{peer, std::move(received)}));
-  }
-  void room(const std::string& peer) override { tell(fleet::BulkNews{peer, fleet::BulkNews::What::room}); }
-  void opened(const std::string& peer, cluster::BulkDirection direction, std::uint64_t incarnation) override {
-    tell(fleet::BulkNews{peer, fleet::BulkNews::What::opened, direction, incarnation});
-  }
-  void reset(const std::string& peer, const cluster::BulkReset& reset) override {
-    tell(fleet::BulkNews{peer, fleet::BulkNews::What::ended, reset.direction, 0,
-                         std::string(cluster::name_of(reset.why))});
-  }
-
- private:
-  template <class Message>
-  void tell(Message message) {
-    const std::lock_guard lock(mutex_);
-    if (node_) caf::anon_send(node_, std::move(message));
-  }
-
-  std::mutex mutex_;
-  fleet::node_actor node_;
-};
-
-fleet::NodeWays ways_of(cluster::PeerSystem& peers, cluster::PeerSockets& sockets, cluster::BulkPort& bulk) {
-  return {.find =
-              [&peers](const cluster::PeerAddress& address, auto done) {
-                peers.find(address, [done = std::move(done)](auto found) {
-                  if (auto* reason = std::get_if<std::string>(&found)) return done(std::move(*reason));
-                  done(caf::actor_cast<fleet::greeter_actor>(std::get<caf::strong_actor_ptr>(found)));
-                });
-              },
-          .resolve = [&sockets](const cluster::PeerAddress& address,
-                                auto done) { sockets.resolve(address, std::move(done)); },
-          .bulk = &bulk};
-}
-
-cluster::PeerAddress address_of(const std::string& text) {
-  const auto address = cluster::parse_peer(text);
-  if (!address) throw std::runtime_error("cluster: '" + text + "' is no HOST:PORT");
-  return *address;
-}
-
-std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster) {
-  std::vector<cluster::PeerAddress> seeds;
-  seeds.reserve(cluster.seeds.size());
-  for (const std::string& seed : cluster.seeds) seeds.push_back(address_of(seed));
-  return seeds;
+/// Of the model, what a node of these roles computes with; nothing: it reads cameras alone.
+std::optional<engine::Halves> halves_of(const std::set<cluster::NodeRole>& roles) {
+  const bool encodes = roles.contains(cluster::NodeRole::vision);
+  if (!roles.contains(cluster::NodeRole::stream))
+    return encodes ? std::optional(engine::Halves::tower) : std::nullopt;
+  return encodes ? engine::Halves::both : engine::Halves::language;
 }
 
 /// The actors of a node; null where it has no such role.
@@ -186,16 +136,47 @@ int end_node(caf::actor_system& system, const NodeParts& parts, base::Duration g
   return code;
 }
 
-int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>& roles,
-             const std::string& name, Ending& ending, spdlog::logger& logger, Announcer& announcer) {
+/// Whether the fleet's part is not in the node's file. Of one that is wrong all is told elsewhere.
+bool is_in_registry(const std::string& text, const std::filesystem::path& file) {
+  try {
+    const auto cluster = config::parse_cluster(text, file, config::process_environment());
+    return cluster.configuration == config::ConfigurationFrom::registry;
+  } catch (const config::ConfigError&) {
+    return false;
+  }
+}
+
+/// What the node begins with, once it is there. Throws.
+fleet::ReadConfigurationPtr read_start(FleetSource& source) {
+  const std::string own = source.text();
+  if (is_in_registry(own, source.file())) {
+    const config::ClusterSettings complete = cluster_of(own, source.file());
+    const auto say = [](const std::string& line) { std::cerr << "vigil: " << line << '\n'; };
+    FleetRegistry registry(complete);
+    wait_for_configuration(registry, source, say);
+  }
+  FleetText text = fleet_text(source.text(), source.file());
+  if (!text.problems.empty()) throw std::runtime_error(text.problems);
+  return std::move(text.read);
+}
+
+/// Opens a camera's video; of one whose secrets are not there, that is why.
+std::unique_ptr<media::VideoReader> open_video(const std::string& url, const media::ReadOptions& options) {
+  if (config::is_without_secrets(url)) throw media::Error(options.shown_name);
+  return media::VideoReader::open(url, options);
+}
+
+int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, const std::string& name,
+             Ending& ending, spdlog::logger& logger, Announcer& announcer) {
   using cluster::NodeRole;
+  const config::Settings& settings = *file.start->settings;
   const config::ClusterSettings& own = settings.cluster;
   const bool reads = roles.contains(NodeRole::camera);
-  const bool computes = roles.contains(NodeRole::stream);
+  const std::optional<engine::Halves> halves = halves_of(roles);
   const bool keeps = roles.contains(NodeRole::gateway);
   const cluster::SystemClock clock;
   // A gateway needs none.
-  const auto folder = reads || computes ? model::ModelFolder::open(settings.model) : nullptr;
+  const auto folder = reads || halves ? model::ModelFolder::open(settings.model) : nullptr;
   actors::Metrics metrics(actors::Metrics::Options{.cameras = settings.metrics.cameras});
   metrics.build(kVersion, kCommit);
   actors::StatusBoard board(clock);
@@ -216,7 +197,10 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
 
   const actors::status_actor status =
       system.spawn<caf::hidden>(actors::status, actors::StatusDeps{board, metrics, logger});
-  const StateServer server(settings.metrics, metrics, system, status, clock, log_warning);
+  board.fleet({.fleet = own.name, .node = name});
+  FleetRoutes fleet_routes(system);
+  const StateServer server(settings.metrics, metrics, system, status, clock, log_warning, {},
+                           fleet_routes.routes());
 
   PortOwner port_owner;
   const auto keys = own.tls_dir.empty() ? std::nullopt : std::optional(cluster::make_key_pair());
@@ -224,7 +208,10 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       {.name = name, .seed = std::random_device{}()},
       {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
       port_owner, clock);
-  cluster::EtcdRegistry registry(registry_of(own, logger));
+  actors::FleetSeries series(metrics);
+  cluster::EtcdRegistry etcd(
+      registry_of(own, [&logger](const std::string& line) { logger.warn("registry: {}", line); }));
+  cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.
   const std::string fingerprint = folder ? model::fingerprint(settings.model) : "";
@@ -237,10 +224,12 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
   const actors::FrameShape shape = folder ? frame_shape(*folder) : actors::FrameShape{};
   fleet::dock_actor dock;
-  if (computes) {
+  if (halves) {
     dock = system.spawn<caf::detached>(
-        fleet::dock, fleet::DockDeps{.devices = devices_of(settings.engine, folder, announcer),
+        fleet::dock, fleet::DockDeps{.node = name,
+                                     .devices = devices_of(settings.engine, folder, announcer, *halves),
                                      .group = shape.grid.group(),
+                                     .token_width = folder->config.text.hidden_size,
                                      .clock = clock,
                                      .metrics = metrics,
                                      .board = board,
@@ -257,38 +246,36 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
                                                         .clock = clock,
                                                         .metrics = metrics,
                                                         .logger = logger});
-    const auto cameras = cameras_of(settings);
-    supervisor = system.spawn(
-        actors::supervisor,
-        actors::PipelineDeps{.cameras = {},
-                             .once = false,
-                             .grace = settings.shutdown_grace,
-                             .name = name,
-                             .retention = settings.alerts.retention,
-                             .model_id = folder->name(),
-                             .open = media::VideoReader::open,
-                             .reach = make_reach,
-                             .dial = dial_limits(cameras, made->evidence().has_value(), announcer),
-                             .shape = shape,
-                             .devices = {},
-                             .devices_elsewhere = true,
-                             .outbox = made->outbox(),
-                             .publisher = made->publisher(),
-                             .metrics = metrics,
-                             .board = board,
-                             .clock = clock,
-                             .logger = logger,
-                             .seed = std::random_device{}(),
-                             .threads = actors::Threads::own,
-                             .evidence = made->evidence(),
-                             .claims = maker});
+    supervisor =
+        system.spawn(actors::supervisor,
+                     actors::PipelineDeps{.cameras = {},
+                                          .once = false,
+                                          .grace = settings.shutdown_grace,
+                                          .name = name,
+                                          .retention = settings.alerts.retention,
+                                          .model_id = folder->name(),
+                                          .open = open_video,
+                                          .reach = make_reach,
+                                          .dial = dial_limits({}, made->evidence().has_value(), announcer),
+                                          .shape = shape,
+                                          .devices = {},
+                                          .devices_elsewhere = true,
+                                          .outbox = made->outbox(),
+                                          .publisher = made->publisher(),
+                                          .metrics = metrics,
+                                          .board = board,
+                                          .clock = clock,
+                                          .logger = logger,
+                                          .seed = std::random_device{}(),
+                                          .threads = actors::Threads::own,
+                                          .evidence = made->evidence(),
+                                          .claims = maker});
   }
 
   cluster::NodeRecord record;
   record.name = name;
   record.incarnation = incarnation;
   record.roles = roles;
-  record.state = cluster::NodeState::ready;
   record.control = address_of(own.listen);
   record.bulk = address_of(own.bulk);
   if (!own.advertise.empty()) record.control.host = record.bulk.host = own.advertise;
@@ -301,30 +288,62 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
   record.cameras = own.max_cameras;
   record.streams = own.max_streams;
 
+  const fleet::fetcher_actor fetcher = system.spawn<caf::detached>(
+      fleet::fetcher, fleet::FetcherDeps{.node = name,
+                                         .dir = reads && settings.evidence.enabled ? settings.evidence.dir
+                                                                                   : std::filesystem::path(),
+                                         .bulk = &bulk,
+                                         .clock = clock,
+                                         .logger = logger});
+  ReloadNews news(metrics, logger);
   std::atomic<bool> was_expelled{false};
-  const fleet::node_actor node =
-      system.spawn(fleet::node, fleet::NodeDeps{.fleet = own.name,
-                                                .record = record,
-                                                .lease = own.lease,
-                                                .seeds = seeds_of(own),
-                                                .registry = registry,
-                                                .ways = ways_of(peers, sockets, bulk),
-                                                .cameras = settings.cameras,
-                                                .supervisor = supervisor,
-                                                .dock = dock,
-                                                .maker = maker,
-                                                .gateway = gateway,
-                                                .group = shape.grid.group(),
-                                                .clock = clock,
-                                                .metrics = metrics,
-                                                .board = board,
-                                                .logger = logger,
-                                                .expelled = [&](const std::string& why) {
-                                                  announcer.error(why);
-                                                  was_expelled = true;
-                                                  ending.ask();
-                                                }});
+  const auto offered = [&file](std::string text) {
+    file.source.offer(std::move(text));
+    file.watch.poke();
+  };
+  const fleet::node_actor node = system.spawn(
+      fleet::node, fleet::NodeDeps{.fleet = own.name,
+                                   .record = record,
+                                   .lease = own.lease,
+                                   .seeds = seeds_of(own),
+                                   .registry = registry,
+                                   .ways = ways_of(peers, sockets, bulk),
+                                   .configuration = file.start,
+                                   .resolve =
+                                       [folder = std::filesystem::absolute(file.source.file()).parent_path()](
+                                           config::CameraSettings camera) {
+                                         return config::with_secrets(std::move(camera),
+                                                                     config::process_environment(), folder);
+                                       },
+                                   .offered = own.configuration == config::ConfigurationFrom::registry
+                                                  ? offered
+                                                  : std::function<void(std::string)>(),
+                                   .applied =
+                                       [&](const config::Settings& changed, const std::string& line) {
+                                         logger.set_level(log_level(changed.log));
+                                         news.applied(line);
+                                       },
+                                   .supervisor = supervisor,
+                                   .dock = dock,
+                                   .maker = maker,
+                                   .gateway = gateway,
+                                   .group = shape.grid.group(),
+                                   .clock = clock,
+                                   .metrics = metrics,
+                                   .board = board,
+                                   .logger = logger,
+                                   .series = &series,
+                                   .fetcher = fetcher,
+                                   .expelled =
+                                       [&](const std::string& why) {
+                                         announcer.error(why);
+                                         was_expelled = true;
+                                         ending.ask();
+                                       }});
   port_owner.set(node);
+  fleet_routes.set(system.spawn<caf::detached>(
+                       fleet::fleet_status, fleet::FleetStatusDeps{own.name, node, registry, clock, logger}),
+                   fetcher);
   try {
     peers.publish(address_of(own.listen), caf::actor_cast<caf::strong_actor_ptr>(node), {});
   } catch (const std::exception& error) {
@@ -342,6 +361,9 @@ int run_node(const config::Settings& settings, const std::set<cluster::NodeRole>
       what += (what.empty() ? "" : ",") + std::string(cluster::name_of(role));
     announcer.info("node " + name + " of fleet " + own.name + ": " + what + "; nodes on " + own.listen +
                    (server.url().empty() ? "" : ", metrics on " + server.url()));
+    const FleetFile follow(
+        file.source, file.watch, settings, news,
+        [&node](fleet::ReadConfigurationPtr read) { caf::anon_send(node, std::move(read)); });
     ended.get_future().wait();
   }
   const int code = end_node(system, {node, supervisor, dock, maker, gateway}, settings.shutdown_grace,
@@ -358,6 +380,8 @@ int run(const NodeArguments& arguments) {
   Ending ending(kDone);
   const cluster::SystemClock clock;
   cluster::EndRequests requests(clock);
+  // Before it is read, so that no change is missed while the model loads.
+  cluster::FileWatch watch(arguments.config);
   const Signals handler(
       [&] {
         const auto meaning = requests.take();
@@ -365,14 +389,16 @@ int run(const NodeArguments& arguments) {
         if (meaning == cluster::EndRequests::Meaning::nothing) return;
         ending.ask();
       },
-      [] {});
-  config::Settings settings;
+      [&watch] { watch.poke(); });
+  FleetSource source(arguments.config);
+  fleet::ReadConfigurationPtr start;
   try {
-    settings = config::load(arguments.config);
-  } catch (const config::ConfigError& error) {
+    start = read_start(source);
+  } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return kFailed;
   }
+  const config::Settings& settings = *start->settings;
   const auto logger = make_logger(settings.log);
   Announcer announcer(*logger);
   try {
@@ -386,7 +412,7 @@ int run(const NodeArguments& arguments) {
     static_cast<void>(seeds_of(settings.cluster));
     std::string name = !arguments.name.empty() ? arguments.name : settings.name;
     if (name.empty()) name = cluster::host_name();
-    return run_node(settings, roles, name, ending, *logger, announcer);
+    return run_node({source, watch, start}, roles, name, ending, *logger, announcer);
   } catch (const std::exception& error) {
     announcer.error(error.what());
     return kFailed;
@@ -403,7 +429,7 @@ void add_node(CLI::App& root, Invocation& chosen) {
       ->type_name("FILE");
   command
       ->add_option("--roles", arguments->roles,
-                   "what it does, with commas: camera; vision, stream and generate, which go together for "
+                   "what it does, with commas: camera; vision; stream and generate, which go together for "
                    "now; gateway")
       ->required()
       ->delimiter(',')
@@ -415,7 +441,8 @@ void add_node(CLI::App& root, Invocation& chosen) {
   command->footer(
       "The first SIGTERM or SIGINT hands its cameras over to other nodes, finishes what is under way within "
       "the configuration's grace period, and ends.\n"
-      "Example: vigil node --roles camera,vision,stream,generate --config fleet.yaml");
+      "Example: vigil node --roles camera,vision,stream,generate --config fleet.yaml\n"
+      "The vision tower on nodes of its own: --roles vision on some, --roles stream,generate on others.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

@@ -18,26 +18,35 @@ void tell_too(spdlog::logger& logger, const std::string& line) {
 
 }  // namespace
 
+void ReloadNews::applied(const std::string& line) {
+  metrics_.config_reloaded(true);
+  const std::string said = "configuration: " + line;
+  // Who was told that a file is refused is told that one is not any more.
+  was_refused_.exchange(false) ? tell_too(logger_, said) : logger_.info("{}", said);
+}
+
+void ReloadNews::refused(const std::string& problems) {
+  metrics_.config_reloaded(false);
+  was_refused_ = true;
+  logger_.error("configuration: not applied, what ran goes on unchanged");
+  std::istringstream lines(problems);
+  for (std::string line; std::getline(lines, line);) logger_.error("configuration: {}", line);
+}
+
 ReloadLoop::ReloadLoop(config::Reloader reloader, cluster::FileWatch& watch, actors::Metrics& metrics,
                        spdlog::logger& logger, std::function<void(const config::Settings&)> apply)
     : watch_(watch),
       thread_(
           [reloader = std::move(reloader), &watch, &metrics, &logger, apply = std::move(apply)]() mutable {
-            bool refused = false;
+            ReloadNews news(metrics, logger);
             while (watch.wait() != cluster::FileWatch::Event::closed) {
               const config::Reloader::Outcome outcome = reloader.reload();
-              metrics.config_reloaded(outcome.applied);
-              if (outcome.applied) {
-                const std::string line = "configuration: applied: " + outcome.message;
-                // Who was told that a file is refused is told that one is not any more.
-                std::exchange(refused, false) ? tell_too(logger, line) : logger.info("{}", line);
-                if (!outcome.changes.empty()) apply(reloader.running());
+              if (!outcome.applied) {
+                news.refused(outcome.message);
                 continue;
               }
-              refused = true;
-              logger.error("configuration: not applied, what ran goes on unchanged");
-              std::istringstream lines(outcome.message);
-              for (std::string line; std::getline(lines, line);) logger.error("configuration: {}", line);
+              news.applied("applied: " + outcome.message);
+              if (!outcome.changes.empty()) apply(reloader.running());
             }
           }) {}
 

@@ -1,8 +1,10 @@
 // Follows the configuration's file while the pipeline runs.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include <spdlog/logger.h>
@@ -12,6 +14,24 @@
 #include "config/running/reload.h"
 
 namespace vigil::services {
+
+/// What is told of a file that was read again, in the log and in the metrics. Thread-safe.
+class ReloadNews {
+ public:
+  /// Both have to outlive it.
+  ReloadNews(actors::Metrics& metrics, spdlog::logger& logger) : metrics_(metrics), logger_(logger) {}
+
+  /// It holds from now on: what has changed.
+  void applied(const std::string& line);
+  /// It does not: what is wrong with it, a line each.
+  void refused(const std::string& problems);
+  void warn(const std::string& line) { logger_.warn("configuration: {}", line); }
+
+ private:
+  actors::Metrics& metrics_;
+  spdlog::logger& logger_;
+  std::atomic<bool> was_refused_ = false;
+};
 
 /// A thread that reads the file again when it has changed or the watch was poked, and tells in the log and in
 /// the metrics what came of it. What it is given has to outlive it.

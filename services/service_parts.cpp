@@ -88,7 +88,7 @@ std::unique_ptr<media::Reach> make_reach(media::Reach::Told told) {
 
 std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
                                            const std::shared_ptr<const model::ModelFolder>& folder,
-                                           Announcer& announcer) {
+                                           Announcer& announcer, engine::Halves halves) {
   std::vector<actors::DeviceSlot> slots;
   // Engines are made again on the threads of their devices.
   const auto epochs = std::make_shared<std::atomic<std::uint32_t>>(0);
@@ -97,6 +97,7 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
       settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const engine::EngineOptions options{.device = devices[i],
+                                        .halves = halves,
                                         .decode_device = decode_devices[i],
                                         .compute = {},
                                         .quantization = settings.quantization,

@@ -47,10 +47,11 @@ actors::Dialer::Limits dial_limits(const std::vector<actors::CameraPtr>& cameras
 
 std::unique_ptr<media::Reach> make_reach(media::Reach::Told told);
 
-/// An engine on each device.
+/// An engine on each device, or this half of one.
 std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& settings,
                                            const std::shared_ptr<const model::ModelFolder>& folder,
-                                           Announcer& announcer);
+                                           Announcer& announcer,
+                                           engine::Halves halves = engine::Halves::both);
 
 /// How the pipeline ended. It does when the cameras have, or by a signal: neither has a time, and the
 /// supervisor bounds the drain itself.

@@ -17,6 +17,7 @@
 #include "config/running/snoozes.h"
 #include "config/values/meant_name.h"
 #include "services/command.h"
+#include "services/snooze_store.h"
 
 namespace vigil::services {
 namespace {
@@ -36,21 +37,15 @@ config::Snooze named(const std::string& text) {
   return *target;
 }
 
-/// Whoever snoozes need not know the secrets of the cameras.
-config::Settings settings_of(const SnoozeArguments& arguments) {
-  return config::load(arguments.config,
-                      [](const std::string&) -> std::optional<std::string> { return "unknown"; });
-}
-
 [[noreturn]] void missing(std::string text, const std::string& name, const std::vector<std::string>& known) {
   if (const auto meant = config::meant_name(name, known)) text += "; did you mean `" + *meant + "`?";
   throw std::runtime_error(text);
 }
 
 /// The target, which the configuration has.
-config::Snooze target_of(const SnoozeArguments& arguments) {
+config::Snooze target_of(const SnoozeArguments& arguments, SnoozeStore& store) {
   config::Snooze target = named(arguments.target);
-  const config::Settings settings = settings_of(arguments);
+  const config::Settings settings = store.settings();
   if (config::has_target(settings, target)) return target;
   std::vector<std::string> names;
   const auto camera = std::find_if(settings.cameras.begin(), settings.cameras.end(),
@@ -70,8 +65,9 @@ std::string in_words(const config::Snooze& snooze) {
 
 int list(const SnoozeArguments& arguments, base::Clock::WallTime now) {
   if (!arguments.target.empty()) throw UsageError("--list shows all: it takes no TARGET and no DURATION");
-  std::vector<config::Snooze> configured = config::configured_snoozes(settings_of(arguments));
-  config::Snoozes snoozes = config::read_snoozes(config::snooze_file(arguments.config));
+  const auto store = snooze_store(arguments.config);
+  std::vector<config::Snooze> configured = config::configured_snoozes(store->settings());
+  config::Snoozes snoozes = store->read();
   for (const std::string& fault : snoozes.faults) std::cerr << "vigil: " << fault << '\n';
   config::forget_past(snoozes.entries, now);
   config::forget_past(configured, now);
@@ -89,7 +85,7 @@ int clear(const SnoozeArguments& arguments, base::Clock::WallTime now) {
     throw std::runtime_error(arguments.config + ": no such file");
   bool lifted = false;
   std::optional<config::Snooze> whole;
-  config::change_snoozes(config::snooze_file(arguments.config), [&](auto& entries) {
+  snooze_store(arguments.config)->change([&](auto& entries) {
     config::forget_past(entries, now);
     lifted = config::lift(entries, target);
     whole = config::snooze_of_camera(entries, target);
@@ -111,9 +107,10 @@ int snooze(const SnoozeArguments& arguments) {
   const auto length = base::parse_duration(arguments.length);
   if (!length || length->count() == 0 || *length > kLongest)
     throw UsageError("expected a duration up to 365d, such as 30m or 2h, not '" + arguments.length + "'");
-  config::Snooze snooze = target_of(arguments);
+  const auto store = snooze_store(arguments.config);
+  config::Snooze snooze = target_of(arguments, *store);
   snooze.until = clock.wall() + *length;
-  config::change_snoozes(config::snooze_file(arguments.config), [&](auto& entries) {
+  store->change([&](auto& entries) {
     config::forget_past(entries, clock.wall());
     config::put(entries, snooze);
   });
@@ -129,7 +126,7 @@ void add_snooze(CLI::App& root, Invocation& chosen) {
   command->add_option("TARGET", arguments->target, "CAMERA, or CAMERA/RULE")->type_name("");
   command->add_option("DURATION", arguments->length, "how long from now on, such as 30m, 2h or 1d")
       ->type_name("");
-  command->add_option("--config", arguments->config, "the configuration of the `vigil run`")
+  command->add_option("--config", arguments->config, "the configuration of the `vigil run`, or of the fleet")
       ->required()
       ->type_name("FILE");
   auto* list =
@@ -137,11 +134,9 @@ void add_snooze(CLI::App& root, Invocation& chosen) {
   command->add_flag("--clear", arguments->clear, "end the snooze; of a CAMERA, also those of its rules")
       ->excludes(list);
   command->footer(
-      "A running `vigil run` follows within a second, without a restart. What is set is kept in "
-      "FILE.snoozes, "
-      "beside the configuration, also over restarts; `snooze_until` in the configuration itself counts "
-      "beside "
-      "it.\n"
+      "What runs follows within a second, without a restart. What is set is kept in FILE.snoozes, beside the "
+      "configuration, or in the registry of a fleet whose configuration it is, also over restarts; "
+      "`snooze_until` in the configuration itself counts beside it.\n"
       "Example: vigil snooze gate-7/person 30m --config site.yaml");
   command->callback([arguments, &chosen] {
     chosen = [arguments] {

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <future>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include <caf/event_based_actor.hpp>
-#include <caf/spawn_options.hpp>
-
 #include "cluster/process/process.h"
+#include "services/asked_actor.h"
 
 namespace vigil::services {
 namespace {
@@ -54,19 +52,7 @@ class Asked {
   /// Nothing if it is gone, or takes too long.
   template <class Atom>
   std::optional<actors::StatusReport> ask(Atom what, base::Duration patience) const {
-    using Told = std::optional<actors::StatusReport>;
-    const auto told = std::make_shared<std::promise<Told>>();
-    std::future<Told> answer = told->get_future();
-    // Hidden, since whoever waits for the pipeline's actors must not wait for somebody who asks; a
-    // scoped_actor is counted even if it is hidden.
-    system_.spawn<caf::hidden>([told, what, patience, status = status_](caf::event_based_actor* self) {
-      self->request(status, patience, what)
-          .then([told](actors::StatusReport& report) { told->set_value(std::move(report)); },
-                [told](const caf::error&) { told->set_value(std::nullopt); });
-    });
-    // Where nothing is scheduled any more, no actor would see the time pass.
-    if (answer.wait_for(patience) != std::future_status::ready) return std::nullopt;
-    return answer.get();
+    return ask_actor<actors::StatusReport>(system_, status_, patience, what);
   }
 
   caf::actor_system& system_;
@@ -120,11 +106,13 @@ std::vector<cluster::HttpRoute> pages(actors::Metrics& metrics, const Asked& ask
 StateServer::StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics,
                          caf::actor_system& system, const actors::status_actor& status,
                          const base::Clock& clock, const std::function<void(const std::string&)>& log,
-                         StatusPatience patience) {
+                         StatusPatience patience, std::vector<cluster::HttpRoute> more) {
   const Asked asked(system, status, patience);
   if (!settings.listen.empty()) {
+    std::vector<cluster::HttpRoute> routes = pages(metrics, asked);
+    routes.insert(routes.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
     cluster::HttpServer::Options options{.listen = settings.listen,
-                                         .routes = pages(metrics, asked),
+                                         .routes = std::move(routes),
                                          .limits = limits(),
                                          .log = log,
                                          .clock = &clock};

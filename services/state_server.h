@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 
@@ -28,11 +29,13 @@ struct StatusPatience {
 /// when it is gone or does not answer.
 class StateServer {
  public:
-  /// `status` is asked for all but the metrics, in `system`. All that is referred to has to outlive it.
+  /// `status` is asked for all but the metrics, in `system`; `more` are other pages at `listen`. All that is
+  /// referred to has to outlive it.
   /// Throws cluster::HttpError.
   StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics, caf::actor_system& system,
               const actors::status_actor& status, const base::Clock& clock,
-              const std::function<void(const std::string&)>& log, StatusPatience patience = {});
+              const std::function<void(const std::string&)>& log, StatusPatience patience = {},
+              std::vector<cluster::HttpRoute> more = {});
 
   /// "http://HOST:PORT/metrics" for people; empty if there is none.
   const std::string& url() const { return url_; }

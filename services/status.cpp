@@ -8,7 +8,10 @@
 
 #include "actors/status/status_text.h"
 #include "cluster/http/http_client.h"
+#include "config/schema/fields.h"
 #include "config/settings.h"
+#include "fleet/status/fleet_query.h"
+#include "fleet/status/fleet_text.h"
 #include "services/command.h"
 
 namespace vigil::services {
@@ -18,6 +21,9 @@ struct StatusArguments {
   std::string endpoint = "http://" + config::MetricsSettings().listen;
   std::string output = "text";
   cluster::HttpTrust trust;
+  bool of_fleet = false;
+  /// Of the fleet.
+  fleet::FleetQuery query;
 };
 
 void check_endpoint(const std::string& endpoint) {
@@ -29,11 +35,11 @@ void check_endpoint(const std::string& endpoint) {
   throw UsageError(fault);
 }
 
-cluster::HttpResponse ask(const StatusArguments& arguments) {
+cluster::HttpResponse ask(const StatusArguments& arguments, const std::string& path,
+                          std::chrono::milliseconds patience) {
   check_endpoint(arguments.endpoint);
   try {
-    return cluster::http_get(cluster::url_of(arguments.endpoint, "/status"), std::chrono::seconds(5),
-                             arguments.trust);
+    return cluster::http_get(cluster::url_of(arguments.endpoint, path), patience, arguments.trust);
   } catch (const cluster::HttpUnreachable& error) {
     throw cluster::HttpError("no answer at " + std::string(error.what()) +
                              "; is `vigil run` running, and is --endpoint what its configuration says in "
@@ -41,8 +47,26 @@ cluster::HttpResponse ask(const StatusArguments& arguments) {
   }
 }
 
+int fleet_status(const StatusArguments& arguments) {
+  for (const std::string& name : {arguments.query.after, arguments.query.camera})
+    if (!config::is_name_or_nothing(name))
+      throw UsageError("'" + name + "' is no name of a camera: these have letters, digits, '.', '_' and '-'");
+  const std::string query = print(arguments.query);
+  // It asks the registry, and then the nodes.
+  const cluster::HttpResponse answer =
+      ask(arguments, "/fleet" + (query.empty() ? "" : '?' + query), std::chrono::seconds(10));
+  if (answer.status == 503)
+    throw cluster::HttpError(arguments.endpoint + ": the node there knows nothing of its fleet now");
+  const bool is_known = answer.status == 200;
+  const auto text =
+      is_known || answer.status == 404 ? fleet::fleet_text(answer.body) : std::optional<std::string>();
+  if (!text) throw cluster::HttpError(arguments.endpoint + ": what answers there is no `vigil node`");
+  std::cout << (arguments.output == "json" ? answer.body + '\n' : *text);
+  return is_known ? kDone : kFailed;
+}
+
 int status(const StatusArguments& arguments) {
-  const cluster::HttpResponse answer = ask(arguments);
+  const cluster::HttpResponse answer = ask(arguments, "/status", std::chrono::seconds(5));
   if (answer.status == 503)
     throw cluster::HttpError(arguments.endpoint + ": `vigil run` has no status to tell now");
   const auto text = answer.status == 200 ? actors::status_text(answer.body) : std::optional<std::string>();
@@ -54,7 +78,7 @@ int status(const StatusArguments& arguments) {
 }  // namespace
 
 void add_status(CLI::App& root, Invocation& chosen) {
-  auto* command = root.add_subcommand("status", "Show the state of a running `vigil run`");
+  auto* command = root.add_subcommand("status", "Show the state of a running process, or of a whole fleet");
   auto arguments = std::make_shared<StatusArguments>();
   command->add_option("--endpoint", arguments->endpoint, "where it serves its metrics")
       ->capture_default_str();
@@ -66,8 +90,27 @@ void add_status(CLI::App& root, Invocation& chosen) {
   command->add_option("--output", arguments->output, "a table for people, or JSON")
       ->check(one_of({"text", "json"}))
       ->capture_default_str();
-  command->footer("The same JSON is at /status; /healthz, /readyz and /startupz answer probes.");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });
+  auto* of_fleet = command->add_flag("--fleet", arguments->of_fleet,
+                                     "all nodes and cameras, as the node at the endpoint knows them");
+  auto* cameras = command->add_flag("--cameras", arguments->query.cameras, "a list of the fleet's cameras")
+                      ->needs(of_fleet);
+  command->add_option("--after", arguments->query.after, "of the list, what comes behind this camera")
+      ->needs(cameras)
+      ->type_name("CAMERA");
+  command->add_option("--limit", arguments->query.limit, "of the list, so many")
+      ->needs(cameras)
+      ->check(from_to(1, int{fleet::FleetQuery::kMost}))
+      ->capture_default_str();
+  command->add_option("--camera", arguments->query.camera, "where this camera is, and why")
+      ->needs(of_fleet)
+      ->excludes(cameras)
+      ->type_name("CAMERA");
+  command->footer(
+      "The same JSON is at /status and /fleet; /healthz, /readyz and /startupz answer probes.\n"
+      "Example: vigil status --fleet --camera gate-7 --endpoint http://node-3:9464");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments] { return arguments->of_fleet ? fleet_status(*arguments) : status(*arguments); };
+  });
 }
 
 }  // namespace vigil::services

@@ -198,7 +198,8 @@ class AlertDesk {
   void begin_own(const Handover& handover);
   void resume(Watched& watched, const OpenEpisode& open, bool own);
   void end_resumed(const std::vector<std::string>& topics, const OutboxEvent& last, const Closing& why);
-  void tell_text(const std::vector<std::string>& topics, std::function<std::string(const EventDraft&)> body);
+  void tell_text(const std::vector<std::string>& topics, base::Clock::WallTime time,
+                 std::function<std::string(const EventDraft&)> body);
   void end_for_good(const std::string& camera);
   void drop_all(const std::string& camera);
   void forget_left_behind();

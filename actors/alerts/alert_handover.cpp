@@ -184,29 +184,29 @@ void AlertDesk::resume(Watched& watched, const OpenEpisode& open, bool own) {
   same->evidence = record.evidence;
   same->resumed = last;
   if (record.evidence.state != EvidenceState::pending) return;
-  const base::Clock::WallTime now = clock_.wall();
-  const auto failed = [last, now, no_evidence](std::uint64_t sequence) {
-    return failed_evidence_event(last.body, sequence, now, no_evidence).value();
+  const auto failed = [last, no_evidence](std::uint64_t sequence) {
+    return failed_evidence_event(last.body, sequence, no_evidence).value();
   };
   same->policy.amend();
   same->evidence = {.state = EvidenceState::failed, .reason = no_evidence};
   same->resumed.body = failed(0);
-  tell_text(open.topics, [failed](const EventDraft& draft) { return failed(draft.sequence); });
+  tell_text(open.topics, record.time, [failed](const EventDraft& draft) { return failed(draft.sequence); });
 }
 
 void AlertDesk::end_resumed(const std::vector<std::string>& topics, const OutboxEvent& last,
                             const Closing& why) {
-  tell_text(topics, [last, why, now = clock_.wall()](const EventDraft& draft) {
+  const base::Clock::WallTime now = clock_.wall();
+  tell_text(topics, now, [last, why, now](const EventDraft& draft) {
     return closing_event(last, draft.sequence, now, {}, why).value();
   });
 }
 
 /// What is made of what others have told, without a window.
-void AlertDesk::tell_text(const std::vector<std::string>& topics,
+void AlertDesk::tell_text(const std::vector<std::string>& topics, base::Clock::WallTime time,
                           std::function<std::string(const EventDraft&)> body) {
   WaitingEvent event;
   event.topics = topics;
-  event.time = clock_.wall();
+  event.time = time;
   event.body = std::move(body);
   event.note = [topics](const std::string& text) { return episode_note(topics, text); };
   event.camera = series_of(topics.front()).value_or("");

@@ -158,7 +158,7 @@ std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t 
 }
 
 std::optional<std::string> failed_evidence_event(const std::string& last, std::uint64_t sequence,
-                                                 base::Clock::WallTime now, const std::string& why) {
+                                                 const std::string& why) {
   json event = json::parse(last, nullptr, /*allow_exceptions=*/false);
   if (!is_alert(event)) return std::nullopt;
   json& data = event["data"];
@@ -171,7 +171,6 @@ std::optional<std::string> failed_evidence_event(const std::string& last, std::u
   data["evidence"]["reason"] = why;
   data["seq"] = sequence;
   event["id"] = name->episode + '-' + std::to_string(name->number + 1);
-  event["time"] = base::format_rfc3339(now);
   return text_of(event);
 }
 

@@ -61,8 +61,8 @@ std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t 
                                          const Closing& why = {});
 
 /// The `update` after this event, which leaves its episode open and promised evidence: that it has failed,
-/// and why. Nothing of what promised none, or is over.
+/// and why. Of the same window and `time`. Nothing of what promised none, or is over.
 std::optional<std::string> failed_evidence_event(const std::string& last, std::uint64_t sequence,
-                                                 base::Clock::WallTime now, const std::string& why);
+                                                 const std::string& why);
 
 }  // namespace vigil::actors

@@ -154,7 +154,8 @@ class Reconciled {
       }
       std::erase_if(open, [&](const auto& each) { return !own.contains(each.first); });
     }
-    bring_up_to_date(open, last);
+    // Own notes are as new as what this process has told.
+    if (!result_.goes_on) bring_up_to_date(open, last);
     for (const OutboxEvent& event : last) result_.last[event.topic] = event.body;
     std::erase_if(open, [](const auto& each) {
       const AlertRecord& record = each.second.record;

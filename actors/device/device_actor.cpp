@@ -12,6 +12,8 @@ namespace vigil::actors {
 
 void device_state::start() {
   const EngineParts& parts = deps->slot.engine;
+  has_tower = parts.encoder != nullptr;
+  has_desk = parts.desk != nullptr;
   if (parts.decoder) {
     target = spawn(self, deps->threads, actors::target,
                    TargetDeps{.desk = parts.decoder,
@@ -43,7 +45,8 @@ void device_state::start() {
                                 .board = deps->board,
                                 .logger = deps->logger,
                                 .device = deps->slot.name,
-                                .observer = deps->observer},
+                                .observer = deps->observer,
+                                .elsewhere = deps->elsewhere},
                    answers, target, tower);
   running.emplace(executor.address(), "executor");
   ++engine;
@@ -142,8 +145,10 @@ void device_state::stop() {
 
 void device_state::report(DeviceState entered) {
   state = entered;
+  const bool is_up = state == DeviceState::up;
   self->send(listener, DeviceReport{deps->slot.name, state, reason,
-                                    state == DeviceState::up ? vision_actor(executor) : vision_actor()});
+                                    is_up && has_tower ? vision_actor(executor) : vision_actor(),
+                                    is_up && has_desk ? tokens_actor(executor) : tokens_actor()});
 }
 
 device_actor::behavior_type device(device_actor::stateful_pointer<device_state> self, DeviceDeps deps,

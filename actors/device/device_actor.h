@@ -30,6 +30,8 @@ struct DeviceDeps {
   spdlog::logger& logger;
   Threads threads = Threads::own;
   PipelineObserver observer = {};
+  /// As of ExecutorDeps.
+  tokens_actor elsewhere = {};
 };
 
 /// How long the other actors may take to end when one has failed: longer than a pass takes.
@@ -70,6 +72,8 @@ struct device_state {
   /// Counts the engines.
   std::uint32_t engine = 0;
   DeviceState state = DeviceState::up;
+  /// What its engine has.
+  bool has_tower = false, has_desk = false;
   /// Why it is not up.
   std::string reason;
   bool stopping = false;

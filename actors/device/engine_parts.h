@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/engine.h"
+#include "engine/run/token_transfer.h"
 #include "engine/run/vision_encoder.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/stream_desk.h"
@@ -14,7 +15,8 @@
 namespace vigil::actors {
 
 /// All but `decoder`, and `encoder` where it has a thread of its own, has the device's executor as its one
-/// user. What they share lives as long as one of them.
+/// user. What they share lives as long as one of them. Without `encoder`, visual tokens come from another
+/// device; without `desk` and `questions`, they go to one.
 struct EngineParts {
   std::shared_ptr<run::VisionEncoder> encoder;
   std::shared_ptr<stream::StreamDesk> desk;
@@ -23,14 +25,23 @@ struct EngineParts {
   std::shared_ptr<stream::StreamDesk> decoder = nullptr;
   /// As `engine::Engine::parts_overlap`: the encoder has a thread of its own.
   bool overlap = false;
+  /// Between the device's memory and the host's, of visual tokens that come or go; null: these are one.
+  std::shared_ptr<run::TokenTransfer> transfer = nullptr;
+  /// Frames of a temporal patch.
+  int frames_per_patch = 2;
 };
 
 inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
-  EngineParts parts{{whole, whole->encoder.get()},
-                    {whole, whole->language.desk.get()},
-                    {whole, whole->language.questions.get()}};
+  EngineParts parts;
+  if (whole->encoder) parts.encoder = {whole, whole->encoder.get()};
+  if (whole->language.desk) {
+    parts.desk = {whole, whole->language.desk.get()};
+    parts.questions = {whole, whole->language.questions.get()};
+  }
   if (whole->decoder) parts.decoder = {whole, whole->decoder->desk.get()};
   parts.overlap = whole->parts_overlap;
+  if (whole->transfer) parts.transfer = {whole, whole->transfer.get()};
+  parts.frames_per_patch = whole->frames_per_patch;
   return parts;
 }
 

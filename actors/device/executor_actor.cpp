@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "actors/messages/lent_text.h"
@@ -23,25 +25,39 @@ void executor_state::start(ExecutorDeps given, answers_actor to, target_actor el
   target = std::move(elsewhere);
   tower = std::move(beside);
   const EngineParts& engine = given.engine;
-  vision.emplace(*engine.encoder, given.clock, given.patches);
-  engine.desk->leave_to(std::make_shared<DroppedPages>(given.metrics));
-  windows.emplace(*engine.desk, *engine.questions,
-                  WindowDesk::Options{.frames_per_patch = engine.encoder->frames_per_patch()});
+  if (!engine.desk && !given.elsewhere) throw std::invalid_argument("nobody takes the visual tokens");
   std::vector<run::WorkSource*> sources;
-  if (!tower) sources.push_back(&*vision);
-  sources.push_back(&*windows);
+  if (engine.encoder) {
+    vision.emplace(*engine.encoder, given.clock, given.patches);
+    if (!tower) sources.push_back(&*vision);
+  }
+  if (engine.desk) {
+    engine.desk->leave_to(std::make_shared<DroppedPages>(given.metrics));
+    windows.emplace(*engine.desk, *engine.questions,
+                    WindowDesk::Options{.frames_per_patch = engine.frames_per_patch});
+    sources.push_back(&*windows);
+  }
   executor.emplace(given.clock, sources);
   beat.emplace(given.board, given.device + " executor");
   deps.emplace(std::move(given));
   self->send(self, tick_atom_v);
-  self->send(answers, join_atom_v);
+  if (windows) self->send(answers, join_atom_v);
 }
 
 void executor_state::join(const WatchPtr& watch, router_actor sender) {
   router = std::move(sender);
   const PatchQueue::Joined joined = vision->join(watch);
-  if (joined.is_new) {
-    vision->grant(watch->name, windows->join(watch));
+  const bool goes_on =
+      joined.is_new ? !windows || apart.contains(watch->name) : outgoing.contains(watch->name);
+  if (goes_on && joined.is_new) {
+    Outgoing& camera = outgoing[watch->name] = {++sessions, {}};
+    self->send(deps->elsewhere, tokens_atom_v, join_atom_v, watch, camera.session);
+  } else if (goes_on) {
+    self->send(deps->elsewhere, tokens_atom_v, watch);
+  } else if (joined.is_new) {
+    // A stream whose tokens came from elsewhere goes on.
+    const bool is_there = incoming.erase(watch->name) > 0;
+    vision->grant(watch->name, is_there ? windows->resume(watch) : windows->join(watch));
   } else {
     windows->know(watch);
   }
@@ -61,6 +77,15 @@ void executor_state::take(const FramePatchPtr& patch) {
     return;
   }
   schedule();
+}
+
+void executor_state::know(const WatchPtr& watch) {
+  if (!vision->know(watch)) return;
+  if (outgoing.contains(watch->name)) {
+    self->send(deps->elsewhere, tokens_atom_v, watch);
+  } else if (windows) {
+    windows->know(watch);
+  }
 }
 
 void executor_state::explain(const Explain& request) {
@@ -90,7 +115,7 @@ void executor_state::work() {
   executor->run(*next);
   const auto end = deps->clock.now();
   // The time of what was answered begins now.
-  deps->engine.desk->expire(end);
+  if (windows) deps->engine.desk->expire(end);
   beat->took(encodes ? WorkBeat::Work::patches : WorkBeat::Work::rows, seconds_between(begin, end),
              encodes ? vision->last() : static_cast<std::size_t>(deps->engine.desk->last_rows()));
   if (deps->observer.piece) deps->observer.piece(encodes ? "vision" : "language", {begin, end});
@@ -102,21 +127,82 @@ void executor_state::take_back(Encoded& encoded) {
   settle();
 }
 
-void executor_state::settle() {
-  tell_encoded();
-  for (const std::string& camera : vision->take_ended()) {
+void executor_state::join(const WatchPtr& watch, std::uint32_t session, tokens_sender_actor sender) {
+  const std::uint32_t credits = windows->resume(watch);
+  self->send(sender, TokensRoom{watch->name, session, credits});
+  incoming[watch->name] = {std::move(sender), session};
+  settle();
+}
+
+void executor_state::take(const VisualPatchPtr& patch, const tokens_sender_actor& sender) {
+  const std::string& camera = patch->watch.camera;
+  TokensAck ack = ack_of(*patch, TokensOutcome::lost);
+  const auto from = incoming.find(camera);
+  if (from == incoming.end() || from->second.sender != sender) return self->send(sender, ack);
+  try {
+    VisualPatchPtr here = patch;
+    if (deps->engine.transfer) {
+      auto moved = std::make_shared<VisualPatch>(*patch);
+      moved->tokens = deps->engine.transfer->to_device(patch->tokens);
+      moved->whole =
+          patch->whole == patch->tokens ? moved->tokens : deps->engine.transfer->to_device(patch->whole);
+      here = std::move(moved);
+    }
+    const WindowDesk::Taken taken = push(*here);
+    ack.outcome = taken.refused ? TokensOutcome::late : TokensOutcome::taken;
+    ack.advice = taken.advice;
     encode_failures.succeeded(camera);
-    windows->end(camera);
+  } catch (const std::bad_alloc& error) {
+    // Another one can come in its place.
+    self->send(sender, TokensRoom{camera, from->second.session, 1});
+    if (encode_failures.failed(camera, error.what()))
+      deps->logger.error("stream: camera {}: visual tokens dropped: {}", camera, error.what());
   }
-  const WindowDesk::News news = windows->take_news();
-  for (const auto& [camera, credits] : news.credits) vision->grant(camera, credits);
-  tell_answered(news);
-  tell_told(news);
-  tell_budgets(news);
-  tell_audits(news);
-  for (const std::string& camera : news.ended) {
-    window_failures.succeeded(camera);
-    self->send<caf::message_priority::high>(answers, end_atom_v, camera);
+  ack.advice.is_behind = backlog.is_behind(deps->clock.now());
+  self->send(sender, ack);
+  settle();
+}
+
+void executor_state::hear(const TokensAck& ack) {
+  const auto camera = outgoing.find(ack.camera);
+  if (camera == outgoing.end()) return;
+  auto patch = camera->second.patches.extract(std::pair(ack.generation, ack.sequence));
+  if (!patch) return;
+  PatchAck& own = patch.mapped().ack;
+  if (ack.outcome != TokensOutcome::taken) {
+    own.outcome = PatchOutcome::dropped;
+    own.reason = ack.outcome == TokensOutcome::late ? "late" : "stream_lost";
+    deps->metrics.frames_dropped(own.camera, own.reason, patch.mapped().frames);
+  }
+  own.advice = ack.advice;
+  own.advice.is_behind = ack.advice.is_behind || backlog.is_behind(deps->clock.now());
+  self->send(router, own);
+}
+
+void executor_state::settle() {
+  if (vision) {
+    tell_encoded();
+    for (const std::string& camera : vision->take_ended()) {
+      encode_failures.succeeded(camera);
+      if (outgoing.erase(camera) > 0) {
+        self->send(deps->elsewhere, tokens_atom_v, end_atom_v, camera);
+      } else if (windows && !incoming.contains(camera)) {
+        windows->end(camera);
+      }
+    }
+  }
+  if (windows) {
+    const WindowDesk::News news = windows->take_news();
+    tell_credits(news);
+    tell_answered(news);
+    tell_told(news);
+    tell_budgets(news);
+    tell_audits(news);
+    for (const std::string& camera : news.ended) {
+      window_failures.succeeded(camera);
+      incoming.erase(camera);
+      self->send<caf::message_priority::high>(answers, end_atom_v, camera);
+    }
   }
   tell_usage();
   schedule();
@@ -138,7 +224,11 @@ void executor_state::tell_encoded() {
     tokens.pruned += groups - patch->tokens->count();
     tokens.not_computed += groups - patch->tokens->encoded;
     encode_failures.succeeded(camera);
-    const WindowDesk::Taken taken = windows->push(*patch);
+    if (!outgoing.empty() && outgoing.contains(camera)) {
+      send_on(patch, *its_ack++, encoded.span.end);
+      continue;
+    }
+    const WindowDesk::Taken taken = push(*patch);
     if (taken.refused) {
       deps->metrics.frames_dropped(camera, "late", static_cast<std::uint64_t>(patch->frames));
       its_ack->outcome = PatchOutcome::dropped;
@@ -149,10 +239,6 @@ void executor_state::tell_encoded() {
       backlog.encoded(patch->captured.steady, encoded.span.end);
     its_ack->advice.is_behind = backlog.is_behind(encoded.span.end);
     ++its_ack;
-    if (!taken.fit) continue;
-    deps->board.remark(camera, *taken.fit);
-    const LogFields about(*windows->watch(camera));
-    if (!taken.fit->empty()) deps->logger.warn("stream: camera {}: {}", camera, *taken.fit);
   }
   deps->metrics.encoded(seconds, encoded.patches.size(), tokens);
   std::size_t without_room = 0;
@@ -172,7 +258,51 @@ void executor_state::tell_encoded() {
     deps->logger.log(without_room > 0 ? spdlog::level::err : spdlog::level::warn,
                      "vision: {} of {} patches dropped, passes of at most {} from now on: {}", without_room,
                      batch->acks.size(), batch->limit, encoded.too_many);
-  for (const PatchAck& ack : batch->acks) self->send(router, ack);
+  for (const PatchAck& ack : batch->acks)
+    if (!is_sent_on(ack)) self->send(router, ack);
+}
+
+void executor_state::send_on(const VisualPatchPtr& patch, const PatchAck& ack, base::Clock::TimePoint now) {
+  Outgoing& camera = outgoing.at(patch->watch.camera);
+  camera.patches[{ack.generation, ack.sequence}] = {ack, static_cast<std::uint64_t>(patch->frames)};
+  if (const WatchPtr watch = vision->watch(patch->watch); watch && !watch->lossless)
+    backlog.encoded(patch->captured.steady, now);
+  VisualPatchPtr sent = patch;
+  if (deps->engine.transfer) {
+    auto moved = std::make_shared<VisualPatch>(*patch);
+    moved->tokens = deps->engine.transfer->to_host(patch->tokens);
+    moved->whole =
+        patch->whole == patch->tokens ? moved->tokens : deps->engine.transfer->to_host(patch->whole);
+    sent = std::move(moved);
+  }
+  self->send(deps->elsewhere, std::move(sent));
+}
+
+bool executor_state::is_sent_on(const PatchAck& ack) const {
+  if (outgoing.empty()) return false;
+  const auto camera = outgoing.find(ack.camera);
+  return camera != outgoing.end() && camera->second.patches.contains({ack.generation, ack.sequence});
+}
+
+WindowDesk::Taken executor_state::push(const VisualPatch& patch) {
+  const std::string& camera = patch.watch.camera;
+  WindowDesk::Taken taken = windows->push(patch);
+  if (!taken.fit) return taken;
+  deps->board.remark(camera, *taken.fit);
+  const LogFields about(*windows->watch(camera));
+  if (!taken.fit->empty()) deps->logger.warn("stream: camera {}: {}", camera, *taken.fit);
+  return taken;
+}
+
+void executor_state::tell_credits(const WindowDesk::News& news) {
+  for (const auto& [camera, credits] : news.credits) {
+    const auto from = incoming.find(camera);
+    if (from != incoming.end()) {
+      self->send(from->second.sender, TokensRoom{camera, from->second.session, credits});
+    } else if (vision) {
+      vision->grant(camera, credits);
+    }
+  }
 }
 
 void executor_state::tell_answered(const WindowDesk::News& news) {
@@ -237,18 +367,19 @@ void executor_state::tell_audits(const WindowDesk::News& news) {
 
 void executor_state::tell_usage() {
   const std::string& device = deps->device;
-  deps->metrics.queue_depth("vision", vision->waiting(), device);
+  if (vision) deps->metrics.queue_depth("vision", vision->waiting(), device);
+  deps->metrics.device_behind(device, backlog.is_behind(deps->clock.now()));
+  if (!windows) return;
   deps->metrics.queue_depth("stream", deps->engine.desk->waiting(), device);
   deps->metrics.requests(RequestKind::window, device, deps->engine.desk->placed(),
                          deps->engine.desk->waiting());
   if (!target) deps->metrics.requests(RequestKind::explanation, device, deps->engine.desk->texts(), 0);
-  deps->metrics.device_behind(device, backlog.is_behind(deps->clock.now()));
   deps->metrics.kv_usage(device == "cpu" ? "host" : "gpu", device, deps->engine.desk->usage());
 }
 
 void executor_state::tick() {
   beat->idle();
-  deps->engine.desk->expire(deps->clock.now());
+  if (windows) deps->engine.desk->expire(deps->clock.now());
   settle();
   self->delayed_send(self, kBeatTick, tick_atom_v);
 }
@@ -265,6 +396,7 @@ void executor_state::schedule() {
 }
 
 void executor_state::give_up() {
+  if (!windows) return;
   if (const std::size_t lost = windows->unanswered(); lost > 0) deps->metrics.windows("device_lost", lost);
 }
 
@@ -281,9 +413,7 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
       [self](join_atom, const WatchPtr& watch, std::uint32_t) {
         self->state.join(watch, caf::actor_cast<router_actor>(self->current_sender()));
       },
-      [self](const WatchPtr& watch) {
-        if (self->state.vision->know(watch)) self->state.windows->know(watch);
-      },
+      [self](const WatchPtr& watch) { self->state.know(watch); },
       [self](const FramePatchPtr& patch) { self->state.take(patch); },
       [self](end_atom, const std::string& camera) {
         self->state.vision->end(camera);
@@ -302,6 +432,32 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
         self->state.deps->engine.desk->done(text.window, text.rule);
         self->state.settle();
       },
+      [self](tokens_atom, join_atom, const WatchPtr& watch, std::uint32_t session) {
+        self->state.join(watch, session, caf::actor_cast<tokens_sender_actor>(self->current_sender()));
+      },
+      [self](tokens_atom, const WatchPtr& watch) { self->state.windows->know(watch); },
+      [self](const VisualPatchPtr& patch) {
+        self->state.take(patch, caf::actor_cast<tokens_sender_actor>(self->current_sender()));
+      },
+      [self](tokens_atom, end_atom, const std::string& camera) {
+        self->state.windows->end(camera);
+        self->state.settle();
+      },
+      [self](tokens_atom, const std::string& camera, bool is_apart) {
+        if (is_apart) {
+          self->state.apart.insert(camera);
+        } else {
+          self->state.apart.erase(camera);
+        }
+      },
+      [self](const TokensRoom& room) {
+        const auto camera = self->state.outgoing.find(room.camera);
+        // Of a session before this one, it is nobody's.
+        if (camera == self->state.outgoing.end() || camera->second.session != room.session) return;
+        self->state.vision->grant(room.camera, room.patches);
+        self->state.schedule();
+      },
+      [self](const TokensAck& ack) { self->state.hear(ack); },
       [self](const EncodedPtr& encoded) { self->state.take_back(*encoded); },
       [self](work_atom) {
         try {

@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -42,6 +45,9 @@ struct ExecutorDeps {
   /// What it runs on, for logs and metrics.
   std::string device = {};
   PipelineObserver observer = {};
+  /// Takes the visual tokens of cameras whose streams are on other devices: of all of them, if the engine has
+  /// no desk. Null: there are none.
+  tokens_actor elsewhere = {};
 };
 
 struct executor_state {
@@ -49,15 +55,27 @@ struct executor_state {
 
   void start(ExecutorDeps deps, answers_actor answers, target_actor target, tower_actor tower);
   void join(const WatchPtr& watch, router_actor sender);
+  void know(const WatchPtr& watch);
   void take(const FramePatchPtr& patch);
   void explain(const Explain& request);
   /// Runs the next piece.
   void work();
   /// What came of the batch that is at the tower.
   void take_back(Encoded& encoded);
+  /// Visual tokens that another device has made.
+  void join(const WatchPtr& watch, std::uint32_t session, tokens_sender_actor sender);
+  void take(const VisualPatchPtr& patch, const tokens_sender_actor& sender);
+  /// What became of those that went to another one.
+  void hear(const TokensAck& ack);
   /// Sends on what has come of whatever was done, and goes on if there is more to do.
   void settle();
   void tell_encoded();
+  /// To another device's stream.
+  void send_on(const VisualPatchPtr& patch, const PatchAck& ack, base::Clock::TimePoint now);
+  /// Whether its acknowledgement is to come from there.
+  bool is_sent_on(const PatchAck& ack) const;
+  WindowDesk::Taken push(const VisualPatch& patch);
+  void tell_credits(const WindowDesk::News& news);
   void tell_answered(const WindowDesk::News& news);
   void tell_told(const WindowDesk::News& news);
   void tell_budgets(const WindowDesk::News& news);
@@ -76,8 +94,29 @@ struct executor_state {
   target_actor target;
   /// Null if patches are encoded here.
   tower_actor tower;
+  /// Nothing where the engine does not have this half.
   std::optional<VisionDesk> vision;
   std::optional<WindowDesk> windows;
+  /// A camera that is encoded here, and whose stream is elsewhere.
+  struct Outgoing {
+    std::uint32_t session = 0;
+    struct Patch {
+      PatchAck ack;
+      std::uint64_t frames = 0;
+    };
+    /// What was sent there and not acknowledged, by generation and sequence.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Patch> patches;
+  };
+  std::map<std::string, Outgoing> outgoing;
+  std::uint32_t sessions = 0;
+  /// Cameras that go elsewhere from their next join on, of an engine that has a desk.
+  std::set<std::string> apart;
+  /// A camera whose stream is here, and which is encoded elsewhere.
+  struct Incoming {
+    tokens_sender_actor sender;
+    std::uint32_t session = 0;
+  };
+  std::map<std::string, Incoming> incoming;
   std::optional<run::Executor> executor;
   std::optional<WorkBeat> beat;
   Explanations explanations;

@@ -107,6 +107,9 @@ struct VisualPatch {
   /// time or no room for them.
   std::optional<double> audit = std::nullopt;
   model::VisualTokensPtr whole = nullptr;
+  /// As `FramePatch`.
+  std::uint32_t generation = 0;
+  std::uint64_t sequence = 0;
 };
 using VisualPatchPtr = std::shared_ptr<const VisualPatch>;
 

@@ -193,6 +193,17 @@ typename Inspector::result_type inspect(Inspector& f, PatchAck& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, TokensRoom& x) {
+  return f(caf::meta::type_name("TokensRoom"), x.camera, x.session, x.patches);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, TokensAck& x) {
+  return f(caf::meta::type_name("TokensAck"), x.camera, x.generation, x.sequence, x.outcome,
+           at_most(x.outcome, TokensOutcome::lost), x.advice);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, RecorderReport& x) {
   return f(caf::meta::type_name("RecorderReport"), x.camera, x.recording, x.reason);
 }

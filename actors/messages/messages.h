@@ -9,6 +9,8 @@
 //                                                        <--Returned--
 //                                             --batch--> tower, where it has a thread of its own
 //                                             <--result-
+//                       vision --VisualPatch--> stream, where another device has it
+//                              <--TokensAck----
 //                                                                  evidence <--EvidenceRequest-- alerts
 //                                                                           ---EvidenceReport-->
 //
@@ -87,6 +89,8 @@ CAF_ADD_TYPE_ID(vigil, (vigil::actors::PatchForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::WindowForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::RestForm))
 CAF_ADD_TYPE_ID(vigil, (vigil::actors::StatusReport))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::TokensRoom))
+CAF_ADD_TYPE_ID(vigil, (vigil::actors::TokensAck))
 
 CAF_ADD_ATOM(vigil, vigil::actors, join_atom, "join")
 CAF_ADD_ATOM(vigil, vigil::actors, grant_atom, "grant")
@@ -107,6 +111,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, stages_atom, "stages")
 CAF_ADD_ATOM(vigil, vigil::actors, claim_atom, "claim")
 CAF_ADD_ATOM(vigil, vigil::actors, lost_atom, "lost")
 CAF_ADD_ATOM(vigil, vigil::actors, removed_atom, "removed")
+CAF_ADD_ATOM(vigil, vigil::actors, tokens_atom, "tokens")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -117,6 +122,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CameraList)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::FramePatchPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::VisualPatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SeriesBooksPtr)
@@ -187,8 +193,28 @@ using stream_actor = caf::typed_actor<
     // A text that was lent is not needed here any more.
     caf::reacts_to<Returned>>;
 
+/// What takes visual tokens that another device makes: the stream there, or what stands for it.
+using tokens_actor = caf::typed_actor<
+    // A camera's visual tokens will come from the sender, in its n-th session of this camera; it is granted
+    // `TokensRoom` for it in return. A stream of this camera that is there goes on.
+    caf::reacts_to<tokens_atom, join_atom, WatchPtr, std::uint32_t>,
+    // A camera's settings are these from its next patch on.
+    caf::reacts_to<tokens_atom, WatchPtr>,
+    // The visual tokens of a patch, in the host's memory; costs a credit, and is answered by a `TokensAck`.
+    caf::reacts_to<VisualPatchPtr>,
+    // No patch of this camera follows.
+    caf::reacts_to<tokens_atom, end_atom, std::string>,
+    // Whether the visual tokens of a camera, which this device makes, go elsewhere from its next join on.
+    caf::reacts_to<tokens_atom, std::string, bool>>;
+
+/// What makes them, or what stands for it.
+using tokens_sender_actor = caf::typed_actor<
+    // Visual tokens of a camera can be taken; what became of those of a patch.
+    caf::reacts_to<TokensRoom>, caf::reacts_to<TokensAck>>;
+
 /// The EXECUTOR is the one thread of a device: vision and stream, whose pieces it runs one after the other;
-/// or of its language model alone, where the vision tower has a thread of its own.
+/// or of its language model alone, where the vision tower has a thread of its own, or is on another device;
+/// or of its vision tower alone.
 using executor_actor = caf::typed_actor<
     // As vision.
     caf::reacts_to<join_atom, WatchPtr, std::uint32_t>, caf::reacts_to<WatchPtr>,
@@ -196,6 +222,12 @@ using executor_actor = caf::typed_actor<
     // As stream.
     caf::reacts_to<grant_atom, std::uint32_t>, caf::reacts_to<Explain>, caf::reacts_to<Done>,
     caf::reacts_to<Returned>,
+    // Of cameras whose other half is on another device: as what takes visual tokens,
+    caf::reacts_to<tokens_atom, join_atom, WatchPtr, std::uint32_t>, caf::reacts_to<tokens_atom, WatchPtr>,
+    caf::reacts_to<VisualPatchPtr>, caf::reacts_to<tokens_atom, end_atom, std::string>,
+    caf::reacts_to<tokens_atom, std::string, bool>,
+    // and as what makes them.
+    caf::reacts_to<TokensRoom>, caf::reacts_to<TokensAck>,
     // The tower is done with the batch that it was sent.
     caf::reacts_to<EncodedPtr>,
     // Run the next piece (to itself).
@@ -356,8 +388,10 @@ struct DeviceReport {
   DeviceState state = DeviceState::up;
   /// Why it is not up.
   std::string reason;
-  /// Only of a device that is up.
+  /// Only of a device that is up: who takes patches there, null without a vision tower, and who takes visual
+  /// tokens, null without a language model.
   vision_actor vision;
+  tokens_actor tokens = {};
 };
 
 struct Route {
@@ -370,7 +404,7 @@ struct Route {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, DeviceReport& x) {
   return f(caf::meta::type_name("DeviceReport"), x.device, x.state, at_most(x.state, DeviceState::lost),
-           x.reason, x.vision);
+           x.reason, x.vision, x.tokens);
 }
 
 template <class Inspector>

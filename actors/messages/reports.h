@@ -80,6 +80,33 @@ inline PatchAck ack_of(const FramePatch& patch, PatchOutcome outcome, std::strin
   return {patch.watch.camera, patch.generation, patch.sequence, outcome, std::move(reason), {}};
 }
 
+/// Whoever has the streams of cameras can take the visual tokens of so many more patches of one, in the n-th
+/// session of whoever encodes them.
+struct TokensRoom {
+  std::string camera;
+  std::uint32_t session = 0;
+  std::uint32_t patches = 0;
+  friend bool operator==(const TokensRoom&, const TokensRoom&) = default;
+};
+
+/// taken: they are in their stream; late: out of order there; lost: they never came to it.
+enum class TokensOutcome : std::uint8_t { taken, late, lost };
+
+/// What became of the visual tokens of a patch, which has its number of the patch.
+struct TokensAck {
+  std::string camera;
+  std::uint32_t generation = 0;
+  std::uint64_t sequence = 0;
+  TokensOutcome outcome = TokensOutcome::taken;
+  /// Of the stream, and of the device that it is on.
+  Advice advice = {};
+  friend bool operator==(const TokensAck&, const TokensAck&) = default;
+};
+
+inline TokensAck ack_of(const VisualPatch& patch, TokensOutcome outcome, const Advice& advice = {}) {
+  return {patch.watch.camera, patch.generation, patch.sequence, outcome, advice};
+}
+
 /// The supervisor lets a change of a camera's state be told on its status topic.
 struct StatusChange {
   WatchRef watch;

@@ -60,6 +60,17 @@ json quantile(const prometheus::ClientMetric::Histogram& histogram, double share
   return bound;
 }
 
+json json_of(const FleetStanding& fleet) {
+  return {{"name", fleet.fleet},
+          {"node", fleet.node},
+          {"roles", fleet.roles},
+          {"state", fleet.state},
+          {"membership", fleet.membership},
+          {"registry", {{"answers", fleet.registry_answers}, {"remark", fleet.registry_remark}}},
+          {"planner", fleet.planner},
+          {"configuration", fleet.configuration}};
+}
+
 /// The process's own figures, by name.
 class Figures {
  public:
@@ -160,6 +171,11 @@ void StatusBoard::outbox(const std::string& failure) {
   outbox_failure_ = failure;
 }
 
+void StatusBoard::fleet(FleetStanding standing) {
+  const std::lock_guard lock(mutex_);
+  fleet_ = std::move(standing);
+}
+
 bool StatusBoard::live_locked() const {
   return phase_ == RunPhase::starting || late_locked(true).empty();
 }
@@ -177,11 +193,20 @@ std::vector<std::string> StatusBoard::late() const {
   return late_locked(false);
 }
 
+bool StatusBoard::computes_locked() const {
+  return devices_.empty() || std::any_of(devices_.begin(), devices_.end(), [](const auto& each) {
+           return each.second.state == DeviceState::up;
+         });
+}
+
+bool StatusBoard::computes() const {
+  const std::lock_guard lock(mutex_);
+  return computes_locked();
+}
+
 bool StatusBoard::ready_locked() const {
-  const bool computes =
-      devices_.empty() || std::any_of(devices_.begin(), devices_.end(),
-                                      [](const auto& each) { return each.second.state == DeviceState::up; });
-  return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty() && computes;
+  return phase_ == RunPhase::running && live_locked() && outbox_failure_.empty() && computes_locked() &&
+         (!fleet_ || fleet_->is_ready);
 }
 
 std::map<std::string, CameraState> StatusBoard::cameras() const {
@@ -189,6 +214,21 @@ std::map<std::string, CameraState> StatusBoard::cameras() const {
   std::map<std::string, CameraState> states;
   for (const auto& [name, camera] : cameras_) states.emplace(name, camera.state);
   return states;
+}
+
+std::map<std::string, CameraStanding> StatusBoard::cameras(const std::vector<std::string>& names) const {
+  const std::lock_guard lock(mutex_);
+  const auto now = clock_.now();
+  std::map<std::string, CameraStanding> standings;
+  for (const std::string& name : names) {
+    const auto camera = cameras_.find(name);
+    if (camera == cameras_.end()) continue;
+    const auto& [tenant, state, reason, since] = camera->second;
+    const auto remark = remarks_.find(name);
+    standings[name] = {state, remark != remarks_.end() && state == CameraState::up ? remark->second : reason,
+                       std::chrono::duration_cast<base::Duration>(now - since)};
+  }
+  return standings;
 }
 
 StatusReport StatusBoard::report() const {
@@ -220,6 +260,7 @@ std::string StatusBoard::json(const Metrics& metrics) const {
                 {"in_memory", figures.sum("vigil_outbox_in_memory") > 0},
                 {"pending", figures.sum("vigil_outbox_pending")}}},
               {"configuration", {{"current", figures.sum("vigil_config_last_reload_success") > 0}}}};
+    if (fleet_) result["fleet"] = json_of(*fleet_);
     cameras = cameras_;
     devices = devices_;
     for (auto& [name, camera] : cameras)

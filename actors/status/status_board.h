@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,36 @@ namespace vigil::actors {
 /// How long those who wait for disks may be silent: one that hangs for longer does not come back by itself.
 constexpr base::Duration kAlertsPatience = std::chrono::seconds(30);
 constexpr base::Duration kEvidencePatience = std::chrono::minutes(2);
+
+/// A process's place in its fleet, as it knows it.
+struct FleetStanding {
+  /// Names of the fleet and of this node, and what the node does.
+  std::string fleet;
+  std::string node;
+  std::vector<std::string> roles = {};
+  /// What it tells the others: joining, ready, draining; and whether they believe it: joining, member, cut
+  /// off, replaced.
+  std::string state = "joining";
+  std::string membership = "joining";
+  bool registry_answers = false;
+  /// Of a registry that was restored or replaced: what was noticed last.
+  std::string registry_remark = {};
+  /// Who plans; empty if nobody does.
+  std::string planner = {};
+  /// Names the configuration that it runs by; empty if that is not known.
+  std::string configuration = {};
+  /// It may be given something, or goes on with what it has.
+  bool is_ready = false;
+  friend bool operator==(const FleetStanding&, const FleetStanding&) = default;
+};
+
+/// A camera as its process tells of it.
+struct CameraStanding {
+  CameraState state = CameraState::connecting;
+  std::string reason;
+  /// Since it entered that state.
+  base::Duration age{0};
+};
 
 /// This process's own book: written by its pipeline, read by its status actor. Thread-safe.
 class StatusBoard {
@@ -42,6 +73,8 @@ class StatusBoard {
   void device(const std::string& device, DeviceState state, const std::string& reason);
   /// Why events cannot be kept; empty if they can.
   void outbox(const std::string& failure);
+  /// This process is a node: it is not ready before its fleet has let it in.
+  void fleet(FleetStanding standing);
 
   /// The process makes progress, or is still starting: nobody is late without whom there are no alerts.
   bool live() const { return report().live; }
@@ -49,11 +82,16 @@ class StatusBoard {
   std::vector<std::string> late() const;
   /// It has started.
   bool started() const { return report().started; }
-  /// It takes frames and can keep events.
+  /// It takes frames, or computes for others, and can keep events.
   bool ready() const { return report().ready; }
 
   /// Of each camera that was told of.
   std::map<std::string, CameraState> cameras() const;
+
+  /// Those of them that were told of, with what `remark` said of one that is up; by name.
+  std::map<std::string, CameraStanding> cameras(const std::vector<std::string>& names) const;
+  /// Whether a device is up, or there is none to be.
+  bool computes() const;
 
   /// All that a probe is told, as it is at one moment; without a page.
   StatusReport report() const;
@@ -66,6 +104,7 @@ class StatusBoard {
   ///    "cameras": [{"camera", "tenant", "state", "reason", "since_seconds", "fps", "frames", "dropped",
   ///    "reconnects"}], "queues": {actor: waiting}, "windows": {outcome: count}, "alerts", "kv_usage",
   ///    "window_latency_seconds": {"count", "mean", "p50", "p95"}}
+  /// and of a node, "fleet" (`FleetStanding`).
   std::string json(const Metrics& metrics) const;
 
  private:
@@ -91,6 +130,7 @@ class StatusBoard {
   std::vector<std::string> late_locked(bool vital_only) const;
   bool live_locked() const;
   bool ready_locked() const;
+  bool computes_locked() const;
 
   const base::Clock& clock_;
   const base::Duration patience_;
@@ -103,6 +143,7 @@ class StatusBoard {
   /// By camera; one may come before its camera's state does.
   std::map<std::string, std::string> remarks_;
   std::map<std::string, Device> devices_;
+  std::optional<FleetStanding> fleet_;
 };
 
 }  // namespace vigil::actors

@@ -1,56 +1,15 @@
 #include "actors/status/status_text.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdio>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "actors/status/text_parts.h"
 
 namespace vigil::actors {
 namespace {
 
 using nlohmann::json;
-using Row = std::vector<std::string>;
-
-std::string number(double value, int decimals = 0) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return text.data();
-}
-
-/// "45 s", "12 min", "3.5 h", "2.1 d".
-std::string span(double seconds) {
-  if (seconds < 60) return number(seconds) + " s";
-  if (seconds < 3600) return number(seconds / 60) + " min";
-  if (seconds < 86400) return number(seconds / 3600, 1) + " h";
-  return number(seconds / 86400, 1) + " d";
-}
-
-/// What came from outside must not steer the terminal.
-std::string plain(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
-
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
 
 /// "name 3, other 4", without what is 0.
 std::string pairs(const json& counts) {
@@ -69,6 +28,17 @@ std::optional<std::string> status_text(const std::string& text) {
     std::string result = plain(status.at("phase")) + " for " +
                          span(status.at("uptime_seconds").get<double>()) +
                          (status.at("ready").get<bool>() ? ", ready" : ", not ready") + '\n';
+    if (status.contains("fleet")) {
+      const json& fleet = status.at("fleet");
+      const std::string planner = fleet.at("planner");
+      result += "node " + plain(fleet.at("node")) + " of fleet " + plain(fleet.at("name")) + ": " +
+                plain(fleet.at("membership")) + ", " + plain(fleet.at("state")) + "; " +
+                (planner.empty() ? "nobody plans" : "node " + plain(planner) + " plans") +
+                (fleet.at("registry").at("answers").get<bool>() ? "" : "; the registry does not answer") +
+                '\n';
+      if (const std::string remark = fleet.at("registry").at("remark"); !remark.empty())
+        result += "of the registry: " + plain(remark) + '\n';
+    }
     std::string late;
     for (const json& name : status.value("late", json::array()))
       late += (late.empty() ? "" : ", ") + plain(name);

@@ -56,8 +56,19 @@ std::uint32_t WindowDesk::join(const WatchPtr& watch) {
   // Another device may have known it, or one before this one.
   news_.less[watch->name] = 0;
   follow(lanes_.insert_or_assign(watch->name, Lane()).first->second, watch);
-  return static_cast<std::uint32_t>(patches_in(*watch, watch->window.length, options_.frames_per_patch) +
-                                    patches_in(*watch, watch->window.stride, options_.frames_per_patch));
+  return credits_of(*watch);
+}
+
+std::uint32_t WindowDesk::resume(const WatchPtr& watch) {
+  const auto lane = lanes_.find(watch->name);
+  if (lane == lanes_.end() || lane->second.ended) return join(watch);
+  book_.put(watch);
+  return credits_of(*watch);
+}
+
+std::uint32_t WindowDesk::credits_of(const WatchSettings& watch) const {
+  return static_cast<std::uint32_t>(patches_in(watch, watch.window.length, options_.frames_per_patch) +
+                                    patches_in(watch, watch.window.stride, options_.frames_per_patch));
 }
 
 void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {

@@ -43,6 +43,9 @@ class WindowDesk final : public run::WorkSource {
   /// A camera starts. Returns the credits to grant for it: what a window and a stride hold.
   std::uint32_t join(const WatchPtr& watch);
 
+  /// As `join`, but a stream of the camera that is there, and has not ended, goes on.
+  std::uint32_t resume(const WatchPtr& watch);
+
   /// A camera's settings, ahead of the first patch that refers to them.
   void know(const WatchPtr& watch) { book_.put(watch); }
   /// The newest settings of a camera; null if nobody told any.
@@ -167,6 +170,7 @@ class WindowDesk final : public run::WorkSource {
     base::Clock::TimePoint asked = {};
   };
 
+  std::uint32_t credits_of(const WatchSettings& watch) const;
   void follow(Lane& lane, const WatchPtr& watch);
   /// Its stream keeps what this refresh says from now on.
   void prune_by(Lane& lane, const config::PruningSettings& pruning);

@@ -103,9 +103,11 @@ Fleet::Loss Fleet::lost(const std::string& camera, bool failed, TimePoint now) {
   return loss;
 }
 
-void Fleet::ended(const std::string& camera) {
+bool Fleet::ended(const std::string& camera) {
   const auto entry = cameras_.find(camera);
-  if (entry != cameras_.end()) end(entry->second);
+  if (entry == cameras_.end()) return false;
+  end(entry->second);
+  return !stopping_ && !entry->second.leaving;
 }
 
 void Fleet::end(Camera& camera) {

@@ -87,8 +87,9 @@ class Fleet {
   /// When a camera without an actor is to be started, if it is to be.
   std::optional<TimePoint> start_at(const std::string& camera) const { return find(camera).start_at; }
 
-  /// All that the camera sent has gone through the pipeline.
-  void ended(const std::string& camera);
+  /// All that the camera sent has gone through the pipeline. Whether it was not asked to end: a file is at
+  /// its end.
+  bool ended(const std::string& camera);
 
   /// What a new list of cameras asks for. Each camera is in one list at most, and none is in any that stays
   /// as it is, even if its file has been played to its end.

@@ -192,7 +192,9 @@ void supervisor_state::settle() {
 }
 
 void supervisor_state::ended(const std::string& camera) {
-  fleet->ended(camera);
+  // A file that is at its end goes on nowhere.
+  if (fleet->ended(camera) && deps->claims)
+    self->send<caf::message_priority::high>(alerts, removed_atom_v, camera);
   settle();
   finish_if_ended();
   dial();

@@ -31,6 +31,8 @@ VisualPatchPtr joined(const FramePatch& patch, model::VisualTokensPtr tokens, co
   visual->captured = patch.captured;
   visual->encoded = encoded;
   visual->audit = patch.audit;
+  visual->generation = patch.generation;
+  visual->sequence = patch.sequence;
   return visual;
 }
 

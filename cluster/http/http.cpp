@@ -1,5 +1,6 @@
 #include "cluster/http/http.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -32,6 +33,8 @@ using boost::system::error_code;
 
 // After a connection could not be taken, as without free descriptors: they come back when others are closed.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+
+constexpr std::size_t kSlowThreads = 4;
 
 struct Address {
   std::string host;
@@ -107,6 +110,7 @@ class HttpServer::Running final : public HttpHost {
         acceptor_(bound(io_, options_.listen)),
         pause_(io_) {
     if (options_.tls) tls_.emplace(*options_.tls, options_.log);
+    if (std::ranges::any_of(options_.routes, &HttpRoute::slow)) slow_worker_.emplace(kSlowThreads);
     const base::Clock& clock = options_.clock != nullptr ? *options_.clock : system_clock();
     for (std::size_t i = 0; i < router_.size(); ++i) shared_.emplace_back(router_.route(i).shared_for, clock);
     port_ = acceptor_.local_endpoint().port();
@@ -120,8 +124,11 @@ class HttpServer::Running final : public HttpHost {
   ~Running() override {
     io_.stop();
     thread_.join();
-    worker_.stop();
-    worker_.join();
+    for (asio::thread_pool* pool : {&worker_, slow_worker_ ? &*slow_worker_ : nullptr}) {
+      if (pool == nullptr) continue;
+      pool->stop();
+      pool->join();
+    }
     // Connections have to go before what they run on.
     for (SharedAnswer& each : shared_) each.clear();
   }
@@ -163,7 +170,8 @@ class HttpServer::Running final : public HttpHost {
   }
 
   void work(const HttpRoute& route, HttpRequest request, std::function<void(HttpAnswer)> done) {
-    asio::post(worker_, [this, &route, request = std::move(request), done = std::move(done)]() mutable {
+    asio::thread_pool& pool = route.slow ? *slow_worker_ : worker_;
+    asio::post(pool, [this, &route, request = std::move(request), done = std::move(done)]() mutable {
       HttpAnswer answer = made(route, request);
       asio::post(io_,
                  [done = std::move(done), answer = std::move(answer)]() mutable { done(std::move(answer)); });
@@ -214,6 +222,7 @@ class HttpServer::Running final : public HttpHost {
   // Behind what connections use when they end; the worker, which holds some of them, behind what they run on.
   asio::io_context io_{1};
   asio::thread_pool worker_{1};
+  std::optional<asio::thread_pool> slow_worker_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   int port_ = 0;

@@ -48,12 +48,15 @@ struct HttpResponse {
 struct HttpRoute {
   /// "GET" answers HEAD as well.
   std::string method = "GET";
-  /// The whole path.
+  /// The whole path; one that ends with '/' has all that lies behind it, too.
   std::string path;
   std::function<HttpResponse(const HttpRequest&)> handler;
   /// Called on the thread that serves all connections, so it must neither compute nor wait; other handlers
   /// are called one after the other on another thread.
   bool quick = false;
+  /// Waits for others, seconds it may be: called beside those that are not slow, on one of four threads for
+  /// such.
+  bool slow = false;
   /// Whoever asks within this time after an answer was made is given the same, whatever the query or the
   /// headers, and those who ask while it is being made wait for it. 0: each request is answered by itself.
   base::Duration shared_for{0};

@@ -38,7 +38,8 @@ HttpRouter::Match HttpRouter::find(std::string_view method, std::string_view pat
   Match match;
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    if (routes_[i].path != path) continue;
+    const bool has_more = routes_[i].path.size() > 1 && routes_[i].path.ends_with('/');
+    if (has_more ? !path.starts_with(routes_[i].path) : routes_[i].path != path) continue;
     if (routes_[i].method == wanted) return {i, 200, ""};
     match.status = 405;
     match.allow += (match.allow.empty() ? "" : ", ") + routes_[i].method;

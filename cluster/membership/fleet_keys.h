@@ -21,8 +21,14 @@ class FleetKeys {
   /// Of each camera node: its cameras. Outlives the node.
   std::string plans() const { return root_ + "plan/"; }
   std::string plan(std::string_view node) const { return plans() + std::string(node); }
-  /// Which configuration holds for all.
-  std::string config() const { return root_ + "config/"; }
+  /// Which configuration holds for all (config_agreement.h).
+  std::string config() const { return root_ + "config/current"; }
+  /// The content of the newest text that `vigil config put` has put; and texts, in parts, by their content.
+  std::string config_offer() const { return root_ + "config/offer"; }
+  std::string config_texts() const { return root_ + "config/text/"; }
+  std::string config_text(std::string_view hash) const { return config_texts() + std::string(hash) + '/'; }
+  /// What is silent until when: the lines of `config/running/snoozes.h`.
+  std::string snoozes() const { return root_ + "snoozes"; }
 
  private:
   std::string root_;

@@ -81,6 +81,11 @@ bool FleetMember::holds() const {
   return lease_ != 0 && clock_.now() < held_until_;
 }
 
+std::optional<base::Duration> FleetMember::lease_left() const {
+  if (!holds()) return std::nullopt;
+  return std::chrono::duration_cast<base::Duration>(held_until_ - clock_.now());
+}
+
 Membership FleetMember::state() const {
   if (replaced_) return Membership::replaced;
   if (holds() && !put_.empty()) return Membership::member;
@@ -174,7 +179,9 @@ void FleetMember::ask_for_lease() {
                                     [this](const RegistryFailure&) { again(lease_asked_); }));
 }
 
-/// What failed is tried again after a while.
+/// What failed is tried again after a while. What was refused since the mirror is not what the registry has,
+/// too, and the mirror is read anew: of a registry with another history, which came back before that could be
+/// seen, it would never hear what is missing.
 void FleetMember::again(bool& asked) {
   loop_.after(options_.ttl / kBeats, [self = self_, &asked] {
     if (*self == nullptr) return;
@@ -192,9 +199,12 @@ void FleetMember::put_record() {
                     .changes = {RegistryPut{key, value, lease_}}},
                    then<RegistryCommit>(
                        [this, value, lease = lease_](const RegistryCommit& commit) {
+                         if (!commit.made) {
+                           nodes_mirror_->restart();
+                           return again(record_asked_);
+                         }
                          record_asked_ = false;
-                         // Otherwise the mirror will say what is there instead.
-                         if (!commit.made || lease != lease_) return;
+                         if (lease != lease_) return;
                          put_ = value;
                          put_revision_ = commit.header.revision;
                          if (joined_ == 0) joined_ = put_revision_;
@@ -210,8 +220,12 @@ void FleetMember::put_planner() {
   registry_.commit(
       {.conditions = {{keys_.planner(), 0}},
        .changes = {RegistryPut{keys_.planner(), record_.name + ' ' + record_.incarnation, lease_}}},
-      then<RegistryCommit>([this](const RegistryCommit&) { planner_asked_ = false; },
-                           [this](const RegistryFailure&) { again(planner_asked_); }));
+      then<RegistryCommit>(
+          [this](const RegistryCommit& commit) {
+            if (!commit.made) planner_mirror_->restart();
+            again(planner_asked_);
+          },
+          [this](const RegistryFailure&) { again(planner_asked_); }));
 }
 
 /// Every so often for as long as there is a lease.

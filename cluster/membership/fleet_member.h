@@ -48,6 +48,9 @@ class FleetMember {
   const NodeRecord& record() const { return record_; }
   const FleetKeys& keys() const { return keys_; }
 
+  /// For how long its lease holds for sure, unless it is kept alive meanwhile; nothing: it has none.
+  std::optional<base::Duration> lease_left() const;
+
   /// Those that are there, this one included, as far as the registry last told: when it does not answer,
   /// those that were there then.
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }

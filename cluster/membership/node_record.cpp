@@ -76,6 +76,7 @@ std::string print(const NodeRecord& record) {
                      {"config", record.config},
                      {"config_seen", record.config_seen},
                      {"config_fault", record.config_fault},
+                     {"config_version", record.config_version},
                      {"highest_fence", record.highest_fence},
                      {"settled", record.settled},
                      {"serves", record.serves}};
@@ -109,6 +110,7 @@ NodeRecord parse_node(std::string_view text) {
     record.config = read.value("config", "");
     record.config_seen = read.value("config_seen", "");
     record.config_fault = read.value("config_fault", "");
+    record.config_version = read.value("config_version", std::uint64_t{0});
     record.highest_fence = read.value("highest_fence", Fence{0});
     record.settled = read.value("settled", Fence{0});
     record.serves = read.value("serves", false);

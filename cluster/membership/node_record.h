@@ -62,11 +62,13 @@ struct NodeRecord {
   double streams = 0;
   /// Where it stands, for those who want copies apart.
   std::string zone;
-  /// The configuration that it runs by, and the newest one that it has seen, each by its content; and why it
-  /// cannot take that, if so.
+  /// The configuration that it runs by, and the newest one that it has read, each by its content; and why it
+  /// cannot take that, if so (config_agreement.h).
   std::string config;
   std::string config_seen;
   std::string config_fault;
+  /// Of `config`; 0: none yet.
+  std::uint64_t config_version = 0;
   /// Of all that it has seen of the fleet: a registry that was restored has forgotten some.
   Fence highest_fence = 0;
   /// Every camera that it was given with this fence or a lower one delivers, or was tried in vain.

@@ -19,12 +19,14 @@ std::string print(const NodePlan& plan) {
                                     {"hand_to", &camera.hand_to},
                                     {"rung", &camera.rung},
                                     {"why", &camera.why},
-                                    {"why_stream", &camera.why_stream}})
+                                    {"why_stream", &camera.why_stream},
+                                    {"why_vision", &camera.why_vision}})
       if (!text->empty()) each[key] = *text;
     cameras[name] = std::move(each);
   }
-  return json{{"fence", plan.fence}, {"cameras", std::move(cameras)}}.dump(-1, ' ', false,
-                                                                           json::error_handler_t::replace);
+  json all = {{"fence", plan.fence}, {"cameras", std::move(cameras)}};
+  if (!plan.incarnation.empty()) all["incarnation"] = plan.incarnation;
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 NodePlan parse_plan(std::string_view text) {
@@ -32,6 +34,7 @@ NodePlan parse_plan(std::string_view text) {
     NodePlan plan;
     const json read = json::parse(text);
     plan.fence = read.at("fence");
+    plan.incarnation = read.value("incarnation", "");
     for (const auto& [name, each] : read.at("cameras").items()) {
       PlannedCamera camera;
       camera.fence = each.at("fence");
@@ -43,6 +46,7 @@ NodePlan parse_plan(std::string_view text) {
       camera.rung = each.value("rung", "");
       camera.why = each.value("why", "");
       camera.why_stream = each.value("why_stream", "");
+      camera.why_vision = each.value("why_vision", "");
       plan.cameras.emplace(name, std::move(camera));
     }
     return plan;

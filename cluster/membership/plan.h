@@ -24,9 +24,10 @@ struct PlannedCamera {
   std::string hand_to;
   /// How much of it the fleet has room for: a name of admission's; empty: all of it.
   std::string rung;
-  /// Why it is here, and why its stream is there, in words.
+  /// Why it is here, and why its stream, and its vision tower where that is elsewhere, are there, in words.
   std::string why;
   std::string why_stream;
+  std::string why_vision = {};
   friend bool operator==(const PlannedCamera&, const PlannedCamera&) = default;
 };
 
@@ -36,6 +37,10 @@ struct NodePlan {
   /// of a registry that was set back.
   Fence fence = 0;
   std::map<std::string, PlannedCamera> cameras;
+  /// The run of the node that it is for: another run of the same name is another owner. Empty: of any, as
+  /// earlier builds write it.
+  std::string incarnation = {};
+  bool is_for(const std::string& run) const { return incarnation.empty() || incarnation == run; }
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };
 

@@ -32,6 +32,7 @@ PlanKeeper::~PlanKeeper() {
 void PlanKeeper::want(std::vector<WantedCamera> cameras) {
   std::ranges::sort(cameras, {}, &WantedCamera::name);
   wanted_ = std::move(cameras);
+  settled_for_.clear();
   step();
 }
 
@@ -67,8 +68,12 @@ void PlanKeeper::read_own() {
       if (options_.log) options_.log(entry->key + ": " + error.what());
       return;
     }
+    // The run before this one had it: there will be another.
+    if (!plan.is_for(member_.record().incarnation)) return;
     // Of a registry that was set back: what this node has by a later plan holds until there is a new one.
-    if (plan.fence < member_.record().highest_fence) return;
+    // Fences that it has seen of others say nothing of that: its own plan may have been the same for long.
+    if (plan.fence < newest_) return;
+    newest_ = plan.fence;
     member_.saw(plan.fence);
   } else if (!own_mirror_.is_current()) {
     return;
@@ -79,6 +84,7 @@ void PlanKeeper::read_own() {
 }
 
 void PlanKeeper::read_fleet() {
+  settled_for_.clear();
   fleet_.clear();
   for (const auto& [key, entry] : fleet_mirror_->entries()) {
     try {
@@ -94,10 +100,20 @@ void PlanKeeper::plan() {
   if (!wanted_ || !member_.is_planner() || !fleet_mirror_->is_current() || writing_ ||
       fleet_mirror_->revision() < written_)
     return;
-  const Planning planning = plan_fleet({member_.nodes(), fleet_, *wanted_, clock_.wall()}, options_.planning);
+  std::map<std::string, NodeRecord> nodes = member_.nodes();
+  // Where placement does not look: all of a large fleet's nodes tell it when the configuration changes.
+  for (auto& [name, node] : nodes) {
+    node.config.clear();
+    node.config_seen.clear();
+    node.config_fault.clear();
+    node.config_version = 0;
+  }
+  if (nodes == settled_for_) return;
+  const Planning planning = plan_fleet({nodes, fleet_, *wanted_, clock_.wall()}, options_.planning);
   unplaced_ = planning.unplaced;
   handovers_ = planning.handovers;
-  if (!planning.changes.empty()) write(planning.changes);
+  if (!planning.changes.empty()) return write(planning.changes);
+  settled_for_ = std::move(nodes);
 }
 
 void PlanKeeper::write(std::vector<PlanChange> changes) {
@@ -130,6 +146,7 @@ void PlanKeeper::write(std::vector<PlanChange> changes) {
                          return keeper.step();
                        }
                        // What is known may be old, or the registry cannot be reached.
+                       if (commit != nullptr && keeper.fleet_mirror_) keeper.fleet_mirror_->restart();
                        loop.after(kAgain, [self] {
                          if (*self == nullptr) return;
                          (*self)->writing_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +66,8 @@ class PlanKeeper {
   std::optional<RegistryMirror> fleet_mirror_;
   bool follows_ = false;
   NodePlan own_;
+  /// Of all plans that this node has had.
+  Fence newest_ = 0;
   FleetPlan fleet_;
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;
@@ -72,6 +75,8 @@ class PlanKeeper {
   /// A transaction is under way, or what it has made has not been seen yet.
   bool writing_ = false;
   Revision written_ = 0;
+  /// For these nodes, and the plan as it is, there was nothing to be changed; empty: that is not known.
+  std::map<std::string, NodeRecord> settled_for_;
 };
 
 }  // namespace vigil::cluster

@@ -18,6 +18,8 @@ struct WantedCamera {
   /// Of reading it, and of computing its stream, in the units of the nodes' capacities.
   double camera_load = 1;
   double stream_load = 1;
+  /// Of computing its stream, the part of the vision tower, which another node may have.
+  double vision_load = 0.5;
 };
 
 struct PlannerOptions {
@@ -52,11 +54,14 @@ struct Planning {
 };
 
 /// Places cameras on camera nodes that are ready, and their streams on nodes that stream; keeps what is
-/// where it can be (placement.h). A camera whose node is gone is given to another at once; one that could
-/// stay is handed over: its old owner keeps it, until the new one tells that it has settled
-/// (`NodeRecord::settled`). Every new owner's fence is above all that anybody has seen; if nodes have seen
-/// higher ones than the plan has, it is of a registry that was set back, and every camera gets a new one. A
-/// pure function.
+/// where it can be (placement.h). A stream's node encodes its patches, too, if it has that role; otherwise
+/// another one does, which may change without the stream. A camera whose node is gone is given to another at
+/// once; one that could stay is handed over: its old owner keeps it, until the new one tells that it has
+/// settled (`NodeRecord::settled`). A node that was started again is another owner: what the run before it
+/// has left behind, here and elsewhere, is an owner's before it. A camera whose node is gone while there is
+/// none to have it stays in that one's plan. Every new owner's fence is above all that
+/// anybody has seen; if nodes have seen higher ones than the plan has, it is of a registry that was set back,
+/// and every camera gets a new one. A pure function.
 Planning plan_fleet(const PlanningInput& input, const PlannerOptions& options);
 
 }  // namespace vigil::cluster

@@ -258,12 +258,13 @@ struct EtcdChannel::Impl {
   pb::Watch::Stub watch{channel};
   pb::Lease::Stub lease{channel};
   pb::Auth::Stub auth{channel};
-  std::string token;
+  std::string token = {};
 };
 
 EtcdChannel::EtcdChannel(EtcdLoop& loop, const std::string& endpoint, const EtcdTls::Material* tls,
                          const Times& times)
-    : endpoint_(endpoint), impl_(std::make_shared<Impl>(*loop.impl_, channel_to(endpoint, tls, times))) {}
+    : endpoint_(endpoint),
+      impl_(std::make_shared<Impl>(Impl{*loop.impl_, channel_to(endpoint, tls, times)})) {}
 
 EtcdChannel::~EtcdChannel() = default;
 

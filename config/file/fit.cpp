@@ -4,11 +4,13 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/devices.h"
+#include "config/file/references.h"
 #include "config/values/address.h"
 
 namespace vigil::config {
@@ -49,14 +51,20 @@ void check_present(Reading& reading, const SectionReader& section, const SharedR
   require(reading, section, {"name", "prompt"});
 }
 
-void check_present(Reading& reading, const SectionReader& section, const CameraSettings&) {
+void check_present(Reading& reading, const SectionReader& section, const CameraSettings& camera) {
   if (!section.has("inputs")) {
     require(reading, section, {"url"});
   } else if (section.has("url")) {
     reading.report(section.where("url"), section.at("url") + ": is short for `inputs`; give one of the two");
   }
-  if (section.has("password") && !section.has("username")) {
-    reading.report(section.where("password"), section.at("username") + ": is missing beside the password");
+  const bool has_file = !camera.password_file.empty();
+  if ((section.has("password") || has_file) && !section.has("username")) {
+    reading.report(section.where(has_file ? "password_file" : "password"),
+                   section.at("username") + ": is missing beside the password");
+  }
+  if (section.has("password") && has_file) {
+    reading.report(section.where("password_file"),
+                   section.at("password_file") + ": stands beside `password`; give one of the two");
   }
   check_names(reading, section);
 }
@@ -104,8 +112,9 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
     reading.report(section.where("inputs"), section.at("inputs") + ": two inputs have the role `record`");
   }
   // Two files would have to be played in step.
-  const bool open = std::any_of(camera.inputs.begin(), camera.inputs.end(),
-                                [&](const InputSettings& input) { return reading.is_open(input.url.value); });
+  const bool open = std::any_of(camera.inputs.begin(), camera.inputs.end(), [&](const InputSettings& input) {
+    return reading.is_unknown(input.url.value);
+  });
   if (inputs_for(Role::detect) == 1 && !open && camera.records_apart() &&
       (camera.is_file() || is_file(camera.record_url().value))) {
     reading.report(section.where("inputs"),
@@ -117,7 +126,7 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
     if (input.roles.empty()) {
       reading.report(section.where("inputs"), section.at("inputs") + ": an input has no role");
     }
-    if (camera.username.value.empty() || reading.is_open(input.url.value)) continue;
+    if (camera.username.value.empty() || reading.is_unknown(input.url.value)) continue;
     const YAML::Node& at = section.where("username");
     if (!has_scheme(input.url.value) || input.url.value.starts_with("file://")) {
       reading.report(at, section.at("username") + ": an input is a file, which has no user");
@@ -126,6 +135,16 @@ void check_fit(Reading& reading, const SectionReader& section, const CameraSetti
                              ": an input's URL names a user, too; give one of the two (an `@` in a path or "
                              "query is written `%40`)");
     }
+  }
+}
+
+void read_password(Reading& reading, const SectionReader& section, CameraSettings& camera) {
+  const bool here = reading.secrets == Secrets::resolved && reading.unset == Unset::problem;
+  if (!here || camera.password_file.empty()) return;
+  try {
+    camera.password_read = password_in(camera.password_file);
+  } catch (const std::runtime_error& error) {
+    reading.report(section.where("password_file"), section.at("password_file") + ": " + error.what());
   }
 }
 

@@ -12,8 +12,11 @@ void check_present(Reading&, const SectionReader&, const S&) {}
 void check_present(Reading& reading, const SectionReader& section, const InputSettings&);
 void check_present(Reading& reading, const SectionReader& section, const RuleSettings&);
 void check_present(Reading& reading, const SectionReader& section, const SharedRule&);
-void check_present(Reading& reading, const SectionReader& section, const CameraSettings&);
+void check_present(Reading& reading, const SectionReader& section, const CameraSettings& camera);
 void check_present(Reading& reading, const SectionReader& section, const Settings&);
+
+/// Reads the file that holds the camera's password, unless that is for others to do.
+void read_password(Reading& reading, const SectionReader& section, CameraSettings& camera);
 
 /// Gives the cameras the rules that they share. Afterwards each has one.
 void share_rules(Reading& reading, const SectionReader& section, Settings& settings);

@@ -10,10 +10,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/utf8.h"
+#include "config/file/document.h"
 #include "config/file/fit.h"
 #include "config/file/section_reader.h"
 
@@ -73,52 +73,6 @@ void look_at_folders(Reading& reading, const YAML::Node& root, const Settings& s
   if (settings.evidence.enabled) look("evidence", "dir", settings.evidence.dir);
 }
 
-/// Follows the parser through a text's documents. At a comma, say, that belongs to nothing, yaml-cpp gives
-/// out documents without ever going on.
-class Progress : public YAML::EventHandler {
- public:
-  /// Throws YAML::ParserException where a document begins at which another one did.
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (last_ == mark.pos) throw YAML::ParserException(mark, "what stands here belongs to nothing");
-    last_ = mark.pos;
-  }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                const std::string& /*value*/) override {}
-  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                       YAML::EmitterStyle::value /*style*/) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                  YAML::EmitterStyle::value /*style*/) override {}
-  void OnMapEnd() override {}
-
- private:
-  std::optional<int> last_;
-};
-
-/// The one document that a text holds; what others hold is a problem. Empty ones are none: "---" may stand at
-/// the end, and around comments.
-YAML::Node only_document(const std::string& text, Reading& reading) {
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  Progress progress;
-  while (parser.HandleNextDocument(progress)) {
-  }
-  std::optional<YAML::Node> found;
-  for (const YAML::Node& document : YAML::LoadAll(text)) {
-    if (document.IsNull()) continue;
-    if (!found) {
-      found = document;
-    } else {
-      reading.report(document, "another document, behind the one that begins in line " +
-                                   std::to_string(found->Mark().line + 1) + "; a file holds one");
-    }
-  }
-  return found.value_or(YAML::Node());
-}
-
 }  // namespace
 
 template <class S>
@@ -128,6 +82,7 @@ void SectionReader::read(Reading& reading, const YAML::Node& node, const std::st
   describe(section, value);
   section.finish();
   check_present(reading, section, value);
+  if constexpr (std::is_same_v<S, CameraSettings>) read_password(reading, section, value);
   if constexpr (std::is_same_v<S, Settings>) {
     share_rules(reading, section, value);
     check_addresses(reading, section, value);
@@ -147,34 +102,61 @@ Environment process_environment() {
   };
 }
 
-Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
-               const LookAt& look_at, Unset unset) {
-  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at, unset};
-  Settings settings;
+namespace {
+
+/// Reads a text with this, and throws what is wrong with it.
+template <class Read>
+void read_document(const std::string& text, const std::filesystem::path& file, Reading& reading,
+                   Read&& read) {
   if (const auto problem = not_text(text)) throw ConfigError(file, {*problem});
   try {
-    const YAML::Node root = only_document(text, reading);
+    read(only_document(
+        text, [&reading](const YAML::Node& node, const std::string& what) { reading.report(node, what); }));
+  } catch (const YAML::Exception& error) {
+    reading.problems.push_back(
+        {error.mark.line + 1, error.mark.column + 1, "not YAML: " + yaml_fault(text, error.mark, error.msg)});
+  }
+  if (reading.problems.empty()) return;
+  std::stable_sort(reading.problems.begin(), reading.problems.end(), [](const Problem& a, const Problem& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  throw ConfigError(file, std::move(reading.problems));
+}
+
+}  // namespace
+
+Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
+               const LookAt& look_at, Unset unset, Secrets secrets) {
+  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at, unset, secrets};
+  Settings settings;
+  read_document(text, file, reading, [&](const YAML::Node& root) {
     SectionReader::read(reading, root, "", settings);
     // What the file leaves out lies beside it, too, from wherever it is started.
     settings.alerts.outbox = reading.resolved(settings.alerts.outbox.string());
     settings.evidence.dir = reading.resolved(settings.evidence.dir.string());
     look_at_folders(reading, root, settings);
-  } catch (const YAML::Exception& error) {
-    reading.problems.push_back(
-        {error.mark.line + 1, error.mark.column + 1, "not YAML: " + yaml_fault(text, error.mark, error.msg)});
-  }
-  if (!reading.problems.empty()) {
-    std::stable_sort(reading.problems.begin(), reading.problems.end(),
-                     [](const Problem& a, const Problem& b) {
-                       return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-                     });
-    throw ConfigError(file, std::move(reading.problems));
-  }
+  });
+  return settings;
+}
+
+ClusterSettings parse_cluster(const std::string& text, const std::filesystem::path& file,
+                              const Environment& environment, Unset unset) {
+  const LookAt nobody;
+  Reading reading{std::filesystem::absolute(file).parent_path(), environment, nobody, unset};
+  ClusterSettings settings;
+  read_document(text, file, reading, [&](const YAML::Node& root) {
+    if (root.IsMap() && root["cluster"].IsDefined())
+      SectionReader::read(reading, root["cluster"], "cluster", settings);
+  });
   return settings;
 }
 
 Settings load(const std::filesystem::path& file, const Environment& environment, const LookAt& look_at,
-              Unset unset) {
+              Unset unset, Secrets secrets) {
+  return parse(read_text(file), file, environment, look_at, unset, secrets);
+}
+
+std::string read_text(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
     throw ConfigError(file, {{0, 0, "is a folder, not a file"}});
@@ -191,7 +173,7 @@ Settings load(const std::filesystem::path& file, const Environment& environment,
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > kMostBytes)
     throw ConfigError(file, {{0, 0, "is larger than 16 MiB, and so no configuration"}});
-  return parse(text, file, environment, look_at, unset);
+  return text;
 }
 
 }  // namespace vigil::config

@@ -40,6 +40,10 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 /// and nothing is said of the setting that it is a part of.
 enum class Unset : std::uint8_t { problem, accepted };
 
+/// Whether what URLs, users and passwords of cameras refer to is put in (`{NAME}`, `password_file`); kept:
+/// they stay as they stand in the file, for whoever opens the camera (file/references.h).
+enum class Secrets : std::uint8_t { resolved, kept };
+
 /// The environment of this process.
 Environment process_environment();
 
@@ -56,11 +60,18 @@ using LookAt = std::function<std::vector<std::string>(Named what, const MaskedTe
 /// is named counts as a problem; without it, nothing that is named need be there. Throws ConfigError with all
 /// problems, in the order of the file.
 Settings load(const std::filesystem::path& file, const Environment& environment = process_environment(),
-              const LookAt& look_at = {}, Unset unset = Unset::problem);
+              const LookAt& look_at = {}, Unset unset = Unset::problem, Secrets secrets = Secrets::resolved);
+
+/// All of a file that may be a configuration. Throws ConfigError.
+std::string read_text(const std::filesystem::path& file);
 
 /// As `load`, from text; `file` stands in messages, and its folder is what relative paths are relative to.
 Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
-               const LookAt& look_at = {}, Unset unset = Unset::problem);
+               const LookAt& look_at = {}, Unset unset = Unset::problem, Secrets secrets = Secrets::resolved);
+
+/// The section `cluster` of a text that need not have anything else.
+ClusterSettings parse_cluster(const std::string& text, const std::filesystem::path& file,
+                              const Environment& environment, Unset unset = Unset::problem);
 
 /// The settings as YAML that `parse` reads back, every key written out, secrets masked.
 std::string effective(const Settings& settings);

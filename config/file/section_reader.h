@@ -33,6 +33,7 @@ struct Reading {
   const Environment& environment;
   const LookAt& look_at;
   const Unset unset = Unset::problem;
+  const Secrets secrets = Secrets::resolved;
   std::vector<Problem> problems = {};
 
   void report(const YAML::Node& node, std::string message) {
@@ -68,6 +69,12 @@ struct Reading {
   bool is_open(std::string_view text) const {
     return unset == Unset::accepted && !substitute(text, environment).missing.empty();
   }
+
+  /// Whether a text of a camera stays a reference.
+  bool is_kept(std::string_view text) const { return secrets == Secrets::kept && has_variable(text); }
+
+  /// Whether what a text will be cannot be looked at.
+  bool is_unknown(std::string_view text) const { return is_open(text) || is_kept(text); }
 
   std::string resolved(const std::string& path_text) const {
     const std::filesystem::path path(path_text);
@@ -224,6 +231,10 @@ class SectionReader {
       };
       // First as it stands: braces in a key are no variable's.
       if (no_path(node.Scalar())) return;
+      if (std::string_view(key) == "password_file" && reading_.is_kept(node.Scalar())) {
+        value = node.Scalar();
+        return;
+      }
       const auto text = reading_.substituted(node, at(key));
       if (!text || no_path(text->value)) return;
       // A path with a default has a meaning when it is empty.
@@ -245,6 +256,10 @@ class SectionReader {
 
   void field(const char* key, MaskedText& value, const Check& check, const char*) {
     scalar(key, [&](const YAML::Node& node) {
+      if (path_.starts_with("cameras.") && reading_.is_kept(node.Scalar())) {
+        value = {node.Scalar(), "***"};
+        return;
+      }
       const auto text = reading_.substituted(node, at(key));
       if (!text) return;
       if (!reading_.is_open(node.Scalar()) && !check.legal(text->value))
@@ -436,6 +451,10 @@ class SectionReader {
   }
 
   void url(const YAML::Node& node, const char* key, MaskedText& value) {
+    if (reading_.is_kept(node.Scalar())) {
+      value = {node.Scalar(), mask_credentials(substitute(node.Scalar(), reading_.environment).text.shown)};
+      return;
+    }
     auto text = reading_.substituted(node, at(key));
     if (!text) return;
     // Nothing of the value, which may be a password with a part of its URL missing.

@@ -138,19 +138,28 @@ std::optional<Snooze> snooze_of_camera(const std::vector<Snooze>& entries, const
   return entry == entries.end() ? std::nullopt : std::optional(*entry);
 }
 
-void apply_snoozes(Settings& settings, const std::vector<Snooze>& entries) {
+void apply_snoozes(CameraSettings& camera, const std::vector<Snooze>& entries) {
   const auto prolong = [](std::optional<base::Clock::WallTime>& until, base::Clock::WallTime time) {
     until = until ? std::max(*until, time) : time;
   };
   for (const Snooze& snooze : entries) {
-    for (CameraSettings& camera : settings.cameras) {
-      if (camera.name != snooze.camera) continue;
-      if (snooze.rule.empty()) prolong(camera.snooze_until, snooze.until);
-      for (RuleSettings& rule : camera.rules) {
-        if (rule.name == snooze.rule) prolong(rule.snooze_until, snooze.until);
-      }
+    if (camera.name != snooze.camera) continue;
+    if (snooze.rule.empty()) prolong(camera.snooze_until, snooze.until);
+    for (RuleSettings& rule : camera.rules) {
+      if (rule.name == snooze.rule) prolong(rule.snooze_until, snooze.until);
     }
   }
+}
+
+void apply_snoozes(Settings& settings, const std::vector<Snooze>& entries) {
+  for (CameraSettings& camera : settings.cameras) apply_snoozes(camera, entries);
+}
+
+std::string print_snoozes(const std::vector<Snooze>& entries) {
+  std::string text =
+      "# Written by `vigil snooze`: a camera, or one of its rules, and until when it is silent.\n";
+  for (const Snooze& each : entries) text += each.target() + ' ' + base::format_rfc3339(each.until) + '\n';
+  return text;
 }
 
 void change_snoozes(const std::filesystem::path& file,
@@ -164,12 +173,8 @@ void change_snoozes(const std::filesystem::path& file,
   const std::vector<Snooze> before = now.entries;
   change(now.entries);
   if (now.entries == before) return;
-  std::string text =
-      "# Written by `vigil snooze`: a camera, or one of its rules, and until when it is silent.\n";
-  for (const Snooze& each : now.entries)
-    text += each.target() + ' ' + base::format_rfc3339(each.until) + '\n';
   base::NewFile written(file);
-  written.write(base::sealed(text));
+  written.write(base::sealed(print_snoozes(now.entries)));
   written.commit();
 }
 

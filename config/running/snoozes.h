@@ -72,6 +72,10 @@ std::optional<Snooze> snooze_of_camera(const std::vector<Snooze>& entries, const
 /// What the file says counts beside what the configuration does: the later time. Of cameras and rules that
 /// are not there, nothing.
 void apply_snoozes(Settings& settings, const std::vector<Snooze>& entries);
+void apply_snoozes(CameraSettings& camera, const std::vector<Snooze>& entries);
+
+/// The lines of `parse_snoozes`, behind a comment.
+std::string print_snoozes(const std::vector<Snooze>& entries);
 
 /// Changes the file of snoozes as a whole: nobody reads half of it, and of two who change it at once, none
 /// is lost. `change` gets what is there. Throws std::runtime_error with one line.

@@ -101,6 +101,9 @@ inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelN
 inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
     {{"text", LogFormat::text}, {"json", LogFormat::json}}};
 
+inline constexpr std::array<std::pair<std::string_view, ConfigurationFrom>, 2> kConfigurationFromNames = {
+    {{"file", ConfigurationFrom::file}, {"registry", ConfigurationFrom::registry}}};
+
 inline constexpr std::array<std::pair<std::string_view, Pruning>, 6> kPruningNames = {
     {{"none", Pruning::none},
      {"codecsight", Pruning::codecsight},
@@ -149,6 +152,10 @@ constexpr EnumNames<LogLevel> names_of(LogLevel) {
 }
 constexpr EnumNames<LogFormat> names_of(LogFormat) {
   return kLogFormatNames;
+}
+
+constexpr EnumNames<ConfigurationFrom> names_of(ConfigurationFrom) {
+  return kConfigurationFromNames;
 }
 
 constexpr EnumNames<Quantization> names_of(Quantization) {
@@ -258,6 +265,7 @@ void describe(V& v, CameraSettings& s) {
   v.list("inputs", s.inputs, "where frames come from");
   v.field("username", s.username, kUsername, "of its inputs, not percent-encoded");
   v.field("password", s.password, kPassword, "of its inputs, not percent-encoded");
+  v.field("password_file", s.password_file, "a file that holds the password, in place of `password`");
   v.field("labels", s.labels, "free labels; `tenant` names the owner and becomes part of topics");
   v.list("rules", s.rules, "what to look for");
   v.field("snooze_until", s.snooze_until, "all its rules are silent until then, in RFC 3339");
@@ -340,6 +348,9 @@ void describe(V& v, ClusterSettings& s) {
           "the name or address under which they do; nothing: that of `listen`");
   v.field("seeds", s.seeds, kNodeAddress, "nodes that are asked before this one joins");
   v.section("registry", s.registry, "where the fleet keeps who is there and who has which camera: etcd");
+  v.field(
+      "configuration", s.configuration,
+      "where cameras, rules and defaults of the fleet are: in this file, or in the registry (vigil config)");
   v.field("tls_dir", s.tls_dir, "folder of this node's ca.crt, tls.crt and tls.key");
   v.field("allow_plain_text", s.allow_plain_text,
           "whether nodes and etcd may be reached beyond this machine without certificates, for everybody to "

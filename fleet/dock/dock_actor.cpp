@@ -1,7 +1,11 @@
 #include "fleet/dock/dock_actor.h"
 
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <variant>
+
+#include <caf/send.hpp>
 
 #include "actors/device/device_actor.h"
 #include "actors/messages/shell.h"
@@ -18,15 +22,20 @@ constexpr std::chrono::milliseconds kDockTick{500};
 }  // namespace
 
 void dock_state::start() {
+  // It would take every camera for one whose stages are elsewhere.
+  if (deps->node.empty()) throw std::invalid_argument("a dock has to know its node's name");
   router = self->spawn<caf::monitored>(actors::router, actors::RouterDeps{deps->metrics, deps->logger});
   std::vector<std::string> names;
   for (actors::DeviceSlot& slot : deps->devices) {
     names.push_back(slot.name);
-    devices.push_back(
-        actors::spawn(self, deps->threads, actors::device,
-                      actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board,
-                                         deps->logger, deps->threads, deps->observer},
-                      actors::answers_actor(self), actors::device_listener_actor(self)));
+    has_tower = has_tower || slot.engine.encoder;
+    has_language = has_language || slot.engine.desk;
+    deps->board.device(slot.name, actors::DeviceState::restarting, "it starts");
+    devices.push_back(actors::spawn(
+        self, deps->threads, actors::device,
+        actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board, deps->logger,
+                           deps->threads, deps->observer, actors::tokens_actor(dock_actor(self))},
+        actors::answers_actor(self), actors::device_listener_actor(self)));
   }
   routes.emplace(names);
   self->send(self, actors::tick_atom_v);
@@ -35,11 +44,13 @@ void dock_state::start() {
 void dock_state::report(const actors::DeviceReport& report) {
   deps->metrics.device_state(report.device, report.state);
   deps->board.device(report.device, report.state, report.reason);
-  if (report.state == actors::DeviceState::up) {
-    visions[report.device] = report.vision;
-  } else {
-    visions.erase(report.device);
-  }
+  const bool is_up = report.state == actors::DeviceState::up;
+  if (report.state == actors::DeviceState::lost) ++lost_devices;
+  if (const auto before = visions.extract(report.device); before && !is_up) drop_lanes(before.mapped());
+  desks.erase(report.device);
+  if (report.vision) visions[report.device] = report.vision;
+  if (report.tokens) desks[report.device] = report.tokens;
+  if (!is_up && has_language) detach_senders(report.device + " is down: " + report.reason);
   const actors::Routes::Decisions decisions = routes->enter(report.device, report.state, report.reason);
   for (const actors::Routes::Decision& decision : decisions.cameras) route(decision);
   if (decisions.hopeless.empty()) return;
@@ -49,18 +60,31 @@ void dock_state::report(const actors::DeviceReport& report) {
 }
 
 void dock_state::route(const actors::Routes::Decision& decision) {
-  if (decision.device.empty()) {
-    self->send(router, actors::Route{decision.camera, {}, {}});
+  const std::string& camera = decision.camera;
+  const auto vision = visions.find(decision.device);
+  if (vision == visions.end() || !encoded_for.contains(camera)) {
+    self->send(router, actors::Route{camera, {}, {}});
     return;
   }
-  self->send(router, actors::Route{decision.camera, decision.device, visions.at(decision.device)});
+  // A device that was started again knows nothing of it.
+  if (const auto desk = desks.find(decision.device); desk != desks.end())
+    self->send(desk->second, actors::tokens_atom_v, camera, encoded_for.at(camera) != deps->node);
+  self->send(router, actors::Route{camera, decision.device, vision->second});
 }
 
-void dock_state::attach(const std::string& node, link_actor link) {
+bool dock_state::attach(const Passage& passage, link_actor link) {
+  const bool encodes = passage.vision == deps->node;
+  const bool streams_here = passage.stream == deps->node;
+  if ((encodes && !has_tower) || (streams_here && !has_language)) {
+    deps->logger.error("dock: node {} wants what this node does not do", passage.owner);
+    return false;
+  }
+  if (encodes && !streams_here && !has_way(passage.stream)) return false;
   // What the one before sent is lost; its cameras join again.
-  book.leave(node, deps->clock.now());
+  if (encodes) book.leave(passage.owner, passage, deps->clock.now());
   self->monitor(link);
-  links[node] = std::move(link);
+  links[passage] = std::move(link);
+  return true;
 }
 
 void dock_state::take(const BulkArrival& arrival) {
@@ -72,72 +96,101 @@ void dock_state::take(const BulkArrival& arrival) {
   std::visit([&](auto& each) { take(arrival.node, each); }, *frame);
 }
 
-void dock_state::take(const std::string& node, JoinFrame& frame) {
-  const auto link = links.find(node);
+void dock_state::take(const std::string& from, JoinFrame& frame) {
+  const Passage passage{from, deps->node, frame.stream};
   // Of a link that has not attached (again), everything is to come anew.
-  if (link == links.end()) return;
+  if (!links.contains(passage)) return;
   const std::string camera = frame.watch.name;
-  const DockBook::Joined joined = book.join(node, frame.watch, frame.generation);
+  const DockBook::Joined joined = book.join(from, passage, frame.watch, frame.generation);
   if (!joined.admitted)
-    return refuse(node, camera, joined.fence,
+    return refuse(passage, camera, joined.fence,
                   "its owner is another node by now (fence " + std::to_string(joined.fence) + ')');
-  if (!joined.before.empty())
-    refuse(joined.before, camera, joined.fence, "its owner is node " + node + " now");
-  const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
-  deps->metrics.camera_added(*watch);
+  if (joined.before) refuse(*joined.before, camera, joined.fence, "its owner is node " + from + " now");
+  const Beginning beginning{passage, std::make_shared<const actors::WatchSettings>(std::move(frame.watch)),
+                            frame.generation, joined.generation};
+  deps->metrics.camera_added(*beginning.watch);
+  const auto before = encoded_for.find(camera);
+  const auto lane = lanes.find(camera);
+  const bool goes_on = before == encoded_for.end() ||
+                       (before->second == frame.stream && (lane == lanes.end() || lane->second.goes_on));
+  if (goes_on) {
+    held.erase(camera);
+    return begin(beginning);
+  }
+  held[camera] = beginning;
+  self->send(router, actors::end_atom_v, camera);
+}
+
+void dock_state::begin(const Beginning& beginning) {
+  const std::string& camera = beginning.watch->name;
+  encoded_for[camera] = beginning.passage.stream;
   guest_actor& here = guests[camera];
   if (here) self->send(here, actors::stop_atom_v);
-  here = self->spawn(guest, GuestDeps{watch, frame.generation, joined.generation, deps->logger}, link->second,
-                     router);
+  here = nullptr;
+  const auto link = links.find(beginning.passage);
+  if (link == links.end()) return;
+  here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, deps->logger}, link->second);
+  // From here, so that nothing that comes later overtakes it.
+  caf::send_as(here, router, actors::join_atom_v, beginning.watch, beginning.generation);
   if (const auto decision = routes->start(camera)) route(*decision);
 }
 
-void dock_state::take(const std::string& node, SettingsFrame& frame) {
-  if (book.owner(node, frame.watch.ref()) == nullptr) return;
+void dock_state::take(const std::string& from, SettingsFrame& frame) {
+  const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
+  if (guest == nullptr || guest->passage.vision != deps->node) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
-  self->send(router, watch);
+  if (const auto waits = held.find(watch->name); waits != held.end()) {
+    waits->second.watch = watch;
+  } else {
+    self->send(router, watch);
+  }
 }
 
-void dock_state::take(const std::string& node, PackedPatch& patch) {
+void dock_state::take(const std::string& from, PackedPatch& patch) {
   const actors::PatchForm& form = patch.form;
-  const DockBook::Guest* const guest = book.owner(node, form.watch);
-  const auto link = links.find(node);
-  if (link == links.end()) return;
-  const actors::PatchAck lost{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::lost,
-                              ""};
-  if (guest == nullptr || guest->own_generation != form.generation) {
-    actors::PatchAck fenced = lost;
-    fenced.reason = "fenced";
-    self->send(link->second, fenced);
+  const DockBook::Guest* const guest = book.brought(from, form.watch);
+  const bool is_its =
+      guest != nullptr && guest->own_generation == form.generation && guest->passage.vision == deps->node;
+  actors::PatchAck lost{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::lost, ""};
+  if (!is_its) {
+    lost.reason = "fenced";
+    for (const auto& [passage, link] : links)
+      if (passage.owner == from && passage.vision == deps->node) return self->send(link, lost);
     return;
   }
+  const auto link = links.find(guest->passage);
+  if (link == links.end()) return;
+  if (held.contains(form.watch.camera)) return self->send(link->second, lost);
   patch.form.generation = guest->generation;
   if (const actors::FramePatchPtr whole = unpack(patch, deps->group, deps->clock)) {
     self->send(router, whole);
     return;
   }
   deps->logger.error("dock: ignored a patch of camera {} of node {} whose pixels do not fit",
-                     form.watch.camera, node);
-  actors::PatchAck damaged = lost;
-  damaged.outcome = actors::PatchOutcome::dropped;
-  damaged.reason = "damaged";
-  self->send(link->second, damaged);
+                     form.watch.camera, from);
+  lost.outcome = actors::PatchOutcome::dropped;
+  lost.reason = "damaged";
+  self->send(link->second, lost);
 }
 
-void dock_state::take(const std::string& node, EndFrame& frame) {
+void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
-  if (guest != nullptr && guest->node == node) {
+  const Passage passage{from, deps->node, frame.stream};
+  if (guest != nullptr && guest->from == from && guest->passage == passage) {
     self->send(router, actors::end_atom_v, frame.camera);
-  } else if (const auto link = links.find(node); link != links.end()) {
+    // It had not begun there yet.
+    const auto link = held.erase(frame.camera) > 0 ? links.find(passage) : links.end();
+    if (link != links.end()) self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
+  } else if (const auto link = links.find(passage); link != links.end()) {
     // Nothing of its own is here.
     self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
   }
 }
 
-void dock_state::refuse(const std::string& node, const std::string& camera, std::uint64_t fence,
+void dock_state::refuse(const Passage& passage, const std::string& camera, std::uint64_t fence,
                         const std::string& reason) {
-  if (const auto link = links.find(node); link != links.end())
+  if (const auto link = links.find(passage); link != links.end())
     self->send(link->second, GuestRefused{camera, fence, reason});
 }
 
@@ -146,7 +199,7 @@ void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::st
   const std::string& camera = window->watch->name;
   const DockBook::Guest* const guest = book.find(camera);
   const bool is_owners = guest != nullptr && guest->fence == actors::fence_of(window->watch->version);
-  const auto link = is_owners ? links.find(guest->node) : links.end();
+  const auto link = is_owners ? links.find(guest->passage) : links.end();
   // Of an owner before this one, or of one that is away: nobody is there to hear it.
   if (link == links.end()) {
     deps->metrics.windows("undelivered", 1);
@@ -180,39 +233,93 @@ void dock_state::done(const actors::Done& done) {
 }
 
 void dock_state::ended(const std::string& camera) {
+  streams.erase(camera);
+  sources.erase(camera);
+  if (const auto before = encoded_for.find(camera);
+      before != encoded_for.end() && before->second == deps->node)
+    encoded_for.erase(before);
+  // Its stream goes on elsewhere.
+  if (const auto next = held.extract(camera)) return begin(next.mapped());
   const DockBook::Guest* const guest = book.find(camera);
-  if (guest == nullptr) return;
-  if (const auto link = links.find(guest->node); link != links.end())
+  if (guest == nullptr || guest->passage.stream != deps->node) return;
+  if (const auto link = links.find(guest->passage); link != links.end())
     self->send<caf::message_priority::high>(link->second, over_atom_v, camera);
+  forget(camera);
+}
+
+void dock_state::forget(const std::string& camera) {
   book.end(camera);
   routes->remove(camera);
-  sources.erase(camera);
-  if (const auto here = guests.extract(camera)) self->send(here.mapped(), actors::stop_atom_v);
+  if (const auto here = guests.extract(camera); here && here.mapped())
+    self->send(here.mapped(), actors::stop_atom_v);
   self->send(router, actors::forget_atom_v, camera);
   deps->metrics.camera_removed(camera);
 }
 
-void dock_state::link_lost(const caf::actor_addr& address) {
-  for (auto entry = links.begin(); entry != links.end(); ++entry) {
-    if (entry->second.address() != address) continue;
-    book.leave(entry->first, deps->clock.now());
-    links.erase(entry);
+void dock_state::lost(const caf::actor_addr& address) {
+  const auto now = deps->clock.now();
+  const auto is_it = [&](const auto& entry) { return entry.second.address() == address; };
+  if (const auto link = std::find_if(links.begin(), links.end(), is_it); link != links.end()) {
+    if (link->first.vision == deps->node) book.leave(link->first.owner, link->first, now);
+    links.erase(link);
+  }
+  if (const auto sender = std::find_if(senders.begin(), senders.end(), is_it); sender != senders.end()) {
+    book.leave(sender->first, now);
+    senders.erase(sender);
+  }
+  const auto way = std::find_if(ways.begin(), ways.end(),
+                                [&](const auto& entry) { return entry.second.dock.address() == address; });
+  if (way == ways.end()) return;
+  const std::string gone = way->first;
+  tell(gone, way->second.desk.bulk_ended("node " + gone + " is gone"));
+  ways.erase(gone);
+}
+
+void dock_state::hear(const BulkNews& news) {
+  if (news.direction == cluster::BulkDirection::incoming) {
+    if (news.what == BulkNews::What::ended) book.leave(news.node, deps->clock.now());
     return;
+  }
+  const auto way = ways.find(news.node);
+  if (way == ways.end()) return;
+  switch (news.what) {
+    case BulkNews::What::opened:
+      tell(news.node, way->second.desk.bulk_opened());
+      return attach(news.node);
+    case BulkNews::What::ended:
+      return tell(news.node, way->second.desk.bulk_ended("the way for visual tokens ended: " + news.reason));
+    case BulkNews::What::room:
+      way->second.desk.resume();
+      answer_dropped(way->second);
+  }
+}
+
+void dock_state::end_overdue() {
+  for (const std::string& camera : book.overdue(deps->clock.now(), deps->patience)) {
+    if (const auto stream = streams.find(camera); stream != streams.end()) {
+      self->send(stream->second.desk, actors::tokens_atom_v, actors::end_atom_v, camera);
+    } else if (encoded_for.contains(camera)) {
+      held.erase(camera);
+      self->send(router, actors::end_atom_v, camera);
+    } else {
+      forget(camera);
+    }
   }
 }
 
 void dock_state::tick() {
   const auto now = deps->clock.now();
   deps->board.beat("dock", std::chrono::seconds(10));
-  for (const std::string& camera : book.overdue(now, deps->patience))
-    self->send(router, actors::end_atom_v, camera);
+  end_overdue();
+  for (const auto& entry : ways) attach(entry.first);
   std::erase_if(asked,
                 [&](const auto& entry) { return entry.second.at + 2 * actors::kExplanationPatience < now; });
   self->delayed_send(self, kDockTick, actors::tick_atom_v);
 }
 
 void dock_state::stop() {
-  for (const auto& [camera, here] : guests) self->send(here, actors::stop_atom_v);
+  for (const auto& [camera, here] : guests)
+    if (here) self->send(here, actors::stop_atom_v);
   self->send(router, actors::stop_atom_v);
   for (const actors::device_actor& device : devices) self->send(device, actors::stop_atom_v);
   self->quit();
@@ -220,7 +327,7 @@ void dock_state::stop() {
 
 dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, DockDeps deps) {
   actors::set_handlers(self, deps.logger);
-  self->set_down_handler([self](const caf::down_msg& message) { self->state.link_lost(message.source); });
+  self->set_down_handler([self](const caf::down_msg& message) { self->state.lost(message.source); });
   self->state.deps.emplace(std::move(deps));
   self->state.start();
   return {
@@ -234,20 +341,45 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
       [self](const actors::Explanation& text) { self->state.explained(text); },
       [self](end_atom, const std::string& camera) { self->state.ended(camera); },
       [self](const actors::DeviceReport& report) { self->state.report(report); },
-      [self](attach_atom, const std::string& node) {
-        self->state.attach(node, caf::actor_cast<link_actor>(self->current_sender()));
-        return true;
+      [self](attach_atom, const std::string& node, const std::string& vision, const std::string& stream) {
+        return self->state.attach({node, vision, stream},
+                                  caf::actor_cast<link_actor>(self->current_sender()));
       },
       [self](const actors::Explain& request) {
         self->state.explain(request, caf::actor_cast<link_actor>(self->current_sender()));
       },
       [self](const actors::Done& done) { self->state.done(done); },
       [self](const BulkArrivalPtr& arrival) { self->state.take(*arrival); },
-      [self](const BulkNews& news) {
-        if (news.direction == cluster::BulkDirection::incoming && news.what == BulkNews::What::ended)
-          self->state.book.leave(news.node, self->state.deps->clock.now());
+      [self](const BulkNews& news) { self->state.hear(news); },
+      [self](tokens_atom, join_atom, const actors::WatchPtr& watch, std::uint32_t session) {
+        self->state.open_lane(watch, session,
+                              caf::actor_cast<actors::tokens_sender_actor>(self->current_sender()));
       },
+      [self](tokens_atom, const actors::WatchPtr& watch) { self->state.know(watch); },
+      [self](const actors::VisualPatchPtr& patch) { self->state.take(patch); },
+      [self](tokens_atom, end_atom, const std::string& camera) { self->state.lane_over(camera); },
+      // It is what tells devices.
+      [](tokens_atom, const std::string&, bool) {},
+      [self](const actors::TokensRoom& room) { self->state.tell_sender(room.camera, room); },
+      [self](const actors::TokensAck& ack) { self->state.tell_sender(ack.camera, ack); },
+      [self](tokens_atom, attach_atom, const std::string& node) {
+        return self->state.attach_sender(node, caf::actor_cast<dock_actor>(self->current_sender()));
+      },
+      [self](tokens_atom, const actors::TokensRoom& room) { self->state.hear_stream(room); },
+      [self](tokens_atom, const actors::TokensAck& ack) { self->state.hear_stream(ack); },
+      [self](tokens_atom, const GuestRefused& refused) { self->state.hear_stream(refused); },
+      [self](tokens_atom, detach_atom, const std::string& node, const std::string& reason) {
+        if (const auto way = self->state.ways.find(node); way != self->state.ways.end())
+          self->state.tell(node, way->second.desk.detached("node " + node + " cannot go on: " + reason));
+      },
+      [self](way_atom, const caf::strong_actor_ptr& node) {
+        self->state.node = caf::actor_cast<node_actor>(node);
+        for (const std::string& wanted : self->state.ways_wanted)
+          self->send(self->state.node, way_atom_v, wanted);
+      },
+      [self](const DockWay& way) { self->state.make_way(way); },
       [self](tick_atom) { self->state.tick(); },
+      [self](fence_atom) { return self->state.book.highest_fence(); },
       [self](stop_atom) { self->state.stop(); },
   };
 }

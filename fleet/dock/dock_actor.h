@@ -1,9 +1,11 @@
 // The shell around `DockBook`: owns the devices of a node that computes, and lets cameras of other nodes in.
+// Devices may have half of a model; then visual tokens go to another node's dock, or come from one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,15 +20,20 @@
 #include "actors/supervisor/routes.h"
 #include "base/clock.h"
 #include "fleet/dock/dock_book.h"
+#include "fleet/link/link_desk.h"
 #include "fleet/messages.h"
 #include "fleet/wire/link_frames.h"
 
 namespace vigil::fleet {
 
 struct DockDeps {
+  /// This node.
+  std::string node;
   std::vector<actors::DeviceSlot> devices;
   /// Of a group of the vision tower, in pixels.
   int group = 28;
+  /// Of a visual token, in numbers; 0: any.
+  std::int64_t token_width = 0;
   const base::Clock& clock;
   actors::Metrics& metrics;
   actors::StatusBoard& board;
@@ -43,22 +50,85 @@ struct dock_state {
   void start();
   void report(const actors::DeviceReport& report);
   void route(const actors::Routes::Decision& decision);
-  void attach(const std::string& node, link_actor link);
+  bool attach(const Passage& passage, link_actor link);
   void take(const BulkArrival& arrival);
   void take(const std::string& node, JoinFrame& frame);
   void take(const std::string& node, SettingsFrame& frame);
   void take(const std::string& node, PackedPatch& patch);
   void take(const std::string& node, EndFrame& frame);
-  void refuse(const std::string& node, const std::string& camera, std::uint64_t fence,
+  void take(const std::string& node, TokensJoinFrame& frame);
+  void take(const std::string& node, TokensSettingsFrame& frame);
+  void take(const std::string& node, PackedTokens& tokens);
+  void take(const std::string& node, TokensEndFrame& frame);
+  void refuse(const Passage& passage, const std::string& camera, std::uint64_t fence,
               const std::string& reason);
+  /// A camera that was let in begins, at this node's device.
+  struct Beginning {
+    Passage passage;
+    actors::WatchPtr watch;
+    std::uint32_t own_generation = 0, generation = 0;
+  };
+  void begin(const Beginning& beginning);
+  /// It has ended here for good.
+  void forget(const std::string& camera);
   void answer(const actors::WindowAnswersPtr& window, const actors::stream_actor& source);
   void explain(const actors::Explain& request, link_actor link);
   void explained(const actors::Explanation& text);
   void done(const actors::Done& done);
   void ended(const std::string& camera);
-  void link_lost(const caf::actor_addr& link);
+  void lost(const caf::actor_addr& address);
+  void hear(const BulkNews& news);
+  void end_overdue();
   void tick();
   void stop();
+
+  // --- What of a camera's tokens goes to other nodes (dock_tokens.cpp) ---
+
+  /// Another node's dock, which has the streams of cameras that are encoded here.
+  struct Way {
+    dock_actor dock;
+    LinkDesk desk;
+    bool asking = false;
+  };
+  /// A camera that a device of this node encodes for another node's stream.
+  struct Lane {
+    std::string stream;
+    /// As this dock counts, and its device.
+    std::uint32_t session = 0, own_session = 0;
+    actors::tokens_sender_actor source;
+    std::uint64_t fence = 0;
+    /// Otherwise it comes to its end here, and what is left of it is let go.
+    bool goes_on = true;
+  };
+  bool has_way(const std::string& node);
+  void make_way(const DockWay& way);
+  void attach(const std::string& node);
+  void tell(const std::string& node, const std::optional<LinkDesk::Change>& change);
+  void send(Way& way, const LinkFrame& frame);
+  void answer_dropped(Way& way);
+  void open_lane(const actors::WatchPtr& watch, std::uint32_t session, actors::tokens_sender_actor source);
+  void know(const actors::WatchPtr& watch);
+  void take(const actors::VisualPatchPtr& patch);
+  void abandon(const std::string& camera, Lane& lane);
+  /// Those of a device that is no more.
+  void drop_lanes(const actors::vision_actor& device);
+  void lane_over(const std::string& camera);
+  void hear_stream(const actors::TokensRoom& room);
+  void hear_stream(const actors::TokensAck& ack);
+  void hear_stream(const GuestRefused& refused);
+
+  // --- and what comes from them (dock_streams.cpp) ---
+
+  /// A camera whose stream is at a device of this node, and whose tokens another one brings.
+  struct Stream {
+    std::string from;
+    std::uint32_t session = 0;
+    actors::tokens_actor desk;
+  };
+  bool attach_sender(const std::string& node, dock_actor sender);
+  void detach_senders(const std::string& reason);
+  template <class Message>
+  void tell_sender(const std::string& camera, const Message& message);
 
   dock_actor::pointer self;
   std::optional<DockDeps> deps;
@@ -66,9 +136,27 @@ struct dock_state {
   std::optional<actors::Routes> routes;
   actors::router_actor router;
   std::vector<actors::device_actor> devices;
+  /// By device that is up, if it has that half of the model.
   std::map<std::string, actors::vision_actor> visions;
-  /// By node.
-  std::map<std::string, link_actor> links;
+  std::map<std::string, actors::tokens_actor> desks;
+  std::map<Passage, link_actor> links;
+  bool has_tower = false, has_language = false;
+  std::size_t lost_devices = 0;
+  /// This node's, which knows ways to others; null until it has come.
+  node_actor node;
+  /// By node; and those that were asked for.
+  std::map<std::string, Way> ways;
+  std::set<std::string> ways_wanted;
+  /// By camera.
+  std::map<std::string, Lane> lanes;
+  std::uint32_t sessions = 0;
+  /// Where each camera's stream is that a device of this node encodes.
+  std::map<std::string, std::string> encoded_for;
+  /// Cameras whose stream is another's now: they begin when what was here of them has ended.
+  std::map<std::string, Beginning> held;
+  /// By node; by camera.
+  std::map<std::string, dock_actor> senders;
+  std::map<std::string, Stream> streams;
   /// By camera.
   std::map<std::string, guest_actor> guests;
   /// Who answered about a camera last.

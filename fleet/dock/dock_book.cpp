@@ -4,27 +4,38 @@
 
 namespace vigil::fleet {
 
-DockBook::Joined DockBook::join(const std::string& node, const actors::WatchSettings& watch,
-                                std::uint32_t own_generation) {
+DockBook::Joined DockBook::join(const std::string& from, const Passage& passage,
+                                const actors::WatchSettings& watch, std::uint32_t own_generation) {
   const std::uint64_t fence = actors::fence_of(watch.version);
   std::uint64_t& highest = fences_[watch.name];
   const auto before = guests_.find(watch.name);
+  const bool is_new_owner = before != guests_.end() && before->second.passage.owner != passage.owner;
   // Two nodes with one fence: the registry never gave it twice, so one of them is not what it says.
-  const bool is_others =
-      before != guests_.end() && before->second.node != node && before->second.fence == fence;
-  if (fence < highest || is_others) return {false, highest, 0, {}};
+  if (fence < highest || (is_new_owner && before->second.fence == fence)) return {false, highest, 0, {}};
   highest = fence;
   highest_ = std::max(highest_, fence);
   Joined joined{true, fence, ++generations_[watch.name], {}};
-  if (before != guests_.end() && before->second.node != node) joined.before = before->second.node;
-  guests_[watch.name] = Guest{node, fence, joined.generation, own_generation};
+  if (is_new_owner) joined.before = before->second.passage;
+  guests_[watch.name] = Guest{passage, from, fence, joined.generation, own_generation};
   return joined;
 }
 
-const DockBook::Guest* DockBook::owner(const std::string& node, const actors::WatchRef& watch) const {
+const DockBook::Guest* DockBook::brought(const std::string& from, const actors::WatchRef& watch) const {
   const Guest* const guest = find(watch.camera);
-  return guest != nullptr && guest->node == node && guest->fence == actors::fence_of(watch.version) ? guest
+  return guest != nullptr && guest->from == from && guest->fence == actors::fence_of(watch.version) ? guest
                                                                                                     : nullptr;
+}
+
+const DockBook::Guest* DockBook::renew(const std::string& from, const actors::WatchRef& watch) {
+  const auto guest = guests_.find(watch.camera);
+  if (guest == guests_.end() || guest->second.from != from) return nullptr;
+  const std::uint64_t fence = actors::fence_of(watch.version);
+  std::uint64_t& highest = fences_[watch.camera];
+  if (fence > guest->second.fence && fence >= highest) {
+    guest->second.fence = highest = fence;
+    highest_ = std::max(highest_, fence);
+  }
+  return brought(from, watch);
 }
 
 const DockBook::Guest* DockBook::find(const std::string& camera) const {
@@ -32,9 +43,19 @@ const DockBook::Guest* DockBook::find(const std::string& camera) const {
   return guest == guests_.end() ? nullptr : &guest->second;
 }
 
-void DockBook::leave(const std::string& node, base::Clock::TimePoint now) {
+void DockBook::leave(const std::string& from, const Passage& passage, base::Clock::TimePoint now) {
   for (auto& [camera, guest] : guests_)
-    if (guest.node == node && !guest.away) guest.away = now;
+    if (guest.from == from && guest.passage == passage && !guest.away) guest.away = now;
+}
+
+void DockBook::leave(const std::string& from, base::Clock::TimePoint now) {
+  for (auto& [camera, guest] : guests_)
+    if (guest.from == from && !guest.away) guest.away = now;
+}
+
+void DockBook::lose(const std::string& camera, base::Clock::TimePoint now) {
+  if (const auto guest = guests_.find(camera); guest != guests_.end() && !guest->second.away)
+    guest->second.away = now;
 }
 
 std::vector<std::string> DockBook::overdue(base::Clock::TimePoint now, base::Duration patience) const {

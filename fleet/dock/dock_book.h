@@ -1,6 +1,7 @@
 // Which cameras of other nodes are let in, by whom, and who had them before.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,18 +14,30 @@
 
 namespace vigil::fleet {
 
-/// Every camera has one node that sends it: the one with the highest fence that has come. What others send
-/// of it is refused. A camera whose node is away is kept for a while, in case it comes back. Not thread-safe.
+/// The way of cameras through the fleet: the node that owns them, the one that encodes them, and the one that
+/// has their streams. The last two are mostly one.
+struct Passage {
+  std::string owner;
+  std::string vision;
+  std::string stream;
+  friend auto operator<=>(const Passage&, const Passage&) = default;
+};
+
+/// Every camera has one owner: the one with the highest fence that has come. What others send of it is
+/// refused. Of one owner, whoever came last brings it. A camera whose bringer is away is kept for a while, in
+/// case it comes back. Not thread-safe.
 class DockBook {
  public:
   struct Guest {
-    std::string node;
+    Passage passage;
+    /// Who sends it here: its owner, or the node that encodes it.
+    std::string from;
     std::uint64_t fence = 0;
     /// Counted here over all its owners: each has incarnations of its own.
     std::uint32_t generation = 0;
-    /// The owner's.
+    /// The owner's; or the session of whoever brings its visual tokens.
     std::uint32_t own_generation = 0;
-    /// Since when its node is away.
+    /// Since when whoever brings it is away.
     std::optional<base::Clock::TimePoint> away = {};
   };
 
@@ -33,20 +46,26 @@ class DockBook {
     /// The highest fence that is known.
     std::uint64_t fence = 0;
     std::uint32_t generation = 0;
-    /// Who had it until now, if that was another node.
-    std::string before;
+    /// The passage of its owner until now, if that was another node.
+    std::optional<Passage> before;
   };
-  Joined join(const std::string& node, const actors::WatchSettings& watch, std::uint32_t own_generation);
+  Joined join(const std::string& from, const Passage& passage, const actors::WatchSettings& watch,
+              std::uint32_t own_generation);
 
-  /// Whether what is of this version comes from the camera's own node; null otherwise.
-  const Guest* owner(const std::string& node, const actors::WatchRef& watch) const;
+  /// Whether what is of this version comes from whoever brings the camera; null otherwise.
+  const Guest* brought(const std::string& from, const actors::WatchRef& watch) const;
+  /// As `brought`, of new settings: its owner may have been given a higher fence with nobody between, as all
+  /// are when a registry was set back.
+  const Guest* renew(const std::string& from, const actors::WatchRef& watch);
   const Guest* find(const std::string& camera) const;
 
   /// All that it sent has come out, and nothing more is expected. Its fence is not forgotten.
   void end(const std::string& camera) { guests_.erase(camera); }
-  /// The link of a node broke.
-  void leave(const std::string& node, base::Clock::TimePoint now);
-  /// Cameras whose nodes have been away for longer than this.
+  /// This way of cameras broke; all that a node brings is cut off; this camera is.
+  void leave(const std::string& from, const Passage& passage, base::Clock::TimePoint now);
+  void leave(const std::string& from, base::Clock::TimePoint now);
+  void lose(const std::string& camera, base::Clock::TimePoint now);
+  /// Cameras whose bringers have been away for longer than this.
   std::vector<std::string> overdue(base::Clock::TimePoint now, base::Duration patience) const;
 
   const std::map<std::string, Guest>& guests() const { return guests_; }

@@ -7,12 +7,11 @@
 namespace vigil::fleet {
 
 guest_actor::behavior_type guest(guest_actor::stateful_pointer<guest_state> self, GuestDeps deps,
-                                 link_actor link, const actors::router_actor& router) {
+                                 link_actor link) {
   actors::set_handlers(self, deps.logger);
   self->state.link = std::move(link);
-  self->send(router, actors::join_atom_v, deps.watch, deps.generation);
   return {
-      [self, camera = deps.watch->name](grant_atom, std::uint32_t patches) {
+      [self, camera = deps.camera](grant_atom, std::uint32_t patches) {
         self->send(self->state.link, GuestRoom{camera, patches});
       },
       [self, generation = deps.own_generation](const actors::PatchAck& ack) {

@@ -13,10 +13,9 @@
 namespace vigil::fleet {
 
 struct GuestDeps {
-  actors::WatchPtr watch;
-  /// As the camera's own node counts, and here.
+  std::string camera;
+  /// As the camera's own node counts.
   std::uint32_t own_generation = 0;
-  std::uint32_t generation = 0;
   spdlog::logger& logger;
 };
 
@@ -28,8 +27,8 @@ struct guest_state {
   static inline const char* name = "guest";
 };
 
-/// Joins the router.
+/// Whoever spawns it joins the router in its name.
 guest_actor::behavior_type guest(guest_actor::stateful_pointer<guest_state> self, GuestDeps deps,
-                                 link_actor link, const actors::router_actor& router);
+                                 link_actor link);
 
 }  // namespace vigil::fleet

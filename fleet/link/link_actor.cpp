@@ -18,24 +18,29 @@ constexpr std::chrono::milliseconds kAgain{500};
 
 void link_state::attach() {
   if (!desk->wants_attach() || std::exchange(asking, true)) return;
-  self->request(dock, kPatience, attach_atom_v, deps->node)
-      .then(
-          [this](bool may) {
-            asking = false;
-            if (may) return tell(desk->attached());
-            self->delayed_send(self, kAgain, actors::tick_atom_v);
-          },
-          [this](const caf::error&) {
-            asking = false;
-            self->delayed_send(self, kAgain, actors::tick_atom_v);
-          });
+  const auto done = [this](bool may) {
+    asking = false;
+    if (may) return tell(desk->attached());
+    self->delayed_send(self, kAgain, actors::tick_atom_v);
+  };
+  if (stream == vision) return attach_to(vision, done);
+  // Whoever hears the answers first, so that there is somebody.
+  attach_to(stream, [this, done](bool may) {
+    if (!may) return done(false);
+    attach_to(vision, done);
+  });
+}
+
+void link_state::attach_to(const dock_actor& dock, std::function<void(bool)> done) {
+  self->request(dock, kPatience, attach_atom_v, deps->node, deps->vision, deps->stream)
+      .then([done](bool may) { done(may); }, [done](const caf::error&) { done(false); });
 }
 
 void link_state::tell(const std::optional<LinkDesk::Change>& change) {
   if (!change) return;
-  if (!change->is_up) deps->logger.warn("link: {} cannot be reached: {}", deps->to, change->reason);
+  if (!change->is_up) deps->logger.warn("link: {} cannot be reached: {}", device, change->reason);
   self->send(listener,
-             DeviceReport{deps->to, change->is_up ? DeviceState::up : DeviceState::restarting, change->reason,
+             DeviceReport{device, change->is_up ? DeviceState::up : DeviceState::restarting, change->reason,
                           change->is_up ? actors::vision_actor(self) : actors::vision_actor()});
 }
 
@@ -55,7 +60,7 @@ void link_state::hear(const BulkNews& news) {
 
 void link_state::lost(const std::string& reason) {
   tell(desk->bulk_ended(reason));
-  self->send(listener, DeviceReport{deps->to, DeviceState::lost, reason, actors::vision_actor()});
+  self->send(listener, DeviceReport{device, DeviceState::lost, reason, actors::vision_actor()});
   self->quit();
 }
 
@@ -80,25 +85,29 @@ void link_state::answer(const actors::WindowForm& form) {
   self->send<caf::message_priority::high>(alerts, window);
 }
 
-link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps, dock_actor dock,
-                               actors::router_actor router, actors::alerts_actor alerts,
-                               actors::device_listener_actor listener) {
+link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps,
+                               dock_actor vision, dock_actor stream, actors::router_actor router,
+                               actors::alerts_actor alerts, actors::device_listener_actor listener) {
   actors::set_handlers(self, deps.logger);
   link_state& state = self->state;
   state.desk.emplace(deps.send);
-  state.dock = std::move(dock);
+  state.device = device_of(deps.vision, deps.stream);
+  state.vision = std::move(vision);
+  state.stream = std::move(stream);
   state.router = std::move(router);
   state.alerts = std::move(alerts);
   state.listener = std::move(listener);
   state.deps.emplace(std::move(deps));
-  self->monitor(state.dock);
+  self->monitor(state.vision);
+  if (state.stream != state.vision) self->monitor(state.stream);
   self->set_down_handler([self](const caf::down_msg&) { self->state.lost("the node is gone"); });
   self->send(self, actors::tick_atom_v);
   return {
       [self](join_atom, const actors::WatchPtr& watch, std::uint32_t generation) {
         self->state.book.put(watch);
         self->state.moved.erase(watch->name);
-        self->state.send(JoinFrame{*watch, generation});
+        self->state.ending.erase(watch->name);
+        self->state.send(JoinFrame{*watch, generation, self->state.deps->stream});
       },
       [self](const actors::WatchPtr& watch) {
         if (self->state.book.put(watch)) self->state.send(SettingsFrame{*watch});
@@ -107,11 +116,14 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
         const LinkDeps& own = *self->state.deps;
         self->state.send(pack(*patch, own.group, own.clock));
       },
-      [self](end_atom, const std::string& camera) { self->state.send(EndFrame{camera}); },
+      [self](end_atom, const std::string& camera) {
+        self->state.ending.insert(camera);
+        self->state.send(EndFrame{camera, self->state.deps->stream});
+      },
       // Windows are as many as the dock has let the device answer.
       [](grant_atom, std::uint32_t) {},
-      [self](const actors::Explain& request) { self->send(self->state.dock, request); },
-      [self](const actors::Done& done) { self->send(self->state.dock, done); },
+      [self](const actors::Explain& request) { self->send(self->state.stream, request); },
+      [self](const actors::Done& done) { self->send(self->state.stream, done); },
       // Texts are lent there, and not here.
       [](const actors::Returned&) {},
       [self](const GuestRoom& room) {
@@ -119,8 +131,10 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
       },
       [self](const actors::PatchAck& ack) { self->state.acknowledge(ack); },
       [self](const GuestRefused& refused) {
-        self->state.deps->logger.error("link: {} does not serve camera {}: {}", self->state.deps->to,
-                                       refused.camera, refused.reason);
+        // So it is with every camera that is handed over.
+        self->state.deps->logger.info("link: {} does not serve camera {}: {}", self->state.device,
+                                      refused.camera, refused.reason);
+        if (self->state.deps->owner) self->send(self->state.deps->owner, fence_atom_v, refused.fence);
       },
       [self](const actors::WindowForm& form) { self->state.answer(form); },
       [self](const actors::Explanation& text) {
@@ -129,13 +143,19 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
       [self](over_atom, const std::string& camera) {
         // Its episodes go on with the answers of another.
         if (self->state.moved.erase(camera) > 0) return;
+        // Given up there, while this node was away.
+        if (self->state.ending.erase(camera) == 0) return;
         self->send<caf::message_priority::high>(self->state.alerts, actors::end_atom_v, camera);
         self->state.book.forget(camera);
       },
       [self](const BulkNews& news) { self->state.hear(news); },
       [self](moved_atom, const std::string& camera) {
         self->state.moved.insert(camera);
-        self->state.send(EndFrame{camera});
+        self->state.send(EndFrame{camera, self->state.deps->stream});
+      },
+      [self](detach_atom, const std::string& reason) {
+        self->state.tell(self->state.desk->detached(reason));
+        self->state.attach();
       },
       [self](tick_atom) { self->state.attach(); },
       [self](stop_atom) { self->quit(); },

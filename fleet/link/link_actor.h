@@ -1,4 +1,5 @@
-// The shell around `LinkDesk`.
+// The shell around `LinkDesk`. Patches go to the node that encodes, answers come from the one that has the
+// streams, which is mostly the same.
 #pragma once
 
 #include <functional>
@@ -21,22 +22,26 @@
 namespace vigil::fleet {
 
 struct LinkDeps {
-  /// This node, and the one that computes.
+  /// This node, the one that encodes, and the one that has the streams.
   std::string node;
-  std::string to;
-  /// By the bulk way to it.
+  std::string vision;
+  std::string stream;
+  /// By the bulk way to the one that encodes.
   LinkDesk::Send send;
   /// Of a group of the vision tower, in pixels.
   int group = 28;
   const base::Clock& clock;
   actors::Metrics& metrics;
   spdlog::logger& logger;
+  /// Hears of fences that others have seen; may be null.
+  node_actor owner = {};
 };
 
 struct link_state {
   explicit link_state(link_actor::pointer self_pointer) : self(self_pointer) {}
 
   void attach();
+  void attach_to(const dock_actor& dock, std::function<void(bool)> done);
   void tell(const std::optional<LinkDesk::Change>& change);
   void hear(const BulkNews& news);
   void lost(const std::string& reason);
@@ -47,22 +52,26 @@ struct link_state {
   link_actor::pointer self;
   std::optional<LinkDeps> deps;
   std::optional<LinkDesk> desk;
-  dock_actor dock;
+  /// As this node's router knows what lies behind the link.
+  std::string device;
+  dock_actor vision;
+  dock_actor stream;
   actors::router_actor router;
   actors::alerts_actor alerts;
   actors::device_listener_actor listener;
   /// Settings of the cameras that joined, for the answers about them.
   actors::WatchBook book;
-  /// Cameras that are computed elsewhere, of which something is left there.
+  /// Cameras that are computed elsewhere, of which something is left there; and those that end.
   std::set<std::string> moved;
+  std::set<std::string> ending;
   bool asking = false;
   static inline const char* name = "link";
 };
 
-/// `dock`: of the other node. It is monitored, and the link quits when it is gone: another one is made for
-/// the one that comes.
-link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps, dock_actor dock,
-                               actors::router_actor router, actors::alerts_actor alerts,
-                               actors::device_listener_actor listener);
+/// `vision`, `stream`: the docks of the other nodes. They are monitored, and the link quits when one is gone:
+/// another link is made for the one that comes.
+link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, LinkDeps deps,
+                               dock_actor vision, dock_actor stream, actors::router_actor router,
+                               actors::alerts_actor alerts, actors::device_listener_actor listener);
 
 }  // namespace vigil::fleet

@@ -42,6 +42,10 @@ void LinkDesk::send(const LinkFrame& frame) {
     const actors::PatchForm& form = patch->form;
     waiting.dropped = actors::PatchAck{form.watch.camera, form.generation, form.sequence,
                                        actors::PatchOutcome::dropped, "too_large"};
+  } else if (const auto* tokens = std::get_if<PackedTokens>(&frame)) {
+    const VisualForm& form = tokens->form;
+    waiting.dropped = actors::PatchAck{form.watch.camera, form.generation, form.sequence,
+                                       actors::PatchOutcome::dropped, "too_large"};
   }
   waiting_.push_back(std::move(waiting));
   resume();

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <caf/send.hpp>
 
@@ -29,5 +32,13 @@ class ActorLoop final : public base::Loop {
   // Weak: the actor owns this.
   const caf::actor_addr actor_;
 };
+
+/// Keeps the loop of an actor that ends until the process does: what a registry still answers refers to it.
+inline void keep_for_late_answers(std::unique_ptr<ActorLoop> loop) {
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<ActorLoop>> kept;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(loop));
+}
 
 }  // namespace vigil::fleet

@@ -16,17 +16,18 @@ using cluster::Membership;
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
 
-/// As the planner sees a camera. That its stream costs what it does, no node has measured yet.
-cluster::WantedCamera wanted(const config::CameraSettings& camera) {
-  return {camera.name, 1, 1};
-}
-
 }  // namespace
 
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->fleet, deps->clock);
-  if (deps->dock) self->monitor(deps->dock);
+  reporter.emplace(deps->board, deps->series,
+                   NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
+  if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);
+  if (deps->dock) {
+    self->monitor(deps->dock);
+    self->send(deps->dock, way_atom_v, caf::actor_cast<caf::strong_actor_ptr>(node_actor(self)));
+  }
   if (deps->supervisor) self->monitor(deps->supervisor);
   if (deps->gateway) self->monitor(deps->gateway);
   if (deps->maker) self->monitor(deps->maker);
@@ -51,9 +52,15 @@ void node_state::ask_seed(const cluster::PeerAddress& seed) {
       const auto sent = deps->clock.now();
       self->request(*greeter, kGreetingPatience, greet_atom_v, print(greeting()))
           .then(
-              [this, seed, sent](const std::string& text) {
+              [this, seed, sent, greeter = *greeter](const std::string& text) {
                 const auto way_there = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
-                heard_seed(seed, why_not(text, way_there));
+                const std::string refusal = why_not(text, way_there);
+                // It knows this node by now, and so need not greet it.
+                if (refusal.empty()) {
+                  const cluster::NodeRecord node = cluster::parse_answer(text).greeting->node;
+                  met[{node.name, node.incarnation}] = greeter;
+                }
+                heard_seed(seed, refusal);
               },
               [this, seed](const caf::error&) { heard_seed(seed, ""); });
     });
@@ -78,14 +85,7 @@ void node_state::join() {
   plan.emplace(
       deps->registry, *loop, deps->clock, *member,
       cluster::PlanKeeper::Options{.planning = {}, .changed = [this] { plan_changed(); }, .log = say});
-  std::vector<cluster::WantedCamera> all;
-  for (const config::CameraSettings& camera : deps->cameras) {
-    if (!camera.enabled) continue;
-    cameras.emplace(camera.name, &camera);
-    all.push_back(wanted(camera));
-  }
-  plan->want(std::move(all));
-  member->stand_for_planner(true);
+  follow_configuration();
   if (deps->supervisor)
     self->request(deps->supervisor, caf::infinite, actors::stages_atom_v)
         .then([this](const actors::Stages& own) {
@@ -121,9 +121,7 @@ std::string node_state::answer(const std::string& text) {
     }
     if (theirs.node.name != deps->record.name && member) {
       desk->came(theirs.node);
-      greeters[theirs.node.name] = caf::actor_cast<greeter_actor>(self->current_sender());
-      list_bulk_peers();
-      link_up();
+      found_way(theirs.node.name, caf::actor_cast<greeter_actor>(self->current_sender()));
     }
     return print(cluster::GreetingAnswer{greeting(), {}});
   } catch (const std::exception& error) {
@@ -154,9 +152,22 @@ void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& g
   if (there.name != node.name || there.incarnation != node.incarnation)
     return failed(node, "another node answers there: " + there.name);
   desk->greeted(node.name, node.incarnation);
-  greeters[node.name] = greeter;
+  found_way(node.name, greeter);
+}
+
+void node_state::found_way(const std::string& node, const greeter_actor& greeter) {
+  greeters[node] = greeter;
+  self->monitor(greeter);
   list_bulk_peers();
   link_up();
+}
+
+void node_state::lost_way(const caf::actor_addr& greeter) {
+  std::erase_if(greeters, [&](const auto& each) {
+    if (each.second.address() != greeter) return false;
+    desk->lost(each.first, deps->record.name);
+    return true;
+  });
 }
 
 void node_state::failed(const cluster::NodeRecord& node, const std::string& reason) {
@@ -172,6 +183,13 @@ void node_state::members_changed() {
     expel("another node is called " + member->record().name + " now");
   desk->see(member->nodes(), member->record().name);
   plan->step();
+  for (const auto& [key, node] : member->nodes()) {
+    const auto seed = met.extract({key, node.incarnation});
+    if (seed.empty() || key == deps->record.name) continue;
+    desk->came(node);
+    found_way(key, seed.mapped());
+  }
+  configuration->step();
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   list_bulk_peers();
   link_up();
@@ -184,21 +202,27 @@ void node_state::expel(const std::string& why) {
 
 void node_state::plan_changed() {
   if (!deps->supervisor) return;
+  if (book->settings()) give_cameras();
+  if (!plan->own().cameras.empty()) return;
+  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
+}
+
+void node_state::give_cameras() {
   actors::CameraList list;
   std::map<std::string, std::string> now;
+  std::set<std::string> own;
   for (const auto& [camera, entry] : plan->own().cameras) {
-    const auto settings = cameras.find(camera);
-    if (settings == cameras.end()) {
-      if (unknown.insert(camera).second)
-        deps->logger.error("node: camera {} is planned for this node, whose configuration does not have it",
-                           camera);
+    if (book->find(camera) == nullptr) {
+      unknown.emplace(camera, deps->clock.now());
       continue;
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        *settings->second, actors::Tenure{entry.fence, origin, entry.stream}));
-    now[camera] = entry.stream;
+        book->open(camera), actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
+    now[camera] = device_of(entry.vision, entry.stream);
+    own.insert(camera);
   }
+  book->keep(own);
   // What is left of a camera where it is not computed any more.
   for (const auto& [camera, device] : now)
     if (const auto before = devices.find(camera); before != devices.end() && before->second != device)
@@ -208,14 +232,12 @@ void node_state::plan_changed() {
   for (const auto& [camera, device] : devices) had.insert(camera);
   // Others are some other node's by the plan, or will be.
   std::erase_if(had, [&](const std::string& camera) {
-    const bool removed = !devices.contains(camera) && !cameras.contains(camera);
+    const bool removed = !devices.contains(camera) && book->find(camera) == nullptr;
     if (removed) list.removed.push_back(camera);
     return removed;
   });
   self->send(deps->supervisor, actors::reload_atom_v, std::move(list));
   link_up();
-  if (!plan->own().cameras.empty()) return;
-  for (auto& promise : std::exchange(draining, {})) promise.deliver(true);
 }
 
 void node_state::list_bulk_peers() {
@@ -274,27 +296,40 @@ void node_state::follow_gateways() {
 
 void node_state::link_up() {
   follow_gateways();
+  if (!member) return;
+  for (const std::string& node : std::set(ways_wanted))
+    if (linking.insert("way " + node).second)
+      find_dock(node, [this, node](const dock_actor& there) {
+        linking.erase("way " + node);
+        if (there && ways_wanted.erase(node) > 0)
+          self->send(deps->dock, DockWay{node, there, send_to(node, there), open_ways.contains(node)});
+      });
   if (!has_stages) return;
-  for (const std::string& node : computing_nodes(plan->own())) {
-    if (links.contains(node) || linking.contains(node)) continue;
-    if (node == member->record().name) {
-      if (deps->dock) make_link(node, deps->dock);
-      continue;
-    }
-    const auto greeter = greeters.find(node);
-    if (greeter == greeters.end() || !desk->knows(node)) continue;
-    linking.insert(node);
-    self->request(greeter->second, kGreetingPatience, dock_atom_v)
-        .then(
-            [this, node](const caf::strong_actor_ptr& there) {
-              linking.erase(node);
-              if (there) make_link(node, caf::actor_cast<dock_actor>(there));
-            },
-            [this, node](const caf::error&) { linking.erase(node); });
+  for (const auto& nodes : computing_nodes(plan->own())) {
+    const std::string vision = nodes.first, stream = nodes.second, device = device_of(vision, stream);
+    if (links.contains(device) || !linking.insert(device).second) continue;
+    find_dock(vision, [=, this](const dock_actor& encodes) {
+      find_dock(encodes ? stream : std::string(), [=, this](const dock_actor& has_streams) {
+        linking.erase(device);
+        if (has_streams) make_link({member->record().name, vision, stream}, encodes, has_streams);
+      });
+    });
   }
 }
 
-void node_state::make_link(const std::string& node, const dock_actor& there) {
+void node_state::find_dock(const std::string& node, std::function<void(const dock_actor&)> found) {
+  if (node == member->record().name) return found(deps->dock);
+  const auto greeter = greeters.find(node);
+  if (greeter == greeters.end() || !desk->knows(node)) return found(dock_actor());
+  self->request(greeter->second, kGreetingPatience, dock_atom_v)
+      .then(
+          [found](const caf::strong_actor_ptr& there) {
+            found(there ? caf::actor_cast<dock_actor>(there) : dock_actor());
+          },
+          [found](const caf::error&) { found(dock_actor()); });
+}
+
+LinkDesk::Send node_state::send_to(const std::string& node, const dock_actor& there) {
   const bool is_here = node == member->record().name;
   LinkDesk::Send send;
   if (is_here) {
@@ -307,23 +342,28 @@ void node_state::make_link(const std::string& node, const dock_actor& there) {
       return bulk.send(node, message);
     };
   }
+  return send;
+}
+
+void node_state::make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream) {
   const link_actor made = self->spawn<caf::monitored>(
       link,
-      LinkDeps{member->record().name, node, std::move(send), deps->group, deps->clock, deps->metrics,
-               deps->logger},
-      there, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
-  links[node] = made;
-  if (is_here || open_ways.contains(node)) self->send(made, BulkNews{node, BulkNews::What::opened});
+      LinkDeps{passage.owner, passage.vision, passage.stream, send_to(passage.vision, vision), deps->group,
+               deps->clock, deps->metrics, deps->logger, node_actor(self)},
+      vision, stream, stages.router, stages.alerts, actors::device_listener_actor(deps->supervisor));
+  links[device_of(passage.vision, passage.stream)] = made;
+  if (passage.vision == passage.owner || open_ways.contains(passage.vision))
+    self->send(made, BulkNews{passage.vision, BulkNews::What::opened});
 }
 
 void node_state::hear(const BulkNews& news) {
   if (news.direction == cluster::BulkDirection::outgoing) {
     if (news.what == BulkNews::What::opened) open_ways.insert(news.node);
     if (news.what == BulkNews::What::ended) open_ways.erase(news.node);
-    if (const auto link = links.find(news.node); link != links.end()) self->send(link->second, news);
-  } else if (deps->dock) {
-    self->send(deps->dock, news);
+    for (const auto& [device, link] : links)
+      if (device == news.node || device.starts_with(news.node + kBetweenStages)) self->send(link, news);
   }
+  if (deps->dock) self->send(deps->dock, news);
 }
 
 /// Tells up to which fence all cameras that this node was given deliver, or were tried in vain.
@@ -348,6 +388,11 @@ void node_state::tick() {
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   link_up();
   settle();
+  look_at_configuration();
+  report();
+  if (deps->dock)
+    self->request(deps->dock, kGreetingPatience, fence_atom_v)
+        .then([this](std::uint64_t fence) { saw(fence); }, [](const caf::error&) {});
   self->delayed_send(self, kNodeTick, actors::tick_atom_v);
 }
 
@@ -358,6 +403,7 @@ void node_state::drain() {
 
 void node_state::stop() {
   is_stopping = true;
+  reporter->end();
   if (member) {
     member->leave([this] { self->quit(); });
   } else {
@@ -377,8 +423,8 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
           caf::actor_cast<caf::actor_addr>(deps_of.gateway), caf::actor_cast<caf::actor_addr>(deps_of.maker)})
       if (part && message.source == part) return own.expel("what this node does has failed");
     own.gateways.lost(message.source);
-    std::erase_if(self->state.links,
-                  [&](const auto& link) { return link.second.address() == message.source; });
+    own.lost_way(message.source);
+    std::erase_if(own.links, [&](const auto& link) { return link.second.address() == message.source; });
   });
   self->state.deps.emplace(std::move(deps));
   self->state.start();
@@ -390,17 +436,27 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
         if (self->state.member)
           self->state.member->alter([serves](cluster::NodeRecord& record) { record.serves = serves; });
       },
-      [](const Piece& piece) { piece.run(); },
-      [self](const BulkNews& news) { self->state.hear(news); },
-      [self](const BulkArrivalPtr& arrival) {
-        if (self->state.deps->dock) self->send(self->state.deps->dock, arrival);
+      [self](report_atom, const std::string& question) { return self->state.tell_of(question); },
+      [self](find_atom, const std::string& file) { return self->state.find_evidence(file); },
+      [self](fetch_atom, const EvidenceWish& wish) {
+        if (self->state.deps->fetcher) self->send(self->state.deps->fetcher, fetch_atom_v, wish);
       },
+      [self](stand_atom) { return self->state.standing(); },
+      [self](fence_atom, std::uint64_t fence) { self->state.saw(fence); },
+      [](const Piece& piece) { piece.run(); },
+      [self](const ReadConfigurationPtr& read) { self->state.read(read); },
+      [self](const BulkNews& news) { self->state.hear(news); },
+      [self](const BulkArrivalPtr& arrival) { self->state.hear(arrival); },
       [self](drain_atom) -> caf::result<bool> {
         self->state.drain();
         if (!self->state.plan || self->state.plan->own().cameras.empty()) return true;
         auto promise = self->make_response_promise<bool>();
         self->state.draining.push_back(promise);
         return promise;
+      },
+      [self](way_atom, const std::string& to) {
+        self->state.ways_wanted.insert(to);
+        self->state.link_up();
       },
       [self](tick_atom) { self->state.tick(); },
       [self](stop_atom) { self->state.stop(); },

@@ -1,6 +1,7 @@
 // The shell around `FleetMember`, `PlanKeeper` and `NodeDesk`.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,13 +20,19 @@
 #include "actors/status/status_board.h"
 #include "base/clock.h"
 #include "cluster/bulk/bulk.h"
+#include "cluster/membership/config_keeper.h"
 #include "cluster/membership/fleet_member.h"
 #include "cluster/membership/plan_keeper.h"
 #include "config/settings.h"
+#include "fleet/dock/dock_book.h"
+#include "fleet/link/link_desk.h"
 #include "fleet/messages.h"
 #include "fleet/node/actor_loop.h"
+#include "fleet/node/camera_book.h"
 #include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/status/node_report.h"
+#include "fleet/status/node_standing.h"
 
 namespace vigil::fleet {
 
@@ -50,8 +57,15 @@ struct NodeDeps {
   std::vector<cluster::PeerAddress> seeds = {};
   cluster::Registry& registry;
   NodeWays ways;
-  /// By the configuration.
-  std::vector<config::CameraSettings> cameras;
+  /// What was read at the start; without a fault.
+  ReadConfigurationPtr configuration;
+  /// A camera with its secrets, of those that this node opens (`CameraBook`).
+  std::function<config::CameraSettings(config::CameraSettings)> resolve;
+  /// Takes a text of the fleet's from the registry, and has it read; null: it is in the node's own file.
+  std::function<void(std::string)> offered = {};
+  /// The fleet runs by these from now on, or still, and only what is this node's own may be another: the line
+  /// says since which version, and what has changed.
+  std::function<void(const config::Settings&, const std::string& line)> applied = {};
   /// Null where this node reads no cameras, or computes nothing.
   actors::supervisor_actor supervisor;
   dock_actor dock;
@@ -64,12 +78,17 @@ struct NodeDeps {
   actors::Metrics& metrics;
   actors::StatusBoard& board;
   spdlog::logger& logger;
+  /// Its metrics as a node; may be null.
+  actors::FleetSeries* series = nullptr;
+  /// Gives out stills and clips; may be null.
+  fetcher_actor fetcher = {};
   /// It cannot go on as a member, and why; called once.
   std::function<void(const std::string&)> expelled = {};
 };
 
 struct node_state {
   explicit node_state(node_actor::pointer self_pointer) : self(self_pointer) {}
+  ~node_state() { keep_for_late_answers(std::move(loop)); }
 
   void start();
   /// One seed, by name, then by each of its addresses; `heard` is done for each.
@@ -83,17 +102,48 @@ struct node_state {
   void greeted(const cluster::NodeRecord& node, const greeter_actor& greeter, base::Clock::TimePoint sent,
                const std::string& text);
   void failed(const cluster::NodeRecord& node, const std::string& reason);
+  /// There is a way to that node, by this actor of it.
+  void found_way(const std::string& node, const greeter_actor& greeter);
+  /// Whoever is at the end of a way that broke is greeted anew.
+  void lost_way(const caf::actor_addr& greeter);
   void members_changed();
   /// It cannot go on as a member.
   void expel(const std::string& why);
   void plan_changed();
+  /// To the supervisor: this node's cameras, by its plan and its configuration.
+  void give_cameras();
+
+  // node_configuration.cpp: by what this node runs.
+
+  void follow_configuration();
+  void read(const ReadConfigurationPtr& configuration);
+  void apply(const cluster::FleetConfig& config);
+  /// This node's own fault with what it has read last may be another now.
+  void look_at_configuration();
+  void read_snoozes();
+  /// Asks the registry for a text that is to be read, if there is one.
+  void fetch_configuration();
+  /// Cameras of the plan that the configuration goes on not to have.
+  void tell_unknown();
+
   void list_bulk_peers();
   void link_up();
-  void make_link(const std::string& node, const dock_actor& there);
+  /// Null if there is none, or no way to it.
+  void find_dock(const std::string& node, std::function<void(const dock_actor&)> found);
+  LinkDesk::Send send_to(const std::string& node, const dock_actor& there);
+  void make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream);
   void hear(const BulkNews& news);
   /// Finds gateways, and tells of them.
   void follow_gateways();
   void settle();
+  /// A fence that this node, or one that it deals with, has seen.
+  void saw(cluster::Fence fence);
+  /// A NodeQuestion about this node.
+  caf::result<std::string> tell_of(const std::string& question) const;
+  NodeStandingPtr standing() const;
+  caf::result<std::uint64_t> find_evidence(const std::string& file);
+  void hear(const BulkArrivalPtr& arrival);
+  void report();
   void tick();
   void drain();
   void stop();
@@ -104,13 +154,16 @@ struct node_state {
   std::unique_ptr<ActorLoop> loop;
   std::optional<cluster::FleetMember> member;
   std::optional<cluster::PlanKeeper> plan;
+  std::optional<NodeReport> reporter;
   actors::Stages stages;
   bool has_stages = false;
-  /// By node.
+  /// By node; by device (`device_of`).
   std::map<std::string, greeter_actor> greeters;
   std::map<std::string, link_actor> links;
   GatewayDirectory gateways;
-  /// Whose dock was asked for and has not answered.
+  /// Nodes to which this one's dock needs a way.
+  std::set<std::string> ways_wanted;
+  /// Devices and nodes whose docks were asked for and have not answered.
   std::set<std::string> linking;
   /// Bulk ways that stand.
   std::set<std::string> open_ways;
@@ -118,12 +171,24 @@ struct node_state {
   std::map<std::pair<std::string, std::string>, std::string> endpoints;
   /// Where each camera's patches go, as of the last plan.
   std::map<std::string, std::string> devices;
-  std::map<std::string, const config::CameraSettings*> cameras;
   /// Cameras that this node had, as long as the configuration has them.
   std::set<std::string> had;
-  /// Cameras of the plan that the configuration does not have, and that was said.
-  std::set<std::string> unknown;
+  std::optional<cluster::ConfigKeeper> configuration;
+  std::optional<cluster::RegistryMirror> snoozes;
+  /// Which text the registry offers, and those that were asked for since.
+  std::optional<cluster::RegistryMirror> offer;
+  std::set<std::string> fetched;
+  std::optional<CameraBook> book;
+  /// What was read without a fault of the file, each content once, the newest last; and what was read last.
+  std::deque<ReadConfigurationPtr> readings;
+  ReadConfigurationPtr reading;
+  /// Cameras of the plan that the configuration does not have, and since when; and those of which that was
+  /// said.
+  std::map<std::string, base::Clock::TimePoint> unknown;
+  std::set<std::string> told_unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
+  /// Seeds that have, by node and incarnation, until the registry tells of them.
+  std::map<std::pair<std::string, std::string>, greeter_actor> met;
   /// Seeds that have not answered.
   std::size_t seeds_left = 0;
   bool was_expelled = false;

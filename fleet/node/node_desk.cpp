@@ -19,13 +19,20 @@ void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, cons
     Peer& peer = peers_[name];
     if (peer.record.incarnation != record.incarnation) {
       peer = {};
-      if (name < self) {
-        peer.state = Peer::State::waiting;
-        peer.again = clock_.now() + kTheirTurn;
-      }
+      begin(peer, self < name);
     }
     peer.record = record;
   }
+}
+
+void NodeDesk::begin(Peer& peer, bool is_ours) {
+  peer.state = is_ours ? Peer::State::fresh : Peer::State::waiting;
+  peer.again = clock_.now() + kTheirTurn;
+}
+
+void NodeDesk::lost(const std::string& node, const std::string& self) {
+  const auto peer = peers_.find(node);
+  if (peer != peers_.end() && peer->second.state == Peer::State::known) begin(peer->second, self < node);
 }
 
 std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
@@ -89,10 +96,10 @@ std::map<std::string, std::string> NodeDesk::troubles() const {
   return troubles;
 }
 
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan) {
-  std::set<std::string> nodes;
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan) {
+  std::set<std::pair<std::string, std::string>> nodes;
   for (const auto& [camera, entry] : plan.cameras)
-    if (!entry.stream.empty()) nodes.insert(entry.stream);
+    if (!entry.stream.empty() && !entry.vision.empty()) nodes.emplace(entry.vision, entry.stream);
   return nodes;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -36,6 +37,8 @@ class NodeDesk {
 
   /// One that has come by itself and fits.
   void came(const cluster::NodeRecord& node);
+  /// The connection to it broke, though its lease may hold: it is greeted anew.
+  void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
@@ -56,13 +59,16 @@ class NodeDesk {
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);
+  /// To be greeted, by that one of the two whose turn it is.
+  void begin(Peer& peer, bool is_ours);
 
   const std::string fleet_;
   const base::Clock& clock_;
   std::map<std::string, Peer> peers_;
 };
 
-/// The nodes that compute for these cameras, but for cameras that wait for one.
-std::set<std::string> computing_nodes(const cluster::NodePlan& plan);
+/// The nodes that compute for these cameras, but for cameras that wait for one: those that encode, with those
+/// that have the streams, mostly the same.
+std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
 
 }  // namespace vigil::fleet

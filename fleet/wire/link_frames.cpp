@@ -1,5 +1,6 @@
 #include "fleet/wire/link_frames.h"
 
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,9 +11,35 @@
 #include "actors/messages/inspect.h"
 
 namespace vigil::fleet {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, TokensForm& x) {
+  return f(caf::meta::type_name("Tokens"), x.is_half, x.width, x.kept, x.seconds, x.duration, x.is_intra,
+           x.encoded, actors::is_so([&x] {
+             return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration >= 0;
+           }));
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, VisualForm& x) {
+  return f(caf::meta::type_name("VisualPatch"), x.watch, x.generation, x.sequence, x.session, x.frames,
+           x.captured, x.encoded, x.is_audited, x.audit, x.tokens, x.has_whole,
+           actors::at_most(x.has_whole, WholeTokens::own), x.whole, x.sum,
+           actors::is_so([&x] { return std::isfinite(x.audit); }));
+}
+
 namespace {
 
-enum class Kind : char { join = 'J', settings = 'S', patch = 'P', end = 'E' };
+enum class Kind : char {
+  join = 'J',
+  settings = 'S',
+  patch = 'P',
+  end = 'E',
+  tokens_join = 'j',
+  tokens_settings = 's',
+  tokens = 't',
+  tokens_end = 'e',
+};
 
 template <class... Fields>
 cluster::BulkMessage message(Kind kind, const Fields&... fields) {
@@ -40,16 +67,32 @@ std::optional<LinkFrame> read_alone(const cluster::BulkMessage& message, Frame f
 
 struct Writer {
   cluster::BulkMessage operator()(const JoinFrame& frame) const {
-    return message(Kind::join, frame.watch, frame.generation);
+    return message(Kind::join, frame.watch, frame.generation, frame.stream);
   }
   cluster::BulkMessage operator()(const SettingsFrame& frame) const {
     return message(Kind::settings, frame.watch);
   }
-  cluster::BulkMessage operator()(const EndFrame& frame) const { return message(Kind::end, frame.camera); }
+  cluster::BulkMessage operator()(const EndFrame& frame) const {
+    return message(Kind::end, frame.camera, frame.stream);
+  }
   cluster::BulkMessage operator()(const PackedPatch& patch) const {
     cluster::BulkMessage made = message(Kind::patch, patch.form);
     made.parts.insert(made.parts.end(), patch.frames.begin(), patch.frames.end());
     return made;
+  }
+  cluster::BulkMessage operator()(const TokensJoinFrame& frame) const {
+    return message(Kind::tokens_join, frame.watch, frame.session, frame.owner);
+  }
+  cluster::BulkMessage operator()(const TokensSettingsFrame& frame) const {
+    return message(Kind::tokens_settings, frame.watch);
+  }
+  cluster::BulkMessage operator()(const PackedTokens& tokens) const {
+    cluster::BulkMessage made = message(Kind::tokens, tokens.form);
+    made.parts.insert(made.parts.end(), tokens.embeddings.begin(), tokens.embeddings.end());
+    return made;
+  }
+  cluster::BulkMessage operator()(const TokensEndFrame& frame) const {
+    return message(Kind::tokens_end, frame.camera, frame.session);
   }
 };
 
@@ -63,11 +106,24 @@ std::optional<LinkFrame> read(const cluster::BulkMessage& message) {
   if (message.header.size() != 1 || message.parts.empty()) return std::nullopt;
   switch (static_cast<Kind>(message.header[0])) {
     case Kind::join:
-      return read_alone(message, JoinFrame{}, &JoinFrame::watch, &JoinFrame::generation);
+      return read_alone(message, JoinFrame{}, &JoinFrame::watch, &JoinFrame::generation, &JoinFrame::stream);
     case Kind::settings:
       return read_alone(message, SettingsFrame{}, &SettingsFrame::watch);
     case Kind::end:
-      return read_alone(message, EndFrame{}, &EndFrame::camera);
+      return read_alone(message, EndFrame{}, &EndFrame::camera, &EndFrame::stream);
+    case Kind::tokens_join:
+      return read_alone(message, TokensJoinFrame{}, &TokensJoinFrame::watch, &TokensJoinFrame::session,
+                        &TokensJoinFrame::owner);
+    case Kind::tokens_settings:
+      return read_alone(message, TokensSettingsFrame{}, &TokensSettingsFrame::watch);
+    case Kind::tokens_end:
+      return read_alone(message, TokensEndFrame{}, &TokensEndFrame::camera, &TokensEndFrame::session);
+    case Kind::tokens: {
+      PackedTokens tokens;
+      if (!read_form(message.parts[0], tokens.form)) return std::nullopt;
+      tokens.embeddings.assign(message.parts.begin() + 1, message.parts.end());
+      return LinkFrame(std::move(tokens));
+    }
     case Kind::patch: {
       PackedPatch patch;
       if (!read_form(message.parts[0], patch.form)) return std::nullopt;

@@ -1,5 +1,5 @@
-// What a link sends by its bulk way, in the order in which it happens: cameras join, their settings change,
-// patches, and cameras end.
+// What nodes send by their bulk ways, in the order in which it happens: cameras join, their settings change,
+// patches or what was made of them, and cameras end.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,50 @@
 #include "actors/messages/watch.h"
 #include "cluster/bulk/bulk.h"
 #include "fleet/wire/patch_packing.h"
+#include "fleet/wire/token_packing.h"
 
 namespace vigil::fleet {
 
-/// A camera joins, in its n-th incarnation.
+/// A camera joins, in its n-th incarnation; the node that has its stream, which may be another one than that
+/// which takes its patches.
 struct JoinFrame {
   actors::WatchSettings watch;
   std::uint32_t generation = 0;
+  std::string stream;
 };
 
 struct SettingsFrame {
   actors::WatchSettings watch;
 };
 
+/// The camera ends there where its stream is this node's; not if it has joined with another one since.
 struct EndFrame {
   std::string camera;
+  std::string stream;
 };
 
-using LinkFrame = std::variant<JoinFrame, SettingsFrame, PackedPatch, EndFrame>;
+/// From the node that encodes a camera to the one that has its stream. It joins, in the n-th session there,
+/// for its owner.
+struct TokensJoinFrame {
+  actors::WatchSettings watch;
+  std::uint32_t session = 0;
+  std::string owner;
+};
 
-/// The header is a byte that says which of them, the first part its form; the frames of a patch follow as
-/// they are.
+struct TokensSettingsFrame {
+  actors::WatchSettings watch;
+};
+
+struct TokensEndFrame {
+  std::string camera;
+  std::uint32_t session = 0;
+};
+
+using LinkFrame = std::variant<JoinFrame, SettingsFrame, PackedPatch, EndFrame, TokensJoinFrame,
+                               TokensSettingsFrame, PackedTokens, TokensEndFrame>;
+
+/// The header is a byte that says which of them, the first part its form; the frames of a patch, or its
+/// embeddings, follow as they are.
 cluster::BulkMessage write(const LinkFrame& frame);
 
 /// Nothing for what is none of them.

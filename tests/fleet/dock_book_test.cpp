@@ -18,58 +18,119 @@ actors::WatchSettings watch(const std::string& camera, std::uint64_t fence, std:
   return settings;
 }
 
+/// From its owner, to a node that computes all of it.
+DockBook::Joined join(DockBook& book, const std::string& owner, const actors::WatchSettings& watch,
+                      std::uint32_t own_generation) {
+  return book.join(owner, {owner, "g", "g"}, watch, own_generation);
+}
+
 TEST(DockBook, LetsTheHighestFenceIn) {
   DockBook book;
-  EXPECT_TRUE(book.join("a", watch("gate", 5), 0).admitted);
-  EXPECT_NE(book.owner("a", watch("gate", 5).ref()), nullptr);
-  const DockBook::Joined taken = book.join("b", watch("gate", 7), 0);
+  EXPECT_TRUE(join(book, "a", watch("gate", 5), 0).admitted);
+  EXPECT_NE(book.brought("a", watch("gate", 5).ref()), nullptr);
+  const DockBook::Joined taken = join(book, "b", watch("gate", 7), 0);
   EXPECT_TRUE(taken.admitted);
-  EXPECT_EQ(taken.before, "a");
-  EXPECT_EQ(book.owner("a", watch("gate", 5).ref()), nullptr);
-  EXPECT_NE(book.owner("b", watch("gate", 7, 3).ref()), nullptr) << "a later change of its own";
-  const DockBook::Joined late = book.join("a", watch("gate", 6), 1);
+  ASSERT_TRUE(taken.before);
+  EXPECT_EQ(taken.before->owner, "a");
+  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr);
+  EXPECT_NE(book.brought("b", watch("gate", 7, 3).ref()), nullptr) << "a later change of its own";
+  const DockBook::Joined late = join(book, "a", watch("gate", 6), 1);
   EXPECT_FALSE(late.admitted);
   EXPECT_EQ(late.fence, 7U);
   EXPECT_EQ(book.highest_fence(), 7U);
 }
 
+TEST(DockBook, FollowsTheFenceOfAnOwnerThatStays) {
+  DockBook book;
+  join(book, "a", watch("gate", 5), 3);
+  EXPECT_EQ(book.brought("a", watch("gate", 9).ref()), nullptr);
+  const DockBook::Guest* const renewed = book.renew("a", watch("gate", 9).ref());
+  ASSERT_NE(renewed, nullptr);
+  EXPECT_EQ(renewed->own_generation, 3U) << "it goes on";
+  EXPECT_NE(book.brought("a", watch("gate", 9, 2).ref()), nullptr);
+  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr) << "what it sent by the one before";
+  EXPECT_EQ(book.highest_fence(), 9U);
+  EXPECT_FALSE(join(book, "b", watch("gate", 7), 0).admitted);
+  EXPECT_EQ(book.renew("a", watch("gate", 8).ref()), nullptr) << "never back";
+  EXPECT_EQ(book.renew("b", watch("gate", 11).ref()), nullptr) << "another one has to join";
+  EXPECT_EQ(book.renew("a", watch("yard", 11).ref()), nullptr);
+  EXPECT_TRUE(join(book, "b", watch("gate", 10), 0).admitted);
+}
+
 TEST(DockBook, DoesNotForgetAFenceWithTheCamera) {
   DockBook book;
-  book.join("b", watch("gate", 7), 0);
+  join(book, "b", watch("gate", 7), 0);
   book.end("gate");
   EXPECT_EQ(book.find("gate"), nullptr);
-  EXPECT_FALSE(book.join("a", watch("gate", 5), 0).admitted);
-  EXPECT_TRUE(book.join("a", watch("gate", 8), 0).admitted);
+  EXPECT_FALSE(join(book, "a", watch("gate", 5), 0).admitted);
+  EXPECT_TRUE(join(book, "a", watch("gate", 8), 0).admitted);
 }
 
 TEST(DockBook, LetsNoOtherNodeInByTheSameFence) {
   DockBook book;
-  book.join("a", watch("gate", 5), 0);
-  EXPECT_FALSE(book.join("b", watch("gate", 5), 0).admitted);
-  EXPECT_TRUE(book.join("a", watch("gate", 5), 1).admitted) << "its own next incarnation";
+  join(book, "a", watch("gate", 5), 0);
+  EXPECT_FALSE(join(book, "b", watch("gate", 5), 0).admitted);
+  EXPECT_TRUE(join(book, "a", watch("gate", 5), 1).admitted) << "its own next incarnation";
 }
 
 TEST(DockBook, CountsIncarnationsOverAllOwners) {
   DockBook book;
-  const auto first = book.join("a", watch("gate", 5), 3).generation;
-  const auto second = book.join("a", watch("gate", 5), 4).generation;
-  const auto third = book.join("b", watch("gate", 6), 0).generation;
+  const auto first = join(book, "a", watch("gate", 5), 3).generation;
+  const auto second = join(book, "a", watch("gate", 5), 4).generation;
+  const auto third = join(book, "b", watch("gate", 6), 0).generation;
   EXPECT_LT(first, second);
   EXPECT_LT(second, third);
   EXPECT_EQ(book.find("gate")->own_generation, 0U);
-  EXPECT_EQ(book.join("a", watch("yard", 5), 0).generation, 1U) << "of each camera";
+  EXPECT_EQ(join(book, "a", watch("yard", 5), 0).generation, 1U) << "of each camera";
 }
 
 TEST(DockBook, KeepsCamerasOfANodeThatIsAwayForAWhile) {
   DockBook book;
-  book.join("a", watch("gate", 5), 0);
-  book.join("a", watch("yard", 5), 0);
-  book.join("b", watch("dock", 5), 0);
+  join(book, "a", watch("gate", 5), 0);
+  join(book, "a", watch("yard", 5), 0);
+  join(book, "b", watch("dock", 5), 0);
   book.leave("a", TimePoint(10s));
   book.leave("a", TimePoint(12s));
   EXPECT_THAT(book.overdue(TimePoint(14s), 5s), IsEmpty());
-  EXPECT_TRUE(book.join("a", watch("yard", 5), 1).admitted);
+  EXPECT_TRUE(join(book, "a", watch("yard", 5), 1).admitted);
   EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("gate")) << "since it left first";
+}
+
+// The node with the stream, whose cameras others encode.
+TEST(DockBook, HoldsFencesOfOwnersWhoeverBringsThem) {
+  DockBook book;
+  EXPECT_TRUE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1).admitted);
+  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr) << "it is not the owner that sends";
+  ASSERT_NE(book.brought("v1", watch("gate", 5).ref()), nullptr);
+  const auto taken = book.join("v2", {"b", "v2", "g"}, watch("gate", 6), 1);
+  EXPECT_TRUE(taken.admitted);
+  EXPECT_EQ(taken.before, (Passage{"a", "v1", "g"})) << "who is to hear it";
+  EXPECT_EQ(book.brought("v1", watch("gate", 5).ref()), nullptr);
+  EXPECT_FALSE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 2).admitted);
+  EXPECT_FALSE(book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 2).admitted) << "nor by another way";
+}
+
+TEST(DockBook, LetsAnotherNodeBringACameraOfTheSameOwner) {
+  DockBook book;
+  book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1);
+  const auto taken = book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 1);
+  EXPECT_TRUE(taken.admitted);
+  EXPECT_FALSE(taken.before) << "its owner is the same";
+  EXPECT_EQ(book.brought("v1", watch("gate", 5).ref()), nullptr);
+  EXPECT_FALSE(book.join("v3", {"b", "v3", "g"}, watch("gate", 5), 1).admitted);
+}
+
+TEST(DockBook, TellsTheWaysOfOneNodeApart) {
+  DockBook book;
+  book.join("a", {"a", "g", "s1"}, watch("gate", 5), 0);
+  book.join("a", {"a", "g", "s2"}, watch("yard", 5), 0);
+  book.join("a", {"a", "g", "g"}, watch("dock", 5), 0);
+  book.leave("a", {"a", "g", "s2"}, TimePoint(10s));
+  EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("yard"));
+  book.lose("gate", TimePoint(10s));
+  EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("gate", "yard"));
+  book.leave("a", TimePoint(10s));
+  EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("dock", "gate", "yard"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class Watch:
     def __init__(self, node):
         self.lines, self.errors = [], []
         self.process = subprocess.Popen(
-            [node.fleet.vigil, "watch", "--endpoint", f"tcp://127.0.0.1:{node.events}", "--since", "1h", "--output", "json", ""],
+            [node.fleet.vigil, "watch", "alert/", "status/", "process/", "--endpoint", f"tcp://127.0.0.1:{node.events}", "--since", "1h", "--output", "json"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for stream, into in ((self.process.stdout, self.lines), (self.process.stderr, self.errors)):
             threading.Thread(target=lambda stream=stream, into=into: into.extend(iter(stream.readline, "")), daemon=True).start()

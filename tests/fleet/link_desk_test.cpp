@@ -48,19 +48,19 @@ TEST_F(LinkDeskTest, IsUpWhileBothWaysAre) {
 }
 
 TEST_F(LinkDeskTest, SendsInOrderAndLosesWhatTheWayLost) {
-  desk_.send(EndFrame{"early"});
+  desk_.send(EndFrame{"early", "gpu"});
   desk_.bulk_opened();
   desk_.attached();
-  desk_.send(EndFrame{"a"});
+  desk_.send(EndFrame{"a", "gpu"});
   answer_ = Answer::no_credit;
-  desk_.send(EndFrame{"b"});
-  desk_.send(EndFrame{"c"});
+  desk_.send(EndFrame{"b", "gpu"});
+  desk_.send(EndFrame{"c", "gpu"});
   EXPECT_EQ(desk_.waiting(), 2U);
   answer_ = Answer::taken;
-  desk_.send(EndFrame{"d"});
+  desk_.send(EndFrame{"d", "gpu"});
   EXPECT_THAT(sent(), ElementsAre("a", "b", "c", "d"));
   answer_ = Answer::no_credit;
-  desk_.send(EndFrame{"e"});
+  desk_.send(EndFrame{"e", "gpu"});
   desk_.bulk_ended("silence");
   answer_ = Answer::taken;
   desk_.bulk_opened();
@@ -82,7 +82,7 @@ TEST_F(LinkDeskTest, SaysWhatIsTooLargeAndGoesOn) {
   ASSERT_THAT(dropped, SizeIs(1));
   EXPECT_EQ(dropped[0], (actors::PatchAck{"gate", 2, 3, actors::PatchOutcome::dropped, "too_large", {}}));
   answer_ = Answer::taken;
-  desk_.send(EndFrame{"gate"});
+  desk_.send(EndFrame{"gate", "gpu"});
   EXPECT_THAT(sent(), ElementsAre("gate"));
   EXPECT_THAT(desk_.take_dropped(), IsEmpty());
 }

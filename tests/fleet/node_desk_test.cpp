@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fleet/messages.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::fleet {
@@ -90,13 +91,40 @@ TEST_F(NodeDeskTest, BeginsAnewWithEveryIncarnation) {
   EXPECT_THAT(desk_.known(), IsEmpty());
 }
 
+TEST_F(NodeDeskTest, GreetsAnewWhenTheWayToOneBreaksWhoseLeaseHolds) {
+  see({node("a"), node("z")});
+  greeted();
+  desk_.greeted("z", "1");
+  desk_.came(node("a"));
+  desk_.lost("z", "m");
+  desk_.lost("a", "m");
+  EXPECT_THAT(desk_.known(), IsEmpty());
+  see({node("a"), node("z")});
+  EXPECT_THAT(greeted(), ElementsAre("z")) << "as at the beginning, whose turn it is";
+  desk_.lost("z", "m");
+  EXPECT_THAT(greeted(), IsEmpty()) << "it is being greeted";
+  clock_.advance(3100ms);
+  EXPECT_THAT(greeted(), ElementsAre("a"));
+  desk_.lost("stranger", "m");
+  EXPECT_FALSE(desk_.knows("stranger"));
+}
+
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   cluster::NodePlan plan;
-  plan.cameras["a"].stream = "g1";
-  plan.cameras["b"].stream = "g2";
-  plan.cameras["c"].stream = "g1";
-  plan.cameras["d"].stream = "";
-  EXPECT_THAT(computing_nodes(plan), ElementsAre("g1", "g2"));
+  const auto add = [&](const std::string& camera, const std::string& vision, const std::string& stream) {
+    plan.cameras[camera].vision = vision;
+    plan.cameras[camera].stream = stream;
+  };
+  add("a", "g1", "g1");
+  add("b", "g2", "g2");
+  add("c", "g1", "g1");
+  add("d", "", "");
+  add("e", "v1", "g1");
+  add("f", "", "g1");
+  EXPECT_THAT(computing_nodes(plan), ElementsAre(Pair("g1", "g1"), Pair("g2", "g2"), Pair("v1", "g1")));
+  EXPECT_EQ(device_of("g1", "g1"), "g1");
+  EXPECT_EQ(device_of("v1", "g1"), "v1>g1");
+  EXPECT_EQ(device_of("", "g1"), "") << "nobody encodes it";
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ def wait_for(condition, seconds, what):
 class Etcd:
     def __init__(self, folder):
         self.folder, self.process = folder, None
+        # Of etcdctl, and of etcd: arguments beside the usual ones, and how clients come.
+        self.client, self.more, self.scheme = [], [], "http"
         self.port, self.peer_port = free_ports(2)
 
     @property
@@ -42,8 +44,8 @@ class Etcd:
     def start(self):
         with open(os.path.join(self.folder, "etcd.log"), "a") as log:
             self.process = subprocess.Popen(
-                ["etcd", "--data-dir", os.path.join(self.folder, "etcd"), "--listen-client-urls", f"http://{self.endpoint}",
-                 "--advertise-client-urls", f"http://{self.endpoint}", "--listen-peer-urls", f"http://127.0.0.1:{self.peer_port}",
+                ["etcd", "--data-dir", os.path.join(self.folder, "etcd"), "--listen-client-urls", f"{self.scheme}://{self.endpoint}",
+                 "--advertise-client-urls", f"{self.scheme}://{self.endpoint}", *self.more, "--listen-peer-urls", f"http://127.0.0.1:{self.peer_port}",
                  "--initial-advertise-peer-urls", f"http://127.0.0.1:{self.peer_port}",
                  "--initial-cluster", f"default=http://127.0.0.1:{self.peer_port}"], stdout=log, stderr=log)
 
@@ -52,10 +54,13 @@ class Etcd:
             self.process.kill()
             self.process.wait()
 
+    def ctl(self, *arguments, check=True):
+        return subprocess.run(["etcdctl", "--endpoints", self.endpoint, *self.client, *arguments],
+                              env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, timeout=10, check=check)
+
     def get(self, prefix):
         """Values by key."""
-        out = subprocess.run(["etcdctl", "--endpoints", self.endpoint, "get", "--prefix", prefix, "-w", "json"],
-                             env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, timeout=10)
+        out = self.ctl("get", "--prefix", prefix, "-w", "json", check=False)
         import base64
         decode = lambda text: base64.b64decode(text).decode()
         entries = json.loads(out.stdout or "{}").get("kvs", []) if out.returncode == 0 else []
@@ -72,14 +77,27 @@ class Node:
             if self.events + 1 not in (self.control, self.bulk, self.metrics):
                 break
         self.log = os.path.join(fleet.folder, f"{name}.log")
+        self.config = fleet.config
 
     def start(self, *arguments, **more):
         environment = {**os.environ, "NODE": self.name, "CONTROL": str(self.control), "BULK": str(self.bulk),
                        "EVENTS": str(self.events), "METRICS": str(self.metrics), "OMP_WAIT_POLICY": "passive", **more}
         with open(self.log, "a") as out:
-            self.process = subprocess.Popen([self.fleet.vigil, "node", "--roles", self.roles, "--config", self.fleet.config,
-                                             *arguments],
+            self.process = subprocess.Popen([self.fleet.vigil, "node", "--roles", self.roles, "--config", self.config, *arguments],
                                             env=environment, stdout=out, stderr=out)
+
+    def own_config(self):
+        """From now on, a copy of the fleet's file."""
+        self.config = os.path.join(self.fleet.folder, f"{self.name}.yaml")
+        shutil.copy(self.fleet.config, self.config)
+
+    def edit(self, change):
+        """Replaces its file by what `change` makes of its text, as editors do."""
+        with open(self.config) as file:
+            text = file.read()
+        with open(self.config + ".new", "w") as file:
+            file.write(change(text))
+        os.replace(self.config + ".new", self.config)
 
     def kill(self):
         self.process.kill()
@@ -102,6 +120,16 @@ class Node:
     def cameras(self):
         """State by camera."""
         return {camera["camera"]: camera["state"] for camera in self.status().get("cameras", [])}
+
+    def metric(self, name, **labels):
+        """The sum of the series that have these labels."""
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=2) as answer:
+                lines = answer.read().decode().splitlines()
+            wanted = [f'{label}="{value}"' for label, value in labels.items()]
+            return sum(float(line.rsplit(" ", 1)[1]) for line in lines
+                       if line.split("{")[0] == name and all(each in line for each in wanted))
+        return 0
 
     def windows(self):
         return self.status().get("windows", {}).get("answered", 0)
@@ -137,6 +165,9 @@ class Fleet(contextlib.ExitStack):
                        f'  registry: {{endpoints: ["{self.etcd.endpoint}"]}}\n'
                        "log: {level: info}\n"
                        "shutdown_grace: 6s\n")
+
+    def command(self, *arguments):
+        return subprocess.run([self.vigil, *arguments], capture_output=True, text=True, timeout=30, check=False)
 
     def node(self, name, roles):
         node = Node(self, name, roles)

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/run/token_transfer.h"
 #include "fleet/wire/link_frames.h"
 #include "tests/actors/fakes.h"
 
@@ -144,38 +145,210 @@ TEST_F(PatchPacking, RefusesPixelsThatDoNotFitTheirForm) {
   }));
 }
 
+/// Three of a grid of 2 by 3, each number of which is another.
+model::VisualTokensPtr tokens(bool is_half = false, std::initializer_list<int> cells = {0, 2, 5}) {
+  model::VisualTokens made;
+  made.dtype = is_half ? kernels::DType::bf16 : kernels::DType::f32;
+  made.width = 4;
+  made.kept = base::GridMask::none(2, 3);
+  for (const int cell : cells) made.kept.add(cell);
+  made.seconds = 12.5;
+  made.duration = 1;
+  made.intra = true;
+  made.encoded = 2;
+  std::vector<std::byte> numbers(made.bytes());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::byte>(i % 61);
+  return run::host_tokens(std::move(made), numbers);
+}
+
+bool are_same(const model::VisualTokens& a, const model::VisualTokens& b) {
+  return a.dtype == b.dtype && a.width == b.width && a.kept == b.kept && a.seconds == b.seconds &&
+         a.duration == b.duration && a.intra == b.intra && a.encoded == b.encoded &&
+         std::equal(a.embeddings.data(), a.embeddings.data() + a.bytes(), b.embeddings.data(),
+                    b.embeddings.data() + b.bytes());
+}
+
+class TokenPacking : public ::testing::Test {
+ protected:
+  actors::VisualPatch patch() {
+    actors::VisualPatch made;
+    made.watch = {"gate", actors::version_of(7, 3)};
+    made.tokens = tokens();
+    made.frames = 2;
+    made.captured = {clock_.now() - 800ms, clock_.wall() - 800ms};
+    made.encoded = {clock_.now() - 90ms, clock_.now() - 20ms};
+    made.generation = 2;
+    made.sequence = 40;
+    return made;
+  }
+  /// Through the bytes of a message, to a process with another clock.
+  actors::VisualPatchPtr through(const actors::VisualPatch& sent, std::int64_t width = 4) {
+    const auto frame = read(write(pack(sent, 9, clock_)));
+    return frame ? unpack(std::get<PackedTokens>(*frame), width, other_) : nullptr;
+  }
+  TokenPacking() { other_.advance(77h); }
+
+  actors::testing::ManualClock clock_, other_;
+};
+
+TEST_F(TokenPacking, CarriesEmbeddingsOfEitherTypeAndAllThatBelongsToThem) {
+  for (const bool is_half : {false, true}) {
+    actors::VisualPatch sent = patch();
+    sent.tokens = tokens(is_half);
+    const PackedTokens packed = pack(sent, 9, clock_);
+    EXPECT_EQ(packed.form.session, 9U);
+    EXPECT_EQ(packed.embeddings.at(0).data(), sent.tokens->embeddings.data()) << "without a copy";
+    EXPECT_EQ(packed.embeddings.at(0).size(), is_half ? 24U : 48U);
+    const auto got = through(sent);
+    ASSERT_NE(got, nullptr);
+    EXPECT_EQ(got->watch, sent.watch);
+    EXPECT_TRUE(are_same(*got->tokens, *sent.tokens));
+    EXPECT_EQ(got->whole, nullptr);
+    EXPECT_FALSE(got->audit);
+    EXPECT_EQ(got->frames, 2);
+    EXPECT_EQ(got->generation, 2U);
+    EXPECT_EQ(got->sequence, 40U);
+    // As old there as it was here.
+    EXPECT_EQ(other_.now() - got->captured.steady, clock_.now() - sent.captured.steady);
+    EXPECT_EQ(got->captured.wall, sent.captured.wall);
+    EXPECT_EQ(got->encoded.end - got->encoded.begin, 70ms);
+    EXPECT_EQ(other_.now() - got->encoded.end, 20ms);
+  }
+}
+
+TEST_F(TokenPacking, CarriesAPatchOfWhichNothingIsKept) {
+  actors::VisualPatch sent = patch();
+  sent.tokens = tokens(false, {});
+  const auto got = through(sent);
+  ASSERT_NE(got, nullptr);
+  EXPECT_EQ(got->tokens->count(), 0);
+  EXPECT_EQ(got->tokens->kept.cells(), 6);
+}
+
+TEST_F(TokenPacking, CarriesTheTokensOfAnAuditOnceIfTheyAreTheSame) {
+  actors::VisualPatch sent = patch();
+  sent.audit = 16;
+  sent.whole = sent.tokens;
+  EXPECT_EQ(pack(sent, 9, clock_).embeddings.size(), 1U);
+  auto got = through(sent);
+  ASSERT_NE(got, nullptr);
+  EXPECT_EQ(got->audit, 16.0);
+  EXPECT_EQ(got->whole, got->tokens);
+  sent.whole = tokens(false, {0, 1, 2, 3, 4, 5});
+  got = through(sent);
+  ASSERT_NE(got, nullptr);
+  EXPECT_TRUE(are_same(*got->whole, *sent.whole));
+  EXPECT_TRUE(are_same(*got->tokens, *sent.tokens));
+}
+
+TEST_F(TokenPacking, RefusesWhatDoesNotFit) {
+  actors::VisualPatch sent = patch();
+  sent.audit = 16;
+  sent.whole = tokens(false, {0, 1, 2, 3, 4, 5});
+  // With the sum as it would be, so that it is not what refuses it.
+  const auto is_refused = [&](const auto& spoil) {
+    PackedTokens packed = pack(sent, 9, clock_);
+    spoil(packed);
+    return unpack(packed, 4, clock_) == nullptr;
+  };
+  EXPECT_FALSE(is_refused([](PackedTokens&) {}));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { x.embeddings.pop_back(); }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { x.embeddings.push_back(x.embeddings[0]); }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { std::swap(x.embeddings[0], x.embeddings[1]); }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { x.embeddings[0] = x.embeddings[0].part(0, 47); }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { x.form.watch.camera = "yard"; })) << "another camera's";
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { ++x.form.sequence; }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { x.form.frames = 0; }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) { x.form.tokens.duration = 0; }));
+  // Two tokens of half the width are as many bytes.
+  EXPECT_TRUE(is_refused([](PackedTokens& x) {
+    x.form.tokens.is_half = true;
+    x.form.tokens.width = 8;
+  }));
+  EXPECT_TRUE(is_refused([](PackedTokens& x) {
+    std::swap(x.form.tokens.kept.height, x.form.tokens.kept.width);
+  })) << "of another grid";
+  EXPECT_EQ(unpack(pack(sent, 9, clock_), 8, clock_), nullptr) << "of another model";
+  EXPECT_NE(unpack(pack(sent, 9, clock_), 0, clock_), nullptr);
+}
+
+TEST_F(TokenPacking, RefusesWhatIsNoNumber) {
+  for (const bool is_half : {false, true})
+    for (const int exponent : {0x7f, 0xff}) {
+      const auto good = tokens(is_half);
+      std::vector<std::byte> numbers(good->embeddings.data(), good->embeddings.data() + good->bytes());
+      // The last number: infinite, or none.
+      numbers[numbers.size() - 1] = static_cast<std::byte>(exponent);
+      numbers[numbers.size() - 2] = static_cast<std::byte>(0x80);
+      model::VisualTokens shape;
+      shape.dtype = good->dtype;
+      shape.width = good->width;
+      shape.kept = good->kept;
+      shape.duration = 1;
+      actors::VisualPatch sent = patch();
+      sent.tokens = run::host_tokens(std::move(shape), numbers);
+      EXPECT_EQ(through(sent), nullptr);
+    }
+}
+
 TEST(LinkFrames, AreReadBackAsTheyWere) {
   actors::WatchSettings watch = *actors::testing::watch("gate", 5);
-  const auto join = read(write(JoinFrame{watch, 3}));
+  const auto join = read(write(JoinFrame{watch, 3, "gpu"}));
   ASSERT_TRUE(join);
+  EXPECT_EQ(std::get<JoinFrame>(*join).stream, "gpu");
   EXPECT_EQ(std::get<JoinFrame>(*join).watch, watch);
   EXPECT_EQ(std::get<JoinFrame>(*join).generation, 3U);
   EXPECT_EQ(std::get<SettingsFrame>(*read(write(SettingsFrame{watch}))).watch, watch);
-  EXPECT_EQ(std::get<EndFrame>(*read(write(EndFrame{"gate"}))).camera, "gate");
+  const auto end = read(write(EndFrame{"gate", "gpu"}));
+  EXPECT_EQ(std::get<EndFrame>(*end).camera, "gate");
+  EXPECT_EQ(std::get<EndFrame>(*end).stream, "gpu");
+  const auto tokens = read(write(TokensJoinFrame{watch, 8, "cam"}));
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(std::get<TokensJoinFrame>(*tokens).watch, watch);
+  EXPECT_EQ(std::get<TokensJoinFrame>(*tokens).session, 8U);
+  EXPECT_EQ(std::get<TokensJoinFrame>(*tokens).owner, "cam");
+  EXPECT_EQ(std::get<TokensSettingsFrame>(*read(write(TokensSettingsFrame{watch}))).watch, watch);
+  const auto over = read(write(TokensEndFrame{"gate", 8}));
+  EXPECT_EQ(std::get<TokensEndFrame>(*over).camera, "gate");
+  EXPECT_EQ(std::get<TokensEndFrame>(*over).session, 8U);
 }
 
 TEST(LinkFrames, ThatAreNoneAreRefused) {
-  const cluster::BulkMessage good = write(EndFrame{"gate"});
+  const cluster::BulkMessage good = write(EndFrame{"gate", "gpu"});
   EXPECT_FALSE(read({}));
   EXPECT_FALSE(read({"E", {}}));
   EXPECT_FALSE(read({"X", good.parts}));
   EXPECT_FALSE(read({"EE", good.parts}));
   EXPECT_FALSE(read({"J", good.parts}));
   EXPECT_FALSE(read({"E", {good.parts[0], good.parts[0]}})) << "more than there is to be";
+  EXPECT_FALSE(read({"e", write(EndFrame{"gate", "gpu-1"}).parts})) << "no session";
   EXPECT_FALSE(read({"E", {good.parts[0].part(0, good.parts[0].size() - 1)}}));
 }
 
 TEST(LinkFrames, OfRandomBytesAreRefusedOrSound) {
   std::mt19937 random(7);
-  const cluster::BulkMessage good = write(JoinFrame{*actors::testing::watch("gate", 5), 3});
+  const cluster::BulkMessage join = write(JoinFrame{*actors::testing::watch("gate", 5), 3, "gpu"});
+  const actors::testing::ManualClock clock;
+  actors::VisualPatch patch;
+  patch.watch = {"gate", 5};
+  patch.tokens = tokens();
+  patch.frames = 2;
+  const cluster::BulkMessage packed = write(pack(patch, 9, clock));
   for (int i = 0; i < 20'000; ++i) {
+    const cluster::BulkMessage& good = i % 2 == 0 ? join : packed;
     std::string bytes(good.parts[0].text());
     for (unsigned change = 0; change <= random() % 3; ++change)
       bytes[random() % bytes.size()] = static_cast<char>(random());
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
-    const auto frame = read({good.header, {cluster::Bytes(bytes)}});
-    if (frame) {
-      EXPECT_TRUE(read(write(*frame)));
+    std::vector<cluster::Bytes> parts = {cluster::Bytes(bytes)};
+    parts.insert(parts.end(), good.parts.begin() + 1, good.parts.end());
+    const auto frame = read({good.header, parts});
+    if (!frame) continue;
+    EXPECT_TRUE(read(write(*frame)));
+    const auto* const tokens = std::get_if<PackedTokens>(&*frame);
+    const auto whole = tokens != nullptr ? unpack(*tokens, 4, clock) : nullptr;
+    if (whole) {
+      EXPECT_EQ(whole->tokens->bytes(), whole->tokens->embeddings.bytes());
     }
   }
 }

@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include "base/devices.h"
 #include "base/duration.h"
 #include "base/timestamp.h"
+#include "config/file/fleet.h"
 #include "config/file/load.h"
+#include "config/file/references.h"
 #include "config/running/snoozes.h"
 #include "config/values/byte_size.h"
 
@@ -43,6 +46,25 @@ void fuzz_settings(const std::string& text) {
   }
 }
 
+/// As a node of a fleet reads it: its secrets stay references until a camera is opened.
+void fuzz_fleet(const std::string& text) {
+  const Environment environment = [](const std::string&) { return std::optional<std::string>(kSecret); };
+  try {
+    (void)fleet_part(text);
+    (void)without_comments(text);
+    for (const Problem& problem : literal_secrets(text)) require(!problem.message.empty());
+    const Settings settings =
+        parse(text, "/etc/vigil/fuzz.yaml", environment, {}, Unset::problem, Secrets::kept);
+    for (const CameraSettings& camera : settings.cameras) {
+      require(!shows(camera.url().value) && !shows(camera.password.value));
+      const CameraSettings open = with_secrets(camera, environment, "/etc/vigil");
+      require(!shows(open.url().shown) && !shows(open.record_url().shown));
+    }
+  } catch (const std::runtime_error& error) {
+    require(!shows(error.what()));
+  }
+}
+
 void fuzz_scalars(const std::string& text) {
   if (const auto value = base::parse_duration(text))
     require(base::parse_duration(base::format_duration(*value)) == value);
@@ -63,11 +85,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   fuzz_scalars(text);
   fuzz_settings(text);
+  fuzz_fleet(text);
   // A file that is whole but for one value.
   if (text.find('\n') == std::string::npos) {
     fuzz_settings("model: m\ncameras: {gate: {url: 'rtsp://h/live', fps: 2, rules: [{name: r, prompt: p}], " +
                   text + "}}\n");
     fuzz_settings("model: m\ncameras: {gate: {url: " + text + ", rules: [{name: r, prompt: p}]}}\n");
+    fuzz_fleet("model: m\ncameras: {gate: {url: " + text + ", rules: [{name: r, prompt: p}]}}\n");
   }
   return 0;
 }

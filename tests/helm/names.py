@@ -13,17 +13,6 @@ RULES = sorted(glob.glob(os.path.join(CHART, "rules", "*.yaml")))
 # Metrics that dashboards and rules name and that the program does not have yet, with their labels. One that docs/metrics.md has is to be taken
 # off here: a test says so.
 TO_COME = {
-    "vigil_fleet_member": set(),
-    "vigil_fleet_nodes": {"state"},
-    "vigil_fleet_planner": set(),
-    "vigil_fleet_registry_up": set(),
-    "vigil_fleet_registry_seconds": set(),
-    "vigil_fleet_cameras": {"state"},
-    "vigil_fleet_config_info": {"version"},
-    "vigil_link_up": {"node"},
-    "vigil_link_bytes_total": {"node", "direction"},
-    "vigil_link_resets_total": {"node", "direction", "reason"},
-    "vigil_link_waiting_bytes": {"node", "direction"},
     "vigil_gateway_events_total": {"outcome"},
     "vigil_gateway_behind_events": set(),
 }

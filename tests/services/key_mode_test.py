@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A secret key that others may read is refused by `vigil run` and `vigil watch`, in one line that names the file and its mode; one of `vigil keygen` is not.
+"""A secret key that others may read is refused by `vigil run` and `vigil watch`, in one line that names the file and its mode; one of `vigil keygen` is not,
+nor one that is root's and that a program that is not root reads as one of its group, as from a Kubernetes Secret.
 
   key_mode_test.py VIGIL MODEL VIDEO
 """
@@ -46,6 +47,21 @@ def main():
         os.chmod(key, 0o600)
         done = subprocess.run(commands[1], capture_output=True, text=True, timeout=60, check=False)
         check("has mode" not in done.stderr, f"a good one is refused: {done.stderr!r}")
+        if os.geteuid() == 0:
+            check_secret_of_root(vigil, folder, key, public)
+
+
+def check_secret_of_root(vigil, folder, key, public):
+    group = 64123
+    os.chmod(folder, 0o755)
+    os.chown(key, 0, group)
+    watch = ["setpriv", "--reuid", "64124", "--regid", "64124", "--groups", str(group), vigil, "watch", "--endpoint", f"ipc://{folder}/nobody",
+             "--key-file", key, "--server-key", public, "--timeout", "1"]
+    for mode, owner, is_refused in ((0o440, 0, False), (0o640, 0, False), (0o460, 0, True), (0o444, 0, True), (0o440, 64125, True)):
+        os.chown(key, owner, group)
+        os.chmod(key, mode)
+        done = subprocess.run(watch, capture_output=True, text=True, timeout=60, check=False)
+        check(("has mode" in done.stderr) == is_refused, f"mode {mode:04o} of {owner}: {done.stderr!r}")
 
 
 if __name__ == "__main__":

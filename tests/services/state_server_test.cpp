@@ -89,6 +89,20 @@ TEST_F(StateServerTest, PagesAndProbesAtOneAddressAndProbesAloneAtAnother) {
   EXPECT_EQ(page.find("process_max_fds 0\n"), std::string::npos);
 }
 
+TEST_F(StateServerTest, OtherPagesAreNotWithTheProbes) {
+  std::vector<cluster::HttpRoute> more;
+  more.push_back({.path = "/fleet",
+                  .handler =
+                      [](const cluster::HttpRequest& request) {
+                        return cluster::HttpResponse{.body = "asked " + request.query};
+                      },
+                  .slow = true});
+  const StateServer server(settings(), metrics_, system_, status_, clock_, {}, {}, std::move(more));
+  EXPECT_EQ(get(server.port(), "/fleet?cameras").body, "asked cameras");
+  EXPECT_EQ(get(server.probes_port(), "/fleet").status, 404);
+  EXPECT_EQ(get(server.port(), "/status").status, 200);
+}
+
 TEST_F(StateServerTest, AProbeNamesNobody) {
   board_.phase(actors::RunPhase::running);
   board_.beat("alerts", -1ms);

@@ -1,11 +1,13 @@
 // What the vision tower makes of pictures, and what the decoder takes in their place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "base/grid_mask.h"
 #include "kernels/device/buffer.h"
+#include "kernels/device/dtype.h"
 #include "kernels/device/matrix.h"
 
 namespace vigil::model {
@@ -33,6 +35,8 @@ struct VisualTokens {
   std::int64_t encoded = 0;
 
   std::int64_t count() const { return kept.count(); }
+  /// Of the embeddings.
+  std::size_t bytes() const { return static_cast<std::size_t>(count() * width) * kernels::size_of(dtype); }
 
   /// Some of its rows.
   kernels::ConstMatrix rows(std::int64_t first, std::int64_t rows) const {

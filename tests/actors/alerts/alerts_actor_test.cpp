@@ -132,6 +132,7 @@ class ClaimingAlertsActor : public AlertsActor {
   void TearDown() override {
     AlertsActor::TearDown();
     caf::anon_send_exit(claims_, caf::exit_reason::user_shutdown);
+    settle();
     claims_ = nullptr;
   }
 

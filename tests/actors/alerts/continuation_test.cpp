@@ -140,7 +140,7 @@ TEST(Continuations, GiveTheSameOnDiskAndInMemory) {
   auto rocksdb = open_rocksdb_outbox(folder.outbox(), ages);
   std::mt19937_64 random(7);
   const auto draw = [&](std::uint64_t below) { return random() % below; };
-  for (int step = 0; step < 1500; ++step) {
+  for (int step = 0; step < 600; ++step) {
     const std::string topic = "alert/t/" + std::to_string(draw(3)) + '/';
     switch (draw(8)) {
       case 0:

@@ -28,12 +28,13 @@ class ClaimsPipeline : public PipelineTest {
   void TearDown() override {
     PipelineTest::TearDown();
     caf::anon_send_exit(claims_, caf::exit_reason::user_shutdown);
+    settle();
     claims_ = nullptr;
   }
-  CameraPtr owned(const std::string& name, std::uint64_t fence, int length = 4) {
+  CameraPtr owned(const std::string& name, std::uint64_t fence, int stride = 0) {
     auto own = camera(name, config::Pace::realtime, name);
     own->tenure.fence = fence;
-    own->stream.window.length = std::chrono::seconds(length);
+    if (stride > 0) own->stream.window.stride = std::chrono::seconds(stride);
     return own;
   }
   void reload(const CameraList& list) {
@@ -61,12 +62,23 @@ TEST_F(ClaimsPipeline, ACameraThatMovesLeavesAllOpenAndOneThatIsRemovedEnds) {
       << "it is gone from here all the same";
 }
 
+TEST_F(ClaimsPipeline, AFileThatIsAtItsEndEndsItsEpisodes) {
+  sources_.add("gate", frames(std::vector<int>(14, 90)));
+  auto file = std::make_shared<OwnCamera>(*owned("gate", 7));
+  file->stream.loop = false;
+  start({file}, /*once=*/false);
+  pass(6s);
+  EXPECT_THAT(told("alert/"), Contains("gate/person new"));
+  pass(20s);
+  EXPECT_EQ(told("alert/").back(), "gate/person end");
+}
+
 TEST_F(ClaimsPipeline, ACameraThatIsStartedAnewHereSaysSo) {
   sources_.add("gate", frames(std::vector<int>(200, 90)));
   start({owned("gate", 7)}, /*once=*/false);
   pass(6s);
   sources_.add("gate", frames(std::vector<int>(200, 90)));
-  reload({{owned("gate", 7, 2)}, {}});
+  reload({{owned("gate", 7, 3)}, {}});
   EXPECT_THAT(told("status/"),
               ElementsAre("gate connecting", "gate up", "gate down", "gate connecting", "gate up"));
 }

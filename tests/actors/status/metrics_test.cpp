@@ -20,6 +20,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "actors/status/fleet_series.h"
 #include "actors/status/status_board.h"
 #include "tests/actors/fakes.h"
 
@@ -301,6 +302,9 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   }
   Metrics metrics;
   count_everything(metrics);
+  FleetSeries fleet(metrics);
+  fleet.tell({.configuration = "1f"});
+  fleet.links({{"n2", {}}});
   std::map<std::string, std::string> told;
   for (const auto& family : metrics.registry()->Collect()) {
     std::set<std::string> labels;
@@ -336,6 +340,7 @@ TEST(Status, IsAsItsSchemaSays) {
                CameraState::up, "");
   board.device("cuda:0", DeviceState::restarting, "no weights");
   board.outbox("No space left on device");
+  board.fleet({.fleet = "city", .node = "c1", .roles = {"camera", "gateway"}, .membership = "cut off"});
   json status = json::parse(board.json(metrics));
   EXPECT_EQ(faults(status), "");
   status["cameras"][0]["passwords"] = "hunter2";

@@ -223,6 +223,53 @@ TEST_F(StatusTest, WithoutADeviceThatIsUpTheProcessIsNotReady) {
   EXPECT_EQ(status_text(board_.json(metrics_)).value_or("").find("cuda:0"), std::string::npos);
 }
 
+TEST_F(StatusTest, ANodeIsReadyWhenItsFleetHasLetItIn) {
+  board_.phase(RunPhase::running);
+  ASSERT_TRUE(board_.ready()) << "a process that is no node waits for nobody";
+  FleetStanding standing{.fleet = "city", .node = "c1", .roles = {"camera"}};
+  board_.fleet(standing);
+  EXPECT_FALSE(board_.ready());
+  EXPECT_FALSE(board_.report().ready);
+  EXPECT_TRUE(board_.live() && board_.started());
+  standing.is_ready = true;
+  board_.fleet(standing);
+  EXPECT_TRUE(board_.ready());
+  board_.outbox("No space left on device");
+  EXPECT_FALSE(board_.ready()) << "that is not all";
+}
+
+TEST_F(StatusTest, PeopleSeeWhatANodeIs) {
+  FleetStanding standing{.fleet = "city",
+                         .node = "c1",
+                         .roles = {"camera"},
+                         .state = "ready",
+                         .membership = "cut off",
+                         .registry_remark = "it was set back"};
+  board_.fleet(standing);
+  EXPECT_THAT(*status_text(board_.json(metrics_)),
+              HasSubstr("node c1 of fleet city: cut off, ready; nobody plans; the registry does not answer\n"
+                        "of the registry: it was set back\n"));
+  standing.membership = "member";
+  standing.planner = "c\x1b[2J2";
+  standing.registry_answers = true;
+  board_.fleet(standing);
+  EXPECT_THAT(*status_text(board_.json(metrics_)),
+              HasSubstr("node c1 of fleet city: member, ready; node c?[2J2 plans\n"));
+}
+
+TEST_F(StatusTest, TellsOfThoseCamerasThatAreAskedFor) {
+  board_.camera(*watch("gate"), CameraState::down, "refused");
+  board_.camera(*watch("yard"), CameraState::up, "");
+  board_.remark("yard", "few frames");
+  clock_.advance(3s);
+  const auto told = board_.cameras({"gate", "yard", "nowhere"});
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told.at("gate").state, CameraState::down);
+  EXPECT_EQ(told.at("gate").reason, "refused");
+  EXPECT_EQ(told.at("gate").age, 3s);
+  EXPECT_EQ(told.at("yard").reason, "few frames");
+}
+
 TEST_F(StatusTest, FiguresOfSeveralDevicesAreOne) {
   metrics_.queue_depth("vision", 3, "cuda:0");
   metrics_.queue_depth("vision", 4, "cuda:1");

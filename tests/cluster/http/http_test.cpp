@@ -4,10 +4,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,6 +105,36 @@ TEST(Http, HandlersSeeTheRequest) {
   EXPECT_THAT(client.until("\r\n\r\n"), StartsWith("HTTP/1.1 100 Continue"));
   client.send("ok");
   EXPECT_THAT(client.answer(), HasSubstr("POST|/echo|||ok"));
+}
+
+TEST(Http, APathThatEndsWithASlashHasWhatLiesBehindIt) {
+  const auto echo = [](const HttpRequest& request) { return HttpResponse{.body = request.path}; };
+  const HttpServer server(serving({{.path = "/files/", .handler = echo}, page("/", "root")}));
+  EXPECT_EQ(http_get(at(server, "/files/a/b.jpg"), 5s).body, "/files/a/b.jpg");
+  EXPECT_EQ(http_get(at(server, "/files/"), 5s).body, "/files/");
+  EXPECT_EQ(http_get(at(server, "/files"), 5s).status, 404);
+  EXPECT_EQ(http_get(at(server, "/filesystem"), 5s).status, 404);
+  EXPECT_EQ(http_get(at(server, "/"), 5s).body, "root");
+  EXPECT_EQ(http_get(at(server, "/other"), 5s).status, 404) << "the root has nothing behind it";
+}
+
+TEST(Http, WhatWaitsForOthersHoldsUpNobody) {
+  std::promise<void> others;
+  const std::shared_future<void> waited = others.get_future().share();
+  const HttpServer server(serving({{.path = "/slow",
+                                    .handler =
+                                        [waited](const HttpRequest&) {
+                                          waited.wait();
+                                          return HttpResponse{.body = "at last"};
+                                        },
+                                    .slow = true},
+                                   page("/state", "ok")}));
+  std::vector<std::future<HttpResponse>> slow;
+  for (int i = 0; i < 6; ++i)
+    slow.push_back(std::async(std::launch::async, [&] { return http_get(at(server, "/slow"), 20s); }));
+  EXPECT_EQ(http_get(at(server, "/state"), 5s).body, "ok");
+  others.set_value();
+  for (auto& each : slow) EXPECT_EQ(each.get().body, "at last");
 }
 
 TEST(Http, AnAddressInUseIsNamed) {

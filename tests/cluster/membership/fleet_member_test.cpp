@@ -19,6 +19,38 @@ using ::testing::IsEmpty;
 using testing::VirtualLoop;
 using testing::VirtualTime;
 
+/// Another registry's, whose watches hear nothing while it is deaf: as of one that was set back, and had
+/// passed again what the watch knew before it was asked. Counts the changes that are asked for.
+class DeafRegistry final : public Registry {
+ public:
+  explicit DeafRegistry(Registry& own) : own_(own) {}
+
+  void range(const std::string& prefix, Done<RegistryRange> done) override {
+    own_.range(prefix, std::move(done));
+  }
+  void commit(RegistryTransaction transaction, Done<RegistryCommit> done) override {
+    ++commits;
+    own_.commit(std::move(transaction), std::move(done));
+  }
+  void grant(base::Duration ttl, Done<RegistryLease> done) override { own_.grant(ttl, std::move(done)); }
+  void keep_alive(LeaseId lease, Done<RegistryLease> done) override {
+    own_.keep_alive(lease, std::move(done));
+  }
+  void revoke(LeaseId lease, Done<RegistryHeader> done) override { own_.revoke(lease, std::move(done)); }
+  std::unique_ptr<RegistryWatch> watch(const std::string& prefix, Revision from,
+                                       std::function<void(RegistryResult<RegistryNews>)> seen) override {
+    return own_.watch(prefix, from, [this, seen = std::move(seen)](RegistryResult<RegistryNews> news) {
+      if (!is_deaf) seen(std::move(news));
+    });
+  }
+
+  bool is_deaf = false;
+  int commits = 0;
+
+ private:
+  Registry& own_;
+};
+
 /// A node and its own way to the registry, which can be cut.
 struct Node {
   Node(VirtualTime& time, const std::shared_ptr<MemoryStore>& store, const std::string& name,
@@ -37,7 +69,7 @@ struct Node {
     record.bulk = {name, 7401};
     record.state = NodeState::ready;
     member = std::make_unique<FleetMember>(
-        registry, loop, time,
+        ears, loop, time,
         FleetMember::Options{.fleet = "city",
                              .record = record,
                              .ttl = 3000ms,
@@ -56,6 +88,7 @@ struct Node {
   std::string log;
   VirtualLoop loop;
   MemoryRegistry registry;
+  DeafRegistry ears{registry};
   std::unique_ptr<FleetMember> member;
 };
 
@@ -265,6 +298,35 @@ TEST_F(FleetMemberTest, NoticesARegistryThatWasSetBack) {
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
   // What the registry has forgotten, the nodes still know.
   EXPECT_EQ(a.member->nodes().at("b").highest_fence, 9U);
+}
+
+TEST_F(FleetMemberTest, AsksAnewAndNotAgainAndAgainWhenWhatItKnowsIsNotWhatThereIs) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(500ms);
+  a.ears.is_deaf = b.ears.is_deaf = true;
+  a.ears.commits = b.ears.commits = 0;
+  // Its record was changed twice, and of the first change it has heard nothing.
+  for (Node* node : {&a, &b}) {
+    node->member->saw(5);
+    run(500ms);
+    node->member->saw(7);
+  }
+  // Who plans is free, they hear, and it is not.
+  a.member->stand_for_planner(true);
+  run(500ms);
+  b.member->stand_for_planner(true);
+  run(10s);
+  EXPECT_EQ(a.member->state(), Membership::member);
+  EXPECT_EQ(b.member->state(), Membership::member);
+  EXPECT_LT(a.ears.commits, 30);
+  EXPECT_LT(b.ears.commits, 30);
+  EXPECT_EQ(a.member->planner(), "a");
+  EXPECT_EQ(b.member->planner(), "a");
+  Node& c = start("c");
+  run(500ms);
+  EXPECT_EQ(c.member->nodes().at("a").highest_fence, 7U);
+  EXPECT_EQ(c.member->nodes().at("b").highest_fence, 7U);
 }
 
 TEST_F(FleetMemberTest, SaysOnceWhatItCannotReadAndSeesTheOthers) {

@@ -134,6 +134,89 @@ TEST_F(PlannerTest, GivesTheCamerasOfANodeThatIsGoneToOthersWithHigherFences) {
   }
 }
 
+TEST_F(PlannerTest, KeepsWhatIsKnownOfCamerasThatNobodyCanHave) {
+  camera_nodes(2);
+  gpu("g0");
+  cameras(20);
+  for (auto& [name, node] : input_.nodes) node.incarnation = "first";
+  plan();
+  settle();
+  const FleetPlan before = input_.plan;
+  const NodeRecord c0 = input_.nodes.at("c0");
+  // As after an etcd that could not be reached for longer than leases last: who computes comes back first.
+  input_.nodes.erase("c0");
+  input_.nodes.erase("c1");
+  const Planning planning = plan();
+  EXPECT_THAT(planning.changes, IsEmpty());
+  EXPECT_THAT(planning.unplaced, SizeIs(20));
+  EXPECT_EQ(input_.plan, before);
+  // All were started again, and the first one is not ready yet.
+  NodeRecord& again = input_.nodes["c0"] = c0;
+  again.incarnation = "second";
+  again.state = NodeState::joining;
+  EXPECT_THAT(plan().changes, IsEmpty());
+  EXPECT_EQ(input_.plan, before);
+  input_.wall += std::chrono::hours(1);
+  again = c0;
+  plan();
+  EXPECT_THAT(input_.plan, ElementsAre(Key("c0")));
+  for (const auto& [node, had] : before)
+    for (const auto& [camera, entry] : had.cameras) {
+      const PlannedCamera& now = input_.plan.at("c0").cameras.at(camera);
+      EXPECT_EQ(now.origin_ms, entry.origin_ms) << "its time goes on";
+      EXPECT_EQ(now.fence == entry.fence, node == "c0");
+    }
+}
+
+TEST_F(PlannerTest, TakesANodeThatWasStartedAgainForAnotherOwner) {
+  camera_nodes(2);
+  gpu("g0");
+  cameras(20);
+  for (auto& [name, node] : input_.nodes) node.incarnation = "first";
+  plan();
+  settle();
+  const FleetPlan before = input_.plan;
+  EXPECT_EQ(before.at("c0").incarnation, "first");
+  input_.nodes.at("c1").incarnation = "second";
+  input_.nodes.at("c1").settled = 0;
+  EXPECT_EQ(plan().handovers, 0U) << "the run before is in nobody's way";
+  EXPECT_EQ(input_.plan.at("c0"), before.at("c0"));
+  EXPECT_TRUE(input_.plan.at("c1").is_for("second"));
+  EXPECT_FALSE(input_.plan.at("c1").is_for("first"));
+  EXPECT_THAT(input_.plan.at("c1").cameras, SizeIs(before.at("c1").cameras.size()));
+  for (const auto& [camera, entry] : input_.plan.at("c1").cameras) {
+    EXPECT_GT(entry.fence, before.at("c1").fence);
+    EXPECT_EQ(entry.stream, before.at("c1").cameras.at(camera).stream);
+    EXPECT_EQ(entry.origin_ms, before.at("c1").cameras.at(camera).origin_ms);
+  }
+  EXPECT_THAT(plan().changes, IsEmpty()) << "once";
+}
+
+TEST_F(PlannerTest, WaitsForNoFormerOwnerThatWasStartedAgain) {
+  camera_nodes(2);
+  cameras(20);
+  for (auto& [name, node] : input_.nodes) node.incarnation = "first";
+  plan();
+  settle();
+  input_.nodes.at("c0").state = NodeState::draining;
+  EXPECT_GT(plan().handovers, 5U);
+  input_.nodes.at("c0").incarnation = "second";
+  EXPECT_EQ(plan().handovers, 0U);
+  EXPECT_THAT(input_.plan, ElementsAre(Key("c1")));
+}
+
+TEST_F(PlannerTest, LeavesFencesAsTheyAreWhereAPlanDoesNotSayForWhichRunItIs) {
+  camera_nodes(1);
+  cameras(5);
+  plan();
+  settle();
+  const FleetPlan before = input_.plan;
+  input_.nodes.at("c0").incarnation = "first";
+  plan();
+  EXPECT_EQ(input_.plan.at("c0").cameras, before.at("c0").cameras);
+  EXPECT_EQ(input_.plan.at("c0").incarnation, "first");
+}
+
 TEST_F(PlannerTest, HandsOverWhatADrainingNodeHasBeforeItIsTaken) {
   camera_nodes(2);
   gpu("g0");
@@ -225,6 +308,105 @@ TEST_F(PlannerTest, PutsTowerAndTextsElsewhereWhereTheStreamsNodeHasThemNot) {
   EXPECT_THAT(towers, ElementsAre("v0", "v1"));
 }
 
+class StagesApart : public PlannerTest {
+ protected:
+  StagesApart() {
+    camera_nodes(1);
+    add("s0", {NodeRole::stream, NodeRole::generate});
+    add("s1", {NodeRole::stream, NodeRole::generate});
+    add("v0", {NodeRole::vision});
+    add("v1", {NodeRole::vision});
+    cameras(40);
+    plan();
+    settle();
+  }
+  /// Cameras by the node that this field names.
+  std::map<std::string, int> at(std::string PlannedCamera::*field) const {
+    std::map<std::string, int> counts;
+    for (const WantedCamera& camera : input_.cameras) ++counts[entry(camera.name).*field];
+    return counts;
+  }
+};
+
+TEST_F(StagesApart, TowersAreSharedOutByWeight) {
+  EXPECT_NEAR(at(&PlannedCamera::vision).at("v0"), 20, 2);
+  EXPECT_NEAR(at(&PlannedCamera::stream).at("s0"), 20, 2);
+  EXPECT_THAT(entry("cam-1000").why_vision, HasSubstr("choice"));
+  EXPECT_THAT(plan().changes, IsEmpty()) << "planned once, it stays";
+  input_.nodes.at("v0").weight = 3;
+  options_.most_moves = 1000;
+  plan();
+  EXPECT_NEAR(at(&PlannedCamera::vision).at("v0"), 30, 2);
+}
+
+TEST_F(StagesApart, ATowerThatIsGoneIsReplacedAndNoStreamMoves) {
+  std::map<std::string, PlannedCamera> before;
+  for (const WantedCamera& camera : input_.cameras) before[camera.name] = entry(camera.name);
+  input_.nodes.erase("v0");
+  plan();
+  for (const WantedCamera& camera : input_.cameras) {
+    const PlannedCamera& now = entry(camera.name);
+    EXPECT_EQ(now.vision, "v1");
+    EXPECT_EQ(now.stream, before.at(camera.name).stream);
+    EXPECT_EQ(now.fence, before.at(camera.name).fence);
+    if (before.at(camera.name).vision == "v0") {
+      EXPECT_THAT(now.why_vision, HasSubstr("its node v0 is gone"));
+    }
+  }
+  // Those that come back get a few at a time, and those that stay do not move.
+  options_.most_moves = 4;
+  add("v0", {NodeRole::vision});
+  plan();
+  EXPECT_EQ(at(&PlannedCamera::vision).at("v0"), 4);
+}
+
+TEST_F(StagesApart, AStreamThatMovesLeavesItsTowerWhereItIs) {
+  std::map<std::string, std::string> towers;
+  for (const WantedCamera& camera : input_.cameras) towers[camera.name] = entry(camera.name).vision;
+  input_.nodes.erase("s0");
+  plan();
+  for (const WantedCamera& camera : input_.cameras) {
+    EXPECT_EQ(entry(camera.name).stream, "s1");
+    EXPECT_EQ(entry(camera.name).vision, towers.at(camera.name));
+  }
+}
+
+TEST_F(StagesApart, AStreamsOwnNodeComesFirstIfItHasATower) {
+  input_.nodes.at("s0").roles.insert(NodeRole::vision);
+  plan();
+  int own = 0;
+  for (const WantedCamera& camera : input_.cameras) {
+    const PlannedCamera& now = entry(camera.name);
+    if (now.stream != "s0") {
+      EXPECT_NE(now.vision, "s1");
+      continue;
+    }
+    ++own;
+    EXPECT_EQ(now.vision, "s0");
+    EXPECT_EQ(now.why_vision, "");
+  }
+  EXPECT_GT(own, 15);
+}
+
+TEST_F(StagesApart, TowersTakeTheRoomThatStreamsLeave) {
+  // Twenty streams, and half of the load of each of the other twenty.
+  input_.nodes.erase("v0");
+  input_.nodes.erase("v1");
+  NodeRecord& both = input_.nodes.at("s0");
+  both.roles.insert(NodeRole::vision);
+  const int streams = at(&PlannedCamera::stream).at("s0");
+  both.streams = streams + 3;
+  Planning planning = plan();
+  EXPECT_EQ(at(&PlannedCamera::stream).at("s0"), streams);
+  EXPECT_EQ(at(&PlannedCamera::vision).at("s0"), streams + 6);
+  EXPECT_THAT(planning.unplaced, SizeIs(static_cast<std::size_t>(40 - streams - 6)));
+  EXPECT_THAT(planning.unplaced.begin()->second, HasSubstr("no capacity"));
+  for (const auto& [camera, why] : planning.unplaced) {
+    EXPECT_EQ(entry(camera).vision, "");
+    EXPECT_EQ(entry(camera).stream, "s1") << "its stream stays, for the time when there is a tower";
+  }
+}
+
 TEST_F(PlannerTest, SaysWhichCamerasHaveNoPlaceAndWhy) {
   add("c0", {NodeRole::camera}).cameras = 5;
   cameras(8);
@@ -284,10 +466,11 @@ TEST_F(PlannerTest, RaisesEveryFenceOfARegistryThatWasSetBack) {
 
 TEST(NodePlan, IsReadBackAsItWas) {
   NodePlan plan;
+  plan.incarnation = "5f03";
   plan.fence = 1'000'000'000'000;
-  plan.cameras["gate"] = {17,      "v", "s", "g", 1'790'000'000'123, "c2", "fewer frames", "first choice",
-                          "second"};
-  plan.cameras["yard"] = {18, "", "", "", 1, "", "", "", ""};
+  plan.cameras["gate"] = {17,       "v",    "s", "g", 1'790'000'000'123, "c2", "fewer frames", "first choice",
+                          "second", "third"};
+  plan.cameras["yard"] = {18, "", "", "", 1, "", "", "", "", ""};
   EXPECT_EQ(parse_plan(print(plan)), plan);
   for (const char* wrong : {"", "{}", "[]", R"({"fence":1})", R"({"fence":1,"cameras":{"a":{}}})"})
     EXPECT_THROW(parse_plan(wrong), std::runtime_error) << wrong;

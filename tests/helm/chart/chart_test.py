@@ -184,7 +184,7 @@ class EachSet(Charts):
     def test_minimal(self):
         objects = self.rendered["minimal"]
         self.assertEqual({each["metadata"]["name"].removeprefix("fleet-vigil-"): each["spec"]["replicas"]
-                          for each in objects if each["kind"] == "StatefulSet"}, {"camera": 2, "compute": 1})
+                          for each in objects if each["kind"] == "StatefulSet"}, {"camera": 2, "compute": 1, "gateway": 2})
         compute = one(objects, "StatefulSet", "-compute")["spec"]["template"]["spec"]["containers"][0]
         self.assertEqual(compute["args"], ["node", "--roles", "vision,stream,generate", "--config", "/etc/vigil/vigil.yaml"])
         self.assertEqual(compute["resources"]["limits"]["nvidia.com/gpu"], 1)
@@ -197,7 +197,7 @@ class EachSet(Charts):
         self.assertEqual(configuration(objects)["cluster"]["registry"]["endpoints"], ["etcd.site.example:2379"])
 
     def test_who_publishes(self):
-        for name, role in (("minimal", "camera"), ("pools", "gateway")):
+        for name, role in (("minimal", "gateway"), ("pools", "gateway")):
             objects = self.rendered[name]
             self.assertEqual(publisher(objects), role)
             self.assertEqual([each["spec"]["selector"] for each in objects if each["metadata"]["name"] == "fleet-vigil-topics" and each["kind"] == "Service"],
@@ -215,7 +215,7 @@ class EachSet(Charts):
         mirror = "mirror.site.example:5000"
         pinned = f"{mirror}/vigil@sha256:{'0123456789abcdef' * 4}"
         self.assertEqual(images, {
-            "fleet-vigil-camera": pinned, "fleet-vigil-compute": f"{mirror}/vigil-cuda:0.1.0",
+            "fleet-vigil-camera": pinned, "fleet-vigil-gateway": pinned, "fleet-vigil-compute": f"{mirror}/vigil-cuda:0.1.0",
             "fleet-vigil-etcd": f"{mirror}/coreos/etcd:v3.6.5", "fleet-vigil-readyz": f"{mirror}/library/busybox:1.37"})
         for owner, _, spec in pods(objects):
             self.assertEqual(spec["imagePullSecrets"], [{"name": "mirror"}], owner)

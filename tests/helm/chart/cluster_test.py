@@ -96,7 +96,6 @@ class Cluster(unittest.TestCase):
     def install(self, *arguments, name="minimal"):
         if name == "minimal":
             self.kubectl("apply", "--namespace", self.namespace, "-f", "-", text=MODELS)
-            arguments = ("--set", "pools.gateway.enabled=true", *arguments)
         done = self.release("install", "--values", values(name), *arguments)
         self.addCleanup(self.helm.run, "uninstall", "fleet", "--namespace", self.namespace, "--ignore-not-found")
         return done
@@ -166,7 +165,7 @@ class Cluster(unittest.TestCase):
     def test_an_etcd_of_its_own_and_a_node_with_all_roles(self):
         done = self.install(name="trial")
         self.assertIn("Note: config.cluster.allow_plain_text: whoever is on the network", done.stdout)
-        self.assertIn("There is no gateway", done.stdout)
+        self.assertIn("Events are at fleet-vigil-topics", done.stdout)
         self.assertEqual(set(self.pods()), {"fleet-vigil-node-0"})
         self.assertEqual(set(self.pods("app.kubernetes.io/component=etcd")), {"fleet-vigil-etcd-0"})
         self.assertEqual(self.names("pvc"), {"data-fleet-vigil-etcd-0", "data-fleet-vigil-node-0"})

@@ -94,7 +94,7 @@ class Node(unittest.TestCase):
 
             start([os.path.join(programs(), "etcd"), *map(here, etcd["args"])])
             words = [path if word == "/etc/vigil/vigil.yaml" else word for word in pod["containers"][0]["args"]]
-            words[words.index("--roles") + 1] = "camera,vision,stream,generate"
+            words[words.index("--roles") + 1] = "camera,vision,stream,generate,gateway"
             node, log = start([VIGIL, *words])
 
             def said():

@@ -52,7 +52,7 @@ class Programs(unittest.TestCase):
         base = f"http://127.0.0.1:{server.server_port}"
         command = one(self.helm.render("minimal"), "Pod", "-readyz")["spec"]["containers"][0]["command"]
         urls = [word for word in command if word.startswith("http://")]
-        self.assertEqual(urls, [f"http://fleet-vigil-{pool}-0.fleet-vigil-nodes.video.svc:9465/readyz" for pool in ("camera", "compute")])
+        self.assertEqual(urls, [f"http://fleet-vigil-{pool}-0.fleet-vigil-nodes.video.svc:9465/readyz" for pool in ("camera", "compute", "gateway") ])
         done = subprocess.run([*command[:-len(urls)], *(f"{base}{path}" for path in paths)], env={**os.environ, "ASK_SECONDS": str(seconds), "no_proxy": "*"},
                               capture_output=True, text=True, check=False, timeout=PATIENCE)
         return done.returncode, done.stdout.replace(base, "").splitlines()
@@ -81,7 +81,7 @@ class Programs(unittest.TestCase):
                              "--values", os.path.join(ROOT, "helm", "vigil", "ci", "airgapped-values.yaml"))
         hosts = {"nodes": set(re.findall(r"[\w.{}-]+\.vigil-nodes\.vigil\.svc", done.stdout)) | {"vigil-nodes.vigil.svc"},
                  "etcd": set(re.findall(r"vigil-etcd-\d\.vigil-etcd\.vigil\.svc", done.stdout))}
-        self.assertEqual((len(hosts["nodes"]), len(hosts["etcd"])), (4, 3), hosts)
+        self.assertEqual((len(hosts["nodes"]), len(hosts["etcd"])), (5, 3), hosts)
         for of, names in hosts.items():
             for name in (*names, "localhost"):
                 for purpose in ("sslserver", "sslclient"):
@@ -107,7 +107,7 @@ class Programs(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         # The others are parts: what each says is a value, and of the right kind.
         parts = [text for name, text in blocks if not name and "seriesQuery" not in text]
-        self.assertEqual(len(parts), 5)
+        self.assertEqual(len(parts), 4)
         for text in parts:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text.replace("sha256:...", "sha256:" + "0" * 64))

@@ -1,0 +1,174 @@
+// The part of the dock's shell by which visual tokens of this node's devices go to other nodes' streams.
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "fleet/dock/dock_actor.h"
+
+namespace vigil::fleet {
+namespace {
+
+/// How long another dock may take to answer.
+constexpr std::chrono::seconds kPatience{5};
+/// For a device that is to come to an end with what nobody takes.
+constexpr std::uint32_t kAll = std::numeric_limits<std::uint16_t>::max();
+
+}  // namespace
+
+bool dock_state::has_way(const std::string& to) {
+  const auto way = ways.find(to);
+  if (way != ways.end()) return way->second.desk.is_up();
+  if (ways_wanted.insert(to).second && node) self->send(node, way_atom_v, to);
+  return false;
+}
+
+void dock_state::make_way(const DockWay& made) {
+  ways_wanted.erase(made.node);
+  if (ways.contains(made.node) || !made.dock) return;
+  self->monitor(made.dock);
+  Way& way = ways.emplace(made.node, Way{made.dock, LinkDesk(made.send)}).first->second;
+  if (made.is_open) tell(made.node, way.desk.bulk_opened());
+  attach(made.node);
+}
+
+void dock_state::attach(const std::string& to) {
+  Way& way = ways.at(to);
+  if (!way.desk.wants_attach() || std::exchange(way.asking, true)) return;
+  const auto answered = [this, to, dock = way.dock](bool may) {
+    const auto found = ways.find(to);
+    // There may be another one by now.
+    if (found == ways.end() || found->second.dock != dock) return;
+    found->second.asking = false;
+    if (may) tell(to, found->second.desk.attached());
+  };
+  self->request(way.dock, kPatience, actors::tokens_atom_v, attach_atom_v, deps->node)
+      .then(answered, [answered](const caf::error&) { answered(false); });
+}
+
+void dock_state::tell(const std::string& to, const std::optional<LinkDesk::Change>& change) {
+  // Links ask again by themselves.
+  if (!change || change->is_up) return;
+  deps->logger.warn("dock: {} cannot be reached: {}", to, change->reason);
+  for (auto& [camera, lane] : lanes)
+    if (lane.stream == to && lane.goes_on) abandon(camera, lane);
+  for (auto link = links.begin(); link != links.end();) {
+    const Passage& passage = link->first;
+    if (passage.vision != deps->node || passage.stream != to) {
+      ++link;
+      continue;
+    }
+    self->send(link->second, detach_atom_v, change->reason);
+    book.leave(passage.owner, passage, deps->clock.now());
+    link = links.erase(link);
+  }
+}
+
+void dock_state::send(Way& way, const LinkFrame& frame) {
+  way.desk.send(frame);
+  answer_dropped(way);
+}
+
+void dock_state::answer_dropped(Way& way) {
+  for (const actors::PatchAck& dropped : way.desk.take_dropped()) {
+    const auto lane = lanes.find(dropped.camera);
+    if (lane == lanes.end()) continue;
+    self->send(lane->second.source, actors::TokensRoom{dropped.camera, lane->second.own_session, 1});
+    self->send(lane->second.source, actors::TokensAck{dropped.camera, dropped.generation, dropped.sequence,
+                                                      actors::TokensOutcome::lost});
+  }
+}
+
+void dock_state::open_lane(const actors::WatchPtr& watch, std::uint32_t session,
+                           actors::tokens_sender_actor source) {
+  const std::string& camera = watch->name;
+  const auto to = encoded_for.find(camera);
+  Lane& lane = lanes[camera];
+  lane = {to == encoded_for.end() ? "" : to->second, ++sessions, session, std::move(source),
+          actors::fence_of(watch->version),          true};
+  const auto way = ways.find(lane.stream);
+  const DockBook::Guest* const guest = book.find(camera);
+  if (guest == nullptr || way == ways.end() || !way->second.desk.is_up()) return abandon(camera, lane);
+  send(way->second, TokensJoinFrame{*watch, lane.session, guest->passage.owner});
+}
+
+void dock_state::know(const actors::WatchPtr& watch) {
+  const auto found = lanes.find(watch->name);
+  if (found == lanes.end() || !found->second.goes_on) return;
+  Lane& lane = found->second;
+  Way& way = ways.at(lane.stream);
+  const DockBook::Guest* const guest = book.find(watch->name);
+  const std::uint64_t fence = actors::fence_of(watch->version);
+  if (guest != nullptr && fence > lane.fence) {
+    // Another owner, of the same stream.
+    lane.fence = fence;
+    send(way, TokensJoinFrame{*watch, lane.session, guest->passage.owner});
+  } else {
+    send(way, TokensSettingsFrame{*watch});
+  }
+}
+
+void dock_state::take(const actors::VisualPatchPtr& patch) {
+  const auto found = lanes.find(patch->watch.camera);
+  if (found == lanes.end()) return;
+  const Lane& lane = found->second;
+  if (lane.goes_on) return send(ways.at(lane.stream), pack(*patch, lane.session, deps->clock));
+  self->send(lane.source, ack_of(*patch, actors::TokensOutcome::lost));
+}
+
+void dock_state::abandon(const std::string& camera, Lane& lane) {
+  lane.goes_on = false;
+  // The device takes what it has to its end, so that the camera can begin anew.
+  self->send(lane.source, actors::TokensRoom{camera, lane.own_session, kAll});
+  self->send(router, actors::end_atom_v, camera);
+}
+
+void dock_state::drop_lanes(const actors::vision_actor& device) {
+  std::vector<std::string> over;
+  for (auto lane = lanes.begin(); lane != lanes.end();) {
+    const bool is_its = lane->second.source.address() == device.address();
+    if (is_its && !lane->second.goes_on) over.push_back(lane->first);
+    // Others join again from the next one, and their streams go on.
+    lane = is_its && lane->second.goes_on ? lanes.erase(lane) : std::next(lane);
+  }
+  for (const std::string& camera : over) lane_over(camera);
+}
+
+void dock_state::lane_over(const std::string& camera) {
+  const auto lane = lanes.extract(camera);
+  if (!lane) return;
+  encoded_for.erase(camera);
+  if (lane.mapped().goes_on)
+    send(ways.at(lane.mapped().stream), TokensEndFrame{camera, lane.mapped().session});
+  if (const auto next = held.extract(camera)) return begin(next.mapped());
+  const DockBook::Guest* const guest = book.find(camera);
+  // Its tokens may come from elsewhere by now.
+  if (guest != nullptr && guest->passage.vision != deps->node) return;
+  if (lane.mapped().goes_on) return forget(camera);
+  // Its owner's node may come back with it.
+  if (const auto here = guests.extract(camera); here && here.mapped())
+    self->send(here.mapped(), actors::stop_atom_v);
+  self->send(router, actors::forget_atom_v, camera);
+}
+
+void dock_state::hear_stream(const actors::TokensRoom& room) {
+  const auto lane = lanes.find(room.camera);
+  if (lane == lanes.end() || lane->second.session != room.session) return;
+  self->send(lane->second.source, actors::TokensRoom{room.camera, lane->second.own_session, room.patches});
+}
+
+void dock_state::hear_stream(const actors::TokensAck& ack) {
+  if (const auto lane = lanes.find(ack.camera); lane != lanes.end()) self->send(lane->second.source, ack);
+}
+
+void dock_state::hear_stream(const GuestRefused& refused) {
+  const auto lane = lanes.find(refused.camera);
+  const DockBook::Guest* const guest = book.find(refused.camera);
+  // It may have another owner here meanwhile, of whom the stream will hear.
+  if (lane == lanes.end() || guest == nullptr || guest->fence >= refused.fence) return;
+  refuse(guest->passage, refused.camera, refused.fence, refused.reason);
+  book.lose(refused.camera, deps->clock.now());
+  if (lane->second.goes_on) abandon(refused.camera, lane->second);
+}
+
+}  // namespace vigil::fleet

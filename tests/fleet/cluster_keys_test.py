@@ -1,0 +1,189 @@
+"""What keys of the section `cluster` do, in real processes: one test for each that nodes_test.py has none of.
+
+  cluster_keys_test.py BUILD
+"""
+
+import os
+import socket
+import ssl
+import sys
+import threading
+import unittest
+
+from certificates import Authority
+from processes import COMPUTE, Fleet, have_etcd, wait_for
+
+
+class KeysTest(unittest.TestCase):
+    def setUp(self):
+        self.fleet = Fleet(BUILD, cameras=self.CAMERAS)
+        self.addCleanup(self.fleet.close)
+
+    CAMERAS = 3
+
+    def wait_for(self, condition, seconds, what):
+        return wait_for(condition, seconds, lambda: f"{self.fleet.logs()}\n{self.fleet.plan()}\n{what}")
+
+    def node(self, name, roles, more=""):
+        """With these lines of the section `cluster` of its own."""
+        node = self.fleet.node(name, roles)
+        node.own_config()
+        node.edit(lambda text: text.replace("  name: city\n", "  name: city\n" + "".join(f"  {line}\n" for line in more.splitlines())))
+        return node
+
+    def records(self):
+        import json
+        return {key.rsplit("/", 1)[1]: json.loads(value) for key, value in self.fleet.etcd.get("/vigil/city/nodes/").items()}
+
+    def counts(self):
+        """How many cameras each node is the owner of."""
+        return {node: sum("hand_to" not in camera for camera in cameras.values()) for node, cameras in self.fleet.plan().items()}
+
+
+@unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
+class Placement(KeysTest):
+    CAMERAS = 8
+
+    def test_weight(self):
+        self.fleet.etcd.start()
+        for node in (self.node("c1", "camera", "weight: 3"), self.node("c2", "camera", "weight: 1")):
+            node.start()
+        self.wait_for(lambda: self.counts() == {"c1": 6, "c2": 2}, 20, "three times the weight has three times the cameras")
+
+    def test_max_cameras(self):
+        self.fleet.etcd.start()
+        for node in (self.node("c1", "camera", "max_cameras: 2"), self.node("c2", "camera", "max_cameras: 5")):
+            node.start()
+        self.wait_for(lambda: self.counts() == {"c1": 2, "c2": 5}, 20, "no node has more than it takes")
+        third = self.node("c3", "camera")
+        third.start()
+        self.wait_for(lambda: sum(self.counts().values()) == 8 and self.counts()["c1"] <= 2, 20, "who has no bound takes the rest")
+
+    def test_max_streams(self):
+        self.fleet.etcd.start()
+        for node in (self.node("gpu", COMPUTE, "max_streams: 3"), self.node("c1", "camera")):
+            node.start()
+        streams = lambda: sorted(camera.get("stream", "") for cameras in self.fleet.plan().values() for camera in cameras.values())
+        self.wait_for(lambda: streams() == [""] * 5 + ["gpu"] * 3, 30, "it computes three, and the others wait")
+
+
+@unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
+class Addresses(KeysTest):
+    def test_advertise(self):
+        self.fleet.etcd.start()
+        gpu, c1 = self.node("gpu", COMPUTE, "advertise: localhost"), self.node("c1", "camera")
+        gpu.start()
+        c1.start()
+        self.wait_for(lambda: self.fleet.watched([c1]), 30, "it is reached under that name")
+        record = self.records()["gpu"]
+        self.assertEqual((record["control"], record["bulk"]), (f"localhost:{gpu.control}", f"localhost:{gpu.bulk}"))
+        self.assertEqual(self.records()["c1"]["control"], f"127.0.0.1:{c1.control}")
+
+    def test_seeds(self):
+        self.fleet.etcd.start()
+        gpu = self.node("gpu", COMPUTE)
+        gpu.start()
+        self.wait_for(lambda: "gpu" in self.records(), 20, "it is there")
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            asked = threading.Event()
+
+            def answer():
+                mute.accept()[0].close()
+                asked.set()
+            threading.Thread(target=answer, daemon=True).start()
+            # One that is there, one that is no node, and one that nobody listens at.
+            c1 = self.node("c1", "camera", f'seeds: ["127.0.0.1:{gpu.control}", "127.0.0.1:{mute.getsockname()[1]}", "127.0.0.1:9"]')
+            c1.start()
+            self.assertTrue(asked.wait(20), "it is asked")
+            self.wait_for(lambda: self.fleet.watched([c1]), 30, "and none of them keeps it from joining")
+
+
+@unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
+class Certificates(KeysTest):
+    def setUp(self):
+        super().setUp()
+        self.site = Authority(self.fleet.folder, "site")
+
+    def connect(self, port, paths):
+        """Whether a node's port lets a client in; one that it does not, it cuts off."""
+        context = ssl.create_default_context(cafile=self.site.certificate)
+        if paths:
+            context.load_cert_chain(paths["tls.crt"], paths["tls.key"])
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as raw:
+            with context.wrap_socket(raw, server_hostname="127.0.0.1") as connection:
+                connection.settimeout(1)
+                try:
+                    return connection.recv(1) != b""
+                except TimeoutError:
+                    return True
+                except (ssl.SSLError, ConnectionError):
+                    return False
+
+    def test_tls_dir(self):
+        self.fleet.etcd.start()
+        folder = os.path.join(self.fleet.folder, "tls")
+        gpu, c1, other = (self.node(name, roles, f"tls_dir: {folder}/{name}")
+                          for name, roles in (("gpu", COMPUTE), ("c1", "camera"), ("stranger", COMPUTE)))
+        for node in (gpu, c1):
+            self.site.issue(os.path.join(folder, node.name))
+            node.start()
+        self.wait_for(lambda: self.fleet.watched([c1]) and gpu.windows() > 2, 40, "they work together")
+        self.assertNotEqual(self.records()["gpu"]["bulk_key"], "", "pixels are encrypted, too")
+        self.assertTrue(self.connect(gpu.control, self.site.issue(os.path.join(folder, "client"))))
+        self.assertFalse(self.connect(gpu.control, None), "nobody without a certificate is let in")
+        # One of another authority.
+        Authority(self.fleet.folder, "others").issue(os.path.join(folder, "stranger"))
+        other.start()
+        self.wait_for(lambda: "no way to node stranger" in c1.said() + gpu.said() or "no way to node" in other.said(), 30, "it is refused")
+        self.assertEqual(other.windows(), 0)
+
+    def test_registry_certificate(self):
+        server = self.site.issue(os.path.join(self.fleet.folder, "etcd-tls"))
+        client = self.site.issue(os.path.join(self.fleet.folder, "client-tls"))
+        etcd = self.fleet.etcd
+        etcd.scheme = "https"
+        etcd.more = ["--cert-file", server["tls.crt"], "--key-file", server["tls.key"], "--trusted-ca-file", server["ca.crt"],
+                     "--client-cert-auth"]
+        etcd.client = ["--cacert", client["ca.crt"], "--cert", client["tls.crt"], "--key", client["tls.key"]]
+        etcd.start()
+
+        def secured(node, certificate):
+            return lambda text: text.replace(f'endpoints: ["{etcd.endpoint}"]',
+                                             f'endpoints: ["{etcd.endpoint}"], ca_file: {client["ca.crt"]}{certificate}')
+        known, unknown = self.node("c1", "camera"), self.node("c2", "camera")
+        known.edit(secured(known, f', certificate: {{cert_file: {client["tls.crt"]}, key_file: {client["tls.key"]}}}'))
+        unknown.edit(secured(unknown, ""))
+        for node in (known, unknown):
+            node.start()
+        self.wait_for(lambda: self.counts() == {"c1": 3}, 20, "one with a certificate is let in")
+        self.wait_for(lambda: "registry: " in unknown.said(), 20, "one without is not, and says so")
+        self.assertNotIn("c2", self.records())
+
+    def test_registry_username_and_password(self):
+        etcd = self.fleet.etcd
+        etcd.start()
+        self.wait_for(lambda: etcd.ctl("endpoint", "health", check=False).returncode == 0, 10, "etcd is there")
+        for arguments in (("user", "add", "root:r00t"), ("role", "add", "root"), ("user", "grant-role", "root", "root"),
+                          ("user", "add", "vigil:h0rse"), ("role", "add", "vigil"),
+                          ("role", "grant-permission", "vigil", "--prefix=true", "readwrite", "/vigil/city/"),
+                          ("user", "grant-role", "vigil", "vigil"), ("auth", "enable")):
+            etcd.ctl(*arguments, check=arguments[:2] != ("role", "add"))
+        etcd.client = ["--user", "root:r00t"]
+        as_user = lambda text: text.replace(f'endpoints: ["{etcd.endpoint}"]',
+                                            f'endpoints: ["{etcd.endpoint}"], username: vigil, password: "{{ETCD_PASSWORD}}"')
+        good, wrong, missing = (self.node(name, "camera") for name in ("c1", "c2", "c3"))
+        for node, secret in ((good, {"ETCD_PASSWORD": "h0rse"}), (wrong, {"ETCD_PASSWORD": "d0nkey"}), (missing, {})):
+            node.edit(as_user)
+            node.start(**secret)
+        self.wait_for(lambda: self.counts() == {"c1": 3}, 20, "one with the password is let in")
+        self.wait_for(lambda: "registry: " in wrong.said(), 20, "one with another is not, and says so")
+        self.assertEqual(missing.process.wait(20), 1)
+        self.assertIn("cluster.registry.password: the environment variable ETCD_PASSWORD is not set", missing.said())
+        self.assertEqual(sorted(self.records()), ["c1"])
+        for secret in ("h0rse", "d0nkey"):
+            self.assertNotIn(secret, self.fleet.logs())
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,401 @@
+// Stills and clips through any node: names, the folder, parts on their way, and two nodes.
+#include <fstream>
+#include <list>
+#include <sstream>
+
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <sys/stat.h>
+
+#include "cluster/bulk/memory_bulk.h"
+#include "fleet/evidence/fetcher_actor.h"
+#include "fleet/status/node_standing.h"
+#include "tests/actors/fakes.h"
+#include "tests/temporary_folder.h"
+
+namespace vigil::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using actors::testing::ManualClock;
+using What = EvidenceReply::What;
+using ::testing::HasSubstr;
+
+const std::string kClip = "gate/2026-11-26/20261126T100012.480Z-person-0a1b.mp4";
+
+TEST(EvidenceName, IsThreePlainNamesWithAnExtensionOfEvidence) {
+  for (const char* good :
+       {"gate/2026-11-26/20261126T100012.480Z-person-0a1b.mp4", "a/b/c.jpg", "_.gate/b_/c-d.mkv"})
+    EXPECT_TRUE(is_evidence_name(good)) << good;
+  for (const std::string& bad : {std::string(),
+                                 std::string("/"),
+                                 std::string("a.jpg"),
+                                 std::string("a/b.jpg"),
+                                 std::string("a/b/c/d.jpg"),
+                                 std::string("../../etc/passwd.jpg"),
+                                 std::string("a/../c.jpg"),
+                                 std::string("a/./c.jpg"),
+                                 std::string("/a/b/c.jpg"),
+                                 std::string("a//c.jpg"),
+                                 std::string("a/b/c.jpg/"),
+                                 std::string("a/b/.jpg"),
+                                 std::string("a/b/.ages"),
+                                 std::string(".a/b/c.jpg"),
+                                 std::string("a/b/c"),
+                                 std::string("a/b/c.JPG"),
+                                 std::string("a/b/c.jpg.txt"),
+                                 std::string("a/b/%2e%2e.jpg"),
+                                 std::string("a/b\\c/d.jpg"),
+                                 std::string("a/b/c d.jpg"),
+                                 std::string("a/b/c\n.jpg"),
+                                 std::string("a/b\0/c.jpg", 9),
+                                 std::string("a/b/") + std::string(300, 'c') + ".jpg",
+                                 std::string("a/b/\xc3\xa9.jpg")})
+    EXPECT_FALSE(is_evidence_name(bad)) << bad;
+  EXPECT_EQ(content_type_of("a/b/c.jpg"), "image/jpeg");
+  EXPECT_EQ(content_type_of(kClip), "video/mp4");
+}
+
+class EvidenceFolderTest : public ::testing::Test {
+ protected:
+  void write(const fs::path& file, const std::string& text) const {
+    fs::create_directories((root_.path() / file).parent_path());
+    std::ofstream(root_.path() / file) << text;
+  }
+
+  TemporaryFolder root_;
+  EvidenceFolder folder_{root_.path() / "own"};
+};
+
+TEST_F(EvidenceFolderTest, ReadsWhatIsThereFromAnywhereOn) {
+  write("own/" + kClip, "0123456789");
+  EXPECT_EQ(folder_.size(kClip), 10U);
+  EXPECT_EQ(folder_.read(kClip, 0, 4), "0123");
+  EXPECT_EQ(folder_.read(kClip, 8, 4), "89");
+  EXPECT_EQ(folder_.read(kClip, 10, 4), "");
+  EXPECT_EQ(folder_.read(kClip, 1'000'000, 4), "");
+  EXPECT_EQ(folder_.size("gate/2026-11-26/other.mp4"), std::nullopt);
+  EXPECT_EQ(EvidenceFolder().size(kClip), std::nullopt);
+}
+
+TEST_F(EvidenceFolderTest, NothingOutsideIsReached) {
+  write("secret.jpg", "secret");
+  write("other/day/secret.jpg", "secret");
+  write("own/gate/day/real.jpg", "real");
+  fs::create_symlink(root_.path() / "secret.jpg", root_.path() / "own/gate/day/file.jpg");
+  fs::create_directory_symlink(root_.path() / "other", root_.path() / "own/linked");
+  fs::create_directory_symlink(root_.path() / "other/day", root_.path() / "own/gate/linked");
+  fs::create_directories(root_.path() / "own/gate/day/folder.jpg");
+  ASSERT_EQ(::mkfifo((root_.path() / "own/gate/day/pipe.jpg").c_str(), 0600), 0);
+  ASSERT_EQ(folder_.size("gate/day/real.jpg"), 4U);
+  for (const char* name :
+       {"gate/day/file.jpg", "linked/day/secret.jpg", "gate/linked/secret.jpg", "gate/day/folder.jpg",
+        "gate/day/pipe.jpg", "gate/../secret.jpg", "../other/day/secret.jpg"}) {
+    EXPECT_EQ(folder_.size(name), std::nullopt) << name;
+    EXPECT_EQ(folder_.read(name, 0, 10), std::nullopt) << name;
+  }
+}
+
+TEST(EvidenceChunk, IsReadBackAndNothingElseIsTakenForOne) {
+  const EvidenceChunk chunk{7, 1 << 20, 3 << 20, cluster::Bytes(std::string("bytes"))};
+  const cluster::BulkMessage message = write(chunk);
+  const auto read = read_chunk(message);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->ticket, 7U);
+  EXPECT_EQ(read->offset, 1U << 20);
+  EXPECT_EQ(read->size, 3U << 20);
+  EXPECT_EQ(read->bytes.text(), "bytes");
+  for (std::size_t length = 0; length < message.header.size(); ++length)
+    EXPECT_FALSE(read_chunk({message.header.substr(0, length), message.parts}));
+  EXPECT_FALSE(read_chunk({message.header + "x", message.parts}));
+  EXPECT_FALSE(read_chunk({message.header, {}}));
+  EXPECT_FALSE(is_chunk({"P", {}})) << "a link's patch";
+}
+
+class FetchDeskTest : public ::testing::Test {
+ protected:
+  EvidenceChunk chunk(std::uint64_t ticket, std::uint64_t offset, const std::string& bytes,
+                      std::uint64_t size = 10) const {
+    return {ticket, offset, size, cluster::Bytes(bytes)};
+  }
+
+  ManualClock clock_;
+  FetchDesk desk_{{.bytes = 20, .chunk = 6, .patience = 5s}, clock_};
+};
+
+TEST_F(FetchDeskTest, AsksForOnePartAfterTheOther) {
+  EXPECT_TRUE(desk_.may(20));
+  EXPECT_FALSE(desk_.may(21));
+  EXPECT_FALSE(desk_.may(0));
+  const auto ticket = desk_.begin("c1", 10);
+  auto step = desk_.take("c1", chunk(ticket, 0, "012345"));
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->next, 6U);
+  step = desk_.take("c1", chunk(ticket, 6, "6789"));
+  ASSERT_TRUE(step && step->done);
+  EXPECT_EQ(*step->done, "0123456789");
+  EXPECT_EQ(desk_.size(), 0U);
+  EXPECT_FALSE(desk_.take("c1", chunk(ticket, 6, "6789"))) << "nobody waits for it any more";
+}
+
+TEST_F(FetchDeskTest, WhatDoesNotFitEndsIt) {
+  for (const EvidenceChunk& bad :
+       {chunk(0, 1, "0123"), chunk(0, 0, "01234567"), chunk(0, 0, ""), chunk(0, 0, "0123", 11)}) {
+    EvidenceChunk sent = bad;
+    sent.ticket = desk_.begin("c1", 10);
+    const auto step = desk_.take("c1", sent);
+    ASSERT_TRUE(step);
+    EXPECT_NE(step->failure, "");
+    EXPECT_EQ(desk_.size(), 0U);
+  }
+  const auto ticket = desk_.begin("c1", 4);
+  EXPECT_NE(desk_.take("c1", chunk(ticket, 0, "01234", 4))->failure, "") << "more than there is";
+}
+
+TEST_F(FetchDeskTest, OthersPartsAreNotTaken) {
+  const auto ticket = desk_.begin("c1", 10);
+  EXPECT_FALSE(desk_.take("c2", chunk(ticket, 0, "012345")));
+  EXPECT_FALSE(desk_.take("c1", chunk(ticket + 1, 0, "012345")));
+  EXPECT_TRUE(desk_.take("c1", chunk(ticket, 0, "012345")));
+}
+
+TEST_F(FetchDeskTest, APartThatDoesNotComeEndsIt) {
+  const auto slow = desk_.begin("c1", 10);
+  clock_.advance(3s);
+  const auto other = desk_.begin("c1", 10);
+  clock_.advance(2s);
+  EXPECT_THAT(desk_.take_overdue(), ::testing::ElementsAre(slow));
+  desk_.take("c1", chunk(other, 0, "012345"));
+  clock_.advance(4s);
+  EXPECT_THAT(desk_.take_overdue(), ::testing::IsEmpty()) << "it goes on";
+}
+
+struct Config : caf::actor_system_config {
+  Config() {
+    set("scheduler.policy", caf::atom("testing"));
+    add_message_types<caf::id_block::vigil>();
+    add_message_types<caf::id_block::vigil_fleet>();
+  }
+};
+
+/// As a node passes on what has to do with evidence.
+node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor fetcher,
+                                       const NodeStanding* standing) {
+  self->send(fetcher, stand_atom_v);
+  return {[](greet_atom, const std::string&) { return std::string(); },
+          [](dock_atom) { return caf::strong_actor_ptr(); },
+          [](gateway_atom) { return caf::strong_actor_ptr(); },
+          [](serves_atom, bool) {},
+          [](const ReadConfigurationPtr&) {},
+          [](way_atom, const std::string&) {},
+          [](report_atom, const std::string&) { return std::string(); },
+          [self, fetcher](find_atom, const std::string& name) -> caf::result<std::uint64_t> {
+            return self->delegate(fetcher, find_atom_v, name);
+          },
+          [self, fetcher](fetch_atom, const EvidenceWish& wish) { self->send(fetcher, fetch_atom_v, wish); },
+          [](const Piece& piece) { piece.run(); },
+          [](const BulkNews&) {},
+          [self, fetcher](const BulkArrivalPtr& arrival) { self->send(fetcher, arrival); },
+          [standing](stand_atom) { return std::make_shared<const NodeStanding>(*standing); },
+          [](fence_atom, std::uint64_t) {},
+          [](drain_atom) { return true; },
+          [](tick_atom) {},
+          [self](stop_atom) { self->quit(); }};
+}
+
+class FetcherTest : public ::testing::Test {
+ protected:
+  class Owner final : public cluster::BulkOwner {
+   public:
+    void received(const std::string& peer, cluster::BulkReceived received) override {
+      if (node) caf::anon_send(node, std::make_shared<BulkArrival>(BulkArrival{peer, std::move(received)}));
+    }
+    node_actor node;
+  };
+  struct Node {
+    Node(FetcherTest& test, const std::string& own)
+        : name(own),
+          bulk({.name = own}, own + ":1", "", owner, test.network_),
+          fetcher(
+              test.system_.spawn(fleet::fetcher, FetcherDeps{.node = own,
+                                                             .dir = test.root_.path() / own,
+                                                             .bulk = &bulk,
+                                                             .clock = test.clock_,
+                                                             .logger = test.logger_,
+                                                             .limits = {.bytes = 100'000, .chunk = 1000}})) {
+      owner.node = test.system_.spawn(passing_node, fetcher, &test.standing_);
+      cluster::NodeRecord record;
+      record.name = own;
+      record.roles = {cluster::NodeRole::camera};
+      test.standing_.nodes[own] = record;
+      test.standing_.ways[own] = greeter_actor(owner.node);
+    }
+    std::string name;
+    Owner owner;
+    cluster::MemoryBulk bulk;
+    fetcher_actor fetcher;
+  };
+
+  FetcherTest() {
+    for (Node* node : {&c1_, &c2_})
+      node->bulk.set_peers({{node == &c1_ ? "c2" : "c1", node == &c1_ ? "c2:1" : "c1:1"}});
+    pass(2s);
+  }
+  ~FetcherTest() override {
+    standing_.ways.clear();
+    for (Node* node : {&c1_, &c2_}) {
+      caf::anon_send(node->owner.node, actors::stop_atom_v);
+      node->owner.node = node_actor();
+    }
+    pass(1s);
+  }
+
+  void settle() {
+    auto& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+    do {
+      while (scheduler.try_run_once()) {
+      }
+      network_.step();
+      for (auto& arrive : std::exchange(wire_, {})) arrive();
+    } while (scheduler.has_job() || !wire_.empty());
+  }
+  void pass(base::Duration span) {
+    settle();
+    for (base::Duration step(0); step < span; step += 50ms) {
+      clock_.advance(50ms);
+      dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).advance_time(50ms);
+      settle();
+    }
+  }
+  void keep(const std::string& node, const std::string& name, const std::string& bytes) const {
+    fs::create_directories((root_.path() / node / name).parent_path());
+    std::ofstream(root_.path() / node / name) << bytes;
+  }
+  EvidenceReply fetched(const Node& node, const std::string& name, base::Duration within = 500ms) {
+    caf::scoped_actor self{system_};
+    auto asked = self->request(node.fetcher, caf::infinite, fetch_atom_v, name);
+    pass(within);
+    EvidenceReply told{What::failed, {}, "no answer yet"};
+    if (!self->has_next_message()) return told;
+    asked.receive([&](const EvidenceReplyPtr& reply) { told = *reply; },
+                  [&](const caf::error& error) { told.reason = system_.render(error); });
+    return told;
+  }
+
+  TemporaryFolder root_;
+  ManualClock clock_;
+  std::ostringstream log_;
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_)};
+  NodeStanding standing_;
+  bool is_cut_ = false;
+  std::vector<std::function<void()>> wire_;
+  cluster::MemoryBulkNetwork network_{
+      clock_, [this](const std::string&, const std::string&, const cluster::Frames& frames,
+                     const cluster::MemoryBulkNetwork::Arrive& arrive) {
+        if (!is_cut_) wire_.push_back([frames, arrive] { arrive(frames); });
+      }};
+  Config config_;
+  caf::actor_system system_{config_};
+  Node c1_{*this, "c1"};
+  Node c2_{*this, "c2"};
+};
+
+TEST_F(FetcherTest, WhatAnyNodeHasComesThroughAnyOther) {
+  std::string clip;
+  for (int i = 0; i < 3210; ++i) clip += static_cast<char>(i * 7);
+  keep("c1", kClip, clip);
+  for (const Node* node : {&c1_, &c2_}) {
+    const EvidenceReply reply = fetched(*node, kClip);
+    EXPECT_EQ(reply.what, What::found) << reply.reason;
+    EXPECT_EQ(reply.bytes, clip) << node->name;
+  }
+}
+
+TEST_F(FetcherTest, HostileNamesAreRefusedAndAskedOfNobody) {
+  for (const char* name : {"../../../etc/passwd", "gate/2026-11-26/../../c1.mp4", ""})
+    EXPECT_EQ(fetched(c2_, name).what, What::refused) << name;
+}
+
+TEST_F(FetcherTest, WhatNobodyHasIsSaidToBeGone) {
+  EXPECT_EQ(fetched(c2_, kClip).what, What::absent);
+  EXPECT_THAT(fetched(c2_, kClip).reason, HasSubstr("or its node is gone, and it with that"));
+  EXPECT_EQ(fetched(c2_, kClip).reason.find('\n'), std::string::npos);
+}
+
+TEST_F(FetcherTest, ANodeThatDoesNotAnswerIsNamed) {
+  keep("c1", kClip, "clip");
+  standing_.ways.erase("c1");
+  EXPECT_EQ(fetched(c2_, kClip).reason,
+            "no node that answers has it, and c1 does not answer: it may be there");
+}
+
+TEST_F(FetcherTest, MoreThanMayBeFetchedIsNot) {
+  keep("c1", kClip, std::string(100'001, 'x'));
+  EXPECT_EQ(fetched(c2_, kClip).what, What::absent);
+  keep("c1", kClip, std::string(100'000, 'x'));
+  EXPECT_EQ(fetched(c2_, kClip).bytes.size(), 100'000U);
+}
+
+TEST_F(FetcherTest, AWayThatIsCutEndsItInTime) {
+  keep("c1", kClip, std::string(5000, 'x'));
+  is_cut_ = true;
+  const EvidenceReply reply = fetched(c2_, kClip, 6s);
+  EXPECT_EQ(reply.what, What::failed);
+  EXPECT_EQ(reply.reason, "node c1 has it, and did not send it in time");
+  is_cut_ = false;
+  pass(5s);
+  EXPECT_EQ(fetched(c2_, kClip).what, What::found) << "asked again, it comes";
+}
+
+TEST_F(FetcherTest, OnlySoManyAreFetchedAtOnce) {
+  keep("c1", kClip, std::string(5000, 'x'));
+  keep("c2", "own/day/own.jpg", "own");
+  is_cut_ = true;
+  caf::scoped_actor self{system_};
+  using Asked = decltype(self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip));
+  std::list<Asked> asked;
+  for (int i = 0; i < 2; ++i) asked.push_back(self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip));
+  settle();
+  EXPECT_EQ(fetched(c2_, kClip).what, What::busy);
+  EXPECT_EQ(fetched(c2_, "own/day/own.jpg").bytes, "own") << "its own needs no other node";
+  is_cut_ = false;
+  pass(12s);
+  for (Asked& each : asked)
+    each.receive([](const EvidenceReplyPtr&) {}, [](const caf::error&) { ADD_FAILURE(); });
+  // The way has to be made anew, which whoever asks first may find out.
+  static_cast<void>(fetched(c2_, kClip, 6s));
+  EXPECT_EQ(fetched(c2_, kClip, 6s).what, What::found);
+}
+
+TEST_F(FetcherTest, AFileThatGoesWhileItIsFetchedIsToldToBeGone) {
+  keep("c1", kClip, std::string(5000, 'x'));
+  is_cut_ = true;
+  caf::scoped_actor self{system_};
+  auto asked = self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip);
+  settle();
+  is_cut_ = false;
+  fs::remove(root_.path() / "c1" / kClip);
+  // What was sent is on its way again with the next stream, or asked for in vain.
+  pass(7s);
+  asked.receive([](const EvidenceReplyPtr& reply) { EXPECT_EQ(reply->what, What::failed); },
+                [](const caf::error&) { ADD_FAILURE(); });
+}
+
+TEST_F(FetcherTest, WhoWaitsIsToldWhenTheNodeEnds) {
+  keep("c1", kClip, std::string(5000, 'x'));
+  is_cut_ = true;
+  caf::scoped_actor self{system_};
+  auto asked = self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip);
+  settle();
+  caf::anon_send(c2_.owner.node, actors::stop_atom_v);
+  settle();
+  asked.receive([](const EvidenceReplyPtr& reply) { EXPECT_EQ(reply->reason, "this node ends"); },
+                [](const caf::error&) { ADD_FAILURE(); });
+}
+
+}  // namespace
+}  // namespace vigil::fleet

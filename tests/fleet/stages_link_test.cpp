@@ -1,0 +1,477 @@
+// Cameras of one node, the vision tower of another and the language model of a third, with all that lies
+// between, under the deterministic scheduler.
+#include <gmock/gmock.h>
+
+#include "engine/run/token_transfer.h"
+#include "fleet/dock/dock_actor.h"
+#include "fleet/link/link_actor.h"
+#include "tests/actors/patches.h"
+#include "tests/fleet/camera_node.h"
+
+namespace vigil::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using actors::testing::FakeEncoder;
+using actors::testing::frames;
+using actors::testing::ScriptedLanguage;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A node that computes with a half of the model.
+struct HalfNode {
+  HalfNode(const std::string& node, cluster::MemoryBulkNetwork& network, const base::Clock& clock)
+      : name(node), port({.name = node}, node + ":1", "", owner, network), board(clock) {}
+
+  const std::string name;
+  testing::Owner owner;
+  cluster::MemoryBulk port;
+  FakeEncoder encoder;
+  ScriptedLanguage language;
+  actors::Metrics metrics;
+  actors::StatusBoard board;
+  dock_actor dock;
+};
+
+class StagesLinkTest : public testing::CameraNodeTest {
+ protected:
+  StagesLinkTest() {
+    std::vector<cluster::BulkPeer> all = {{"cam", "cam:1"}, {"cam2", "cam2:1"}};
+    for (const HalfNode* node : nodes_) all.push_back({node->name, node->name + ":1"});
+    const auto list = [&](cluster::MemoryBulk& port, const std::string& name) {
+      std::vector<cluster::BulkPeer> others = all;
+      std::erase_if(others, [&](const auto& peer) { return peer.name == name; });
+      port.set_peers(others);
+    };
+    list(cam_, "cam");
+    list(cam2_, "cam2");
+    for (HalfNode* node : nodes_) list(node->port, node->name);
+    cam_owner_.on_news = [this](const BulkNews& news) {
+      for (const auto& [device, link] : links_)
+        if (device.starts_with(news.node)) caf::anon_send(link, news);
+    };
+  }
+
+  void TearDown() override {
+    PipelineTest::TearDown();
+    for (const auto& [device, link] : links_) caf::anon_send(link, actors::stop_atom_v);
+    for (HalfNode* node : nodes_)
+      if (node->dock) caf::anon_send(node->dock, actors::stop_atom_v);
+    cam_owner_ = cam2_owner_ = {};
+    for (HalfNode* node : nodes_) node->owner = {};
+    pass(1s);
+  }
+
+  void start_dock(HalfNode& node, const actors::EngineParts& engine,
+                  std::function<actors::EngineParts()> again = {}) {
+    DockDeps deps{.node = node.name,
+                  .devices = {{"cpu", engine, std::move(again)}},
+                  .group = 2,
+                  .token_width = 1,
+                  .clock = clock_,
+                  .metrics = node.metrics,
+                  .board = node.board,
+                  .logger = logger_,
+                  .threads = actors::Threads::scheduled};
+    node.dock = system_.spawn(dock, std::move(deps));
+    node.owner.on_arrival = [to = node.dock](const BulkArrivalPtr& arrival) { caf::anon_send(to, arrival); };
+    node.owner.on_news = [to = node.dock](const BulkNews& news) { caf::anon_send(to, news); };
+    pass(100ms);
+  }
+  static actors::EngineParts tower(HalfNode& node) {
+    actors::EngineParts half = parts(node.encoder, node.language);
+    half.desk = nullptr;
+    half.questions = nullptr;
+    return half;
+  }
+  static actors::EngineParts language(HalfNode& node) {
+    actors::EngineParts half = parts(node.encoder, node.language);
+    half.encoder = nullptr;
+    return half;
+  }
+  void start_vision(HalfNode& node) { start_dock(node, tower(node)); }
+  void start_stream(HalfNode& node) { start_dock(node, language(node)); }
+
+  /// As the node of `from` does where its dock wants it.
+  void make_way(HalfNode& from, const HalfNode& to) {
+    caf::anon_send(from.dock,
+                   DockWay{to.name, to.dock,
+                           [&port = from.port, name = to.name](const cluster::BulkMessage& message) {
+                             return port.send(name, message);
+                           },
+                           from.port.counters().at(to.name).outgoing.open});
+    pass(100ms);
+  }
+  void start_link(HalfNode& vision, HalfNode& stream) {
+    const actors::Stages own = stages();
+    const std::string device = device_of(vision.name, stream.name);
+    links_[device] = system_.spawn(
+        link,
+        LinkDeps{
+            "cam", vision.name, stream.name,
+            [this, &vision](const cluster::BulkMessage& message) { return cam_.send(vision.name, message); },
+            2, clock_, metrics_, logger_},
+        vision.dock, stream.dock, own.router, own.alerts, actors::device_listener_actor(supervisor_));
+    if (cam_.counters().at(vision.name).outgoing.open)
+      caf::anon_send(links_[device], BulkNews{vision.name, BulkNews::What::opened});
+    pass(700ms);
+  }
+
+  /// A camera that one node reads, the second encodes, and the third answers.
+  void start_gate(actors::CameraPtr gate = owned("gate", 5, "v1>s1")) {
+    for (int i = 0; i < 3; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
+    start_vision(v1_);
+    start_stream(s1_);
+    make_way(v1_, s1_);
+    start_node({std::move(gate)});
+    start_link(v1_, s1_);
+    pass(6s);
+    ASSERT_TRUE(told_of("gate up")) << log_.str();
+    ASSERT_TRUE(told_of("gate/person new")) << log_.str();
+  }
+  static double answered(const HalfNode& node) {
+    return number(node.metrics.text(), "vigil_windows_total{outcome=\"answered\"}");
+  }
+  static double number(const std::string& text, const std::string& series) {
+    const auto at = text.find(series + ' ');
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + series.size() + 1));
+  }
+  bool goes_on(const HalfNode& at) {
+    const double before = answered(at);
+    pass(5s);
+    return answered(at) >= before + 2;
+  }
+  /// Patches of the camera's stream so far, 0 if it has begun anew.
+  static std::int64_t patches(HalfNode& at) {
+    return at.language.desk.is_open("gate") ? at.language.desk.stream("gate").patches().last : 0;
+  }
+
+  testing::Owner cam_owner_, cam2_owner_;
+  cluster::MemoryBulk cam_{{.name = "cam"}, "cam:1", "", cam_owner_, network_};
+  cluster::MemoryBulk cam2_{{.name = "cam2"}, "cam2:1", "", cam2_owner_, network_};
+  HalfNode v1_{"v1", network_, clock_}, v2_{"v2", network_, clock_};
+  HalfNode s1_{"s1", network_, clock_}, s2_{"s2", network_, clock_};
+  std::vector<HalfNode*> nodes_ = {&v1_, &v2_, &s1_, &s2_};
+  std::map<std::string, link_actor> links_;
+};
+
+TEST_F(StagesLinkTest, AlertsComeOfACameraThatTwoNodesCompute) {
+  start_gate();
+  EXPECT_TRUE(goes_on(s1_));
+  EXPECT_GT(v1_.encoder.frames, 10U);
+  EXPECT_EQ(v1_.language.desk.is_open("gate"), false);
+  EXPECT_EQ(s1_.encoder.frames, 0U);
+  EXPECT_EQ(metric("vigil_frames_dropped_total"), 0);
+  EXPECT_THAT(v1_.metrics.text(), Not(HasSubstr("reason=\"stream_lost\"")));
+}
+
+TEST_F(StagesLinkTest, TextsAreExplainedByTheNodeThatHasTheWindow) {
+  auto settings = std::make_shared<actors::OwnCamera>(*owned("gate", 5, "v1>s1"));
+  settings->rules[0].explain = true;
+  start_gate(settings);
+  const auto event = std::find_if(publisher_.messages.begin(), publisher_.messages.end(),
+                                  [](const auto& each) { return each.topic.starts_with("alert/"); });
+  EXPECT_FALSE(nlohmann::json::parse(event->body)["data"]["description"].get<std::string>().empty());
+}
+
+TEST_F(StagesLinkTest, ACameraThatEndsHasEndedAtAllOfThem) {
+  start_gate();
+  plan({});
+  pass(3s);
+  EXPECT_EQ(board_.cameras().size(), 0U);
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+  EXPECT_EQ(s1_.language.book.free_pages(), s1_.language.book.pages());
+  EXPECT_THAT(v1_.encoder.forgotten, ElementsAre("gate"));
+  // And may begin again.
+  plan({owned("gate", 7, "v1>s1")});
+  EXPECT_TRUE(goes_on(s1_));
+}
+
+TEST_F(StagesLinkTest, ChangedRulesGoAllTheWay) {
+  start_gate();
+  auto changed = std::make_shared<actors::OwnCamera>(*owned("gate", 5, "v1>s1"));
+  changed->rules[0].name = "somebody";
+  plan({changed});
+  pass(6s);
+  EXPECT_TRUE(told_of("gate/somebody new"));
+  EXPECT_GT(patches(s1_), 8) << "in the same stream";
+}
+
+TEST_F(StagesLinkTest, AWayThatIsCutBetweenTheTwoIsMadeAnewAndTheStreamGoesOn) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  cut("v1", "s1");
+  pass(7s);
+  EXPECT_THAT(log_.str(),
+              HasSubstr("link: v1>s1 cannot be reached: the way for visual tokens ended: silence"));
+  EXPECT_EQ(told("status/").back(), "gate down");
+  const double answers = answered(s1_);
+  pass(3s);
+  EXPECT_LE(answered(s1_), answers + 1);
+  mend();
+  pass(6s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_TRUE(goes_on(s1_));
+  EXPECT_GT(patches(s1_), before) << "the stream stayed";
+  EXPECT_FALSE(told_of("gate/person end"));
+}
+
+TEST_F(StagesLinkTest, ACutForLongerThanThePatienceEndsTheStreamAndNotTheEpisode) {
+  start_gate();
+  cut("v1", "s1");
+  pass(25s);
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+  EXPECT_EQ(s1_.language.book.free_pages(), s1_.language.book.pages());
+  mend();
+  pass(6s);
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_FALSE(told_of("gate/person end"));
+}
+
+TEST_F(StagesLinkTest, ACutBetweenTheCameraAndItsTowerIsMadeAnewAsWell) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  cut("cam", "v1");
+  pass(7s);
+  EXPECT_EQ(told("status/").back(), "gate down");
+  mend();
+  pass(6s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_TRUE(goes_on(s1_));
+  EXPECT_GT(patches(s1_), before);
+}
+
+TEST_F(StagesLinkTest, ATowerThatIsGoneIsReplacedAndTheStreamStaysWhereItIs) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  caf::anon_send(v1_.dock, actors::stop_atom_v);
+  pass(1s);
+  EXPECT_EQ(told("status/").back(), "gate down");
+  plan({owned("gate", 5, "v2>s1")});
+  start_link(v2_, s1_);
+  pass(2s);
+  EXPECT_EQ(told("status/").back(), "gate up") << log_.str();
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(v2_.encoder.frames, 4U);
+  EXPECT_GT(patches(s1_), before);
+  EXPECT_FALSE(told_of("gate/person end"));
+  pass(20s);
+  EXPECT_TRUE(goes_on(s1_)) << "what is left of the first way ends nothing";
+}
+
+// Its sessions are counted from one again.
+TEST_F(StagesLinkTest, ATowersNodeThatIsStartedAgainIsJoinedAgain) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  caf::anon_send(v1_.dock, actors::stop_atom_v);
+  pass(1s);
+  start_vision(v1_);
+  make_way(v1_, s1_);
+  start_link(v1_, s1_);
+  pass(2s);
+  EXPECT_EQ(told("status/").back(), "gate up") << log_.str();
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(patches(s1_), before);
+}
+
+TEST_F(StagesLinkTest, AStreamWhoseNodeIsGoneBeginsAtAnotherWithTheSameTower) {
+  start_gate();
+  start_stream(s2_);
+  make_way(v1_, s2_);
+  caf::anon_send(s1_.dock, actors::stop_atom_v);
+  pass(1s);
+  EXPECT_EQ(told("status/").back(), "gate down");
+  plan({owned("gate", 5, "v1>s2")});
+  start_link(v1_, s2_);
+  pass(3s);
+  EXPECT_EQ(told("status/").back(), "gate up") << log_.str();
+  EXPECT_TRUE(goes_on(s2_)) << log_.str();
+  EXPECT_FALSE(told_of("gate/person end"));
+}
+
+TEST_F(StagesLinkTest, AStreamThatMovesGoesOnThereWithTheEpisodesOfTheCamera) {
+  start_gate();
+  start_stream(s2_);
+  make_way(v1_, s2_);
+  start_link(v1_, s2_);
+  // As the node does with a plan.
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"));
+  plan({owned("gate", 5, "v1>s2")});
+  pass(3s);
+  EXPECT_TRUE(goes_on(s2_)) << log_.str();
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+  EXPECT_EQ(s1_.language.book.free_pages(), s1_.language.book.pages());
+  EXPECT_FALSE(told_of("gate/person end"));
+  EXPECT_EQ(told("status/").back(), "gate up");
+}
+
+TEST_F(StagesLinkTest, AHigherFenceTakesTheCameraAndTheStreamGoesOn) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  std::vector<std::string> heard;
+  const link_actor other = testing::link_by_hand(system_, heard);
+  for (const HalfNode* node : {&s1_, &v1_})
+    caf::send_as(caf::actor_cast<caf::actor>(other), node->dock, attach_atom_v, std::string("cam2"),
+                 std::string("v1"), std::string("s1"));
+  pass(200ms);
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
+  ASSERT_TRUE(cam2_.send("v1", write(JoinFrame{watch, 0, "s1"})));
+  pass(1s);
+  EXPECT_THAT(heard, Contains("room for gate")) << log_.str();
+  EXPECT_THAT(log_.str(), HasSubstr("link: v1>s1 does not serve camera gate: its owner is node cam2 now"));
+  // What the former owner still sends changes nothing.
+  const std::size_t encoded = v1_.encoder.frames;
+  pass(4s);
+  EXPECT_EQ(v1_.encoder.frames, encoded);
+  // The new one's patches join the stream that is there, and it hears the answers.
+  heard.clear();
+  for (int i = 0; i < 6; ++i) {
+    actors::FramePatch patch =
+        *actors::testing::frame_patch(std::make_shared<const actors::WatchSettings>(watch), 100 + i, 90);
+    patch.sequence = static_cast<std::uint64_t>(i);
+    patch.captured = {clock_.now(), clock_.wall()};
+    ASSERT_TRUE(cam2_.send("v1", write(pack(patch, 2, clock_))));
+    pass(1s);
+  }
+  EXPECT_THAT(heard, AllOf(Contains("window of gate"), Contains("ack ")));
+  EXPECT_GT(patches(s1_), before);
+  plan({});
+  pass(2s);
+  EXPECT_EQ(board_.cameras().size(), 0U);
+}
+
+TEST_F(StagesLinkTest, AFormerOwnerIsRefusedByTheStreamWhicheverTowerBringsIt) {
+  start_gate();
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  std::vector<std::string> heard;
+  const link_actor other = testing::link_by_hand(system_, heard);
+  for (const HalfNode* node : {&s1_, &v2_})
+    caf::send_as(caf::actor_cast<caf::actor>(other), node->dock, attach_atom_v, std::string("cam2"),
+                 std::string("v2"), std::string("s1"));
+  pass(200ms);
+  // Fence 4 has never been at v2, and s1 knows of 5.
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 4), actors::version_of(4, 1));
+  ASSERT_TRUE(cam2_.send("v2", write(JoinFrame{watch, 0, "s1"})));
+  pass(1s);
+  EXPECT_THAT(heard, Contains("refused its owner is another node by now (fence 5)")) << log_.str();
+  EXPECT_TRUE(goes_on(s1_));
+  EXPECT_THAT(v2_.encoder.forgotten, ElementsAre("gate")) << "it comes to its end there";
+}
+
+TEST_F(StagesLinkTest, AStreamsDeviceThatIsMadeAgainIsJoinedAgain) {
+  for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
+  start_vision(v1_);
+  start_dock(s1_, language(s1_), [this] { return language(s2_); });
+  make_way(v1_, s1_);
+  start_node({owned("gate", 5, "v1>s1")});
+  start_link(v1_, s1_);
+  pass(5s);
+  ASSERT_TRUE(told_of("gate up"));
+  ASSERT_GT(patches(s1_), 2);
+  // What no window alone is to blame for.
+  s1_.language.passes.on_ask = [](std::size_t) { throw 7; };
+  pass(3s);
+  EXPECT_THAT(log_.str(), HasSubstr("its engine is made again")) << log_.str();
+  pass(5s);
+  EXPECT_GT(patches(s2_), 2) << "that of the other one is what it was made again with";
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+}
+
+TEST_F(StagesLinkTest, ATowersDeviceThatIsMadeAgainIsJoinedAgain) {
+  for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
+  start_dock(v1_, tower(v1_), [this] { return tower(v2_); });
+  start_stream(s1_);
+  make_way(v1_, s1_);
+  start_node({owned("gate", 5, "v1>s1")});
+  start_link(v1_, s1_);
+  pass(5s);
+  const std::int64_t before = patches(s1_);
+  ASSERT_GT(before, 2);
+  // An error that no patch alone has, and that leaves the device usable.
+  v1_.encoder.on_encode = [] { throw 7; };
+  pass(3s);
+  EXPECT_THAT(log_.str(), HasSubstr("its engine is made again")) << log_.str();
+  pass(4s);
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(v2_.encoder.frames, 4U);
+  EXPECT_GT(patches(s1_), before);
+}
+
+TEST_F(StagesLinkTest, BytesThatMakeNoSenseAreRefusedAndTheRestGoesOn) {
+  start_gate();
+  ASSERT_TRUE(v1_.port.send("s1", {"t", {cluster::Bytes(std::string("nonsense"))}}));
+  // Of a camera of its own, in a shape that no token has.
+  actors::VisualPatch patch;
+  patch.watch = {"gate", actors::version_of(5, 1)};
+  model::VisualTokens shape;
+  shape.width = 3;
+  shape.kept = base::GridMask::all(1, 1);
+  shape.duration = 1;
+  patch.tokens = run::host_tokens(std::move(shape), std::vector<std::byte>(12));
+  patch.frames = 2;
+  for (const std::uint32_t session : {0U, 1U, 99U})
+    ASSERT_TRUE(v1_.port.send("s1", write(pack(patch, session, clock_))));
+  pass(1s);
+  EXPECT_THAT(log_.str(), HasSubstr("dock: ignored bytes of node v1 that make no sense"));
+  EXPECT_THAT(log_.str(), HasSubstr("dock: ignored visual tokens of camera gate of node v1 that do not fit"));
+  EXPECT_TRUE(goes_on(s1_));
+}
+
+TEST_F(StagesLinkTest, ANodeThatHasBothHalvesEncodesForAnothersStream) {
+  for (int i = 0; i < 2; ++i) {
+    sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
+    sources_.add("/clips/yard.mp4", frames(std::vector<int>(4000, 90)));
+  }
+  start_dock(v1_, parts(v1_.encoder, v1_.language));
+  start_stream(s1_);
+  make_way(v1_, s1_);
+  start_node({owned("gate", 5, "v1>s1"), owned("yard", 6, "v1")});
+  start_link(v1_, s1_);
+  start_link(v1_, v1_);
+  pass(8s);
+  EXPECT_TRUE(told_of("gate/person new")) << log_.str();
+  EXPECT_TRUE(told_of("yard/person new")) << log_.str();
+  EXPECT_FALSE(v1_.language.desk.is_open("gate"));
+  EXPECT_TRUE(v1_.language.desk.is_open("yard"));
+  // One that comes to be all its own.
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"));
+  plan({owned("gate", 5, "v1"), owned("yard", 6, "v1")});
+  pass(6s);
+  EXPECT_TRUE(v1_.language.desk.is_open("gate")) << log_.str();
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+  EXPECT_FALSE(told_of("gate/person end"));
+}
+
+TEST_F(StagesLinkTest, ALinkIsRefusedWhereItsHalfIsNot) {
+  start_node({});
+  start_vision(v1_);
+  start_stream(s1_);
+  std::vector<std::string> heard;
+  const link_actor other = testing::link_by_hand(system_, heard);
+  const auto may = [&](const HalfNode& at, const std::string& vision, const std::string& stream) {
+    bool answer = true;
+    caf::scoped_actor asker{system_};
+    auto asked = asker->request(at.dock, caf::infinite, attach_atom_v, std::string("cam2"), vision, stream);
+    settle();
+    asked.receive([&](bool may_attach) { answer = may_attach; }, [](const caf::error&) {});
+    return answer;
+  };
+  EXPECT_FALSE(may(v1_, "v1", "v1"));
+  EXPECT_FALSE(may(s1_, "s1", "s1"));
+  EXPECT_FALSE(may(v1_, "v1", "s1")) << "as long as there is no way to it";
+  make_way(v1_, s1_);
+  pass(1s);
+  EXPECT_TRUE(may(v1_, "v1", "s1"));
+  EXPECT_TRUE(may(s1_, "v1", "s1"));
+}
+
+}  // namespace
+}  // namespace vigil::fleet
