@@ -19,7 +19,7 @@ struct SeriesBooks {
   /// Under which it was claimed, and the highest before that; 0 if there was none.
   std::uint64_t fence = 0;
   std::uint64_t previous = 0;
-  /// From this fence on nobody but this node has claimed it.
+  /// From this fence on nobody but this node has claimed it, and nothing that it made was dropped on its way.
   std::uint64_t since = 0;
   /// The last event of each of its topics, committed or staged: what is staged will be committed before what
   /// the new maker tells. Positions mean nothing. A topic that is missing never had one.

@@ -356,6 +356,9 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
       finish(unit);
     }
   }
+  // Nor may its maker go on with what this has dropped.
+  if (const auto given_up = given_up_.find(name); given_up != given_up_.end())
+    merged.books.since = std::max(merged.books.since, given_up->second + 1);
   series.is_open = true;
   series.before = 0;
   series.answers.clear();
@@ -365,6 +368,7 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
 void MakerDesk::lose(const std::string& name, std::uint64_t higher) {
   const auto entry = series_.find(name);
   lost_.push_back({name, entry->second.fence, higher});
+  given_up_[name] = entry->second.fence;
   for (Unit& unit : entry->second.queue) {
     dropped_ += unit.positions.size();
     finish(unit);

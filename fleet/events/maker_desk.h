@@ -155,6 +155,8 @@ class MakerDesk {
   std::map<std::string, Lane> lanes_;
   std::uint64_t numbers_ = 0;
   std::map<std::string, Series> series_;
+  /// The highest fence under which what was in hand here was dropped: no gateway may know why any more.
+  std::map<std::string, std::uint64_t> given_up_;
   /// Series with something to tell: what is asked for is less than what is there.
   std::set<std::string> busy_;
   /// Whose turn it is in the next request.

@@ -202,9 +202,6 @@ PeerAnswer World::ask(Gateway& gateway, PeerQuestion question) {
   if (mistake == Mistake::staged_not_copied)
     for (SeriesCopy& copy : answer.series) copy.staged.clear();
   if (mistake == Mistake::serves_too_soon && question.kind == PeerQuestionKind::series) answer.newest = 0;
-  if (mistake == Mistake::admitted_by_some && question.kind == PeerQuestionKind::admit &&
-      gateway.desk->mode() != GatewayMode::serving)
-    gateway.desk->forget(question.from);
   return answer;
 }
 

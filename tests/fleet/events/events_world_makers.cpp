@@ -10,7 +10,7 @@ void World::start(Maker& maker) {
   maker.alive = true;
   ++maker.runs;
   maker.view = history_.size() - 1;
-  const std::string run = options_.mistake == Mistake::sessions_are_alike ? "" : std::to_string(maker.runs);
+  const std::string run = std::to_string(maker.runs);
   maker.desk = std::make_unique<MakerDesk>(MakerDesk::Options{.node = maker.name,
                                                               .session = maker.name + "s" + run,
                                                               .offer_events = 4,
@@ -122,9 +122,16 @@ void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
   const auto owned = maker.owned.find(books.camera);
   if (owned == maker.owned.end() || owned->second != books.fence) return;
   Author& disk = maker.disk;
-  const bool goes_on = disk.fences.contains(books.camera) && disk.fences.at(books.camera) >= books.since;
   std::map<std::string, std::uint64_t> last;
   for (const actors::OutboxEvent& event : books.last) last[event.topic] = event.sequence;
+  const bool had_it = disk.fences.contains(books.camera) && disk.fences.at(books.camera) >= books.since;
+  bool goes_on = had_it;
+  // As an alerts desk does: what was told as done, and is in no books, never reached anybody.
+  std::map<std::string, std::uint64_t> in_hand;
+  for (const auto& [position, entry] : disk.unacknowledged)
+    if (entry.event.sequence > last[entry.event.topic]) ++in_hand[entry.event.topic];
+  for (const std::string& topic : {"alert/t/" + books.camera + "/r/", "topic/n/t/" + books.camera + "/r/"})
+    goes_on = goes_on && std::max(disk.last[topic], last[topic]) == last[topic] + in_hand[topic];
   std::vector<Author::Entry> left;
   for (auto entry = disk.unacknowledged.begin(); entry != disk.unacknowledged.end();) {
     if (series_key(entry->second.event.topic) != books.camera) {
@@ -134,6 +141,8 @@ void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
     // Of a process before this one: told again. What this one has published goes on by itself.
     const bool is_old = entry->second.position == 0;
     if (!goes_on) {
+      // Behind what a former owner had staged, and what is gone with more than one failure.
+      if (had_it && owed_.erase(entry->second.unit) > 0) ++counts_.given_up;
       entry = disk.unacknowledged.erase(entry);
     } else if (is_old) {
       left.push_back(entry->second);
