@@ -206,6 +206,35 @@ TEST_F(MakerDeskTest, WhatAFormerOwnerStagedSomewhereIsOfferedFirstAndNumbersGoO
   EXPECT_EQ(talk->offers.front().fence, 5);
 }
 
+TEST_F(MakerDeskTest, NobodyGoesOnWithWhatWasDroppedThoughNoGatewayKnowsWhyAnyMore) {
+  open(2);
+  desk_.publish({event(1, 1)});
+  // One gateway alone has heard of the owner that came in between, and is gone with it.
+  auto talk = next("a");
+  ASSERT_TRUE(talk);
+  GatewayTalk answer = answer_to(*talk, "a-token");
+  answer.offers = {{"c", 2, SeriesVerdict::fenced, 0, 4}};
+  desk_.heard("a", answer);
+  ASSERT_THAT(desk_.take_lost(), SizeIs(1));
+  EXPECT_EQ(desk_.published(), 1);
+  desk_.see({{"b", {"b1", 2, true}}});
+  desk_.claim("c", 7);
+  std::vector<actors::SeriesBooks> told;
+  for (int i = 0; i < 4 && told.empty(); ++i) {
+    if (const auto claim = next("b")) {
+      GatewayTalk books = answer_to(*claim, "b-token");
+      for (ClaimAnswer& each : books.claims) each.previous = 2;
+      desk_.heard("b", books);
+    }
+    told = desk_.take_books();
+  }
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told.front().last, IsEmpty());
+  // The maker noted fence 2: it must not number on behind an event that was dropped here.
+  EXPECT_GT(told.front().since, 2);
+  EXPECT_LE(told.front().since, 7);
+}
+
 TEST_F(MakerDeskTest, WhatAnotherOutboxHasAgainKeepsItsPlace) {
   open();
   desk_.publish({event(5, 1)});
