@@ -368,7 +368,7 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
 void MakerDesk::lose(const std::string& name, std::uint64_t higher) {
   const auto entry = series_.find(name);
   lost_.push_back({name, entry->second.fence, higher});
-  given_up_[name] = entry->second.fence;
+  given_up_[name] = std::max(given_up_[name], entry->second.fence);
   for (Unit& unit : entry->second.queue) {
     dropped_ += unit.positions.size();
     finish(unit);
