@@ -247,6 +247,9 @@ void FleetMember::again(bool& asked) {
 }
 
 bool FleetMember::is_record_due() {
+  // Over what the mirror has not seen yet nothing is put for a while: the registry would refuse it.
+  if (has_put_ && nodes_mirror_->revision() < put_revision_ && clock_.now() < put_at_ + options_.ttl / kBeats)
+    return false;
   if (!has_put_ || due_ == Due::now) return true;
   if (due_ == Due::none) return false;
   if (!due_at_) {
@@ -277,6 +280,7 @@ void FleetMember::put_record() {
                          if (lease != lease_) return;
                          has_put_ = true;
                          put_revision_ = commit.header.revision;
+                         put_at_ = clock_.now();
                          if (joined_ == 0) joined_ = put_revision_;
                        },
                        [this](const RegistryFailure& failure) {

@@ -150,6 +150,7 @@ class FleetMember {
   /// Whether this node has put its record with this lease, and at which revision.
   bool has_put_ = false;
   Revision put_revision_ = 0;
+  base::Clock::TimePoint put_at_;
   /// Of this node's record, when it was put first.
   Revision joined_ = 0;
   /// Whether the record is another than what was put: what can wait is put then.

@@ -49,7 +49,7 @@ bool NodeDesk::may_greet_us(const cluster::NodeRecord& node) const {
 
 bool NodeDesk::deals_with(const std::string& node) const {
   const auto peer = peers_.find(node);
-  return peer != peers_.end() && (peer->second.state == Peer::State::known || is_needed(peer->second.record));
+  return peer != peers_.end() && (peer->second.was_known || is_needed(peer->second.record));
 }
 
 void NodeDesk::lost(const std::string& node, const std::string& self) {
@@ -84,6 +84,7 @@ void NodeDesk::greeted(const std::string& node, const std::string& incarnation) 
   Peer* const peer = find(node, incarnation);
   if (peer == nullptr) return;
   peer->state = Peer::State::known;
+  peer->was_known = true;
   peer->trouble.clear();
   peer->pause = {};
 }
@@ -106,6 +107,7 @@ void NodeDesk::came(const cluster::NodeRecord& node) {
   }
   peer.record = node;
   peer.state = Peer::State::known;
+  peer.was_known = true;
 }
 
 bool NodeDesk::knows(const std::string& node) const {

@@ -45,7 +45,7 @@ class NodeDesk {
   void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
-  /// Whether it is known, or to be: others are none of this node's business.
+  /// Whether it is known, was, or is to be: others are none of this node's business.
   bool deals_with(const std::string& node) const;
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
   std::vector<cluster::NodeRecord> known() const;
@@ -66,6 +66,8 @@ class NodeDesk {
     bool theirs_first = false;
     /// The registry has told of it.
     bool is_seen = false;
+    /// There was a way to it.
+    bool was_known = false;
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);

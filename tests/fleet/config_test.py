@@ -75,6 +75,7 @@ class Configuration(unittest.TestCase):
     def test_a_fault_on_one_node_holds_it_up_for_all(self):
         nodes = gpu, c1, c2 = self.start()
         self.settled(nodes[1:])
+        self.wait_for(lambda: self.versions() == [1, 1, 1], 10, "all have a say")
         for node in (gpu, c1):
             node.edit(lambda text: text.replace("fps: 2", "fps: 1"))
         c2.edit(lambda text: text.replace("fps: 2", "fps: fast"))

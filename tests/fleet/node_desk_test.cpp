@@ -90,6 +90,8 @@ TEST_F(NodeDeskTest, DealsWithThoseThatItKnowsAndThoseThatItIsToKnow) {
   EXPECT_FALSE(desk_.deals_with("y"));
   desk_.came(node("y"));
   EXPECT_TRUE(desk_.deals_with("y"));
+  desk_.lost("y", "m");
+  EXPECT_TRUE(desk_.deals_with("y")) << "as long as the registry tells of it";
   EXPECT_FALSE(desk_.deals_with("m"));
   EXPECT_FALSE(desk_.deals_with("stranger"));
 }

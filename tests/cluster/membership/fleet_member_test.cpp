@@ -40,11 +40,18 @@ class DeafRegistry final : public Registry {
   std::unique_ptr<RegistryWatch> watch(const std::string& prefix, Revision from,
                                        std::function<void(RegistryResult<RegistryNews>)> seen) override {
     return own_.watch(prefix, from, [this, seen = std::move(seen)](RegistryResult<RegistryNews> news) {
-      if (!is_deaf) seen(std::move(news));
+      if (is_late) {
+        late.push_back([seen, news = std::move(news)] { seen(news); });
+      } else if (!is_deaf) {
+        seen(std::move(news));
+      }
     });
   }
 
   bool is_deaf = false;
+  /// News wait here.
+  bool is_late = false;
+  std::vector<std::function<void()>> late;
   int commits = 0;
 
  private:
@@ -182,6 +189,25 @@ TEST_F(FleetMemberTest, AlterationsWhileOneIsUnderWayAreToldAsWell) {
   a.member->alter([](NodeRecord& record) { record.zone = "two"; });
   run(200ms);
   EXPECT_EQ(b.member->nodes().at("a").zone, "two");
+}
+
+TEST_F(FleetMemberTest, AlterationsBeforeTheLastOneWasSeenWaitForThat) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(200ms);
+  a.ears.is_late = true;
+  a.ears.commits = 0;
+  a.member->alter([](NodeRecord& record) { record.zone = "one"; });
+  run(100ms);
+  a.member->alter([](NodeRecord& record) { record.zone = "two"; });
+  run(100ms);
+  EXPECT_EQ(a.ears.commits, 1) << "the next one would be refused";
+  EXPECT_EQ(b.member->nodes().at("a").zone, "one");
+  a.ears.is_late = false;
+  for (const auto& hear : a.ears.late) hear();
+  run(100ms);
+  EXPECT_EQ(a.ears.commits, 2);
+  EXPECT_EQ(b.member->nodes().at("a").zone, "two") << "at once, and not after a pause";
 }
 
 TEST_F(FleetMemberTest, TellsManyChangesOfOthersTogether) {
