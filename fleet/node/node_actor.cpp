@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "actors/messages/shell.h"
-#include "config/running/degradation.h"
 #include "fleet/link/link_actor.h"
 
 namespace vigil::fleet {
@@ -220,10 +219,9 @@ void node_state::give_cameras() {
       continue;
     }
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
-    config::CameraSettings settings = book->open(camera);
-    config::lower(settings, entry.rung);
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        std::move(settings), actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
+        book->open(camera, entry.rung),
+        actors::Tenure{entry.fence, origin, device_of(entry.vision, entry.stream)}));
     now[camera] = device_of(entry.vision, entry.stream);
     own.insert(camera);
   }
