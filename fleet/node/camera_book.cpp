@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/file/references.h"
+#include "config/running/degradation.h"
 
 namespace vigil::fleet {
 
@@ -55,9 +56,10 @@ const CameraBook::Open& CameraBook::find_open(const std::string& camera) {
   return made;
 }
 
-config::CameraSettings CameraBook::open(const std::string& camera) {
+config::CameraSettings CameraBook::open(const std::string& camera, const std::string& rung) {
   config::CameraSettings settings = find_open(camera).settings;
   config::apply_snoozes(settings, snoozes_);
+  config::lower(settings, rung);
   return settings;
 }
 

@@ -47,8 +47,8 @@ class CameraBook {
   std::vector<std::string> names() const;
 
   /// Of a camera that `find` finds, to be opened by this node; one whose secrets are not there says so in
-  /// place of its address (`config::without_secrets`).
-  config::CameraSettings open(const std::string& camera);
+  /// place of its address (`config::without_secrets`). `rung`: what the fleet has room for (`config::lower`).
+  config::CameraSettings open(const std::string& camera, const std::string& rung = "");
   /// All others than these are not this node's any more.
   void keep(const std::set<std::string>& own);
   /// Looks again if it is time to; whether `open` gives something else now.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/running/degradation.h"
 #include "fleet/node/node_actor.h"
 
 namespace vigil::fleet {
@@ -29,10 +28,8 @@ void node_state::give_cameras() {
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
     const Place& place =
         now[camera] = {device_of(entry.vision, entry.stream), former_device_of(entry), entry.stream_fence};
-    config::CameraSettings settings = book->open(camera);
-    config::lower(settings, entry.rung);
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        std::move(settings), actors::Tenure{entry.fence, origin, place.device, place.former}));
+        book->open(camera, entry.rung), actors::Tenure{entry.fence, origin, place.device, place.former}));
     own.insert(camera);
   }
   book->keep(own);
