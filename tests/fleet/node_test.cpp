@@ -311,8 +311,10 @@ TEST_F(NodeTest, ACameraWithoutANodeIsToldWithThePlannersReason) {
 TEST_F(NodeTest, ANodeThatDoesNotAnswerIsNamedWithinTwoSeconds) {
   wish({"gate"});
   mute_.insert("zed");
-  // Of two nodes the first by name greets the other.
-  Node& gpu = start("gpu", kComputes);
+  // A gateway deals with all, and of two nodes the first by name greets the other.
+  std::set<NodeRole> roles = kComputes;
+  roles.insert(NodeRole::gateway);
+  Node& gpu = start("gpu", roles);
   start("zed", {NodeRole::camera});
   pass(6s);
   EXPECT_EQ(shown(gpu, {.camera = "gate"}, 1900ms), nullptr) << "it is waited for";
