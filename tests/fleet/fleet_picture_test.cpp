@@ -275,7 +275,7 @@ TEST_F(FleetPictureTest, PartsOfACameraAreSaid) {
   plan_["c1"].cameras["gate"].vision = "eye";
   standing_.nodes.at("c1").state = cluster::NodeState::draining;
   EXPECT_EQ(page().at("cameras").at("rungs"), json::parse(R"({"full": 1, "fewer frames": 1})"));
-  EXPECT_THAT(explained("gate"), Contains("The fleet has room for less than all of it: fewer frames."));
+  EXPECT_THAT(explained("gate"), Contains("There is less of it than its settings say: fewer frames."));
   plan_["c1"].cameras["gate"].former_stream = "old";
   EXPECT_THAT(explained("gate"), Contains("Until these are full there, node old goes on answering."));
   EXPECT_THAT(explained("gate"),
