@@ -172,8 +172,14 @@ std::optional<FleetConfig> ConfigAgreement::proposal() const {
   const FleetConfig now = current();
   // Of a registry that knows less than the nodes do.
   if (now.version > 0 && (!registered_ || registered_->version < now.version)) return now;
+  // Who waits, or has not told yet what it is at, does not know either who has followed the fleet's next one:
+  // of what nodes told before it would make another.
+  const auto own = nodes_.find(node_);
+  if (own == nodes_.end() || !may_plan()) return std::nullopt;
+  NodeRecord told = own->second;
+  tell(told);
+  if (told != own->second) return std::nullopt;
   const auto all = voters(nodes_);
-  if (all.empty()) return std::nullopt;
   const std::string& wanted = all.front()->config_seen;
   const bool agreed = std::ranges::all_of(
       all, [&](const NodeRecord* node) { return node->config_seen == wanted && node->config_fault.empty(); });

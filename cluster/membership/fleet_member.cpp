@@ -161,7 +161,7 @@ void FleetMember::read_nodes() {
     const auto known = nodes_.find(name);
     if (known == nodes_.end() ? !record : record == known->second) continue;
     nodes_changed_ = true;
-    if (!record || known == nodes_.end() || differ_beyond_configuration(*record, known->second)) ++changes_;
+    if (!record || known == nodes_.end() || differ_at_once(*record, known->second)) ++changes_;
     if (record) {
       nodes_.insert_or_assign(name, *std::move(record));
     } else {

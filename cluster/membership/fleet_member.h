@@ -60,7 +60,7 @@ class FleetMember {
   /// Those that are there, this one included, as far as the registry last told: when it does not answer,
   /// those that were there then.
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
-  /// Grows with every change of these but of their configuration.
+  /// Grows with every change of these but of their configuration, and of the fences that they have seen.
   std::uint64_t changes() const { return changes_; }
   /// The registry's revision at which a node's record was made: another one once it was gone in between. 0 if
   /// there is none.

@@ -87,11 +87,20 @@ void PlanKeeper::step() {
     });
   }
   // When the configuration changes, all nodes of a fleet say so, and nothing moves for it.
-  if (member_.is_planner() && planned_for_ != member_.changes()) {
+  if (member_.is_planner() && (planned_for_ != member_.changes() || is_set_back())) {
     planned_for_ = member_.changes();
     is_due_ = true;
   }
   plan();
+}
+
+/// Whether a node has seen a higher fence than the plans have.
+bool PlanKeeper::is_set_back() const {
+  if (!fleet_mirror_ || !fleet_mirror_->is_current()) return false;
+  Fence planned = 0;
+  for (const auto& [node, plan] : fleet_) planned = std::max(planned, plan.fence);
+  return std::ranges::any_of(member_.nodes(),
+                             [planned](const auto& node) { return node.second.highest_fence > planned; });
 }
 
 void PlanKeeper::changed() {

@@ -63,6 +63,7 @@ class PlanKeeper {
   void read_own();
   void read_fleet();
   void changed();
+  bool is_set_back() const;
   void plan();
   void plan_after(base::Duration time);
   base::Duration starting();

@@ -80,6 +80,14 @@ inline std::shared_ptr<const media::Image> image(std::uint8_t value, media::Size
   return picture;
 }
 
+inline std::shared_ptr<const media::Image> halves(std::uint8_t left, std::uint8_t right, media::Size size) {
+  auto picture = std::make_shared<media::Image>(*image(left, size));
+  const auto width = static_cast<std::size_t>(3 * size.width);
+  for (std::size_t i = 0; i < picture->rgb.size(); ++i)
+    if (i % width >= width / 2) picture->rgb[i] = right;
+  return picture;
+}
+
 /// What a scripted source does next: a frame, or an error.
 struct Event {
   double seconds = 0;
@@ -88,6 +96,8 @@ struct Event {
   media::Size size = {4, 2};
   /// Packets that were passed over before it.
   std::uint64_t damaged = 0;
+  /// Of the right half, if that is another.
+  std::optional<std::uint8_t> right = {};
 };
 
 class FakeReader final : public media::VideoReader {
@@ -104,7 +114,8 @@ class FakeReader final : public media::VideoReader {
     stats_.damaged_packets += event.damaged;
     if (!event.error.empty()) throw media::Error(event.error);
     media::SampledFrame frame;
-    frame.image = image(event.value, event.size);
+    frame.image =
+        event.right ? halves(event.value, *event.right, event.size) : image(event.value, event.size);
     frame.motion = std::make_shared<media::MotionField>();
     frame.seconds = event.seconds;
     frame.sequence = stats_.sampled_frames++;

@@ -45,6 +45,11 @@ std::optional<FleetConfig> proposal(const std::map<std::string, NodeRecord>& the
                                     const std::optional<FleetConfig>& registered) {
   ConfigAgreement agreement("c1");
   agreement.see(there, registered);
+  if (const auto own = there.find("c1"); own != there.end()) {
+    agreement.read(own->second.config, "");
+    agreement.take();
+    agreement.read(own->second.config_seen, own->second.config_fault);
+  }
   return agreement.proposal();
 }
 
@@ -165,6 +170,9 @@ TEST(ConfigAgreement, WhoIsLeftBehindWaits) {
   record.state = NodeState::draining;
   c2.tell(record);
   EXPECT_EQ(record.state, NodeState::draining);
+  // The others have told that they have read it, and this one has not heard so yet.
+  c2.see(nodes({ready("c1", "A"), joining("c2", "A")}), FleetConfig{"B", 2, {"A"}});
+  EXPECT_EQ(c2.proposal(), std::nullopt) << "it takes nothing back";
 
   c2.read("B", "");
   EXPECT_EQ(c2.take()->version, 2U);
