@@ -150,7 +150,7 @@ FleetConfig ConfigAgreement::current() const {
 }
 
 std::optional<FleetConfig> ConfigAgreement::take() {
-  const FleetConfig now = current();
+  FleetConfig now = current();
   if (now.version == 0 || (now.version == running_.version && now.hash == running_.hash)) return std::nullopt;
   if (!has_read(now.hash)) return std::nullopt;
   running_ = now;
@@ -169,7 +169,7 @@ bool ConfigAgreement::may_plan() const {
 }
 
 std::optional<FleetConfig> ConfigAgreement::proposal() const {
-  const FleetConfig now = current();
+  FleetConfig now = current();
   // Of a registry that knows less than the nodes do.
   if (now.version > 0 && (!registered_ || registered_->version < now.version)) return now;
   // Who waits, or has not told yet what it is at, does not know either who has followed the fleet's next one:

@@ -50,11 +50,9 @@ void WindowTurns::drop_held(Lane& lane, News& news) {
 void WindowTurns::move(Lane& lane, const Place& place, News& news) {
   const Place before = lane.place;
   if (before == place) return;
-  if (place.device == before.device) {
-    tell_held(lane, news);
-  } else if (place.device == before.former) {
-    drop_held(lane, news);
-  } else if (place.former.empty()) {
+  const bool goes_on = place.device == before.device;
+  const bool comes_back = place.device == before.former;
+  if (goes_on || (!comes_back && place.former.empty())) {
     tell_held(lane, news);
   } else {
     drop_held(lane, news);
