@@ -163,8 +163,10 @@ void City::churn() {
   if (!steady_) return;
   const double each_minute = static_cast<double>(options_.cameras) * options_.churn / (24 * 60);
   for (const std::size_t camera : std::exchange(left_out_, {})) cameras_.want(camera, true);
-  for (double left = each_minute; left > 0; --left)
-    if (left >= 1 || static_cast<double>(random_() % 1000) < left * 1000) {
+  const auto whole = static_cast<std::size_t>(each_minute);
+  for (std::size_t i = 0; i <= whole; ++i)
+    if (i < whole ||
+        static_cast<double>(random_() % 1000) < (each_minute - static_cast<double>(whole)) * 1000) {
       const std::size_t camera = random_() % cameras_.size();
       if (!cameras_.is_wanted(camera)) continue;
       cameras_.want(camera, false);

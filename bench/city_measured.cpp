@@ -38,6 +38,7 @@ CityPhase measured_city_costs(const CityOptions& options, const base::Clock& clo
   input.wall = clock.wall();
 
   std::vector<std::string> records;
+  records.reserve(input.nodes.size());
   for (const auto& [name, record] : input.nodes) records.push_back(print(record));
   const auto bytes_of = [](const std::vector<std::string>& texts) {
     std::size_t bytes = 0;

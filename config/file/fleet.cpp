@@ -94,7 +94,9 @@ bool has_literal_secret(const std::string& url) {
   if (!has_scheme(text)) return false;
   const std::string_view host = behind_credentials(text);
   if (has_credentials(text)) {
-    const std::string_view user(text.data() + base::authority_begin(text), host.data());
+    const std::size_t begin = base::authority_begin(text);
+    const std::string_view user =
+        std::string_view(text).substr(begin, static_cast<std::size_t>(host.data() - text.data()) - begin);
     const std::size_t colon = user.find(':');
     // What is left of a user whose password is a reference ends in "@".
     if (colon != user.npos && colon + 2 < user.size()) return true;
