@@ -78,7 +78,7 @@ City::City(const CityOptions& options)
       random_(options.seed),
       etcd_(time_, options_.costs),
       cameras_(time_, options.cameras, options.sites),
-      gateways_(time_, options_.costs, options.subscribers, options.grouped),
+      gateways_(time_, options_.costs, options.subscribers),
       around_{.time = time_,
               .costs = options_.costs,
               .etcd = etcd_,

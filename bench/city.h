@@ -36,8 +36,6 @@ struct CityOptions {
   std::size_t events_of_alert = 3;
   /// Of each gateway's topics.
   std::size_t subscribers = 10;
-  /// Whether a gateway syncs once for what all makers have offered meanwhile.
-  bool grouped = true;
   /// How many there are; one of them loses its power.
   std::size_t sites = 10;
   /// Cameras that leave the configuration in a day, as a share; as many come.

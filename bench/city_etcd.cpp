@@ -36,21 +36,18 @@ CityEtcd::Meters::Meters(const VirtualTime& time, std::size_t count)
       written_bytes(time),
       keep_alives(time),
       reads(time),
-      read_bytes(time),
       events(time),
       event_bytes(time),
       disk(time),
       servers(count, {CityMeter(time), CityStation(time)}) {}
 
 void CityEtcd::Meters::reset() {
-  for (CityMeter* meter :
-       {&writes, &written_bytes, &keep_alives, &reads, &read_bytes, &events, &event_bytes, &disk})
+  for (CityMeter* meter : {&writes, &written_bytes, &keep_alives, &reads, &events, &event_bytes, &disk})
     meter->reset();
   for (Server& server : servers) {
     server.processor.reset();
     server.cores.reset();
   }
-  latest_news = Nanoseconds(0);
   largest = largest_value = 0;
 }
 
@@ -201,7 +198,6 @@ void CityEtcd::send(const WatcherPtr& watcher, const std::shared_ptr<const Regis
   meters_.event_bytes.add(static_cast<double>(bytes));
   const Nanoseconds sent =
       compute(watcher->server, count * costs_.etcd_event + of_bytes(costs_.etcd_byte, bytes));
-  meters_.latest_news = std::max(meters_.latest_news, sent);
   time_.at(sent + costs_.way, [watcher, news] {
     if (!watcher->ended) watcher->seen(*news);
   });
@@ -256,7 +252,6 @@ void CityRegistry::range(const std::string& prefix, Done<cluster::RegistryRange>
     for (const cluster::RegistryEntry& entry : found->entries) bytes += bytes_of(entry);
     const auto entries = static_cast<std::int64_t>(found->entries.size());
     etcd->meters_.reads.add(1);
-    etcd->meters_.read_bytes.add(static_cast<double>(bytes));
     const Nanoseconds work =
         costs->etcd_read + entries * costs->etcd_entry + of_bytes(costs->etcd_byte, bytes);
     time->at(etcd->compute(server, work) + costs->way, [this, costs, alive, found, bytes, entries, call] {

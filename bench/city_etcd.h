@@ -29,7 +29,7 @@ class CityEtcd {
   struct Meters {
     Meters(const VirtualTime& time, std::size_t servers);
     void reset();
-    CityMeter writes, written_bytes, keep_alives, reads, read_bytes, events, event_bytes;
+    CityMeter writes, written_bytes, keep_alives, reads, events, event_bytes;
     /// Seconds of the disk.
     CityMeter disk;
     struct Server {
@@ -44,7 +44,6 @@ class CityEtcd {
     double processor() const;
     Nanoseconds longest_queue() const;
     /// From a put until the last watcher was sent it, at most.
-    Nanoseconds latest_news{0};
     /// Of a request, and of a value.
     std::size_t largest = 0;
     std::size_t largest_value = 0;

@@ -15,11 +15,10 @@ double seconds(Nanoseconds time) {
 
 }  // namespace
 
-CityGateways::CityGateways(VirtualTime& time, const CityCosts& costs, std::size_t subscribers, bool grouped)
+CityGateways::CityGateways(VirtualTime& time, const CityCosts& costs, std::size_t subscribers)
     : time_(time),
       costs_(costs),
       subscribers_(subscribers),
-      grouped_(grouped),
       events_(time),
       messages_(time),
       published_(time),
@@ -66,7 +65,6 @@ void CityGateways::offer(std::size_t events) {
 void CityGateways::write(const GatewayPtr& gateway, std::size_t events, std::function<void()> done) {
   if (gateway->gone) return done();
   gateway->waiting.push_back({events, std::move(done)});
-  most_waiting_ = std::max(most_waiting_, gateway->waiting.size());
   work(gateway);
 }
 
@@ -74,12 +72,7 @@ void CityGateways::work(const GatewayPtr& gateway) {
   if (gateway->writing || gateway->waiting.empty()) return;
   gateway->writing = true;
   auto batch = std::make_shared<std::vector<Write>>();
-  if (grouped_) {
-    std::swap(*batch, gateway->waiting);
-  } else {
-    batch->push_back(std::move(gateway->waiting.front()));
-    gateway->waiting.erase(gateway->waiting.begin());
-  }
+  std::swap(*batch, gateway->waiting);
   std::size_t events = 0;
   for (const Write& write : *batch) events += write.events;
   const Nanoseconds took = costs_.gateway_write + static_cast<std::int64_t>(events) * costs_.gateway_event;
@@ -100,7 +93,6 @@ void CityGateways::work(const GatewayPtr& gateway) {
 void CityGateways::begin_phase() {
   for (CityMeter* meter : {&events_, &messages_, &published_, &disk_, &processor_}) meter->reset();
   longest_ = Nanoseconds(0);
-  most_waiting_ = 0;
 }
 
 }  // namespace vigil::bench

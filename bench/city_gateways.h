@@ -18,7 +18,7 @@ namespace vigil::bench {
 /// that all have it (committed). Not thread-safe.
 class CityGateways {
  public:
-  CityGateways(VirtualTime& time, const CityCosts& costs, std::size_t subscribers, bool grouped);
+  CityGateways(VirtualTime& time, const CityCosts& costs, std::size_t subscribers);
 
   void come(const std::string& gateway);
   void go(const std::string& gateway);
@@ -37,7 +37,6 @@ class CityGateways {
   const CityMeter& processor() const { return processor_; }
   /// Seconds from an event until all had committed it, at most.
   double longest() const { return std::chrono::duration<double>(longest_).count(); }
-  std::size_t most_waiting() const { return most_waiting_; }
 
  private:
   struct Write {
@@ -58,11 +57,9 @@ class CityGateways {
   const CityCosts& costs_;
   const std::size_t subscribers_;
   /// One sync takes what all makers have offered meanwhile.
-  const bool grouped_;
   std::map<std::string, GatewayPtr> gateways_;
   CityMeter events_, messages_, published_, disk_, processor_;
   Nanoseconds longest_{0};
-  std::size_t most_waiting_ = 0;
 };
 
 }  // namespace vigil::bench

@@ -27,7 +27,7 @@ CityNode::CityNode(CitySurroundings& surroundings, cluster::NodeRecord record, b
       seed_(seed),
       thread_(around_.time),
       registry_(around_.etcd, around_.time, thread_, around_.costs),
-      desk_("city", around_.time),
+      desk_(around_.time),
       dialer_(actors::Dialer::Limits()),
       member_(registry_, thread_, around_.time,
               cluster::FleetMember::Options{.fleet = "city",
@@ -181,12 +181,7 @@ void CityNode::settle() {
     tried[camera.fence] = camera.tried;
     unsettled_ = unsettled_ || !camera.tried;
   }
-  cluster::Fence settled = 0;
-  for (const auto& [fence, is_tried] : tried) {
-    if (!is_tried) break;
-    settled = fence;
-  }
-  member_.settle(settled);
+  member_.settle(cluster::settled_up_to(tried));
 }
 
 void CityNode::turn() {

@@ -1,4 +1,4 @@
-// Time that a simulation says, and threads that work in it.
+// Threads that work in a time that a simulation says.
 #pragma once
 
 #include <algorithm>
@@ -8,58 +8,14 @@
 #include <functional>
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "base/clock.h"
 #include "base/loop.h"
+#include "base/virtual_time.h"
 
 namespace vigil::bench {
 
+using base::VirtualTime;
 using Nanoseconds = std::chrono::nanoseconds;
-
-/// The one queue of a simulation, in the order of its times; pieces of one time run in the order in which
-/// they were put there. Not thread-safe.
-class VirtualTime final : public base::Clock {
- public:
-  TimePoint now() const override { return TimePoint(now_); }
-  WallTime wall() const override {
-    return WallTime(std::chrono::seconds(1'790'000'000) +
-                    std::chrono::duration_cast<WallTime::duration>(now_));
-  }
-  /// Since the beginning.
-  Nanoseconds elapsed() const { return now_; }
-
-  void at(Nanoseconds after, std::function<void()> piece) {
-    pieces_.push_back({now_ + std::max(after, Nanoseconds(0)), ++number_, std::move(piece)});
-    std::ranges::push_heap(pieces_, later);
-  }
-  /// Runs what is due until then, and lets the time be that.
-  void advance(Nanoseconds time) {
-    const Nanoseconds until = now_ + time;
-    while (!pieces_.empty() && pieces_.front().when <= until) {
-      std::ranges::pop_heap(pieces_, later);
-      Piece piece = std::move(pieces_.back());
-      pieces_.pop_back();
-      now_ = std::max(now_, piece.when);
-      piece.run();
-    }
-    now_ = until;
-  }
-
- private:
-  struct Piece {
-    Nanoseconds when;
-    std::uint64_t number;
-    std::function<void()> run;
-  };
-  static bool later(const Piece& a, const Piece& b) {
-    return std::pair(a.when, a.number) > std::pair(b.when, b.number);
-  }
-
-  Nanoseconds now_{0};
-  std::uint64_t number_ = 0;
-  std::vector<Piece> pieces_;
-};
 
 /// A thread of a simulated node, which ends with the object. What its pieces cost (`spend`) holds up those
 /// behind them.

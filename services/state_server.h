@@ -30,8 +30,7 @@ struct StatusPatience {
 class StateServer {
  public:
   /// `status` is asked for all but the metrics, in `system`; `more` are other pages at `listen`. All that is
-  /// referred to has to outlive it.
-  /// Throws cluster::HttpError.
+  /// referred to has to outlive it. Throws cluster::HttpError.
   StateServer(const config::MetricsSettings& settings, actors::Metrics& metrics, caf::actor_system& system,
               const actors::status_actor& status, const base::Clock& clock,
               const std::function<void(const std::string&)>& log, StatusPatience patience = {},

@@ -2,7 +2,6 @@
 
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>

@@ -8,12 +8,10 @@
 // - Who runs by the fleet's configuration has a say; who joins with another one waits until the fleet has
 //   taken that, or its file says what the fleet's does. So copies that arrive at different times, and a node
 //   with an old one, change nothing and stop nothing.
-// - A node that is gone (its lease has ended) has none. One that has a fault, or is behind, holds a change
-// up,
-//   and `pending` names it.
-// - When nobody runs (a fleet that was stopped as a whole), those that wait have the say: they begin with
-// what
-//   all of them have, unless the fleet had it before and left it.
+// - A node that is gone (its lease has ended) has none. One that has a fault, or is behind, holds a
+//   change up, and `pending` names it.
+// - When nobody runs (a fleet that was stopped as a whole), those that wait have the say: they begin
+//   with what all of them have, unless the fleet had it before and left it.
 // - Versions never go back: of what the registry says and what nodes have told, the highest counts, also when
 //   the registry was set back to a backup.
 #pragma once

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <exception>
 #include <utility>
-#include <variant>
 
 namespace vigil::cluster {
 namespace {

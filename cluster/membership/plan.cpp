@@ -63,6 +63,19 @@ NodePlan parse_plan(std::string_view text) {
   }
 }
 
+Fence settled_up_to(const std::map<Fence, bool>& tried) {
+  Fence settled = 0;
+  for (const auto& [fence, is_tried] : tried) {
+    if (!is_tried) break;
+    settled = fence;
+  }
+  return settled;
+}
+
+const std::string& former_vision_of(const PlannedCamera& camera) {
+  return camera.former_vision.empty() ? camera.former_stream : camera.former_vision;
+}
+
 std::string owner_of(const FleetPlan& plan, const std::string& camera) {
   std::string owner;
   Fence highest = 0;

@@ -13,6 +13,8 @@ namespace vigil::cluster {
 
 /// A rung that none of a ladder is called.
 inline constexpr std::string_view kRefused = "refused";
+/// What all of it is called.
+inline constexpr std::string_view kFull = "full";
 
 /// What a camera node has of a camera. Of two nodes that have it, the one with the higher fence is its owner.
 struct PlannedCamera {
@@ -62,6 +64,12 @@ using FleetPlan = std::map<std::string, NodePlan>;
 std::string print(const NodePlan& plan);
 /// Throws std::runtime_error: one line.
 NodePlan parse_plan(std::string_view json);
+
+/// The highest fence below which, and with which, every camera was tried: of a node's cameras, by fences.
+Fence settled_up_to(const std::map<Fence, bool>& tried);
+
+/// Who encodes for the camera's former stream; empty if it has none.
+const std::string& former_vision_of(const PlannedCamera& camera);
 
 /// Whoever has it with the highest fence; empty if nobody has.
 std::string owner_of(const FleetPlan& plan, const std::string& camera);

@@ -52,11 +52,12 @@ class Desk {
         if (owner.entry == nullptr || entry.fence > owner.entry->fence) owner = {node, &entry};
       }
     }
+    Fence seen = 0;
     for (const auto& [name, node] : input.nodes) {
       is_set_back_ = is_set_back_ || node.highest_fence > fence_;
-      seen_ = std::max(seen_, node.highest_fence);
+      seen = std::max(seen, node.highest_fence);
     }
-    fence_ = std::max(fence_, seen_);
+    fence_ = std::max(fence_, seen);
     for (const WantedCamera& camera : input.cameras) wanted_.insert(camera.name);
   }
 
@@ -208,7 +209,7 @@ class Desk {
   }
 
   static Devices former_of(const PlannedCamera& entry) {
-    return {entry.former_vision.empty() ? entry.former_stream : entry.former_vision, entry.former_stream};
+    return {former_vision_of(entry), entry.former_stream};
   }
 
   static void set_former(PlannedCamera& entry, const Devices& former) {
@@ -379,7 +380,6 @@ class Desk {
   const PlannerOptions& options_;
   /// The highest that anybody has seen.
   Fence fence_ = 0;
-  Fence seen_ = 0;
   bool is_set_back_ = false;
   std::map<std::string, Owner> owners_;
   std::set<std::string> wanted_;

@@ -92,14 +92,15 @@ struct Planning {
 /// where it can be (placement.h). A stream's node encodes its patches, too, if it has that role; otherwise
 /// another one does, which may change without the stream. One that leaves a node that lives is answered there
 /// until its windows are full (`PlanningInput::filled`), if its patches can go both ways: one tower encodes
-/// for one stream of a camera. Where the nodes that stream and are ready have no
-/// room for all of it, streams are lowered, and at last refused, until they have (admission.h). A camera
-/// whose node is gone is given to another at once; one that could stay is handed over: its old owner keeps
-/// it, until the new one tells that it has settled (`PlanningInput::settled`). A node that was started again
-/// is another owner: what the run before it has left behind, here and elsewhere, is an owner's before it. A
-/// camera whose node is gone while there is none to have it stays in that one's plan. Every new owner's fence
-/// is above all that anybody has seen; if nodes have seen higher ones than the plan has, it is of a registry
-/// that was set back, and every camera gets a new one. A pure function.
+/// for one stream of a camera. Where the nodes that stream and are ready have no room for all of it, streams
+/// are lowered, and at last refused, until they have (admission.h).
+///
+/// A camera whose node is gone is given to another at once; one that could stay is handed over: its old owner
+/// keeps it, until the new one tells that it has settled (`PlanningInput::settled`). A node that was started
+/// again is another owner: what the run before it has left behind, here and elsewhere, is an owner's before
+/// it. A camera whose node is gone while there is none to have it stays in that one's plan. Every new owner's
+/// fence is above all that anybody has seen; if nodes have seen higher ones than the plan has, it is of a
+/// registry that was set back, and every camera gets a new one. A pure function.
 Planning plan_fleet(const PlanningInput& input, const PlannerOptions& options);
 
 }  // namespace vigil::cluster

@@ -16,7 +16,7 @@ const std::vector<StreamRung>& less_of(const WantedCamera& camera) {
 }
 
 std::vector<AdmissionRung> ladder_of(const WantedCamera& camera) {
-  std::vector<AdmissionRung> ladder{{"full", camera.stream_load}};
+  std::vector<AdmissionRung> ladder{{std::string(kFull), camera.stream_load}};
   for (const StreamRung& rung : less_of(camera)) ladder.push_back({rung.name, rung.stream_load});
   return ladder;
 }

@@ -70,10 +70,8 @@ struct Reading {
     return unset == Unset::accepted && !substitute(text, environment).missing.empty();
   }
 
-  /// Whether a text of a camera stays a reference.
+  /// Whether a text of a camera stays a reference; and whether what a text will be cannot be looked at.
   bool is_kept(std::string_view text) const { return secrets == Secrets::kept && has_variable(text); }
-
-  /// Whether what a text will be cannot be looked at.
   bool is_unknown(std::string_view text) const { return is_open(text) || is_kept(text); }
 
   std::string resolved(const std::string& path_text) const {

@@ -8,8 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+#include "cluster/membership/fleet_keys.h"
+
 namespace vigil::fleet {
 namespace {
+
+using base::Descriptor;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTypes = {
     {{".jpg", "image/jpeg"}, {".mp4", "video/mp4"}, {".mkv", "video/x-matroska"}}};
@@ -18,49 +23,26 @@ constexpr std::size_t kParts = 3;
 constexpr std::size_t kMostOfAPart = 255;
 
 bool is_plain(std::string_view part) {
-  return !part.empty() && part.size() <= kMostOfAPart && part.front() != '.' &&
-         std::ranges::all_of(part, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                  c == '_' || c == '-';
-         });
+  return !part.empty() && part.size() <= kMostOfAPart && part.front() != '.' && cluster::is_key_part(part);
 }
-
-/// Closes what it has.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 /// A file that is one, opened part by part; below 0: there is none.
 Descriptor open_file(const std::filesystem::path& dir, const std::string& name) {
   if (dir.empty() || !is_evidence_name(name)) return Descriptor(-1);
   Descriptor at(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   std::string_view rest = name;
-  while (at.get() >= 0) {
+  while (at.number() >= 0) {
     const std::size_t slash = rest.find('/');
     const std::string part(rest.substr(0, slash));
     if (slash == std::string_view::npos) {
       // One that is no file must not be waited for.
-      Descriptor file(::openat(at.get(), part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+      Descriptor file(::openat(at.number(), part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
       struct stat status {};
-      const bool is_file = file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+      const bool is_file =
+          file.number() >= 0 && ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode);
       return is_file ? std::move(file) : Descriptor(-1);
     }
-    at = Descriptor(::openat(at.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    at = Descriptor(::openat(at.number(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     rest.remove_prefix(slash + 1);
   }
   return at;
@@ -93,19 +75,19 @@ std::string_view content_type_of(std::string_view name) {
 std::optional<std::uint64_t> EvidenceFolder::size(const std::string& name) const {
   const Descriptor file = open_file(dir_, name);
   struct stat status {};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return std::nullopt;
+  if (file.number() < 0 || ::fstat(file.number(), &status) != 0) return std::nullopt;
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 std::optional<std::string> EvidenceFolder::read(const std::string& name, std::uint64_t offset,
                                                 std::size_t bytes) const {
   const Descriptor file = open_file(dir_, name);
-  if (file.get() < 0) return std::nullopt;
+  if (file.number() < 0) return std::nullopt;
   std::string text(bytes, '\0');
   std::size_t done = 0;
   while (done < bytes) {
     const ssize_t got =
-        ::pread(file.get(), text.data() + done, bytes - done, static_cast<off_t>(offset + done));
+        ::pread(file.number(), text.data() + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) break;

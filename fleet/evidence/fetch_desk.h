@@ -44,7 +44,6 @@ class FetchDesk {
   };
   /// Nothing: nobody waits for that, from there.
   std::optional<Step> take(const std::string& node, const EvidenceChunk& chunk);
-  void forget(std::uint64_t ticket) { fetches_.erase(ticket); }
 
   /// Those whose next part has not come in time; they are forgotten.
   std::vector<std::uint64_t> take_overdue();

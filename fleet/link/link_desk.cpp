@@ -38,15 +38,12 @@ std::optional<LinkDesk::Change> LinkDesk::bulk_ended(const std::string& reason) 
 void LinkDesk::send(const LinkFrame& frame) {
   if (!is_up()) return;
   Waiting waiting{write(frame), std::nullopt};
-  if (const auto* patch = std::get_if<PackedPatch>(&frame)) {
-    const actors::PatchForm& form = patch->form;
-    waiting.dropped = actors::PatchAck{form.watch.camera, form.generation, form.sequence,
-                                       actors::PatchOutcome::dropped, "too_large"};
-  } else if (const auto* tokens = std::get_if<PackedTokens>(&frame)) {
-    const VisualForm& form = tokens->form;
-    waiting.dropped = actors::PatchAck{form.watch.camera, form.generation, form.sequence,
-                                       actors::PatchOutcome::dropped, "too_large"};
-  }
+  const auto too_large = [](const auto& form) {
+    return actors::PatchAck{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::dropped,
+                            "too_large"};
+  };
+  if (const auto* patch = std::get_if<PackedPatch>(&frame)) waiting.dropped = too_large(patch->form);
+  if (const auto* tokens = std::get_if<PackedTokens>(&frame)) waiting.dropped = too_large(tokens->form);
   waiting_.push_back(std::move(waiting));
   resume();
 }

@@ -68,7 +68,7 @@ void CameraBook::keep(const std::set<std::string>& own) {
 }
 
 bool CameraBook::look_again() {
-  if (clock_.now() < looked_ + options_.again) return false;
+  if (!is_time()) return false;
   looked_ = clock_.now();
   bool differs = false;
   for (auto& [name, open] : open_) {

@@ -51,6 +51,8 @@ class CameraBook {
   config::CameraSettings open(const std::string& camera, const std::string& rung = "");
   /// All others than these are not this node's any more.
   void keep(const std::set<std::string>& own);
+  /// Whether what secrets refer to may be another by now.
+  bool is_time() const { return clock_.now() >= looked_ + options_.again; }
   /// Looks again if it is time to; whether `open` gives something else now.
   bool look_again();
 

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kNoWay{10};
 
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
-  desk.emplace(deps->fleet, deps->clock);
+  desk.emplace(deps->clock);
   reporter.emplace(deps->board, deps->series,
                    NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
   if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);

@@ -129,9 +129,11 @@ void node_state::apply(const cluster::FleetConfig& config) {
 }
 
 void node_state::look_at_configuration() {
-  if (book->look_again()) plan_changed();
   tell_unknown();
   fetch_configuration();
+  // Files and variables are not looked at with every tick.
+  if (!book->is_time()) return;
+  if (book->look_again()) plan_changed();
   const cluster::ConfigAgreement& agreement = configuration->agreement();
   if (!reading || !reading->settings || reading->hash == agreement.running().hash) return;
   const std::string fault = book->fault_by(*reading->settings);

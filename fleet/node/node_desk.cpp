@@ -131,16 +131,8 @@ std::map<std::string, std::string> NodeDesk::troubles() const {
   return troubles;
 }
 
-namespace {
-
-const std::string& former_vision(const cluster::PlannedCamera& camera) {
-  return camera.former_vision.empty() ? camera.former_stream : camera.former_vision;
-}
-
-}  // namespace
-
 std::string former_device_of(const cluster::PlannedCamera& camera) {
-  return device_of(former_vision(camera), camera.former_stream);
+  return device_of(cluster::former_vision_of(camera), camera.former_stream);
 }
 
 std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan) {
@@ -148,7 +140,7 @@ std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::Nod
   for (const auto& [camera, entry] : plan.cameras)
     if (!entry.stream.empty() && !entry.vision.empty()) nodes.emplace(entry.vision, entry.stream);
   for (const auto& [camera, entry] : plan.cameras)
-    if (!entry.former_stream.empty()) nodes.emplace(former_vision(entry), entry.former_stream);
+    if (!entry.former_stream.empty()) nodes.emplace(cluster::former_vision_of(entry), entry.former_stream);
   return nodes;
 }
 

@@ -25,7 +25,7 @@ namespace vigil::fleet {
 class NodeDesk {
  public:
   /// `self`: what it tells of itself.
-  NodeDesk(std::string fleet, const base::Clock& clock) : fleet_(std::move(fleet)), clock_(clock) {}
+  explicit NodeDesk(const base::Clock& clock) : clock_(clock) {}
 
   /// Who is there now, this node included.
   void see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self);
@@ -74,7 +74,6 @@ class NodeDesk {
   bool is_needed(const cluster::NodeRecord& node) const;
   bool may_greet_us(const cluster::NodeRecord& node) const;
 
-  const std::string fleet_;
   const base::Clock& clock_;
   std::map<std::string, Peer> peers_;
   std::set<std::string> needed_;

@@ -64,12 +64,7 @@ void node_state::settle() {
     const auto state = states.find(camera);
     tried[entry.fence] = state != states.end() && state->second != CameraState::connecting;
   }
-  cluster::Fence settled = 0;
-  for (const auto& [fence, is_tried] : tried) {
-    if (!is_tried) break;
-    settled = fence;
-  }
-  member->settle(settled);
+  member->settle(cluster::settled_up_to(tried));
 }
 
 void node_state::fill() {

@@ -64,7 +64,7 @@ json camera_json(const CameraView& view) {
           {"vision", entry.vision},
           {"stream", entry.stream},
           {"generate", entry.generate},
-          {"rung", view.place != nullptr && entry.rung.empty() ? "full" : entry.rung},
+          {"rung", view.place != nullptr && entry.rung.empty() ? std::string(cluster::kFull) : entry.rung},
           {"state", view.state},
           {"reason", view.reason},
           {"since_seconds", seconds_of(view.age)},

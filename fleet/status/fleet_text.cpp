@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/status/text_parts.h"
+#include "cluster/membership/config_agreement.h"
 
 namespace vigil::fleet {
 namespace {
@@ -45,7 +46,7 @@ std::string counts(const json& of) {
 /// "3 (1f2e3d4c5b6a)".
 std::string configuration_of(const json& of) {
   const std::string runs = of.at("runs");
-  return runs.empty() ? "-" : number(of.at("version")) + " (" + plain(runs.substr(0, 12)) + ')';
+  return runs.empty() ? "-" : number(of.at("version")) + " (" + plain(cluster::shown_hash(runs)) + ')';
 }
 
 /// What of a node a person should look at.

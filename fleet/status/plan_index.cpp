@@ -29,7 +29,7 @@ PlanIndex::PlanIndex(std::shared_ptr<const cluster::FleetPlan> plan) : plan_(std
     } else {
       ++loads_[place.entry->stream].streams;
     }
-    ++rungs_[place.entry->rung.empty() ? "full" : place.entry->rung];
+    ++rungs_[place.entry->rung.empty() ? std::string(cluster::kFull) : place.entry->rung];
   }
 }
 

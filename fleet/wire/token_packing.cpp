@@ -4,7 +4,6 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "base/fnv1a.h"

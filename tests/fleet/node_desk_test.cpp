@@ -41,7 +41,7 @@ class NodeDeskTest : public ::testing::Test {
   }
 
   actors::testing::ManualClock clock_;
-  NodeDesk desk_{"city", clock_};
+  NodeDesk desk_{clock_};
 };
 
 TEST_F(NodeDeskTest, GreetsThoseBehindItAtOnceAndWaitsForThoseBeforeIt) {
@@ -101,7 +101,7 @@ TEST_F(NodeDeskTest, EverybodyGreetsGatewaysAndGatewaysGreetEverybody) {
   EXPECT_THAT(greeted(), ElementsAre("y"));
   clock_.advance(3100ms);
   EXPECT_THAT(greeted(), ElementsAre("c")) << "it was its turn";
-  NodeDesk gateway("city", clock_);
+  NodeDesk gateway(clock_);
   gateway.see({{"m", node("m", "1", {Role::gateway})}, {"x", node("x", "1", {Role::camera})}}, "m");
   EXPECT_THAT(gateway.take_greetings(), ::testing::SizeIs(1));
 }

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/membership/planner.h"
+#include "tests/cluster/membership/planned_fleet.h"
 
 namespace vigil::cluster {
 namespace {
@@ -10,16 +10,8 @@ namespace {
 using ::testing::IsEmpty;
 
 /// A camera node whose cameras' streams are on some nodes.
-class PlannerStreamsTest : public ::testing::Test {
+class PlannerStreamsTest : public testing::PlannedFleet {
  protected:
-  void add(const std::string& name, std::set<NodeRole> roles) {
-    NodeRecord record;
-    record.name = name;
-    record.roles = std::move(roles);
-    record.state = NodeState::ready;
-    input_.nodes[name] = record;
-  }
-  void gpu(const std::string& name) { add(name, {NodeRole::vision, NodeRole::stream, NodeRole::generate}); }
   void start(int cameras, bool tells = true) {
     add("c", {NodeRole::camera});
     for (int i = 0; i < cameras; ++i) input_.cameras.push_back({"cam-" + std::to_string(1000 + i)});
@@ -31,14 +23,7 @@ class PlannerStreamsTest : public ::testing::Test {
     for (int round = 0; round < 100; ++round) {
       Planning planning = plan_fleet(input_, options_);
       if (planning.changes.empty()) return planning;
-      for (const PlanChange& change : planning.changes) {
-        if (change.plan) {
-          // As it is read by the next one that plans.
-          input_.plan[change.node] = parse_plan(print(*change.plan));
-        } else {
-          input_.plan.erase(change.node);
-        }
-      }
+      for (const PlanChange& change : planning.changes) write(change);
     }
     ADD_FAILURE() << "the plan does not come to rest";
     return {};
@@ -48,9 +33,6 @@ class PlannerStreamsTest : public ::testing::Test {
   void fill_all() {
     for (const auto& [camera, entry] : cameras()) input_.filled["c"].insert(entry.stream_fence);
   }
-
-  PlanningInput input_{{}, {}, {}, {}, base::Clock::WallTime(std::chrono::seconds(1'790'000'000))};
-  PlannerOptions options_;
 };
 
 TEST_F(PlannerStreamsTest, WhoDrainsAnswersUntilTheStreamIsFullElsewhere) {

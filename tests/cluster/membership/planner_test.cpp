@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/cluster/membership/planned_fleet.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -15,20 +17,11 @@ using ::testing::Key;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-/// A fleet that does what it is planned to.
-class PlannerTest : public ::testing::Test {
+class PlannerTest : public testing::PlannedFleet {
  protected:
-  NodeRecord& add(const std::string& name, std::set<NodeRole> roles) {
-    NodeRecord record;
-    record.name = name;
-    record.roles = std::move(roles);
-    record.state = NodeState::ready;
-    return input_.nodes[name] = record;
-  }
   void camera_nodes(int count) {
     for (int i = 0; i < count; ++i) add("c" + std::to_string(i), {NodeRole::camera});
   }
-  void gpu(const std::string& name) { add(name, {NodeRole::vision, NodeRole::stream, NodeRole::generate}); }
   void cameras(int count) {
     input_.cameras.clear();
     for (int i = 0; i < count; ++i) input_.cameras.push_back({"cam-" + std::to_string(1000 + i)});
@@ -38,11 +31,7 @@ class PlannerTest : public ::testing::Test {
   Planning plan() {
     Planning planning = plan_fleet(input_, options_);
     for (const PlanChange& change : planning.changes) {
-      if (change.plan) {
-        input_.plan[change.node] = *change.plan;
-      } else {
-        input_.plan.erase(change.node);
-      }
+      write(change);
       for (const auto& [camera, owner] : owners_before_)
         EXPECT_NE(owner_of(input_.plan, camera), "") << camera << " has no owner for a while";
     }
@@ -71,8 +60,6 @@ class PlannerTest : public ::testing::Test {
     return input_.plan.at(owner_of(input_.plan, camera)).cameras.at(camera);
   }
 
-  PlanningInput input_{{}, {}, {}, {}, base::Clock::WallTime(std::chrono::seconds(1'790'000'000))};
-  PlannerOptions options_;
   std::map<std::string, std::string> owners_before_;
 };
 
@@ -505,18 +492,6 @@ TEST_F(PlannerTest, RemembersHowFarFencesHaveComeWhereAllNodesWereGone) {
   cameras(4);
   plan();
   for (const auto& camera : input_.cameras) EXPECT_GT(entry(camera.name).fence, highest);
-}
-
-TEST(NodePlan, IsReadBackAsItWas) {
-  NodePlan plan;
-  plan.incarnation = "5f03";
-  plan.fence = 1'000'000'000'000;
-  plan.cameras["gate"] = {17,       "v",    "s", "g", 1'790'000'000'123, "c2", "fewer frames", "first choice",
-                          "second", "third"};
-  plan.cameras["yard"] = {18, "", "", "", 1, "", "", "", "", ""};
-  EXPECT_EQ(parse_plan(print(plan)), plan);
-  for (const char* wrong : {"", "{}", "[]", R"({"fence":1})", R"({"fence":1,"cameras":{"a":{}}})"})
-    EXPECT_THROW(parse_plan(wrong), std::runtime_error) << wrong;
 }
 
 }  // namespace

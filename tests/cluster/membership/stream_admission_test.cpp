@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/cluster/membership/planned_fleet.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -16,24 +18,15 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-/// A fleet that does what it is planned to. A stream takes 1, with less frames 0.5, with a longer stride
+/// A stream takes 1, with less frames 0.5, with a longer stride
 /// 0.25.
-class AdmissionTest : public ::testing::Test {
+class AdmissionTest : public testing::PlannedFleet {
  protected:
   AdmissionTest() {
-    node("c0", {NodeRole::camera});
+    add("c0", {NodeRole::camera});
     for (const char* name : {"g0", "g1"}) gpu(name, 2);
   }
-  NodeRecord& node(const std::string& name, std::set<NodeRole> roles) {
-    NodeRecord record;
-    record.name = name;
-    record.roles = std::move(roles);
-    record.state = NodeState::ready;
-    return input_.nodes[name] = record;
-  }
-  void gpu(const std::string& name, double streams) {
-    node(name, {NodeRole::vision, NodeRole::stream, NodeRole::generate}).streams = streams;
-  }
+  void gpu(const std::string& name, double streams) { PlannedFleet::gpu(name).streams = streams; }
   WantedCamera& camera(const std::string& name, std::int64_t priority = 0) {
     WantedCamera camera{.name = name, .less = ladder_, .priority = priority};
     const auto place = std::ranges::lower_bound(input_.cameras, name, {}, &WantedCamera::name);
@@ -44,13 +37,7 @@ class AdmissionTest : public ::testing::Test {
   }
   Planning plan() {
     Planning planning = plan_fleet(input_, options_);
-    for (const PlanChange& change : planning.changes) {
-      if (change.plan) {
-        input_.plan[change.node] = *change.plan;
-      } else {
-        input_.plan.erase(change.node);
-      }
-    }
+    for (const PlanChange& change : planning.changes) write(change);
     // None of them takes more than it has.
     std::map<std::string, double> loads;
     for (const WantedCamera& camera : input_.cameras) loads[entry(camera.name).stream] += load(camera.name);
@@ -77,8 +64,6 @@ class AdmissionTest : public ::testing::Test {
   const std::shared_ptr<const std::vector<StreamRung>> ladder_ =
       std::make_shared<const std::vector<StreamRung>>(
           std::vector<StreamRung>{{"fewer frames", 0.5, 0.25}, {"longer stride", 0.25, 0.125}});
-  PlanningInput input_{{}, {}, {}, {}, base::Clock::WallTime(std::chrono::seconds(1'790'000'000))};
-  PlannerOptions options_;
 };
 
 TEST_F(AdmissionTest, WhereThereIsRoomAllAreFull) {

@@ -62,7 +62,7 @@ PlainNode::PlainNode(Commons& commons, Host& host, std::set<NodeRole> roles, con
       reads_(roles.contains(NodeRole::camera)),
       computes_(roles.contains(NodeRole::stream)),
       registry_(make_registry_client(commons.registry, host)),
-      desk_(commons.fleet, host.clock) {
+      desk_(host.clock) {
   const Mistakes& mistakes = commons_.mistakes;
   const cluster::FleetKeys keys(commons_.fleet);
   if (mistakes.registry_ignores_conditions || mistakes.planner_gives_old_fences ||
@@ -275,18 +275,13 @@ void PlainNode::send_of(const std::string& name, Camera& camera) {
 }
 
 void PlainNode::settle() {
-  cluster::Fence settled = 0;
   std::map<cluster::Fence, bool> tried;
   for (const auto& [name, entry] : plan_->own().cameras) {
     if (!entry.hand_to.empty()) continue;
     const auto camera = cameras_.find(name);
     tried[entry.fence] = camera != cameras_.end() && commons_.world.now() >= camera->second.opened;
   }
-  for (const auto& [fence, is_tried] : tried) {
-    if (!is_tried) break;
-    settled = fence;
-  }
-  member_->settle(settled);
+  member_->settle(cluster::settled_up_to(tried));
 }
 
 void PlainNode::dock_join(const Join& join) {
