@@ -17,7 +17,7 @@ namespace vigil::services {
 /// Waits for the answer, a `Told`; nothing if the actor is gone, refuses, or takes too long.
 template <class Told, class Actor, class... Question>
 std::optional<Told> ask_actor(caf::actor_system& system, const Actor& actor, base::Duration patience,
-                              Question... question) {
+                              const Question&... question) {
   const auto told = std::make_shared<std::promise<std::optional<Told>>>();
   std::future<std::optional<Told>> answer = told->get_future();
   // Hidden, since whoever waits for the pipeline's actors must not wait for somebody who asks; a scoped_actor

@@ -256,6 +256,7 @@ void GatewayBooks::write() {
                                                      : outbox_.continue_from(continuations_, events_, notes_);
   if (follows_) {
     std::vector<std::uint64_t> positions;
+    positions.reserve(events_.size());
     for (std::size_t i = 0; i < events_.size(); ++i) positions.push_back(first + i);
     outbox_.acknowledge(positions);
   }

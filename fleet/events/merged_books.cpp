@@ -89,6 +89,7 @@ MergedBooks merge_books(const std::string& series, std::uint64_t fence,
     for (const auto& [sequence, staged] : topic.staged)
       units[unit_name(name, sequence, staged.event.body)].push_back(staged);
   std::vector<const std::vector<StagedEvent>*> order;
+  order.reserve(units.size());
   for (const auto& [name, copies] : units) order.push_back(&copies);
   std::sort(order.begin(), order.end(), [](const auto* one, const auto* other) {
     const auto key = [](const std::vector<StagedEvent>& copies) {

@@ -34,7 +34,7 @@ void link_state::attach() {
   });
 }
 
-void link_state::attach_to(const dock_actor& dock, std::function<void(bool)> done) {
+void link_state::attach_to(const dock_actor& dock, const std::function<void(bool)>& done) {
   self->request(dock, kPatience, attach_atom_v, deps->node, deps->vision, deps->stream)
       .then([done](bool may) { done(may); }, [done](const caf::error&) { done(false); });
 }

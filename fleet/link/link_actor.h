@@ -43,7 +43,7 @@ struct link_state {
   explicit link_state(link_actor::pointer self_pointer) : self(self_pointer) {}
 
   void attach();
-  void attach_to(const dock_actor& dock, std::function<void(bool)> done);
+  void attach_to(const dock_actor& dock, const std::function<void(bool)>& done);
   void tell(const std::optional<LinkDesk::Change>& change);
   void hear(const BulkNews& news);
   void lost(const std::string& reason);

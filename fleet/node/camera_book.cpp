@@ -36,6 +36,7 @@ const config::CameraSettings* CameraBook::find(const std::string& camera) const 
 
 std::vector<std::string> CameraBook::names() const {
   std::vector<std::string> names;
+  names.reserve(cameras_.size());
   for (const auto& [name, camera] : cameras_) names.push_back(name);
   return names;
 }

@@ -289,7 +289,7 @@ void node_state::link_up() {
   }
 }
 
-void node_state::find_dock(const std::string& node, std::function<void(const dock_actor&)> found) {
+void node_state::find_dock(const std::string& node, const std::function<void(const dock_actor&)>& found) {
   if (node == member->record().name) return found(deps->dock);
   const auto greeter = greeters.find(node);
   if (greeter == greeters.end() || !desk->knows(node)) return found(dock_actor());

@@ -130,7 +130,7 @@ struct node_state {
   void list_bulk_peers();
   void link_up();
   /// Null if there is none, or no way to it.
-  void find_dock(const std::string& node, std::function<void(const dock_actor&)> found);
+  void find_dock(const std::string& node, const std::function<void(const dock_actor&)>& found);
   LinkDesk::Send send_to(const std::string& node, const dock_actor& there);
   /// To links, which nodes go on with their cameras' texts.
   void tell_texts();
