@@ -64,7 +64,7 @@ cluster::HttpResponse FleetRoutes::tell_fleet(const cluster::HttpRequest& reques
   std::optional<fleet::FleetReplyPtr> reply;
   if (status)
     reply = ask_actor<fleet::FleetReplyPtr>(system_, status, patience_, fleet::report_atom_v,
-                                            std::move(std::get<fleet::FleetQuery>(query)));
+                                            std::get<fleet::FleetQuery>(query));
   if (!reply) return {.status = 503, .body = "nothing is known of the fleet now\n"};
   return {
       .status = (*reply)->is_known ? 200 : 404, .content_type = "application/json", .body = (*reply)->page};
