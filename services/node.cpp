@@ -129,9 +129,9 @@ int end_node(caf::actor_system& system, const NodeParts& parts, base::Duration g
   if (!was_expelled)
     self->request(node, supervisor ? grace / kDrainShare : grace, fleet::drain_atom_v)
         .receive([](bool) {},
-                 [&](const caf::error&) {
-                   announcer.warn(supervisor ? "some cameras were not handed over in time"
-                                             : "some streams were not full elsewhere in time");
+                 [&, reads = bool{supervisor}](const caf::error&) {
+                   announcer.warn(reads ? "some cameras were not handed over in time"
+                                        : "some streams were not full elsewhere in time");
                  });
   if (supervisor) {
     caf::anon_send(supervisor, actors::stop_atom_v);

@@ -328,7 +328,7 @@ void GatewayJoining::check_admissions() {
   const std::vector<GatewayTenure>& known = admissions_.at(source_).peers;
   for (const auto& [name, admission] : admissions_) {
     if (name == source_ || admission.mode != GatewayMode::serving) continue;
-    if (std::none_of(known.begin(), known.end(), [&](const auto& peer) { return peer.gateway == name; }))
+    if (std::ranges::find(known, name, &GatewayTenure::gateway) == known.end())
       return look_again(source_ + " does not know that " + name + " serves");
   }
   if (cursor_ < until_) {

@@ -53,8 +53,7 @@ MergedBooks merge_books(const std::string& series, std::uint64_t fence,
   }
   for (auto& [name, topic] : topics) {
     for (const ClaimAnswer& answer : answers) {
-      const auto last = std::find_if(answer.last.begin(), answer.last.end(),
-                                     [&](const ShippedEvent& event) { return event.topic == name; });
+      const auto last = std::ranges::find(answer.last, name, &ShippedEvent::topic);
       const std::uint64_t committed = last == answer.last.end() ? 0 : last->sequence;
       topic.everywhere = std::min(topic.everywhere, committed);
       if (committed > topic.somewhere) {
