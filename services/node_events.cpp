@@ -1,7 +1,9 @@
 #include "services/node_events.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -58,7 +60,10 @@ std::unique_ptr<actors::Outbox> KeptEvents::open(bool anew) {
 }
 
 std::string KeptEvents::token() {
-  std::string number = std::to_string(++tokens_);
+  // By the time of day, so that it comes behind those of runs before this one, too.
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.wall().time_since_epoch());
+  tokens_ = std::max(tokens_ + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.count())));
+  std::string number = std::to_string(tokens_);
   return std::string(20 - std::min<std::size_t>(20, number.size()), '0') + number + random_name();
 }
 

@@ -141,10 +141,11 @@ struct GatewayTalk {
 };
 
 /// What a gateway that comes asks another one. state: how it is, from one that is not to be waited for (any
-/// more); nominate: be the first; admit: count me
-/// among those that have to have everything; where: whether these events are the same there, and what comes
-/// after them; topics: those after `text`; page: events after position `after`; series: tenures, notes and
-/// staged events of series after `text`. The last four are for one that has everything.
+/// more), and for which the record that was put at revision `after` is the oldest; nominate: be the first,
+/// from the one whose record that is; admit: count me among those that have to have everything; where:
+/// whether these events are the same there, and what comes after them; topics: those after `text`; page:
+/// events after position `after`; series: tenures, notes and staged events of series after `text`. The last
+/// four are for one that has everything.
 enum class PeerQuestionKind : std::uint8_t { state, nominate, admit, where, topics, page, series };
 
 struct PeerQuestion {
@@ -186,6 +187,11 @@ struct PeerAnswer {
   /// How many events it has; its newest position.
   std::uint64_t has = 0;
   std::uint64_t newest = 0;
+  /// The token with which it served last, as its disk has it; empty if it never did.
+  std::string served;
+  /// Gateways that this one, or one that it has read from, went on without since they had this token, by
+  /// name: what was published since then they need not have.
+  std::map<std::string, std::string> without;
   std::vector<GatewayTenure> peers;
   std::vector<PointAnswer> places;
   std::vector<ShippedEvent> events;
@@ -269,8 +275,8 @@ typename Inspector::result_type inspect(Inspector& f, SeriesCopy& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PeerAnswer& x) {
   return f(caf::meta::type_name("PeerAnswer"), x.number, x.refused, x.mode,
-           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.peers, x.places,
-           x.events, x.series, x.more, x.after, x.text);
+           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.served, x.without,
+           x.peers, x.places, x.events, x.series, x.more, x.after, x.text);
 }
 
 }  // namespace vigil::fleet

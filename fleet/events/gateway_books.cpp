@@ -14,6 +14,7 @@ namespace vigil::fleet {
 namespace {
 
 constexpr std::string_view kTenure = "gateway/maker/";
+constexpr std::string_view kServed = "gateway/served";
 /// Series of what nodes tell of themselves.
 constexpr std::string_view kOwnNews = "process/";
 constexpr std::string_view kStaged = "gateway/staged/";
@@ -38,6 +39,24 @@ std::optional<SeriesTenure> tenure_of(const std::string& line) {
   return tenure;
 }
 
+/// "IDENTITY TOKEN", then a line for each other one: "with TOKEN NAME" or "without TOKEN NAME".
+std::string text_of(const ServingTime& served, const std::string& identity) {
+  std::string text = identity + ' ' + served.token;
+  for (const auto& [name, token] : served.with) text += "\nwith " + token + ' ' + name;
+  for (const auto& [name, token] : served.without) text += "\nwithout " + token + ' ' + name;
+  return text;
+}
+
+ServingTime serving_time_of(const std::string& text, const std::string& identity) {
+  ServingTime served;
+  std::istringstream lines(text);
+  std::string whose, kind, token, name;
+  if (!(lines >> whose >> served.token) || whose != identity) return {};
+  while (lines >> kind >> token && lines.ignore() && std::getline(lines, name))
+    (kind == "with" ? served.with : served.without)[name] = token;
+  return served;
+}
+
 /// The series of a note of an open episode: by its first topic.
 std::string series_of_note(const std::string& value) {
   const nlohmann::json note = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
@@ -58,6 +77,8 @@ GatewayBooks::GatewayBooks(const Options& options, actors::Outbox& outbox)
 void GatewayBooks::read_note(const std::string& key, const std::string& value) {
   if (key.starts_with(kTenure)) {
     if (const auto tenure = tenure_of(value)) series_[key.substr(kTenure.size())].tenure = *tenure;
+  } else if (key == kServed) {
+    served_ = serving_time_of(value, outbox_.identity());
   } else if (key.starts_with(kEpisode)) {
     if (const std::string series = series_of_note(value); !series.empty()) series_[series].notes[key] = value;
   } else if (key.starts_with(kStaged)) {
@@ -114,6 +135,12 @@ void GatewayBooks::set_tenure(const std::string& series, const SeriesTenure& ten
   if (own.tenure == tenure) return;
   own.tenure = tenure;
   notes_.push_back({std::string(kTenure) + series, line_of(tenure)});
+}
+
+void GatewayBooks::set_served(const ServingTime& served) {
+  if (served_ == served) return;
+  served_ = served;
+  notes_.push_back({std::string(kServed), text_of(served, outbox_.identity())});
 }
 
 std::map<std::uint64_t, GatewayBooks::Staged>::iterator GatewayBooks::unstage(

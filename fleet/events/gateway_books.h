@@ -15,6 +15,14 @@
 
 namespace vigil::fleet {
 
+/// The last time that a gateway served: with which token, which other ones had to have everything, too, and
+/// which ones it went on without, each by name, with the token that it had.
+struct ServingTime {
+  std::string token;
+  std::map<std::string, std::string> with, without;
+  friend bool operator==(const ServingTime&, const ServingTime&) = default;
+};
+
 /// Over an outbox: committed events are its events; tenures and staged events are notes of it, beside those
 /// of open episodes. Changes are gathered and written at once by `write`. When that throws, what is known
 /// here is not what is kept: another one has to be made of the outbox. Not thread-safe.
@@ -34,6 +42,10 @@ class GatewayBooks {
   /// Of all cameras. Those of nodes' own news are revisions of the registry, and no such fences.
   std::uint64_t highest_fence() const;
   void set_tenure(const std::string& series, const SeriesTenure& tenure);
+
+  /// Of this outbox; one that is another by now, as after damage, has lost what it may have had.
+  const ServingTime& served() const { return served_; }
+  void set_served(const ServingTime& served);
 
   /// Whether it could be kept within the bounds. One that is committed already needs no room; one that is
   /// staged already is replaced unless its fence is lower.
@@ -109,6 +121,7 @@ class GatewayBooks {
   const Options options_;
   actors::Outbox& outbox_;
   std::map<std::string, Series> series_;
+  ServingTime served_;
   std::uint64_t committed_ = 0;
   std::size_t staged_bytes_ = 0;
   std::size_t staged_events_ = 0;

@@ -26,15 +26,41 @@ void GatewayDesk::see(const GatewayView& view) {
     leave();
     born_ = born;
   }
-  std::erase_if(peers_, [&](const auto& peer) {
-    const auto there = view_.find(peer.first);
-    return there == view_.end() || there->second.born != peer.second.born;
-  });
+  for (auto peer = peers_.begin(); peer != peers_.end();) {
+    const auto there = view_.find(peer->first);
+    const bool is_gone = there == view_.end() || there->second.born != peer->second.born;
+    const std::string name = peer++->first;
+    if (is_gone) forget(name);
+  }
+}
+
+void GatewayDesk::forget(const std::string& name) {
+  const auto peer = peers_.find(name);
+  if (peer == peers_.end()) return;
+  const std::string token = peer->second.token;
+  peers_.erase(peer);
+  go_without(name, token);
+}
+
+void GatewayDesk::go_without(const std::string& name, const std::string& token) {
+  // One that is away goes on with nothing.
+  if (mode_ == GatewayMode::away || name == options_.name || token.empty()) return;
+  std::string& last = without_[name];
+  last = std::max(last, token);
+  note_peers();
+}
+
+void GatewayDesk::note_peers() {
+  if (mode_ != GatewayMode::serving) return;
+  ServingTime now{token_, {}, without_};
+  for (const auto& [name, peer] : peers_) now.with[name] = peer.token;
+  books_.set_served(now);
 }
 
 void GatewayDesk::join(std::string token) {
   token_ = std::move(token);
   mode_ = GatewayMode::joining;
+  without_ = books_.served().without;
   books_.make_stale();
 }
 
@@ -44,7 +70,9 @@ void GatewayDesk::learn(const GatewayTenure& peer) {
   // Gone already; one that is not known yet is asked again.
   if (there == view_.end() || there->second.born != peer.born) return;
   GatewayTenure& known = peers_[peer.gateway];
-  if (known.born != peer.born || known.token < peer.token) known = peer;
+  if (known.born == peer.born && known.token >= peer.token) return;
+  known = peer;
+  note_peers();
 }
 
 void GatewayDesk::take(const std::vector<ShippedEvent>& committed) {
@@ -74,11 +102,14 @@ void GatewayDesk::take(const std::vector<SeriesCopy>& series, bool with_notes) {
 void GatewayDesk::serve(bool as_first) {
   if (as_first) {
     books_.freshen();
+    // Nobody has to have anything yet.
+    for (const auto& [name, token] : books_.served().with) go_without(name, token);
   } else {
     books_.drop_stale();
   }
-  write();
   mode_ = GatewayMode::serving;
+  note_peers();
+  write();
 }
 
 void GatewayDesk::write() {
@@ -207,6 +238,8 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
   answer.token = token_;
   answer.has = has();
   answer.newest = newest();
+  answer.served = books_.served().token;
+  answer.without = mode_ == GatewayMode::away ? books_.served().without : without_;
   // Before the registry has told of whoever asks, nothing could tell either that it is gone.
   const auto asker = view_.find(question.from);
   const bool is_known = asker != view_.end() && asker->second.born == question.born;
@@ -220,7 +253,9 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
     case PeerQuestionKind::state: {
       // Whoever asks this has nothing, and is not waited for: unless it had the question under way for long.
       const auto peer = peers_.find(question.from);
-      if (peer != peers_.end() && peer->second.token < question.token) peers_.erase(peer);
+      if (peer != peers_.end() && peer->second.token >= question.token) break;
+      forget(question.from);
+      go_without(question.from, question.token);
       break;
     }
     case PeerQuestionKind::nominate:
@@ -249,6 +284,7 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
         answer.refused = true;
       } else {
         peer = {question.from, question.born, question.token};
+        note_peers();
       }
       break;
     }
@@ -256,6 +292,7 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
       series(question, answer);
       break;
   }
+  write();
   for (const auto& [name, peer] : peers_) answer.peers.push_back(peer);
   return answer;
 }

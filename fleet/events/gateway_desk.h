@@ -16,14 +16,15 @@
 
 namespace vigil::fleet {
 
-/// Three things keep what a subscriber saw at all gateways that serve:
+/// Four things keep what a subscriber saw at all gateways that serve:
 /// - Whoever comes is admitted by each that holds a lease before it serves itself: from then on, that one
 ///   takes nothing that is not given to the new one, too, and the new one copies what was staged before.
 /// - Each answer names the gateways that its giver has admitted. A maker asks them all before it numbers, and
 ///   gives to them all, whatever the registry has told it so far.
 /// - A gateway whose record was gone from the registry, for however short a time, is another one (`born`):
-/// what
-///   others did meanwhile it does not have.
+///   what others did meanwhile it does not have.
+/// - Before a gateway takes what another one is not given, it has on its disk that it goes on without that
+///   one. So those that were started anew can tell which of them has all.
 /// Every call that throws OutboxError leaves this of no use: a new one is made of the outbox. Not
 /// thread-safe.
 class GatewayDesk {
@@ -47,8 +48,7 @@ class GatewayDesk {
   const std::map<std::string, GatewayTenure>& peers() const { return peers_; }
   const GatewayBooks& books() const { return books_; }
   const GatewayView& view() const { return view_; }
-  /// How many events it has, staged ones and those that are forgotten included: who has the most, has what
-  /// the others have.
+  /// How many events it has, staged ones and those that are forgotten included.
   std::uint64_t has() const { return books_.committed() + books_.staged_events(); }
   std::uint64_t newest() const { return outbox_.last_position(); }
   /// Of events that came since the last call.
@@ -58,7 +58,9 @@ class GatewayDesk {
   void join(std::string token);
   void learn(const GatewayTenure& peer);
   /// That one does not come any more, by its own word.
-  void forget(const std::string& peer) { peers_.erase(peer); }
+  void forget(const std::string& peer);
+  /// Another one, since it had this token: it does not have what is published from now on.
+  void go_without(const std::string& peer, const std::string& token);
   void take(const std::vector<ShippedEvent>& committed);
   /// `with_notes`: of the gateway whose events it follows.
   void take(const std::vector<SeriesCopy>& series, bool with_notes);
@@ -75,6 +77,8 @@ class GatewayDesk {
                                       std::uint64_t fence) const;
   bool knows_all(const MakerTalk& talk) const;
   void write();
+  /// Who has to have everything, and who has not, to be written with what comes next.
+  void note_peers();
   void page(const PeerQuestion& question, PeerAnswer& answer) const;
   void series(const PeerQuestion& question, PeerAnswer& answer) const;
 
@@ -87,6 +91,8 @@ class GatewayDesk {
   std::string born_;
   std::string token_;
   std::map<std::string, GatewayTenure> peers_;
+  /// Since it began to come, and before; by name, with the tokens that they had.
+  std::map<std::string, std::string> without_;
   actors::GatewayCounts counts_;
 };
 

@@ -1,6 +1,7 @@
 #include "fleet/events/gateway_joining.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace vigil::fleet {
@@ -24,7 +25,10 @@ void GatewayJoining::see(const GatewayView& view) {
       nominee == view.end() || nominee->second.born != nominee_born_)
     nominee_.clear();
   if (step_ == Step::parted) return;
-  if (desk_.born() != born) return look_again("its record is another one");
+  if (desk_.born() != born) {
+    nominee_.clear();
+    return look_again("its record is another one");
+  }
   if (step_ == Step::looking || step_ == Step::serving) return;
   const auto source = view.find(source_);
   if (source == view.end() || source->second.born != source_born_) return look_again(source_ + " is gone");
@@ -97,6 +101,7 @@ std::optional<PeerQuestion> GatewayJoining::next_for(const std::string& peer) {
     const auto state = states_.find(peer);
     if (state != states_.end() && peer != nominee_) return std::nullopt;
     question.kind = state == states_.end() ? PeerQuestionKind::state : PeerQuestionKind::nominate;
+    question.after = oldest();
     return question;
   }
   if (step_ == Step::admission) {
@@ -153,8 +158,9 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
     return look_again(source_ + " began anew");
   switch (asked.kind) {
     case PeerQuestionKind::state:
-      states_[from] = answer;
       if (answer.mode == GatewayMode::away) desk_.forget(from);
+      // It was asked before this one was the oldest, and may still do what that one says.
+      if (asked.after == oldest()) states_[from] = answer;
       return decide();
     case PeerQuestionKind::nominate:
       // Whoever was told so serves, and says so.
@@ -191,41 +197,59 @@ void GatewayJoining::decide() {
   const GatewayView& view = desk_.view();
   for (const auto& [name, state] : states_)
     if (state.mode == GatewayMode::serving) return follow(name, state.newest);
-  const auto own = view.find(options_.name);
-  std::string best = options_.name;
-  std::uint64_t most = desk_.has();
-  for (const auto& [name, seen] : view) {
-    if (name == options_.name) continue;
-    const auto state = states_.find(name);
-    if (state == states_.end()) return;
-    if (state->second.has > most) {
-      best = name;
-      most = state->second.has;
-    }
-  }
-  const bool is_oldest = std::all_of(view.begin(), view.end(), [&](const auto& each) {
-    return each.first == options_.name || each.second.created > own->second.created;
-  });
+  for (const auto& [name, seen] : view)
+    if (name != options_.name && !states_.contains(name)) return;
+  const bool is_oldest = view.at(options_.name).created == oldest();
   const bool is_anybody_joining = std::any_of(states_.begin(), states_.end(), [](const auto& each) {
     return each.second.mode == GatewayMode::joining;
   });
   if (is_oldest && !is_anybody_joining && desk_.peers().empty()) {
-    if (best == options_.name && nominee_.empty()) {
-      desk_.join(options_.token());
-      desk_.serve(/*as_first=*/true);
-      step_ = Step::serving;
-      return;
-    }
-    if (nominee_.empty()) {
-      nominee_ = best;
-      nominee_born_ = view.at(best).born;
-    }
+    if (!nominee_.empty()) return;
+    const std::string first = best();
+    if (first == options_.name) return serve_first();
+    nominee_ = first;
+    nominee_born_ = view.at(first).born;
     return;
   }
   // Another one says who is the first; asked again after a while.
   trouble_ = "no gateway serves yet, and another one says which is the first";
   states_.clear();
   for (auto& [name, lane] : lanes_) lane.again = std::max(lane.again, clock_.now() + options_.pause);
+}
+
+std::uint64_t GatewayJoining::oldest() const {
+  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& [name, seen] : desk_.view()) oldest = std::min(oldest, seen.created);
+  return oldest;
+}
+
+std::string GatewayJoining::best() const {
+  const ServingTime& own = desk_.books().served();
+  std::map<std::string, std::string> served = {{options_.name, own.token}};
+  std::map<std::string, std::string> without = own.without;
+  for (const auto& [name, state] : states_) {
+    served[name] = state.served;
+    for (const auto& [other, token] : state.without) without[other] = std::max(without[other], token);
+  }
+  // Counts come last: what a former owner left, and nobody has to have, is counted as well.
+  std::pair<bool, std::uint64_t> most;
+  std::string best;
+  const auto consider = [&](const std::string& name, std::uint64_t has) {
+    const std::pair here{!served[name].empty() && served[name] > without[name], has};
+    if (best.empty() || most < here) {
+      best = name;
+      most = here;
+    }
+  };
+  consider(options_.name, desk_.has());
+  for (const auto& [name, state] : states_) consider(name, state.has);
+  return best;
+}
+
+void GatewayJoining::serve_first() {
+  desk_.join(options_.token());
+  desk_.serve(/*as_first=*/true);
+  step_ = Step::serving;
 }
 
 void GatewayJoining::follow(const std::string& source, std::uint64_t newest) {
@@ -279,6 +303,7 @@ void GatewayJoining::admitted(const std::string& from, const PeerAnswer& answer)
   if (admission.token != answer.token) admission = {answer.token, {}, false, {}, {}};
   admission.mode = answer.mode;
   admission.peers = answer.peers;
+  inherit(answer);
   // Whoever has no token has nothing that others have not, and comes to be admitted here.
   if (answer.token.empty()) {
     admission.copied = true;
@@ -297,10 +322,16 @@ void GatewayJoining::copied(const std::string& from, const PeerAnswer& answer) {
     return;
   }
   admission.peers = answer.peers;
+  inherit(answer);
   desk_.take(answer.series, from == source_);
   admission.text = answer.text;
   admission.copied = !answer.more;
   if (from == source_ && admission.copied) until_ = answer.newest;
+}
+
+/// Whom the one that admits it went on without does not have what it gets from that one.
+void GatewayJoining::inherit(const PeerAnswer& answer) {
+  for (const auto& [name, token] : answer.without) desk_.go_without(name, token);
 }
 
 std::map<std::string, std::string> GatewayJoining::wanted_admissions() const {
@@ -341,13 +372,20 @@ void GatewayJoining::check_admissions() {
   step_ = Step::serving;
 }
 
+bool GatewayJoining::is_late(const PeerQuestion& nominate) const {
+  const auto asked = asked_.find(nominate.from);
+  return nominate.after < oldest_ || asked == asked_.end() || nominate.token < asked->second;
+}
+
 PeerAnswer GatewayJoining::answer(const PeerQuestion& question) {
-  if (question.kind == PeerQuestionKind::nominate && question.to_born == desk_.born() &&
-      !desk_.born().empty() && step_ == Step::looking && desk_.peers().empty()) {
-    desk_.join(options_.token());
-    desk_.serve(/*as_first=*/true);
-    step_ = Step::serving;
+  if (question.kind == PeerQuestionKind::state) {
+    oldest_ = std::max(oldest_, question.after);
+    std::string& token = asked_[question.from];
+    token = std::max(token, question.token);
   }
+  if (question.kind == PeerQuestionKind::nominate && question.to_born == desk_.born() &&
+      !desk_.born().empty() && step_ == Step::looking && desk_.peers().empty() && !is_late(question))
+    serve_first();
   PeerAnswer answer = desk_.answer(question);
   // It may come to serve by and by, and is nobody to begin without.
   if (step_ != Step::looking && step_ != Step::parted && answer.mode == GatewayMode::away)

@@ -16,8 +16,9 @@
 
 namespace vigil::fleet {
 
-/// Asks the others who serves. If nobody does, the one whose record is the oldest says who is the first: the
-/// one that has committed the most; since whoever came later sees its record, no two say so. Otherwise it
+/// Asks the others who serves. If nobody does, the one whose record is the oldest says who is the first: one
+/// that served until the end, without which none of the others went on, so that it has whatever was
+/// published; since whoever came later sees its record, no two say so. Otherwise it
 /// follows one that serves: compares what both have, reads what it lacks, is admitted by all, copies what is
 /// staged, and reads what was committed meanwhile. By requests between nodes and not by the topics' replay:
 /// they have the nodes' certificates and need no keys of subscribers, and tenures and staged events, which no
@@ -26,7 +27,8 @@ class GatewayJoining {
  public:
   struct Options {
     std::string name;
-    /// Another one with each call, behind those before it in the order of texts.
+    /// Another one with each call, without spaces; behind those before it, of former runs, too, in the order
+    /// of texts.
     std::function<std::string()> token;
     /// Until what did not work is tried again.
     base::Duration pause{300};
@@ -76,6 +78,9 @@ class GatewayJoining {
 
   void look_again(const std::string& why);
   void decide();
+  /// Who has whatever was published, as far as it can be told, once all were heard.
+  std::string best() const;
+  void serve_first();
   void follow(const std::string& source, std::uint64_t newest);
   /// What is to be asked next of whom, if anything.
   std::optional<PeerQuestion> next_for(const std::string& peer);
@@ -83,8 +88,12 @@ class GatewayJoining {
   void listed(const PeerAnswer& answer);
   void admitted(const std::string& from, const PeerAnswer& answer);
   void copied(const std::string& from, const PeerAnswer& answer);
+  void inherit(const PeerAnswer& answer);
+  /// When the oldest record was put.
+  std::uint64_t oldest() const;
   void next_places();
   void check_admissions();
+  bool is_late(const PeerQuestion& nominate) const;
   /// All that have to admit it: those that hold a lease, and those that have been named, then with the token.
   std::map<std::string, std::string> wanted_admissions() const;
 
@@ -117,6 +126,10 @@ class GatewayJoining {
   std::map<std::string, PeerAnswer> states_;
   /// Whom this one, as the oldest, has told to be the first: no other one, as long as that is there.
   std::string nominee_, nominee_born_;
+  /// As those said who asked: whose record is older than this is gone, and so are runs with tokens before
+  /// these, by name. What they sent may still come.
+  std::uint64_t oldest_ = 0;
+  std::map<std::string, std::string> asked_;
   /// For whom it waits.
   std::string missing_;
   /// The one that it follows.

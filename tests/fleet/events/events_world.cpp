@@ -102,13 +102,13 @@ void World::mischief() {
       if (gateway.alive && !gateway.cut_off && others > 0) lose_lease(gateway);
       break;
     case 6:
-      // The power is gone everywhere.
-      if (std::all_of(gateways_.begin(), gateways_.end(),
-                      [this](const auto& each) { return !each->alive || is_true(*each); })) {
+      // The power is gone everywhere, whatever each is at, and a disk now and then.
+      if (serving() > 0) {
+        const bool with_disk = others > 0 && chance(0.3);
         std::vector<Gateway*> all;
         for (auto& each : gateways_)
           if (each->alive) all.push_back(each.get());
-        for (Gateway* each : all) stop(*each, false);
+        for (Gateway* each : all) stop(*each, with_disk && each == &gateway);
         for (Gateway* each : all) start(*each);
       }
       break;

@@ -40,6 +40,8 @@ enum class Mistake : std::uint8_t {
   tokens_last,
   /// One whose record was gone for a while is taken for the same.
   records_are_alike,
+  /// Of those that start anew, the one that has the most is the first, whoever went on without it.
+  first_has_the_most,
 };
 
 class TestClock final : public base::Clock {

@@ -201,6 +201,10 @@ PeerAnswer World::ask(Gateway& gateway, PeerQuestion question) {
   const Mistake mistake = options_.mistake;
   if (mistake == Mistake::staged_not_copied)
     for (SeriesCopy& copy : answer.series) copy.staged.clear();
+  if (mistake == Mistake::first_has_the_most) {
+    answer.served = "~";
+    answer.without.clear();
+  }
   if (mistake == Mistake::serves_too_soon && question.kind == PeerQuestionKind::series) answer.newest = 0;
   return answer;
 }

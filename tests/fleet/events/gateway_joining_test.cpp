@@ -1,137 +1,20 @@
-// Two gateways without a net between them: what the one that comes takes of the other.
+// What a gateway that comes takes of one that serves.
 #include "fleet/events/gateway_joining.h"
+
+#include <algorithm>
 
 #include <gmock/gmock.h>
 
-#include "tests/fleet/events/events_world.h"
+#include "tests/fleet/events/bare_gateways.h"
 
-namespace vigil::fleet {
+namespace vigil::fleet::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using testing::TestClock;
 
-constexpr const char* kRule = "alert/t/c/r/";
-constexpr const char* kCopy = "topic/n/t/c/r/";
-
-std::string body(const std::string& episode, int number, const std::string& phase, const std::string& topic) {
-  return R"({"type":"dev.vigil.alert.v1","id":")" + episode + '-' + std::to_string(number) +
-         R"(","time":"2026-01-01T00:00:00Z","data":{"episode":")" + episode + R"(","phase":")" + phase +
-         R"(","on":")" + topic + "\"}}";
-}
-
-struct Gateway {
-  Gateway(std::string the_name, const base::Clock& the_clock) : name(std::move(the_name)), clock(the_clock) {
-    open();
-  }
-  void open() {
-    joining.reset();
-    desk.reset();
-    desk.emplace(GatewayDesk::Options{name}, *outbox);
-    joining.emplace(
-        GatewayJoining::Options{.name = name,
-                                .token = [this] { return name + std::to_string(1000 + ++tokens); },
-                                .pause = base::Duration(10)},
-        *desk, clock);
-  }
-  std::vector<std::string> events() const {
-    std::vector<std::string> all;
-    actors::ReplayQuery query;
-    query.topics = {""};
-    query.max_events = 100'000;
-    query.max_bytes = query.max_scanned = 100'000'000;
-    for (const actors::OutboxEvent& event : outbox->replay(query).events)
-      all.push_back(event.topic + std::to_string(event.sequence) + event.body);
-    return all;
-  }
-
-  std::string name;
-  const base::Clock& clock;
-  std::unique_ptr<actors::Outbox> outbox = actors::make_memory_outbox();
-  std::optional<GatewayDesk> desk;
-  std::optional<GatewayJoining> joining;
-  int tokens = 0;
-};
-
-class GatewayJoiningTest : public ::testing::Test {
- protected:
-  /// Until both have nothing to ask any more.
-  void settle() {
-    for (int round = 0; round < 200; ++round) {
-      for (Gateway* gateway : {&one_, &other_}) {
-        gateway->joining->see(view_);
-        for (GatewayJoining::Ask& ask : gateway->joining->take_asks()) {
-          Gateway& asked = ask.to == one_.name ? one_ : other_;
-          ++asks_;
-          if (view_.contains(asked.name) && asked.desk->born() == view_.at(asked.name).born) {
-            gateway->joining->heard(ask.to, asked.joining->answer(ask.question));
-          } else {
-            gateway->joining->failed(ask.to, ask.question.number);
-          }
-          if (gateway->joining->wants_empty_outbox()) {
-            gateway->outbox = actors::make_memory_outbox();
-            gateway->open();
-            ++emptied_;
-            break;
-          }
-        }
-        const auto own = view_.find(gateway->name);
-        if (own != view_.end()) own->second.serves = gateway->desk->mode() == GatewayMode::serving;
-      }
-      clock_.ms += 5;
-    }
-  }
-  void come(Gateway& gateway) {
-    gateway.open();
-    view_[gateway.name] = {gateway.name + std::to_string(++records_), records_, false};
-  }
-  void go(Gateway& gateway) { view_.erase(gateway.name); }
-
-  MakerTalk talk(const Gateway& gateway) {
-    MakerTalk talk;
-    talk.maker = "m";
-    talk.session = "s";
-    talk.born = gateway.desk->born();
-    talk.token = gateway.desk->token();
-    for (const Gateway* each : {&one_, &other_})
-      if (each->desk->mode() != GatewayMode::away)
-        talk.all.push_back({each->name, each->desk->born(), each->desk->token()});
-    return talk;
-  }
-  void claim(Gateway& gateway, std::uint64_t fence = 1) {
-    MakerTalk claims = talk(gateway);
-    claims.claims = {{"c", fence}};
-    ASSERT_THAT(gateway.desk->answer(claims).claims, SizeIs(1));
-  }
-  /// An event on two topics, staged at all that serve, and committed if that is wanted.
-  void tell(const std::vector<Gateway*>& gateways, const std::string& episode, int number,
-            const std::string& phase, bool commits = true) {
-    const std::uint64_t sequence = ++sequence_;
-    for (Gateway* gateway : gateways) {
-      MakerTalk offer = talk(*gateway);
-      offer.offers = {{"c", 1, {}}};
-      for (const char* topic : {kRule, kCopy})
-        offer.offers.front().events.push_back(
-            {topic, sequence, 0, body(episode, number, phase, topic), sequence});
-      if (commits) offer.commits = {{"c", 1, {{{{kRule, sequence, 0}, {kCopy, sequence, 0}}, false}}}};
-      const GatewayTalk answer = gateway->desk->answer(offer);
-      ASSERT_EQ(answer.offers.at(0).verdict, SeriesVerdict::done);
-      if (commits) {
-        ASSERT_EQ(answer.commits.at(0).verdict, SeriesVerdict::done);
-      }
-    }
-  }
-
-  TestClock clock_;
-  Gateway one_{"g1", clock_}, other_{"g2", clock_};
-  GatewayView view_;
-  std::uint64_t records_ = 0;
-  std::uint64_t sequence_ = 0;
-  int asks_ = 0;
-  int emptied_ = 0;
-};
+using GatewayJoiningTest = GatewaysTest;
 
 TEST_F(GatewayJoiningTest, TheFirstServesAtOnceAndAnEmptyOneGetsAllThatItHas) {
   come(one_);
@@ -150,7 +33,7 @@ TEST_F(GatewayJoiningTest, TheFirstServesAtOnceAndAnEmptyOneGetsAllThatItHas) {
   EXPECT_NE(other_.desk->books().staged(kCopy, 702), nullptr);
   ASSERT_NE(other_.desk->books().tenure("c"), nullptr);
   EXPECT_EQ(*other_.desk->books().tenure("c"), *one_.desk->books().tenure("c"));
-  EXPECT_EQ(other_.outbox->notes(), one_.outbox->notes());
+  EXPECT_EQ(other_.notes(), one_.notes());
   // What is history is told to nobody as news.
   EXPECT_THAT(other_.outbox->unacknowledged(10), IsEmpty());
   EXPECT_EQ(emptied_, 0);
@@ -236,7 +119,7 @@ TEST_F(GatewayJoiningTest, OneThatWasAwayReadsWhatItMissedAndNothingElse) {
   settle();
   ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
   EXPECT_EQ(other_.events(), one_.events());
-  EXPECT_EQ(other_.outbox->notes(), one_.outbox->notes());
+  EXPECT_EQ(other_.notes(), one_.notes());
   EXPECT_EQ(emptied_, 0);
   EXPECT_LT(asks_ - before, 20);
 }
@@ -282,39 +165,50 @@ TEST_F(GatewayJoiningTest, OneThatWentAnotherWayBeginsAnew) {
   EXPECT_EQ(one_.events(), other_.events());
 }
 
-TEST_F(GatewayJoiningTest, OfAFleetThatIsStartedAnewTheOneThatHasTheMostIsTheFirst) {
+TEST_F(GatewayJoiningTest, TwoThatComeAtOnceHaveEachOthersWord) {
+  come(one_);
+  settle();
   come(other_);
-  settle();
-  claim(other_);
-  tell({&other_}, "E", 0, "new");
-  go(other_);
-  // The older record is the one that has less.
-  one_.open();
-  view_["g1"] = {"g1again", 100, false};
-  other_.open();
-  view_["g2"] = {"g2again", 101, false};
-  settle();
-  EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
-  EXPECT_EQ(other_.desk->mode(), GatewayMode::serving);
-  EXPECT_THAT(one_.events(), SizeIs(2));
-  EXPECT_EQ(one_.events(), other_.events());
+  come(third_);
+  while (third_.desk->mode() != GatewayMode::joining) ask(third_, {&one_});
+  // It asks the other one, which has not begun to come, and then has all that it waits for.
+  ask(third_, {&other_});
+  ask(third_, {&one_});
+  ask(third_, {&one_});
+  ASSERT_EQ(third_.desk->mode(), GatewayMode::joining);
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::away);
+  for (int i = 0; i < 20; ++i) ask(other_, {&one_, &third_});
+  ask(third_, {});
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+  ASSERT_EQ(third_.desk->mode(), GatewayMode::serving) << third_.joining->trouble();
+  // Without the one that both have read from, nobody else could tell a maker of the other one.
+  go(one_);
+  for (Gateway* gateway : all_) gateway->joining->see(view_);
+  claim(third_);
+  MakerTalk without = talk(third_);
+  std::erase_if(without.all, [](const GatewayTenure& each) { return each.gateway != "g3"; });
+  without.offers = {{"c", 1, {{kRule, 1, 0, body("E", 0, "new", kRule), 1}}}};
+  EXPECT_EQ(third_.desk->answer(without).verdict, TalkVerdict::lacks);
 }
 
-TEST_F(GatewayJoiningTest, WaitsForOneThatHoldsALeaseAndDoesNotAnswer) {
-  view_["g2"] = {"another one's", 1, false};
+TEST_F(GatewayJoiningTest, WhatARunOfAMakerBeforeThisOneSentAndComesLateIsNotTaken) {
   come(one_);
-  view_["g1"].created = 2;
-  for (int i = 0; i < 5; ++i) {
-    one_.joining->see(view_);
-    for (const GatewayJoining::Ask& ask : one_.joining->take_asks())
-      one_.joining->failed(ask.to, ask.question.number);
-    clock_.ms += 1000;
-  }
-  EXPECT_EQ(one_.desk->mode(), GatewayMode::away);
-  EXPECT_EQ(one_.joining->trouble(), "g2 holds a lease and does not answer");
-  go(other_);
   settle();
-  EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
+  claim(one_);
+  // Its disk is gone, so that it numbers another event in the place of one that was under way.
+  MakerTalk late = talk(one_);
+  late.offers = {{"c", 1, {{kRule, 1, 0, body("E", 0, "new", kRule), 1}}}};
+  MakerTalk now = talk(one_);
+  now.session = "s2";
+  now.claims = {{"c", 1}};
+  now.offers = {{"c", 1, {{kRule, 1, 0, body("F", 0, "new", kRule), 1}}}};
+  ASSERT_EQ(one_.desk->answer(now).offers.at(0).verdict, SeriesVerdict::done);
+  EXPECT_EQ(one_.desk->answer(late).offers.at(0).verdict, SeriesVerdict::claim);
+  now.claims.clear();
+  now.offers.clear();
+  now.commits = {{"c", 1, {{{{kRule, 1, 0}}, false}}}};
+  ASSERT_EQ(one_.desk->answer(now).commits.at(0).verdict, SeriesVerdict::done);
+  EXPECT_THAT(one_.events(), ElementsAre(kRule + std::to_string(1) + body("F", 0, "new", kRule)));
 }
 
 TEST_F(GatewayJoiningTest, ARecordThatWasGoneEndsItsTimeOfServing) {
@@ -340,4 +234,4 @@ TEST_F(GatewayJoiningTest, ARecordThatWasGoneEndsItsTimeOfServing) {
 }
 
 }  // namespace
-}  // namespace vigil::fleet
+}  // namespace vigil::fleet::testing
