@@ -1,6 +1,7 @@
 """The cameras of a load: which is of which kind, the files that some play, and the server of the others."""
 
 import glob
+import math
 import os
 import subprocess
 
@@ -31,10 +32,15 @@ def some(names, share):
     return names[:max(1, round(share * len(names)))] if share and names else []
 
 
-def render(source, begin, size, path):
+def source_fps(fps):
+    """Frames a second of what cameras show: twice as many as are sampled, so that these are evenly spaced, and each stride has its own."""
+    return max(4, 2 * math.ceil(fps))
+
+
+def render(source, begin, size, fps, path):
     """A file that loops: a key frame a second, small pictures, since decoding is not what is looked at."""
     width, height = size.split("x")
-    done = subprocess.run(["ffmpeg", "-v", "error", "-ss", str(begin), "-t", str(LASTS), "-i", source, "-an", "-vf", f"fps=5,scale={width}:{height}", "-g", "5", "-y", path],
+    done = subprocess.run(["ffmpeg", "-v", "error", "-ss", str(begin), "-t", str(LASTS), "-i", source, "-an", "-vf", f"fps={fps},scale={width}:{height}", "-g", str(fps), "-y", path],
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"ffmpeg {source}: {done.stderr.strip()}")
@@ -64,7 +70,7 @@ class Cameras:
             for i, name in enumerate(self.of[kind]):
                 source, begin = sources[i % len(sources)]
                 if source not in made:
-                    made[source] = render(source, begin, self.settings["size"], os.path.join(folder, f"{kind}-{len(made)}.mp4"))
+                    made[source] = render(source, begin, self.settings["size"], source_fps(self.settings["fps"]), os.path.join(folder, f"{kind}-{len(made)}.mp4"))
                 self.urls[name] = made[source]
 
     def start_server(self, log):
@@ -73,7 +79,8 @@ class Cameras:
             return
         with open(log, "a", encoding="utf-8") as out:
             self.server = subprocess.Popen(
-                self.host.command("/usr/bin/python3", os.path.join(HERE, "rtsp_server.py"), self.host.address, str(FIRST_PORT), self.settings["size"], *self.of["rtsp"]),
+                self.host.command("/usr/bin/python3", os.path.join(HERE, "rtsp_server.py"), self.host.address, str(FIRST_PORT), self.settings["size"],
+                                  str(source_fps(self.settings["fps"])), *self.of["rtsp"]),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True)
         if self.server.stdout.readline() != "ready\n":
             self.server.wait()

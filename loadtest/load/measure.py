@@ -35,14 +35,23 @@ def windows_of(log, wall):
     return sorted(found, key=lambda window: window.captured)
 
 
-def expected_of(phase, stride):
-    """Windows that end within the phase, one for each stride in which a camera was there."""
-    lasts = phase["end"] - phase["begin"]
-    return sum(int((lasts - phase["gone"].get(camera, 0.0)) / stride) for camera in phase["cameras"])
+def absent(times, phase, stride, gone=()):
+    """How many windows of a camera ought to have ended within the phase, and nobody heard of them: one for each stride between two that were heard of.
+
+    times: when its windows ended, ascending, also before the phase and after it; gone: (from, to) in which its source was not there, of which nothing is expected.
+    """
+    begin, end = phase["begin"], phase["end"]
+    before = [t for t in times if t < begin]
+    # One that joins with the phase is wanted from its begin on.
+    known = [max(before[-1:], default=begin) if before and before[-1] > begin - 1.5 * stride else begin, *(t for t in times if begin <= t < end)]
+    known.append(next((t for t in times if t >= end), end + stride / 2))
+    ends = [a + stride * (i + 1) for a, b in zip(known, known[1:]) for i in range(max(0, round((b - a) / stride) - 1))]
+    return sum(begin <= t < end and not any(since <= t < until for since, until in gone) for t in ends)
 
 
 def between(samples, begin, end):
-    return [line for line in samples if begin <= line["t"] <= end]
+    """Those of the time, and the last one before it, since counters are looked at once a second."""
+    return [line for line in samples if begin - 1 <= line["t"] <= end]
 
 
 def grown(values):
@@ -90,12 +99,19 @@ def counted_of(samples, begin, end):
     return found
 
 
+def missed_of(windows, phase, stride):
+    times = collections.defaultdict(list)
+    for window in windows:
+        times[window.camera].append(window.captured)
+    return sum(absent(times[camera], phase, stride, phase["gone"].get(camera, ())) for camera in phase["cameras"])
+
+
 def phase_of(log, windows, samples, phase, stride):
     begin, end = phase["begin"], phase["end"]
-    own = [window for window in windows if begin <= window.captured < end]
+    own = [window for window in windows if begin <= window.captured < end and window.camera in phase["cameras"]]
     ages = [window.told - window.captured for window in own]
     counted = counted_of(samples, begin, end)
-    asked, expected = sum(counted["windows"].values()), expected_of(phase, stride)
+    asked, expected = sum(counted["windows"].values()), len(own) + missed_of(windows, phase, stride)
     processes = processes_of(samples, begin, end)
     alerts = {(log.world(each), each.topic, each.seq) for each in log.seen
               if each.topic.endswith(f"/{PERSON}/") and each.event["data"]["phase"] == "new" and begin <= each.t < end and each.reading is None}
@@ -104,7 +120,7 @@ def phase_of(log, windows, samples, phase, stride):
             "windows": {"expected": expected, "seen": len(own), "by_replay": sum(window.how == "replay" for window in own), "late": sum(age > stride for age in ages),
                         "asked": asked, "answered": counted["windows"]["answered"], "overtaken": counted["windows"]["overtaken"],
                         "failed": asked - counted["windows"]["answered"] - counted["windows"]["overtaken"],
-                        "answered_share": round(min(1.0, len(own) / expected), 4) if expected else None},
+                        "answered_share": round(len(own) / expected, 4) if expected else None},
             "frames_dropped": dict(counted["dropped"]), "slow_subscribers_began_to_miss": counted["slow"], "alerts": len(alerts),
             "processes": processes, "machine": machine_of(samples, processes, begin, end)}
 

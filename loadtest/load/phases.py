@@ -23,12 +23,12 @@ def flaps(names, flapping, lasts, rng):
     return sorted(found)
 
 
-def gone_seconds(changes):
-    """Seconds for which each camera was gone."""
+def gone_times(changes, began):
+    """(from, to) in which each camera was gone."""
     found = {}
     for at, name, what in changes:
-        found[name] = found.get(name, 0.0) + (at if what == "there" else -at)
-    return found
+        found.setdefault(name, []).append(began + at)
+    return {name: list(zip(times[::2], times[1::2])) for name, times in found.items()}
 
 
 class Phases:
@@ -63,7 +63,7 @@ class Phases:
                     stack.callback(one.stop)
                     self.slow.append({"phase": phase["name"], "gateway": one.gateway, "path": one.path})
             self._until(began, phase, changes)
-        return {"name": phase["name"], "begin": began, "end": began + phase["lasts"], "cameras": active, "gone": gone_seconds(changes)}
+        return {"name": phase["name"], "begin": began, "end": began + phase["lasts"], "cameras": active, "gone": gone_times(changes, began)}
 
     def _move(self, names):
         for name in self.rig.cameras.of["rtsp"]:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """GStreamer's RTSP server with drawn scenes, a server of its own for each camera, so that one can go without the others.
 
-  rtsp_server.py ADDRESS FIRST_PORT WIDTHxHEIGHT NAME...
+  rtsp_server.py ADDRESS FIRST_PORT WIDTHxHEIGHT FPS NAME...
   rtsp_server.py --try          whether it can be run here
 
 The streams are rtsp://ADDRESS:PORT/NAME, with ports in the order of names; prints "ready" when all are served. Then one command a line on standard input, each
@@ -18,16 +18,15 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstRtspServer", "1.0")
 from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402  pylint: disable=wrong-import-position
 
-FPS = 5
 SPEED = 6
 SCENE = ("( videotestsrc name=scene is-live=true pattern=smpte75 horizontal-speed={speed} ! video/x-raw,width={width},height={height},framerate={fps}/1 ! "
          "x264enc tune=zerolatency speed-preset=ultrafast threads=1 key-int-max={fps} ! video/x-h264,profile=baseline ! rtph264pay name=pay0 config-interval=-1 )")
 
 
 class Camera(GstRtspServer.RTSPMediaFactory):
-    def __init__(self, address, port, size, name):
+    def __init__(self, address, port, size, fps, name):
         super().__init__()
-        self.path, self.size, self.scene, self.speed = f"/{name}", size, None, SPEED
+        self.path, self.size, self.fps, self.scene, self.speed = f"/{name}", size, fps, None, SPEED
         self.set_shared(True)
         # A stream whose clock is published is not sought in, as a camera is not.
         self.set_publish_clock_mode(GstRtspServer.RTSPPublishClockMode.CLOCK_AND_OFFSET)
@@ -40,7 +39,7 @@ class Camera(GstRtspServer.RTSPMediaFactory):
 
     def do_create_element(self, _url):  # pylint: disable=arguments-differ
         width, height = self.size.split("x")
-        made = Gst.parse_launch(SCENE.format(speed=self.speed, width=width, height=height, fps=FPS))
+        made = Gst.parse_launch(SCENE.format(speed=self.speed, width=width, height=height, fps=self.fps))
         self.scene = made.get_by_name("scene")
         return made
 
@@ -63,8 +62,8 @@ def main():
     if sys.argv[1:] == ["--try"]:
         lacking = [each for each in ("videotestsrc", "x264enc", "rtph264pay") if Gst.ElementFactory.find(each) is None]
         sys.exit(f"no {', '.join(lacking)}" if lacking else 0)
-    address, port, size, *names = sys.argv[1:]
-    cameras = {name: Camera(address, int(port) + i, size, name) for i, name in enumerate(names)}
+    address, port, size, fps, *names = sys.argv[1:]
+    cameras = {name: Camera(address, int(port) + i, size, fps, name) for i, name in enumerate(names)}
     loop = GLib.MainLoop()
 
     def obey(stdin, _condition):
