@@ -97,9 +97,3 @@ class Cameras:
         if self.server:
             self.server.kill()
             self.server.wait()
-
-
-def missing():
-    """What RTSP cameras lack here, in a line; empty if nothing."""
-    tried = subprocess.run(["/usr/bin/python3", os.path.join(HERE, "rtsp_server.py"), "--try"], capture_output=True, text=True, check=False)
-    return "" if tried.returncode == 0 else f"no RTSP server of GStreamer (scripts/dependencies installs it): {tried.stderr.strip().splitlines()[-1:]}"

@@ -58,7 +58,9 @@ def draw(results, wanted=None):
         raise ValueError("there is nothing to draw: no phase of these results has a latency")
     if max(values) > 20 * min(values):
         above.set_yscale("log")
+        above.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
         above.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        above.yaxis.set_minor_formatter(ticker.NullFormatter())
     else:
         above.set_ylim(bottom=0)
     names = sorted({result["scenario"]["content"]["name"] for _, result in results})

@@ -87,15 +87,17 @@ def machine_of(samples, processes, begin, end):
 
 
 def counted_of(samples, begin, end):
-    """What nodes counted meanwhile, all together: windows by outcome, dropped frames by reason, slow subscribers that began to miss events."""
-    found = {"windows": collections.Counter(), "dropped": collections.Counter(), "slow": 0}
+    """What nodes counted meanwhile, all together: windows by outcome, dropped frames by reason, slow subscribers that began to miss events, visual tokens, groups of pixels that
+    pruning spared."""
+    found = {"windows": collections.Counter(), "dropped": collections.Counter(), "slow": 0, "tokens": 0, "spared": 0}
     lines = [line for line in between(samples, begin, end) if "windows" in line]
     for node in dict.fromkeys(line["node"] for line in lines):
         own = [line for line in lines if line["node"] == node]
         for kind in ("windows", "dropped"):
             for name in dict.fromkeys(name for line in own for name in line[kind]):
                 found[kind][name] += round(grown([(line["pid"], line[kind].get(name, 0)) for line in own]))
-        found["slow"] += round(grown([(line["pid"], line["slow"]) for line in own]))
+        for name in ("slow", "tokens", "spared"):
+            found[name] += round(grown([(line["pid"], line[name]) for line in own]))
     return found
 
 
@@ -121,7 +123,7 @@ def phase_of(log, windows, samples, phase, stride):
                         "asked": asked, "answered": counted["windows"]["answered"], "overtaken": counted["windows"]["overtaken"],
                         "failed": asked - counted["windows"]["answered"] - counted["windows"]["overtaken"],
                         "answered_share": round(len(own) / expected, 4) if expected else None},
-            "frames_dropped": dict(counted["dropped"]), "slow_subscribers_began_to_miss": counted["slow"], "alerts": len(alerts),
+            "visual_tokens": counted["tokens"], "groups_spared": counted["spared"], "frames_dropped": dict(counted["dropped"]), "slow_subscribers_began_to_miss": counted["slow"], "alerts": len(alerts),
             "processes": processes, "machine": machine_of(samples, processes, begin, end)}
 
 
@@ -171,16 +173,23 @@ def losses_of(log):
     return found
 
 
-def of(folder, phases, slow, stride, wall):
-    """All of a step. phases, slow: what phases.Phases told; wall: see windows_of."""
+def kind_of(violation, live):
+    """live: cameras whose source may send its first pictures all at once. Their first windows end at the same time then, which is no second owner."""
+    same_end = violation.kind == "window" and violation.text.endswith("was told before") and violation.text.split("/")[2] in live
+    return "same_end" if same_end else violation.kind
+
+
+def of(folder, phases, slow, stride, wall, live=()):
+    """All of a step. phases, slow: what phases.Phases told; wall: see windows_of; live: see kind_of."""
     log = check.Log.of(folder)
     samples = lines_of(os.path.join(folder, "measures.jsonl"))
     windows = windows_of(log, wall)
     violations = check.violations(log)
-    kinds = collections.Counter(each.kind for each in violations)
+    kinds = collections.Counter(kind_of(each, live) for each in violations)
+    same_ends = kinds.pop("same_end", 0)
     return {"phases": [phase_of(log, windows, samples, phase, stride) for phase in phases], "events": events_of(log),
             "losses": losses_of(log), "slow_subscribers": [slow_of(log, each) for each in slow],
-            "violations": dict(kinds), "violations_first": [json.dumps(each._asdict()) for each in violations[:5]]}
+            "same_ends": same_ends, "violations": dict(kinds), "violations_first": [json.dumps(each._asdict()) for each in violations if kind_of(each, live) in kinds][:5]}
 
 
 def broken(step, limits):

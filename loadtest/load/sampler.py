@@ -4,7 +4,7 @@ Lines of measures.jsonl, `t` by the monotonic clock:
 
   {"t", "name", "pid", "cpu": seconds, "rss": bytes}          of each process of the run
   {"t", "busy": seconds of all processors, "load": of a minute}        of the machine
-  {"t", "node", "pid", "windows": {outcome: count}, "dropped": {reason: count}, "slow": times}        of /metrics
+  {"t", "node", "pid", "windows": {outcome: count}, "dropped": {reason: count}, "slow": times, "tokens": of pictures, "spared": groups of pixels}        of /metrics
 """
 
 import collections
@@ -22,7 +22,7 @@ import network  # noqa: E402
 from machines import METRICS  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)(?: \d+)?")
+SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([-+.\deE]+|NaN|[-+]Inf)(?: \d+)?")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?')
 
 
@@ -36,8 +36,8 @@ def metrics_of(text):
 
 
 def counters_of(text):
-    """Of what is looked at: windows by outcome, frames that were dropped by reason, slow subscribers that began to miss events."""
-    found = {"windows": collections.Counter(), "dropped": collections.Counter(), "slow": 0}
+    """Of what is looked at: windows by outcome, frames that were dropped by reason, slow subscribers that began to miss events, visual tokens, groups of pixels that were not computed."""
+    found = {"windows": collections.Counter(), "dropped": collections.Counter(), "slow": 0, "tokens": 0, "spared": 0}
     for name, labels, value in metrics_of(text):
         if name == "vigil_windows_total":
             found["windows"][labels["outcome"]] += int(value)
@@ -45,6 +45,10 @@ def counters_of(text):
             found["dropped"][labels["reason"]] += int(value)
         elif name == "vigil_messages_dropped_total" and labels.get("reason") == "slow_subscriber":
             found["slow"] += int(value)
+        elif name == "vigil_visual_tokens_total":
+            found["tokens"] += int(value)
+        elif name == "vigil_groups_not_computed_total":
+            found["spared"] += int(value)
     return found
 
 

@@ -20,6 +20,16 @@ class Fault(Exception):
     """What is wrong with a file, in a line."""
 
 
+class Loader(yaml.SafeLoader):
+    """As safe_load, and a key that stands there twice is a fault: one of the two would count for nothing."""
+
+    def construct_mapping(self, node, deep=False):
+        found = super().construct_mapping(node, deep)
+        if len(found) < len(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "a key stands there twice", node.start_mark)
+        return found
+
+
 def duration(text, where, least=0.0):
     match = DURATION.fullmatch(text) if isinstance(text, str) else None
     if not match:
@@ -212,7 +222,7 @@ def read(path, nodes=None, loads=None, minutes=None):
     """The scenario of a file, with what the command line says instead."""
     try:
         with open(path, encoding="utf-8") as file:
-            value = yaml.safe_load(file)
+            value = yaml.load(file, Loader)
     except OSError as error:
         raise Fault(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

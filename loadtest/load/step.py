@@ -37,11 +37,11 @@ def main():
             walls.append(time.time() - time.monotonic())
             rig.read_all()
             kinds = {kind: len(names) for kind, names in rig.cameras.of.items() if names}
-            problems, started = rig.problems, rig.started
+            problems, started, live = rig.problems, rig.started, rig.cameras.of["rtsp"]
     except RuntimeError as error:
         say(str(error))
         return 1
-    found = measure.of(request["folder"], told, phases.slow, scenario["cameras"]["stride"], sum(walls) / 2)
+    found = measure.of(request["folder"], told, phases.slow, scenario["cameras"]["stride"], sum(walls) / 2, live)
     # A clock that is set while we measure would be latency.
     if abs(walls[1] - walls[0]) > 0.05:
         problems.append(f"the machine's clock was set by {walls[1] - walls[0]:.3f} s meanwhile")
