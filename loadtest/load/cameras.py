@@ -40,7 +40,8 @@ def source_fps(fps):
 def render(source, begin, size, fps, path):
     """A file that loops: a key frame a second, small pictures, since decoding is not what is looked at."""
     width, height = size.split("x")
-    done = subprocess.run(["ffmpeg", "-v", "error", "-ss", str(begin), "-t", str(LASTS), "-i", source, "-an", "-vf", f"fps={fps},scale={width}:{height}", "-g", str(fps), "-y", path],
+    done = subprocess.run(["ffmpeg", "-v", "error", "-ss", str(begin), "-t", str(LASTS), "-i", source, "-an", "-vf",
+                           f"fps={fps},scale={width}:{height}", "-g", str(fps), "-y", path],
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"ffmpeg {source}: {done.stderr.strip()}")
@@ -70,7 +71,8 @@ class Cameras:
             for i, name in enumerate(self.of[kind]):
                 source, begin = sources[i % len(sources)]
                 if source not in made:
-                    made[source] = render(source, begin, self.settings["size"], source_fps(self.settings["fps"]), os.path.join(folder, f"{kind}-{len(made)}.mp4"))
+                    made[source] = render(source, begin, self.settings["size"], source_fps(self.settings["fps"]),
+                                          os.path.join(folder, f"{kind}-{len(made)}.mp4"))
                 self.urls[name] = made[source]
 
     def start_server(self, log):

@@ -101,7 +101,8 @@ def compare(old, new, tolerance=0.2, own=None):
             figures = [figures_of_phase(each[name], step.get("nodes", [])) for each, step in zip(phases, steps)]
             for figure in figures[0]:
                 if min(counts) < NEEDED.get(figure, 0):
-                    yield Verdict("not comparable", f"{where}, {name}", figure, text=f"{min(counts)} windows are too few for it, {NEEDED[figure]} are needed")
+                    yield Verdict("not comparable", f"{where}, {name}", figure,
+                                  text=f"{min(counts)} windows are too few for it, {NEEDED[figure]} are needed")
                 else:
                     yield judge(f"{where}, {name}", figure, figures[0][figure], figures[1][figure], told(figure))
         losses = [figures_of_losses(step) for step in steps]

@@ -89,7 +89,8 @@ def rows(results, wanted=None):
                    cell(phase["machine"].get("others_cores"), digits=2))
 
 
-HEADINGS = ("result", "cameras", "phase", "p50, ms", "p95, ms", "p99, ms", "most, ms", "windows", "answered, %", "late", "overtaken", "cores of others")
+HEADINGS = ("result", "cameras", "phase", "p50, ms", "p95, ms", "p99, ms", "most, ms", "windows", "answered, %", "late", "overtaken",
+            "cores of others")
 
 
 def about(name, result):

@@ -72,7 +72,8 @@ def processes_of(samples, begin, end):
         own = [line for line in lines if line.get("name") == name]
         span = own[-1]["t"] - own[0]["t"]
         if span > 0:
-            found[name] = {"cores": round(grown([(line["pid"], line["cpu"]) for line in own]) / span, 3), "rss_mib": round(max(line["rss"] for line in own) / 2**20, 1)}
+            found[name] = {"cores": round(grown([(line["pid"], line["cpu"]) for line in own]) / span, 3),
+                           "rss_mib": round(max(line["rss"] for line in own) / 2**20, 1)}
     return found
 
 
@@ -87,8 +88,7 @@ def machine_of(samples, processes, begin, end):
 
 
 def counted_of(samples, begin, end):
-    """What nodes counted meanwhile, all together: windows by outcome, dropped frames by reason, slow subscribers that began to miss events, visual tokens, groups of pixels that
-    pruning spared."""
+    """What nodes counted meanwhile, all together (sampler.counters_of)."""
     found = {"windows": collections.Counter(), "dropped": collections.Counter(), "slow": 0, "tokens": 0, "spared": 0}
     lines = [line for line in between(samples, begin, end) if "windows" in line]
     for node in dict.fromkeys(line["node"] for line in lines):
@@ -119,11 +119,13 @@ def phase_of(log, windows, samples, phase, stride):
               if each.topic.endswith(f"/{PERSON}/") and each.event["data"]["phase"] == "new" and begin <= each.t < end and each.reading is None}
     return {"name": phase["name"], "seconds": round(end - begin, 2), "cameras": len(phase["cameras"]), "latency": tails.of(ages),
             "said": tails.of([window.said for window in own if window.said is not None]),
-            "windows": {"expected": expected, "seen": len(own), "by_replay": sum(window.how == "replay" for window in own), "late": sum(age > stride for age in ages),
+            "windows": {"expected": expected, "seen": len(own), "by_replay": sum(window.how == "replay" for window in own),
+                        "late": sum(age > stride for age in ages),
                         "asked": asked, "answered": counted["windows"]["answered"], "overtaken": counted["windows"]["overtaken"],
                         "failed": asked - counted["windows"]["answered"] - counted["windows"]["overtaken"],
                         "answered_share": round(len(own) / expected, 4) if expected else None},
-            "visual_tokens": counted["tokens"], "groups_spared": counted["spared"], "frames_dropped": dict(counted["dropped"]), "slow_subscribers_began_to_miss": counted["slow"], "alerts": len(alerts),
+            "visual_tokens": counted["tokens"], "groups_spared": counted["spared"], "frames_dropped": dict(counted["dropped"]),
+            "slow_subscribers_began_to_miss": counted["slow"], "alerts": len(alerts),
             "processes": processes, "machine": machine_of(samples, processes, begin, end)}
 
 
@@ -142,7 +144,8 @@ def events_of(log):
     for gateway in gateways:
         gaps += sum(max(numbers) - len(numbers) for numbers in kept[gateway].values())
         lost += sum(seq not in kept[gateway][topic] for topic, seq in shown["" if log.shared() else gateway])
-    return {"events": len({(log.world(each), each.topic, each.seq) for each in log.seen}), "duplicates": sum(times - 1 for times in came.values()), "gaps": gaps, "lost": lost}
+    return {"events": len({(log.world(each), each.topic, each.seq) for each in log.seen}), "duplicates": sum(times - 1 for times in came.values()),
+            "gaps": gaps, "lost": lost}
 
 
 def lines_of(path):
@@ -157,17 +160,18 @@ def slow_of(log, subscriber):
     _, reading, _ = log.final()
     kept = {(each.topic, each.seq) for each in log.seen if each.gateway == subscriber["gateway"] and each.reading == reading}
     missed = [(topic, seq) for topic, numbers in got.items() for seq in range(min(numbers), max(numbers)) if seq not in numbers]
-    return {"phase": subscriber["phase"], "gateway": subscriber["gateway"], "read": sum(len(numbers) for numbers in got.values()), "missed": len(missed),
-            "missed_and_not_replayed": sum(each not in kept for each in missed)}
+    return {"phase": subscriber["phase"], "gateway": subscriber["gateway"], "read": sum(len(numbers) for numbers in got.values()),
+            "missed": len(missed), "missed_and_not_replayed": sum(each not in kept for each in missed)}
 
 
 def losses_of(log):
-    """Of each node that was lost: seconds until its lease ended, until others sampled its cameras, until windows were answered again; the longest silence of any camera."""
+    """Of each node that was lost, seconds: until its lease ended, until others sampled its cameras, until windows were answered again; the longest silence."""
     run, found = figures.Run(log), []
     for line, end, until in figures.faults_of(log):
         row = figures.row_of(run, line, end, until)
         found.append({"node": line["node"], "cameras": row["cameras"], "gone": round(end - line["t"], 2),
-                      **{name: round(row[key], 2) for name, key in (("detected", "detected"), ("sampled_again", "sampled"), ("answered_again", "answered"), ("silence", "silence"))
+                      **{name: round(row[key], 2) for name, key in (("detected", "detected"), ("sampled_again", "sampled"),
+                                                                    ("answered_again", "answered"), ("silence", "silence"))
                          if row.get(key) is not None},
                       **({"not_sampled": row["not sampled"]} if row.get("not sampled") else {})})
     return found
@@ -189,7 +193,8 @@ def of(folder, phases, slow, stride, wall, live=()):
     same_ends = kinds.pop("same_end", 0)
     return {"phases": [phase_of(log, windows, samples, phase, stride) for phase in phases], "events": events_of(log),
             "losses": losses_of(log), "slow_subscribers": [slow_of(log, each) for each in slow],
-            "same_ends": same_ends, "violations": dict(kinds), "violations_first": [json.dumps(each._asdict()) for each in violations if kind_of(each, live) in kinds][:5]}
+            "same_ends": same_ends, "violations": dict(kinds),
+            "violations_first": [json.dumps(each._asdict()) for each in violations if kind_of(each, live) in kinds][:5]}
 
 
 def broken(step, limits):

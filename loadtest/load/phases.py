@@ -51,10 +51,10 @@ class Phases:
         rig.journal.say("phase", name=phase["name"], cameras=active)
         if active != rig.fleet.cameras:
             rig.fleet.use(active)
+        live = [name for name in active if name in rig.cameras.of["rtsp"]]
         if phase["moving"] is not None:
-            self._move(some([name for name in active if name in rig.cameras.of["rtsp"]], phase["moving"]))
-        changes = flaps(some([name for name in active if name in rig.cameras.of["rtsp"]], phase["flapping"]["share"]), phase["flapping"], phase["lasts"],
-                        self.rng) if phase["flapping"] else []
+            self._move(some(live, phase["moving"]))
+        changes = flaps(some(live, phase["flapping"]["share"]), phase["flapping"], phase["lasts"], self.rng) if phase["flapping"] else []
         with contextlib.ExitStack() as stack:
             if phase["slow_subscribers"]:
                 for _ in range(phase["slow_subscribers"]["count"]):

@@ -76,15 +76,19 @@ def read(path):
 
 
 def lines(result):
-    """Of each phase of each step, a line as benches print them (scripts/figures takes figures from it)."""
-    of = f"{result['machine']['processor']}, {result['machine']['cores']} cores"
+    """Of each phase, each loss of a node, all slow subscribers and all events of a step, a line as benches print them, for scripts/figures."""
+    of = {"commit": result["commit"], "machine": f"{result['machine']['cores']} cores of {result['machine']['processor']}"}
     for step in result["steps"]:
+        about = {"bench": "load", "scenario": result["scenario"]["content"]["name"], "cameras": step["cameras"]}
         for phase in step["phases"]:
-            nodes = [name for name in step.get("nodes", []) if name in phase["processes"]]
-            yield {"bench": "load", "scenario": result["scenario"]["content"]["name"], "cameras": step["cameras"], "phase": phase["name"],
-                   "latency_ms": {key: round(1000 * value, 1) for key, value in phase["latency"].items() if key != "count"}, "count": phase["latency"]["count"],
-                   "windows": phase["windows"], "alerts": phase["alerts"], "nodes_cores": round(sum(phase["processes"][name]["cores"] for name in nodes), 3),
-                   "nodes_rss_mib": round(sum(phase["processes"][name]["rss_mib"] for name in nodes), 1), "machine_busy": phase["machine"], "commit": result["commit"],
-                   "machine": of}
-        yield {"bench": "load", "scenario": result["scenario"]["content"]["name"], "cameras": step["cameras"], "phase": "all", "events": step["events"],
-               "losses": step["losses"], "slow_subscribers": step["slow_subscribers"], "violations": step["violations"], "commit": result["commit"], "machine": of}
+            taken = [phase["processes"][name] for name in step.get("nodes", []) if name in phase["processes"]]
+            latency = {key: round(1000 * value, 1) for key, value in phase["latency"].items() if key != "count"}
+            yield {**about, "phase": phase["name"], "latency_ms": latency, "count": phase["latency"]["count"], "windows": phase["windows"], "alerts": phase["alerts"],
+                   "nodes_cores": round(sum(each["cores"] for each in taken), 3),
+                   "nodes_rss_mib": round(sum(each["rss_mib"] for each in taken), 1), "machine_busy": phase["machine"], **of}
+        for number, loss in enumerate(step["losses"], 1):
+            yield {**about, "loss": number, "had": loss["cameras"], **{key: value for key, value in loss.items() if key != "cameras"}, **of}
+        if step["slow_subscribers"]:
+            yield {**about, "slow_subscribers": len(step["slow_subscribers"]),
+                   **{key: sum(each[key] for each in step["slow_subscribers"]) for key in ("read", "missed", "missed_and_not_replayed")}, **of}
+        yield {**about, "phase": "all", "events": step["events"], "same_ends": step.get("same_ends", 0), "violations": step["violations"], **of}

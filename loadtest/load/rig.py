@@ -39,7 +39,8 @@ class Node(machines.Machine):
     def start(self):
         command = ["run"] if self.fleet.process else ["node", "--roles", ",".join(sorted(self.roles))]
         self.launch([self.fleet.vigil, *command, "--config", self.fleet.config],
-                    {"NODE": self.name, "ADDRESS": self.host.address, "HOME_OF": self.home, "TLS": self.tls, "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1"})
+                    {"NODE": self.name, "ADDRESS": self.host.address, "HOME_OF": self.home, "TLS": self.tls, "OMP_WAIT_POLICY": "passive",
+                     "OMP_NUM_THREADS": "1"})
 
 
 class Fleet(machines.Fleet):
@@ -73,14 +74,17 @@ class Fleet(machines.Fleet):
                  f"defaults: {{fps: {settings['fps']:g}, window: {{length: {milli(settings['window'])}, stride: {milli(settings['stride'])}}}, "
                  f"pruning: {settings['pruning']}, reconnect: {{min: 1s, max: 2s}}}}",
                  "cameras:", *(f"  {name}: {{url: {json.dumps(self.sources.urls[name])}}}" for name in self.cameras), "rules:", *rules,
-                 "alerts:", f'  bind: "tcp://{{ADDRESS}}:{machines.EVENTS}"', f'  replay: "tcp://{{ADDRESS}}:{machines.REPLAY}"', '  outbox: "{HOME_OF}/outbox"',
+                 "alerts:", f'  bind: "tcp://{{ADDRESS}}:{machines.EVENTS}"', f'  replay: "tcp://{{ADDRESS}}:{machines.REPLAY}"',
+                 '  outbox: "{HOME_OF}/outbox"',
                  f"  high_water_mark: {self.scenario['fleet']['high_water_mark']}",
                  f"  curve: {{secret_key_file: {self.server_key}, allow: ['{self.public(self.client_key)}']}}",
                  f'metrics: {{listen: "127.0.0.1:{machines.METRICS}"}}']
         if not self.process:
             seeds = ", ".join(f'"{node.host.address}:{machines.CONTROL}"' for node in self.nodes.values())
-            lines += ["cluster:", f"  name: {machines.FLEET}", f'  listen: "{{ADDRESS}}:{machines.CONTROL}"', f'  bulk: "{{ADDRESS}}:{machines.BULK}"',
-                      f"  seeds: [{seeds}]", '  tls_dir: "{TLS}"', f"  lease: {self.lease}", "  registry:", f'    endpoints: ["{self.etcd.endpoint}"]',
+            lines += ["cluster:", f"  name: {machines.FLEET}", f'  listen: "{{ADDRESS}}:{machines.CONTROL}"',
+                      f'  bulk: "{{ADDRESS}}:{machines.BULK}"',
+                      f"  seeds: [{seeds}]", '  tls_dir: "{TLS}"', f"  lease: {self.lease}", "  registry:",
+                      f'    endpoints: ["{self.etcd.endpoint}"]',
                       f"    ca_file: {self.certificates.ca}", '    certificate: {cert_file: "{TLS}/tls.crt", key_file: "{TLS}/tls.key"}']
         lines += ["log: {level: info}", "shutdown_grace: 8s", ""]
         # Whole or not at all: who follows the file must not read half of it.

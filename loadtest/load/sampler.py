@@ -36,7 +36,7 @@ def metrics_of(text):
 
 
 def counters_of(text):
-    """Of what is looked at: windows by outcome, frames that were dropped by reason, slow subscribers that began to miss events, visual tokens, groups of pixels that were not computed."""
+    """Windows by outcome, dropped frames by reason, how often subscribers began to miss events, visual tokens, groups of pixels that pruning spared."""
     found = {"windows": collections.Counter(), "dropped": collections.Counter(), "slow": 0, "tokens": 0, "spared": 0}
     for name, labels, value in metrics_of(text):
         if name == "vigil_windows_total":

@@ -1,4 +1,4 @@
-"""Scenario files: what is watched, by whom, how the load changes with time, and what must hold. README.md documents the fields; what is not documented is refused."""
+"""Scenario files: what is watched, by whom, how the load changes with time, and what must hold. README.md documents the fields; others are refused."""
 
 import re
 
@@ -12,6 +12,7 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 # Interfaces of the kernel have fifteen characters, two of them are the switch's.
 NODE = re.compile(r"[a-z][a-z0-9-]{0,12}")
 TAKEN = ("etcd", "cams", "switch")
+SIZE = re.compile(r"[1-9]\d{1,3}x[1-9]\d{1,3}")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
@@ -116,7 +117,7 @@ def cameras_of(value):
     if not any(weights.values()):
         raise Fault("cameras.kinds: no kind has a share")
     size = value.get("size", "384x216")
-    if not isinstance(size, str) or not re.fullmatch(r"[1-9]\d{1,3}x[1-9]\d{1,3}", size) or any(int(each) % 2 or int(each) < 64 for each in size.split("x")):
+    if not isinstance(size, str) or not SIZE.fullmatch(size) or any(int(each) % 2 or int(each) < 64 for each in size.split("x")):
         raise Fault(f"cameras.size: WIDTHxHEIGHT is wanted, both even and 64 at least, not {size!r}")
     pruning = value.get("pruning", "balanced")
     if pruning not in ("exact", "balanced", "cheap"):
@@ -155,7 +156,8 @@ def loss_of(value, where, fleet, lasts):
 def phase_of(value, where, scenario):
     fields(value, where, ("name", "lasts", "cameras", "moving", "flapping", "slow_subscribers", "lose"), ("name", "lasts"))
     found = {"name": word(value["name"], f"{where}.name"), "lasts": duration(value["lasts"], f"{where}.lasts", 1),
-             "cameras": number(value.get("cameras", 1), f"{where}.cameras", 0.01, 1), "moving": None, "flapping": None, "slow_subscribers": None, "lose": None}
+             "cameras": number(value.get("cameras", 1), f"{where}.cameras", 0.01, 1), "moving": None, "flapping": None, "slow_subscribers": None,
+             "lose": None}
     rtsp = "rtsp" in scenario["cameras"]["kinds"]
     if "moving" in value:
         found["moving"] = number(value["moving"], f"{where}.moving", 0, 1)
@@ -163,7 +165,8 @@ def phase_of(value, where, scenario):
         at = f"{where}.flapping"
         fields(value["flapping"], at, ("share", "gone", "there"), ("share", "gone", "there"))
         found["flapping"] = {"share": number(value["flapping"]["share"], f"{at}.share", 0.01, 1),
-                             "gone": duration(value["flapping"]["gone"], f"{at}.gone", 0.5), "there": duration(value["flapping"]["there"], f"{at}.there", 0.5)}
+                             "gone": duration(value["flapping"]["gone"], f"{at}.gone", 0.5),
+                             "there": duration(value["flapping"]["there"], f"{at}.there", 0.5)}
     for key in ("moving", "flapping"):
         if found[key] is not None and not rtsp:
             raise Fault(f"{where}.{key}: only RTSP cameras can, and cameras.kinds has none")
@@ -191,7 +194,8 @@ def checked(value):
     fields(value, "", ("name", "about", "seed", "fleet", "cameras", "loads", "warmup", "phases", "limits"), ("name", "fleet", "loads", "phases"))
     if not isinstance(value.get("about", ""), str):
         raise Fault("about: a text is wanted")
-    scenario = {"name": word(value["name"], "name"), "about": value.get("about", ""), "seed": number(value.get("seed", 1), "seed", 0, 2**31, whole=True),
+    scenario = {"name": word(value["name"], "name"), "about": value.get("about", ""),
+                "seed": number(value.get("seed", 1), "seed", 0, 2**31, whole=True),
                 "fleet": fleet_of(value["fleet"]), "cameras": cameras_of(value.get("cameras", {})), "loads": loads_of(value["loads"]),
                 "warmup": duration(value.get("warmup", "10s"), "warmup")}
     if not isinstance(value["phases"], list) or not value["phases"]:

@@ -46,7 +46,8 @@ def main():
     if abs(walls[1] - walls[0]) > 0.05:
         problems.append(f"the machine's clock was set by {walls[1] - walls[0]:.3f} s meanwhile")
     with open(sys.argv[2], "w", encoding="utf-8") as file:
-        json.dump({"cameras": count, "kinds": kinds, "seconds": round(time.monotonic() - began, 1), "up_after": round(started, 2), **found, "problems": problems}, file)
+        json.dump({"cameras": count, "kinds": kinds, "seconds": round(time.monotonic() - began, 1), "up_after": round(started, 2), **found,
+                   "problems": problems}, file)
     return 0
 
 

@@ -36,7 +36,8 @@ class Compare(unittest.TestCase):
         told = self.compare(made(), made(factor=1.5), status=1)
         self.assertIn("worse: 2 cameras, quiet: latency_p50 125 -> 187.5 ms, 1.50 times", told)
         self.assertIn("18 worse, 0 better", told)
-        self.assertEqual(self.compare(made(), made(factor=1.5), "--tolerance", "0.6").splitlines()[-1], "0 worse, 0 better, 57 same, 0 not comparable")
+        self.assertEqual(self.compare(made(), made(factor=1.5), "--tolerance", "0.6").splitlines()[-1],
+                         "0 worse, 0 better, 57 same, 0 not comparable")
 
     def test_better_the_other_way_round(self):
         told = self.compare(made(factor=1.5), made())
@@ -83,7 +84,8 @@ class Compare(unittest.TestCase):
 
     def test_loads_that_only_one_has(self):
         found = comparison.verdicts(made(loads=(2, 4)), made(loads=(4, 8)))
-        self.assertEqual([(each.where, each.text) for each in found if each.kind == "not comparable"], [("2 cameras", "only in the old one"), ("8 cameras", "only in the new one")])
+        self.assertEqual([(each.where, each.text) for each in found if each.kind == "not comparable"],
+                         [("2 cameras", "only in the old one"), ("8 cameras", "only in the new one")])
         self.assertIn("no load in common", self.compare(made(loads=(2,)), made(loads=(4,)), status=2))
 
     def test_a_phase_without_windows(self):
@@ -103,7 +105,8 @@ class Compare(unittest.TestCase):
         self.compare(made(), changed(made(), lambda whole: whole["scenario"]["content"].update(limits={"lost": 0}, about="x")))
 
     def test_files_that_are_no_results(self):
-        for bad in ("", "[]", "{}", '{"schema": "vigil-load/9"}', "\0", changed(made(), lambda whole: whole.update(steps=[])), changed(made(), lambda whole: whole["steps"][0].pop("phases")),
+        for bad in ("", "[]", "{}", '{"schema": "vigil-load/9"}', "\0", changed(made(), lambda whole: whole.update(steps=[])),
+                    changed(made(), lambda whole: whole["steps"][0].pop("phases")),
                     changed(made(), lambda whole: whole.update(steps=3)), changed(made(), lambda whole: whole.pop("machine"))):
             told = self.compare(made(), bad, status=2)
             self.assertRegex(told, r"\Acompare: .*new\.json: .*\n\Z")

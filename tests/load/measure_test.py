@@ -31,11 +31,13 @@ def window(seq, captured, told, how="live", rule="pulse", phase="update", gatewa
     end = datetime.datetime.fromtimestamp(WALL + captured, datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     event = {"id": f"E-{seq}", "source": "s", "type": "dev.vigil.alert.v1", "time": end,
              "data": {"seq": seq, "phase": phase, "episode": "E", "window": {"end": end}, "latency_ms": {"capture_to_alert": said}}}
-    return check.Seen(told, gateway, how, f"alert/default/{camera}/{rule}/", seq, seq, json.dumps(event), event, "o" if how == "replay" else None, reading)
+    return check.Seen(told, gateway, how, f"alert/default/{camera}/{rule}/", seq, seq, json.dumps(event), event, "o" if how == "replay" else None,
+                      reading)
 
 
 def log_of(seen, gateways=("g1",), began=1000, shared=True):
-    return check.Log(seen, [{"t": 0, "what": "fleet", "gateways": shared}, {"t": 1001, "what": "final", "gateways": list(gateways), "reading": "end", "began": began}],
+    return check.Log(seen, [{"t": 0, "what": "fleet", "gateways": shared}, {"t": 1001, "what": "final", "gateways": list(gateways), "reading": "end",
+                                                                            "began": began}],
                      reads=[(gateway, "end", "o") for gateway in gateways])
 
 
@@ -56,7 +58,8 @@ class Tails(unittest.TestCase):
 
 class Windows(unittest.TestCase):
     def test_latency_is_from_the_last_frame_to_the_first_subscriber(self):
-        log = log_of([window(1, 100.0, 100.25), window(1, 100.0, 100.1, gateway="g2"), window(1, 100.0, 130.0, how="replay", reading="end"), window(9, 103.0, 131.0, how="replay", reading="end"), window(2, 101.0, 101.5, how="replay"),
+        log = log_of([window(1, 100.0, 100.25), window(1, 100.0, 100.1, gateway="g2"), window(1, 100.0, 130.0, how="replay", reading="end"),
+                      window(9, 103.0, 131.0, how="replay", reading="end"), window(2, 101.0, 101.5, how="replay"),
                       window(3, 101.0, 101.2, phase="end"), window(1, 100.0, 100.05, rule="person"), window(1, 100.0, 100.3, rule="pulse-2")])
         found = measure.windows_of(log, WALL)
         self.assertEqual([(each.camera, round(each.captured, 3), round(each.told - each.captured, 3), each.said, each.how) for each in found],
@@ -87,15 +90,19 @@ class Windows(unittest.TestCase):
 
     def test_figures_of_a_phase(self):
         seen = [window(i, 98.5 + i, 98.6 + i) for i in range(1, 13) if i != 5]
-        seen += [window(20, 104.0, 106.0, camera="other"), window(1, 105.0, 105.2, rule="person", phase="new"), window(2, 106.0, 106.2, rule="person")]
-        samples = [{"t": 99.5 + i, "node": "v1", "pid": 7, "windows": {"answered": 40 + i, "overtaken": 2 if i > 5 else 0, "failed": 1 if i > 7 else 0}, "dropped": {"late": i}, "slow": 0, "tokens": 30 * i, "spared": 20 * i}
+        seen += [window(20, 104.0, 106.0, camera="other"), window(1, 105.0, 105.2, rule="person", phase="new"),
+                 window(2, 106.0, 106.2, rule="person")]
+        samples = [{"t": 99.5 + i, "node": "v1", "pid": 7, "windows": {"answered": 40 + i, "overtaken": 2 if i > 5 else 0,
+                                                                       "failed": 1 if i > 7 else 0}, "dropped": {"late": i}, "slow": 0,
+                    "tokens": 30 * i, "spared": 20 * i}
                    for i in range(11)]
         samples += [{"t": 99.5 + i, "name": "v1", "pid": 7, "cpu": 5 + 0.5 * i, "rss": (100 + i) * 2**20} for i in range(11)]
         samples += [{"t": 99.5 + i, "busy": 50 + 1.5 * i, "load": 3} for i in range(11)]
         log = log_of(seen)
         found = measure.phase_of(log, measure.windows_of(log, WALL), samples, PHASE, 1.0)
         self.assertEqual((found["latency"]["count"], found["latency"]["p50"], found["latency"]["max"]), (9, 0.1, 0.1))
-        self.assertEqual(found["windows"], {"expected": 10, "seen": 9, "by_replay": 0, "late": 0, "asked": 13, "answered": 10, "overtaken": 2, "failed": 1, "answered_share": 0.9})
+        self.assertEqual(found["windows"], {"expected": 10, "seen": 9, "by_replay": 0, "late": 0, "asked": 13, "answered": 10, "overtaken": 2,
+                                            "failed": 1, "answered_share": 0.9})
         self.assertEqual((found["alerts"], found["frames_dropped"], found["visual_tokens"], found["groups_spared"]), (1, {"late": 10}, 300, 200))
         self.assertEqual(found["processes"], {"v1": {"cores": 0.5, "rss_mib": 110.0}})
         self.assertEqual(found["machine"], {"busy_cores": 1.5, "others_cores": 1.0, "load": 3.0})
@@ -117,7 +124,8 @@ class Counters(unittest.TestCase):
                 'vigil_messages_dropped_total{socket="events",reason="slow_subscriber"} 4\nvigil_messages_dropped_total{socket="outbox",reason="fence"} 9\nvigil_visual_tokens_total 6.4e+01\nvigil_groups_not_computed_total 5\nup 1\nx NaN\ngarbage {\n')
         found = sampler.counters_of(text)
         self.assertEqual(found, {"windows": {"answered": 12, "overtaken": 3}, "dropped": {"late": 7}, "slow": 4, "tokens": 64, "spared": 5})
-        self.assertEqual([labels for name, labels, _ in sampler.metrics_of(text) if labels.get("camera", "").startswith("b")], [{"camera": 'b,"}', "reason": "late", "tenant": "x"}])
+        self.assertEqual([labels for name, labels, _ in sampler.metrics_of(text) if labels.get("camera", "").startswith("b")],
+                         [{"camera": 'b,"}', "reason": "late", "tenant": "x"}])
 
     def test_processor_time_of_a_process(self):
         before, rss = sampler.taken_by(os.getpid())
@@ -157,21 +165,25 @@ class Events(unittest.TestCase):
         told = check.Violation("window", "alert/default/cam-000/pulse/ 2: the window to X was told before")
         self.assertEqual(measure.kind_of(told, ["cam-000"]), "same_end")
         self.assertEqual(measure.kind_of(told, ["cam-001"]), "window")
-        self.assertEqual(measure.kind_of(told._replace(text="alert/default/cam-000/pulse/ 2: 3.0 s older than the one before"), ["cam-000"]), "window")
+        self.assertEqual(measure.kind_of(told._replace(text="alert/default/cam-000/pulse/ 2: 3.0 s older than the one before"), ["cam-000"]),
+                         "window")
 
 
 class Limits(unittest.TestCase):
     def step(self):
-        return {"cameras": 4, "phases": [{"name": "all", "latency": {"count": 9, "p50": 0.1, "p95": 0.2, "p99": 0.3, "max": 0.4}, "windows": {"answered_share": 0.9}}],
+        return {"cameras": 4, "phases": [{"name": "all", "latency": {"count": 9, "p50": 0.1, "p95": 0.2, "p99": 0.3, "max": 0.4},
+                                          "windows": {"answered_share": 0.9}}],
                 "losses": [{"node": "c1", "sampled_again": 2.0, "answered_again": 3.0, "silence": 6.0}], "events": {"lost": 0, "gaps": 1},
                 "slow_subscribers": [{"missed_and_not_replayed": 2}], "violations": {"order": 2}, "problems": []}
 
     def test_what_holds(self):
-        limits = {"latency_p50": 0.1, "latency_p95": 0.2, "latency_p99": 0.3, "latency_max": 0.4, "answered": 0.9, "sampled_again": 2, "answered_again": 3, "silence": 6, "lost": 3, "violations": 2}
+        limits = {"latency_p50": 0.1, "latency_p95": 0.2, "latency_p99": 0.3, "latency_max": 0.4, "answered": 0.9, "sampled_again": 2,
+                  "answered_again": 3, "silence": 6, "lost": 3, "violations": 2}
         self.assertEqual(list(measure.broken(self.step(), limits)), [])
 
     def test_each_that_does_not(self):
-        for key, limit in (("latency_p50", 0.09), ("latency_p95", 0.19), ("latency_p99", 0.29), ("latency_max", 0.39), ("answered", 0.91), ("sampled_again", 1.9), ("answered_again", 2.9),
+        for key, limit in (("latency_p50", 0.09), ("latency_p95", 0.19), ("latency_p99", 0.29), ("latency_max", 0.39), ("answered", 0.91),
+                           ("sampled_again", 1.9), ("answered_again", 2.9),
                            ("silence", 5.9), ("lost", 2), ("violations", 1)):
             found = list(measure.broken(self.step(), {key: limit}))
             self.assertEqual(len(found), 1, key)

@@ -57,7 +57,8 @@ class Plot(unittest.TestCase):
     def plot(self, found, *arguments, status=0):
         """found: by name. What was printed, and the paths."""
         paths = [results.write(self.folder, f"{name}.json", value) for name, value in found.items()]
-        done = subprocess.run([os.path.join(results.LOAD, "plot"), *paths, "--out", os.path.join(self.folder, "out"), *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run([os.path.join(results.LOAD, "plot"), *paths, "--out", os.path.join(self.folder, "out"), *arguments],
+                              capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout.split() if status == 0 else done.stderr
 
@@ -88,7 +89,9 @@ class Plot(unittest.TestCase):
             self.assertIn(f"one (abc1234), busy: {curve}", page.words)
         for load in ("2", "4", "8"):
             self.assertIn(load, page.words)
-        self.assertEqual(page.rows[1:], [[f"one (abc1234), {name}", str(load), name, *(f"{1000 * factor * (1 + load / 8) * each:.0f}" for each in (0.1, 0.3, 0.5, 0.9)), "600", "100.0", "0", "0", "0.40"]
+        self.assertEqual(page.rows[1:], [[f"one (abc1234), {name}", str(load), name,
+                                          *(f"{1000 * factor * (1 + load / 8) * each:.0f}" for each in (0.1, 0.3, 0.5, 0.9)), "600", "100.0", "0",
+                                          "0", "0.40"]
                                          for name, factor in (("quiet", 1), ("busy", 2)) for load in (2, 4, 8)])
         about = next(words for words in page.words if "a processor" in words)
         for each in ("words & <signs>", "commit abc1234", "vigil 0.1.0 (abc)", "2 cores", "1024 MiB", "Linux 6.1", "2026-08-01", "seed 1"):
@@ -102,7 +105,8 @@ class Plot(unittest.TestCase):
         self.assertEqual([list(line.get_ydata()) for line in below.lines], [[100.0, 100.0, 100.0]])
 
     def test_two_in_one_picture(self):
-        _, path = self.plot({"before": made(), "after": changed(made(factor=3), lambda whole: whole.update(dirty=True, commit="def5678"))}, "--phase", "busy", "--name", "both")
+        _, path = self.plot({"before": made(), "after": changed(made(factor=3), lambda whole: whole.update(dirty=True, commit="def5678"))}, "--phase",
+                            "busy", "--name", "both")
         self.assertEqual(os.path.basename(path), "both.html")
         page = self.page(path)
         self.assertIn("before (abc1234): p95", page.words)
@@ -122,14 +126,16 @@ class Plot(unittest.TestCase):
         whole = changed(made(), lambda each: each["steps"][1]["phases"][0].update(latency={"count": 0}))
         _, path = self.plot({"one": whole}, "--phase", "quiet")
         self.assertEqual([(row[1], row[3], row[7]) for row in self.page(path).rows[1:]], [("2", "125", "600"), ("4", "", "0"), ("8", "200", "600")])
-        self.plot({"one": changed(made(loads=(2,)), lambda each: [phase.update(latency={"count": 0}) for phase in each["steps"][0]["phases"]])}, status=2)
+        self.plot({"one": changed(made(loads=(2,)), lambda each: [phase.update(latency={"count": 0}) for phase in each["steps"][0]["phases"]])},
+                  status=2)
 
     def test_what_is_refused(self):
         self.assertEqual(self.plot({"one": "{}"}, status=2).count("\n"), 1)
         self.assertIn("no result has the phase rush", self.plot({"one": made()}, "--phase", "rush", status=2))
         self.plot({"one": made()}, "--name", "../x", status=2)
         results.write(self.folder, "file", "")
-        done = subprocess.run([os.path.join(results.LOAD, "plot"), os.path.join(self.folder, "one.json"), "--out", os.path.join(self.folder, "file")], capture_output=True, text=True, check=False)
+        done = subprocess.run([os.path.join(results.LOAD, "plot"), os.path.join(self.folder, "one.json"), "--out", os.path.join(self.folder, "file")],
+                              capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
 
 

@@ -14,7 +14,8 @@ LOAD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "loadtest", "load")
 sys.path.insert(0, LOAD)
 import scenario  # noqa: E402
 
-GOOD = {"name": "one", "fleet": {"nodes": {"c1": "camera, gateway", "v1": "vision,stream,generate"}}, "cameras": {"kinds": {"file": 1, "rtsp": 1}}, "loads": [4, 2],
+GOOD = {"name": "one", "fleet": {"nodes": {"c1": "camera, gateway", "v1": "vision,stream,generate"}}, "cameras": {"kinds": {"file": 1, "rtsp": 1}},
+        "loads": [4, 2],
         "phases": [{"name": "all", "lasts": "10s"}]}
 
 
@@ -41,23 +42,33 @@ class Scenario(unittest.TestCase):
 
     def test_what_is_left_out_is_filled_in(self):
         found = scenario.checked(copy.deepcopy(GOOD))
-        self.assertEqual(found["cameras"], {"kinds": {"file": 1, "rtsp": 1}, "fps": 2, "window": 2.0, "stride": 1.0, "size": "384x216", "pruning": "balanced", "rules": 1})
+        self.assertEqual(found["cameras"], {"kinds": {"file": 1, "rtsp": 1}, "fps": 2, "window": 2.0, "stride": 1.0, "size": "384x216",
+                                            "pruning": "balanced", "rules": 1})
         self.assertEqual((found["seed"], found["warmup"], found["limits"], found["loads"]), (1, 10.0, {}, [2, 4]))
-        self.assertEqual(found["fleet"], {"nodes": {"c1": ["camera", "gateway"], "v1": ["vision", "stream", "generate"]}, "process": False, "lease": 3.0, "high_water_mark": 1000})
-        self.assertEqual(found["phases"], [{"name": "all", "lasts": 10.0, "cameras": 1, "moving": None, "flapping": None, "slow_subscribers": None, "lose": None}])
+        self.assertEqual(found["fleet"], {"nodes": {"c1": ["camera", "gateway"], "v1": ["vision", "stream", "generate"]}, "process": False,
+                                          "lease": 3.0, "high_water_mark": 1000})
+        self.assertEqual(found["phases"], [{"name": "all", "lasts": 10.0, "cameras": 1, "moving": None, "flapping": None, "slow_subscribers": None,
+                                            "lose": None}])
 
     def test_every_field_arrives(self):
-        whole = changed("cameras", {"kinds": {"file": 0, "rtsp": 3}, "fps": 4, "window": "4s", "stride": "500ms", "size": "640x360", "pruning": "exact", "rules": 3})
-        whole.update(seed=7, about="words", warmup="1m", limits={"latency_p95": "250ms", "answered": 0.5, "lost": 2, "violations": 3, "answered_again": "9s"})
+        whole = changed("cameras", {"kinds": {"file": 0, "rtsp": 3}, "fps": 4, "window": "4s", "stride": "500ms", "size": "640x360",
+                                    "pruning": "exact", "rules": 3})
+        whole.update(seed=7, about="words", warmup="1m", limits={"latency_p95": "250ms", "answered": 0.5, "lost": 2, "violations": 3,
+                                                                 "answered_again": "9s"})
         whole["fleet"].update(lease="5s", high_water_mark=9)
-        whole["phases"][0].update(cameras=0.5, moving=0.25, flapping={"share": 0.5, "gone": "2s", "there": "3s"}, slow_subscribers={"count": 2, "events_per_second": 0.5},
+        whole["phases"][0].update(cameras=0.5, moving=0.25, flapping={"share": 0.5, "gone": "2s", "there": "3s"},
+                                  slow_subscribers={"count": 2, "events_per_second": 0.5},
                                   lose={"node": "compute", "at": "2s", "back": "4s"})
         found = scenario.checked(whole)
-        self.assertEqual(found["cameras"], {"kinds": {"rtsp": 3}, "fps": 4, "window": 4.0, "stride": 0.5, "size": "640x360", "pruning": "exact", "rules": 3})
-        self.assertEqual((found["seed"], found["about"], found["warmup"], found["fleet"]["lease"], found["fleet"]["high_water_mark"]), (7, "words", 60.0, 5.0, 9))
+        self.assertEqual(found["cameras"], {"kinds": {"rtsp": 3}, "fps": 4, "window": 4.0, "stride": 0.5, "size": "640x360", "pruning": "exact",
+                                            "rules": 3})
+        self.assertEqual((found["seed"], found["about"], found["warmup"], found["fleet"]["lease"], found["fleet"]["high_water_mark"]),
+                         (7, "words", 60.0, 5.0, 9))
         self.assertEqual(found["limits"], {"latency_p95": 0.25, "answered": 0.5, "lost": 2, "violations": 3, "answered_again": 9.0})
-        self.assertEqual(found["phases"][0], {"name": "all", "lasts": 10.0, "cameras": 0.5, "moving": 0.25, "flapping": {"share": 0.5, "gone": 2.0, "there": 3.0},
-                                              "slow_subscribers": {"count": 2, "events_per_second": 0.5}, "lose": {"node": "compute", "at": 2.0, "back": 4.0}})
+        self.assertEqual(found["phases"][0], {"name": "all", "lasts": 10.0, "cameras": 0.5, "moving": 0.25,
+                                              "flapping": {"share": 0.5, "gone": 2.0, "there": 3.0},
+                                              "slow_subscribers": {"count": 2, "events_per_second": 0.5},
+                                              "lose": {"node": "compute", "at": 2.0, "back": 4.0}})
 
     def test_one_process(self):
         for written in ("process", {"process": True}):
@@ -66,7 +77,8 @@ class Scenario(unittest.TestCase):
         self.assertEqual(scenario.checked(changed("fleet", {"process": True, "high_water_mark": 5}))["fleet"]["high_water_mark"], 5)
 
     def test_unknown_fields(self):
-        for path in ("loops", "fleet.size", "cameras.kind", "cameras.kinds.usb", "phases.0.duration", "limits.latency_p90", "phases.0.lose.who", "phases.0.flapping.times"):
+        for path in ("loops", "fleet.size", "cameras.kind", "cameras.kinds.usb", "phases.0.duration", "limits.latency_p90", "phases.0.lose.who",
+                     "phases.0.flapping.times"):
             self.refused(path, 1, "there is no such field")
 
     def test_missing_fields(self):
@@ -75,13 +87,20 @@ class Scenario(unittest.TestCase):
 
     def test_values(self):
         for path, values in {
-                "name": ("", "A", "x" * 41, 7, None and 0, ["a"]), "seed": (-1, 1.5, True, "1"), "warmup": ("10", 10, "-1s", "1h"), "loads": ([], [0], [201], [2, 2], 4, ["4"], [1.5], [True]),
-                "cameras.fps": (0, 11, "2"), "cameras.window": ("500ms", 2), "cameras.stride": ("3s", "100ms"), "cameras.size": ("640", "641x360", "10x10", 640), "cameras.pruning": ("none",),
-                "cameras.rules": (0, 33, 1.0), "cameras.kinds": ({}, {"file": 0}, {"file": -1}, ["file"]), "fleet": ("two", {"nodes": {}}, {"nodes": ["c1"]}, {"process": "yes"}, {"process": True, "lease": "3s"}),
-                "fleet.nodes": ({"c1": "camera"}, {"c1": "camera,vision,stream"}, {"c1": "camera,gateway,vision,cook"}, {"etcd": "camera,gateway,vision,stream"}, {"C": "camera"}, {"c1": ""}),
-                "fleet.lease": ("0s", 3), "phases": ([], {}, "all"), "phases.0.cameras": (0, 1.1, "half"), "phases.0.moving": (-0.1, 2), "limits.answered": (1.1, "all"), "limits.lost": (-1, 0.5),
-                "limits.latency_p95": (1, "fast"), "phases.0.slow_subscribers": ({"count": 1}, {"count": 0, "events_per_second": 1}, 3), "phases.0.flapping": ({"share": 0, "gone": "1s", "there": "1s"}, True),
-                "phases.0.lose": ({"node": "g9", "at": "1s", "back": "2s"}, {"node": "c1", "at": "3s", "back": "2s"}, {"node": "c1", "at": "3s", "back": "10s"}, "c1")}.items():
+                "name": ("", "A", "x" * 41, 7, ["a"]), "seed": (-1, 1.5, True, "1"), "warmup": ("10", 10, "-1s", "1h"),
+                "loads": ([], [0], [201], [2, 2], 4, ["4"], [1.5], [True]),
+                "cameras.fps": (0, 11, "2"), "cameras.window": ("500ms", 2), "cameras.stride": ("3s", "100ms"),
+                "cameras.size": ("640", "641x360", "10x10", 640), "cameras.pruning": ("none",),
+                "cameras.rules": (0, 33, 1.0), "cameras.kinds": ({}, {"file": 0}, {"file": -1}, ["file"]),
+                "fleet": ("two", {"nodes": {}}, {"nodes": ["c1"]}, {"process": "yes"}, {"process": True, "lease": "3s"}),
+                "fleet.nodes": ({"c1": "camera"}, {"c1": "camera,vision,stream"}, {"c1": "camera,gateway,vision,cook"},
+                                {"etcd": "camera,gateway,vision,stream"}, {"C": "camera"}, {"c1": ""}),
+                "fleet.lease": ("0s", 3), "phases": ([], {}, "all"), "phases.0.cameras": (0, 1.1, "half"), "phases.0.moving": (-0.1, 2),
+                "limits.answered": (1.1, "all"), "limits.lost": (-1, 0.5),
+                "limits.latency_p95": (1, "fast"), "phases.0.slow_subscribers": ({"count": 1}, {"count": 0, "events_per_second": 1}, 3),
+                "phases.0.flapping": ({"share": 0, "gone": "1s", "there": "1s"}, True),
+                "phases.0.lose": ({"node": "g9", "at": "1s", "back": "2s"}, {"node": "c1", "at": "3s", "back": "2s"},
+                                  {"node": "c1", "at": "3s", "back": "10s"}, "c1")}.items():
             for value in values:
                 with self.subTest(path=path, value=value):
                     if value is not None:
@@ -134,7 +153,8 @@ class Scenario(unittest.TestCase):
 
     def test_the_files_that_are_there(self):
         files = sorted(glob.glob(os.path.join(LOAD, "scenarios", "*.yaml")))
-        self.assertEqual([os.path.basename(path) for path in files], ["flapping-cameras.yaml", "node-loss.yaml", "rush-hour.yaml", "slow-subscriber.yaml", "steady.yaml"])
+        self.assertEqual([os.path.basename(path) for path in files], ["flapping-cameras.yaml", "node-loss.yaml", "rush-hour.yaml",
+                                                                      "slow-subscriber.yaml", "steady.yaml"])
         for path in files:
             found = scenario.read(path)
             self.assertEqual(f"{found['name']}.yaml", os.path.basename(path))
@@ -149,7 +169,8 @@ class Scenario(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, r"\Arun: .*x\.yaml: phases\[0\]\.loses: there is no such field \(known: .*\)\n\Z")
             for arguments in (["--cameras", "two"], ["--cameras", "0"], ["--build", folder], ["--out", os.path.join(folder, "no", "x.json")]):
-                done = subprocess.run([os.path.join(LOAD, "run"), os.path.join(LOAD, "scenarios", "steady.yaml"), *arguments], capture_output=True, text=True, check=False)
+                done = subprocess.run([os.path.join(LOAD, "run"), os.path.join(LOAD, "scenarios", "steady.yaml"), *arguments], capture_output=True,
+                                      text=True, check=False)
                 self.assertEqual(done.returncode, 2, arguments)
 
 
