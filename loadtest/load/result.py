@@ -79,7 +79,7 @@ def lines(result):
     """Of each phase, each loss of a node, all slow subscribers and all events of a step, a line as benches print them, for scripts/figures."""
     of = {"commit": result["commit"], "machine": f"{result['machine']['cores']} cores of {result['machine']['processor']}"}
     for step in result["steps"]:
-        about = {"bench": "load", "scenario": result["scenario"]["content"]["name"], "cameras": step["cameras"]}
+        about = {"bench": "load", "scenario": result["scenario"]["content"]["name"], "cameras": step["cameras"], "nodes": len(step.get("nodes", []))}
         for phase in step["phases"]:
             taken = [phase["processes"][name] for name in step.get("nodes", []) if name in phase["processes"]]
             latency = {key: round(1000 * value, 1) for key, value in phase["latency"].items() if key != "count"}
