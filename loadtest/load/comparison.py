@@ -10,6 +10,8 @@ NEEDED = {"latency_p50": 10, "latency_p95": 100, "latency_p99": 500}
 SLACK = {"latency_p50": 0.01, "latency_p95": 0.02, "latency_p99": 0.03, "cores": 0.05, "rss_mib": 8.0, "missing_share": 0.01, "late_share": 0.01,
          "sampled_again": 0.5, "answered_again": 0.5, "silence": 0.5, "lost": 0, "violations": 0}
 FIGURES = tuple(SLACK)
+# Cores of other programs, more or less.
+DISTURBED = 0.3
 # Whatever the tolerance, one more of them is worse.
 NONE_MORE = ("lost", "violations")
 
@@ -119,6 +121,16 @@ def compare(old, new, tolerance=0.2, own=None):
 
 def verdicts(old, new, tolerance=0.2, own=None):
     return [each for each in compare(old, new, tolerance, own) if each is not None]
+
+
+def disturbed(old, new):
+    """A line for each phase during which other programs took another share of the machine: that alone makes figures worse or better."""
+    for steps in ((a, b) for a in old["steps"] for b in new["steps"] if a["cameras"] == b["cameras"]):
+        for phase in steps[0]["phases"]:
+            other = next((each for each in steps[1]["phases"] if each["name"] == phase["name"]), {})
+            taken = [each.get("machine", {}).get("others_cores") for each in (phase, other)]
+            if None not in taken and abs(taken[0] - taken[1]) > DISTURBED:
+                yield f"{steps[0]['cameras']} cameras, {phase['name']}: other programs took {taken[0]:g} and {taken[1]:g} cores"
 
 
 def shown(verdict):

@@ -19,10 +19,10 @@ from network import Network  # noqa: E402
 from observer import Observer  # noqa: E402
 
 from cameras import Cameras  # noqa: E402
+from measure import PERSON, PULSE  # noqa: E402
 from sampler import Sampler  # noqa: E402
 from scenario import PROCESS  # noqa: E402
 
-PULSE, PERSON = "pulse", "person"
 STARTS = 90.0
 CATCHES_UP = 5.0
 

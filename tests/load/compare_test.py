@@ -104,6 +104,13 @@ class Compare(unittest.TestCase):
         self.assertIn("note: other kernels: 6.1 and 6.2", self.compare(made(), kernel))
         self.compare(made(), changed(made(), lambda whole: whole["scenario"]["content"].update(limits={"lost": 0}, about="x")))
 
+    def test_other_programs_are_named(self):
+        new = changed(made(), lambda whole: whole["steps"][1]["phases"][0]["machine"].update(others_cores=1.25))
+        told = self.compare(made(), new)
+        self.assertEqual([line for line in told.splitlines() if line.startswith("note")],
+                         ["note: 4 cameras, quiet: other programs took 0.4 and 1.25 cores"])
+        self.compare(made(), changed(made(), lambda whole: whole["steps"][0]["phases"][0].pop("machine")))
+
     def test_files_that_are_no_results(self):
         for bad in ("", "[]", "{}", '{"schema": "vigil-load/9"}', "\0", changed(made(), lambda whole: whole.update(steps=[])),
                     changed(made(), lambda whole: whole["steps"][0].pop("phases")),

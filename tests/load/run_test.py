@@ -140,6 +140,12 @@ class Run(unittest.TestCase):
         drawn = subprocess.run([os.path.join(results.LOAD, "plot"), path, "--out", self.folder], capture_output=True, text=True, check=False)
         self.assertIn(drawn.returncode, (0, 77), drawn.stderr)
 
+    def test_what_was_kept_is_not_written_over(self):
+        done = subprocess.run([RUN, os.path.join(self.folder, "process.yaml"), "--build", self.build, "--folder", os.path.join(self.folder, "seen-process")],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Arun: .*small-3: File exists\n\Z")
+
     def interrupted(self, how):
         """Of a run that is under way: its status, and what is left in the folder where it had its own."""
         with tempfile.TemporaryDirectory(prefix="vigil-load-test-") as folder:
