@@ -27,7 +27,10 @@ def machine():
 
 
 def git(*arguments):
-    done = subprocess.run(["git", "-C", SOURCE, *arguments], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(["git", "-C", SOURCE, *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 

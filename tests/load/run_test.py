@@ -30,8 +30,8 @@ cameras: {kinds: {file: 1, rtsp: 1, synthetic: 1}, rules: 2, window: 6s}
 loads: [3]
 warmup: 3s
 phases:
-  - {name: still, lasts: 10s, moving: 0}
-  - {name: moving, lasts: 10s, moving: 1, slow_subscribers: {count: 1, events_per_second: 1}}
+  - {name: still, lasts: 8s, moving: 0}
+  - {name: moving, lasts: 8s, moving: 1, slow_subscribers: {count: 1, events_per_second: 1}}
 limits: {lost: 0, violations: 0, latency_p50: 1ms}
 """
 FLEET = """
@@ -44,8 +44,8 @@ cameras: {kinds: {file: 1, rtsp: 1}}
 loads: [4]
 warmup: 3s
 phases:
-  - {name: lost, lasts: 18s, lose: {node: camera, at: 2s, back: 12s}}
-  - {name: flapping, lasts: 12s, cameras: 0.5, flapping: {share: 1, gone: 3s, there: 4s}}
+  - {name: lost, lasts: 15s, lose: {node: camera, at: 2s, back: 10s}}
+  - {name: flapping, lasts: 10s, cameras: 0.5, flapping: {share: 1, gone: 3s, there: 4s}}
 limits: {lost: 0, violations: 0}
 """
 
@@ -97,7 +97,7 @@ class Run(unittest.TestCase):
         self.assertEqual(step["kinds"], {"file": 1, "rtsp": 1, "synthetic": 1})
         still, moving = step["phases"]
         for phase in (still, moving):
-            self.assertTrue(20 <= phase["windows"]["seen"] <= 36 and phase["windows"]["answered_share"] > 0.7, phase)
+            self.assertTrue(16 <= phase["windows"]["seen"] <= 30 and phase["windows"]["answered_share"] > 0.7, phase)
             self.assertTrue(0 < phase["latency"]["p50"] <= phase["latency"]["p95"] <= phase["latency"]["max"] < 30, phase)
             self.assertLessEqual(phase["said"]["p50"], phase["latency"]["p50"] + 0.002)
             self.assertTrue(phase["windows"]["answered"] > 0 and phase["processes"]["process"]["cores"] > 0 and phase["processes"]["process"]["rss_mib"] > 10, phase)
@@ -117,15 +117,15 @@ class Run(unittest.TestCase):
         (step,) = self.result("fleet")["steps"]
         (loss,) = step["losses"]
         self.assertIn(loss["node"], ("c1", "c2"))
-        self.assertTrue(loss["cameras"] >= 1 and 9 < loss["gone"] < 14, loss)
+        self.assertTrue(loss["cameras"] >= 1 and 7 < loss["gone"] < 12, loss)
         # The lease has to end first, in which nothing is told of its cameras.
         self.assertTrue(0 < loss["detected"] < 10 and loss["silence"] >= loss["detected"] - 1.5, loss)
         self.assertTrue("sampled_again" in loss and "answered_again" in loss, loss)
         lost, flapping = step["phases"]
-        self.assertTrue(lost["windows"]["expected"] >= 64 and lost["windows"]["seen"] < lost["windows"]["expected"], lost)
+        self.assertTrue(lost["windows"]["expected"] >= 52 and lost["windows"]["seen"] < lost["windows"]["expected"], lost)
         self.assertEqual((lost["cameras"], flapping["cameras"]), (4, 2))
         # One of the two is a file, and is there all the time.
-        self.assertTrue(12 <= flapping["windows"]["expected"] <= 24 and flapping["windows"]["seen"] >= 8, flapping)
+        self.assertTrue(10 <= flapping["windows"]["expected"] <= 20 and flapping["windows"]["seen"] >= 6, flapping)
         self.assertTrue({"c1", "c2", "g1", "etcd", "cams"} <= set(flapping["processes"]), flapping)
         said = {}
         for name in ("cams", "c1", "c2"):
@@ -147,39 +147,42 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r"\Arun: .*small-3: File exists\n\Z")
 
-    def interrupted(self, how):
-        """Of a run that is under way: its status, and what is left in the folder where it had its own."""
-        with tempfile.TemporaryDirectory(prefix="vigil-load-test-") as folder:
-            scenario = results.write(folder, "long.yaml", PROCESS.replace("10s", "300s"))
-            process = subprocess.Popen([RUN, scenario, "--build", self.build, "--patience", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                       text=True,
-                                       env={**os.environ, "TMPDIR": folder})
-            for line in process.stderr:
-                if "up after" in line:
-                    break
-            # vigil, the RTSP server and the subscriber are there.
-            self.assertGreaterEqual(len([1 for _, command in named(folder) if "vigil run" in command]), 1)
-            process.send_signal(how)
-            status = process.wait(PATIENCE)
-            # Its children have our pipe still, so that none ends for the want of it.
-            end = time.monotonic() + PATIENCE / 4
-            while named(folder) and time.monotonic() < end:
-                time.sleep(0.05)
-            left = named(folder)
-            for pid, _ in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            process.stderr.close()
-            self.assertEqual(left, [])
-            return status, sorted(os.listdir(folder))
+    def started_in(self, folder):
+        """A run that is under way, with its own folder in this one."""
+        scenario = results.write(folder, "long.yaml", PROCESS.replace("8s", "300s"))
+        return subprocess.Popen([RUN, scenario, "--build", self.build, "--patience", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "TMPDIR": folder})
 
     def test_an_interrupted_run_leaves_nothing(self):
-        for how in (signal.SIGINT, signal.SIGTERM):
-            self.assertEqual(self.interrupted(how), (130, ["long.yaml"]))
+        with contextlib.ExitStack() as stack:
+            runs = []
+            for how, status in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)):
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vigil-load-test-"))
+                runs.append((how, status, folder, self.started_in(folder)))
+            for how, status, folder, process in runs:
+                with self.subTest(how=how):
+                    self.interrupt(how, status, folder, process)
 
-    def test_a_killed_run_leaves_no_process(self):
-        status, _ = self.interrupted(signal.SIGKILL)
-        self.assertEqual(status, -signal.SIGKILL)
+    def interrupt(self, how, status, folder, process):
+        for line in process.stderr:
+            if "up after" in line:
+                break
+        self.assertTrue([command for _, command in named(folder) if "vigil run" in command])
+        process.send_signal(how)
+        self.assertEqual(process.wait(PATIENCE), status)
+        # Its children have our pipe still, so that none ends for the want of it.
+        end = time.monotonic() + PATIENCE / 4
+        while named(folder) and time.monotonic() < end:
+            time.sleep(0.05)
+        left = named(folder)
+        for pid, _ in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.stderr.close()
+        self.assertEqual(left, [])
+        # Who is killed cannot remove its folder.
+        if how != signal.SIGKILL:
+            self.assertEqual(os.listdir(folder), ["long.yaml"])
 
 
 if __name__ == "__main__":
