@@ -59,7 +59,8 @@ bool PatchGate::acknowledge(const PatchAck& ack) {
   Gate& gate = entry->second;
   if (ack.generation != gate.generation || gate.under_way.erase(ack.sequence) == 0 || !gate.known)
     return false;
-  ++gate.credits;
+  // As the camera does: with what was lost it waits for the next grant.
+  if (ack.outcome != PatchOutcome::lost) ++gate.credits;
   return true;
 }
 
