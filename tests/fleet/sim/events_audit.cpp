@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/fnv1a.h"
 #include "cluster/membership/node_record.h"
 
@@ -9,10 +11,8 @@ namespace vigil::fleet::sim {
 namespace {
 
 std::string id_of(const std::string& body) {
-  static const std::string kName = "\"id\":\"";
-  const std::size_t begin = body.find(kName);
-  if (begin == std::string::npos) return {};
-  return body.substr(begin + kName.size(), body.find('"', begin + kName.size()) - begin - kName.size());
+  const nlohmann::json event = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  return event.is_object() ? event.value("id", std::string()) : std::string();
 }
 
 std::string place(const std::string& topic, std::uint64_t sequence) {
