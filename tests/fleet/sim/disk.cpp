@@ -83,6 +83,12 @@ void Disk::put(const Write& write) {
   if (options_.unsynced > 0) writes_.push_back(write);
 }
 
+void Disk::replace() {
+  if (!host_.does_something()) return;
+  kept_ = actors::make_memory_outbox();
+  writes_.clear();
+}
+
 void Disk::crash() {
   if (options_.unsynced == 0) return;
   writes_.resize(writes_.size() - std::min(writes_.size(), options_.unsynced));
