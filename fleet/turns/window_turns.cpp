@@ -69,6 +69,8 @@ WindowTurns::News WindowTurns::plan(const Places& places) {
   News news;
   for (auto& [camera, lane] : lanes_) lane.is_planned = lane.is_planned && places.contains(camera);
   for (const auto& [camera, place] : places) {
+    // There is no node for it: it stays where it is, as long as that answers.
+    if (place.device.empty()) continue;
     const auto lane = lanes_.find(camera);
     if (lane == lanes_.end() || !lane->second.is_planned) {
       // It may have been away, and its time have begun anew.

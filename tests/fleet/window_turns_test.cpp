@@ -257,5 +257,14 @@ TEST_F(WindowTurnsTest, AnEndThatWaitsForAFormerIsToldWhenThatIsNoneAnyMore) {
   EXPECT_FALSE(turns_.end("a", "gate")) << "once";
 }
 
+TEST_F(WindowTurnsTest, ACameraThatThereIsNoNodeForStaysWhereItIs) {
+  plan("b", "gone", 7);
+  take("b", 10);
+  plan("");
+  take("b", 11);
+  EXPECT_THAT(told(), ElementsAre("b 10", "b 11"));
+  EXPECT_TRUE(turns_.end("b", "gate"));
+}
+
 }  // namespace
 }  // namespace vigil::fleet
