@@ -19,9 +19,9 @@
 namespace {
 
 /// OpenMP's threads spin at barriers by default, which stalls every matrix product while another process or a
-/// decoder wants the core (docs/performance.md has figures). The runtime reads its environment before main, and
-/// other libraries (OpenBLAS) start threads by then, which have to have a service's signals blocked, too: hence
-/// the second start, which inherits both.
+/// decoder wants the core (docs/performance.md has figures). The runtime reads its environment before main,
+/// and other libraries (OpenBLAS) start threads by then, which have to have a service's signals blocked, too:
+/// hence the second start, which inherits both.
 void start_again(bool has_signals_blocked, char** argv) {
   // Nobody else changes the environment.
   const bool waits_passively = std::getenv("OMP_WAIT_POLICY") != nullptr;  // NOLINT(concurrency-mt-unsafe)

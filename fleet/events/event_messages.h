@@ -277,8 +277,8 @@ typename Inspector::result_type inspect(Inspector& f, SeriesCopy& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PeerAnswer& x) {
   return f(caf::meta::type_name("PeerAnswer"), x.number, x.refused, x.mode,
-           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.served, x.with, x.without,
-           x.peers, x.places, x.events, x.series, x.more, x.after, x.text);
+           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.served, x.with,
+           x.without, x.peers, x.places, x.events, x.series, x.more, x.after, x.text);
 }
 
 }  // namespace vigil::fleet

@@ -250,8 +250,7 @@ std::string GatewayJoining::best() const {
 }
 
 bool GatewayJoining::waits_for_one_beside(const std::string& first) {
-  const auto& with =
-      first == options_.name ? desk_.books().served().with : states_.at(first).with;
+  const auto& with = first == options_.name ? desk_.books().served().with : states_.at(first).with;
   const auto absent = std::find_if(with.begin(), with.end(),
                                    [&](const auto& each) { return !desk_.view().contains(each.first); });
   if (absent == with.end()) {
