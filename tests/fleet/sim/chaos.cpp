@@ -177,6 +177,27 @@ void Chaos::crash() {
   });
 }
 
+void Chaos::power_cut() {
+  std::vector<Host*> hosts;
+  for (Host* host : hosts_)
+    if (gateways_.contains(host)) hosts.push_back(host);
+  const bool are_up =
+      std::ranges::all_of(hosts, [](const Host* host) { return host->up && host->crash_in == 0; });
+  if (hosts.empty() || !are_up || !may_hit(gateways_)) return;
+  hit(gateways_);
+  for (Host* host : hosts) {
+    host->crash_in = 1 + random_.below(20);
+    host->loses_power = true;
+  }
+  last(random_.between(100ms, 20s), [this, hosts] {
+    healed(gateways_);
+    for (Host* host : hosts) {
+      host->crash_in = 0;
+      if (!host->up && !is_calm_) hands_.start(*host);
+    }
+  });
+}
+
 void Chaos::drain() {
   Host& host = any_host();
   if (!host.up || host.frozen || !may_hit({&host})) return;
@@ -197,9 +218,12 @@ void Chaos::fault() {
   if (roll < 40) {
     ++counts_["cut"];
     cut_some();
-  } else if (roll < 60) {
+  } else if (roll < 57) {
     ++counts_["crash"];
     crash();
+  } else if (roll < 60) {
+    ++counts_["power cut"];
+    power_cut();
   } else if (roll < 70) {
     ++counts_["freeze"];
     Host& host = any_host();

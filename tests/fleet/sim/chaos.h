@@ -73,6 +73,8 @@ class Chaos {
   void cut(const std::vector<std::pair<Host*, Host*>>& ways);
   void cut_some();
   void crash();
+  /// All gateways at once, or nearly.
+  void power_cut();
   void drain();
 
   RegistryHost& registry_;
