@@ -140,7 +140,7 @@ def main():
     for name, all_of_it in runs.items():
         figures = {key: statistics.median(run[key] for run in all_of_it) for key in ("within_10_ms", "median_ms", "within_95_ms")}
         ways = {way: statistics.median(run["bytes_per_camera_second"][way] for run in all_of_it) for way in all_of_it[0]["bytes_per_camera_second"]}
-        print(json.dumps({"bench": bench, "arrangement": name, "pruning": arguments.pruning, "rounds": arguments.rounds, **figures, "bytes_per_camera_second": ways}), flush=True)
+        print(json.dumps({"bench": bench, "arrangement": name, "engine": os.environ.get("VIGIL_TEST_ENGINE", "{device: cpu}"), "pruning": arguments.pruning, "rounds": arguments.rounds, **figures, "bytes_per_camera_second": ways}), flush=True)
 
 
 if __name__ == "__main__":
