@@ -252,8 +252,8 @@ using link_actor = caf::typed_actor<
 using turns_actor = caf::typed_actor<
     // The sending link, of this device, has a window's answers; no window of a camera follows from there.
     caf::reacts_to<std::string, actors::WindowAnswersPtr>, caf::reacts_to<end_atom, std::string, std::string>,
-    // Nothing comes from this device for now (from its link).
-    caf::reacts_to<detach_atom, std::string>,
+    // This device can be reached; nothing comes from it for now (from its link).
+    caf::reacts_to<attach_atom, std::string>, caf::reacts_to<detach_atom, std::string>,
     // Where cameras are, ahead of what comes of them there (from this node).
     caf::reacts_to<PlacesPtr>,
     // Quit.

@@ -20,11 +20,13 @@ namespace {
 
 /// OpenMP's threads spin at barriers by default, which stalls every matrix product while another process or a
 /// decoder wants the core (docs/performance.md has figures). The runtime reads its environment before main,
-/// hence the second start.
-void wait_passively(char** argv) {
-  // No other thread runs yet.
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;  // NOLINT(concurrency-mt-unsafe)
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);              // NOLINT(concurrency-mt-unsafe)
+/// and other libraries (OpenBLAS) start threads by then, which have to have a service's signals blocked, too:
+/// hence the second start, which inherits both.
+void start_again(bool has_signals_blocked, char** argv) {
+  // Nobody else changes the environment.
+  const bool waits_passively = std::getenv("OMP_WAIT_POLICY") != nullptr;  // NOLINT(concurrency-mt-unsafe)
+  if (waits_passively && has_signals_blocked) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 0);  // NOLINT(concurrency-mt-unsafe)
   std::error_code unknown;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
   if (!unknown) ::execv(self.c_str(), argv);
@@ -53,9 +55,9 @@ int main(int argc, char** argv) {
   using namespace vigil::services;
   occupy_outputs();
   // It is a service: a signal that comes early is not to end it otherwise than one that comes late.
-  if (argc > 1 && (std::string_view(argv[1]) == "run" || std::string_view(argv[1]) == "node"))
-    Signals::block();
-  wait_passively(argv);
+  const bool is_service =
+      argc > 1 && (std::string_view(argv[1]) == "run" || std::string_view(argv[1]) == "node");
+  start_again(!is_service || Signals::block(), argv);
   CLI::App root{
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "
       "topic when it happens."};

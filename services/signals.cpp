@@ -26,9 +26,12 @@ sigset_t all_of_them() {
 
 }  // namespace
 
-void Signals::block() {
+bool Signals::block() {
   const sigset_t set = all_of_them();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &set, &before);
+  return sigismember(&before, SIGTERM) == 1 && sigismember(&before, SIGINT) == 1 &&
+         sigismember(&before, SIGHUP) == 1;
 }
 
 Signals::Signals(std::function<void()> on_end, std::function<void()> on_hangup) {

@@ -12,8 +12,9 @@ namespace vigil::services {
 /// thread.
 class Signals {
  public:
-  /// Blocks them for now: those that come before one is made wait for it, also across an `exec`.
-  static void block();
+  /// Blocks them for now: those that come before one is made wait for it, also across an `exec`. Whether they
+  /// were blocked before, so that threads that libraries started ahead of `main` do not take them, either.
+  static bool block();
 
   Signals(std::function<void()> on_end, std::function<void()> on_hangup);
   ~Signals();

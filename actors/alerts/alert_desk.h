@@ -193,7 +193,8 @@ class AlertDesk {
   void recover_claims();
   void settle_claims();
   void settle_losses();
-  void settle(const SeriesBooks& books, const std::vector<OutboxEvent>& waiting);
+  void settle(const SeriesBooks& books, const std::vector<OutboxEvent>& waiting,
+              const std::vector<OutboxEvent>& last);
   void begin_tenure(const std::string& camera, const Handover& handover);
   void begin_own(const Handover& handover);
   void resume(Watched& watched, const OpenEpisode& open, bool own);

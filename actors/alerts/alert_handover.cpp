@@ -86,8 +86,9 @@ void AlertDesk::settle_claims() {
   if (books_.empty()) return;
   // What one series does with its events changes nothing of another's.
   const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
+  const std::vector<OutboxEvent> last = outbox_.last_events(1);
   for (; !books_.empty(); books_.erase(books_.begin()))
-    if (claims_->fits(books_.front())) settle(books_.front(), waiting);
+    if (claims_->fits(books_.front())) settle(books_.front(), waiting, last);
 }
 
 // What the publisher has taken, it has to account for.
@@ -107,13 +108,15 @@ void AlertDesk::settle_losses() {
   losses_.clear();
 }
 
-void AlertDesk::settle(const SeriesBooks& books, const std::vector<OutboxEvent>& waiting) {
+void AlertDesk::settle(const SeriesBooks& books, const std::vector<OutboxEvent>& waiting,
+                       const std::vector<OutboxEvent>& last) {
   const Handover handover =
       hand_over(books, {.tenure = claims_->former(books.camera),
                         .lived = claims_->lived(books.camera),
                         .unacknowledged = waiting,
                         .left_behind = left_behind_,
                         .notes = notes_,
+                        .last = last,
                         .last_sequence = [this](const std::string& t) { return outbox_.last_sequence(t); }});
   std::vector<OutboxNote> notes;
   if (noted_in_ != outbox_.identity())

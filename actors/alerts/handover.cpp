@@ -72,6 +72,8 @@ class Reconciled {
     std::set<std::string> topics;
     for (const auto& [topic, sequence] : ends_) topics.insert(topic);
     for (const auto& [topic, events] : waiting_) topics.insert(topic);
+    for (const OutboxEvent& event : own_.last)
+      if (is_of(event.topic, books_.camera)) topics.insert(event.topic);
     for (const std::string& topic : topics) {
       auto& events = waiting_[topic];
       std::sort(events.begin(), events.end(),
@@ -98,6 +100,9 @@ class Reconciled {
     const std::uint64_t stays = events.empty() ? ~std::uint64_t{0} : events.front()->sequence - 1;
     if (end != ends_.end()) {
       result_.topics.push_back({topic, end->second, stays});
+    } else if (books_.previous > 0) {
+      // The books know the series: what was told as done here, and is not in them, reached nobody.
+      result_.topics.push_back({topic, 0});
     } else if (!events.empty()) {
       result_.topics.push_back({topic, stays});
     }

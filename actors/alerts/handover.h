@@ -36,6 +36,8 @@ struct OwnPart {
   /// Of these, events up to this position are a former process's: nobody publishes them as they are.
   std::uint64_t left_behind = 0;
   const std::map<std::string, std::string>& notes;
+  /// The last event of each topic, of all series, acknowledged or not.
+  std::span<const OutboxEvent> last;
   /// Of a topic; may throw OutboxError.
   std::function<std::uint64_t(const std::string& topic)> last_sequence;
 };

@@ -67,8 +67,9 @@ typename Inspector::result_type inspect(Inspector& f, PruningSettings& x) {
   return f(caf::meta::type_name("Pruning"), x.policy, actors::at_most(x.policy, Pruning::changes),
            x.motion_threshold, x.residual_weight, x.refresh, actors::at_most(x.refresh, Refresh::topk),
            x.refresh_share, x.kv_budget.bytes, x.audit, actors::is_so([&x] {
-             return x.motion_threshold >= 0 && x.residual_weight >= 0 && x.refresh_share >= 0 &&
-                    x.refresh_share <= 1 && x.audit >= 0;
+             return std::isfinite(x.motion_threshold) && x.motion_threshold >= 0 &&
+                    std::isfinite(x.residual_weight) && x.residual_weight >= 0 && x.refresh_share >= 0 &&
+                    x.refresh_share <= 1 && std::isfinite(x.audit) && x.audit >= 0;
            }));
 }
 
@@ -112,7 +113,8 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WatchSettings& x) {
   return f(caf::meta::type_name("WatchSettings"), x.name, x.version, x.tenant, x.labels, x.rules, x.window,
            x.pruning, x.fps, x.lossless, is_so([&x] {
-             return std::isfinite(x.fps) && x.fps > 0 && x.window.stride.count() > 0 &&
+             // What is smaller than a normal number, CAF writes as none.
+             return std::isnormal(x.fps) && x.fps > 0 && x.window.stride.count() > 0 &&
                     x.window.length >= x.window.stride;
            }));
 }
@@ -142,7 +144,7 @@ typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
   return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
            x.width, x.height, x.has_encoded, x.encoded, x.has_kept, x.kept, x.is_audited, x.audit,
            x.has_pixels, x.pixels, x.is_intra, x.captured, is_so([&x] {
-             return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration > 0 &&
+             return std::isfinite(x.seconds) && std::isnormal(x.duration) && x.duration > 0 &&
                     std::isfinite(x.audit);
            }));
 }

@@ -156,10 +156,13 @@ void supervisor_state::reload(const CameraList& list) {
     self->send<caf::message_priority::high>(alerts, removed_atom_v, camera);
   const Fleet::Plan plan = fleet->reload(list.cameras);
   for (const std::string& camera : plan.start) want_camera(camera);
+  bool moved = false;
   for (const CameraPtr& camera : list.cameras) {
     if (camera->tenure.device.empty()) continue;
-    if (const auto decision = routes->assign(camera->name, camera->tenure.device, camera->tenure.former))
-      route(*decision);
+    const auto decision = routes->assign(camera->name, camera->tenure.device, camera->tenure.former);
+    if (!decision) continue;
+    route(*decision);
+    moved = true;
   }
   for (const CameraPtr& camera : plan.alter) {
     const WatchPtr watch = fleet->watch_settings(camera->name);
@@ -170,6 +173,8 @@ void supervisor_state::reload(const CameraList& list) {
   for (const std::string& camera : plan.stop) stop_camera(camera);
   for (const WatchPtr& watch : plan.end) drop_sources(watch->name);
   end(plan.end);
+  // The device that was to end them may not be theirs any more.
+  if (moved) end(fleet->orphans());
   settle();
   if (watched) finish_if_ended();
   dial();

@@ -189,6 +189,8 @@ struct PeerAnswer {
   std::uint64_t newest = 0;
   /// The token with which it served last, as its disk has it; empty if it never did.
   std::string served;
+  /// Gateways that had to have everything, too, when it served last, with their tokens, by name.
+  std::map<std::string, std::string> with;
   /// Gateways that this one, or one that it has read from, went on without since they had this token, by
   /// name: what was published since then they need not have.
   std::map<std::string, std::string> without;
@@ -275,8 +277,8 @@ typename Inspector::result_type inspect(Inspector& f, SeriesCopy& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PeerAnswer& x) {
   return f(caf::meta::type_name("PeerAnswer"), x.number, x.refused, x.mode,
-           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.served, x.without,
-           x.peers, x.places, x.events, x.series, x.more, x.after, x.text);
+           actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.served, x.with,
+           x.without, x.peers, x.places, x.events, x.series, x.more, x.after, x.text);
 }
 
 }  // namespace vigil::fleet

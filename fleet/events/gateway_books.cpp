@@ -41,10 +41,11 @@ std::optional<SeriesTenure> tenure_of(const std::string& line) {
 
 /// "IDENTITY TOKEN", then a line for each other one: "with TOKEN NAME" or "without TOKEN NAME".
 std::string text_of(const ServingTime& served, const std::string& identity) {
-  std::string text = identity + ' ' + served.token;
-  for (const auto& [name, token] : served.with) text += "\nwith " + token + ' ' + name;
-  for (const auto& [name, token] : served.without) text += "\nwithout " + token + ' ' + name;
-  return text;
+  std::ostringstream text;
+  text << identity << ' ' << served.token;
+  for (const auto& [name, token] : served.with) text << "\nwith " << token << ' ' << name;
+  for (const auto& [name, token] : served.without) text << "\nwithout " << token << ' ' << name;
+  return text.str();
 }
 
 ServingTime serving_time_of(const std::string& text, const std::string& identity) {

@@ -239,6 +239,7 @@ PeerAnswer GatewayDesk::answer(const PeerQuestion& question) {
   answer.has = has();
   answer.newest = newest();
   answer.served = books_.served().token;
+  answer.with = books_.served().with;
   answer.without = mode_ == GatewayMode::away ? books_.served().without : without_;
   // Before the registry has told of whoever asks, nothing could tell either that it is gone.
   const auto asker = view_.find(question.from);

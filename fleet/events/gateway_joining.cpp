@@ -27,6 +27,7 @@ void GatewayJoining::see(const GatewayView& view) {
   if (step_ == Step::parted) return;
   if (desk_.born() != born) {
     nominee_.clear();
+    oldest_ = 0;
     return look_again("its record is another one");
   }
   if (step_ == Step::looking || step_ == Step::serving) return;
@@ -42,6 +43,7 @@ void GatewayJoining::look_again(const std::string& why) {
   trouble_ = why;
   states_.clear();
   admissions_.clear();
+  absent_since_.reset();
   for (auto& [name, lane] : lanes_) {
     lane.asked.reset();
     lane.again = clock_.now() + options_.pause;
@@ -206,6 +208,7 @@ void GatewayJoining::decide() {
   if (is_oldest && !is_anybody_joining && desk_.peers().empty()) {
     if (!nominee_.empty()) return;
     const std::string first = best();
+    if (waits_for_one_beside(first)) return;
     if (first == options_.name) return serve_first();
     nominee_ = first;
     nominee_born_ = view.at(first).born;
@@ -244,6 +247,20 @@ std::string GatewayJoining::best() const {
   consider(options_.name, desk_.has());
   for (const auto& [name, state] : states_) consider(name, state.has);
   return best;
+}
+
+bool GatewayJoining::waits_for_one_beside(const std::string& first) {
+  const auto& with = first == options_.name ? desk_.books().served().with : states_.at(first).with;
+  const auto absent = std::find_if(with.begin(), with.end(),
+                                   [&](const auto& each) { return !desk_.view().contains(each.first); });
+  if (absent == with.end()) {
+    absent_since_.reset();
+    return false;
+  }
+  if (!absent_since_) absent_since_ = clock_.now();
+  if (clock_.now() - *absent_since_ >= options_.absence) return false;
+  trouble_ = "waits for " + absent->first + ", which served beside " + first + " last";
+  return true;
 }
 
 void GatewayJoining::serve_first() {
@@ -373,20 +390,18 @@ void GatewayJoining::check_admissions() {
 }
 
 bool GatewayJoining::is_late(const PeerQuestion& nominate) const {
-  const auto asked = asked_.find(nominate.from);
-  return nominate.after < oldest_ || asked == asked_.end() || nominate.token < asked->second;
+  const auto asker = desk_.view().find(nominate.from);
+  const bool is_known = asker != desk_.view().end() && asker->second.born == nominate.born;
+  return !is_known || nominate.after < oldest_;
 }
 
 PeerAnswer GatewayJoining::answer(const PeerQuestion& question) {
-  if (question.kind == PeerQuestionKind::state) {
-    oldest_ = std::max(oldest_, question.after);
-    std::string& token = asked_[question.from];
-    token = std::max(token, question.token);
-  }
   if (question.kind == PeerQuestionKind::nominate && question.to_born == desk_.born() &&
       !desk_.born().empty() && step_ == Step::looking && desk_.peers().empty() && !is_late(question))
     serve_first();
   PeerAnswer answer = desk_.answer(question);
+  if (question.kind == PeerQuestionKind::state && !answer.refused)
+    oldest_ = std::max(oldest_, question.after);
   // It may come to serve by and by, and is nobody to begin without.
   if (step_ != Step::looking && step_ != Step::parted && answer.mode == GatewayMode::away)
     answer.mode = GatewayMode::joining;

@@ -34,6 +34,8 @@ class GatewayJoining {
     base::Duration pause{300};
     /// How long it waits to be admitted by all, while those that have admitted it count on it.
     base::Duration patience{15'000};
+    /// How long the first waits for those beside which it served last, and that may have gone on without it.
+    base::Duration absence{10'000};
   };
 
   /// All have to outlive it.
@@ -80,6 +82,8 @@ class GatewayJoining {
   void decide();
   /// Who has whatever was published, as far as it can be told, once all were heard.
   std::string best() const;
+  /// Whether it waits for another one that may have what the first has not.
+  bool waits_for_one_beside(const std::string& first);
   void serve_first();
   void follow(const std::string& source, std::uint64_t newest);
   /// What is to be asked next of whom, if anything.
@@ -126,10 +130,10 @@ class GatewayJoining {
   std::map<std::string, PeerAnswer> states_;
   /// Whom this one, as the oldest, has told to be the first: no other one, as long as that is there.
   std::string nominee_, nominee_born_;
-  /// As those said who asked: whose record is older than this is gone, and so are runs with tokens before
-  /// these, by name. What they sent may still come.
+  /// Since when nobody but one that is not there keeps the first from serving.
+  std::optional<base::Clock::TimePoint> absent_since_;
+  /// As one said that was answered: whose record is older than this is gone. What it sent may still come.
   std::uint64_t oldest_ = 0;
-  std::map<std::string, std::string> asked_;
   /// For whom it waits.
   std::string missing_;
   /// The one that it follows.

@@ -44,6 +44,8 @@ void link_state::tell(const std::optional<LinkDesk::Change>& change) {
   if (!change->is_up) {
     deps->logger.warn("link: {} cannot be reached: {}", device, change->reason);
     if (deps->turns) self->send<caf::message_priority::high>(deps->turns, detach_atom_v, device);
+  } else if (deps->turns) {
+    self->send<caf::message_priority::high>(deps->turns, attach_atom_v, device);
   }
   self->send(listener,
              DeviceReport{device, change->is_up ? DeviceState::up : DeviceState::restarting, change->reason,

@@ -32,7 +32,7 @@ void explain_place(const FleetPicture& picture, const CameraView& view, Sentence
   }
 }
 
-void explain_stream(const CameraView& view, Sentences& told) {
+void explain_stream(const FleetPicture& picture, const CameraView& view, Sentences& told) {
   const cluster::PlannedCamera& entry = *view.place->entry;
   if (entry.stream.empty()) {
     told.push_back("No node computes it, so that it is not watched" + behind(view.why_unplaced));
@@ -43,7 +43,7 @@ void explain_stream(const CameraView& view, Sentences& told) {
   if (!entry.generate.empty() && entry.generate != entry.stream)
     apart += ", explanations node " + entry.generate;
   told.push_back("Node " + entry.stream + " computes its windows" + apart + behind(entry.why_stream));
-  if (!entry.former_stream.empty())
+  if (picture.standing->nodes.contains(entry.former_stream))
     told.push_back("Until these are full there, node " + entry.former_stream + " goes on answering.");
   if (!entry.rung.empty())
     told.push_back("There is less of it than its settings say: " +
@@ -83,7 +83,7 @@ Sentences explain(const FleetPicture& picture, const std::string& camera) {
   const CameraView view = view_of(picture, camera);
   if (view.place != nullptr) {
     explain_place(picture, view, told);
-    explain_stream(view, told);
+    explain_stream(picture, view, told);
     explain_state(picture, view, told);
   } else if (knows(picture, camera)) {
     told.push_back("No node has " + camera + ", so that it is not watched" + behind(view.why_unplaced));

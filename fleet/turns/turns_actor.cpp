@@ -35,6 +35,7 @@ turns_actor::behavior_type turns(turns_actor::stateful_pointer<turns_state> self
         if (self->state.turns.end(device, camera))
           self->send<caf::message_priority::high>(self->state.alerts, actors::end_atom_v, camera);
       },
+      [self](attach_atom, const std::string& device) { self->state.turns.up(device); },
       [self](detach_atom, const std::string& device) {
         self->state.tell(self->state.turns.down(device));
         self->state.links.erase(device);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace vigil::fleet {
 namespace {
@@ -47,9 +48,8 @@ void WindowTurns::drop_held(Lane& lane, News& news) {
     news.dropped.emplace_back(lane.place.device, std::move(window));
 }
 
-void WindowTurns::move(Lane& lane, const Place& place, News& news) {
+void WindowTurns::move(Lane& lane, const Place& place, News& news) const {
   const Place before = lane.place;
-  if (before == place) return;
   const bool goes_on = place.device == before.device;
   const bool comes_back = place.device == before.former;
   if (goes_on || (!comes_back && place.former.empty())) {
@@ -60,25 +60,30 @@ void WindowTurns::move(Lane& lane, const Place& place, News& news) {
   const bool former_stays = place.former == before.former && lane.former_is_gone;
   if (place.former != before.former) lane.answered.clear();
   lane.place = place;
-  if (place.former.empty()) {
-    lane.is_over = true;
-    return;
-  }
   begin(lane);
-  lane.former_is_gone = former_stays;
+  lane.is_over = place.former.empty();
+  lane.former_is_gone = former_stays || !up_.contains(place.former);
 }
 
 WindowTurns::News WindowTurns::plan(const Places& places) {
   News news;
   for (auto& [camera, lane] : lanes_) lane.is_planned = lane.is_planned && places.contains(camera);
   for (const auto& [camera, place] : places) {
+    // There is no node for it: it stays where it is, as long as that answers.
+    if (place.device.empty()) continue;
     const auto lane = lanes_.find(camera);
     if (lane == lanes_.end() || !lane->second.is_planned) {
       // It may have been away, and its time have begun anew.
       if (lane != lanes_.end()) lanes_.erase(lane);
-      if (!place.former.empty()) lanes_[camera].place = place;
-    } else {
+      if (place.former.empty()) continue;
+      Lane& made = lanes_[camera];
+      made.place = place;
+      made.former_is_gone = !up_.contains(place.former);
+    } else if (lane->second.place != place) {
+      const bool waited = lane->second.waits_for_end;
       move(lane->second, place, news);
+      // For a former that is none any more.
+      if (waited && !std::exchange(lane->second.has_ended, true)) news.ended.push_back(camera);
     }
   }
   return news;
@@ -146,6 +151,7 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
 
 WindowTurns::News WindowTurns::down(const std::string& device) {
   News news;
+  up_.erase(device);
   for (auto& [camera, lane] : lanes_) {
     if (lane.place.former.empty()) continue;
     if (device == lane.place.former) {

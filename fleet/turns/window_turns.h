@@ -46,6 +46,8 @@ class WindowTurns {
   /// Where all cameras of this node are from now on.
   News plan(const Places& places);
   News take(const std::string& device, actors::WindowAnswersPtr window);
+  /// This device can be reached from now on; none can before this.
+  void up(const std::string& device) { up_.insert(device); }
   /// Nothing comes from this device for now, and what it had is lost.
   News down(const std::string& device);
   /// No window of the camera follows from this device. Whether that is so of the camera, and once.
@@ -74,7 +76,7 @@ class WindowTurns {
     bool waits_for_end = false;
   };
 
-  static void move(Lane& lane, const Place& place, News& news);
+  void move(Lane& lane, const Place& place, News& news) const;
   static void take_new(Lane& lane, actors::WindowAnswersPtr window, News& news);
   static void take_former(Lane& lane, actors::WindowAnswersPtr window, News& news);
   static void tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news);
@@ -84,6 +86,7 @@ class WindowTurns {
   static void begin(Lane& lane);
 
   std::map<std::string, Lane> lanes_;
+  std::set<std::string> up_;
 };
 
 }  // namespace vigil::fleet

@@ -277,6 +277,8 @@ TEST_F(FleetPictureTest, PartsOfACameraAreSaid) {
   EXPECT_EQ(page().at("cameras").at("rungs"), json::parse(R"({"full": 1, "fewer frames": 1})"));
   EXPECT_THAT(explained("gate"), Contains("There is less of it than its settings say: fewer frames."));
   plan_["c1"].cameras["gate"].former_stream = "old";
+  EXPECT_THAT(explained("gate"), Not(Contains(HasSubstr("Until these are full")))) << "it is gone";
+  standing_.nodes["old"] = {};
   EXPECT_THAT(explained("gate"), Contains("Until these are full there, node old goes on answering."));
   EXPECT_THAT(explained("gate"),
               Contains(HasSubstr("Node gpu computes its windows, what it sees node eye: ")));

@@ -1,4 +1,4 @@
-"""A fleet of real processes: etcd and nodes of `vigil node` on free ports of this machine."""
+"""A fleet of real processes: etcd and nodes of `vigil node` on free ports of this machine. VIGIL_TEST_ENGINE is their section `engine`, as '{device: cuda}'."""
 
 import contextlib
 import json
@@ -150,6 +150,7 @@ class Fleet(contextlib.ExitStack):
         with open(self.config, "w") as file:
             file.write('name: "{NODE}"\n'
                        f"model: {SOURCE}/models/demo\n"
+                       f"engine: {os.environ.get('VIGIL_TEST_ENGINE', '{}')}\n"
                        "defaults: {fps: 2, window: {length: 4s, stride: 2s}}\n"
                        "cameras:\n" +
                        "".join(f"  {name}: {{inputs: [{{url: {SOURCE}/tests/videos/{clips[i % len(clips)]}}}]}}\n"

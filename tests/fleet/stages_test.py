@@ -1,9 +1,10 @@
 """Vision tower and language model on nodes of their own, as an operator starts them: real processes, a real etcd, real sockets.
 
-  stages_test.py BUILD
+  stages_test.py BUILD      (VIGIL_TEST_ENGINE: as processes.py has it)
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import unittest
 
 from processes import COMPUTE, Fleet, have_etcd, wait_for
 
+ENGINE = os.environ.get("VIGIL_TEST_ENGINE")
 # Every window of every camera counts for every rule, so that each has an episode from its first window to its last, whose score is the highest of all.
 RULES = "rules:\n" + "".join(f'  - {{name: {name}, prompt: "{prompt}", threshold: 0, confirm: "1/1"}}\n' for name, prompt in (
     ("person", "Is there a person?"), ("car", "Is there a car?"), ("bottle", "Is there a bottle?"), ("empty", "Is the scene empty?")))
@@ -85,12 +87,17 @@ class Stages(Base):
         fleet.close()
         return found
 
+    def assert_same(self, one, other):
+        """On the processor the same numbers to the last digit that an event has; a GPU's depend on which rows went together."""
+        if ENGINE is None:
+            return self.assertEqual(one, other)
+        self.assertEqual({key: (phase, text) for key, (phase, _, text) in one.items()}, {key: (phase, text) for key, (phase, _, text) in other.items()})
+        self.assertLess(max(abs(one[key][1] - other[key][1]) for key in one), 0.005)
+
     def test_answers_are_those_of_one_process(self):
         one = self.answers({"c1": "camera," + COMPUTE})
         three = self.answers({"c1": "camera", "v1": "vision", "s1": "stream,generate"})
-        self.assertEqual(one.keys(), three.keys())
-        # The same numbers to the last digit that an event has.
-        self.assertEqual(one, three)
+        self.assert_same(one, three)
 
     def test_explanations_of_another_node_are_those_of_one_process(self):
         one = self.answers({"c1": "camera," + COMPUTE}, explains=True)
@@ -102,7 +109,7 @@ class Stages(Base):
         four = self.answers({"c1": "camera", "v1": "vision", "s1": "stream", "x1": "generate"}, explains=True,
                             is_ready=lambda nodes: nodes["s1"].metric("vigil_link_up", node="x1") == 1, check=check)
         self.assertGreater(sum(len(text or "") > 20 for _, _, text in one.values()), 4)
-        self.assertEqual(one, four)
+        self.assert_same(one, four)
 
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")

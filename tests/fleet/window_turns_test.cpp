@@ -14,6 +14,9 @@ using ::testing::IsEmpty;
 
 class WindowTurnsTest : public ::testing::Test {
  protected:
+  WindowTurnsTest() {
+    for (const char* const device : {"a", "b", "c"}) turns_.up(device);
+  }
   /// Windows of 4 s, as its settings say.
   static actors::WindowAnswersPtr window(double end, int frames, const std::string& camera = "gate") {
     auto settings = std::make_shared<actors::WatchSettings>(*actors::testing::watch(camera));
@@ -223,6 +226,44 @@ TEST_F(WindowTurnsTest, CamerasAreApart) {
   hear(turns_.take("a", window(10, 8, "yard")));
   EXPECT_THAT(told(), ElementsAre("a 10", "a 10"));
   EXPECT_THAT(turns_.filled(), ElementsAre(7));
+}
+
+TEST_F(WindowTurnsTest, AFormerThatCannotBeReachedIsNotWaitedFor) {
+  plan("b", "gone", 7);
+  take("b", 10, 2);
+  EXPECT_THAT(told(), ElementsAre("b 10"));
+  EXPECT_TRUE(turns_.end("b", "gate")) << "nobody else would say so";
+  plan("a");
+  hear(turns_.down("a"));
+  plan("b", "a", 8);
+  take("b", 20, 2);
+  EXPECT_THAT(told(), ElementsAre("b 20"));
+  turns_.up("a");
+  plan("a");
+  plan("c", "a", 9);
+  take("c", 30, 2);
+  EXPECT_THAT(told(), IsEmpty()) << "it can be reached again";
+}
+
+TEST_F(WindowTurnsTest, AnEndThatWaitsForAFormerIsToldWhenThatIsNoneAnyMore) {
+  plan("a");
+  take("a", 10);
+  plan("b", "a", 7);
+  EXPECT_FALSE(turns_.end("b", "gate"));
+  plan("b", "a", 7);
+  EXPECT_THAT(ended_, IsEmpty());
+  plan("c", "b", 8);
+  EXPECT_THAT(ended_, ElementsAre("gate"));
+  EXPECT_FALSE(turns_.end("a", "gate")) << "once";
+}
+
+TEST_F(WindowTurnsTest, ACameraThatThereIsNoNodeForStaysWhereItIs) {
+  plan("b", "gone", 7);
+  take("b", 10);
+  plan("");
+  take("b", 11);
+  EXPECT_THAT(told(), ElementsAre("b 10", "b 11"));
+  EXPECT_TRUE(turns_.end("b", "gate"));
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ class HandoverTest : public ::testing::Test {
                               .unacknowledged = waiting_,
                               .left_behind = left_behind_,
                               .notes = notes_,
+                              .last = last_,
                               .last_sequence = [this](const std::string& topic) { return here_[topic]; }});
   }
   void note(const std::vector<std::string>& topics, const std::string& body, bool in_books) {
@@ -86,6 +87,7 @@ class HandoverTest : public ::testing::Test {
   std::vector<OutboxEvent> waiting_;
   std::uint64_t left_behind_ = 0;
   std::map<std::string, std::string> notes_;
+  std::vector<OutboxEvent> last_;
   std::map<std::string, std::uint64_t> here_;
 };
 
@@ -110,9 +112,22 @@ TEST_F(HandoverTest, WhatSomebodyElseMayHaveOverwrittenIsForgotten) {
   books_.last = {at(kAlert, 40)};
   const Handover made = make();
   EXPECT_FALSE(made.goes_on);
-  EXPECT_THAT(text(made.topics), ElementsAre(kAlert + " 40 stays 8", kStatus + " 3"));
+  EXPECT_THAT(text(made.topics), ElementsAre(kAlert + " 40 stays 8", kStatus + " 0"))
+      << "no gateway ever had one";
   EXPECT_EQ(made.dropped, 3U);
   EXPECT_THAT(made.events, IsEmpty());
+}
+
+TEST_F(HandoverTest, WhatReachedNobodyLeavesNoGap) {
+  // Under its fence of then it was refused, and is done with.
+  tenure_ = 5;
+  last_ = {at(kAlert, 2, 1), at("alert/north/yard/person/", 7, 2)};
+  here_ = {{kAlert, 2}};
+  EXPECT_THAT(text(make().topics), ElementsAre(kAlert + " 0"));
+  books_.previous = 0;
+  EXPECT_THAT(make().topics, IsEmpty()) << "gateways may have lost all that they had";
+  books_.last = {at(kAlert, 40)};
+  EXPECT_THAT(text(make().topics), ElementsAre(kAlert + " 40"));
 }
 
 TEST_F(HandoverTest, WhatNobodyHasOverwrittenGoesOn) {

@@ -73,6 +73,16 @@ TEST_F(PatchGateTest, AnotherDeviceGivesNoMoreCreditThanItHasRoomFor) {
   EXPECT_FALSE(encoded(6)) << "once";
 }
 
+TEST_F(PatchGateTest, WhatTheDeviceLostEarnsNothingUntilTheNextGrant) {
+  gate_.open("gate");
+  gate_.join(gate_camera_, 0);
+  gate_.grant("gate", 4);
+  EXPECT_EQ(send(3), 3);
+  for (std::uint64_t sequence = 0; sequence < 3; ++sequence)
+    EXPECT_TRUE(gate_.acknowledge({"gate", 0, sequence, PatchOutcome::lost, "fenced"}));
+  EXPECT_EQ(gate_.grant("gate", 4), 3U) << "the camera has 1 left";
+}
+
 TEST_F(PatchGateTest, AnEndWaitsForTheGateAndIsToldOnce) {
   gate_.open("gate");
   gate_.join(gate_camera_, 0);

@@ -9,6 +9,7 @@
 namespace vigil::fleet::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 using FirstGatewayTest = GatewaysTest;
@@ -191,6 +192,10 @@ TEST_F(FirstGatewayTest, OneThatIsStartedAloneGoesOnWithoutThoseThatServedBeside
   for (int i = 0; i < 10; ++i) tell({&one_}, "E", i, "update", /*commits=*/false);
   restart({&other_});
   settle();
+  ASSERT_NE(other_.desk->mode(), GatewayMode::serving) << "the other one may come, and have more";
+  EXPECT_THAT(other_.joining->trouble(), HasSubstr("waits for g1, which served beside g2 last"));
+  clock_.ms += 10'000;
+  settle();
   claim(other_);
   sequence_ = 0;
   tell({&other_}, "F", 0, "new");
@@ -217,6 +222,8 @@ TEST_F(FirstGatewayTest, WhoServedWhileOthersTookItForGoneIsNotTheFirstAgain) {
     one_.joining->heard(ask.to, other_.joining->answer(ask.question));
   ASSERT_EQ(one_.desk->mode(), GatewayMode::serving);
   other_.joining->see(view_);
+  other_.joining->take_asks();
+  clock_.ms += 10'000;
   other_.joining->take_asks();
   ASSERT_EQ(other_.desk->mode(), GatewayMode::serving);
   view_["g1"] = {"found again", ++records_, false};

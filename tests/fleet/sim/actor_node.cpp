@@ -6,8 +6,11 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <spdlog/sinks/null_sink.h>
 
+#include "fleet/events/maker_actor.h"
+#include "fleet/events/shipping_publisher.h"
 #include "fleet/link/link_actor.h"
 #include "tests/actors/scripted_language.h"
+#include "tests/fleet/sim/stand_ins.h"
 
 namespace vigil::fleet::sim {
 namespace {
@@ -64,80 +67,6 @@ class NodeClock final : public base::Clock {
   const Host& host_;
 };
 
-/// A camera without an end: somebody is there every other minute.
-class EndlessReader final : public media::VideoReader {
- public:
-  explicit EndlessReader(double fps) : fps_(fps) {}
-  const media::SourceInfo& info() const override { return info_; }
-  const media::ReadStats& stats() const override { return stats_; }
-  const std::vector<media::FrameMotion>& rest() const override { return rest_; }
-  std::optional<media::SampledFrame> next() override {
-    media::SampledFrame frame;
-    frame.seconds = static_cast<double>(stats_.sampled_frames) / fps_;
-    frame.image = actors::testing::image(
-        static_cast<std::uint8_t>(static_cast<int>(frame.seconds / 60) % 2 == 0 ? 90 : 10));
-    frame.motion = std::make_shared<media::MotionField>();
-    frame.sequence = stats_.sampled_frames++;
-    return frame;
-  }
-
- private:
-  const double fps_;
-  media::SourceInfo info_;
-  media::ReadStats stats_;
-  std::vector<media::FrameMotion> rest_;
-};
-
-/// Tells whose patches it was given.
-class Encoder final : public run::VisionEncoder {
- public:
-  explicit Encoder(std::function<void(const std::string& camera)> taken) : taken_(std::move(taken)) {}
-  int frames_per_patch() const override { return 2; }
-  model::PictureSize frame_size(model::PictureSize source) const override { return source; }
-  std::vector<model::VisualTokensPtr> encode(std::span<const run::PatchFrames> patches) override {
-    std::vector<model::VisualTokensPtr> result;
-    for (const run::PatchFrames& patch : patches) {
-      taken_(patch.camera);
-      auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = actors::testing::numbers(*patch.frames.front().rgb);
-      tokens->width = 1;
-      tokens->kept = base::GridMask::all(1, 1);
-      tokens->seconds = patch.seconds;
-      tokens->duration = patch.duration;
-      tokens->intra = patch.intra;
-      result.push_back(std::move(tokens));
-    }
-    return result;
-  }
-
- private:
-  const std::function<void(const std::string&)> taken_;
-};
-
-/// Topics that everybody reads at once.
-class Topics final : public actors::Publisher {
- public:
-  Topics(Audit& audit, Host& host, bool skips) : audit_(audit), host_(host), skips_(skips) {}
-  bool publish(const actors::OutboxEvent& event) override {
-    if (!host_.does_something()) return false;
-    handed_over_ = event.position;
-    if (!skips_ || event.sequence % 20 != 0) audit_.published(host_, event.topic, event.sequence, event.body);
-    return true;
-  }
-  std::uint64_t published() const override { return handed_over_; }
-  void drain() override {}
-  void start_over() override { handed_over_ = 0; }
-  void remember(const actors::OutboxEvent& /*event*/) override {}
-  void serve() override {}
-  std::uint64_t take_dropped() override { return 0; }
-
- private:
-  Audit& audit_;
-  Host& host_;
-  const bool skips_;
-  std::uint64_t handed_over_ = 0;
-};
-
 class Owner final : public cluster::BulkOwner {
  public:
   void received(const std::string& peer, cluster::BulkReceived received) override {
@@ -174,8 +103,8 @@ struct ActorNode::Parts {
       : commons(all),
         host(its_host),
         clock(its_host),
+        kept(disk),
         outbox(disk.open()),
-        topics(all.audit, its_host, all.publisher_skips),
         encoder([this](const std::string& camera) { taken(camera); }),
         registry(make_registry_client(all.registry, its_host)),
         config(its_host),
@@ -215,8 +144,11 @@ struct ActorNode::Parts {
   ActorCommons& commons;
   Host& host;
   NodeClock clock;
+  Disk& kept;
+  /// Of a node that makes events.
   std::unique_ptr<actors::Outbox> outbox;
-  Topics topics;
+  // Nobody sleeps here.
+  ShippingPublisher publisher{{.patience = base::Duration(0)}};
   Encoder encoder;
   actors::testing::ScriptedLanguage language;
   actors::Metrics metrics;
@@ -227,9 +159,34 @@ struct ActorNode::Parts {
   Config config;
   caf::actor_system system;
   Wire wire;
+  GatewayDeps gateway_deps() {
+    return {.node = host.name,
+            .outbox = {},
+            .open =
+                [this](bool anew) {
+                  if (anew) kept.replace();
+                  return kept.open();
+                },
+            .topics = [this](const actors::Outbox& opened) -> std::unique_ptr<actors::Publisher> {
+              return std::make_unique<Topics>(commons, host, opened);
+            },
+            .token =
+                [this] {
+                  const std::string number = std::to_string(++commons.tokens);
+                  return std::string(12 - number.size(), '0') + number + host.name;
+                },
+            .retention = 24h,
+            .clock = clock,
+            .metrics = metrics,
+            .board = board,
+            .logger = logger};
+  }
+
   cluster::MemoryBulk bulk;
   dock_actor dock;
   actors::supervisor_actor supervisor;
+  maker_actor maker;
+  gateway_actor gateway;
   node_actor node;
   std::uint64_t patches = 0;
   std::string expelled;
@@ -250,7 +207,14 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
                                                .logger = own.logger,
                                                .threads = actors::Threads::scheduled});
   }
-  if (roles.contains(NodeRole::camera))
+  if (roles.contains(NodeRole::gateway)) own.gateway = own.system.spawn(gateway, own.gateway_deps());
+  if (roles.contains(NodeRole::camera)) {
+    own.maker = own.system.spawn(maker, MakerDeps{.node = host.name,
+                                                  .session = incarnation,
+                                                  .publisher = own.publisher,
+                                                  .clock = own.clock,
+                                                  .metrics = own.metrics,
+                                                  .logger = own.logger});
     own.supervisor = own.system.spawn(
         actors::supervisor,
         actors::PipelineDeps{
@@ -266,13 +230,15 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
             .devices = {},
             .devices_elsewhere = true,
             .outbox = *own.outbox,
-            .publisher = own.topics,
+            .publisher = own.publisher,
             .metrics = own.metrics,
             .board = own.board,
             .clock = own.clock,
             .logger = own.logger,
             .seed = commons.world.random.next(),
-            .threads = actors::Threads::scheduled});
+            .threads = actors::Threads::scheduled,
+            .claims = own.maker});
+  }
   const auto settings = std::make_shared<config::Settings>();
   settings->cameras = commons.cameras;
   const auto configuration =
@@ -295,6 +261,8 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
                                       .resolve = [](config::CameraSettings camera) { return camera; },
                                       .supervisor = own.supervisor,
                                       .dock = own.dock,
+                                      .maker = own.maker,
+                                      .gateway = own.gateway,
                                       .group = 2,
                                       .clock = own.clock,
                                       .metrics = own.metrics,
@@ -322,7 +290,12 @@ ActorNode::~ActorNode() {
   }
   caf::anon_send_exit(own.node, caf::exit_reason::kill);
   if (own.dock) caf::anon_send(own.dock, actors::stop_atom_v);
+  if (own.maker) caf::anon_send(own.maker, actors::stop_atom_v);
+  if (own.gateway) caf::anon_send(own.gateway, actors::stop_atom_v);
+  commons_.events.forget(host_);
   own.supervisor = actors::supervisor_actor();
+  own.maker = maker_actor();
+  own.gateway = gateway_actor();
   own.node = node_actor();
   own.dock = dock_actor();
   for (int left = kMostEnding; own.system.registry().running() > 0; --left) {
@@ -354,6 +327,7 @@ bool ActorNode::run() {
     ++jobs_;
     scheduler.run_once();
   }
+  enter_gateway();
   if (host_.dying || clock.schedule().empty()) return jobs_ > before;
   const Micros due =
       commons_.world.now() + host_.clock.lasting(clock.schedule().begin()->first - parts_->clock.now());
@@ -364,6 +338,15 @@ bool ActorNode::run() {
     });
   }
   return jobs_ > before;
+}
+
+void ActorNode::enter_gateway() {
+  const gateway_state* const own = state_of<gateway_state>(parts_->gateway);
+  if (own != nullptr && own->desk) {
+    commons_.events.enter(host_, *own->desk, *own->outbox);
+  } else {
+    commons_.events.forget(host_);
+  }
 }
 
 void ActorNode::drain(std::function<void()> done) {
@@ -401,6 +384,13 @@ void ActorNode::tell() {
       return true;
     });
   }
+  if (const gateway_state* const own = state_of<gateway_state>(parts_->gateway);
+      own != nullptr && own->desk) {
+    commons_.events.look(host_);
+    commons_.audit.bounded("staged bytes", own->desk->books().staged_bytes(), 64U << 20U);
+  }
+  if (const maker_state* const own = state_of<maker_state>(parts_->maker); own != nullptr && own->desk)
+    commons_.audit.bounded("events of a maker", own->desk->waiting(), 192 + 300);
   // Not cheap, and no short peak is missed.
   if (++tells_ % 256 != 0) return;
   for (const auto& [peer, counters] : parts_->bulk.counters())
@@ -435,6 +425,12 @@ std::string ActorNode::describe() const {
       text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.from +
               (guest.away ? " (away)" : "");
   }
+  if (const gateway_state* const own = state_of<gateway_state>(parts_->gateway);
+      own != nullptr && own->joining)
+    text += ", gateway: " + own->joining->trouble() + ", has " + std::to_string(own->desk->has());
+  if (const maker_state* const own = state_of<maker_state>(parts_->maker); own != nullptr && own->desk)
+    text += ", maker: " + std::to_string(own->desk->waiting()) + " wait, claims " +
+            std::to_string(own->desk->claiming());
   text += ", dropped";
   std::istringstream lines(parts_->metrics.text());
   for (std::string line; std::getline(lines, line);)

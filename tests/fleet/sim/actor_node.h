@@ -15,9 +15,12 @@
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/bulk/memory_bulk.h"
 #include "fleet/dock/dock_actor.h"
+#include "fleet/events/gateway_actor.h"
 #include "fleet/node/node_actor.h"
 #include "tests/fleet/sim/audit.h"
 #include "tests/fleet/sim/disk.h"
+#include "tests/fleet/sim/events_audit.h"
+#include "tests/fleet/sim/mistakes.h"
 #include "tests/fleet/sim/sim_node.h"
 #include "tests/fleet/sim/wire.h"
 
@@ -30,10 +33,12 @@ struct ActorCommons {
   RegistryHost& registry;
   cluster::MemoryBulkNetwork& bulk;
   Audit& audit;
+  EventsAudit& events;
   std::string fleet;
   std::vector<config::CameraSettings> cameras;
-  /// A mistake: every 20th number of a topic is passed over when it is published.
-  bool publisher_skips = false;
+  const Mistakes& mistakes;
+  /// That gateways had.
+  std::uint64_t tokens = 0;
 };
 
 class ActorNode final : public SimNode {
@@ -56,7 +61,7 @@ class ActorNode final : public SimNode {
  private:
   struct Parts;
 
-  void wake_up();
+  void enter_gateway();
 
   ActorCommons& commons_;
   Host& host_;

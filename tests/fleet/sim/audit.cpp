@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/fnv1a.h"
 #include "cluster/membership/node_record.h"
 
 namespace vigil::fleet::sim {
@@ -178,30 +177,6 @@ void Audit::guest(const Host& dock, const std::string& camera, Fence fence, cons
   if (!is_new && sender->second != owner)
     world_.fail("nodes " + sender->second + " and " + owner + " have camera " + camera + " with fence " +
                 std::to_string(fence));
-}
-
-void Audit::published(const Host& node, const std::string& topic, std::uint64_t sequence,
-                      const std::string& body) {
-  ++events_;
-  world_.note(Kind::published, node.id, -1, sequence);
-  std::vector<std::uint64_t>& prints = topics_[{node.id, topic}];
-  const std::uint64_t print = base::fnv1a(body);
-  if (sequence > prints.size() + 1) {
-    world_.fail("node " + node.name + " published " + topic + '#' + std::to_string(sequence) + " after #" +
-                std::to_string(prints.size()));
-  } else if (sequence == prints.size() + 1) {
-    prints.push_back(print);
-  } else if (prints.at(sequence - 1) != print) {
-    world_.fail("node " + node.name + " published another event as " + topic + '#' +
-                std::to_string(sequence));
-  }
-}
-
-void Audit::kept(const Host& node, const actors::Outbox& outbox) {
-  for (const auto& [key, prints] : topics_)
-    if (key.first == node.id && outbox.last_sequence(key.second) < prints.size())
-      world_.fail("node " + node.name + " has lost " + key.second + '#' + std::to_string(prints.size()) +
-                  ", which was published");
 }
 
 void Audit::believes(const Host& node, const std::string& incarnation, bool is_member) {

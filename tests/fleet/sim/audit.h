@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "actors/alerts/outbox.h"
 #include "cluster/membership/fleet_keys.h"
 #include "cluster/membership/plan.h"
 #include "tests/fleet/sim/registry.h"
@@ -31,11 +30,6 @@ class Audit {
   /// A node that computes lets another one send a camera.
   void guest(const Host& dock, const std::string& camera, cluster::Fence fence, const std::string& owner);
 
-  /// An event went to the subscribers of a node's topics.
-  void published(const Host& node, const std::string& topic, std::uint64_t sequence, const std::string& body);
-  /// What is on a node's disk: all that was published has to be there.
-  void kept(const Host& node, const actors::Outbox& outbox);
-
   /// Of a node that runs, after each event: what it believes.
   void believes(const Host& node, const std::string& incarnation, bool is_member);
 
@@ -51,7 +45,6 @@ class Audit {
 
   std::uint64_t patches() const { return patches_; }
   std::uint64_t moves() const { return moves_; }
-  std::uint64_t events() const { return events_; }
   const cluster::FleetPlan& plan() const { return plan_; }
 
  private:
@@ -90,9 +83,6 @@ class Audit {
   std::map<std::pair<std::string, cluster::Fence>, std::string> senders_;
   std::map<std::string, std::pair<Micros, cluster::Fence>> last_;
 
-  /// Of the topics of a node: the prints of its events, the first one first.
-  std::map<std::pair<int, std::string>, std::vector<std::uint64_t>> topics_;
-  std::uint64_t events_ = 0;
   std::uint64_t patches_ = 0;
   std::uint64_t moves_ = 0;
 };

@@ -1,22 +1,44 @@
 #include "tests/fleet/sim/chaos.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace vigil::fleet::sim {
 
 using namespace std::chrono_literals;
 
-Chaos::Chaos(RegistryHost& registry, std::vector<Host*> hosts, Options options, Hands hands)
+Chaos::Chaos(RegistryHost& registry, std::vector<Host*> hosts, std::set<const Host*> gateways,
+             Options options, Hands hands)
     : registry_(registry),
       network_(registry.network()),
       world_(network_.world()),
       random_(world_.random),
       hosts_(std::move(hosts)),
+      gateways_(std::move(gateways)),
       options_(options),
       hands_(std::move(hands)) {}
 
 Host& Chaos::any_host() {
   return *hosts_[random_.below(hosts_.size())];
+}
+
+bool Chaos::may_hit(const std::set<const Host*>& hosts) const {
+  const auto is_well = [&](const Host* gateway) {
+    const auto faults = hit_.find(gateway);
+    return (faults == hit_.end() || faults->second == 0) && hands_.serves(*gateway);
+  };
+  if (std::ranges::none_of(gateways_, [&](const Host* each) { return hosts.contains(each); })) return true;
+  return std::ranges::all_of(gateways_, is_well) || std::ranges::any_of(gateways_, [&](const Host* each) {
+           return !hosts.contains(each) && is_well(each);
+         });
+}
+
+void Chaos::hit(const std::set<const Host*>& hosts) {
+  for (const Host* host : hosts) ++hit_[host];
+}
+
+void Chaos::healed(const std::set<const Host*>& hosts) {
+  for (const Host* host : hosts) --hit_[host];
 }
 
 void Chaos::storm() {
@@ -53,9 +75,11 @@ void Chaos::calm() {
     if (random_.chance(0.5)) return storm_again();
     // With the registry gone nothing moves, and everything goes on.
     ++counts_["registry away"];
+    is_away_ = true;
     for (Host* host : hosts_) cut_from_registry(*host);
     world_.after(options_.away, nullptr, [this] {
       hands_.check();
+      is_away_ = false;
       for (Host* host : hosts_) mend_registry(*host);
       storm_again();
     });
@@ -79,10 +103,19 @@ void Chaos::storm_again() {
 }
 
 void Chaos::cut(const std::vector<std::pair<Host*, Host*>>& ways) {
+  // Leases are what counts.
+  std::set<const Host*> hosts;
+  for (const auto& [from, to] : ways) {
+    if (from == &registry_.host()) hosts.insert(to);
+    if (to == &registry_.host()) hosts.insert(from);
+  }
+  if (!may_hit(hosts)) return;
+  hit(hosts);
   for (const auto& [from, to] : ways) network_.cut(*from, *to);
   // Some are over before anybody notices, some take as long as a lease.
   const Micros time = random_.chance(0.5) ? random_.between(100ms, 4s) : random_.between(4s, 40s);
-  last(time, [this, ways] {
+  last(time, [this, ways, hosts] {
+    healed(hosts);
     for (const auto& [from, to] : ways) network_.mend(*from, *to);
   });
 }
@@ -132,20 +165,46 @@ void Chaos::cut_some() {
 
 void Chaos::crash() {
   Host& host = any_host();
-  if (!host.up || host.crash_in > 0) return;
+  if (!host.up || host.crash_in > 0 || !may_hit({&host})) return;
+  hit({&host});
   host.crash_in = 1 + random_.below(random_.chance(0.5) ? 20 : 400);
   host.loses_power = random_.chance(0.5);
   const Micros away = random_.chance(0.5) ? random_.between(100ms, 5s) : random_.between(5s, 60s);
   last(away, [this, &host] {
+    healed({&host});
     host.crash_in = 0;
     if (!host.up && !is_calm_) hands_.start(host);
   });
 }
 
+void Chaos::power_cut() {
+  std::vector<Host*> hosts;
+  for (Host* host : hosts_)
+    if (gateways_.contains(host)) hosts.push_back(host);
+  const bool are_up =
+      std::ranges::all_of(hosts, [](const Host* host) { return host->up && host->crash_in == 0; });
+  if (hosts.empty() || !are_up || !may_hit(gateways_)) return;
+  hit(gateways_);
+  for (Host* host : hosts) {
+    host->crash_in = 1 + random_.below(20);
+    host->loses_power = true;
+  }
+  last(random_.between(100ms, 20s), [this, hosts] {
+    healed(gateways_);
+    for (Host* host : hosts) {
+      host->crash_in = 0;
+      if (!host->up && !is_calm_) hands_.start(*host);
+    }
+  });
+}
+
 void Chaos::drain() {
   Host& host = any_host();
-  if (!host.up || host.frozen) return;
+  if (!host.up || host.frozen || !may_hit({&host})) return;
   const Micros away = random_.between(100ms, 30s);
+  // It may end in another way meanwhile.
+  hit({&host});
+  last(away + 60s, [this, &host] { healed({&host}); });
   hands_.drain(host, [this, &host, away] {
     if (is_calm_) return hands_.start(host);
     last(away, [this, &host] {
@@ -159,14 +218,20 @@ void Chaos::fault() {
   if (roll < 40) {
     ++counts_["cut"];
     cut_some();
-  } else if (roll < 60) {
+  } else if (roll < 57) {
     ++counts_["crash"];
     crash();
+  } else if (roll < 60) {
+    ++counts_["power cut"];
+    power_cut();
   } else if (roll < 70) {
     ++counts_["freeze"];
     Host& host = any_host();
+    if (!may_hit({&host})) return;
+    hit({&host});
     world_.freeze(host);
     last(random_.between(50ms, random_.chance(0.5) ? 3s : 25s), [this, &host, life = host.life] {
+      healed({&host});
       if (host.life == life) world_.thaw(host);
     });
   } else if (roll < 82) {

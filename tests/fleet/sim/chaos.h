@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/fleet/sim/network.h"
@@ -34,16 +36,22 @@ class Chaos {
     std::function<void(Host&, std::function<void()> done)> drain;
     /// Whether enough of the fleet runs without it.
     std::function<bool(const Host&)> is_spare;
+    /// Whether it is a gateway that serves, and the registry knows.
+    std::function<bool(const Host&)> serves;
     /// At the end of a calm.
     std::function<void()> check;
   };
 
-  /// `hosts`: those of nodes.
-  Chaos(RegistryHost& registry, std::vector<Host*> hosts, Options options, Hands hands);
+  /// `hosts`: those of nodes; `gateways`: those of them that keep events. What was published survives that
+  /// one of these is gone, or all at once where each serves; so never is another one hit before the first is
+  /// back and serves.
+  Chaos(RegistryHost& registry, std::vector<Host*> hosts, std::set<const Host*> gateways, Options options,
+        Hands hands);
 
   void begin() { storm(); }
   /// So often did each fault come.
   const std::map<std::string, int>& counts() const { return counts_; }
+  bool registry_is_away() const { return is_away_; }
 
  private:
   void storm();
@@ -57,9 +65,16 @@ class Chaos {
   void cut_from_registry(Host& host);
   void mend_registry(Host& host);
   Host& any_host();
+  /// Whether these may be hit, if they are gateways.
+  bool may_hit(const std::set<const Host*>& hosts) const;
+  /// They are, until `healed`.
+  void hit(const std::set<const Host*>& hosts);
+  void healed(const std::set<const Host*>& hosts);
   void cut(const std::vector<std::pair<Host*, Host*>>& ways);
   void cut_some();
   void crash();
+  /// All gateways at once, or nearly.
+  void power_cut();
   void drain();
 
   RegistryHost& registry_;
@@ -67,11 +82,15 @@ class Chaos {
   World& world_;
   Random& random_;
   const std::vector<Host*> hosts_;
+  const std::set<const Host*> gateways_;
   const Options options_;
   const Hands hands_;
+  /// By how many faults that are not over.
+  std::map<const Host*, int> hit_;
   std::map<std::uint64_t, std::function<void()>> under_way_;
   std::uint64_t last_ = 0;
   bool is_calm_ = false;
+  bool is_away_ = false;
   cluster::MemoryStore::Backup backup_;
   std::map<std::string, int> counts_;
 };

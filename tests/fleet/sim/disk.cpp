@@ -26,7 +26,6 @@ class DiskOutbox final : public Outbox {
                notes = std::vector<OutboxNote>(notes.begin(), notes.end())](Outbox& outbox) {
       *first = outbox.append(events, notes);
     });
-    // Of a dead host: it does not matter any more.
     return *first;
   }
   std::uint64_t continue_from(std::span<const actors::Continuation> topics,
@@ -75,12 +74,19 @@ std::unique_ptr<Outbox> Disk::open() {
 }
 
 void Disk::put(const Write& write) {
-  if (!host_.up || host_.dying) return;
+  // As from a disk that is gone: whoever writes must not take it for done, or would go on for ever.
+  if (!host_.up || host_.dying) throw actors::OutboxError("the host is dead");
   // A write that a crash comes into is there as a whole or not at all: that is what the store's log is for.
   if (!host_.does_something() && world_.random.chance(0.5)) return;
   world_.note(Kind::write, host_.id, -1, kept_->last_position());
   write(*kept_);
   if (options_.unsynced > 0) writes_.push_back(write);
+}
+
+void Disk::replace() {
+  if (!host_.does_something()) return;
+  kept_ = actors::make_memory_outbox();
+  writes_.clear();
 }
 
 void Disk::crash() {

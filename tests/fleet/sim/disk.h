@@ -28,6 +28,8 @@ class Disk {
   /// What is kept, whoever has it open.
   const actors::Outbox& kept() const { return *kept_; }
 
+  /// From now on there is an empty one.
+  void replace();
   /// The host is gone.
   void crash();
 

@@ -45,32 +45,33 @@ Fleet::Fleet(const Options& options)
       network_(world_, network_of(options.mistakes)),
       registry_(network_),
       audit_(registry_, "city", names(options.cameras)),
+      events_(registry_, "city"),
       commons_{world_, network_, registry_, audit_, options_.mistakes, "city", names(options.cameras)},
       clock_(world_),
       bulk_(clock_,
             [this](const std::string& from, const std::string& to, const cluster::Frames& frames,
                    const cluster::MemoryBulkNetwork::Arrive& arrive) { carry(from, to, frames, arrive); }),
-      actor_commons_{world_,
-                     network_,
-                     registry_,
-                     bulk_,
-                     audit_,
-                     "city",
-                     settings(options.cameras),
-                     options.mistakes.publisher_skips} {
+      actor_commons_{world_,           network_, registry_, bulk_,
+                     audit_,           events_,  "city",    settings(options.cameras),
+                     options_.mistakes} {
   for (int i = 1; i <= options.camera_nodes; ++i) add("cam" + std::to_string(i), {NodeRole::camera});
   for (int i = 1; i <= options.computing_nodes; ++i)
     add("gpu" + std::to_string(i), {NodeRole::vision, NodeRole::stream, NodeRole::generate});
+  if (options.of_actors)
+    for (int i = 1; i <= options.gateways; ++i) add("gw" + std::to_string(i), {NodeRole::gateway});
   std::vector<Host*> hosts;
+  std::set<const Host*> gateways;
   for (auto& [id, place] : places_) {
     hosts.push_back(&place.host);
+    if (place.roles.contains(NodeRole::gateway)) gateways.insert(&place.host);
     world_.after(world_.random.between(0s, 3s), nullptr, [this, &host = place.host] { start(host); });
   }
   chaos_ = std::make_unique<Chaos>(
-      registry_, hosts, options.chaos,
+      registry_, hosts, std::move(gateways), options.chaos,
       Chaos::Hands{.start = [this](Host& host) { start(host); },
                    .drain = [this](Host& host, std::function<void()> done) { drain(host, std::move(done)); },
                    .is_spare = [this](const Host& host) { return is_spare(host); },
+                   .serves = [this](const Host& host) { return events_.is_true(host); },
                    .check = [this] { check(); }});
   world_.after_event.emplace_back([this] { after_event(); });
   if (!options.is_quiet) world_.after(20s, nullptr, [this] { chaos_->begin(); });
@@ -140,7 +141,11 @@ void Fleet::after_event() {
 
 void Fleet::check() {
   audit_.calm(options_.of_actors ? Micros(30s) : commons_.patches * 3);
-  for (const auto& [id, place] : places_) audit_.kept(place.host, place.disk->kept());
+  // Leases that it forgot are as good, while it is away.
+  if (chaos_ && chaos_->registry_is_away()) return;
+  for (const auto& [id, place] : places_)
+    if (options_.of_actors && place.roles.contains(NodeRole::gateway) && !events_.is_true(place.host))
+      world_.fail("gateway " + place.host.name + " does not serve, although nothing is wrong");
 }
 
 void Fleet::drain(Host& host, std::function<void()> done) {
@@ -156,6 +161,8 @@ void Fleet::drain(Host& host, std::function<void()> done) {
 
 bool Fleet::is_spare(const Host& host) const {
   const Place& own = places_.at(host.id);
+  // One that comes late, where another is cut off then, would be the second failure.
+  if (own.roles.contains(NodeRole::gateway)) return false;
   return std::ranges::any_of(places_, [&](const auto& each) {
     return &each.second.host != &host && each.second.host.up && each.second.roles == own.roles;
   });

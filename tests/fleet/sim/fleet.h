@@ -19,6 +19,8 @@ class Fleet {
     bool of_actors = false;
     int camera_nodes = 3;
     int computing_nodes = 2;
+    /// Of fleets of actors.
+    int gateways = 2;
     int cameras = 6;
     Mistakes mistakes = {};
     Chaos::Options chaos = {};
@@ -43,6 +45,7 @@ class Fleet {
   Network& network() { return network_; }
   Host& host_of(const std::string& name);
   const Audit& audit() const { return audit_; }
+  const EventsAudit& events() const { return events_; }
   const Chaos& chaos() const { return *chaos_; }
   /// Time in which nodes ran.
   double node_hours() const;
@@ -72,6 +75,7 @@ class Fleet {
   Network network_;
   RegistryHost registry_;
   Audit audit_;
+  EventsAudit events_;
   Commons commons_;
   WorldClock clock_;
   cluster::MemoryBulkNetwork bulk_;

@@ -1,0 +1,101 @@
+// What a whole node has in a simulation instead of sources, an engine and topics.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/actors/fakes.h"
+#include "tests/fleet/sim/actor_node.h"
+
+namespace vigil::fleet::sim {
+
+/// A camera without an end: somebody is there every other minute.
+class EndlessReader final : public media::VideoReader {
+ public:
+  explicit EndlessReader(double fps) : fps_(fps) {}
+  const media::SourceInfo& info() const override { return info_; }
+  const media::ReadStats& stats() const override { return stats_; }
+  const std::vector<media::FrameMotion>& rest() const override { return rest_; }
+  std::optional<media::SampledFrame> next() override {
+    media::SampledFrame frame;
+    frame.seconds = static_cast<double>(stats_.sampled_frames) / fps_;
+    frame.image = actors::testing::image(
+        static_cast<std::uint8_t>(static_cast<int>(frame.seconds / 60) % 2 == 0 ? 90 : 10));
+    frame.motion = std::make_shared<media::MotionField>();
+    frame.sequence = stats_.sampled_frames++;
+    return frame;
+  }
+
+ private:
+  const double fps_;
+  media::SourceInfo info_;
+  media::ReadStats stats_;
+  std::vector<media::FrameMotion> rest_;
+};
+
+/// Tells whose patches it was given.
+class Encoder final : public run::VisionEncoder {
+ public:
+  explicit Encoder(std::function<void(const std::string& camera)> taken) : taken_(std::move(taken)) {}
+  int frames_per_patch() const override { return 2; }
+  model::PictureSize frame_size(model::PictureSize source) const override { return source; }
+  std::vector<model::VisualTokensPtr> encode(std::span<const run::PatchFrames> patches) override {
+    std::vector<model::VisualTokensPtr> result;
+    for (const run::PatchFrames& patch : patches) {
+      taken_(patch.camera);
+      auto tokens = std::make_shared<model::VisualTokens>();
+      tokens->embeddings = actors::testing::numbers(*patch.frames.front().rgb);
+      tokens->width = 1;
+      tokens->kept = base::GridMask::all(1, 1);
+      tokens->seconds = patch.seconds;
+      tokens->duration = patch.duration;
+      tokens->intra = patch.intra;
+      result.push_back(std::move(tokens));
+    }
+    return result;
+  }
+
+ private:
+  const std::function<void(const std::string&)> taken_;
+};
+
+/// A gateway's topics, that everybody reads at once, for one time of serving.
+class Topics final : public actors::Publisher {
+ public:
+  Topics(ActorCommons& commons, Host& host, const actors::Outbox& outbox)
+      : commons_(commons), host_(host), outbox_(outbox) {}
+  bool publish(const actors::OutboxEvent& event) override {
+    if (!host_.does_something()) return false;
+    handed_over_ = event.position;
+    if (commons_.mistakes.publisher_skips && event.sequence % 20 == 0) return true;
+    const auto last = last_.find(event.topic);
+    if (last != last_.end() && event.sequence > last->second + 1)
+      commons_.world.fail("gateway " + host_.name + " published " + event.topic + '#' +
+                          std::to_string(event.sequence) + " after #" + std::to_string(last->second));
+    last_[event.topic] = event.sequence;
+    commons_.events.published(host_, event, outbox_);
+    return true;
+  }
+  std::uint64_t published() const override { return handed_over_; }
+  void drain() override {}
+  void start_over() override { handed_over_ = 0; }
+  void remember(const actors::OutboxEvent& event) override { last_[event.topic] = event.sequence; }
+  void serve() override {}
+  std::uint64_t take_dropped() override { return 0; }
+
+ private:
+  ActorCommons& commons_;
+  Host& host_;
+  const actors::Outbox& outbox_;
+  std::map<std::string, std::uint64_t> last_;
+  std::uint64_t handed_over_ = 0;
+};
+
+}  // namespace vigil::fleet::sim
