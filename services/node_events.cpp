@@ -1,6 +1,7 @@
 #include "services/node_events.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,9 @@ std::filesystem::path made_folder(const std::filesystem::path& outbox, bool besi
 }
 
 }  // namespace
+
+/// Of a time of day in milliseconds.
+constexpr std::size_t kTokenDigits = 20;
 
 std::string random_name() {
   std::random_device random;
@@ -59,12 +63,15 @@ std::unique_ptr<actors::Outbox> KeptEvents::open(bool anew) {
   return actors::open_rocksdb_outbox(folder, ages_);
 }
 
-std::string KeptEvents::token() {
+std::string KeptEvents::token(const std::string& after) {
   // By the time of day, so that it comes behind those of runs before this one, too.
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.wall().time_since_epoch());
   tokens_ = std::max(tokens_ + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.count())));
+  std::uint64_t before = 0;
+  std::from_chars(after.data(), after.data() + std::min(after.size(), kTokenDigits), before);
+  tokens_ = std::max(tokens_, before + 1);
   std::string number = std::to_string(tokens_);
-  return std::string(20 - std::min<std::size_t>(20, number.size()), '0') + number + random_name();
+  return std::string(kTokenDigits - std::min(kTokenDigits, number.size()), '0') + number + random_name();
 }
 
 fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
@@ -72,7 +79,7 @@ fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
           .outbox = std::move(outbox_),
           .open = [this](bool anew) { return open(anew); },
           .topics = [this](const actors::Outbox& outbox) { return topics_.open(settings_, outbox, logger_); },
-          .token = [this] { return token(); },
+          .token = [this](const std::string& after) { return token(after); },
           .retention = settings_.retention,
           .clock = clock_,
           .metrics = metrics_,

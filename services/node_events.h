@@ -52,7 +52,7 @@ class KeptEvents {
 
  private:
   std::unique_ptr<actors::Outbox> open(bool anew);
-  std::string token();
+  std::string token(const std::string& after);
 
   const config::AlertSettings& settings_;
   const base::Clock& clock_;

@@ -169,8 +169,14 @@ void FleetMember::read_nodes() {
     }
   }
   // What the mirror has not seen yet says nothing.
-  if (!has_put_ || nodes_mirror_->revision() < put_revision_) return;
+  if (nodes_mirror_->revision() < put_revision_) return;
   const auto own = nodes_.find(record_.name);
+  if (!has_put_) {
+    // Its lease has ended: a record that was put since is a newer process's. An older one may be there of a
+    // registry that was set back.
+    const RegistryEntry* const there = nodes_mirror_->find(keys_.node(record_.name));
+    if (put_revision_ == 0 || own == nodes_.end() || there->created <= put_revision_) return;
+  }
   if (own == nodes_.end()) return lose_lease();
   if (own->second.incarnation == record_.incarnation) return;
   replaced_ = true;

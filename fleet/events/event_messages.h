@@ -182,6 +182,8 @@ struct PeerAnswer {
   std::uint64_t number = 0;
   /// What was asked for is not to be had now.
   bool refused = false;
+  /// Its outbox cannot be opened (any more): it has and takes nothing, and comes anew when it can.
+  bool lacks_outbox = false;
   GatewayMode mode = GatewayMode::away;
   std::string token;
   /// How many events it has; its newest position.
@@ -276,7 +278,7 @@ typename Inspector::result_type inspect(Inspector& f, SeriesCopy& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PeerAnswer& x) {
-  return f(caf::meta::type_name("PeerAnswer"), x.number, x.refused, x.mode,
+  return f(caf::meta::type_name("PeerAnswer"), x.number, x.refused, x.lacks_outbox, x.mode,
            actors::at_most(x.mode, GatewayMode::serving), x.token, x.has, x.newest, x.served, x.with,
            x.without, x.peers, x.places, x.events, x.series, x.more, x.after, x.text);
 }

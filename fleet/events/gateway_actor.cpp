@@ -48,7 +48,7 @@ void gateway_state::withdraw() {
   question.kind = PeerQuestionKind::state;
   question.from = deps->node;
   question.born = own->second.born;
-  question.token = deps->token();
+  question.token = deps->token({});
   for (const auto& [other, way] : known.ways) {
     const auto there = known.view.find(other);
     if (other == deps->node || there == known.view.end()) continue;
@@ -191,7 +191,10 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       [self](const PeerQuestion& question) {
         PeerAnswer answer;
         answer.number = question.number;
-        answer.refused = true;
+        // Without an outbox it has nothing that others lack, and takes nothing: it comes to be admitted
+        // itself.
+        answer.refused = question.kind != PeerQuestionKind::admit;
+        answer.lacks_outbox = true;
         gateway_state& own = self->state;
         own.attempt([&] { answer = own.joining->answer(question); });
         return answer;

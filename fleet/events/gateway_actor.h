@@ -34,7 +34,7 @@ struct GatewayDeps {
   /// Opens the topics, to publish and replay what is in the outbox, which outlives them. Throws.
   std::function<std::unique_ptr<actors::Publisher>(const actors::Outbox&)> topics;
   /// As `GatewayJoining` wants it.
-  std::function<std::string()> token;
+  std::function<std::string(const std::string& after)> token;
   base::Duration retention;
   const base::Clock& clock;
   actors::Metrics& metrics;

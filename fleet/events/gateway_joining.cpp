@@ -20,6 +20,7 @@ void GatewayJoining::see(const GatewayView& view) {
   if (!(view == desk_.view())) states_.clear();
   desk_.see(view);
   std::erase_if(lanes_, [&](const auto& lane) { return !view.contains(lane.first); });
+  std::erase_if(refuse_since_, [&](const auto& other) { return !view.contains(other.first); });
   std::erase_if(others_have_, [&](const auto& other) { return !view.contains(other.first); });
   if (const auto nominee = view.find(nominee_);
       nominee == view.end() || nominee->second.born != nominee_born_)
@@ -38,7 +39,7 @@ void GatewayJoining::see(const GatewayView& view) {
 
 void GatewayJoining::look_again(const std::string& why) {
   desk_.leave();
-  attempt_ = options_.token();
+  attempt_ = next_token();
   step_ = Step::looking;
   trouble_ = why;
   states_.clear();
@@ -150,8 +151,15 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
   if (!lane.asked || lane.asked->number != answer.number) return;
   const PeerQuestion asked = *std::exchange(lane.asked, std::nullopt);
   others_have_[from] = answer.has;
+  if (!answer.refused) refuse_since_.erase(from);
   if (answer.refused) {
     lane.again = clock_.now() + options_.pause;
+    if (step_ == Step::looking && answer.lacks_outbox) {
+      // Its outbox may be read yet; but it does not serve, so that nothing is told while others wait for it.
+      const auto since = refuse_since_.emplace(from, clock_.now()).first->second;
+      trouble_ = from + " cannot say what it has";
+      if (clock_.now() - since >= options_.absence) states_[from] = PeerAnswer{};
+    }
     if (step_ != Step::looking && from == source_ && answer.mode != GatewayMode::serving)
       look_again(source_ + " does not serve any more");
     return;
@@ -179,7 +187,7 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
       if (step_ == Step::reading && !answer.more) {
         step_ = Step::admission;
         joined_ = clock_.now();
-        desk_.join(options_.token());
+        desk_.join(next_token());
       } else if (step_ == Step::finishing && cursor_ >= until_) {
         step_ = Step::admission;
         check_admissions();
@@ -249,6 +257,14 @@ std::string GatewayJoining::best() const {
   return best;
 }
 
+std::string GatewayJoining::next_token() const {
+  std::string after = std::max(desk_.books().served().token, desk_.token());
+  for (const auto& [name, state] : states_)
+    if (const auto own = state.without.find(options_.name); own != state.without.end())
+      after = std::max(after, own->second);
+  return options_.token(after);
+}
+
 bool GatewayJoining::waits_for_one_beside(const std::string& first) {
   const auto& with = first == options_.name ? desk_.books().served().with : states_.at(first).with;
   const auto absent = std::find_if(with.begin(), with.end(),
@@ -264,7 +280,7 @@ bool GatewayJoining::waits_for_one_beside(const std::string& first) {
 }
 
 void GatewayJoining::serve_first() {
-  desk_.join(options_.token());
+  desk_.join(next_token());
   desk_.serve(/*as_first=*/true);
   step_ = Step::serving;
 }

@@ -27,9 +27,9 @@ class GatewayJoining {
  public:
   struct Options {
     std::string name;
-    /// Another one with each call, without spaces; behind those before it, of former runs, too, in the order
-    /// of texts.
-    std::function<std::string()> token;
+    /// Another one with each call, without spaces; in the order of texts behind those before it, of former
+    /// runs, too, as far as the time of day tells, and behind `after`.
+    std::function<std::string(const std::string& after)> token;
     /// Until what did not work is tried again.
     base::Duration pause{300};
     /// How long it waits to be admitted by all, while those that have admitted it count on it.
@@ -82,6 +82,8 @@ class GatewayJoining {
   void decide();
   /// Who has whatever was published, as far as it can be told, once all were heard.
   std::string best() const;
+  /// Behind all that it had, by its own word or by another's, whatever the clock says.
+  std::string next_token() const;
   /// Whether it waits for another one that may have what the first has not.
   bool waits_for_one_beside(const std::string& first);
   void serve_first();
@@ -130,6 +132,8 @@ class GatewayJoining {
   std::map<std::string, PeerAnswer> states_;
   /// Whom this one, as the oldest, has told to be the first: no other one, as long as that is there.
   std::string nominee_, nominee_born_;
+  /// Since when those that hold a lease say that they have no outbox that can be read.
+  std::map<std::string, base::Clock::TimePoint> refuse_since_;
   /// Since when nobody but one that is not there keeps the first from serving.
   std::optional<base::Clock::TimePoint> absent_since_;
   /// As one said that was answered: whose record is older than this is gone. What it sent may still come.

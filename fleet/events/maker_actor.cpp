@@ -100,7 +100,8 @@ maker_actor::behavior_type maker(maker_actor::stateful_pointer<maker_state> self
   actors::set_handlers(self, deps.logger);
   maker_state& state = self->state;
   state.own_series = actors::process_topic(deps.node);
-  state.desk.emplace(MakerDesk::Options{.node = deps.node, .session = deps.session}, deps.clock);
+  state.desk.emplace(MakerDesk::Options{.node = deps.node, .session = deps.session, .own = state.own_series},
+                     deps.clock);
   state.deps.emplace(std::move(deps));
   state.deps->publisher.attach([way = caf::actor_cast<caf::actor_addr>(maker_actor(self))] {
     if (const auto actor = caf::actor_cast<maker_actor>(way)) caf::anon_send(actor, actors::work_atom_v);

@@ -254,8 +254,13 @@ void MakerDesk::heard(const std::string& gateway, const GatewayTalk& answer) {
 void MakerDesk::take(const std::string& token, const ClaimAnswer& answer) {
   const auto entry = series_.find(answer.series);
   if (entry == series_.end() || entry->second.fence != answer.fence) return;
-  if (answer.refused) return lose(answer.series, answer.higher);
   Series& series = entry->second;
+  if (answer.refused && answer.series == options_.own && !series.is_open) {
+    series.fence = answer.higher + 1;
+    series.answers.clear();
+    return;
+  }
+  if (answer.refused) return lose(answer.series, answer.higher);
   if (series.is_open) {
     // What is numbered here goes before what others left there.
     series.again.erase(token);

@@ -31,6 +31,9 @@ class MakerDesk {
     std::string node;
     /// Of this run of the program; no other one has the same. Without spaces.
     std::string session;
+    /// The series of what this node tells of itself; empty: none. Its fences are the registry's revisions,
+    /// which go back with a registry that is set back, and nobody else has this node's name.
+    std::string own = {};
     /// Of an offer, and of claims in a request.
     std::size_t offer_events = 256;
     std::size_t offer_bytes = 256 << 10;

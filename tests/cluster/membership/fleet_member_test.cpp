@@ -369,6 +369,24 @@ TEST_F(FleetMemberTest, TheOlderOfTwoOfOneNameKnowsThatItHasToEnd) {
   EXPECT_EQ(other.member->state(), Membership::member);
 }
 
+TEST_F(FleetMemberTest, WhoLostItsNameWhileItWasAwayDoesNotTakeItBack) {
+  // Whether it hears first of its lease or of the other one.
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "a" + std::to_string(i);
+    Node& a = start(name, "1");
+    run(200ms);
+    a.cut = true;
+    run(4s);
+    Node& other = start(name, "2");
+    run(200ms + 50ms * i);
+    ASSERT_EQ(other.member->state(), Membership::member);
+    a.cut = false;
+    run(10s);
+    EXPECT_EQ(a.member->state(), Membership::replaced) << i;
+    EXPECT_EQ(other.member->state(), Membership::member) << i;
+  }
+}
+
 TEST_F(FleetMemberTest, ElectsOnePlannerAndAnotherWhenThatIsGone) {
   Node& a = start("a");
   Node& b = start("b");

@@ -34,7 +34,7 @@ struct Gateway {
     desk.emplace(GatewayDesk::Options{name}, *outbox);
     joining.emplace(
         GatewayJoining::Options{.name = name,
-                                .token = [this] { return name + std::to_string(1000 + ++tokens); },
+                                .token = [this](const std::string& after) { return token(after); },
                                 .pause = base::Duration(10)},
         *desk, clock);
   }
@@ -47,6 +47,13 @@ struct Gateway {
     for (const actors::OutboxEvent& event : outbox->replay(query).events)
       all.push_back(event.topic + std::to_string(event.sequence) + event.body);
     return all;
+  }
+
+  /// `tokens` stands for the time of day.
+  std::string token(const std::string& after) {
+    const int before = after.empty() ? 0 : std::stoi(after.substr(name.size())) - 1000;
+    tokens = std::max(tokens, before) + 1;
+    return name + std::to_string(1000 + tokens);
   }
 
   /// Without what is of this one alone.

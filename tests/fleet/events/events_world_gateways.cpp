@@ -24,7 +24,7 @@ void World::start(Gateway& gateway) {
   gateway.joining = std::make_unique<GatewayJoining>(
       GatewayJoining::Options{.name = gateway.name,
                               .token =
-                                  [this, &gateway] {
+                                  [this, &gateway](const std::string& /*after*/) {
                                     if (options_.mistake == Mistake::tokens_last)
                                       return gateway.name + "-token";
                                     const std::string number = std::to_string(++tokens_);

@@ -146,6 +146,51 @@ TEST_F(FirstGatewayTest, WaitsForOneThatHoldsALeaseAndDoesNotAnswer) {
   EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
 }
 
+TEST_F(FirstGatewayTest, WaitsSomeTimeForOneWhoseOutboxCannotBeRead) {
+  come(one_);
+  view_["g2"] = {"another one's", 3, false};
+  const auto refuse = [&] {
+    one_.joining->see(view_);
+    for (const GatewayJoining::Ask& ask : one_.joining->take_asks()) {
+      PeerAnswer answer;
+      answer.number = ask.question.number;
+      answer.refused = answer.lacks_outbox = true;
+      one_.joining->heard(ask.to, answer);
+    }
+    clock_.ms += 1000;
+  };
+  for (int i = 0; i < 9; ++i) refuse();
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::away);
+  EXPECT_EQ(one_.joining->trouble(), "g2 cannot say what it has");
+  for (int i = 0; i < 3; ++i) refuse();
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
+}
+
+TEST_F(FirstGatewayTest, WhoServesWithAClockThatWentBackHasServedLater) {
+  one_.tokens = 500;
+  restart({&one_, &other_});
+  settle();
+  go(one_);
+  settle();
+  one_.tokens = 0;
+  come(one_);
+  settle();
+  ASSERT_EQ(one_.desk->mode(), GatewayMode::serving);
+  claim(one_);
+  claim(other_);
+  // More than what anybody saw.
+  for (int i = 0; i < 10; ++i) tell({&other_}, "E", i, "update", /*commits=*/false);
+  go(other_);
+  settle();
+  sequence_ = 0;
+  tell({&one_}, "F", 0, "new");
+  const std::vector<std::string> seen = one_.events();
+  restart({&other_, &one_});
+  settle();
+  EXPECT_EQ(one_.events(), seen);
+  EXPECT_EQ(other_.events(), seen);
+}
+
 TEST_F(FirstGatewayTest, WhoIsToldLateToBeTheFirstIsNot) {
   for (const bool is_gone : {true, false}) {
     for (Gateway* gateway : all_) gateway->outbox = actors::make_memory_outbox();

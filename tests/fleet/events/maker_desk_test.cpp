@@ -65,9 +65,32 @@ class MakerDeskTest : public ::testing::Test {
   }
 
   TestClock clock_;
-  MakerDesk desk_{{.node = "m", .session = "s", .most = 8, .pause = base::Duration(100)}, clock_};
+  MakerDesk desk_{{.node = "m", .session = "s", .own = "own", .most = 8, .pause = base::Duration(100)},
+                  clock_};
   std::map<std::string, std::vector<MakerTalk>> asks_;
 };
+
+TEST_F(MakerDeskTest, ItsOwnSeriesIsClaimedAboveWhateverGatewaysKnowOfIt) {
+  desk_.claim("own", 40);
+  // Who they are comes first.
+  serve("a");
+  serve("b");
+  const auto talk = next("a");
+  ASSERT_TRUE(talk);
+  ASSERT_THAT(talk->claims, SizeIs(1));
+  GatewayTalk refusal = answer_to(*talk, "a-token");
+  refusal.claims.at(0).refused = true;
+  refusal.claims.at(0).higher = 90;
+  desk_.heard("a", refusal);
+  for (int i = 0; i < 3; ++i) {
+    serve("a");
+    serve("b");
+  }
+  EXPECT_THAT(desk_.take_lost(), IsEmpty());
+  const std::vector<actors::SeriesBooks> books = desk_.take_books();
+  ASSERT_THAT(books, SizeIs(1));
+  EXPECT_EQ(books[0].fence, 91U);
+}
 
 TEST_F(MakerDeskTest, CommitsWhatAllHaveStagedAndIsDoneWhenAllHaveCommitted) {
   open();

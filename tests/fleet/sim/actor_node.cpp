@@ -171,7 +171,7 @@ struct ActorNode::Parts {
               return std::make_unique<Topics>(commons, host, opened);
             },
             .token =
-                [this] {
+                [this](const std::string& /*after*/) {
                   const std::string number = std::to_string(++commons.tokens);
                   return std::string(12 - number.size(), '0') + number + host.name;
                 },
