@@ -23,6 +23,9 @@ constexpr std::chrono::microseconds kPause{20};
 constexpr std::chrono::milliseconds kComing{1};
 constexpr std::chrono::milliseconds kLongestComing{3000};
 constexpr std::chrono::milliseconds kLongestStart{30'000};
+/// At least so long where there was a plan before: of a registry that was set back meanwhile, another node
+/// may know higher fences than the plan, and has to have said so before any are given.
+constexpr std::chrono::milliseconds kReturning{1000};
 /// Of all cameras, how many may be on their way at once; a fleet that is large moves no slower for it.
 constexpr std::size_t kShareOnTheirWay = 200;
 
@@ -214,14 +217,17 @@ base::Duration PlanKeeper::starting() {
   nodes_ = member_.nodes().size();
   std::size_t owned = 0;
   for (const auto& [node, plan] : fleet_)
-    if (member_.nodes().contains(node)) owned += plan.cameras.size();
+    if (const auto record = member_.nodes().find(node);
+        record != member_.nodes().end() && plan.is_for(record->second.incarnation))
+      owned += plan.cameras.size();
   if (2 * owned >= wanted_->size()) {
     starts_at_.reset();
     return base::Duration(0);
   }
   if (!starts_at_) starts_at_ = now;
-  const base::Duration coming =
-      std::min<base::Duration>(kLongestComing, kComing * static_cast<std::int64_t>(wanted_->size()));
+  const base::Duration least = fleet_.empty() ? base::Duration(0) : base::Duration(kReturning);
+  const base::Duration coming = std::max(
+      least, std::min<base::Duration>(kLongestComing, kComing * static_cast<std::int64_t>(wanted_->size())));
   const auto until = std::min(came_at_ + coming, *starts_at_ + kLongestStart);
   return std::chrono::ceil<base::Duration>(until - now);
 }

@@ -148,6 +148,26 @@ TEST_F(PlanKeeperTest, AFewCamerasWaitForNobody) {
   EXPECT_THAT(counts(), SizeIs(5));
 }
 
+TEST_F(PlanKeeperTest, AFleetThatWasAllGoneWaitsForWhoeverKnowsHigherFences) {
+  start_planner(5);
+  start("a", {NodeRole::camera});
+  run(300ms);
+  ASSERT_THAT(counts(), SizeIs(5));
+  nodes_.clear();
+  run(4s);
+  // The registry is that of a backup, and a gateway has on its disk what was given later.
+  Node& planner = start("p", {NodeRole::stream}, "2");
+  planner.member->stand_for_planner(true);
+  want(planner, 5);
+  Node& again = start("a", {NodeRole::camera}, "2");
+  run(500ms);
+  EXPECT_THAT(counts(), IsEmpty());
+  start("g", {NodeRole::gateway}).member->saw(1000);
+  run(2s);
+  ASSERT_THAT(counts(), SizeIs(5));
+  for (const auto& [camera, entry] : again.keeper->own().cameras) EXPECT_GT(entry.fence, 1000U);
+}
+
 TEST_F(PlanKeeperTest, PlansTogetherForWhatComesTogether) {
   Node& planner = start_planner(10'000);
   for (int i = 0; i < 20; ++i) start("c" + std::to_string(100 + i), {NodeRole::camera});
