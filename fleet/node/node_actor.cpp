@@ -15,7 +15,7 @@ using cluster::Membership;
 
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
-constexpr std::chrono::seconds kNoWay{10};
+constexpr std::chrono::seconds kNoWay{2};
 
 }  // namespace
 
