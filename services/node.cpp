@@ -32,6 +32,7 @@
 #include "cluster/registry/timed_registry.h"
 #include "config/file/load.h"
 #include "config/file/references.h"
+#include "config/schema/fields.h"
 #include "engine/model/files/fingerprint.h"
 #include "fleet/dock/dock_actor.h"
 #include "fleet/events/maker_actor.h"
@@ -449,6 +450,9 @@ void add_node(CLI::App& root, Invocation& chosen) {
   command
       ->add_option("--name", arguments->name,
                    "this node's name, instead of the configuration's or the host's")
+      ->check([](const std::string& name) {
+        return config::is_name(name) ? std::string() : "expected " + std::string(config::kName.expected);
+      })
       ->type_name("NAME");
   command->footer(
       "The first SIGTERM or SIGINT hands its cameras over to other nodes, finishes what is under way within "

@@ -172,8 +172,10 @@ std::map<std::string, std::set<Fence>> PlanKeeper::told(const RegistryMirror& mi
 void PlanKeeper::plan() {
   if (!is_due_ || !wanted_ || !member_.is_planner() || !fleet_mirror_ || !fleet_mirror_->is_current() ||
       !settled_mirror_ || !settled_mirror_->is_current() || !filled_mirror_ ||
-      !filled_mirror_->is_current() || writing_ || fleet_mirror_->revision() < written_)
+      !filled_mirror_->is_current() || writing_)
     return;
+  // What was written is mostly seen in a moment; in a registry that was set back, never.
+  if (fleet_mirror_->revision() < written_ && clock_.now() < written_at_ + kAgain) return plan_after(kAgain);
   const auto pause =
       std::chrono::duration_cast<base::Duration>(kPause * static_cast<std::int64_t>(wanted_->size()));
   if (planned_at_ && clock_.now() < *planned_at_ + pause) return plan_after(pause);
@@ -266,6 +268,7 @@ void PlanKeeper::written(const RegistryResult<RegistryCommit>& result) {
   const auto* const commit = std::get_if<RegistryCommit>(&result);
   if (commit != nullptr && commit->made) {
     written_ = commit->header.revision;
+    written_at_ = clock_.now();
     if (!unwritten_.empty()) return write();
     writing_ = false;
     return step();

@@ -104,7 +104,9 @@ class PlanKeeper {
   /// has not been seen yet.
   std::deque<PlanChange> unwritten_;
   bool writing_ = false;
+  /// Its last transaction, and when that was.
   Revision written_ = 0;
+  base::Clock::TimePoint written_at_;
 };
 
 }  // namespace vigil::cluster

@@ -229,6 +229,13 @@ class Mistakes(unittest.TestCase):
                 self.assertEqual(node.process.wait(20), 2)
                 self.assertIn(expected, node.said())
 
+    def test_a_name_that_is_none_is_told(self):
+        with Fleet(BUILD) as fleet:
+            node = fleet.node("c1", "camera")
+            node.start("--name", "a b/c")
+            self.assertEqual(node.process.wait(20), 2)
+            self.assertIn("expected a name of letters, digits, '.', '_' and '-'", node.said())
+
     def test_each_has_a_line(self):
         with Fleet(BUILD) as fleet:
             cases = [(lambda text: text.replace("name: city", "lease: 4s").replace("  lease: 3s\n", ""), "cluster.name: is missing"),

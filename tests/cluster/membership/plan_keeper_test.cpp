@@ -168,6 +168,26 @@ TEST_F(PlanKeeperTest, AFleetThatWasAllGoneWaitsForWhoeverKnowsHigherFences) {
   for (const auto& [camera, entry] : again.keeper->own().cameras) EXPECT_GT(entry.fence, 1000U);
 }
 
+TEST_F(PlanKeeperTest, WhoPlannedBeforeTheRegistryWasSetBackPlansAgain) {
+  Node& planner = start_planner(5);
+  Node& a = start("a", {NodeRole::camera});
+  run(300ms);
+  const MemoryStore::Backup backup = store_->backup();
+  for (std::size_t cameras = 6; cameras < 30; ++cameras) {
+    want(planner, cameras);
+    run(100ms);
+  }
+  ASSERT_THAT(counts(), SizeIs(29));
+  store_->restore(backup, 1);
+  run(2s);
+  ASSERT_TRUE(planner.member->is_planner());
+  kill(a);
+  start("b", {NodeRole::camera});
+  run(10s);
+  EXPECT_THAT(counts(), SizeIs(29)) << planner.log;
+  EXPECT_THAT(counts(), Each(1));
+}
+
 TEST_F(PlanKeeperTest, PlansTogetherForWhatComesTogether) {
   Node& planner = start_planner(10'000);
   for (int i = 0; i < 20; ++i) start("c" + std::to_string(100 + i), {NodeRole::camera});
