@@ -54,10 +54,11 @@ int written(int status) {
 int main(int argc, char** argv) {
   using namespace vigil::services;
   occupy_outputs();
-  // It is a service: a signal that comes early is not to end it otherwise than one that comes late.
-  const bool is_service =
-      argc > 1 && (std::string_view(argv[1]) == "run" || std::string_view(argv[1]) == "node");
-  start_again(!is_service || Signals::block(), argv);
+  // Of those that end in order, a signal that comes early is not to end them otherwise than one that comes
+  // late.
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  const bool ends_in_order = command == "run" || command == "node" || command == "inspect";
+  start_again(!ends_in_order || Signals::block(), argv);
   CLI::App root{
       "Vigil watches cameras with a vision-language model: describe in words what matters, and be told on a "
       "topic when it happens."};

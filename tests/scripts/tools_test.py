@@ -12,7 +12,7 @@ import unittest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 REQUIREMENTS = os.path.join(ROOT, "tools", "requirements.txt")
 # Packages whose modules have another name.
-PACKAGES = {"PIL": "pillow", "cv2": "opencv-python-headless", "zmq": "pyzmq", "triton": "torch", "gi": "python3-gi"}
+PACKAGES = {"PIL": "pillow", "cv2": "opencv-python-headless", "zmq": "pyzmq", "yaml": "pyyaml", "triton": "torch", "gi": "python3-gi"}
 # Programs look for these and go on without them.
 OPTIONAL = {"torchvision"}
 
@@ -45,20 +45,28 @@ def foreign(*folders):
     return {name: os.path.relpath(path, ROOT) for path in programs(*folders) for name in imports(read(path)) if name not in sys.stdlib_module_names and name not in ours}
 
 
+def packages():
+    return subprocess.run([os.path.join(ROOT, "scripts", "dependencies"), "--list"], capture_output=True, text=True, check=True).stdout.split()
+
+
 class Tools(unittest.TestCase):
     def test_what_programs_import_is_installed_from_one_list(self):
         listed = set(re.findall(r"^[\w-]+", read(REQUIREMENTS), re.MULTILINE))
         found = foreign("tools", "loadtest")
         self.assertIn("torch", found)
         for name, program in found.items():
+            # Of the distribution alone, and of its Python.
+            if name == "gi":
+                self.assertIn(PACKAGES[name], packages(), f"{program} imports {name}")
+                continue
             self.assertTrue(name in OPTIONAL or PACKAGES.get(name, name) in listed, f"{program} imports {name}, which tools/requirements.txt does not have")
         # And nothing that nobody imports but the examples of docs/.
         self.assertEqual(listed - {PACKAGES.get(name, name) for name in found} - {"pyzmq"}, set())
 
     def test_what_tests_import_is_among_the_packages(self):
-        packages = subprocess.run([os.path.join(ROOT, "scripts", "dependencies"), "--list"], capture_output=True, text=True, check=True).stdout.split()
+        installed = packages()
         for name, program in foreign("tests").items():
-            self.assertIn(PACKAGES.get(name) if name == "gi" else f"python3-{name}", packages, f"{program} imports {name}")
+            self.assertIn(PACKAGES.get(name) if name == "gi" else f"python3-{name}", installed, f"{program} imports {name}")
 
     def test_programs_of_the_page_are_there(self):
         rows = re.findall(r"^\| (`.*?) \|", read(os.path.join(ROOT, "tools", "README.md")), re.MULTILINE)
