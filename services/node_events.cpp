@@ -16,10 +16,10 @@ std::filesystem::path made_folder(const std::filesystem::path& outbox, bool besi
   return beside_gateway ? std::filesystem::path(outbox.string() + "-made") : outbox;
 }
 
-}  // namespace
-
 /// Of a time of day in milliseconds.
 constexpr std::size_t kTokenDigits = 20;
+
+}  // namespace
 
 std::string random_name() {
   std::random_device random;

@@ -189,12 +189,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         return answer;
       },
       [self](const PeerQuestion& question) {
-        PeerAnswer answer;
-        answer.number = question.number;
-        // Without an outbox it has nothing that others lack, and takes nothing: it comes to be admitted
-        // itself.
-        answer.refused = question.kind != PeerQuestionKind::admit;
-        answer.lacks_outbox = true;
+        PeerAnswer answer = answer_without_outbox(question);
         gateway_state& own = self->state;
         own.attempt([&] { answer = own.joining->answer(question); });
         return answer;

@@ -424,4 +424,12 @@ PeerAnswer GatewayJoining::answer(const PeerQuestion& question) {
   return answer;
 }
 
+PeerAnswer answer_without_outbox(const PeerQuestion& question) {
+  PeerAnswer answer;
+  answer.number = question.number;
+  answer.refused = question.kind != PeerQuestionKind::admit;
+  answer.lacks_outbox = true;
+  return answer;
+}
+
 }  // namespace vigil::fleet

@@ -152,4 +152,8 @@ class GatewayJoining {
   std::string trouble_ = "it has asked nobody yet";
 };
 
+/// What a gateway answers that has no outbox, since its disk does not let it: whoever comes need not wait for
+/// it, since it has nothing that others lack, and takes nothing before it was admitted itself.
+PeerAnswer answer_without_outbox(const PeerQuestion& question);
+
 }  // namespace vigil::fleet

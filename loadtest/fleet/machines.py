@@ -7,6 +7,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -263,14 +264,22 @@ shutdown_grace: 8s
         return "\n".join(f"--- {machine.name}\n{machine.said()[-6000:]}" for machine in [self.etcd, *self.nodes.values()] if machine.starts)
 
 
-class Journal:
-    """What was done to the fleet, and when: a line of JSON each, by the monotonic clock, which all processes of the machine share."""
+class Lines:
+    """A file of lines of JSON, each with its time by the monotonic clock, which all processes of the machine share. From any thread."""
 
     def __init__(self, path):
-        self._file = open(path, "a", encoding="utf-8")  # pylint: disable=consider-using-with
+        self._file, self._lock = open(path, "a", encoding="utf-8"), threading.Lock()  # pylint: disable=consider-using-with
+
+    def say(self, **line):
+        line = {"t": round(time.monotonic(), 4), **line}
+        with self._lock:
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+        return line
+
+
+class Journal(Lines):
+    """What was done to the fleet, and when."""
 
     def say(self, what, **more):
-        line = {"t": round(time.monotonic(), 4), "what": what, **more}
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
-        return line
+        return super().say(what=what, **more)

@@ -17,14 +17,13 @@ import time
 import urllib.request
 
 import network
-from machines import FLEET, METRICS
+from machines import FLEET, METRICS, Lines
 
 
 class Observer:
     def __init__(self, fleet, path):
         self.fleet = fleet
-        self._lock = threading.Lock()
-        self._file = open(path, "a", encoding="utf-8")  # pylint: disable=consider-using-with
+        self.say = Lines(path).say
         self._stop = False
         self._watch, self._began = None, 0
         self.latest = {}   # by node: the last /status, with its time
@@ -42,11 +41,6 @@ class Observer:
             self._watch.kill()
         for thread in self.threads:
             thread.join()
-
-    def say(self, **line):
-        with self._lock:
-            self._file.write(json.dumps({"t": round(time.monotonic(), 4), **line}) + "\n")
-            self._file.flush()
 
     def _look(self, node):
         network.go_into(node.host.namespace)

@@ -9,17 +9,15 @@ Lines of measures.jsonl, `t` by the monotonic clock:
 
 import collections
 import contextlib
-import json
 import os
 import re
 import sys
 import threading
-import time
 import urllib.request
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fleet"))
 import network  # noqa: E402
-from machines import METRICS  # noqa: E402
+from machines import METRICS, Lines  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([-+.\deE]+|NaN|[-+]Inf)(?: \d+)?")
@@ -69,7 +67,7 @@ def busy():
 class Sampler:
     def __init__(self, rig, path):
         self.rig = rig
-        self._file, self._lock = open(path, "a", encoding="utf-8"), threading.Lock()  # pylint: disable=consider-using-with
+        self.say = Lines(path).say
         self._stop = threading.Event()
         self.threads = [threading.Thread(target=self._ask, args=(node,), daemon=True) for node in rig.fleet.nodes.values()]
         self.threads.append(threading.Thread(target=self._look, daemon=True))
@@ -82,11 +80,6 @@ class Sampler:
         self._stop.set()
         for thread in self.threads:
             thread.join()
-
-    def say(self, **line):
-        with self._lock:
-            self._file.write(json.dumps({"t": round(time.monotonic(), 4), **line}) + "\n")
-            self._file.flush()
 
     def _look(self):
         while not self._stop.is_set():

@@ -169,6 +169,18 @@ inline kernels::Buffer numbers(float value, int count = 1) {
   return buffer;
 }
 
+/// One token of a patch, which holds this value.
+inline model::VisualTokensPtr one_token(const run::PatchFrames& patch, std::uint8_t value) {
+  auto tokens = std::make_shared<model::VisualTokens>();
+  tokens->embeddings = numbers(value);
+  tokens->width = 1;
+  tokens->kept = base::GridMask::all(1, 1);
+  tokens->seconds = patch.seconds;
+  tokens->duration = patch.duration;
+  tokens->intra = patch.intra;
+  return tokens;
+}
+
 /// One token a patch, which holds the value of the patch's first pixel. A patch of value 255 cannot be
 /// encoded.
 class FakeEncoder final : public run::VisionEncoder {
@@ -186,14 +198,7 @@ class FakeEncoder final : public run::VisionEncoder {
       cameras.push_back(patch.camera);
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
-      auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = numbers(value);
-      tokens->width = 1;
-      tokens->kept = base::GridMask::all(1, 1);
-      tokens->seconds = patch.seconds;
-      tokens->duration = patch.duration;
-      tokens->intra = patch.intra;
-      result.push_back(std::move(tokens));
+      result.push_back(one_token(patch, value));
     }
     return result;
   }

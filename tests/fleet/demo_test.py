@@ -244,7 +244,7 @@ class DemoOfAFleet(unittest.TestCase):
     def nothing_is_left(self):
         end = time.monotonic() + 10
         while (found := left()) and time.monotonic() < end:
-            time.sleep(0.05)
+            time.sleep(0.05)  # between looks at processes that run by themselves
         self.assertEqual(found, [])
 
     def test_what_it_shows_is_so(self):

@@ -149,6 +149,20 @@ class TurnsTest : public testing::CameraNodeTest {
   Computing new_{*this, "new"};
 };
 
+TEST_F(TurnsTest, WhatWasToEndWhereItIsNotAnyMoreEndsWhereItIs) {
+  start();
+  run(new_);
+  // It does not hear of the end.
+  old_.far_owner.on_arrival = [](const BulkArrivalPtr&) {};
+  plan({});
+  pass(1s);
+  const std::size_t before = windows().size();
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  place("new");
+  pass(10s);
+  EXPECT_GT(windows().size(), before) << "it begins anew there";
+}
+
 TEST_F(TurnsTest, AStreamThatMovesLosesNoWindow) {
   start();
   run(new_);

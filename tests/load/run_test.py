@@ -173,7 +173,7 @@ class Run(unittest.TestCase):
         # Its children have our pipe still, so that none ends for the want of it.
         end = time.monotonic() + PATIENCE / 4
         while named(folder) and time.monotonic() < end:
-            time.sleep(0.05)
+            time.sleep(0.05)  # between looks at processes that run by themselves
         left = named(folder)
         for pid, _ in left:
             with contextlib.suppress(ProcessLookupError):

@@ -125,6 +125,18 @@ class GatewaysTest : public ::testing::Test {
     for (Gateway* gateway : these) come(*gateway);
   }
   void go(Gateway& gateway) { view_.erase(gateway.name); }
+  /// Both are started, and the maker's series is claimed at both.
+  void let_both_serve() {
+    restart({&one_, &other_});
+    settle();
+    claim(one_);
+    claim(other_);
+  }
+  void expect_both_to_have(const std::vector<std::string>& events) {
+    settle();
+    EXPECT_EQ(one_.events(), events);
+    EXPECT_EQ(other_.events(), events);
+  }
 
   MakerTalk talk(const Gateway& gateway) {
     MakerTalk talk;

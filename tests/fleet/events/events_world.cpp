@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/fleet/events/events_world_parts.h"
+#include "tests/fleet/events/gateway_contents.h"
 
 namespace vigil::fleet::testing {
 
@@ -244,17 +245,7 @@ void World::settle_down() {
 
 bool World::has(const Gateway& gateway, const std::string& topic, std::uint64_t sequence,
                 const std::string& body) const {
-  if (gateway.desk->books().last(topic) >= sequence) {
-    const auto position = gateway.disk->position_of(topic, sequence);
-    if (!position) return false;
-    actors::ReplayQuery query;
-    query.topics = {topic};
-    query.after = *position - 1;
-    query.max_events = 1;
-    return gateway.disk->replay(query).events.front().body == body;
-  }
-  const ShippedEvent* const staged = gateway.desk->books().staged(topic, sequence);
-  return staged != nullptr && staged->body == body;
+  return testing::body_at(gateway.desk->books(), *gateway.disk, topic, sequence) == body;
 }
 
 /// What a gateway shows that it did not show before.

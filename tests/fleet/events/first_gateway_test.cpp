@@ -58,10 +58,7 @@ TEST_F(FirstGatewayTest, WhoeverOthersWentOnWithoutIsNotTheFirstThoughItHasMore)
 }
 
 TEST_F(FirstGatewayTest, WhomAGatewayWentOnWithoutIsKnownToThoseThatReadFromIt) {
-  restart({&one_, &other_});
-  settle();
-  claim(one_);
-  claim(other_);
+  let_both_serve();
   for (int i = 0; i < 10; ++i) tell({&other_}, "E", i, "update", /*commits=*/false);
   go(other_);
   settle();
@@ -80,10 +77,7 @@ TEST_F(FirstGatewayTest, WhomAGatewayWentOnWithoutIsKnownToThoseThatReadFromIt) 
 }
 
 TEST_F(FirstGatewayTest, OneThatCameBackAndDidNotServeYetIsNotTheFirst) {
-  restart({&one_, &other_});
-  settle();
-  claim(one_);
-  claim(other_);
+  let_both_serve();
   for (int i = 0; i < 10; ++i) tell({&other_}, "E", i, "update", /*commits=*/false);
   go(other_);
   come(other_);
@@ -97,16 +91,11 @@ TEST_F(FirstGatewayTest, OneThatCameBackAndDidNotServeYetIsNotTheFirst) {
   tell({&one_}, "F", 0, "new");
   const std::vector<std::string> seen = one_.events();
   restart({&other_, &one_});
-  settle();
-  EXPECT_EQ(one_.events(), seen);
-  EXPECT_EQ(other_.events(), seen);
+  expect_both_to_have(seen);
 }
 
 TEST_F(FirstGatewayTest, OneThatWentOnWithoutAnotherOneAndIsBehindByNowIsNotTheFirst) {
-  restart({&one_, &other_});
-  settle();
-  claim(one_);
-  claim(other_);
+  let_both_serve();
   go(other_);
   settle();
   for (int i = 0; i < 10; ++i) tell({&one_}, "E", i, "update", /*commits=*/false);
@@ -124,9 +113,7 @@ TEST_F(FirstGatewayTest, OneThatWentOnWithoutAnotherOneAndIsBehindByNowIsNotTheF
   ASSERT_EQ(other_.desk->answer(without).commits.at(0).verdict, SeriesVerdict::done);
   const std::vector<std::string> seen = other_.events();
   restart({&one_, &other_});
-  settle();
-  EXPECT_EQ(one_.events(), seen);
-  EXPECT_EQ(other_.events(), seen);
+  expect_both_to_have(seen);
 }
 
 TEST_F(FirstGatewayTest, WaitsForOneThatHoldsALeaseAndDoesNotAnswer) {
@@ -152,10 +139,7 @@ TEST_F(FirstGatewayTest, WaitsSomeTimeForOneWhoseOutboxCannotBeRead) {
   const auto refuse = [&] {
     one_.joining->see(view_);
     for (const GatewayJoining::Ask& ask : one_.joining->take_asks()) {
-      PeerAnswer answer;
-      answer.number = ask.question.number;
-      answer.refused = answer.lacks_outbox = true;
-      one_.joining->heard(ask.to, answer);
+      one_.joining->heard(ask.to, answer_without_outbox(ask.question));
     }
     clock_.ms += 1000;
   };
@@ -186,9 +170,7 @@ TEST_F(FirstGatewayTest, WhoServesWithAClockThatWentBackHasServedLater) {
   tell({&one_}, "F", 0, "new");
   const std::vector<std::string> seen = one_.events();
   restart({&other_, &one_});
-  settle();
-  EXPECT_EQ(one_.events(), seen);
-  EXPECT_EQ(other_.events(), seen);
+  expect_both_to_have(seen);
 }
 
 TEST_F(FirstGatewayTest, WhoIsToldLateToBeTheFirstIsNot) {
@@ -230,10 +212,7 @@ TEST_F(FirstGatewayTest, WhoIsToldLateToBeTheFirstIsNot) {
 }
 
 TEST_F(FirstGatewayTest, OneThatIsStartedAloneGoesOnWithoutThoseThatServedBesideIt) {
-  restart({&one_, &other_});
-  settle();
-  claim(one_);
-  claim(other_);
+  let_both_serve();
   for (int i = 0; i < 10; ++i) tell({&one_}, "E", i, "update", /*commits=*/false);
   restart({&other_});
   settle();
@@ -246,16 +225,11 @@ TEST_F(FirstGatewayTest, OneThatIsStartedAloneGoesOnWithoutThoseThatServedBeside
   tell({&other_}, "F", 0, "new");
   const std::vector<std::string> seen = other_.events();
   restart({&one_, &other_});
-  settle();
-  EXPECT_EQ(one_.events(), seen);
-  EXPECT_EQ(other_.events(), seen);
+  expect_both_to_have(seen);
 }
 
 TEST_F(FirstGatewayTest, WhoServedWhileOthersTookItForGoneIsNotTheFirstAgain) {
-  restart({&one_, &other_});
-  settle();
-  claim(one_);
-  claim(other_);
+  let_both_serve();
   for (int i = 0; i < 10; ++i) tell({&one_}, "E", i, "update", /*commits=*/false);
   restart({&one_, &other_});
   const GatewayView before = view_;
@@ -279,9 +253,7 @@ TEST_F(FirstGatewayTest, WhoServedWhileOthersTookItForGoneIsNotTheFirstAgain) {
   tell({&other_}, "F", 0, "new");
   const std::vector<std::string> seen = other_.events();
   restart({&one_, &other_});
-  settle();
-  EXPECT_EQ(one_.events(), seen);
-  EXPECT_EQ(other_.events(), seen);
+  expect_both_to_have(seen);
 }
 
 TEST_F(FirstGatewayTest, WhatWasAnsweredBeforeItWasTheOldestDoesNotCount) {

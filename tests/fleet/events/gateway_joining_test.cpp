@@ -39,6 +39,26 @@ TEST_F(GatewayJoiningTest, TheFirstServesAtOnceAndAnEmptyOneGetsAllThatItHas) {
   EXPECT_EQ(emptied_, 0);
 }
 
+TEST_F(GatewayJoiningTest, WaitsForNoneThatHasNoOutbox) {
+  come(one_);
+  settle();
+  claim(one_);
+  tell({&one_}, "E", 0, "new");
+  come(other_);
+  view_["g3"] = {"its disk does not open", ++records_, false};
+  for (int i = 0; i < 40; ++i) {
+    for (Gateway* gateway : {&one_, &other_}) {
+      gateway->joining->see(view_);
+      for (const GatewayJoining::Ask& ask : gateway->joining->take_asks())
+        gateway->joining->heard(ask.to, ask.to == "g3" ? answer_without_outbox(ask.question)
+                                                       : named(ask.to).joining->answer(ask.question));
+    }
+    clock_.ms += 20;
+  }
+  EXPECT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+  EXPECT_EQ(other_.events(), one_.events());
+}
+
 TEST_F(GatewayJoiningTest, HowMuchItLacksIsKnownUntilItServes) {
   come(one_);
   settle();

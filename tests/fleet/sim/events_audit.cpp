@@ -6,6 +6,7 @@
 
 #include "base/fnv1a.h"
 #include "cluster/membership/node_record.h"
+#include "tests/fleet/events/gateway_contents.h"
 
 namespace vigil::fleet::sim {
 namespace {
@@ -41,18 +42,8 @@ bool EventsAudit::is_true(const Gateway& gateway) const {
 
 bool EventsAudit::has(const Gateway& gateway, const std::string& topic, std::uint64_t sequence,
                       std::uint64_t print) {
-  const GatewayBooks& books = gateway.desk->books();
-  if (books.last(topic) < sequence) {
-    const ShippedEvent* const staged = books.staged(topic, sequence);
-    return staged != nullptr && base::fnv1a(staged->body) == print;
-  }
-  const auto position = gateway.outbox->position_of(topic, sequence);
-  if (!position) return false;
-  actors::ReplayQuery query;
-  query.topics = {topic};
-  query.after = *position - 1;
-  query.max_events = 1;
-  return base::fnv1a(gateway.outbox->replay(query).events.front().body) == print;
+  const auto body = testing::body_at(gateway.desk->books(), *gateway.outbox, topic, sequence);
+  return body && base::fnv1a(*body) == print;
 }
 
 void EventsAudit::enter(const Host& host, const GatewayDesk& desk, const actors::Outbox& outbox) {

@@ -50,14 +50,7 @@ class Encoder final : public run::VisionEncoder {
     std::vector<model::VisualTokensPtr> result;
     for (const run::PatchFrames& patch : patches) {
       taken_(patch.camera);
-      auto tokens = std::make_shared<model::VisualTokens>();
-      tokens->embeddings = actors::testing::numbers(*patch.frames.front().rgb);
-      tokens->width = 1;
-      tokens->kept = base::GridMask::all(1, 1);
-      tokens->seconds = patch.seconds;
-      tokens->duration = patch.duration;
-      tokens->intra = patch.intra;
-      result.push_back(std::move(tokens));
+      result.push_back(actors::testing::one_token(patch, *patch.frames.front().rgb));
     }
     return result;
   }
