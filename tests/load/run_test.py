@@ -124,8 +124,8 @@ class Run(unittest.TestCase):
         lost, flapping = step["phases"]
         self.assertTrue(lost["windows"]["expected"] >= 52 and lost["windows"]["seen"] < lost["windows"]["expected"], lost)
         self.assertEqual((lost["cameras"], flapping["cameras"]), (4, 2))
-        # One of the two is a file, and is there all the time.
-        self.assertTrue(10 <= flapping["windows"]["expected"] <= 20 and flapping["windows"]["seen"] >= 6, flapping)
+        # One of the two is a file, and is there all the time: 10 or 11 ends. The other goes at a random moment, once or twice, and comes back with an end of its own.
+        self.assertTrue(10 <= flapping["windows"]["expected"] <= 24 and flapping["windows"]["seen"] >= 6, flapping)
         self.assertTrue({"c1", "c2", "g1", "etcd", "cams"} <= set(flapping["processes"]), flapping)
         said = {}
         for name in ("cams", "c1", "c2"):

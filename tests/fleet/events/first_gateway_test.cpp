@@ -148,6 +148,14 @@ TEST_F(FirstGatewayTest, WaitsSomeTimeForOneWhoseOutboxCannotBeRead) {
   EXPECT_EQ(one_.joining->trouble(), "g2 cannot say what it has");
   for (int i = 0; i < 3; ++i) refuse();
   EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
+  // Which of the others is the first, only the oldest says.
+  one_.open();
+  view_["g1"] = {"g1again", 4, false};
+  for (int i = 0; i < 30; ++i) refuse();
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::away);
+  view_.erase("g2");
+  refuse();
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
 }
 
 TEST_F(FirstGatewayTest, WhoServesWithAClockThatWentBackHasServedLater) {
