@@ -11,8 +11,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cluster/http/tls.h"
 #include "cluster/sockets/curve.h"
-#include "cluster/sockets/tls.h"
 #include "config/checks/idle_rules.h"
 #include "config/file/load.h"
 #include "engine/model/check.h"

@@ -13,7 +13,7 @@
 #include "actors/status/metrics.h"
 #include "cluster/process/file_watch.h"
 #include "config/settings.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 #include "services/fleet_registry.h"
 #include "services/reload_loop.h"
 

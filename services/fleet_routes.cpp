@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "fleet/evidence/evidence_folder.h"
-#include "fleet/status/fleet_query.h"
+#include "fleet/messages/fleet_query.h"
 #include "services/asked_actor.h"
 
 namespace vigil::services {

@@ -9,7 +9,7 @@
 
 #include "base/duration.h"
 #include "cluster/http/http.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::services {
 

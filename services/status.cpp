@@ -10,7 +10,7 @@
 #include "cluster/http/http_client.h"
 #include "config/schema/fields.h"
 #include "config/settings.h"
-#include "fleet/status/fleet_query.h"
+#include "fleet/messages/fleet_query.h"
 #include "fleet/status/fleet_text.h"
 #include "services/command.h"
 

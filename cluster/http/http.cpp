@@ -20,9 +20,9 @@
 #include "cluster/http/http_connection.h"
 #include "cluster/http/http_router.h"
 #include "cluster/http/shared_answer.h"
+#include "cluster/http/tls.h"
 #include "cluster/process/clock.h"
 #include "cluster/sockets/tcp_address.h"
-#include "cluster/sockets/tls.h"
 
 namespace vigil::cluster {
 namespace {

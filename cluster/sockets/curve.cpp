@@ -16,7 +16,6 @@
 #include <zmq_addon.hpp>
 
 #include "base/durable.h"
-#include "cluster/topics/message.h"
 #include "config/settings.h"
 #include "config/values/curve_key.h"
 
@@ -87,9 +86,9 @@ std::filesystem::path public_file(std::filesystem::path secret) {
 std::vector<std::string> judge(const std::vector<zmq::message_t>& request,
                                const std::function<bool(const std::string&)>& allowed) {
   // version, request id, domain, address, identity, mechanism, credentials
-  const bool curve = request.size() == 7 && view_of(request[0]) == "1.0" && view_of(request[5]) == "CURVE" &&
-                     request[6].size() == kKeyBytes;
-  const std::string id(request.size() > 1 ? view_of(request[1]) : std::string_view());
+  const bool curve = request.size() == 7 && request[0].to_string_view() == "1.0" &&
+                     request[5].to_string_view() == "CURVE" && request[6].size() == kKeyBytes;
+  const std::string id(request.size() > 1 ? request[1].to_string_view() : std::string_view());
   std::array<char, kKeyCharacters + 1> key{};
   if (curve) zmq_z85_encode(key.data(), request[6].data<std::uint8_t>(), kKeyBytes);
   if (curve && allowed(key.data())) return {"1.0", id, "200", "OK", key.data(), ""};

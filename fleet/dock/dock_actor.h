@@ -22,7 +22,7 @@
 #include "fleet/dock/dock_book.h"
 #include "fleet/dock/text_arrivals.h"
 #include "fleet/link/link_desk.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 #include "fleet/wire/link_frames.h"
 
 namespace vigil::fleet {

@@ -8,7 +8,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "fleet/events/gateway_desk.h"
 #include "fleet/events/gateway_joining.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

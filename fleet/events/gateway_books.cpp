@@ -8,7 +8,7 @@
 
 #include "actors/alerts/closing.h"
 #include "actors/alerts/open_episodes.h"
-#include "fleet/events/shipped.h"
+#include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "actors/alerts/outbox.h"
-#include "fleet/events/event_messages.h"
+#include "fleet/messages/event_messages.h"
 
 namespace vigil::fleet {
 

@@ -10,9 +10,9 @@
 
 #include "actors/alerts/outbox.h"
 #include "actors/status/gateway_series.h"
-#include "fleet/events/event_messages.h"
 #include "fleet/events/gateway_books.h"
-#include "fleet/events/shipped.h"
+#include "fleet/messages/event_messages.h"
+#include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
 

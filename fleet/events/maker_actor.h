@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "fleet/events/maker_desk.h"
 #include "fleet/events/shipping_publisher.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

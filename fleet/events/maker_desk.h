@@ -14,9 +14,9 @@
 #include "actors/alerts/books.h"
 #include "base/clock.h"
 #include "base/duration.h"
-#include "fleet/events/event_messages.h"
 #include "fleet/events/merged_books.h"
-#include "fleet/events/shipped.h"
+#include "fleet/messages/event_messages.h"
+#include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/alerts/books.h"
-#include "fleet/events/event_messages.h"
+#include "fleet/messages/event_messages.h"
 
 namespace vigil::fleet {
 

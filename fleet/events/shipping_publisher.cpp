@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "fleet/events/shipped.h"
+#include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "actors/messages/shell.h"
-#include "fleet/status/node_standing.h"
+#include "fleet/messages/node_standing.h"
 
 namespace vigil::fleet {
 namespace {

@@ -17,7 +17,7 @@
 #include "cluster/bulk/bulk.h"
 #include "fleet/evidence/evidence_folder.h"
 #include "fleet/evidence/fetch_desk.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

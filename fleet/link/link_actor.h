@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "cluster/bulk/bulk.h"
 #include "fleet/link/link_desk.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

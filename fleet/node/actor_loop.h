@@ -10,7 +10,7 @@
 #include <caf/send.hpp>
 
 #include "base/loop.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

@@ -10,7 +10,7 @@
 #include <caf/actor_addr.hpp>
 
 #include "cluster/membership/fleet_member.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

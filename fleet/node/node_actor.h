@@ -26,13 +26,13 @@
 #include "config/settings.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/link/link_desk.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
+#include "fleet/messages/node_standing.h"
 #include "fleet/node/actor_loop.h"
 #include "fleet/node/camera_book.h"
 #include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
 #include "fleet/status/node_report.h"
-#include "fleet/status/node_standing.h"
 #include "fleet/turns/window_turns.h"
 
 namespace vigil::fleet {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 namespace {

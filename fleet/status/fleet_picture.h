@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/duration.h"
-#include "fleet/status/fleet_query.h"
+#include "fleet/messages/fleet_query.h"
+#include "fleet/messages/node_standing.h"
 #include "fleet/status/node_answer.h"
-#include "fleet/status/node_standing.h"
 #include "fleet/status/plan_index.h"
 
 namespace vigil::fleet {

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "cluster/membership/fleet_keys.h"
 #include "cluster/registry/registry.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 #include "fleet/status/fleet_picture.h"
 #include "fleet/status/known_plans.h"
 

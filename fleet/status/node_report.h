@@ -9,8 +9,8 @@
 #include "actors/status/status_board.h"
 #include "cluster/bulk/bulk.h"
 #include "cluster/membership/fleet_member.h"
+#include "cluster/membership/node_record.h"
 #include "cluster/membership/plan_keeper.h"
-#include "fleet/node/node_desk.h"
 
 namespace vigil::fleet {
 

@@ -11,7 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 #include "fleet/turns/window_turns.h"
 
 namespace vigil::fleet {

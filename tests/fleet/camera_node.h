@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cluster/bulk/memory_bulk.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 #include "tests/actors/pipeline.h"
 
 namespace vigil::fleet::testing {

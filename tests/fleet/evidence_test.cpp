@@ -12,7 +12,7 @@
 
 #include "cluster/bulk/memory_bulk.h"
 #include "fleet/evidence/fetcher_actor.h"
-#include "fleet/status/node_standing.h"
+#include "fleet/messages/node_standing.h"
 #include "tests/actors/fakes.h"
 #include "tests/temporary_folder.h"
 

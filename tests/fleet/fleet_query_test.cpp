@@ -1,5 +1,5 @@
 // What people ask of a fleet, as strangers may write it, and what nodes tell each other for the answer.
-#include "fleet/status/fleet_query.h"
+#include "fleet/messages/fleet_query.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

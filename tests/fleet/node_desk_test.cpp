@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::fleet {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "actors/alerts/outbox.h"
-#include "fleet/events/event_messages.h"
+#include "fleet/messages/event_messages.h"
 
 namespace vigil::fleet {
 

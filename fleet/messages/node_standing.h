@@ -12,7 +12,7 @@
 #include "cluster/membership/config_agreement.h"
 #include "cluster/membership/fleet_member.h"
 #include "cluster/membership/plan.h"
-#include "fleet/messages.h"
+#include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
 

@@ -36,9 +36,9 @@
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
 #include "config/settings.h"
-#include "fleet/events/event_messages.h"
-#include "fleet/events/shipped.h"
-#include "fleet/status/fleet_query.h"
+#include "fleet/messages/event_messages.h"
+#include "fleet/messages/fleet_query.h"
+#include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
 

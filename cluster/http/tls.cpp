@@ -1,4 +1,4 @@
-#include "cluster/sockets/tls.h"
+#include "cluster/http/tls.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "fleet/events/shipped.h"
+#include "fleet/messages/shipped.h"
 
 #include <chrono>
 

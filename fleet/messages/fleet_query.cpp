@@ -1,4 +1,4 @@
-#include "fleet/status/fleet_query.h"
+#include "fleet/messages/fleet_query.h"
 
 #include <charconv>
 
