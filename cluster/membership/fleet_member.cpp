@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/timestamp.h"
 #include "cluster/placement/rendezvous.h"
 
 namespace vigil::cluster {
@@ -12,6 +13,7 @@ namespace {
 /// A lease is kept alive so many times within its time.
 constexpr int kBeats = 3;
 constexpr std::chrono::seconds kTelling{1};
+constexpr std::chrono::hours kRemarked{1};
 /// For each node: if all offer themselves when nobody plans, all but one do so in vain.
 constexpr base::Duration kOffering{1};
 
@@ -22,6 +24,12 @@ bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
   a.config_fault = b.config_fault;
   a.config_version = b.config_version;
   return a != b;
+}
+
+/// What a registry says of itself begins with what it is.
+std::string without_own_name(const std::string& reason) {
+  constexpr std::string_view kName = "registry: ";
+  return reason.starts_with(kName) ? reason.substr(kName.size()) : reason;
 }
 
 /// Whether the two differ in what every node has to know at once.
@@ -123,7 +131,8 @@ void FleetMember::heard(const RegistryHeader& header) {
   was_unheard_ = false;
   const auto remark = guard_.see(header);
   if (!remark) return;
-  registry_remark_ = *remark;
+  registry_remark_ = *remark + " (noticed " + base::format_rfc3339(clock_.wall()) + ")";
+  remarked_until_ = clock_.now() + kRemarked;
   say("registry: " + *remark);
   // Whatever it said before is void: leases and records may be gone, and watches wait for revisions that
   // other changes will have.
@@ -134,7 +143,7 @@ void FleetMember::heard(const RegistryHeader& header) {
 
 void FleetMember::unheard(const std::string& reason) {
   if (std::exchange(registry_answers_, false) || !was_unheard_)
-    say("registry: does not answer: nothing moves until it does: " + reason);
+    say("registry: does not answer: nothing moves until it does: " + without_own_name(reason));
   was_unheard_ = true;
 }
 
@@ -152,8 +161,9 @@ void FleetMember::read_nodes() {
       try {
         record = parse_node(entry->value);
         // A record says of itself who it is; where it lies is what counts.
-        if (record->name != name) record.reset();
+        if (record->name != name) throw std::runtime_error("it is a record of node " + record->name);
       } catch (const std::exception& error) {
+        record.reset();
         if (unreadable_ != entry->value) say("registry: " + key + ": " + error.what());
         unreadable_ = entry->value;
       }
