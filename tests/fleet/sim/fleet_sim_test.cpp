@@ -41,6 +41,7 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
   for (std::uint64_t seed = only == 0 ? number_of("VIGIL_SIM_FIRST", 1) : only; done < hours; ++seed) {
     Fleet::Options options = Fleet::of_seed(seed, of_actors);
     options.chaos.restores |= number_of("VIGIL_SIM_RESTORES", 0) > 0;
+    if (number_of("VIGIL_SIM_ALIKE", 0) > 0) options.layout = Fleet::Options::Layout::alike;
     Fleet fleet(options);
     // To see how all are at a time.
     const auto stop = std::chrono::seconds(number_of("VIGIL_SIM_STOP", 0));
