@@ -129,8 +129,8 @@ TEST_F(LiveCameraTest, AfterItWasLostItSendsAWholePicture) {
   const ReaderFactory open = [&](const std::string&, const media::ReadOptions& options) {
     ++opened;
     return std::make_unique<LiveReader>(options, [this, n = 0](LiveReader&) mutable {
-      clock_.advance(500ms);
       if (n == 4) throw media::Error("gone");
+      clock_.advance(500ms);
       media::SampledFrame frame = LiveReader::frame(0.5 * n++);
       frame.motion = std::make_shared<media::MotionField>();
       return std::optional(frame);
