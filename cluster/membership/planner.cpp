@@ -221,15 +221,15 @@ class Desk {
   void keep_former(const std::string& node, PlannedCamera& entry) const {
     const auto filled = input_.filled.find(node);
     const bool is_needed = filled != input_.filled.end() && !filled->second.contains(entry.stream_fence);
-    if (!is_needed || !can_answer(former_of(entry))) set_former(entry, {});
+    if (is_set_back_ || !is_needed || !can_answer(former_of(entry))) set_former(entry, {});
   }
 
   /// Of a stream that has another place now: who was there answers until it is full there.
   void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
                     const Devices& before) {
     if (entry.stream != before.stream) {
-      // Of two, the first one's windows are full.
-      if (entry.former_stream.empty() && can_answer(before) && input_.filled.contains(node))
+      // Of two, the first one's windows are full. Where the plan was set back, that was long ago.
+      if (entry.former_stream.empty() && !is_set_back_ && can_answer(before) && input_.filled.contains(node))
         set_former(entry, before);
       if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
     }

@@ -25,6 +25,19 @@ void WindowTurns::begin(Lane& lane) {
   lane.since = std::numeric_limits<double>::infinity();
 }
 
+/// Whether windows of this tenure count still.
+bool WindowTurns::follow(Lane& lane, std::uint64_t tenure, News& news) {
+  if (tenure <= lane.tenure) return tenure == lane.tenure;
+  if (std::exchange(lane.tenure, tenure) == 0) return true;
+  // The camera has begun anew, and its time may have, too, as when a registry that was set back has forgotten
+  // since when there is such a camera.
+  tell_held(lane, news);
+  lane.told = -std::numeric_limits<double>::infinity();
+  lane.answered.clear();
+  lane.former_is_gone = true;
+  return true;
+}
+
 void WindowTurns::tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news) {
   if (lane.has_ended) {
     // It began anew, and its time may have, too.
@@ -138,7 +151,9 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
     return news;
   }
   Lane& lane = found->second;
-  if (device == lane.place.device) {
+  if (!follow(lane, actors::fence_of(window->watch->version), news)) {
+    news.dropped.emplace_back(device, std::move(window));
+  } else if (device == lane.place.device) {
     take_new(lane, std::move(window), news);
   } else if (device == lane.place.former) {
     take_former(lane, std::move(window), news);

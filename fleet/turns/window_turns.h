@@ -29,8 +29,9 @@ using Places = std::map<std::string, Place>;
 /// Of a camera that moves, both devices get the patches. The former's windows are told until the other one
 /// has answered one of them with as many frames: then its windows are full, and from the next one on they are
 /// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind,
-/// what the other one has counts at once. The windows of a camera that are told ascend, and none comes twice.
-/// Windows of cameras that never moved pass as they are. Not thread-safe.
+/// what the other one has counts at once, as it does of a camera that has begun anew meanwhile, in another
+/// tenure: its former has nothing of that. Of one tenure, the windows that are told ascend, and none comes
+/// twice. Windows of cameras that never moved pass as they are. Not thread-safe.
 class WindowTurns {
  public:
   /// With the device that answered.
@@ -62,6 +63,8 @@ class WindowTurns {
     bool is_planned = true;
     /// The end of the last window that was told.
     double told = -std::numeric_limits<double>::infinity();
+    /// The fence of the newest window that came; 0: none has.
+    std::uint64_t tenure = 0;
     /// Only the device counts, and not the former any more.
     bool is_over = false;
     bool former_is_gone = false;
@@ -77,6 +80,7 @@ class WindowTurns {
   };
 
   void move(Lane& lane, const Place& place, News& news) const;
+  static bool follow(Lane& lane, std::uint64_t tenure, News& news);
   static void take_new(Lane& lane, actors::WindowAnswersPtr window, News& news);
   static void take_former(Lane& lane, actors::WindowAnswersPtr window, News& news);
   static void tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news);

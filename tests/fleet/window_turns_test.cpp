@@ -257,6 +257,29 @@ TEST_F(WindowTurnsTest, AnEndThatWaitsForAFormerIsToldWhenThatIsNoneAnyMore) {
   EXPECT_FALSE(turns_.end("a", "gate")) << "once";
 }
 
+TEST_F(WindowTurnsTest, OfACameraThatBeganAnewInAnotherTenureNoFormerIsWaitedFor) {
+  const auto take_of = [&](const std::string& device, std::uint64_t fence, double end, int frames = 8) {
+    auto made = std::make_shared<actors::WindowAnswers>(*window(end, frames));
+    auto settings = std::make_shared<actors::WatchSettings>(*made->watch);
+    settings->version = actors::version_of(fence, 1);
+    made->watch = settings;
+    hear(turns_.take(device, made));
+  };
+  plan("b", "a", 7);
+  take_of("a", 3, 600);
+  take_of("b", 3, 601, 2);
+  EXPECT_THAT(told(), ElementsAre("a 600"));
+  take_of("b", 9, 5, 2);
+  take_of("b", 9, 6, 2);
+  EXPECT_THAT(told(), ElementsAre("b 601", "b 5", "b 6")) << "its time began anew";
+  take_of("a", 3, 602);
+  take_of("b", 9, 6);
+  EXPECT_THAT(dropped(), ElementsAre("a 602", "b 6"));
+  EXPECT_THAT(told(), IsEmpty());
+  take_of("b", 9, 10);
+  EXPECT_THAT(turns_.filled(), ElementsAre(7));
+}
+
 TEST_F(WindowTurnsTest, ACameraThatThereIsNoNodeForStaysWhereItIs) {
   plan("b", "gone", 7);
   take("b", 10);

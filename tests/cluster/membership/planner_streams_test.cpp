@@ -77,6 +77,25 @@ TEST_F(PlannerStreamsTest, AFormerThatIsGoneOrBeginsAnewIsNone) {
   EXPECT_EQ(first().former_stream, "") << "the one before is gone";
 }
 
+TEST_F(PlannerStreamsTest, WhereAPlanOfLongAgoSaysThatAStreamIsItHasNoFormer) {
+  start(1);
+  gpu("old");
+  plan();
+  const FleetPlan backup = input_.plan;
+  gpu("new");
+  drain("old");
+  plan();
+  const FleetPlan moving = input_.plan;
+  input_.nodes.at("c").highest_fence = first().stream_fence + 10;
+  for (const FleetPlan& restored : {backup, moving}) {
+    input_.plan = restored;
+    EXPECT_EQ(plan().fillings, 0U);
+    EXPECT_EQ(first().stream, "new");
+    EXPECT_EQ(first().former_stream, "") << "its windows are of another tenure";
+    EXPECT_GT(first().fence, input_.nodes.at("c").highest_fence);
+  }
+}
+
 TEST_F(PlannerStreamsTest, TheFirstOneAnswersUntilSomeOtherIsFull) {
   start(1);
   gpu("old");
