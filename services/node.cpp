@@ -254,7 +254,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                         .logger = logger});
   }
   fleet::gateway_actor gateway;
-  if (kept) gateway = system.spawn<caf::detached>(fleet::gateway, kept->deps(name));
+  if (kept) gateway = system.spawn<caf::detached>(fleet::gateway, kept->deps(name, !reads && !halves));
   fleet::maker_actor maker;
   actors::supervisor_actor supervisor;
   if (reads) {
@@ -263,6 +263,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                                         .publisher = made->publisher(),
                                                         .clock = clock,
                                                         .metrics = metrics,
+                                                        .board = board,
                                                         .logger = logger});
     supervisor =
         system.spawn(actors::supervisor,

@@ -48,8 +48,7 @@ KeptEvents::KeptEvents(const config::Settings& settings, const base::Clock& cloc
       board_(board),
       logger_(logger),
       ages_(clock),
-      topics_(metrics),
-      outbox_(open(/*anew=*/false)) {}
+      topics_(metrics) {}
 
 std::unique_ptr<actors::Outbox> KeptEvents::open(bool anew) {
   const std::filesystem::path folder = settings_.outbox;
@@ -74,9 +73,8 @@ std::string KeptEvents::token(const std::string& after) {
   return std::string(kTokenDigits - std::min(kTokenDigits, number.size()), '0') + number + random_name();
 }
 
-fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
+fleet::GatewayDeps KeptEvents::deps(const std::string& node, bool is_alone) {
   return {.node = node,
-          .outbox = std::move(outbox_),
           .open = [this](bool anew) { return open(anew); },
           .topics = [this](const actors::Outbox& outbox) { return topics_.open(settings_, outbox, logger_); },
           .token = [this](const std::string& after) { return token(after); },
@@ -84,7 +82,8 @@ fleet::GatewayDeps KeptEvents::deps(const std::string& node) {
           .clock = clock_,
           .metrics = metrics_,
           .board = board_,
-          .logger = logger_};
+          .logger = logger_,
+          .is_alone = is_alone};
 }
 
 }  // namespace vigil::services

@@ -43,12 +43,12 @@ class MadeEvents {
 /// was replaced stays beside it in a folder that ends with ".replaced".
 class KeptEvents {
  public:
-  /// All have to outlive it. Throws for a folder that cannot be had.
+  /// All have to outlive it.
   KeptEvents(const config::Settings& settings, const base::Clock& clock, actors::Metrics& metrics,
              actors::StatusBoard& board, spdlog::logger& logger);
 
-  /// To be called once.
-  fleet::GatewayDeps deps(const std::string& node);
+  /// `is_alone`: this process does nothing else.
+  fleet::GatewayDeps deps(const std::string& node, bool is_alone);
 
  private:
   std::unique_ptr<actors::Outbox> open(bool anew);
@@ -61,7 +61,6 @@ class KeptEvents {
   spdlog::logger& logger_;
   config::RetentionClock ages_;
   Topics topics_;
-  std::unique_ptr<actors::Outbox> outbox_;
   std::uint64_t tokens_ = 0;
 };
 

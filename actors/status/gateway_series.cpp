@@ -15,7 +15,12 @@ GatewaySeries::GatewaySeries(Metrics& metrics)
                   .Name("vigil_gateway_behind_events")
                   .Help("Events that other gateways have and this one lacks, while it does not serve")
                   .Register(*metrics.registry())
-                  .Add({})) {}
+                  .Add({})),
+      gaps_(prometheus::BuildCounter()
+                .Name("vigil_gateway_gaps_total")
+                .Help("Times that a topic went on behind events that nobody has any more")
+                .Register(*metrics.registry())
+                .Add({})) {}
 
 void GatewaySeries::add(const GatewayCounts& counts) {
   stored_.Increment(static_cast<double>(counts.stored));

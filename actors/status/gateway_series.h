@@ -1,6 +1,7 @@
 // What a gateway of a fleet tells about events, as series of Prometheus beside those of its process.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <prometheus/counter.h>
@@ -30,6 +31,8 @@ class GatewaySeries {
   void add(const GatewayCounts& counts);
   /// Events that other gateways have and this one lacks, as far as it knows.
   void behind(std::uint64_t events);
+  /// So many times a topic went on behind events that nobody has any more.
+  void gaps(std::size_t count) { gaps_.Increment(static_cast<double>(count)); }
 
  private:
   prometheus::Family<prometheus::Counter>& events_;
@@ -38,6 +41,7 @@ class GatewaySeries {
   prometheus::Counter& duplicate_;
   prometheus::Counter& refused_;
   prometheus::Gauge& behind_;
+  prometheus::Counter& gaps_;
 };
 
 }  // namespace vigil::actors

@@ -171,6 +171,21 @@ void StatusBoard::outbox(const std::string& failure) {
   outbox_failure_ = failure;
 }
 
+void StatusBoard::gateway(const std::string& why_not) {
+  const std::lock_guard lock(mutex_);
+  gateway_trouble_ = why_not;
+}
+
+std::string StatusBoard::gateway() const {
+  const std::lock_guard lock(mutex_);
+  return gateway_trouble_;
+}
+
+void StatusBoard::events(const std::string& waits) {
+  const std::lock_guard lock(mutex_);
+  events_wait_ = waits;
+}
+
 void StatusBoard::fleet(FleetStanding standing) {
   const std::lock_guard lock(mutex_);
   fleet_ = std::move(standing);
@@ -260,7 +275,11 @@ std::string StatusBoard::json(const Metrics& metrics) const {
                 {"in_memory", figures.sum("vigil_outbox_in_memory") > 0},
                 {"pending", figures.sum("vigil_outbox_pending")}}},
               {"configuration", {{"current", figures.sum("vigil_config_last_reload_success") > 0}}}};
-    if (fleet_) result["fleet"] = json_of(*fleet_);
+    if (fleet_) {
+      result["fleet"] = json_of(*fleet_);
+      result["fleet"]["gateway"] = gateway_trouble_;
+      result["fleet"]["events"] = events_wait_;
+    }
     cameras = cameras_;
     devices = devices_;
     for (auto& [name, camera] : cameras)

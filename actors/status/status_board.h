@@ -73,6 +73,11 @@ class StatusBoard {
   void device(const std::string& device, DeviceState state, const std::string& reason);
   /// Why events cannot be kept; empty if they can.
   void outbox(const std::string& failure);
+  /// Of a node that is a gateway: why it does not serve; empty if it does.
+  void gateway(const std::string& why_not);
+  std::string gateway() const;
+  /// Of a node that makes events: for whom they wait; empty if they do not.
+  void events(const std::string& waits);
   /// This process is a node: it is not ready before its fleet has let it in.
   void fleet(FleetStanding standing);
 
@@ -144,6 +149,8 @@ class StatusBoard {
   std::map<std::string, std::string> remarks_;
   std::map<std::string, Device> devices_;
   std::optional<FleetStanding> fleet_;
+  /// Why its gateway does not serve, and for whom its events wait.
+  std::string gateway_trouble_, events_wait_;
 };
 
 }  // namespace vigil::actors

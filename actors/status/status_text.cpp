@@ -38,6 +38,10 @@ std::optional<std::string> status_text(const std::string& text) {
                 '\n';
       if (const std::string remark = fleet.at("registry").at("remark"); !remark.empty())
         result += "of the registry: " + plain(remark) + '\n';
+      if (const std::string why_not = fleet.value("gateway", ""); !why_not.empty())
+        result += "its gateway does not serve: " + plain(why_not) + '\n';
+      if (const std::string waits = fleet.value("events", ""); !waits.empty())
+        result += "events wait: " + plain(waits) + '\n';
     }
     std::string late;
     for (const json& name : status.value("late", json::array()))

@@ -23,6 +23,10 @@ class FleetKeys {
   /// Of each node that reads cameras: which streams are full (`FleetMember::fill`), with its lease.
   std::string filled() const { return root_ + "filled/"; }
   std::string filled(std::string_view node) const { return filled() + std::string(node); }
+  /// Of each node that reads cameras: which fences of its cameras are refused (`FleetMember::refuse`), with
+  /// its lease.
+  std::string refused() const { return root_ + "refused/"; }
+  std::string refused(std::string_view node) const { return refused() + std::string(node); }
   /// Who plans, with that node's lease.
   std::string planner() const { return root_ + "planner"; }
   /// Of each camera node: its cameras. Outlives the node.

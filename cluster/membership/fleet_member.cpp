@@ -38,6 +38,12 @@ bool differ_at_once(NodeRecord a, const NodeRecord& b) {
   return differ_beyond_configuration(std::move(a), b);
 }
 
+std::string words_of(const std::set<Fence>& fences) {
+  std::string text;
+  for (const Fence fence : fences) text += ' ' + std::to_string(fence);
+  return text;
+}
+
 template <class T>
 const RegistryHeader& header_of(const T& answer) {
   if constexpr (std::is_same_v<T, RegistryHeader>) {
@@ -72,7 +78,8 @@ FleetMember::FleetMember(Registry& registry, base::Loop& loop, const base::Clock
       record_(options_.record),
       self_(std::make_shared<FleetMember*>(this)),
       settled_word_{keys_.settled(record_.name)},
-      filled_word_{keys_.filled(record_.name)} {
+      filled_word_{keys_.filled(record_.name)},
+      refused_word_{keys_.refused(record_.name)} {
   const auto mirror = [this](const std::string& prefix) {
     return RegistryMirror::Options{.prefix = prefix,
                                    .changed = [this] { mirror_changed(); },
@@ -311,6 +318,7 @@ void FleetMember::put_record() {
 void FleetMember::put_words() {
   put(settled_word_);
   put(filled_word_);
+  put(refused_word_);
 }
 
 void FleetMember::put(Word& word) {
@@ -391,6 +399,7 @@ void FleetMember::lose_lease() {
   has_put_ = false;
   settled_word_.put.reset();
   filled_word_.put.reset();
+  refused_word_.put.reset();
 }
 
 Revision FleetMember::created(const std::string& node) const {
@@ -452,9 +461,14 @@ void FleetMember::settle(Fence fence) {
 }
 
 void FleetMember::fill(const std::set<Fence>& streams) {
-  std::string text;
-  for (const Fence fence : streams) text += ' ' + std::to_string(fence);
-  filled_word_.text = std::move(text);
+  filled_word_.text = words_of(streams);
+  step();
+}
+
+void FleetMember::refuse(const std::set<Fence>& fences) {
+  // Mostly there never is any, and nothing to be told.
+  if (fences.empty() && !refused_word_.text) return;
+  refused_word_.text = words_of(fences);
   step();
 }
 

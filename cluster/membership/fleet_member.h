@@ -96,6 +96,10 @@ class FleetMember {
   /// These streams of its cameras are full where they have moved to (`PlannedCamera::stream_fence`). In the
   /// same way; none is news, too: that this node tells.
   void fill(const std::set<Fence>& streams);
+  /// By these fences its cameras are refused, since the others of these were seen of them, which are higher:
+  /// the registry was set back, and who plans does not know what it had given. In the same way, once there is
+  /// one.
+  void refuse(const std::set<Fence>& fences);
 
   /// Gives the lease back, so that the others need not wait for its end. Nothing is done any more after it.
   void leave(std::function<void()> done);
@@ -175,6 +179,7 @@ class FleetMember {
   Fence settled_ = 0;
   Word settled_word_;
   Word filled_word_;
+  Word refused_word_;
   /// From when on this node offers itself, if nobody else did before.
   std::optional<base::Clock::TimePoint> offers_at_;
   bool was_member_ = false;

@@ -62,6 +62,7 @@ void PlanKeeper::step() {
   if (!member_.is_planner()) {
     settled_mirror_.reset();
     filled_mirror_.reset();
+    refused_mirror_.reset();
     planned_for_.reset();
   }
   if (!member_.is_planner() && !follows_) {
@@ -88,6 +89,7 @@ void PlanKeeper::step() {
       is_due_ = is_due_ || fillings_ > 0;
       plan();
     });
+    keep(refused_mirror_, member_.keys().refused(), [this] { this->changed(); });
   }
   // When the configuration changes, all nodes of a fleet say so, and nothing moves for it.
   if (member_.is_planner() && (planned_for_ != member_.changes() || is_set_back())) {
@@ -170,9 +172,11 @@ std::map<std::string, std::set<Fence>> PlanKeeper::told(const RegistryMirror& mi
 }
 
 void PlanKeeper::plan() {
-  if (!is_due_ || !wanted_ || !member_.is_planner() || !fleet_mirror_ || !fleet_mirror_->is_current() ||
-      !settled_mirror_ || !settled_mirror_->is_current() || !filled_mirror_ ||
-      !filled_mirror_->is_current() || writing_)
+  const auto is_known = [](const std::optional<RegistryMirror>& mirror) {
+    return mirror && mirror->is_current();
+  };
+  if (!is_due_ || !wanted_ || !member_.is_planner() || !is_known(fleet_mirror_) ||
+      !is_known(settled_mirror_) || !is_known(filled_mirror_) || !is_known(refused_mirror_) || writing_)
     return;
   // What was written is mostly seen in a moment; in a registry that was set back, never.
   if (fleet_mirror_->revision() < written_ && clock_.now() < written_at_ + kAgain) return plan_after(kAgain);
@@ -186,9 +190,10 @@ void PlanKeeper::plan() {
   std::map<std::string, Fence> settled;
   for (const auto& [node, fences] : told(*settled_mirror_, member_.keys().settled()))
     if (!fences.empty()) settled[node] = *fences.rbegin();
-  Planning planned = options_.plan({member_.nodes(), std::move(settled), fleet_, *wanted_, clock_.wall(),
-                                    told(*filled_mirror_, member_.keys().filled())},
-                                   planning);
+  Planning planned = options_.plan(
+      {member_.nodes(), std::move(settled), fleet_, *wanted_, clock_.wall(),
+       told(*filled_mirror_, member_.keys().filled()), told(*refused_mirror_, member_.keys().refused())},
+      planning);
   unplaced_ = std::move(planned.unplaced);
   handovers_ = planned.handovers;
   fillings_ = planned.fillings;

@@ -82,6 +82,7 @@ class PlanKeeper {
   std::optional<RegistryMirror> fleet_mirror_;
   std::optional<RegistryMirror> settled_mirror_;
   std::optional<RegistryMirror> filled_mirror_;
+  std::optional<RegistryMirror> refused_mirror_;
   bool follows_ = false;
   NodePlan own_;
   /// Of all plans that this node has had.

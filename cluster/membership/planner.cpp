@@ -57,6 +57,8 @@ class Desk {
       is_set_back_ = is_set_back_ || node.highest_fence > fence_;
       seen = std::max(seen, node.highest_fence);
     }
+    for (const auto& [node, fences] : input.refused)
+      if (!fences.empty()) seen = std::max(seen, *fences.rbegin());
     fence_ = std::max(fence_, seen);
     for (const WantedCamera& camera : input.cameras) wanted_.insert(camera.name);
   }
@@ -89,6 +91,11 @@ class Desk {
     const auto plan = input_.plan.find(node);
     return record != input_.nodes.end() && plan != input_.plan.end() &&
            !plan->second.is_for(record->second.incarnation);
+  }
+
+  bool is_refused(const std::string& node, Fence fence) const {
+    const auto refused = input_.refused.find(node);
+    return refused != input_.refused.end() && refused->second.contains(fence);
   }
 
   /// Former owners that go on: those that live, whose successors live and have not settled.
@@ -141,7 +148,8 @@ class Desk {
     if (had_one) entry = *owner->second.entry;
     entry.hand_to.clear();
     const bool stays = had_one && owner->second.node == place.node;
-    if (is_set_back_ || (stays && began_anew(place.node))) entry.fence = ++fence_;
+    if (is_set_back_ || (stays && (began_anew(place.node) || is_refused(place.node, entry.fence))))
+      entry.fence = ++fence_;
     if (!stays) {
       entry.fence = ++fence_;
       entry.why = why(place, "camera");

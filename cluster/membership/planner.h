@@ -65,6 +65,8 @@ struct PlanningInput {
   /// that there is no use in waiting for. Not there: of a build that does not tell; its streams move without
   /// a former.
   std::map<std::string, std::set<Fence>> filled = {};
+  /// Of each camera node: fences of its cameras that are refused, and the higher ones that were seen of them.
+  std::map<std::string, std::set<Fence>> refused = {};
 };
 
 /// What is to be written, in this order: what nodes are given first, so that no camera is ever without an
@@ -100,7 +102,9 @@ struct Planning {
 /// again is another owner: what the run before it has left behind, here and elsewhere, is an owner's before
 /// it. A camera whose node is gone while there is none to have it stays in that one's plan. Every new owner's
 /// fence is above all that anybody has seen; if nodes have seen higher ones than the plan has, it is of a
-/// registry that was set back, and every camera gets a new one. A pure function.
+/// registry that was set back, and every camera gets a new one. So does a camera whose owner is refused by
+/// the fence that it has: of a registry that was set back, and whose plans have gone on since. A pure
+/// function.
 Planning plan_fleet(const PlanningInput& input, const PlannerOptions& options);
 
 }  // namespace vigil::cluster

@@ -7,14 +7,13 @@ namespace vigil::fleet {
 DockBook::Joined DockBook::join(const std::string& from, const Passage& passage,
                                 const actors::WatchSettings& watch, std::uint32_t own_generation) {
   const std::uint64_t fence = actors::fence_of(watch.version);
-  std::uint64_t& highest = fences_[watch.name];
+  const std::uint64_t highest = fences_.of(watch.name);
   const auto before = guests_.find(watch.name);
   const bool is_new_owner = before != guests_.end() && before->second.passage.owner != passage.owner;
   // Two nodes with one fence: the registry never gave it twice, so one of them is not what it says.
   if (fence < highest || (is_new_owner && before->second.fence == fence)) return {false, highest, 0, {}};
-  highest = fence;
-  highest_ = std::max(highest_, fence);
-  Joined joined{true, fence, ++generations_[watch.name], {}};
+  saw(watch.name, fence);
+  Joined joined{true, fence, ++generation_, {}};
   if (is_new_owner) joined.before = before->second.passage;
   guests_[watch.name] = Guest{passage, from, fence, joined.generation, own_generation};
   return joined;
@@ -30,20 +29,22 @@ const DockBook::Guest* DockBook::renew(const std::string& from, const actors::Wa
   const auto guest = guests_.find(watch.camera);
   if (guest == guests_.end() || guest->second.from != from) return nullptr;
   const std::uint64_t fence = actors::fence_of(watch.version);
-  std::uint64_t& highest = fences_[watch.camera];
-  if (fence > guest->second.fence && fence >= highest) {
-    guest->second.fence = highest = fence;
-    highest_ = std::max(highest_, fence);
+  if (fence > guest->second.fence && fence >= fences_.of(watch.camera)) {
+    guest->second.fence = fence;
+    saw(watch.camera, fence);
   }
   return brought(from, watch);
 }
 
 bool DockBook::admits(const std::string& camera, std::uint64_t fence) {
-  std::uint64_t& known = fences_[camera];
-  if (fence < known) return false;
-  known = fence;
-  highest_ = std::max(highest_, fence);
+  if (fence < fences_.of(camera)) return false;
+  saw(camera, fence);
   return true;
+}
+
+void DockBook::saw(const std::string& camera, std::uint64_t fence) {
+  fences_.saw(camera, fence);
+  highest_ = std::max(highest_, fence);
 }
 
 const DockBook::Guest* DockBook::find(const std::string& camera) const {

@@ -11,6 +11,7 @@
 #include "actors/messages/watch.h"
 #include "base/clock.h"
 #include "base/duration.h"
+#include "fleet/messages/known_fences.h"
 
 namespace vigil::fleet {
 
@@ -28,12 +29,15 @@ struct Passage {
 /// case it comes back. Not thread-safe.
 class DockBook {
  public:
+  /// `most`: cameras whose fences are kept one by one.
+  explicit DockBook(std::size_t most = KnownFences::kMost) : fences_(most) {}
+
   struct Guest {
     Passage passage;
     /// Who sends it here: its owner, or the node that encodes it.
     std::string from;
     std::uint64_t fence = 0;
-    /// Counted here over all its owners: each has incarnations of its own.
+    /// Counted here, over all cameras and owners: each of these has incarnations of its own.
     std::uint32_t generation = 0;
     /// The owner's; or the session of whoever brings its visual tokens.
     std::uint32_t own_generation = 0;
@@ -72,18 +76,17 @@ class DockBook {
   std::vector<std::string> overdue(base::Clock::TimePoint now, base::Duration patience) const;
 
   const std::map<std::string, Guest>& guests() const { return guests_; }
-  /// The highest of all that have come; of one camera, 0 if it never came.
+  /// The highest of all that have come; of one camera, 0 if it never came (`KnownFences`).
   std::uint64_t highest_fence() const { return highest_; }
-  std::uint64_t highest_fence(const std::string& camera) const {
-    const auto fence = fences_.find(camera);
-    return fence == fences_.end() ? 0 : fence->second;
-  }
+  std::uint64_t highest_fence(const std::string& camera) const { return fences_.of(camera); }
 
  private:
+  void saw(const std::string& camera, std::uint64_t fence);
+
   std::map<std::string, Guest> guests_;
-  /// Of every camera that ever came.
-  std::map<std::string, std::uint64_t> fences_;
-  std::map<std::string, std::uint32_t> generations_;
+  KnownFences fences_;
+  /// Of whoever came last.
+  std::uint32_t generation_ = 0;
   std::uint64_t highest_ = 0;
 };
 

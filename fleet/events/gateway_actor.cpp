@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kGatewayTick{50};
 // Until a disk, or topics, are tried again.
 constexpr std::chrono::seconds kAgain{5};
 constexpr std::chrono::minutes kPruneEvery{1};
+constexpr std::chrono::minutes kGapsEvery{1};
 
 }  // namespace
 
@@ -20,7 +21,8 @@ void gateway_state::open() {
   if (!outbox) outbox = deps->open(std::exchange(wants_empty, false));
   identity = outbox->identity();
   desk.emplace(GatewayDesk::Options{deps->node}, *outbox);
-  joining.emplace(GatewayJoining::Options{.name = deps->node, .token = deps->token}, *desk, deps->clock);
+  joining.emplace(GatewayJoining::Options{.name = deps->node, .token = deps->token}, *desk, deps->clock,
+                  std::move(promise));
   ++joinings;
   joining->see(known.view);
 }
@@ -28,13 +30,15 @@ void gateway_state::open() {
 void gateway_state::close() {
   publishing.reset();
   publisher.reset();
+  if (joining) promise = joining->promise();
   joining.reset();
   desk.reset();
 }
 
 void gateway_state::fail(const std::string& why) {
-  if (trouble != why) deps->logger.error("gateway: serves no more: {}", why);
-  trouble = why;
+  if (trouble != why) deps->logger.error("gateway: does not serve: {}", why);
+  // Whatever comes next is news.
+  trouble = logged = why;
   close();
   outbox.reset();
   open_at = deps->clock.now() + kAgain;
@@ -146,6 +150,11 @@ void gateway_state::publish() {
 
 /// What it is, to the node that tells the fleet.
 void gateway_state::tell() {
+  if (const std::string why_not = joining ? joining->trouble() : trouble; told != why_not) {
+    told = why_not;
+    deps->board.gateway(why_not);
+    if (deps->is_alone) deps->board.outbox(trouble);
+  }
   const bool serves = joining && desk->mode() == GatewayMode::serving;
   if (!node || serves == told_serving) return;
   self->send(node, serves_atom_v, serves);
@@ -155,6 +164,18 @@ void gateway_state::tell() {
 void gateway_state::count() {
   if (desk) series->add(desk->take_counts());
   if (joining) series->behind(joining->behind());
+  if (desk) tell_gaps();
+}
+
+void gateway_state::tell_gaps() {
+  const auto now = deps->clock.now();
+  std::erase_if(gaps_told, [&](const auto& each) { return now - each.second >= kGapsEvery; });
+  const std::vector<TopicGap> gaps = desk->take_gaps();
+  series->gaps(gaps.size());
+  for (const TopicGap& gap : gaps)
+    if (gaps_told.emplace(series_key(gap.topic), now).second)
+      deps->logger.warn("gateway: {} goes on with {} behind {}: what was between nobody has any more",
+                        gap.topic, gap.next, gap.after);
 }
 
 void gateway_state::tick() {
@@ -175,7 +196,6 @@ void gateway_state::tick() {
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self, GatewayDeps deps) {
   actors::set_handlers(self, deps.logger);
   gateway_state& state = self->state;
-  state.outbox = std::move(deps.outbox);
   state.deps.emplace(std::move(deps));
   state.series.emplace(state.deps->metrics);
   self->send(self, actors::tick_atom_v);
@@ -189,10 +209,11 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         return answer;
       },
       [self](const PeerQuestion& question) {
-        PeerAnswer answer = answer_without_outbox(question);
         gateway_state& own = self->state;
+        std::optional<PeerAnswer> answer;
         own.attempt([&] { answer = own.joining->answer(question); });
-        return answer;
+        if (!answer) answer = answer_without_outbox(question, own.deps->node, own.known.view, own.promise);
+        return *std::move(answer);
       },
       [self](const GatewayNewsPtr& news) {
         gateway_state& own = self->state;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,9 +28,8 @@ namespace vigil::fleet {
 
 struct GatewayDeps {
   std::string node;
-  /// What it begins with.
-  std::unique_ptr<actors::Outbox> outbox;
-  /// Opens the outbox again; `anew`: an empty one in its place. Throws OutboxError.
+  /// Opens the outbox, again and again as long as it cannot be had; `anew`: an empty one in its place. Throws
+  /// OutboxError.
   std::function<std::unique_ptr<actors::Outbox>(bool anew)> open;
   /// Opens the topics, to publish and replay what is in the outbox, which outlives them. Throws.
   std::function<std::unique_ptr<actors::Publisher>(const actors::Outbox&)> topics;
@@ -40,6 +40,8 @@ struct GatewayDeps {
   actors::Metrics& metrics;
   actors::StatusBoard& board;
   spdlog::logger& logger;
+  /// This process does nothing else: without an outbox it is not ready.
+  bool is_alone = false;
   /// How long another gateway may take to answer.
   base::Duration patience{5000};
 };
@@ -58,8 +60,9 @@ struct gateway_state {
   void publish();
   void open_topics();
   void tell();
-  /// To its metrics.
+  /// To its metrics, and to its log what they cannot tell.
   void count();
+  void tell_gaps();
   void tick();
   void close();
 
@@ -78,7 +81,14 @@ struct gateway_state {
   node_actor node;
   bool told_serving = false;
   std::string logged;
+  /// Why its outbox cannot be had.
   std::string trouble;
+  /// Why it does not serve, as it was told last.
+  std::optional<std::string> told;
+  /// To whom it has given its word, while there is no joining that would know.
+  FirstPromise promise;
+  /// When a gap of a series was told last.
+  std::map<std::string, base::Clock::TimePoint> gaps_told;
   base::Clock::TimePoint open_at{};
   base::Clock::TimePoint topics_at{};
   base::Clock::TimePoint prune_at{};

@@ -155,6 +155,15 @@ std::map<std::uint64_t, GatewayBooks::Staged>::iterator GatewayBooks::unstage(
 }
 
 bool GatewayBooks::stage(const std::string& series, std::uint64_t fence, const ShippedEvent& event) {
+  return stage(series, fence, event, Bounds::own);
+}
+
+void GatewayBooks::stage_copy(const std::string& series, const StagedEvent& staged) {
+  stage(series, staged.fence, staged.event, Bounds::none);
+}
+
+bool GatewayBooks::stage(const std::string& series, std::uint64_t fence, const ShippedEvent& event,
+                         Bounds bounds) {
   if (series_key(event.topic) != series) return true;
   Topic& topic = topic_of(event.topic);
   if (event.sequence <= topic.last) return true;
@@ -170,7 +179,9 @@ bool GatewayBooks::stage(const std::string& series, std::uint64_t fence, const S
     unstage(own, event.topic, topic.staged, there);
   }
   const std::size_t size = size_of(event);
-  if (own.staged >= options_.staged_of_series || staged_bytes_ + size > options_.staged_bytes) return false;
+  const bool is_full =
+      own.staged >= options_.staged_of_series || staged_bytes_ + size > options_.staged_bytes;
+  if (bounds == Bounds::own && is_full) return false;
   topic.staged[event.sequence] = {fence, event, false};
   ++own.staged;
   ++staged_events_;
@@ -243,7 +254,11 @@ SeriesVerdict GatewayBooks::commit(const std::string& series, std::uint64_t fenc
   std::sort(topics.begin(), topics.end());
   Series& own = series_[series];
   note_episode(own, topics, events.front().body);
-  for (const ShippedEvent& event : events) append(own, topic_of(event.topic), event);
+  for (const ShippedEvent& event : events) {
+    Topic& topic = topic_of(event.topic);
+    if (event.sequence != topic.last + 1) gaps_.push_back({event.topic, topic.last, event.sequence});
+    append(own, topic, event);
+  }
   return SeriesVerdict::done;
 }
 

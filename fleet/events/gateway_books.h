@@ -23,6 +23,15 @@ struct ServingTime {
   friend bool operator==(const ServingTime&, const ServingTime&) = default;
 };
 
+/// A topic that went on behind events that no gateway and no maker has any more.
+struct TopicGap {
+  std::string topic;
+  /// The last event before, and the first behind it.
+  std::uint64_t after = 0;
+  std::uint64_t next = 0;
+  friend bool operator==(const TopicGap&, const TopicGap&) = default;
+};
+
 /// Over an outbox: committed events are its events; tenures and staged events are notes of it, beside those
 /// of open episodes. Changes are gathered and written at once by `write`. When that throws, what is known
 /// here is not what is kept: another one has to be made of the outbox. Not thread-safe.
@@ -50,6 +59,8 @@ class GatewayBooks {
   /// Whether it could be kept within the bounds. One that is committed already needs no room; one that is
   /// staged already is replaced unless its fence is lower.
   bool stage(const std::string& series, std::uint64_t fence, const ShippedEvent& event);
+  /// As another gateway has it, which keeps it within its bounds: in any case.
+  void stage_copy(const std::string& series, const StagedEvent& staged);
 
   /// Whatever was staged before this call is stale: it is kept, and not told, until it is staged again or
   /// `drop_stale`.
@@ -60,6 +71,8 @@ class GatewayBooks {
   /// Copies of one event: those that are not committed yet. missing, if not all of these are staged with
   /// this fence; gap, if a topic ends before.
   SeriesVerdict commit(const std::string& series, std::uint64_t fence, const CommitUnit& unit);
+  /// Of commits since the last call that left something out.
+  std::vector<TopicGap> take_gaps() { return std::exchange(gaps_, {}); }
   /// Copies of one event that another gateway has committed. What is missing before them nobody has any more.
   void follow(std::span<const ShippedEvent> unit);
 
@@ -108,6 +121,8 @@ class GatewayBooks {
     std::size_t staged = 0;
   };
 
+  enum class Bounds : std::uint8_t { own, none };
+  bool stage(const std::string& series, std::uint64_t fence, const ShippedEvent& event, Bounds bounds);
   Topic& topic_of(const std::string& topic);
   const Topic* find_topic(const std::string& topic) const;
   void read_note(const std::string& key, const std::string& value);
@@ -125,6 +140,7 @@ class GatewayBooks {
   std::uint64_t committed_ = 0;
   std::size_t staged_bytes_ = 0;
   std::size_t staged_events_ = 0;
+  std::vector<TopicGap> gaps_;
   /// What was gathered.
   std::vector<actors::Continuation> continuations_;
   std::vector<actors::OutboxEvent> events_;

@@ -93,7 +93,7 @@ void GatewayDesk::take(const std::vector<SeriesCopy>& series, bool with_notes) {
     const SeriesTenure* const own = books_.tenure(copy.series);
     if (copy.tenure.fence > 0 && (own == nullptr || own->fence < copy.tenure.fence))
       books_.set_tenure(copy.series, copy.tenure);
-    for (const StagedEvent& staged : copy.staged) books_.stage(copy.series, staged.fence, staged.event);
+    for (const StagedEvent& staged : copy.staged) books_.stage_copy(copy.series, staged);
     if (with_notes) books_.set_notes(copy.series, copy.notes);
   }
   write();

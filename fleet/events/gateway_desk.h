@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/alerts/outbox.h"
 #include "actors/status/gateway_series.h"
@@ -53,6 +54,8 @@ class GatewayDesk {
   std::uint64_t newest() const { return outbox_.last_position(); }
   /// Of events that came since the last call.
   actors::GatewayCounts take_counts() { return std::exchange(counts_, {}); }
+
+  std::vector<TopicGap> take_gaps() { return books_.take_gaps(); }
 
   /// Of the one that comes: takes what makers and gateways give it from now on, with this token.
   void join(std::string token);

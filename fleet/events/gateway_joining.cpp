@@ -11,14 +11,20 @@ constexpr std::size_t kPlaces = 256;
 
 }  // namespace
 
-GatewayJoining::GatewayJoining(Options options, GatewayDesk& desk, const base::Clock& clock)
-    : options_(std::move(options)), desk_(desk), clock_(clock) {}
+GatewayJoining::GatewayJoining(Options options, GatewayDesk& desk, const base::Clock& clock,
+                               FirstPromise promise)
+    : options_(std::move(options)), desk_(desk), clock_(clock), promise_(std::move(promise)) {}
 
 void GatewayJoining::see(const GatewayView& view) {
   const std::string born = desk_.born();
   // What was heard before is of a time before.
   if (!(view == desk_.view())) states_.clear();
   desk_.see(view);
+  promise_.see(view);
+  std::erase_if(passed_, [&](const auto& other) {
+    const auto there = view.find(other.first);
+    return there == view.end() || there->second.born != other.second;
+  });
   std::erase_if(lanes_, [&](const auto& lane) { return !view.contains(lane.first); });
   std::erase_if(refuse_since_, [&](const auto& other) { return !view.contains(other.first); });
   std::erase_if(others_have_, [&](const auto& other) { return !view.contains(other.first); });
@@ -28,7 +34,6 @@ void GatewayJoining::see(const GatewayView& view) {
   if (step_ == Step::parted) return;
   if (desk_.born() != born) {
     nominee_.clear();
-    oldest_ = 0;
     return look_again("its record is another one");
   }
   if (step_ == Step::looking || step_ == Step::serving) return;
@@ -43,6 +48,7 @@ void GatewayJoining::look_again(const std::string& why) {
   step_ = Step::looking;
   trouble_ = why;
   states_.clear();
+  passed_.clear();
   admissions_.clear();
   absent_since_.reset();
   for (auto& [name, lane] : lanes_) {
@@ -154,12 +160,7 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
   if (!answer.refused) refuse_since_.erase(from);
   if (answer.refused) {
     lane.again = clock_.now() + options_.pause;
-    if (step_ == Step::looking && answer.lacks_outbox) {
-      // Its outbox may be read yet; but it does not serve, so that nothing is told while others wait for it.
-      const auto since = refuse_since_.emplace(from, clock_.now()).first->second;
-      trouble_ = from + " cannot say what it has";
-      if (clock_.now() - since >= options_.absence) states_[from] = PeerAnswer{};
-    }
+    if (step_ == Step::looking && answer.lacks_outbox) lacks_outbox(from, asked);
     if (step_ != Step::looking && from == source_ && answer.mode != GatewayMode::serving)
       look_again(source_ + " does not serve any more");
     return;
@@ -201,6 +202,28 @@ void GatewayJoining::heard(const std::string& from, const PeerAnswer& answer) {
   }
 }
 
+/// Its outbox may be read yet; but it does not serve, so that nothing is told while others wait for it.
+void GatewayJoining::lacks_outbox(const std::string& peer, const PeerQuestion& asked) {
+  const auto since = refuse_since_.emplace(peer, clock_.now()).first->second;
+  trouble_ = peer + " cannot say what it has";
+  if (clock_.now() - since < options_.unreadable) return;
+  const std::uint64_t before = oldest();
+  // It may have decided while it had one, and have been lost before it could say that it does no more.
+  promise_.end(peer);
+  passed_[peer] = desk_.view().at(peer).born;
+  if (oldest() != before) {
+    // Whoever decides now has nobody's word yet.
+    states_.clear();
+  } else if (asked.kind == PeerQuestionKind::state && asked.after == before) {
+    states_[peer] = PeerAnswer{};
+  }
+}
+
+bool GatewayJoining::decides() const {
+  const auto own = desk_.view().find(options_.name);
+  return step_ == Step::looking && own != desk_.view().end() && own->second.created == oldest();
+}
+
 /// Once all were heard.
 void GatewayJoining::decide() {
   if (step_ != Step::looking || desk_.born().empty()) return;
@@ -209,11 +232,12 @@ void GatewayJoining::decide() {
     if (state.mode == GatewayMode::serving) return follow(name, state.newest);
   for (const auto& [name, seen] : view)
     if (name != options_.name && !states_.contains(name)) return;
-  const bool is_oldest = view.at(options_.name).created == oldest();
+  const bool may_decide = decides() && promise_.is_free();
+  if (!may_decide) nominee_.clear();
   const bool is_anybody_joining = std::any_of(states_.begin(), states_.end(), [](const auto& each) {
     return each.second.mode == GatewayMode::joining;
   });
-  if (is_oldest && !is_anybody_joining && desk_.peers().empty()) {
+  if (may_decide && !is_anybody_joining && desk_.peers().empty()) {
     if (!nominee_.empty()) return;
     const std::string first = best();
     if (waits_for_one_beside(first)) return;
@@ -230,7 +254,8 @@ void GatewayJoining::decide() {
 
 std::uint64_t GatewayJoining::oldest() const {
   std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
-  for (const auto& [name, seen] : desk_.view()) oldest = std::min(oldest, seen.created);
+  for (const auto& [name, seen] : desk_.view())
+    if (!passed_.contains(name)) oldest = std::min(oldest, seen.created);
   return oldest;
 }
 
@@ -405,30 +430,20 @@ void GatewayJoining::check_admissions() {
   step_ = Step::serving;
 }
 
-bool GatewayJoining::is_late(const PeerQuestion& nominate) const {
-  const auto asker = desk_.view().find(nominate.from);
-  const bool is_known = asker != desk_.view().end() && asker->second.born == nominate.born;
-  return !is_known || nominate.after < oldest_;
-}
-
 PeerAnswer GatewayJoining::answer(const PeerQuestion& question) {
   if (question.kind == PeerQuestionKind::nominate && question.to_born == desk_.born() &&
-      !desk_.born().empty() && step_ == Step::looking && desk_.peers().empty() && !is_late(question))
+      !desk_.born().empty() && step_ == Step::looking && desk_.peers().empty() && promise_.is_of(question))
     serve_first();
   PeerAnswer answer = desk_.answer(question);
-  if (question.kind == PeerQuestionKind::state && !answer.refused)
-    oldest_ = std::max(oldest_, question.after);
+  if (question.kind == PeerQuestionKind::state && !answer.refused && answer.mode != GatewayMode::serving) {
+    // One that was passed over does not take it back.
+    const bool is_mine =
+        decides() && question.after < oldest() && desk_.view().at(question.from).created == question.after;
+    answer.refused = is_mine || !promise_.hear(question, desk_.view());
+  }
   // It may come to serve by and by, and is nobody to begin without.
   if (step_ != Step::looking && step_ != Step::parted && answer.mode == GatewayMode::away)
     answer.mode = GatewayMode::joining;
-  return answer;
-}
-
-PeerAnswer answer_without_outbox(const PeerQuestion& question) {
-  PeerAnswer answer;
-  answer.number = question.number;
-  answer.refused = question.kind != PeerQuestionKind::admit;
-  answer.lacks_outbox = true;
   return answer;
 }
 

@@ -12,17 +12,19 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "fleet/events/first_promise.h"
 #include "fleet/events/gateway_desk.h"
 
 namespace vigil::fleet {
 
 /// Asks the others who serves. If nobody does, the one whose record is the oldest says who is the first: one
 /// that served until the end, without which none of the others went on, so that it has whatever was
-/// published; since whoever came later sees its record, no two say so. Otherwise it
-/// follows one that serves: compares what both have, reads what it lacks, is admitted by all, copies what is
-/// staged, and reads what was committed meanwhile. By requests between nodes and not by the topics' replay:
-/// they have the nodes' certificates and need no keys of subscribers, and tenures and staged events, which no
-/// subscriber may see, have to come in one order with the events. Not thread-safe.
+/// published. Of those that have an outbox: without one that has none the next one decides after a while, by
+/// the word of all (`FirstPromise`), so that no two do. Otherwise it follows one that serves: compares what
+/// both have, reads what it lacks, is admitted by all, copies what is staged, and reads what was committed
+/// meanwhile. By requests between nodes and not by the topics' replay: they have the nodes' certificates and
+/// need no keys of subscribers, and tenures and staged events, which no subscriber may see, have to come in
+/// one order with the events. Not thread-safe.
 class GatewayJoining {
  public:
   struct Options {
@@ -36,10 +38,14 @@ class GatewayJoining {
     base::Duration patience{15'000};
     /// How long the first waits for those beside which it served last, and that may have gone on without it.
     base::Duration absence{10'000};
+    /// How long one is waited for that says that it has no outbox.
+    base::Duration unreadable{10'000};
   };
 
-  /// All have to outlive it.
-  GatewayJoining(Options options, GatewayDesk& desk, const base::Clock& clock);
+  /// All have to outlive it. `promise`: of the one before it in this process.
+  GatewayJoining(Options options, GatewayDesk& desk, const base::Clock& clock, FirstPromise promise = {});
+
+  const FirstPromise& promise() const { return promise_; }
 
   /// Tells the desk, too.
   void see(const GatewayView& view);
@@ -95,11 +101,13 @@ class GatewayJoining {
   void admitted(const std::string& from, const PeerAnswer& answer);
   void copied(const std::string& from, const PeerAnswer& answer);
   void inherit(const PeerAnswer& answer);
-  /// When the oldest record was put.
+  /// When the oldest record was put, of those that are not passed over.
   std::uint64_t oldest() const;
+  /// Whether this one says who is the first, if nobody has its word.
+  bool decides() const;
+  void lacks_outbox(const std::string& peer, const PeerQuestion& asked);
   void next_places();
   void check_admissions();
-  bool is_late(const PeerQuestion& nominate) const;
   /// All that have to admit it: those that hold a lease, and those that have been named, then with the token.
   std::map<std::string, std::string> wanted_admissions() const;
 
@@ -136,8 +144,9 @@ class GatewayJoining {
   std::map<std::string, base::Clock::TimePoint> refuse_since_;
   /// Since when nobody but one that is not there keeps the first from serving.
   std::optional<base::Clock::TimePoint> absent_since_;
-  /// As one said that was answered: whose record is older than this is gone. What it sent may still come.
-  std::uint64_t oldest_ = 0;
+  /// Those of them that are not waited for any more, with their `born`.
+  std::map<std::string, std::string> passed_;
+  FirstPromise promise_;
   /// For whom it waits.
   std::string missing_;
   /// The one that it follows.
@@ -151,9 +160,5 @@ class GatewayJoining {
   std::uint64_t until_ = 0;
   std::string trouble_ = "it has asked nobody yet";
 };
-
-/// What a gateway answers that has no outbox, since its disk does not let it: whoever comes need not wait for
-/// it, since it has nothing that others lack, and takes nothing before it was admitted itself.
-PeerAnswer answer_without_outbox(const PeerQuestion& question);
 
 }  // namespace vigil::fleet

@@ -79,6 +79,8 @@ void maker_state::tell() {
     const bool is_own = lost.series == own_series;
     deps->logger.warn("events: another node has {} with fence {}, this one had {}",
                       is_own ? "this node's name" : "camera " + lost.series, lost.higher, lost.fence);
+    // By the plan it may be this node's turn all the same, if the registry was set back.
+    if (!is_own && node) self->send(node, fence_atom_v, lost.series, lost.higher);
     self->send(alerts, actors::lost_atom_v, is_own ? std::string() : lost.series, lost.fence);
   }
   if (const std::size_t dropped = desk->take_dropped(); dropped > 0)
@@ -86,7 +88,25 @@ void maker_state::tell() {
   deps->publisher.done(epoch, desk->published());
 }
 
+void maker_state::tell_waits() {
+  const std::string gateway = desk->waits_for();
+  std::string now;
+  if (!gateway.empty())
+    now = "gateway " + gateway + " does not answer" +
+          (known.registry_answers ? "" : ", and etcd is not there to say whether it is gone");
+  if (now == waits) return;
+  waits = now;
+  series->held(!waits.empty());
+  deps->board.events(waits);
+  if (waits.empty()) {
+    deps->logger.warn("events: they wait no more");
+  } else {
+    deps->logger.error("events: they wait: {}", waits);
+  }
+}
+
 void maker_state::warn() {
+  tell_waits();
   if (desk->has_gateways()) {
     if (std::exchange(was_warned, false)) deps->logger.warn("events: a gateway serves again");
     return;
@@ -103,6 +123,7 @@ maker_actor::behavior_type maker(maker_actor::stateful_pointer<maker_state> self
   state.desk.emplace(MakerDesk::Options{.node = deps.node, .session = deps.session, .own = state.own_series},
                      deps.clock);
   state.deps.emplace(std::move(deps));
+  state.series.emplace(state.deps->metrics);
   state.deps->publisher.attach([way = caf::actor_cast<caf::actor_addr>(maker_actor(self))] {
     if (const auto actor = caf::actor_cast<maker_actor>(way)) caf::anon_send(actor, actors::work_atom_v);
   });
@@ -111,7 +132,11 @@ maker_actor::behavior_type maker(maker_actor::stateful_pointer<maker_state> self
       [self](actors::claim_atom, const std::string& camera, std::uint64_t fence) {
         self->state.claim(camera, fence, caf::actor_cast<actors::alerts_actor>(self->current_sender()));
       },
-      [self](const GatewayNewsPtr& news) { self->state.see(*news); },
+      [self](const GatewayNewsPtr& news) {
+        self->state.node = caf::actor_cast<node_actor>(self->current_sender());
+        self->state.see(*news);
+      },
+      [self](moved_atom, const std::string& camera) { self->state.desk->leave(camera); },
       [self](actors::work_atom) { self->state.take_events(); },
       [self](tick_atom) {
         self->state.warn();

@@ -10,7 +10,9 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/status/maker_series.h"
 #include "actors/status/metrics.h"
+#include "actors/status/status_board.h"
 #include "base/clock.h"
 #include "fleet/events/maker_desk.h"
 #include "fleet/events/shipping_publisher.h"
@@ -25,6 +27,7 @@ struct MakerDeps {
   ShippingPublisher& publisher;
   const base::Clock& clock;
   actors::Metrics& metrics;
+  actors::StatusBoard& board;
   spdlog::logger& logger;
   /// How long a gateway may take to answer.
   base::Duration patience{5000};
@@ -40,6 +43,8 @@ struct maker_state {
   void pump();
   void tell();
   void warn();
+  /// For which gateway events wait that does not answer, and why that has no end by itself.
+  void tell_waits();
 
   maker_actor::pointer self;
   std::optional<MakerDeps> deps;
@@ -47,11 +52,15 @@ struct maker_state {
   GatewayNews known;
   /// Who claims; null as long as nobody has.
   actors::alerts_actor alerts;
+  node_actor node;
   bool wants_own = false;
   /// Of this process's own news.
   std::string own_series;
   std::uint64_t epoch = 0;
   bool was_warned = false;
+  std::optional<actors::MakerSeries> series;
+  /// Why events wait, as it was told last.
+  std::string waits;
   static inline const char* name = "maker";
 };
 

@@ -23,7 +23,7 @@ void put_last(actors::SeriesBooks& books, const ShippedEvent& event) {
 }  // namespace
 
 MakerDesk::MakerDesk(Options options, const base::Clock& clock)
-    : options_(std::move(options)), clock_(clock) {}
+    : options_(std::move(options)), clock_(clock), given_up_(options_.given_up) {}
 
 void MakerDesk::see(const GatewayView& view) {
   view_ = view;
@@ -81,6 +81,7 @@ void MakerDesk::claim(const std::string& name, std::uint64_t fence) {
     lost_.push_back({name, fence, known->second.fence});
     return;
   }
+  left_.erase(name);
   Series& series = series_[name];
   busy_.insert(name);
   if (series.fence == fence && !series.is_open) return;
@@ -90,6 +91,23 @@ void MakerDesk::claim(const std::string& name, std::uint64_t fence) {
   series.answers.clear();
   series.again.clear();
   settle();
+}
+
+void MakerDesk::leave(const std::string& name) {
+  if (series_.contains(name)) left_[name] = clock_.now();
+}
+
+void MakerDesk::forget_left() {
+  const auto now = clock_.now();
+  if (waiting_ >= options_.most / 2) full_at_ = now;
+  for (auto& [name, since] : left_)
+    if (busy_.contains(name)) since = now;
+  if (now - full_at_ < options_.farewell) return;
+  std::erase_if(left_, [&](const auto& left) {
+    if (now - left.second < options_.farewell) return false;
+    series_.erase(left.first);
+    return true;
+  });
 }
 
 void MakerDesk::publish(const std::vector<actors::OutboxEvent>& copies) {
@@ -142,6 +160,7 @@ void MakerDesk::start_over() {
 }
 
 std::vector<MakerDesk::Ask> MakerDesk::take_asks() {
+  forget_left();
   std::vector<Ask> asks;
   const Required all = required();
   for (const std::string& name : all.names) {
@@ -230,6 +249,16 @@ void MakerDesk::failed(const std::string& gateway, std::uint64_t number) {
   if (lane == lanes_.end() || !lane->second.sent || lane->second.sent->number != number) return;
   lane->second.sent.reset();
   lane->second.again = clock_.now() + options_.pause;
+  if (!lane->second.silent_since) lane->second.silent_since = clock_.now();
+}
+
+std::string MakerDesk::waits_for() const {
+  if (busy_.empty()) return {};
+  for (const std::string& name : required().names) {
+    const Lane& lane = lanes_.at(name);
+    if (lane.silent_since && clock_.now() - *lane.silent_since >= options_.silence) return name;
+  }
+  return {};
 }
 
 void MakerDesk::heard(const std::string& gateway, const GatewayTalk& answer) {
@@ -238,6 +267,7 @@ void MakerDesk::heard(const std::string& gateway, const GatewayTalk& answer) {
   Lane& lane = entry->second;
   if (!lane.sent || lane.sent->number != answer.number) return;
   const Sent sent = *std::exchange(lane.sent, std::nullopt);
+  lane.silent_since.reset();
   lane.token = answer.token;
   lane.peers = answer.peers;
   if (answer.verdict == TalkVerdict::away) {
@@ -362,8 +392,13 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
     }
   }
   // Nor may its maker go on with what this has dropped.
-  if (const auto given_up = given_up_.find(name); given_up != given_up_.end())
-    merged.books.since = std::max(merged.books.since, given_up->second + 1);
+  const std::uint64_t given_up = given_up_.of(name);
+  if (given_up_.knows(name)) {
+    merged.books.since = std::max(merged.books.since, given_up + 1);
+  } else if (given_up > 0) {
+    // Another one's, for all that is known: not of this tenure.
+    merged.books.since = std::max(merged.books.since, std::min(given_up + 1, series.fence));
+  }
   series.is_open = true;
   series.before = 0;
   series.answers.clear();
@@ -373,12 +408,13 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
 void MakerDesk::lose(const std::string& name, std::uint64_t higher) {
   const auto entry = series_.find(name);
   lost_.push_back({name, entry->second.fence, higher});
-  given_up_[name] = std::max(given_up_[name], entry->second.fence);
+  given_up_.saw(name, entry->second.fence);
   for (Unit& unit : entry->second.queue) {
     dropped_ += unit.positions.size();
     finish(unit);
   }
   busy_.erase(name);
+  left_.erase(name);
   series_.erase(entry);
 }
 

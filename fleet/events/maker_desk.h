@@ -16,6 +16,7 @@
 #include "base/duration.h"
 #include "fleet/events/merged_books.h"
 #include "fleet/messages/event_messages.h"
+#include "fleet/messages/known_fences.h"
 #include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
@@ -42,6 +43,13 @@ class MakerDesk {
     std::size_t most = 192;
     /// Until what did not work is tried again.
     base::Duration pause{200};
+    /// Until a series that is another's by the plan, and has nothing to tell, is forgotten: what its outbox
+    /// has not published yet comes within that.
+    base::Duration farewell{60'000};
+    /// Series of which it is kept one by one what was given up.
+    std::size_t given_up = KnownFences::kMost;
+    /// Without an answer for so long, a gateway counts as silent.
+    base::Duration silence{5000};
   };
 
   MakerDesk(Options options, const base::Clock& clock);
@@ -52,6 +60,10 @@ class MakerDesk {
   /// `take_books` will have its books, or `take_lost` that a higher fence is known. `series`: a camera, or
   /// the topic of this process's own news.
   void claim(const std::string& series, std::uint64_t fence);
+
+  /// This series is not this node's any more, by the plan. It tells to its end, and is forgotten then; a
+  /// claim takes it back.
+  void leave(const std::string& series);
 
   /// Copies of one event. What is of a series that is not claimed is dropped.
   void publish(const std::vector<actors::OutboxEvent>& copies);
@@ -89,6 +101,11 @@ class MakerDesk {
   std::size_t claiming() const { return claiming_; }
   /// Whether any gateway serves, as far as it is known.
   bool has_gateways() const;
+  /// A gateway for which something waits here, and that has not answered for a while, whether it is gone or
+  /// cannot be reached; empty: none.
+  std::string waits_for() const;
+  /// Series that are known, for tests.
+  std::size_t series() const { return series_.size(); }
 
  private:
   struct Unit {
@@ -126,6 +143,8 @@ class MakerDesk {
     base::Clock::TimePoint again{};
     /// When it was asked for its peers last.
     base::Clock::TimePoint probed{};
+    /// Since when nothing that it was asked has been answered.
+    std::optional<base::Clock::TimePoint> silent_since = {};
   };
   /// All that have to have everything, and whether each is known and reached.
   struct Required {
@@ -151,6 +170,7 @@ class MakerDesk {
   void lose(const std::string& name, std::uint64_t higher);
   void drop(Series& series);
   void finish(Unit& unit);
+  void forget_left();
 
   const Options options_;
   const base::Clock& clock_;
@@ -159,7 +179,11 @@ class MakerDesk {
   std::uint64_t numbers_ = 0;
   std::map<std::string, Series> series_;
   /// The highest fence under which what was in hand here was dropped: no gateway may know why any more.
-  std::map<std::string, std::uint64_t> given_up_;
+  KnownFences given_up_;
+  /// Of series that were left: since when, or when something of it was under way last.
+  std::map<std::string, base::Clock::TimePoint> left_;
+  /// When there was so much under way that some may have waited in the outbox.
+  base::Clock::TimePoint full_at_{};
   /// Series with something to tell: what is asked for is less than what is there.
   std::set<std::string> busy_;
   /// Whose turn it is in the next request.

@@ -176,7 +176,8 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
         // So it is with every camera that is handed over.
         self->state.deps->logger.info("link: {} does not serve camera {}: {}", self->state.device,
                                       refused.camera, refused.reason);
-        if (self->state.deps->owner) self->send(self->state.deps->owner, fence_atom_v, refused.fence);
+        if (self->state.deps->owner)
+          self->send(self->state.deps->owner, fence_atom_v, refused.camera, refused.fence);
         if (!self->state.generations.contains(refused.camera)) return;
         self->state.refused[refused.camera] = refused.fence;
         // Its new fence may have gone there as settings, before this came.

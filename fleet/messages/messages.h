@@ -317,6 +317,8 @@ using gateway_actor = caf::typed_actor<
 using maker_actor = actors::claims_actor::extend<
     // Which gateways there are (from its node).
     caf::reacts_to<GatewayNewsPtr>,
+    // A camera is not this node's any more (from its node).
+    caf::reacts_to<moved_atom, std::string>,
     // Something was published.
     caf::reacts_to<actors::work_atom>,
     // Do what is due (to itself).
@@ -330,6 +332,8 @@ struct GatewayNews {
   std::map<std::string, gateway_actor> ways;
   /// The registry's revision at which this node's record was put; 0 before that.
   std::uint64_t own_revision = 0;
+  /// Whether the registry answers: whoever is gone since it does not is among these.
+  bool registry_answers = true;
 };
 
 /// What one node asks another one first.
@@ -357,8 +361,9 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<ReadConfigurationPtr>,
     // What it knows of its fleet (from this process).
     caf::replies_to<stand_atom>::with<NodeStandingPtr>,
-    // A fence has been seen (from a link).
-    caf::reacts_to<fence_atom, std::uint64_t>,
+    // A fence has been seen; by such a one a camera of this node was refused, where it has to be let in (from
+    // a link, and from its maker).
+    caf::reacts_to<fence_atom, std::uint64_t>, caf::reacts_to<fence_atom, std::string, std::uint64_t>,
     // Its gateway serves, or does not (any more).
     caf::reacts_to<serves_atom, bool>,
     // Be rid of all that it has, answered when it is.

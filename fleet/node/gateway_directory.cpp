@@ -8,7 +8,8 @@ namespace vigil::fleet {
 namespace {
 
 bool is_same(const GatewayNews& one, const GatewayNews& other) {
-  return one.view == other.view && one.own_revision == other.own_revision &&
+  return one.view == other.view && one.registry_answers == other.registry_answers &&
+         one.own_revision == other.own_revision &&
          std::equal(one.ways.begin(), one.ways.end(), other.ways.begin(), other.ways.end(),
                     [](const auto& way, const auto& there) {
                       return way.first == there.first && way.second.address() == there.second.address();
@@ -19,6 +20,7 @@ bool is_same(const GatewayNews& one, const GatewayNews& other) {
 
 GatewayNewsPtr GatewayDirectory::take_news(const cluster::FleetMember& member, const gateway_actor& own) {
   GatewayNews news;
+  news.registry_answers = member.registry_answers();
   news.own_revision = static_cast<std::uint64_t>(member.joined());
   for (const auto& [name, record] : member.nodes()) {
     if (!record.roles.contains(cluster::NodeRole::gateway)) continue;

@@ -372,6 +372,7 @@ void node_state::tick() {
   link_up();
   settle();
   fill();
+  tell_refused();
   tell_drained();
   look_at_configuration();
   report();
@@ -422,6 +423,9 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       },
       [self](stand_atom) { return self->state.standing(); },
       [self](fence_atom, std::uint64_t fence) { self->state.refused(fence); },
+      [self](fence_atom, const std::string& camera, std::uint64_t fence) {
+        self->state.refused(camera, fence);
+      },
       [](const Piece& piece) { piece.run(); },
       [self](const ReadConfigurationPtr& read) { self->state.read(read); },
       [self](const BulkNews& news) { self->state.hear(news); },

@@ -151,8 +151,11 @@ struct node_state {
   void ask_for_fences();
   /// The highest that this node's gateway has in its books.
   void kept(cluster::Fence fence);
-  /// By such a one a node does not serve this one.
+  /// By such a one a node does not serve this one; of a camera.
   void refused(cluster::Fence fence);
+  void refused(const std::string& camera, cluster::Fence fence);
+  /// Tells whoever plans of cameras that have lower ones than they are refused by.
+  void tell_refused();
   /// A NodeQuestion about this node.
   caf::result<std::string> tell_of(const std::string& question) const;
   NodeStandingPtr standing() const;
@@ -198,6 +201,8 @@ struct node_state {
   std::set<std::uint64_t> filled;
   /// Whom it told which node goes on with a camera's texts.
   std::map<std::string, std::pair<caf::actor_addr, TextsAt>> texts_told;
+  /// The highest fences by which cameras of the plan were refused, while they have lower ones.
+  std::map<std::string, cluster::Fence> refusals;
   /// Cameras that this node had, as long as the configuration has them.
   std::set<std::string> had;
   std::optional<cluster::ConfigKeeper> configuration;

@@ -1,6 +1,8 @@
 // The part of the node's shell that tells of it: to its metrics and probes, to other nodes, and to whoever
 // shows the fleet.
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "fleet/evidence/evidence_chunk.h"
@@ -41,6 +43,26 @@ void node_state::refused(cluster::Fence fence) {
   member->saw(fence);
   // By the plan it is this node's turn: who planned that may not know of whoever had that fence.
   member->doubt();
+}
+
+void node_state::refused(const std::string& camera, cluster::Fence fence) {
+  refused(fence);
+  if (!plan) return;
+  cluster::Fence& highest = refusals[camera];
+  highest = std::max(highest, fence);
+  tell_refused();
+}
+
+void node_state::tell_refused() {
+  const auto& own = plan->own().cameras;
+  // One that is handed over is refused, and has to be.
+  std::erase_if(refusals, [&](const auto& refusal) {
+    const auto entry = own.find(refusal.first);
+    return entry == own.end() || !entry->second.hand_to.empty() || entry->second.fence >= refusal.second;
+  });
+  std::set<cluster::Fence> fences;
+  for (const auto& [camera, fence] : refusals) fences.insert({own.at(camera).fence, fence});
+  member->refuse(fences);
 }
 
 void node_state::report() {

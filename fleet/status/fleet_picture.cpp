@@ -28,8 +28,11 @@ json node_json(const FleetPicture& picture, const cluster::NodeRecord& record) {
       found == picture.nodes.end() ? FleetPicture::Node{{}, "it was not asked", {}} : found->second;
   const auto load = picture.plan->loads().find(record.name);
   const PlanIndex::Load has = load == picture.plan->loads().end() ? PlanIndex::Load() : load->second;
+  const bool is_gateway = record.roles.contains(cluster::NodeRole::gateway);
   return {{"node", record.name},
           {"roles", roles},
+          {"serves", is_gateway ? json(record.serves) : json()},
+          {"gateway", node.answer ? json(node.answer->gateway) : json()},
           {"state", cluster::name_of(record.state)},
           {"answers", node.answer.has_value()},
           {"fault", node.fault},

@@ -54,10 +54,18 @@ std::string configuration_of(const json& of) {
 std::string remark_of(const json& node) {
   std::string remark = plain(node.at("fault"));
   const auto add = [&](const std::string& more) { remark += (remark.empty() ? "" : "; ") + more; };
+  // Nodes of builds before this one do not say so.
+  const bool is_idle_gateway = node.value("serves", json()) == false;
   if (node.at("answers").get<bool>()) {
     if (node.at("membership") != "member") add(plain(node.at("membership")));
     if (!node.at("ready").get<bool>()) add("not ready");
+    if (is_idle_gateway) {
+      const std::string why = node.at("gateway");
+      add("its gateway does not serve" + (why.empty() ? "" : ": " + plain(why)));
+    }
     if (!node.at("registry_answers").get<bool>()) add("the registry does not answer it");
+  } else if (is_idle_gateway) {
+    add("its gateway does not serve");
   }
   const std::string fault = node.at("configuration").at("fault");
   if (!fault.empty()) add("cannot take the configuration: " + plain(fault));

@@ -42,6 +42,7 @@ std::string print(const NodeAnswer& answer) {
                {"registry_answers", answer.registry_answers},
                {"registry_remark", answer.registry_remark},
                {"ready", answer.is_ready},
+               {"gateway", answer.gateway},
                {"states", answer.states},
                {"cameras", std::move(cameras)},
                {"why_unplaced", answer.why_unplaced}};
@@ -60,6 +61,8 @@ NodeAnswer parse_node_answer(std::string_view text) {
     answer.registry_answers = read.at("registry_answers");
     answer.registry_remark = read.at("registry_remark");
     answer.is_ready = read.at("ready");
+    // Builds before this one do not tell.
+    answer.gateway = read.value("gateway", "");
     answer.states = read.at("states");
     for (const auto& [name, camera] : read.at("cameras").items())
       answer.cameras[name] = {camera.at("state"), camera.at("reason"), milliseconds(camera.at("age_ms"))};
@@ -78,7 +81,8 @@ NodeAnswer answer_of(const cluster::FleetMember& member, const cluster::PlanKeep
                     .lease_left = member.lease_left(),
                     .registry_answers = member.registry_answers(),
                     .registry_remark = member.registry_remark(),
-                    .is_ready = board.ready()};
+                    .is_ready = board.ready(),
+                    .gateway = board.gateway()};
   const std::map<std::string, actors::CameraState> states = board.cameras();
   for (const auto& [name, entry] : plan.own().cameras) {
     if (!entry.hand_to.empty()) continue;

@@ -40,6 +40,8 @@ struct NodeAnswer {
   bool registry_answers = false;
   std::string registry_remark = {};
   bool is_ready = false;
+  /// Of a gateway: why it does not serve; empty if it does.
+  std::string gateway = {};
   /// Cameras that it was given and does not hand over, by state; "unknown": nothing is told of it yet.
   std::map<std::string, std::size_t> states = {};
   /// Of those that were asked for, what it knows.

@@ -81,7 +81,24 @@ TEST(DockBook, CountsIncarnationsOverAllOwners) {
   EXPECT_LT(first, second);
   EXPECT_LT(second, third);
   EXPECT_EQ(book.find("gate")->own_generation, 0U);
-  EXPECT_EQ(join(book, "a", watch("yard", 5), 0).generation, 1U) << "of each camera";
+}
+
+TEST(DockBook, OfManyCamerasKeepsTheHighestFenceOfThoseThatItForgets) {
+  DockBook book(8);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    const std::string camera = "cam" + std::to_string(i);
+    EXPECT_TRUE(book.admits(camera, i));
+  }
+  EXPECT_FALSE(book.admits("cam1", 0)) << "an owner of before it was forgotten";
+  EXPECT_FALSE(book.admits("cam100", 99)) << "of those that are known, each has its own";
+  EXPECT_TRUE(book.admits("cam100", 100));
+  EXPECT_TRUE(book.admits("new", 101));
+  EXPECT_EQ(book.highest_fence(), 101U);
+  KnownFences fences(8);
+  for (std::uint64_t i = 1; i <= 1000; ++i) fences.saw("cam" + std::to_string(i), i);
+  EXPECT_LE(fences.size(), 9U);
+  EXPECT_GE(fences.of("cam1"), 1U);
+  EXPECT_EQ(fences.of("cam1000"), 1000U);
 }
 
 TEST(DockBook, KeepsCamerasOfANodeThatIsAwayForAWhile) {

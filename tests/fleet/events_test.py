@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -129,6 +130,27 @@ class Gateways(unittest.TestCase):
         self.start("g2")
         self.same(watch, self.watch("g2"))
         self.assertGreaterEqual(self.made["gpu"].windows(), answered)
+
+    def test_a_gateway_whose_outbox_cannot_be_had_at_its_start_holds_nobody_up_and_serves_when_it_can(self):
+        outbox = os.path.join(self.fleet.folder, "outbox-g1")
+        with open(outbox, "w") as file:
+            file.write("in the way")
+        one, other = self.made["g1"], self.made["g2"]
+        self.start("g1")
+        self.wait_for(lambda: outbox in one.status().get("fleet", {}).get("gateway", ""), 20, "it says why it does not serve")
+        self.wait_for(lambda: one.status()["fleet"]["membership"] == "member", 10, "its record is the oldest")
+        self.assertFalse(one.status()["ready"])
+        shown = self.fleet.command("status", "--endpoint", f"http://127.0.0.1:{one.metrics}").stdout
+        self.assertIn("its gateway does not serve: ", shown)
+        self.start("g2")
+        self.wait_for(lambda: "gateway: serves" in other.said(), 30, "the other one begins without it")
+        self.assertIsNone(one.process.poll())
+        shown = self.fleet.command("status", "--fleet", "--endpoint", f"http://127.0.0.1:{other.metrics}").stdout
+        self.assertRegex(shown, r"g1 .*its gateway does not serve: .*outbox-g1")
+        os.remove(outbox)
+        self.wait_for(lambda: "gateway: serves" in one.said(), 20, "it serves when it can")
+        self.wait_for(lambda: one.status()["ready"], 5, "and is ready")
+        self.assertEqual(one.status()["fleet"]["gateway"], "")
 
 
 if __name__ == "__main__":

@@ -202,6 +202,7 @@ node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor f
           [self, fetcher](const BulkArrivalPtr& arrival) { self->send(fetcher, arrival); },
           [standing](stand_atom) { return std::make_shared<const NodeStanding>(*standing); },
           [](fence_atom, std::uint64_t) {},
+          [](fence_atom, const std::string&, std::uint64_t) {},
           [](drain_atom) { return true; },
           [](tick_atom) {},
           [self](stop_atom) { self->quit(); }};

@@ -244,6 +244,24 @@ TEST_F(FleetPictureTest, ANodeThatDoesNotAnswerIsNamedAndItsCamerasAreUnknown) {
   EXPECT_THAT(explained("yard"), Contains("Whether it delivers is not known: it did not answer within 2s."));
 }
 
+TEST_F(FleetPictureTest, AGatewayThatDoesNotServeSaysWhy) {
+  node("g1", {cluster::NodeRole::gateway});
+  standing_.nodes.at("g1").serves = true;
+  EXPECT_EQ(page().at("nodes")[2].at("serves"), true);
+  EXPECT_EQ(page().at("nodes")[0].at("serves"), nullptr) << "it is none";
+  EXPECT_THAT(text_, ::testing::Not(HasSubstr("gateway does not serve")));
+  standing_.nodes.at("g1").serves = false;
+  said_["g1"].answer->gateway = "no space left on device";
+  EXPECT_EQ(page().at("nodes")[2].at("gateway"), "no space left on device");
+  EXPECT_THAT(text_, HasSubstr("its gateway does not serve: no space left on device\n"));
+  said_["g1"].answer->gateway = "";
+  page();
+  EXPECT_THAT(text_, HasSubstr("its gateway does not serve\n")) << "a build that does not say why";
+  silence("g1");
+  EXPECT_EQ(page().at("nodes")[2].at("gateway"), nullptr);
+  EXPECT_THAT(text_, HasSubstr("it did not answer within 2s; its gateway does not serve\n"));
+}
+
 TEST_F(FleetPictureTest, ANodeThatIsGoneLeavesItsCamerasToBeGivenAway) {
   standing_.nodes.erase("c2");
   said_.erase("c2");

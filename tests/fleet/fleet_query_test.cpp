@@ -49,6 +49,7 @@ TEST(NodeAnswer, IsReadBackAsItIsWritten) {
   answer.lease_left = 1234ms;
   answer.registry_answers = answer.is_ready = true;
   answer.registry_remark = "it was set back";
+  answer.gateway = "no space left on device";
   answer.states = {{"up", 3}, {"unknown", 1}};
   answer.cameras["gate"] = {"down", "refused", 5s};
   answer.unplaced = 7;

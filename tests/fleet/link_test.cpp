@@ -65,7 +65,7 @@ class LinkTest : public testing::CameraNodeTest {
 
   /// The link's own node, as far as a link deals with it.
   static node_actor::behavior_type hearing_node(node_actor::pointer self,
-                                                std::vector<std::uint64_t>* fences) {
+                                                std::vector<std::pair<std::string, std::uint64_t>>* fences) {
     return {[](greet_atom, const std::string&) { return std::string(); },
             [](dock_atom) { return caf::strong_actor_ptr(); },
             [](report_atom, const std::string&) { return std::string(); },
@@ -79,13 +79,16 @@ class LinkTest : public testing::CameraNodeTest {
             [](gateway_atom) { return caf::strong_actor_ptr(); },
             [](serves_atom, bool) {},
             [](stand_atom) { return NodeStandingPtr(); },
-            [fences](fence_atom, std::uint64_t fence) { fences->push_back(fence); },
+            [](fence_atom, std::uint64_t) {},
+            [fences](fence_atom, const std::string& camera, std::uint64_t fence) {
+              fences->emplace_back(camera, fence);
+            },
             [](drain_atom) { return true; },
             [](tick_atom) {},
             [self](stop_atom) { self->quit(); }};
   }
 
-  std::vector<std::uint64_t> fences_;
+  std::vector<std::pair<std::string, std::uint64_t>> fences_;
   node_actor node_ = system_.spawn(hearing_node, &fences_);
   testing::Owner near_owner_;
   testing::Owner far_owner_;
@@ -208,7 +211,7 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   EXPECT_THAT(heard, ::testing::Contains("room for gate"));
   EXPECT_THAT(log_.str(), HasSubstr("link: gpu does not serve camera gate: its owner is node cam2 now"));
 
-  EXPECT_THAT(fences_, ElementsAre(6U)) << "whatever its node's plan says";
+  EXPECT_THAT(fences_, ElementsAre(std::pair(std::string("gate"), 6U))) << "whatever its node's plan says";
   auto seen = waiter_->request(dock_, caf::infinite, fence_atom_v);
   settle();
   seen.receive([](std::uint64_t fence) { EXPECT_EQ(fence, 6U); },

@@ -127,7 +127,7 @@ class NodeTest : public ::testing::Test {
   }
 
   Node& start(const std::string& name, std::set<NodeRole> roles, dock_actor dock = {},
-              gateway_actor gateway = {}) {
+              gateway_actor gateway = {}, maker_actor maker = {}) {
     Node& node = nodes_.emplace_back(*this, name);
     cluster::NodeRecord record;
     record.name = name;
@@ -159,6 +159,7 @@ class NodeTest : public ::testing::Test {
                                                      .resolve = [](auto camera) { return camera; },
                                                      .supervisor = {},
                                                      .dock = std::move(dock),
+                                                     .maker = std::move(maker),
                                                      .gateway = std::move(gateway),
                                                      .clock = clock_,
                                                      .metrics = metrics_,

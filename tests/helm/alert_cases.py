@@ -292,4 +292,13 @@ CASES = {
         ({'vigil_gateway_events_total{outcome="refused"}': then(flat(0, 5), flat(4))}, 6, one("Gateway n1:9464 refuses events", outcome="refused")),
         ({'vigil_gateway_events_total{outcome="refused"}': flat(4), 'vigil_gateway_events_total{outcome="duplicate"}': rising(4)}, 10, []),
     ],
+    "VigilEventsHeld": [
+        ({"vigil_events_held": then(flat(0, 5), flat(1))}, 7, one("Events of n1:9464 wait for a gateway that does not answer")),
+        # A gateway that is gone holds them up until its lease has ended.
+        ({"vigil_events_held": "1 0 0 0 0 " * 10}, 20, []),
+    ],
+    "VigilGatewayGap": [
+        ({"vigil_gateway_gaps_total": then(flat(0, 5), flat(2))}, 6, one("Gateway n1:9464 goes on behind events that nobody has any more")),
+        ({"vigil_gateway_gaps_total": flat(2)}, 10, []),
+    ],
 }

@@ -49,7 +49,7 @@ class Names(unittest.TestCase):
                 self.assertLessEqual({each.strip() for each in labels.split(",")}, every, path)
 
     def test_what_a_fleet_alone_has_is_listed(self):
-        self.assertEqual(FLEET, {name for name in self.known if name.startswith(("vigil_fleet_", "vigil_link_", "vigil_gateway_"))})
+        self.assertEqual(FLEET, {name for name in self.known if name.startswith(("vigil_events_", "vigil_fleet_", "vigil_link_", "vigil_gateway_"))})
 
 
 class Dashboards(unittest.TestCase):

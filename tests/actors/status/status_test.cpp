@@ -249,6 +249,11 @@ TEST_F(StatusTest, PeopleSeeWhatANodeIs) {
   EXPECT_THAT(*status_text(board_.json(metrics_)),
               HasSubstr("node c1 of fleet city: cut off, ready; nobody plans; the registry does not answer\n"
                         "of the registry: it was set back\n"));
+  board_.gateway("No \x1b[2Jspace");
+  board_.events("gateway g2 does not answer");
+  EXPECT_THAT(*status_text(board_.json(metrics_)), HasSubstr("of the registry: it was set back\n"
+                                                             "its gateway does not serve: No ?[2Jspace\n"
+                                                             "events wait: gateway g2 does not answer\n"));
   standing.membership = "member";
   standing.planner = "c\x1b[2J2";
   standing.registry_answers = true;

@@ -188,6 +188,34 @@ TEST_F(PlanKeeperTest, WhoPlannedBeforeTheRegistryWasSetBackPlansAgain) {
   EXPECT_THAT(counts(), Each(1));
 }
 
+TEST_F(PlanKeeperTest, ACameraThatIsRefusedByItsFenceGetsANewOneAlone) {
+  start_planner(3);
+  Node& a = start("a", {NodeRole::camera});
+  run(1s);
+  const auto before = a.keeper->own().cameras;
+  ASSERT_THAT(before, SizeIs(3));
+  const Fence refused = before.begin()->second.fence;
+  // One that the plan is above by now, so that nothing of it looks set back.
+  a.member->refuse({refused, refused + 1});
+  run(1s);
+  const auto now = a.keeper->own().cameras;
+  for (const auto& [camera, entry] : before) {
+    const Fence fence = now.at(camera).fence;
+    if (entry.fence == refused || entry.fence == refused + 1) {
+      EXPECT_GT(fence, before.rbegin()->second.fence) << camera;
+    } else {
+      EXPECT_EQ(fence, entry.fence) << camera;
+    }
+  }
+  a.member->refuse({now.begin()->second.fence, 5000});
+  run(1s);
+  EXPECT_GT(a.keeper->own().cameras.begin()->second.fence, 5000U);
+  const Fence last = a.keeper->own().cameras.begin()->second.fence;
+  a.member->refuse({});
+  run(2s);
+  EXPECT_EQ(a.keeper->own().cameras.begin()->second.fence, last) << "once is enough";
+}
+
 TEST_F(PlanKeeperTest, PlansTogetherForWhatComesTogether) {
   Node& planner = start_planner(10'000);
   for (int i = 0; i < 20; ++i) start("c" + std::to_string(100 + i), {NodeRole::camera});

@@ -39,16 +39,21 @@ TEST(EventsProtocol, WhatSubscribersSawIsAtEveryGatewayThatServes) {
     all.moves += run.counts().moves;
     all.joined += run.counts().joined;
     all.given_up += run.counts().given_up;
+    all.unreadable += run.counts().unreadable;
+    all.unreadable_at_last += run.counts().unreadable_at_last;
   }
   RecordProperty("events", std::to_string(all.events));
   std::cout << all.events << " events, " << all.visible << " published, " << all.crashes << " crashes, "
-            << all.moves << " moves, " << all.joined << " times a gateway came, " << all.given_up
+            << all.moves << " moves, " << all.joined << " times a gateway came, " << all.unreadable
+            << " times it had no outbox, " << all.unreadable_at_last << " of them for good, " << all.given_up
             << " given up\n";
   if (one > 0) return;
   EXPECT_GT(all.visible, all.events / 2);
   EXPECT_GT(all.crashes, last);
   EXPECT_GT(all.moves, last);
   EXPECT_GT(all.joined, 2 * last);
+  EXPECT_GT(all.unreadable, last);
+  EXPECT_GT(all.unreadable_at_last, last / 20);
   EXPECT_LT(all.given_up, all.events / 500);
 }
 

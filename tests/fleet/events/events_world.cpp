@@ -53,7 +53,7 @@ void World::remove(const std::string& gateway) {
 }
 
 bool World::is_true(const Gateway& gateway) const {
-  if (!gateway.alive || gateway.desk->mode() != GatewayMode::serving) return false;
+  if (!gateway.alive || !gateway.desk || gateway.desk->mode() != GatewayMode::serving) return false;
   const auto there = truth().find(gateway.name);
   return there != truth().end() && there->second.born == gateway.desk->born();
 }
@@ -98,20 +98,21 @@ void World::mischief() {
     case 2:
     case 3:
     case 4:
-      if (!gateway.alive) start(gateway);
+      if (!gateway.alive) start(gateway, !chance(0.2));
       break;
     case 5:
       if (gateway.alive && !gateway.cut_off && others > 0) lose_lease(gateway);
       break;
     case 6:
-      // The power is gone everywhere, whatever each is at, and a disk now and then.
+      // The power is gone everywhere, whatever each is at, and a disk now and then, be it for a while.
       if (serving() > 0) {
         const bool with_disk = others > 0 && chance(0.3);
         std::vector<Gateway*> all;
         for (auto& each : gateways_)
           if (each->alive) all.push_back(each.get());
         for (Gateway* each : all) stop(*each, with_disk && each == &gateway);
-        for (Gateway* each : all) start(*each);
+        const bool is_readable = others == 0 || chance(0.7);
+        for (Gateway* each : all) start(*each, is_readable || each != &gateway);
       }
       break;
     case 7:
@@ -144,6 +145,12 @@ void World::mischief() {
       after(static_cast<std::int64_t>(dice(600)), [this, cut] { cuts_.erase(cut); });
       break;
     }
+    case 14:
+      if (gateway.alive && gateway.desk && others > 0) {
+        trace(gateway.name + " has no outbox any more");
+        spoil(gateway);
+      }
+      break;
     default:
       break;
   }
@@ -155,7 +162,7 @@ std::optional<std::string> World::run() {
     assign(series, dice(makers_.size()), ++fences_);
   }
   for (auto& maker : makers_) start(*maker);
-  for (auto& gateway : gateways_) start(*gateway);
+  for (auto& gateway : gateways_) start(*gateway, !chance(0.1));
   for (int step = 0; step < options_.steps && !failure_; ++step) {
     if (step > 20 && chance(0.25)) mischief();
     if (chance(0.7)) {
@@ -180,7 +187,7 @@ std::optional<std::string> World::run() {
 
 bool World::is_quiet() const {
   for (const auto& gateway : gateways_)
-    if (!is_true(*gateway)) return false;
+    if (gateway.get() != lost_ && !is_true(*gateway)) return false;
   for (const auto& maker : makers_) {
     if (maker->desk->waiting() > 0) return false;
     for (const auto& [series, units] : maker->waiting)
@@ -193,8 +200,15 @@ bool World::is_quiet() const {
 void World::settle_down() {
   calm_ = true;
   cuts_.clear();
-  for (auto& gateway : gateways_)
+  for (auto& gateway : gateways_) {
     if (!gateway->alive) start(*gateway);
+    // One that has none never has one again: the others do without.
+    if (!gateway->desk && lost_ == nullptr && gateways_.size() > 1 && chance(0.7)) {
+      lost_ = gateway.get();
+      ++counts_.unreadable_at_last;
+    }
+    gateway->mends_at = gateway.get() == lost_ ? std::numeric_limits<std::int64_t>::max() : 0;
+  }
   for (auto& maker : makers_)
     if (!maker->alive) {
       start(*maker);
@@ -219,7 +233,8 @@ void World::settle_down() {
   if (!is_quiet()) {
     std::string who;
     for (const auto& gateway : gateways_)
-      if (!is_true(*gateway)) who += ' ' + gateway->name + " (" + gateway->joining->trouble() + ")";
+      if (!is_true(*gateway))
+        who += ' ' + gateway->name + " (" + (gateway->desk ? gateway->joining->trouble() : "no outbox") + ")";
     for (const auto& maker : makers_)
       if (maker->desk->waiting() > 0 || maker->desk->claiming() > 0)
         who += ' ' + maker->name + " (" + std::to_string(maker->desk->waiting()) + " under way, " +
@@ -228,18 +243,21 @@ void World::settle_down() {
   }
   for (const auto& [unit, maker] : owed_)
     if (!seen_units_.contains(unit)) fail("event " + unit + " of " + maker + " was never published");
-  for (const auto& gateway : gateways_) look_at_all(*gateway);
+  for (const auto& gateway : gateways_)
+    if (gateway.get() != lost_) look_at_all(*gateway);
   // The same events at the same numbers, without a hole, everywhere.
   for (const auto& [place, seen] : visible_)
     if (place.second > 1 && !visible_.contains({place.first, place.second - 1}))
       fail(place.first + ' ' + std::to_string(place.second) + " has none before it");
-  for (const auto& gateway : gateways_)
+  for (const auto& gateway : gateways_) {
+    if (gateway.get() == lost_) continue;
     for (const actors::OutboxEvent& event :
          gateway->disk->last_events(std::numeric_limits<std::size_t>::max() / 2)) {
       const auto seen = visible_.find({event.topic, event.sequence});
       if (seen == visible_.end() || seen->second.body != event.body)
         fail(gateway->name + " has another " + event.topic + ' ' + std::to_string(event.sequence));
     }
+  }
 }
 
 // ---- what has to hold
@@ -251,7 +269,7 @@ bool World::has(const Gateway& gateway, const std::string& topic, std::uint64_t 
 
 /// What a gateway shows that it did not show before.
 void World::look(Gateway& gateway) {
-  if (!gateway.alive || failure_) return;
+  if (!gateway.alive || !gateway.desk || failure_) return;
   if (gateway.desk->books().staged_bytes() > kStagedBytes)
     fail(gateway.name + " has staged more than it may");
   if (gateway.desk->mode() != GatewayMode::serving) {

@@ -75,6 +75,8 @@ class World {
     std::uint64_t events = 0, visible = 0, crashes = 0, moves = 0, joined = 0, messages = 0;
     /// Of events of a maker that stayed the owner.
     std::uint64_t given_up = 0;
+    /// Times that an outbox could not be had, and worlds at whose end one still cannot.
+    std::uint64_t unreadable = 0, unreadable_at_last = 0;
   };
   const Counts& counts() const { return counts_; }
 
@@ -107,7 +109,12 @@ class World {
   void carry(const std::string& from, const std::string& to, const std::function<void()>& what);
 
   GatewayView view_of(const Gateway& gateway) const;
-  void start(Gateway& gateway);
+  std::string token(const Gateway& gateway);
+  void start(Gateway& gateway, bool is_readable = true);
+  void open(Gateway& gateway);
+  /// Its outbox cannot be had for a while.
+  void spoil(Gateway& gateway);
+  void withdraw(Gateway& gateway);
   void stop(Gateway& gateway, bool with_disk);
   void lose_lease(Gateway& gateway);
   void poke(Gateway& gateway);
@@ -138,6 +145,8 @@ class World {
   std::vector<GatewayView> history_ = {{}};
   std::uint64_t revision_ = 0;
   std::vector<std::unique_ptr<Gateway>> gateways_;
+  /// The one whose outbox is not had again.
+  const Gateway* lost_ = nullptr;
   std::vector<std::unique_ptr<Maker>> makers_;
   std::set<std::pair<std::string, std::string>> cuts_;
   double loss_ = 0.05, twice_ = 0.05;

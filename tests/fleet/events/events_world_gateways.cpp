@@ -13,33 +13,80 @@ GatewayView World::view_of(const Gateway& gateway) const {
   return view;
 }
 
-void World::start(Gateway& gateway) {
+std::string World::token(const Gateway& gateway) {
+  if (options_.mistake == Mistake::tokens_last) return gateway.name + "-token";
+  const std::string number = std::to_string(++tokens_);
+  return std::string(8 - number.size(), '0') + number + gateway.name;
+}
+
+void World::start(Gateway& gateway, bool is_readable) {
   gateway.alive = true;
   gateway.incarnation = gateway.name + "r" + std::to_string(++gateway.runs);
   gateway.view = history_.size() - 1;
+  gateway.promise = {};
+  if (is_readable) {
+    open(gateway);
+  } else {
+    spoil(gateway);
+  }
+  const auto there = truth().find(gateway.name);
+  const std::uint64_t created = there == truth().end() ? ++revision_ : there->second.created;
+  put(gateway.name, {gateway.incarnation + "@" + std::to_string(created), created, false});
+  trace(gateway.name + " starts" +
+        (is_readable ? ", has " + std::to_string(gateway.desk->has()) : " without its outbox"));
+}
+
+void World::open(Gateway& gateway) {
   ++gateway.generation;
+  if (gateway.joining) gateway.promise = gateway.joining->promise();
+  gateway.joining.reset();
   gateway.desk = std::make_unique<GatewayDesk>(
       GatewayDesk::Options{gateway.name, {.staged_bytes = kStagedBytes, .staged_of_series = 256}},
       *gateway.disk);
   gateway.joining = std::make_unique<GatewayJoining>(
-      GatewayJoining::Options{.name = gateway.name,
-                              .token =
-                                  [this, &gateway](const std::string& /*after*/) {
-                                    if (options_.mistake == Mistake::tokens_last)
-                                      return gateway.name + "-token";
-                                    const std::string number = std::to_string(++tokens_);
-                                    return std::string(8 - number.size(), '0') + number + gateway.name;
-                                  },
-                              .pause = base::Duration(50),
-                              .patience = base::Duration(1500)},
-      *gateway.desk, clock_);
+      GatewayJoining::Options{
+          .name = gateway.name,
+          .token = [this, &gateway](const std::string& /*after*/) { return token(gateway); },
+          .pause = base::Duration(50),
+          .patience = base::Duration(1500),
+          .unreadable = base::Duration(kUnreadable)},
+      *gateway.desk, clock_, std::exchange(gateway.promise, {}));
   gateway.looked = 0;
   gateway.looked_of.clear();
   gateway.was_true = false;
-  const auto there = truth().find(gateway.name);
-  const std::uint64_t created = there == truth().end() ? ++revision_ : there->second.created;
-  put(gateway.name, {gateway.incarnation + "@" + std::to_string(created), created, false});
-  trace(gateway.name + " starts, has " + std::to_string(gateway.desk->has()));
+}
+
+void World::spoil(Gateway& gateway) {
+  ++counts_.unreadable;
+  ++gateway.generation;
+  if (gateway.joining) gateway.promise = gateway.joining->promise();
+  gateway.joining.reset();
+  gateway.desk.reset();
+  gateway.was_true = false;
+  gateway.mends_at = clock_.ms + static_cast<std::int64_t>(dice(4 * kUnreadable));
+  gateway.again = clock_.ms;
+}
+
+/// Whoever knew it is told that it has nothing any more, until it is heard.
+void World::withdraw(Gateway& gateway) {
+  const GatewayView view = view_of(gateway);
+  const auto own = view.find(gateway.name);
+  if (own == view.end()) return;
+  PeerQuestion question;
+  question.kind = PeerQuestionKind::state;
+  question.from = gateway.name;
+  question.born = own->second.born;
+  question.token = token(gateway);
+  for (const auto& other : gateways_) {
+    const auto there = view.find(other->name);
+    if (other.get() == &gateway || there == view.end()) continue;
+    question.to_born = there->second.born;
+    carry(gateway.name, other->name, [this, &asked = *other, question] {
+      if (!asked.alive) return;
+      ask(asked, question);
+      look(asked);
+    });
+  }
 }
 
 void World::stop(Gateway& gateway, bool with_disk) {
@@ -67,12 +114,13 @@ void World::lose_lease(Gateway& gateway) {
     if (!gateway.alive || gateway.runs != run) return;
     gateway.cut_off = false;
     const std::uint64_t created = ++revision_;
+    const std::string before = gateway.desk ? gateway.desk->born() : "";
     const std::string born = gateway.incarnation + "@" +
-                             (options_.mistake == Mistake::records_are_alike && !gateway.desk->born().empty()
-                                  ? gateway.desk->born().substr(gateway.desk->born().find('@') + 1)
+                             (options_.mistake == Mistake::records_are_alike && !before.empty()
+                                  ? before.substr(before.find('@') + 1)
                                   : std::to_string(created));
     // As it was when it wrote it last.
-    put(gateway.name, {born, created, gateway.desk->mode() == GatewayMode::serving});
+    put(gateway.name, {born, created, gateway.desk && gateway.desk->mode() == GatewayMode::serving});
     // What others saw in between it sees as others do, or all at once.
     if (options_.mistake == Mistake::records_are_alike || chance(0.5)) gateway.view = history_.size() - 1;
   });
@@ -82,18 +130,23 @@ void World::poke(Gateway& gateway) {
   if (!gateway.alive || failure_) return;
   if (!gateway.cut_off && gateway.view + 1 < history_.size() && (calm_ || chance(0.3)))
     gateway.view = calm_ ? history_.size() - 1 : gateway.view + 1 + dice(history_.size() - gateway.view - 1);
+  if (!gateway.desk) {
+    const auto own = truth().find(gateway.name);
+    if (!gateway.cut_off && own != truth().end() && own->second.serves &&
+        own->second.born.starts_with(gateway.incarnation + '@'))
+      put(gateway.name, {own->second.born, own->second.created, false});
+    if (clock_.ms < gateway.again) return;
+    gateway.again = clock_.ms + kAgain;
+    withdraw(gateway);
+    if (clock_.ms < gateway.mends_at) return;
+    open(gateway);
+    trace(gateway.name + " has its outbox again, with " + std::to_string(gateway.desk->has()));
+  }
   gateway.joining->see(view_of(gateway));
   if (gateway.joining->wants_empty_outbox()) {
-    gateway.disk = actors::make_memory_outbox();
-    const std::size_t view = gateway.view;
-    const std::uint64_t runs = gateway.runs;
-    const std::string incarnation = gateway.incarnation;
     // The same process and record, another outbox.
-    start(gateway);
-    history_.pop_back();
-    gateway.view = view;
-    gateway.runs = runs;
-    gateway.incarnation = incarnation;
+    gateway.disk = actors::make_memory_outbox();
+    open(gateway);
     gateway.joining->see(view_of(gateway));
     trace(gateway.name + " begins with an empty outbox");
   }
@@ -139,6 +192,12 @@ void World::poke(Gateway& gateway) {
 }
 
 GatewayTalk World::ask(Gateway& gateway, MakerTalk talk) {
+  if (!gateway.desk) {
+    GatewayTalk away;
+    away.number = talk.number;
+    away.verdict = TalkVerdict::away;
+    return away;
+  }
   GatewayDesk& desk = *gateway.desk;
   const Mistake mistake = options_.mistake;
   if (mistake == Mistake::peers_not_named)
@@ -197,6 +256,7 @@ GatewayTalk World::ask(Gateway& gateway, MakerTalk talk) {
 }
 
 PeerAnswer World::ask(Gateway& gateway, PeerQuestion question) {
+  if (!gateway.desk) return answer_without_outbox(question, gateway.name, view_of(gateway), gateway.promise);
   PeerAnswer answer = gateway.joining->answer(question);
   const Mistake mistake = options_.mistake;
   if (mistake == Mistake::staged_not_copied)

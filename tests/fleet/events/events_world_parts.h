@@ -15,6 +15,9 @@ namespace vigil::fleet::testing {
 
 inline constexpr std::int64_t kPatience = 300;
 inline constexpr std::size_t kMost = 24;
+/// For how long one without an outbox is waited for, and how often it looks for it.
+inline constexpr std::uint64_t kUnreadable = 400;
+inline constexpr std::int64_t kAgain = 150;
 inline constexpr std::size_t kStagedBytes = 1 << 20;
 
 inline std::string body_of(const std::string& unit, std::uint64_t fence, std::uint64_t sequence, bool ends) {
@@ -42,8 +45,14 @@ struct World::Gateway {
   bool cut_off = false;
   std::string incarnation;
   std::unique_ptr<actors::Outbox> disk;
+  /// These two are not there while its outbox cannot be had.
   std::unique_ptr<GatewayDesk> desk;
   std::unique_ptr<GatewayJoining> joining;
+  /// To whom it has given its word, as long as there is no joining.
+  FirstPromise promise;
+  /// When its outbox can be had again, and when it looks next.
+  std::int64_t mends_at = 0;
+  std::int64_t again = 0;
   std::size_t view = 0;
   std::uint64_t runs = 0;
   /// Of its joinings.

@@ -136,10 +136,11 @@ TEST_F(FirstGatewayTest, WaitsForOneThatHoldsALeaseAndDoesNotAnswer) {
 TEST_F(FirstGatewayTest, WaitsSomeTimeForOneWhoseOutboxCannotBeRead) {
   come(one_);
   view_["g2"] = {"another one's", 3, false};
+  FirstPromise promise;
   const auto refuse = [&] {
     one_.joining->see(view_);
     for (const GatewayJoining::Ask& ask : one_.joining->take_asks()) {
-      one_.joining->heard(ask.to, answer_without_outbox(ask.question));
+      one_.joining->heard(ask.to, answer_without_outbox(ask.question, "g2", view_, promise));
     }
     clock_.ms += 1000;
   };
@@ -148,14 +149,85 @@ TEST_F(FirstGatewayTest, WaitsSomeTimeForOneWhoseOutboxCannotBeRead) {
   EXPECT_EQ(one_.joining->trouble(), "g2 cannot say what it has");
   for (int i = 0; i < 3; ++i) refuse();
   EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
-  // Which of the others is the first, only the oldest says.
+  // Though its record is the oldest.
   one_.open();
   view_["g1"] = {"g1again", 4, false};
-  for (int i = 0; i < 30; ++i) refuse();
+  for (int i = 0; i < 9; ++i) refuse();
   EXPECT_EQ(one_.desk->mode(), GatewayMode::away);
-  view_.erase("g2");
-  refuse();
+  for (int i = 0; i < 4; ++i) refuse();
   EXPECT_EQ(one_.desk->mode(), GatewayMode::serving);
+  EXPECT_FALSE(promise.is_free()) << "it must not begin as the first when it can";
+}
+
+/// The oldest lacks its outbox for so long that the next one decides, and has it again before that one does.
+TEST_F(FirstGatewayTest, OfTwoThatDecideOneAloneHasTheWordOfAll) {
+  restart({&one_, &other_, &third_});
+  FirstPromise promise;
+  for (int i = 0; i < 14; ++i) {
+    for (Gateway* gateway : all_) gateway->joining->see(view_);
+    clock_.ms += 1000;
+    for (const GatewayJoining::Ask& ask : other_.joining->take_asks()) {
+      // Nothing of what would let it decide comes from the third one yet.
+      if (ask.to == "g1") {
+        other_.joining->heard("g1", answer_without_outbox(ask.question, "g1", view_, promise));
+      } else {
+        other_.joining->failed(ask.to, ask.question.number);
+      }
+    }
+  }
+  ASSERT_FALSE(promise.is_free());
+  one_.joining.emplace(
+      GatewayJoining::Options{.name = "g1",
+                              .token = [this](const std::string& after) { return one_.token(after); },
+                              .pause = base::Duration(10)},
+      *one_.desk, clock_, promise);
+  // It asks first of all now, and has a word of nobody.
+  ask(one_, {&other_, &third_});
+  ask(one_, {&other_, &third_});
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::away);
+  settle();
+  for (const Gateway* gateway : all_)
+    EXPECT_EQ(gateway->desk->mode(), GatewayMode::serving) << gateway->joining->trouble();
+}
+
+TEST_F(FirstGatewayTest, WhoGaveItsWordToOneThatHasNoOutboxAnyMoreDecidesAllTheSame) {
+  restart({&one_, &other_});
+  for (Gateway* gateway : {&one_, &other_}) gateway->joining->see(view_);
+  // Its disk fails before it has the answer, and that it decides no more does not come through.
+  for (const GatewayJoining::Ask& ask : one_.joining->take_asks()) other_.joining->answer(ask.question);
+  ASSERT_FALSE(other_.joining->promise().is_free());
+  FirstPromise promise = one_.joining->promise();
+  for (int i = 0; i < 14; ++i) {
+    other_.joining->see(view_);
+    for (const GatewayJoining::Ask& ask : other_.joining->take_asks())
+      other_.joining->heard("g1", answer_without_outbox(ask.question, "g1", view_, promise));
+    clock_.ms += 1000;
+  }
+  EXPECT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+}
+
+/// What that one said may be under way still, and be followed here.
+TEST_F(FirstGatewayTest, WhoGaveItsWordDecidesOnlyOnceThatOneDoesNoMore) {
+  restart({&one_, &other_});
+  PeerQuestion decides;
+  decides.from = "g2";
+  decides.born = view_.at("g2").born;
+  decides.after = view_.at("g2").created;
+  decides.token = "g20000";
+  FirstPromise promise;
+  ASSERT_TRUE(promise.hear(decides, view_));
+  one_.joining.emplace(
+      GatewayJoining::Options{.name = "g1",
+                              .token = [this](const std::string& after) { return one_.token(after); },
+                              .pause = base::Duration(10)},
+      *one_.desk, clock_, promise);
+  ask(one_, {&other_});
+  ask(one_, {&other_});
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::away);
+  EXPECT_EQ(other_.desk->mode(), GatewayMode::away);
+  settle();
+  EXPECT_EQ(one_.desk->mode(), GatewayMode::serving) << one_.joining->trouble();
+  EXPECT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
 }
 
 TEST_F(FirstGatewayTest, WhoServesWithAClockThatWentBackHasServedLater) {
@@ -290,6 +362,34 @@ TEST_F(FirstGatewayTest, AnOutboxThatIsAnotherOneByNowHasNotServed) {
   one_.outbox->append({}, std::vector<actors::OutboxNote>{{"gateway/served", note}});
   one_.open();
   EXPECT_EQ(one_.desk->books().served(), ServingTime());
+}
+
+TEST(FirstPromise, IsOfOneUntilThatOneIsGoneOrDoesNotDecideAnyMore) {
+  GatewayView view = {{"old", {"o1", 1, false}}, {"young", {"y1", 2, false}}};
+  const auto question = [&](const std::string& from, std::uint64_t after, const std::string& token = "t1") {
+    PeerQuestion asked;
+    asked.from = from;
+    asked.born = view.at(from).born;
+    asked.token = token;
+    asked.after = after;
+    return asked;
+  };
+  FirstPromise promise;
+  EXPECT_TRUE(promise.hear(question("young", 1), view)) << "it does not decide";
+  EXPECT_TRUE(promise.is_free());
+  EXPECT_TRUE(promise.hear(question("old", 1), view));
+  EXPECT_TRUE(promise.is_of(question("old", 1)));
+  EXPECT_FALSE(promise.is_of(question("old", 1, "another attempt")));
+  EXPECT_TRUE(promise.hear(question("young", 2), view)) << "without the older one";
+  EXPECT_FALSE(promise.is_of(question("old", 1)));
+  EXPECT_FALSE(promise.hear(question("old", 1), view));
+  EXPECT_TRUE(promise.is_of(question("young", 2)));
+  // It has no outbox any more.
+  EXPECT_TRUE(promise.hear(question("young", 0, "t2"), view));
+  EXPECT_TRUE(promise.hear(question("old", 1), view));
+  view["old"].born = "o2";
+  promise.see(view);
+  EXPECT_TRUE(promise.is_free());
 }
 
 }  // namespace

@@ -46,12 +46,14 @@ TEST_F(GatewayJoiningTest, WaitsForNoneThatHasNoOutbox) {
   tell({&one_}, "E", 0, "new");
   come(other_);
   view_["g3"] = {"its disk does not open", ++records_, false};
+  FirstPromise promise;
   for (int i = 0; i < 40; ++i) {
     for (Gateway* gateway : {&one_, &other_}) {
       gateway->joining->see(view_);
       for (const GatewayJoining::Ask& ask : gateway->joining->take_asks())
-        gateway->joining->heard(ask.to, ask.to == "g3" ? answer_without_outbox(ask.question)
-                                                       : named(ask.to).joining->answer(ask.question));
+        gateway->joining->heard(ask.to, ask.to == "g3"
+                                            ? answer_without_outbox(ask.question, "g3", view_, promise)
+                                            : named(ask.to).joining->answer(ask.question));
     }
     clock_.ms += 20;
   }
@@ -251,6 +253,35 @@ TEST_F(GatewayJoiningTest, ARecordThatWasGoneEndsItsTimeOfServing) {
   without.all.pop_back();
   without.offers = {{"c", 1, {{kRule, 1, 0, body("E", 0, "new", kRule), 1}}}};
   EXPECT_EQ(one_.desk->answer(without).verdict, TalkVerdict::lacks);
+}
+
+TEST_F(GatewaysTest, WhatAnotherOneHasStagedIsCopiedThoughItIsMoreThanOneMayTakeOfMakers) {
+  GatewayDesk desk({"g9", {.staged_bytes = 1, .staged_of_series = 1}}, *third_.outbox);
+  desk.join("token");
+  SeriesCopy copy;
+  copy.series = "c";
+  for (std::uint64_t sequence = 1; sequence <= 3; ++sequence)
+    copy.staged.push_back(
+        {1, {kRule, sequence, 0, body("E", static_cast<int>(sequence), "update", kRule), 1}});
+  desk.take({copy}, /*with_notes=*/false);
+  EXPECT_EQ(desk.books().staged_events(), 3U);
+}
+
+TEST_F(GatewaysTest, ACommitOverAGapIsCounted) {
+  restart({&one_});
+  settle();
+  claim(one_);
+  tell({&one_}, "E", 0, "new");
+  EXPECT_THAT(one_.desk->take_gaps(), ::testing::IsEmpty());
+  MakerTalk talks = talk(one_);
+  talks.offers = {{"c", 1, {{kRule, 5, 0, body("E", 5, "update", kRule), 1}}}};
+  talks.commits = {{"c", 1, {{{{kRule, 5, 0}}, false}}}};
+  EXPECT_EQ(one_.desk->answer(talks).commits.at(0).verdict, SeriesVerdict::gap);
+  EXPECT_THAT(one_.desk->take_gaps(), ::testing::IsEmpty());
+  talks.commits.front().units.front().over_gap = true;
+  EXPECT_EQ(one_.desk->answer(talks).commits.at(0).verdict, SeriesVerdict::done);
+  EXPECT_THAT(one_.desk->take_gaps(), ::testing::ElementsAre(TopicGap{kRule, 1, 5}));
+  EXPECT_THAT(one_.desk->take_gaps(), ::testing::IsEmpty());
 }
 
 }  // namespace

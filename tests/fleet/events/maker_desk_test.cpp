@@ -26,9 +26,13 @@ actors::OutboxEvent event(std::uint64_t position, std::uint64_t sequence, const 
 class MakerDeskTest : public ::testing::Test {
  protected:
   MakerDeskTest() { desk_.see({{"a", {"a1", 1, true}}, {"b", {"b1", 2, true}}}); }
+  /// Takes what is to be asked by now, to be sent by `next`.
+  void look() {
+    for (MakerDesk::Ask& ask : desk_.take_asks()) asks_[ask.gateway].push_back(std::move(ask.talk));
+  }
   /// The next request to a gateway; nothing if there is none.
   std::optional<MakerTalk> next(const std::string& gateway) {
-    for (MakerDesk::Ask& ask : desk_.take_asks()) asks_[ask.gateway].push_back(std::move(ask.talk));
+    look();
     auto& waiting = asks_[gateway];
     if (waiting.empty()) return std::nullopt;
     MakerTalk talk = std::move(waiting.front());
@@ -227,6 +231,61 @@ TEST_F(MakerDeskTest, WhatAFormerOwnerStagedSomewhereIsOfferedFirstAndNumbersGoO
   EXPECT_EQ(talk->offers.front().events.at(0).body, "four");
   EXPECT_EQ(talk->offers.front().events.at(1).body, "five");
   EXPECT_EQ(talk->offers.front().fence, 5);
+}
+
+TEST_F(MakerDeskTest, ASeriesThatIsAnothersByThePlanIsForgottenOnceAllIsTold) {
+  open();
+  desk_.publish({event(1, 1)});
+  desk_.leave("c");
+  clock_.ms += 120'000;
+  look();
+  EXPECT_EQ(desk_.series(), 1U) << "something of it is under way";
+  clock_.ms += 200;
+  for (int i = 0; i < 4; ++i) {
+    serve("a");
+    serve("b");
+  }
+  ASSERT_EQ(desk_.published(), 1U);
+  clock_.ms += 30'000;
+  desk_.publish({event(2, 2)});
+  for (int i = 0; i < 4; ++i) {
+    serve("a");
+    serve("b");
+  }
+  EXPECT_EQ(desk_.published(), 2U) << "what came late";
+  clock_.ms += 59'000;
+  look();
+  EXPECT_EQ(desk_.series(), 1U);
+  clock_.ms += 2'000;
+  look();
+  EXPECT_EQ(desk_.series(), 0U);
+  open(9);
+  desk_.leave("c");
+  clock_.ms += 1'000;
+  open(10);
+  clock_.ms += 120'000;
+  look();
+  EXPECT_EQ(desk_.series(), 1U) << "it has it again";
+}
+
+TEST_F(MakerDeskTest, SaysForWhichGatewayEventsWaitThatDoesNotAnswer) {
+  open();
+  EXPECT_EQ(desk_.waits_for(), "");
+  desk_.publish({event(1, 1)});
+  serve("a");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(desk_.waits_for(), "") << i;
+    if (const auto talk = next("b")) desk_.failed("b", talk->number);
+    clock_.ms += 1000;
+  }
+  EXPECT_EQ(desk_.waits_for(), "b");
+  serve("b", 3);
+  serve("a", 3);
+  serve("b", 3);
+  EXPECT_EQ(desk_.waits_for(), "");
+  EXPECT_EQ(desk_.published(), 1U);
+  desk_.publish({event(2, 2)});
+  EXPECT_EQ(desk_.waits_for(), "") << "it has answered since";
 }
 
 TEST_F(MakerDeskTest, NobodyGoesOnWithWhatWasDroppedThoughNoGatewayKnowsWhyAnyMore) {

@@ -176,7 +176,6 @@ struct ActorNode::Parts {
   Wire wire;
   GatewayDeps gateway_deps() {
     return {.node = host.name,
-            .outbox = {},
             .open =
                 [this](bool anew) {
                   if (anew) kept.replace();
@@ -229,6 +228,7 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, const Disks& disks, cons
                                                   .publisher = own.publisher,
                                                   .clock = own.clock,
                                                   .metrics = own.metrics,
+                                                  .board = own.board,
                                                   .logger = own.logger});
     own.supervisor = own.system.spawn(
         actors::supervisor,
