@@ -81,7 +81,9 @@ int show(const ConfigArguments& arguments) {
   check_from_registry(site, arguments.config);
   FleetRegistry registry(site.cluster);
   const auto now = registry.config();
-  if (!now && arguments.hash.empty()) throw std::runtime_error("the fleet has no configuration yet");
+  if (!now && arguments.hash.empty())
+    throw std::runtime_error(registry.unread().empty() ? "the fleet has no configuration yet"
+                                                       : *registry.unread().begin());
   std::string wanted = now ? now->hash : "";
   if (!arguments.hash.empty()) {
     const std::string& texts = registry.keys().config_texts();
@@ -129,7 +131,8 @@ int status(const ConfigArguments& arguments) {
   }
   const auto held = cluster::pending(nodes, registered);
   for (const std::string& line : held) std::cout << line << '\n';
-  return all && held.empty() ? kDone : kFailed;
+  for (const std::string& line : registry.unread()) std::cerr << "vigil: " << line << '\n';
+  return all && held.empty() && registry.unread().empty() ? kDone : kFailed;
 }
 
 int run(const std::function<int()>& command) {

@@ -26,7 +26,7 @@ T answer(Call&& call) {
   call([promise](cluster::RegistryResult<T> result) { promise->set_value(std::move(result)); });
   auto result = future.get();
   if (const auto* failure = std::get_if<cluster::RegistryFailure>(&result))
-    throw std::runtime_error("the registry: " + failure->text);
+    throw std::runtime_error(failure->text);
   return std::get<T>(std::move(result));
 }
 
@@ -106,15 +106,26 @@ void FleetRegistry::change(const std::string& key,
 
 std::optional<cluster::FleetConfig> FleetRegistry::config() {
   const auto entry = find(keys_.config());
-  return entry ? std::optional(cluster::parse_config(entry->value)) : std::nullopt;
+  if (!entry) return std::nullopt;
+  try {
+    return cluster::parse_config(entry->value);
+  } catch (const std::exception& error) {
+    // As nodes do, who write it anew once all of them agree.
+    unread_.insert(entry->key + ": " + error.what());
+    return std::nullopt;
+  }
 }
 
 std::map<std::string, cluster::NodeRecord> FleetRegistry::nodes() {
   std::map<std::string, cluster::NodeRecord> nodes;
   for (const cluster::RegistryEntry& entry : range(keys_.nodes())) {
-    cluster::NodeRecord record = cluster::parse_node(entry.value);
-    std::string name = record.name;
-    nodes.emplace(std::move(name), std::move(record));
+    try {
+      cluster::NodeRecord record = cluster::parse_node(entry.value);
+      std::string name = record.name;
+      nodes.emplace(std::move(name), std::move(record));
+    } catch (const std::exception& error) {
+      unread_.insert(entry.key + ": " + error.what());
+    }
   }
   return nodes;
 }
@@ -146,10 +157,13 @@ std::string FleetRegistry::put_text(const std::string& text) {
 void FleetRegistry::forget_texts(const std::string& newest) {
   constexpr std::size_t kBefore = 8;
   std::set<std::string> kept = {newest};
+  const std::size_t unread = unread_.size();
   if (const auto now = config()) {
     kept.insert(now->hash);
     for (std::size_t i = 0; i < std::min(kBefore, now->before.size()); ++i) kept.insert(now->before[i]);
   }
+  // Which those are, nobody can say then.
+  if (unread_.size() > unread) return;
   for (const cluster::RegistryEntry& entry : range(keys_.config_texts())) {
     const std::string rest = entry.key.substr(keys_.config_texts().size());
     if (!kept.contains(rest.substr(0, rest.find('/'))))

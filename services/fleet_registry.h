@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,11 @@ class FleetRegistry {
   void change(const std::string& key,
               const std::function<std::string(const std::optional<std::string>&)>& change);
 
-  /// What the fleet runs by, by the registry's own word; and the nodes' records.
+  /// What the fleet runs by, by the registry's own word; and the nodes' records. What cannot be read of these
+  /// is left out, and is in `unread`: a line each, with its key.
   std::optional<cluster::FleetConfig> config();
   std::map<std::string, cluster::NodeRecord> nodes();
+  const std::set<std::string>& unread() const { return unread_; }
   /// The text that was put with this content; nothing if there is none (any more).
   std::optional<std::string> text(const std::string& hash);
   /// Puts a text, and offers it to the nodes. Returns its content.
@@ -57,6 +60,7 @@ class FleetRegistry {
 
   const cluster::FleetKeys keys_;
   cluster::EtcdRegistry registry_;
+  std::set<std::string> unread_;
 };
 
 }  // namespace vigil::services

@@ -83,7 +83,7 @@ std::set<cluster::NodeRole> roles_of(const std::vector<std::string>& names) {
     const auto role = cluster::parse_role(name);
     if (!role)
       throw UsageError("--roles: unknown role '" + name +
-                       "' (known: camera, vision, stream, generate, cache, gateway)");
+                       "' (known: camera, vision, stream, generate, gateway)");
     roles.insert(*role);
   }
   using cluster::NodeRole;
@@ -223,7 +223,11 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
       port_owner, clock);
   actors::FleetSeries series(metrics);
   cluster::EtcdRegistry etcd(registry_of(
-      own, [&logger](const std::string& line) { logger.warn("registry: {}", line); }, name));
+      own,
+      [&logger](const std::string& line) {
+        logger.warn("{}{}", line.starts_with("registry: ") ? "" : "registry: ", line);
+      },
+      name));
   cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.

@@ -176,6 +176,8 @@ int watch(const WatchArguments& arguments) {
       continue;
     }
     std::cout << (arguments.output == "json" ? actors::event_line(body) : *text) << std::endl;
+    // Nobody reads it any more, or the disk is full: whoever called says so.
+    if (!std::cout) return kDone;
     ++shown;
   }
   // What was replayed came in, too.

@@ -13,6 +13,11 @@ namespace {
 /// a network and an overload for a moment make; the reader closes gaps from here on.
 constexpr double kMostLag = 10;
 
+/// Patches are this far apart on the wall, at least: frames that came at once are of one moment there, and no
+/// two windows may end in one. A wall clock that was set back by more than a second is believed.
+constexpr auto kApart = std::chrono::milliseconds(1);
+constexpr auto kSetBack = std::chrono::seconds(1);
+
 double seconds_between(base::Clock::TimePoint from, base::Clock::TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -190,6 +195,11 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
   }
   enter(CameraState::up, "");
   const bool gap = catch_up(frame.seconds);
+  if (is_ahead(frame.seconds)) {
+    listener_.on_dropped(1, "ahead");
+    choice_.missed();
+    return {};
+  }
   const double seconds = std::max(position_, offset_ + frame.seconds);
   position_ = seconds;
   if (options_.history) options_.history->anchor(frame.timestamp, seconds);
@@ -214,7 +224,7 @@ CameraStep Camera::accept(media::SampledFrame frame, TimePoint due) {
   }
   // Played faster than time, frames are as far apart on the wall as in the stream.
   const auto since = std::chrono::duration_cast<base::Clock::WallTime::duration>(to_duration(seconds));
-  patch_->captured = {due, lossless_ ? epoch_wall_ + since : clock_.wall()};
+  patch_->captured = {due, lossless_ ? epoch_wall_ + since : wall_behind_last_patch()};
   patch_->frames.push_back(std::move(frame));
   if (std::cmp_less(patch_->frames.size(), options_.shape.frames_per_patch)) return {};
   return {CameraStep::Next::again, {}, take_patch()};
@@ -243,7 +253,28 @@ bool Camera::catch_up(double seconds) {
   return true;
 }
 
+// What a server kept, it sends at once to whoever connects, as fast as it can: the past, and not the future.
+// Were all of it played, the camera's time would be ahead of the clock's, and that of its next owner. So it
+// is set back, and what would have been then is left out.
+bool Camera::is_ahead(double seconds) {
+  if (options_.camera->is_file() || paced_) return false;
+  const double most = std::max(frame_interval(), base::seconds(options_.watch->window.stride) / 2);
+  const double lead = offset_ + seconds - seconds_between(*epoch_, clock_.now());
+  if (lead > most) {
+    offset_ -= lead;
+    set_back_ = true;
+  }
+  set_back_ = set_back_ && offset_ + seconds <= position_;
+  return set_back_;
+}
+
+base::Clock::WallTime Camera::wall_behind_last_patch() const {
+  const base::Clock::WallTime now = clock_.wall();
+  return last_wall_ - now < kSetBack ? std::max(now, last_wall_ + kApart) : now;
+}
+
 FramePatchPtr Camera::take_patch() {
+  last_wall_ = patch_->captured.wall;
   patch_->sequence = sequence_++;
   return choice_.choose(std::exchange(patch_, nullptr));
 }

@@ -38,7 +38,7 @@ class CameraListener {
   virtual ~CameraListener() = default;
   virtual void on_state(CameraState state, const std::string& reason) = 0;
   virtual void on_frame() = 0;
-  /// `reason`: "no_credit".
+  /// `reason`: "no_credit", or "ahead" of the clock.
   virtual void on_dropped(std::uint64_t frames, const char* reason) = 0;
   virtual void on_reconnect() = 0;
   virtual void on_damaged_packets(std::uint64_t packets) = 0;
@@ -123,6 +123,8 @@ class Camera {
   void enter(CameraState state, const std::string& reason);
   void continue_time();
   bool catch_up(double seconds);
+  bool is_ahead(double seconds);
+  base::Clock::WallTime wall_behind_last_patch() const;
   FramePatchPtr take_patch();
   bool has_credit_for_stride(double seconds);
   /// What its settings say of pruning, as of now.
@@ -163,6 +165,10 @@ class Camera {
   TimePoint offset_due_{};
   bool continues_ = false;
   double position_ = -1;
+  /// Its time was set back to the clock's, and has not come to what was sent before.
+  bool set_back_ = false;
+  /// Of the last patch.
+  base::Clock::WallTime last_wall_{};
   bool delivered_ = false;
   std::uint64_t reported_damage_ = 0;
 

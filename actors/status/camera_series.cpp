@@ -17,8 +17,8 @@ using prometheus::Registry;
 constexpr std::array kStates = {CameraState::connecting, CameraState::up, CameraState::stalled,
                                 CameraState::down};
 /// Those of Metrics::frames_dropped.
-constexpr std::array kDropReasons = {"no_credit",     "queue_full",  "late",       "encode_failed",
-                                     "out_of_memory", "device_down", "device_lost"};
+constexpr std::array kDropReasons = {"no_credit",     "queue_full",    "late",        "ahead",
+                                     "encode_failed", "out_of_memory", "device_down", "device_lost"};
 
 Family<prometheus::Counter>& counter(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);

@@ -75,8 +75,8 @@ class Metrics {
   void camera_reconnected(const std::string& camera);
   void camera_damaged_packets(const std::string& camera, std::uint64_t packets);
   void frame_captured(const std::string& camera, std::optional<base::Clock::WallTime> at = {});
-  /// `reason`: no_credit, queue_full, late, encode_failed, out_of_memory, device_down (its device is not up),
-  /// device_lost (they were on a device when it failed).
+  /// `reason`: no_credit, queue_full, late, ahead (of the clock), encode_failed, out_of_memory, device_down
+  /// (its device is not up), device_lost (they were on a device when it failed).
   void frames_dropped(const std::string& camera, const std::string& reason, std::uint64_t frames);
   /// `usage`: of the camera's budget of keys and values, what its window takes; nothing: it has none.
   /// `forgotten`: visual tokens that left it early for want of room.

@@ -154,6 +154,10 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   stream::SlidingWindow::Pushed pushed{true, {}};
   if (watch) pushed = lane.sliding.push(*patch.tokens, window_shape(*watch));
   if (pushed.is_late) {
+    if (watch && is_of_another_time(lane, *watch, patch)) {
+      join(watch);
+      return push(patch);
+    }
     ++news_.credits[camera];
     return {true, std::nullopt};
   }
@@ -178,6 +182,15 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
   return {false,
           lane.fault.empty() ? fit_.check(patch, watch, lane.questions) : std::nullopt,
           {.share = share, .less = lane.audits.steps()}};
+}
+
+/// Whether a new owner's patch is from more than a window before what was there: the clock of the owner
+/// before it was ahead. Its stream would be refused until time has come as far as that.
+bool WindowDesk::is_of_another_time(const Lane& lane, const WatchSettings& watch, const VisualPatch& patch) {
+  if (!lane.watch || fence_of(watch.version) <= fence_of(lane.watch->version)) return false;
+  const stream::SlidingWindow::Shape shape = window_shape(watch);
+  const double end = patch.tokens->seconds + patch.tokens->duration;
+  return lane.sliding.next_end() - end > shape.length + shape.stride;
 }
 
 stream::SlidingWindow::Due WindowDesk::within_budget(Lane& lane, const stream::SlidingWindow::Due& due) {

@@ -53,7 +53,7 @@ class WindowDesk final : public run::WorkSource {
 
   struct Taken {
     /// The patch was a duplicate or out of order, or of a camera that did not join, or nobody told its
-    /// settings; it is ignored.
+    /// settings; it is ignored. Of a new owner's first that is far out of order, a stream begins anew.
     bool refused = false;
     /// Why windows of full length cannot be answered, empty if they can; nothing if that is no news.
     std::optional<std::string> fit;
@@ -177,6 +177,7 @@ class WindowDesk final : public run::WorkSource {
   /// What audits came to.
   void hear_audits();
   void forget_audits(Lane& lane);
+  static bool is_of_another_time(const Lane& lane, const WatchSettings& watch, const VisualPatch& patch);
   /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
   stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);
   /// What the camera's budget calls for, as its patches go now. Returns its share of groups.

@@ -3,8 +3,9 @@
 namespace vigil::actors {
 namespace {
 
-std::string restarting(const std::string& device) {
-  return device + " is being started again";
+/// Of another node nobody here knows whether anybody starts it again.
+std::string away(const std::string& device, bool is_elsewhere) {
+  return device + (is_elsewhere ? " cannot be reached" : " is being started again");
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ std::optional<Routes::Decision> Routes::start(const std::string& camera) {
   if (auto decision = watched(camera)) return decision;
   if (placement_.state(*device) == DeviceState::up) return std::nullopt;
   const bool unheard = placement_.state(*device) == DeviceState::lost;
-  return Decision{camera, {}, unheard ? "waits for " + *device : restarting(*device)};
+  return Decision{camera, {}, unheard ? "waits for " + *device : away(*device, placement_.is_assigned())};
 }
 
 bool Routes::is_watched(const std::string& camera) const {
@@ -64,7 +65,7 @@ Routes::Decisions Routes::enter(const std::string& device, DeviceState state, co
   } else {
     up_.erase(device);
   }
-  const std::string why = restarting(device) + ": " + reason;
+  const std::string why = away(device, placement_.is_assigned()) + ": " + reason;
   for (const std::string& camera : placement_.cameras(device)) decisions.cameras.push_back(left(camera, why));
   for (const std::string& camera : leaving(device)) decisions.cameras.push_back(left(camera, why));
   return decisions;

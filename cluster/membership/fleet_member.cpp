@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/timestamp.h"
 #include "cluster/placement/rendezvous.h"
 
 namespace vigil::cluster {
@@ -15,6 +16,7 @@ constexpr std::chrono::seconds kTelling{1};
 /// How long at least, beyond its time, another's lease may hold before it is taken for one that is kept
 /// alive: a registry that lost its leader begins all leases anew.
 constexpr base::Duration kLeastPatience{3000};
+constexpr std::chrono::hours kRemarked{1};
 /// For each node: if all offer themselves when nobody plans, all but one do so in vain.
 constexpr base::Duration kOffering{1};
 
@@ -25,6 +27,12 @@ bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
   a.config_fault = b.config_fault;
   a.config_version = b.config_version;
   return a != b;
+}
+
+/// What a registry says of itself begins with what it is.
+std::string without_own_name(const std::string& reason) {
+  constexpr std::string_view kName = "registry: ";
+  return reason.starts_with(kName) ? reason.substr(kName.size()) : reason;
 }
 
 /// Whether the two differ in what counts for the plan, or for who deals with whom.
@@ -133,7 +141,8 @@ void FleetMember::heard(const RegistryHeader& header) {
   was_unheard_ = false;
   const auto remark = guard_.see(header);
   if (!remark) return;
-  registry_remark_ = *remark;
+  registry_remark_ = *remark + " (noticed " + base::format_rfc3339(clock_.wall()) + ")";
+  remarked_until_ = clock_.now() + kRemarked;
   say("registry: " + *remark);
   // Whatever it said before is void: leases and records may be gone, and watches wait for revisions that
   // other changes will have.
@@ -144,7 +153,7 @@ void FleetMember::heard(const RegistryHeader& header) {
 
 void FleetMember::unheard(const std::string& reason) {
   if (std::exchange(registry_answers_, false) || !was_unheard_)
-    say("registry: does not answer: nothing moves until it does: " + reason);
+    say("registry: does not answer: nothing moves until it does: " + without_own_name(reason));
   was_unheard_ = true;
 }
 
@@ -162,8 +171,9 @@ void FleetMember::read_nodes() {
       try {
         record = parse_node(entry->value);
         // A record says of itself who it is; where it lies is what counts.
-        if (record->name != name) record.reset();
+        if (record->name != name) throw std::runtime_error("it is a record of node " + record->name);
       } catch (const std::exception& error) {
+        record.reset();
         if (unreadable_ != entry->value) say("registry: " + key + ": " + error.what());
         unreadable_ = entry->value;
       }

@@ -76,8 +76,9 @@ class FleetMember {
   Revision joined() const { return joined_; }
   /// Whether the registry answered when it was asked last; what is known of it is older otherwise.
   bool registry_answers() const { return registry_answers_; }
-  /// Of the registry that was restored or replaced while this was running: what was noticed last.
-  const std::string& registry_remark() const { return registry_remark_; }
+  /// Of the registry that was restored or replaced while this was running: what was noticed last, for an
+  /// hour.
+  std::string registry_remark() const { return clock_.now() < remarked_until_ ? registry_remark_ : ""; }
 
   /// Who plans; empty if nobody does.
   std::string planner() const;
@@ -155,6 +156,7 @@ class FleetMember {
   NodeRecord record_;
   RegistryGuard guard_;
   std::string registry_remark_;
+  base::Clock::TimePoint remarked_until_{};
   /// Points at this as long as it is there.
   std::shared_ptr<FleetMember*> self_;
   std::optional<RegistryMirror> nodes_mirror_;

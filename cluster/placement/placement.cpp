@@ -157,6 +157,7 @@ Place place_of(const PlacementItem& item, const Desk::Item* entry, const std::ve
   place.is_to_move = !nodes[entry->node].takes();
   place.rank = entry->rank;
   if (entry->full != Desk::kNone) place.full = nodes[entry->full].name;
+  place.has_share = entry->has_share;
   return place;
 }
 
@@ -166,9 +167,10 @@ std::string choice_of(const Place& place) {
                           ? std::string(kOrdinals[place.rank - 1]) + " choice"
                           : "choice " + std::to_string(place.rank);
   if (place.rank <= 1) return words;
-  if (place.rank == 2) return words + ": " + place.full + " is full";
-  if (place.rank == 3) return words + ": " + place.full + " and another are full";
-  return words + ": " + place.full + " and " + std::to_string(place.rank - 2) + " others are full";
+  if (place.rank == 2) return words + ": " + place.full + (place.has_share ? " has its share" : " is full");
+  return words + ": " + place.full + " and " +
+         (place.rank == 3 ? "another" : std::to_string(place.rank - 2) + " others") +
+         (place.has_share ? " have their shares or are full" : " are full");
 }
 
 }  // namespace

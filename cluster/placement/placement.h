@@ -94,6 +94,8 @@ struct Place {
   std::size_t rank = 0;
   /// Of a rank above 1: its first choice, which has no room.
   std::string full;
+  /// That has its share alone, and capacity left.
+  bool has_share = false;
   /// Its node drains, and it is to be moved yet.
   bool is_to_move = false;
 

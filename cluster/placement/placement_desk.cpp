@@ -186,6 +186,7 @@ bool PlacementDesk::choose(Item& item, bool even_barred) {
                     ? 1
                     : static_cast<std::uint32_t>(before(*chosen) - (has_bars ? before(first) : 0)) + 1;
     item.full = *chosen == first ? kNone : taking_[first];
+    item.has_share = item.full != kNone && fits(&Node::capacity)(first);
     put(item, taking_[*chosen]);
     return true;
   }
@@ -294,6 +295,7 @@ bool PlacementDesk::take_over(std::uint32_t from, std::uint32_t to, bool only_fr
   item.choice = PlaceChoice::emptiest;
   item.rank = 0;
   item.full = kNone;
+  item.has_share = false;
   by_fill_.insert(from);
   by_fill_.insert(to);
   return true;

@@ -54,6 +54,7 @@ class PlacementDesk {
     /// It is moved anyway, wherever it goes.
     bool is_free = false;
     std::uint32_t rank = 0, full = kNone;
+    bool has_share = false;
     std::uint64_t hash = 0;
   };
 

@@ -29,9 +29,8 @@ std::optional<std::string> RegistryGuard::see(const RegistryHeader& header) {
   const RegistryHeader before = *seen_;
   seen_ = header;
   if (header.cluster != before.cluster)
-    return "registry: replaced: it is cluster " + hex(header.cluster) + " now, and was " +
-           hex(before.cluster);
-  return "registry: went back from revision " + std::to_string(before.revision) + " to " +
+    return "replaced: it is cluster " + hex(header.cluster) + " now, and was " + hex(before.cluster);
+  return "went back from revision " + std::to_string(before.revision) + " to " +
          std::to_string(header.revision) + ", as a restored backup does";
 }
 

@@ -9,6 +9,16 @@ namespace {
 // Times are sums of fractions: what differs by less is the same.
 constexpr double kMoment = 1e-6;
 
+/// Where a patch lies that should begin at `expected`: frames that jitter around their places in the sampling
+/// grid must not move it from one stride to the next and back, or one of them ends two windows, another none.
+/// The frame that is shown at a sampling time began up to an interval of the source before it; one that is
+/// nearly a whole sampling interval too early is another one, and one that is late tells that some are
+/// missing.
+double place_of(double seconds, double expected, double tolerance) {
+  const double early = expected - seconds;
+  return early > -0.1 * tolerance && early < 1.8 * tolerance ? expected : seconds;
+}
+
 }  // namespace
 
 std::int64_t SlidingWindow::stride_at(const Shape& shape, double seconds) {
@@ -16,10 +26,11 @@ std::int64_t SlidingWindow::stride_at(const Shape& shape, double seconds) {
 }
 
 SlidingWindow::Pushed SlidingWindow::push(const model::VisualTokens& tokens, const Shape& shape) {
-  const Patch patch{tokens.seconds, tokens.duration, tokens.kept.height(), tokens.kept.width()};
-  if (patch.seconds <= last_ + kMoment) return {true, {}};
-  last_ = patch.seconds;
+  if (tokens.seconds <= last_ + kMoment) return {true, {}};
+  last_ = tokens.seconds;
   shape_ = shape;
+  Patch patch{tokens.seconds, tokens.duration, tokens.kept.height(), tokens.kept.width()};
+  if (!patches_.empty()) patch.seconds = place_of(patch.seconds, patches_.back().end(), shape_.tolerance);
 
   Pushed result;
   // A gap closes what was begun before it; after that, the strides without anything new are skipped.

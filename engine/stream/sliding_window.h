@@ -77,7 +77,7 @@ class SlidingWindow {
   std::int64_t next_patch_ = 0;
   /// Patches that no window has shown yet.
   std::size_t fresh_ = 0;
-  double last_ = -1;
+  double last_ = -1;  // as its frames tell; `patches_` have places in the grid
 };
 
 }  // namespace vigil::stream

@@ -1,5 +1,6 @@
 #include "fleet/status/fleet_text.h"
 
+#include <set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -112,11 +113,15 @@ std::string cameras_table(const json& list) {
   std::vector<Row> rows{{"CAMERA", "NODE", "STREAM", "FENCE", "STATE", "SINCE", "RUNG", "WHY"}};
   for (const json& camera : list) {
     const std::string former = camera.at("former");
-    std::string why = plain(camera.at("reason"));
-    for (const char* more : {"why", "why_stream", "why_rung", "why_unplaced"})
-      if (const std::string text = camera.at(more); !text.empty() && plain(text) != why)
-        why += (why.empty() ? "" : "; ") +
-               std::string(std::string_view(more) == "why_stream" ? "stream: " : "") + plain(text);
+    // Each once; and why it had what it has no longer is of no use.
+    std::set<std::string> told;
+    std::string why;
+    for (const char* part : {"reason", "why", "why_stream", "why_rung", "why_unplaced"}) {
+      const bool is_of_stream = std::string_view(part) == "why_stream";
+      const std::string text = plain(camera.at(part));
+      if (text.empty() || (is_of_stream && camera.at("stream") == "") || !told.insert(text).second) continue;
+      why += (why.empty() ? "" : "; ") + std::string(is_of_stream ? "stream: " : "") + text;
+    }
     rows.push_back({plain(camera.at("camera")),
                     or_dash(camera.at("owner")) + (former.empty() ? "" : " from " + plain(former)),
                     or_dash(camera.at("stream")), number(camera.at("fence")), plain(camera.at("state")),

@@ -361,5 +361,17 @@ TEST(FleetText, WhatIsNoFleetHasNoText) {
     EXPECT_EQ(fleet_text(text), std::nullopt) << text;
 }
 
+TEST(FleetText, SaysWhyOnceAndNothingOfWhatIsNoMore) {
+  const auto shown = fleet_text(
+      R"({"fleet":"f","node":"n","planner":"n","registry":{"answers":true,"fault":"","remark":"","plan_seconds":0},)"
+      R"("configuration":{"runs":"","version":0,"waits":[]},"nodes":[],"nodes_there":0,"nodes_silent":0,)"
+      R"("cameras":{"wanted":1,"planned":1,"unplaced":0,"without_stream":1,"handing_over":0,"states":{},"rungs":{}},)"
+      R"("next":null,"list":[{"camera":"gate","owner":"c1","former":"","fence":3,"stream":"","state":"down",)"
+      R"("since_seconds":1,"rung":"refused","reason":"not watched","why":"first choice",)"
+      R"("why_stream":"its node old is gone; first choice","why_rung":"no room","why_unplaced":"no room"}]})");
+  ASSERT_TRUE(shown);
+  EXPECT_THAT(*shown, ::testing::HasSubstr("  not watched; first choice; no room\n"));
+}
+
 }  // namespace
 }  // namespace vigil::fleet

@@ -653,5 +653,13 @@ TEST_F(AlertHandover, WithoutClaimsNothingOfItCounts) {
   EXPECT_THAT(gateways_.told(kAlert), ElementsAre("new 0", "end 1 camera_ended"));
 }
 
+TEST_F(AlertHandover, WhoNeverWasAnybodyLosesNothing) {
+  Node refused{"refused"};
+  start(refused);
+  refused.desk->finish();
+  EXPECT_EQ(refused.desk->lost().events, 0U) << "nobody had heard of it";
+  EXPECT_EQ(refused.desk->lost().reason, "");
+}
+
 }  // namespace
 }  // namespace vigil::actors

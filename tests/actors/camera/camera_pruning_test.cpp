@@ -128,7 +128,8 @@ TEST_F(LiveCameraTest, AfterItWasLostItSendsAWholePicture) {
   shape_.grid = {2, 1};
   const ReaderFactory open = [&](const std::string&, const media::ReadOptions& options) {
     ++opened;
-    return std::make_unique<LiveReader>(options, [n = 0](LiveReader&) mutable {
+    return std::make_unique<LiveReader>(options, [this, n = 0](LiveReader&) mutable {
+      clock_.advance(500ms);
       if (n == 4) throw media::Error("gone");
       media::SampledFrame frame = LiveReader::frame(0.5 * n++);
       frame.motion = std::make_shared<media::MotionField>();

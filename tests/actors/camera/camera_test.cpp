@@ -193,6 +193,73 @@ TEST_F(LiveCameraTest, ALittleLatenessIsNoGap) {
   EXPECT_THAT(times(), ElementsAre(0.5, 1.5, 2.5, 3.5));
 }
 
+TEST_F(LiveCameraTest, WhatAServerKeptIsNoFuture) {
+  // 30 frames at once when it connects, as they are of 6 s; then one each 0.2 s. Of these, 2 a second are
+  // sampled.
+  int calls = 0;
+  Camera gate = live([&](LiveReader&) {
+    const double seconds = 0.5 * calls++;
+    if (seconds >= 6) clock_.advance(500ms);
+    return LiveReader::frame(seconds);
+  });
+  gate.grant(100);
+  const auto start = clock_.now();
+  run(gate, 12);
+  ASSERT_EQ(patches_.size(), 12U);
+  const double now = std::chrono::duration<double>(clock_.now() - start).count();
+  EXPECT_LE(patches_.back()->seconds, now + 1) << "half a stride ahead of the clock at most";
+  EXPECT_GE(patches_.back()->seconds, now - 2);
+  EXPECT_GT(recorder_.dropped["ahead"], 0U);
+  stream::SlidingWindow window;
+  std::vector<double> ends;
+  std::vector<base::Clock::WallTime> walls;
+  for (const FramePatchPtr& patch : patches_) {
+    model::VisualTokens tokens;
+    tokens.kept = base::GridMask::all(1, 1);
+    tokens.seconds = patch->seconds;
+    tokens.duration = patch->duration;
+    for (const auto& due : window.push(tokens, {6, 1, 0.25}).due) {
+      ends.push_back(due.end);
+      walls.push_back(patch->captured.wall);
+    }
+  }
+  ASSERT_GE(ends.size(), 11U);
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    EXPECT_EQ(ends[i], ends[i - 1] + 1);
+    EXPECT_GE(walls[i] - walls[i - 1], 400ms) << "two windows of one moment";
+  }
+}
+
+TEST_F(LiveCameraTest, WhatComesAtOnceAfterADelayHasMomentsOfItsOwn) {
+  // 4 s late, then all of it at once.
+  int calls = 0;
+  Camera gate = live([&](LiveReader&) {
+    ++calls;
+    if (calls <= 2) clock_.advance(500ms);
+    if (calls == 3) clock_.advance(4s);
+    return LiveReader::frame(calls * 0.5);
+  });
+  gate.grant(100);
+  run(gate, 4);
+  ASSERT_EQ(patches_.size(), 4U);
+  EXPECT_EQ(recorder_.dropped["ahead"], 0U) << "its time is not ahead";
+  for (std::size_t i = 1; i < patches_.size(); ++i)
+    EXPECT_GT(patches_[i]->captured.wall, patches_[i - 1]->captured.wall);
+}
+
+TEST_F(LiveCameraTest, AWallClockThatWasSetBackIsBelieved) {
+  int calls = 0;
+  Camera gate = live([&](LiveReader&) {
+    clock_.advance(500ms);
+    if (++calls == 3) clock_.jump(-1h);
+    return LiveReader::frame(calls * 0.5);
+  });
+  gate.grant(100);
+  run(gate, 2);
+  ASSERT_EQ(patches_.size(), 2U);
+  EXPECT_EQ(patches_[1]->captured.wall, clock_.wall());
+}
+
 TEST_F(LiveCameraTest, ARecordingThatIsSentAtOnceIsPaced) {
   int calls = 0;
   Camera gate = live([&](LiveReader&) { return LiveReader::frame(calls++ * 0.5); }, /*duration=*/60);

@@ -112,7 +112,8 @@ TEST(Routes, ACameraThatMovesIsWatchedWhileOneOfItsDevicesIsUp) {
   EXPECT_FALSE(routes.is_watched("a"));
   EXPECT_THAT(routes.enter("old", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "old"}));
   EXPECT_THAT(routes.enter("old", DeviceState::restarting, "broken").cameras,
-              ElementsAre(Decision{"a", "", "old is being started again: broken"}));
+              ElementsAre(Decision{"a", "", "old cannot be reached: broken"}));
+  EXPECT_EQ(routes.assign("b", "old"), (Decision{"b", "", "old cannot be reached"}));
 }
 
 TEST(Routes, OneThatHasMovedIsItsNewDevicesAlone) {

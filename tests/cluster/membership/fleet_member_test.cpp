@@ -5,10 +5,13 @@ namespace vigil::cluster {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::FleetMemberTest;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST_F(FleetMemberTest, SeesThoseThatCome) {
   Node& a = start("a");
@@ -318,11 +321,13 @@ TEST_F(FleetMemberTest, NoticesARegistryThatWasSetBack) {
   }
   store_->restore(backup, 1);
   run(5s);
-  EXPECT_THAT(a.member->registry_remark(), HasSubstr("went back"));
-  EXPECT_THAT(a.log, HasSubstr("went back"));
+  EXPECT_THAT(a.member->registry_remark(), AllOf(StartsWith("went back"), HasSubstr(" (noticed 20")));
+  EXPECT_THAT(a.log, AllOf(HasSubstr("registry: went back"), Not(HasSubstr("registry: registry"))));
   EXPECT_EQ(a.member->state(), Membership::member);
   EXPECT_EQ(b.member->state(), Membership::member);
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  run(1h);
+  EXPECT_EQ(a.member->registry_remark(), "") << "it is long ago";
   // What the registry has forgotten, the nodes still know.
   EXPECT_EQ(a.member->nodes().at("b").highest_fence, 9U);
 }
@@ -371,6 +376,7 @@ TEST_F(FleetMemberTest, SaysOnceWhatItCannotReadAndSeesTheOthers) {
       {.conditions = {}, .changes = {RegistryPut{"/vigil/city/nodes/y", print(a.member->record())}}});
   run(200ms);
   EXPECT_THAT(a.sees(), ElementsAre("a", "b"));
+  EXPECT_THAT(a.log, HasSubstr("registry: /vigil/city/nodes/y: it is a record of node a"));
 }
 
 }  // namespace

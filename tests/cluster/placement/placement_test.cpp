@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -99,6 +100,23 @@ TEST(Placement, TellsWhichChoiceItIs) {
   EXPECT_EQ(of_rank(3), "third choice: a and another are full");
   EXPECT_EQ(of_rank(5), "fifth choice: a and 3 others are full");
   EXPECT_EQ(of_rank(12), "choice 12: a and 10 others are full");
+  place.has_share = true;
+  EXPECT_EQ(of_rank(2), "second choice: a has its share");
+  EXPECT_EQ(of_rank(3), "third choice: a and another have their shares or are full");
+}
+
+TEST(Placement, ANodeWithoutABoundIsNeverFull) {
+  std::vector<PlacementNode> nodes = even_nodes(4);
+  for (PlacementNode& node : nodes) node.capacity = std::numeric_limits<double>::infinity();
+  std::vector<PlacementItem> items;
+  for (int i = 0; i < 100; ++i) items.push_back({"camera-" + std::to_string(i), 1});
+  const Placement placement = place(nodes, items, {});
+  std::size_t others = 0;
+  for (const Place& place : placement.places) {
+    if (place.rank > 1) ++others;
+    EXPECT_THAT(why(place, "camera"), Not(HasSubstr("is full")));
+  }
+  EXPECT_GT(others, 0U) << "some had to go elsewhere";
 }
 
 TEST(Placement, OfNothingIsNothing) {

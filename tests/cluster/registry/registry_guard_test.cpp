@@ -55,14 +55,13 @@ TEST(RegistryGuardTest, SaysOnceWhatHappened) {
   EXPECT_EQ(guard.see({0xabc, 20, 1}), std::nullopt);
   EXPECT_EQ(guard.see({0xabc, 30, 1}), std::nullopt);
   EXPECT_EQ(guard.see({0xabc, 25, 1}), std::nullopt);
-  EXPECT_EQ(guard.see({0xabc, 10, 2}),
-            "registry: went back from revision 30 to 10, as a restored backup does");
+  EXPECT_EQ(guard.see({0xabc, 10, 2}), "went back from revision 30 to 10, as a restored backup does");
   EXPECT_EQ(guard.see({0xabc, 30, 1}), std::nullopt) << "from before";
   EXPECT_EQ(guard.see({0xabc, 9, 2}), std::nullopt);
   EXPECT_EQ(guard.see({0xffff'ffff'ffff'ffff, 50, 3}),
-            "registry: replaced: it is cluster ffffffffffffffff now, and was abc");
+            "replaced: it is cluster ffffffffffffffff now, and was abc");
   EXPECT_EQ(guard.see({0xffff'ffff'ffff'ffff, 5, 5}),
-            "registry: went back from revision 50 to 5, as a restored backup does");
+            "went back from revision 50 to 5, as a restored backup does");
 }
 
 TEST(RegistryGuardTest, BeginsWithAnyHistory) {

@@ -232,8 +232,8 @@ TEST_P(RegistryTest, ARestoredBackupIsNoticed) {
   subject_->restore(false);
   const RegistryRange after = good(ask_->range(""));
   EXPECT_EQ(after.entries.size(), 1U);
-  EXPECT_EQ(guard.see(after.header), "registry: went back from revision " + std::to_string(start_ + 4) +
-                                         " to " + std::to_string(start_ + 1) + ", as a restored backup does");
+  EXPECT_EQ(guard.see(after.header), "went back from revision " + std::to_string(start_ + 4) + " to " +
+                                         std::to_string(start_ + 1) + ", as a restored backup does");
   EXPECT_EQ(seen.failure().kind, Kind::replaced);
   EXPECT_EQ(seen.so_far().size(), 4U);
   EXPECT_EQ(guard.see(good(ask_->keep_alive(lease)).header), std::nullopt) << "once";
@@ -256,7 +256,7 @@ TEST_P(RegistryTest, AnotherClusterIsNoticed) {
   const RegistryHeader after = good(ask_->range("")).header;
   EXPECT_NE(after.cluster, before.cluster);
   EXPECT_GT(after.history, before.history);
-  EXPECT_THAT(guard.see(after).value_or(""), StartsWith("registry: replaced: it is cluster "));
+  EXPECT_THAT(guard.see(after).value_or(""), StartsWith("replaced: it is cluster "));
   EXPECT_EQ(seen.failure().kind, Kind::replaced);
 }
 

@@ -1,5 +1,8 @@
 #include "engine/stream/sliding_window.h"
 
+#include <cstdint>
+#include <iterator>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -97,6 +100,49 @@ TEST(SlidingWindow, FramesThatWereShownAMomentBeforeTheirTimeEndTheirStride) {
   EXPECT_THAT(all(window, {0, 0.96}), ElementsAre("0-2:0..2")) << "it does not wait for the next patch";
   EXPECT_THAT(all(window, {1.92, 2.96}), ElementsAre("0-4:0..4"));
   EXPECT_THAT(all(window, {3.92, 4.96}), ElementsAre("2-6:2..6")) << "the patch at 1.92 s is the one of 2 s";
+}
+
+/// When patches of two frames begin, of a source of 5 frames a second that is sampled at 2 from `phase` on:
+/// at the frame that is shown then. Each frame comes up to `jitter` seconds before or after its time.
+std::vector<double> jittered(double phase, double jitter, std::uint32_t seed, int patches) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> off(-jitter, jitter);
+  std::vector<double> result;
+  double shown = 0;
+  for (int frame = 1; std::ssize(result) < patches; ++frame) {
+    const double next = frame * 0.2 + off(random);
+    if (next > static_cast<double>(result.size())) result.push_back(phase + shown);
+    shown = next;
+  }
+  return result;
+}
+
+TEST(SlidingWindow, OneEndsInEachStrideHoweverFramesJitter) {
+  // Wherever its second 0 lies in the grid of strides, as after a reconnection.
+  for (int phase = 0; phase < 20; ++phase) {
+    for (const std::uint32_t seed : {1U, 2U, 3U}) {
+      SCOPED_TRACE(::testing::Message() << "phase " << phase << ", seed " << seed);
+      SlidingWindow window;
+      std::vector<double> ends;
+      for (const double time : jittered(phase * 0.05, 0.08, seed, 60)) {
+        const auto due = window.push(patch(time), {6, 1, 0.25}).due;
+        ASSERT_LE(due.size(), 1U) << "the older one would be overtaken, at " << time;
+        for (const auto& each : due) ends.push_back(each.end);
+      }
+      ASSERT_EQ(ends.size(), 60U);
+      for (std::size_t i = 1; i < ends.size(); ++i)
+        ASSERT_EQ(ends[i], ends[i - 1] + 1) << "a stride in which none ends";
+    }
+  }
+}
+
+TEST(SlidingWindow, AFrameThatIsMissingMovesThoseAfterIt) {
+  SlidingWindow window;
+  const SlidingWindow::Shape shape{4, 1, 0.25};
+  EXPECT_THAT(all(window, {0, 1, 2.5}, 1, shape), ElementsAre("0-1:0..1", "0-2:0..2", "0-3:0..3"));
+  EXPECT_THAT(all(window, {3.5}, 1, shape), ElementsAre("0-4:0..4")) << "not where 2.5 and 3.5 would be";
+  // A patch of one frame, before a change of size: the next one is half a patch early.
+  EXPECT_THAT(all(window, {4.5, 5, 6}, 1, shape), ElementsAre("1-5:1..5", "2-6:2..6", "3-7:3..7"));
 }
 
 TEST(SlidingWindow, APatchLongerThanAStrideEndsOneWindow) {

@@ -19,6 +19,7 @@ World::World(const Options& options) : options_(options), random_(options.seed) 
     makers_.push_back(std::make_unique<Maker>());
     makers_.back()->name = "m" + std::to_string(i);
     makers_.back()->number = static_cast<std::size_t>(i);
+    makers_.back()->disk = actors::make_memory_outbox();
   }
 }
 

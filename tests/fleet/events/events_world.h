@@ -51,20 +51,6 @@ class TestClock final : public base::Clock {
   std::int64_t ms = 1;
 };
 
-/// What a maker's node does beside its desk: it numbers events, keeps them on its disk, and publishes them.
-struct Author {
-  struct Entry {
-    std::uint64_t position = 0;
-    actors::OutboxEvent event;
-    std::string unit;
-  };
-  /// On its disk.
-  std::map<std::uint64_t, Entry> unacknowledged;
-  std::map<std::string, std::uint64_t> last;
-  std::map<std::string, std::uint64_t> fences;
-  std::uint64_t next = 1;
-};
-
 class World {
  public:
   struct Options {

@@ -1,10 +1,35 @@
 // The part of a world that its makers are.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "actors/alerts/handover.h"
 #include "tests/fleet/events/events_world_parts.h"
 
 namespace vigil::fleet::testing {
+namespace {
+
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+std::vector<actors::OutboxEvent> waiting_of(const actors::Outbox& disk, const std::string& series) {
+  std::vector<actors::OutboxEvent> waiting = disk.unacknowledged(kAll);
+  std::erase_if(waiting, [&](const auto& event) { return series_key(event.topic) != series; });
+  return waiting;
+}
+
+std::set<std::string> units_in(const std::vector<actors::OutboxEvent>& events) {
+  std::set<std::string> units;
+  for (const actors::OutboxEvent& event : events) units.insert(unit_in(event.body));
+  return units;
+}
+
+void acknowledge(actors::Outbox& disk, const std::vector<actors::OutboxEvent>& events) {
+  std::vector<std::uint64_t> positions;
+  for (const actors::OutboxEvent& event : events) positions.push_back(event.position);
+  if (!positions.empty()) disk.acknowledge(positions);
+}
+
+}  // namespace
 
 void World::start(Maker& maker) {
   maker.alive = true;
@@ -19,9 +44,9 @@ void World::start(Maker& maker) {
                                                               .most = kMost,
                                                               .pause = base::Duration(40)},
                                            clock_);
-  maker.published = maker.disk.next - 1;
   // What is left waits until its series is taken over.
-  for (auto& [position, entry] : maker.disk.unacknowledged) entry.position = 0;
+  maker.published = maker.left_behind = maker.disk->last_position();
+  maker.lived.clear();
 }
 
 /// Whether it has nothing of former owners in its memory alone: one failure more, of a gateway's disk, is
@@ -54,7 +79,7 @@ void World::stop(Maker& maker, bool with_disk) {
            });
   });
   maker.waiting.clear();
-  if (with_disk) maker.disk = {};
+  if (with_disk) maker.disk = actors::make_memory_outbox();
 }
 
 void World::poke(Maker& maker) {
@@ -108,61 +133,46 @@ void World::poke(Maker& maker) {
     maker.owned.erase(owned);
     maker.open.erase(lost.series);
     maker.waiting.erase(lost.series);
-    std::erase_if(maker.disk.unacknowledged,
-                  [&](const auto& entry) { return series_key(entry.second.event.topic) == lost.series; });
+    acknowledge(*maker.disk, waiting_of(*maker.disk, lost.series));
   }
   if (maker.desk->waiting() > kMost + 300) fail(maker.name + " has more under way than it may have");
   // Another thread looks at it, when it comes to that: after it has taken a series over, as likely as before.
   if (!calm_ && chance(0.5)) return;
-  const std::uint64_t published = maker.desk->published();
-  std::erase_if(maker.disk.unacknowledged, [&](const auto& entry) {
-    return entry.second.position != 0 && entry.first <= published && entry.first <= maker.published;
-  });
+  const std::uint64_t published = std::min(maker.desk->published(), maker.published);
+  std::vector<actors::OutboxEvent> done = maker.disk->unacknowledged_after(maker.left_behind, kAll);
+  std::erase_if(done, [&](const auto& event) { return event.position > published; });
+  acknowledge(*maker.disk, done);
 }
 
 void World::take_over(Maker& maker, const actors::SeriesBooks& books) {
   const auto owned = maker.owned.find(books.camera);
   if (owned == maker.owned.end() || owned->second != books.fence) return;
-  Author& disk = maker.disk;
+  actors::Outbox& disk = *maker.disk;
   std::map<std::string, std::uint64_t> last;
   for (const actors::OutboxEvent& event : books.last) last[event.topic] = event.sequence;
-  const bool had_it = disk.fences.contains(books.camera) && disk.fences.at(books.camera) >= books.since;
-  bool goes_on = had_it;
-  // As an alerts desk does: what was told as done, and is in no books, never reached anybody.
-  std::map<std::string, std::uint64_t> in_hand;
-  for (const auto& [position, entry] : disk.unacknowledged)
-    if (entry.event.sequence > last[entry.event.topic]) ++in_hand[entry.event.topic];
-  for (const std::string& topic : {"alert/t/" + books.camera + "/r/", "topic/n/t/" + books.camera + "/r/"})
-    goes_on = goes_on && std::max(disk.last[topic], last[topic]) == last[topic] + in_hand[topic];
-  std::vector<Author::Entry> left;
-  for (auto entry = disk.unacknowledged.begin(); entry != disk.unacknowledged.end();) {
-    if (series_key(entry->second.event.topic) != books.camera) {
-      ++entry;
-      continue;
-    }
-    // Of a process before this one: told again. What this one has published goes on by itself.
-    const bool is_old = entry->second.position == 0;
-    if (!goes_on) {
-      // Behind what a former owner had staged, and what is gone with more than one failure.
-      if (had_it && owed_.erase(entry->second.unit) > 0) ++counts_.given_up;
-      entry = disk.unacknowledged.erase(entry);
-    } else if (is_old) {
-      left.push_back(entry->second);
-      entry = disk.unacknowledged.erase(entry);
-    } else {
-      ++entry;
-    }
-  }
-  for (const std::string& topic : {"alert/t/" + books.camera + "/r/", "topic/n/t/" + books.camera + "/r/"}) {
-    std::uint64_t& own = disk.last[topic];
-    own = goes_on ? std::max(own, last[topic]) : last[topic];
-  }
-  for (Author::Entry& entry : left) {
-    entry.position = disk.next++;
-    entry.event.position = entry.position;
-    disk.unacknowledged[entry.position] = entry;
-  }
-  disk.fences[books.camera] = books.fence;
+  const std::vector<actors::OutboxEvent> unacknowledged = disk.unacknowledged(kAll);
+  const std::vector<actors::OutboxEvent> newest = disk.last_events(1);
+  const std::map<std::string, std::string> notes = disk.notes();
+  const std::map<std::string, std::uint64_t> tenures = actors::tenures_in(notes);
+  const auto tenure = tenures.find(books.camera);
+  const bool had_it = tenure != tenures.end() && tenure->second >= books.since;
+  const std::set<std::string> before = units_in(waiting_of(disk, books.camera));
+  const actors::Handover handover = actors::hand_over(
+      books, {.tenure = tenure == tenures.end() ? 0 : tenure->second,
+              .lived = maker.lived.contains(books.camera),
+              .unacknowledged = unacknowledged,
+              .left_behind = maker.left_behind,
+              .notes = notes,
+              .last = newest,
+              .last_sequence = [&](const std::string& topic) { return disk.last_sequence(topic); }});
+  disk.continue_from(handover.topics, handover.events, handover.notes);
+  const bool goes_on = handover.goes_on;
+  const std::set<std::string> left = units_in(waiting_of(disk, books.camera));
+  if (!handover.committed.empty()) disk.acknowledge(handover.committed);
+  for (const std::string& unit : before)
+    // Behind what a former owner had staged, and what is gone with more than one failure.
+    if (!left.contains(unit) && owed_.erase(unit) > 0 && had_it) ++counts_.given_up;
+  maker.lived.insert(books.camera);
   maker.open.insert(books.camera);
   std::string text;
   for (const auto& [topic, sequence] : last) text += ' ' + topic + std::to_string(sequence);
@@ -183,32 +193,28 @@ void World::make(Maker& maker, const std::string& series) {
 
 /// Numbers what waits, and publishes what the desk has room for.
 void World::write(Maker& maker) {
-  Author& disk = maker.disk;
+  actors::Outbox& disk = *maker.disk;
   for (auto& [series, units] : maker.waiting) {
     while (maker.open.contains(series) && !units.empty()) {
       std::vector<std::string> topics = {"alert/t/" + series + "/r/"};
       if (names_ % 3 == 0 || units.size() % 2 == 0) topics.push_back("topic/n/t/" + series + "/r/");
+      std::vector<actors::OutboxEvent> copies;
       for (const std::string& topic : topics) {
-        Author::Entry entry;
-        entry.position = disk.next++;
-        entry.unit = units.front();
-        entry.event.position = entry.position;
-        entry.event.topic = topic;
-        entry.event.sequence = ++disk.last[topic];
-        entry.event.body = body_of(units.front(), maker.owned.at(series), entry.event.sequence, false);
-        disk.unacknowledged[entry.position] = std::move(entry);
+        actors::OutboxEvent& copy = copies.emplace_back();
+        copy.topic = topic;
+        copy.sequence = disk.last_sequence(topic) + 1;
+        copy.body = body_of(units.front(), maker.owned.at(series), copy.sequence, false);
       }
+      disk.append(copies);
       units.pop_front();
     }
   }
-  for (auto entry = disk.unacknowledged.upper_bound(maker.published);
-       entry != disk.unacknowledged.end() && maker.desk->has_room();) {
+  const std::vector<actors::OutboxEvent> events = disk.unacknowledged_after(maker.published, kAll);
+  for (auto event = events.begin(); event != events.end() && maker.desk->has_room();) {
     std::vector<actors::OutboxEvent> copies;
-    const std::string unit = entry->second.unit;
-    for (; entry != disk.unacknowledged.end() && entry->second.unit == unit; ++entry) {
-      copies.push_back(entry->second.event);
-      maker.published = entry->first;
-    }
+    const std::string unit = unit_in(event->body);
+    for (; event != events.end() && unit_in(event->body) == unit; ++event) copies.push_back(*event);
+    maker.published = copies.back().position;
     maker.desk->publish(copies);
   }
 }
@@ -220,13 +226,12 @@ void World::assign(const std::string& series, std::size_t number, std::uint64_t 
     if (before->second.maker != number) {
       // What the former owner had is its own from now on.
       const std::string name = makers_[before->second.maker]->name;
+      const std::set<std::string> kept = units_in(waiting_of(*makers_[before->second.maker]->disk, series));
       std::erase_if(owed_, [&](const auto& owed) {
         const auto& waiting = makers_[before->second.maker]->waiting[series];
         if (owed.second != name) return false;
         if (std::find(waiting.begin(), waiting.end(), owed.first) != waiting.end()) return true;
-        for (const auto& [position, entry] : makers_[before->second.maker]->disk.unacknowledged)
-          if (entry.unit == owed.first && series_key(entry.event.topic) == series) return true;
-        return false;
+        return kept.contains(owed.first);
       });
     }
   }

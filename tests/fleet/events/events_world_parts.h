@@ -61,7 +61,11 @@ struct World::Maker {
   std::unique_ptr<MakerDesk> desk;
   std::size_t view = 0;
   std::uint64_t runs = 0;
-  Author disk;
+  std::unique_ptr<actors::Outbox> disk;
+  /// What is on it of a run before this one: up to this position.
+  std::uint64_t left_behind = 0;
+  /// Series that this run has taken over.
+  std::set<std::string> lived;
   /// As far as it knows.
   std::map<std::string, std::uint64_t> owned;
   std::set<std::string> open;

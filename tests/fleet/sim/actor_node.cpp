@@ -96,20 +96,35 @@ State* state_of(const auto& handle) {
   return &static_cast<typename Handle::template stateful_pointer<State>>(actor)->state;
 }
 
+/// What a mistake makes of what a gateway answers makers.
+Wire::Meddle meddling(const Mistakes& mistakes) {
+  if (!mistakes.no_answer_to_a_new_owner && !mistakes.books_end_too_far) return nullptr;
+  return [&mistakes](caf::message& message) {
+    if (!message.match_elements<GatewayTalk>()) return;
+    GatewayTalk& talk = message.get_mutable_as<GatewayTalk>(0);
+    if (mistakes.no_answer_to_a_new_owner)
+      std::erase_if(talk.claims, [](const ClaimAnswer& claim) { return claim.others > 0; });
+    if (mistakes.books_end_too_far)
+      for (ClaimAnswer& claim : talk.claims)
+        for (ShippedEvent& last : claim.last)
+          if (claim.staged.empty()) ++last.sequence;
+  };
+}
+
 }  // namespace
 
 struct ActorNode::Parts {
-  Parts(ActorCommons& all, Host& its_host, Disk& disk)
+  Parts(ActorCommons& all, Host& its_host, const Disks& disks)
       : commons(all),
         host(its_host),
         clock(its_host),
-        kept(disk),
-        outbox(disk.open()),
+        kept(disks.kept),
+        outbox(disks.made.open()),
         encoder([this](const std::string& camera) { taken(camera); }),
         registry(make_registry_client(all.registry, its_host)),
         config(its_host),
         system(config),
-        wire(all.network, its_host, system),
+        wire(all.network, its_host, system, meddling(all.mistakes)),
         bulk({.name = its_host.name, .seed = all.world.random.next()}, "tcp://" + its_host.name + ":1", "",
              owner, all.bulk) {}
 
@@ -192,9 +207,9 @@ struct ActorNode::Parts {
   std::string expelled;
 };
 
-ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::set<NodeRole>& roles,
+ActorNode::ActorNode(ActorCommons& commons, Host& host, const Disks& disks, const std::set<NodeRole>& roles,
                      const std::string& incarnation)
-    : commons_(commons), host_(host), parts_(std::make_unique<Parts>(commons, host, disk)) {
+    : commons_(commons), host_(host), parts_(std::make_unique<Parts>(commons, host, disks)) {
   Parts& own = *parts_;
   own.scheduler().clock().current_time = own.clock.now();
   if (roles.contains(NodeRole::stream)) {
@@ -224,8 +239,11 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::s
             .name = host.name,
             .retention = 24h,
             .model_id = "fake",
-            .open = [fps = commons.cameras.front().stream.fps](const std::string&, const media::ReadOptions&)
-                -> std::unique_ptr<media::VideoReader> { return std::make_unique<EndlessReader>(fps); },
+            .open = [stream = commons.cameras.front().stream](const std::string&, const media::ReadOptions&)
+                -> std::unique_ptr<media::VideoReader> {
+              return std::make_unique<EndlessReader>(
+                  stream.fps, std::chrono::duration_cast<std::chrono::seconds>(stream.window.stride));
+            },
             .shape = {2, {}},
             .devices = {},
             .devices_elsewhere = true,
@@ -426,15 +444,22 @@ std::string ActorNode::describe() const {
               (guest.away ? " (away)" : "");
   }
   if (const gateway_state* const own = state_of<gateway_state>(parts_->gateway);
-      own != nullptr && own->joining)
-    text += ", gateway: " + own->joining->trouble() + ", has " + std::to_string(own->desk->has());
+      own != nullptr && own->joining) {
+    text +=
+        ", gateway: " + own->joining->trouble() + ", has " + std::to_string(own->desk->has()) + ", series";
+    for (const auto& camera : commons_.cameras)
+      if (const SeriesTenure* const tenure = own->desk->books().tenure(camera.name); tenure != nullptr)
+        text += ' ' + camera.name + '#' + std::to_string(tenure->fence) + "<-" + tenure->maker;
+  }
   if (const maker_state* const own = state_of<maker_state>(parts_->maker); own != nullptr && own->desk)
     text += ", maker: " + std::to_string(own->desk->waiting()) + " wait, claims " +
             std::to_string(own->desk->claiming());
   text += ", dropped";
   std::istringstream lines(parts_->metrics.text());
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("vigil_frames_dropped_total{") && !line.ends_with(" 0"))
+    if ((line.starts_with("vigil_frames_dropped_total{") ||
+         line.starts_with("vigil_messages_dropped_total{")) &&
+        !line.ends_with(" 0"))
       text += ' ' + line.substr(line.find('{'));
   return text;
 }

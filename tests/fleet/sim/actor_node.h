@@ -43,8 +43,13 @@ struct ActorCommons {
 
 class ActorNode final : public SimNode {
  public:
-  /// For one life of its host; `disk` outlives it.
-  ActorNode(ActorCommons& commons, Host& host, Disk& disk, const std::set<cluster::NodeRole>& roles,
+  /// What outlives it: of the events that it makes, and of those that it keeps.
+  struct Disks {
+    Disk& made;
+    Disk& kept;
+  };
+  /// For one life of its host.
+  ActorNode(ActorCommons& commons, Host& host, const Disks& disks, const std::set<cluster::NodeRole>& roles,
             const std::string& incarnation);
   /// Whatever is left of it ends without any effect.
   ~ActorNode() override;

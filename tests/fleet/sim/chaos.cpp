@@ -43,6 +43,11 @@ void Chaos::healed(const std::set<const Host*>& hosts) {
 
 void Chaos::storm() {
   is_calm_ = false;
+  if (options_.restores && backup_ == nullptr && !std::exchange(will_back_up_, true))
+    world_.after(random_.between(0us, options_.storm), nullptr, [this] {
+      will_back_up_ = false;
+      backup_ = registry_.store().backup();
+    });
   next(world_.now() + options_.storm);
 }
 
@@ -102,14 +107,14 @@ void Chaos::storm_again() {
   storm();
 }
 
-void Chaos::cut(const std::vector<std::pair<Host*, Host*>>& ways) {
+bool Chaos::cut(const std::vector<std::pair<Host*, Host*>>& ways) {
   // Leases are what counts.
   std::set<const Host*> hosts;
   for (const auto& [from, to] : ways) {
     if (from == &registry_.host()) hosts.insert(to);
     if (to == &registry_.host()) hosts.insert(from);
   }
-  if (!may_hit(hosts)) return;
+  if (ways.empty() || !may_hit(hosts)) return false;
   hit(hosts);
   for (const auto& [from, to] : ways) network_.cut(*from, *to);
   // Some are over before anybody notices, some take as long as a lease.
@@ -118,9 +123,10 @@ void Chaos::cut(const std::vector<std::pair<Host*, Host*>>& ways) {
     healed(hosts);
     for (const auto& [from, to] : ways) network_.mend(*from, *to);
   });
+  return true;
 }
 
-void Chaos::cut_some() {
+bool Chaos::cut_some() {
   Host& one = any_host();
   Host* const etcd = &registry_.host();
   std::vector<std::pair<Host*, Host*>> ways;
@@ -160,7 +166,7 @@ void Chaos::cut_some() {
       for (Host* a : parts[0])
         for (Host* b : parts[1]) both(a, b);
   }
-  cut(ways);
+  return cut(ways);
 }
 
 void Chaos::crash() {
@@ -170,7 +176,14 @@ void Chaos::crash() {
   host.crash_in = 1 + random_.below(random_.chance(0.5) ? 20 : 400);
   host.loses_power = random_.chance(0.5);
   const Micros away = random_.chance(0.5) ? random_.between(100ms, 5s) : random_.between(5s, 60s);
-  last(away, [this, &host] {
+  // Whoever has less to do than that comes to it all the same.
+  world_.after(std::min<Micros>(away / 2, 5s), nullptr, [this, &host, before = host.crashes] {
+    if (host.crashes > before || host.crash_in == 0) return;
+    ++host.crashes;
+    world_.crash(host, host.loses_power);
+  });
+  last(away, [this, &host, before = host.crashes] {
+    if (host.crashes > before) ++counts_["crash"];
     healed({&host});
     host.crash_in = 0;
     if (!host.up && !is_calm_) hands_.start(host);
@@ -185,11 +198,20 @@ void Chaos::power_cut() {
       std::ranges::all_of(hosts, [](const Host* host) { return host->up && host->crash_in == 0; });
   if (hosts.empty() || !are_up || !may_hit(gateways_)) return;
   hit(gateways_);
+  std::uint64_t before = 0;
   for (Host* host : hosts) {
     host->crash_in = 1 + random_.below(20);
     host->loses_power = true;
+    before += host->crashes;
   }
-  last(random_.between(100ms, 20s), [this, hosts] {
+  last(random_.between(100ms, 20s), [this, hosts, before] {
+    std::uint64_t now = 0;
+    for (const Host* host : hosts) now += host->crashes;
+    if (now == before + hosts.size()) {
+      ++counts_["power cut"];
+    } else {
+      counts_["crash"] += static_cast<int>(now - before);
+    }
     healed(gateways_);
     for (Host* host : hosts) {
       host->crash_in = 0;
@@ -206,6 +228,7 @@ void Chaos::drain() {
   hit({&host});
   last(away + 60s, [this, &host] { healed({&host}); });
   hands_.drain(host, [this, &host, away] {
+    ++counts_["drain"];
     if (is_calm_) return hands_.start(host);
     last(away, [this, &host] {
       if (!host.up && !is_calm_) hands_.start(host);
@@ -213,55 +236,69 @@ void Chaos::drain() {
   });
 }
 
+bool Chaos::freeze() {
+  Host& host = any_host();
+  if (!host.up || host.frozen || !may_hit({&host})) return false;
+  hit({&host});
+  world_.freeze(host);
+  last(random_.between(50ms, random_.chance(0.5) ? 3s : 25s), [this, &host, life = host.life] {
+    healed({&host});
+    if (host.life == life) world_.thaw(host);
+  });
+  return true;
+}
+
+bool Chaos::delay() {
+  Host& from = random_.chance(0.2) ? registry_.host() : any_host();
+  Host& to = random_.chance(0.2) ? registry_.host() : any_host();
+  const Micros by = random_.between(10ms, 2s);
+  if (&from == &to) return false;
+  world_.note(Kind::delay, from.id, to.id, static_cast<std::uint64_t>(by.count()));
+  network_.delay(from, to, by);
+  last(random_.between(1s, 40s), [this, &from, &to] { network_.delay(from, to, 0us); });
+  return true;
+}
+
+bool Chaos::step_clock() {
+  Host& host = any_host();
+  host.clock.step = random_.between(-600s, 600s);
+  world_.note(Kind::clock_step, host.id, -1, static_cast<std::uint64_t>(host.clock.step.count()));
+  last(random_.between(1s, 60s), [&host] { host.clock.step = 0us; });
+  return true;
+}
+
+/// All gateways may have to come again.
+bool Chaos::restore() {
+  if (backup_ == nullptr || !may_hit(gateways_)) return false;
+  world_.note(Kind::restored);
+  registry_.store().restore(std::exchange(backup_, nullptr), 1 + random_.below(2));
+  return true;
+}
+
 void Chaos::fault() {
+  const auto count = [this](const char* what, bool done) {
+    if (done) ++counts_[what];
+  };
   const std::uint64_t roll = random_.below(100);
   if (roll < 40) {
-    ++counts_["cut"];
-    cut_some();
+    count("cut", cut_some());
   } else if (roll < 57) {
-    ++counts_["crash"];
     crash();
   } else if (roll < 60) {
-    ++counts_["power cut"];
     power_cut();
   } else if (roll < 70) {
-    ++counts_["freeze"];
-    Host& host = any_host();
-    if (!may_hit({&host})) return;
-    hit({&host});
-    world_.freeze(host);
-    last(random_.between(50ms, random_.chance(0.5) ? 3s : 25s), [this, &host, life = host.life] {
-      healed({&host});
-      if (host.life == life) world_.thaw(host);
-    });
+    count("freeze", freeze());
   } else if (roll < 82) {
-    ++counts_["delay"];
-    Host& from = random_.chance(0.2) ? registry_.host() : any_host();
-    Host& to = random_.chance(0.2) ? registry_.host() : any_host();
-    const Micros by = random_.between(10ms, 2s);
-    world_.note(Kind::delay, from.id, to.id, static_cast<std::uint64_t>(by.count()));
-    network_.delay(from, to, by);
-    last(random_.between(1s, 40s), [this, &from, &to] { network_.delay(from, to, 0us); });
+    count("delay", delay());
   } else if (roll < 88) {
-    ++counts_["clock step"];
-    Host& host = any_host();
-    host.clock.step = random_.between(-600s, 600s);
-    world_.note(Kind::clock_step, host.id, -1, static_cast<std::uint64_t>(host.clock.step.count()));
-    last(random_.between(1s, 60s), [&host] { host.clock.step = 0us; });
+    count("clock step", step_clock());
   } else if (roll < 95) {
-    ++counts_["drain"];
     drain();
   } else if (roll < 97 || !options_.restores) {
-    ++counts_["compaction"];
     registry_.store().compact(registry_.store().header().revision);
+    count("compaction", true);
   } else {
-    if (backup_ == nullptr || random_.chance(0.5)) {
-      backup_ = registry_.store().backup();
-      return;
-    }
-    ++counts_["restore"];
-    world_.note(Kind::restored);
-    registry_.store().restore(std::exchange(backup_, nullptr), 1 + random_.below(2));
+    count("restore", restore());
   }
 }
 

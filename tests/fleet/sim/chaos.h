@@ -26,7 +26,7 @@ class Chaos {
     Micros calm{50'000'000};
     /// How long only the registry is away, now and then, at the end of a calm.
     Micros away{40'000'000};
-    /// Whether the registry is set back to a backup now and then.
+    /// Whether the registry is set back to a backup now and then, of this storm or of one before it.
     bool restores = false;
   };
 
@@ -49,7 +49,8 @@ class Chaos {
         Hands hands);
 
   void begin() { storm(); }
-  /// So often did each fault come.
+  /// So often was each fault done: a crash counts once the host has come to it, a drain once it is over, a
+  /// power cut if all gateways have come to it.
   const std::map<std::string, int>& counts() const { return counts_; }
   bool registry_is_away() const { return is_away_; }
 
@@ -70,12 +71,17 @@ class Chaos {
   /// They are, until `healed`.
   void hit(const std::set<const Host*>& hosts);
   void healed(const std::set<const Host*>& hosts);
-  void cut(const std::vector<std::pair<Host*, Host*>>& ways);
-  void cut_some();
+  // Each: whether it was done. Crashes and drains are counted when they are.
+  bool cut(const std::vector<std::pair<Host*, Host*>>& ways);
+  bool cut_some();
   void crash();
   /// All gateways at once, or nearly.
   void power_cut();
   void drain();
+  bool freeze();
+  bool delay();
+  bool step_clock();
+  bool restore();
 
   RegistryHost& registry_;
   Network& network_;
@@ -92,6 +98,7 @@ class Chaos {
   bool is_calm_ = false;
   bool is_away_ = false;
   cluster::MemoryStore::Backup backup_;
+  bool will_back_up_ = false;
   std::map<std::string, int> counts_;
 };
 

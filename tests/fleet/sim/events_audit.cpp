@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/alerts/books.h"
 #include "base/fnv1a.h"
 #include "cluster/membership/node_record.h"
 #include "tests/fleet/events/gateway_contents.h"
@@ -120,6 +121,17 @@ void EventsAudit::published(const Host& host, const actors::OutboxEvent& event,
   if (!outbox.position_of(event.topic, event.sequence))
     world_.fail("gateway " + host.name + " published " + place(event.topic, event.sequence) +
                 ", which is not on its disk");
+  if (const auto camera = actors::series_of(event.topic); camera && event.topic.starts_with("alert/"))
+    told_[{host.id, *camera}] = world_.now();
+}
+
+void EventsAudit::calm(const Host& host, const std::vector<std::string>& cameras, Micros recent) {
+  for (const std::string& camera : cameras) {
+    const auto told = told_.find({host.id, camera});
+    if (told == told_.end() || world_.now() - told->second > recent)
+      world_.fail("gateway " + host.name + " tells nothing of camera " + camera +
+                  ", although all nodes are there");
+  }
 }
 
 }  // namespace vigil::fleet::sim

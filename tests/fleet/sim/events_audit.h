@@ -29,6 +29,10 @@ class EventsAudit {
   /// An event went to the subscribers of a gateway: it is on its disk.
   void published(const Host& host, const actors::OutboxEvent& event, const actors::Outbox& outbox);
 
+  /// For so long nothing has been wrong that every window has to be told again: the subscribers of this
+  /// gateway were told an alert of each of these cameras within `recent`.
+  void calm(const Host& host, const std::vector<std::string>& cameras, Micros recent);
+
   std::uint64_t events() const { return events_; }
   /// How often a gateway began to serve.
   std::uint64_t served() const { return served_; }
@@ -57,6 +61,8 @@ class EventsAudit {
   std::map<std::string, std::vector<std::uint64_t>> seen_;
   /// Where each event of a topic was, by its id: again under another number it would be told twice.
   std::map<std::pair<std::string, std::string>, std::uint64_t> ids_;
+  /// When a gateway has told an alert of a camera last, by the host's number.
+  std::map<std::pair<int, std::string>, Micros> told_;
   std::uint64_t events_ = 0;
   std::uint64_t served_ = 0;
 };

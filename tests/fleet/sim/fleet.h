@@ -17,6 +17,10 @@ class Fleet {
     std::uint64_t seed = 1;
     /// Otherwise of plain classes.
     bool of_actors = false;
+    /// What nodes do. apart: one thing each, vision, stream and generate being one; gate: of two gateways,
+    /// one reads cameras, too; alike: three nodes do everything. Plain nodes are no gateways.
+    enum class Layout : std::uint8_t { apart, gate, alike };
+    Layout layout = Layout::apart;
     int camera_nodes = 3;
     int computing_nodes = 2;
     /// Of fleets of actors.
@@ -28,14 +32,17 @@ class Fleet {
     bool is_quiet = false;
   };
 
+  /// A fleet as the seed says, which of the layouts it has and whether its registry is set back included.
+  static Options of_seed(std::uint64_t seed, bool of_actors);
+
   explicit Fleet(const Options& options);
   ~Fleet();
 
   /// False if something is wrong.
   bool run(Micros time);
 
-  /// Of every camera something was taken of late, of the owner that the plan says; what was published is
-  /// kept.
+  /// Of every camera something was taken of late, of the owner that the plan says; every gateway serves, and
+  /// tells of every camera.
   void check();
 
   /// All that is known of what went wrong.
@@ -54,11 +61,12 @@ class Fleet {
   struct Place {
     Host& host;
     std::set<cluster::NodeRole> roles;
-    std::unique_ptr<Disk> disk;
+    std::unique_ptr<Disk> made, kept;
     std::unique_ptr<SimNode> node;
     int runs = 0;
   };
 
+  void add_nodes();
   void add(const std::string& name, std::set<cluster::NodeRole> roles);
   void start(Host& host);
   void drain(Host& host, std::function<void()> done);

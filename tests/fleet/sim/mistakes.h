@@ -18,10 +18,15 @@ struct Mistakes {
   bool network_reorders = false;
   /// A node that was cut off forgets what it has.
   bool camera_ends_when_cut_off = false;
+  /// Nobody notices that the registry was set back.
+  bool registry_is_trusted = false;
 
   // Of nodes of actors.
-  /// A number of a topic is passed over.
-  bool publisher_skips = false;
+  /// Gateways answer no claim of a series that another node has claimed before: its new owner makes events
+  /// that nobody is told.
+  bool no_answer_to_a_new_owner = false;
+  /// What gateways say to a claim ends an event too far, and nobody has that one.
+  bool books_end_too_far = false;
   /// A write is answered before it is kept.
   bool disk_answers_too_early = false;
 };

@@ -66,12 +66,16 @@ PlainNode::PlainNode(Commons& commons, Host& host, std::set<NodeRole> roles, con
   const Mistakes& mistakes = commons_.mistakes;
   const cluster::FleetKeys keys(commons_.fleet);
   if (mistakes.registry_ignores_conditions || mistakes.planner_gives_old_fences ||
-      mistakes.planner_leaves_cameras_to_the_dead)
+      mistakes.planner_leaves_cameras_to_the_dead || mistakes.registry_is_trusted)
     registry_ = std::make_unique<MeddledRegistry>(
-        std::move(registry_), [this, plans = keys.plans()](cluster::RegistryTransaction& transaction) {
-          static const std::map<std::string, cluster::NodeRecord> kNone;
-          meddle(commons_.mistakes, plans, member_ ? member_->nodes() : kNone, transaction);
-        });
+        std::move(registry_),
+        MeddledRegistry::Meddling{
+            .transaction =
+                [this, plans = keys.plans()](cluster::RegistryTransaction& transaction) {
+                  static const std::map<std::string, cluster::NodeRecord> kNone;
+                  meddle(commons_.mistakes, plans, member_ ? member_->nodes() : kNone, transaction);
+                },
+            .has_one_history = mistakes.registry_is_trusted});
   const base::Clock* clock = &host_.clock;
   if (mistakes.member_believes_too_long) {
     slow_ = std::make_unique<SlowClock>(host_.clock);
@@ -255,23 +259,31 @@ void PlainNode::tick() {
 
 void PlainNode::send_of(const std::string& name, Camera& camera) {
   const Micros now = commons_.world.now();
+  const bool is_here = camera.stream == host_.name;
   const auto peer = peers_.find(camera.stream);
-  if (now < camera.opened || peer == peers_.end() || !desk_.knows(camera.stream)) return;
+  if (now < camera.opened) return;
+  if (!is_here && (peer == peers_.end() || !desk_.knows(camera.stream))) return;
   const actors::WatchRef watch{name, actors::version_of(camera.fence, 1)};
-  const ConnectionPtr connection = peer->second.connection;
-  const int side = peer->second.side;
+  const std::uint64_t link = is_here ? 0 : peer->second.connection->number();
+  const auto send = [&](Connection::Parcel parcel) {
+    if (!is_here) return peer->second.connection->send(peer->second.side, std::move(parcel));
+    loop_.post([this, alive = std::weak_ptr<int>(alive_), parcel = std::move(parcel)] {
+      if (!alive.expired()) parcel(this);
+    });
+  };
   if (!std::exchange(camera.has_joined, true)) {
     camera.generation = ++generations_;
-    connection->send(side, [join = Join{host_.name, watch, camera.generation, 0, connection->number()}](
-                               void* there) { static_cast<PlainNode*>(there)->dock_join(join); });
+    send([join = Join{host_.name, watch, camera.generation, 0, link}](void* there) {
+      static_cast<PlainNode*>(there)->dock_join(join);
+    });
   }
   // Two at once, so that there is an order to be kept.
   if (camera.sequence > 0 && now - camera.sent < commons_.patches) return;
   camera.sent = now;
   for (int i = 0; i < 2; ++i)
-    connection->send(
-        side, [patch = Join{host_.name, watch, camera.generation, ++camera.sequence, connection->number()}](
-                  void* there) { static_cast<PlainNode*>(there)->dock_patch(patch); });
+    send([patch = Join{host_.name, watch, camera.generation, ++camera.sequence, link}](void* there) {
+      static_cast<PlainNode*>(there)->dock_patch(patch);
+    });
 }
 
 void PlainNode::settle() {

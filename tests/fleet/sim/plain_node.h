@@ -1,5 +1,13 @@
-// A node made of the plain classes, without actors: cheap enough for a thousand hours. It does what the
-// shells do around them (fleet/node, fleet/link, fleet/dock), in as few words as that takes.
+// A node made of the plain classes, without actors: cheap enough for a thousand hours. Who is a member,
+// plans, is greeted, and is let in by a dock is the product's (`FleetMember`, `PlanKeeper`, `NodeDesk`,
+// `DockBook`); what moves between them is written here anew, and stands for
+// - `node_state` (fleet/node): when greetings are sent and answered, which way to a node counts, what is
+// settled;
+// - `link_state` (fleet/link): a join, then patches in order, and both anew when the way broke;
+// - `dock_state` (fleet/dock): whose patches are taken, and when what is away is over;
+// - a supervisor whose cameras open after two seconds.
+// A mistake that is made in those shells alone is found by nodes of actors. Plain ones do not tell which
+// windows are full, and are no gateways.
 #pragma once
 
 #include <functional>

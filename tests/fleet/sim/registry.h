@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "cluster/registry/memory_registry.h"
 #include "tests/fleet/sim/network.h"
@@ -46,22 +47,28 @@ std::unique_ptr<cluster::Registry> make_registry_client(RegistryHost& registry, 
 /// A mistake, or several: looks at what a client asks, and may alter it.
 class MeddledRegistry final : public cluster::Registry {
  public:
-  using Meddle = std::function<void(cluster::RegistryTransaction&)>;
-  MeddledRegistry(std::unique_ptr<cluster::Registry> inner, Meddle meddle)
-      : inner_(std::move(inner)), meddle_(std::move(meddle)) {}
+  struct Meddling {
+    /// May be null.
+    std::function<void(cluster::RegistryTransaction&)> transaction = {};
+    /// Every answer is of the history that there was first, whatever became of the registry, and a watch of
+    /// what was before waits for what will not come.
+    bool has_one_history = false;
+  };
+  MeddledRegistry(std::unique_ptr<cluster::Registry> inner, Meddling meddling)
+      : inner_(std::move(inner)), meddling_(std::move(meddling)) {}
 
   void range(const std::string& prefix, Done<cluster::RegistryRange> done) override {
-    inner_->range(prefix, std::move(done));
+    inner_->range(prefix, spoilt<cluster::RegistryRange>(std::move(done)));
   }
   void commit(cluster::RegistryTransaction transaction, Done<cluster::RegistryCommit> done) override {
-    meddle_(transaction);
-    inner_->commit(std::move(transaction), std::move(done));
+    if (meddling_.transaction) meddling_.transaction(transaction);
+    inner_->commit(std::move(transaction), spoilt<cluster::RegistryCommit>(std::move(done)));
   }
   void grant(base::Duration ttl, Done<cluster::RegistryLease> done) override {
-    inner_->grant(ttl, std::move(done));
+    inner_->grant(ttl, spoilt<cluster::RegistryLease>(std::move(done)));
   }
   void keep_alive(cluster::LeaseId lease, Done<cluster::RegistryLease> done) override {
-    inner_->keep_alive(lease, std::move(done));
+    inner_->keep_alive(lease, spoilt<cluster::RegistryLease>(std::move(done)));
   }
   void revoke(cluster::LeaseId lease, Done<cluster::RegistryHeader> done) override {
     inner_->revoke(lease, std::move(done));
@@ -69,12 +76,26 @@ class MeddledRegistry final : public cluster::Registry {
   std::unique_ptr<cluster::RegistryWatch> watch(
       const std::string& prefix, cluster::Revision from,
       std::function<void(cluster::RegistryResult<cluster::RegistryNews>)> seen) override {
-    return inner_->watch(prefix, from, std::move(seen));
+    return inner_->watch(prefix, from, spoilt<cluster::RegistryNews>(std::move(seen)));
   }
 
  private:
+  template <class T>
+  Done<T> spoilt(Done<T> done) const {
+    if (!meddling_.has_one_history) return done;
+    return [done = std::move(done)](cluster::RegistryResult<T> result) {
+      if (T* const answer = std::get_if<T>(&result)) {
+        answer->header.history = 1;
+      } else if (std::get<cluster::RegistryFailure>(result).kind ==
+                 cluster::RegistryFailure::Kind::replaced) {
+        return;
+      }
+      done(std::move(result));
+    };
+  }
+
   const std::unique_ptr<cluster::Registry> inner_;
-  const Meddle meddle_;
+  const Meddling meddling_;
 };
 
 }  // namespace vigil::fleet::sim

@@ -32,8 +32,13 @@ class WireProxy final : public caf::actor_proxy {
 
 }  // namespace
 
-Wire::Wire(Network& network, Host& host, caf::actor_system& system)
-    : network_(network), host_(host), system_(system), context_(&system), proxies_(system, *this) {
+Wire::Wire(Network& network, Host& host, caf::actor_system& system, Meddle meddle)
+    : network_(network),
+      host_(host),
+      system_(system),
+      meddle_(std::move(meddle)),
+      context_(&system),
+      proxies_(system, *this) {
   context_.proxy_registry_ptr(&proxies_);
 }
 
@@ -165,6 +170,7 @@ void Wire::transmit(const caf::node_id& to, caf::actor_id receiver, const caf::s
                     caf::message_id id, caf::message message) {
   Line* const line = line_to(to);
   if (line == nullptr) return;
+  if (meddle_) meddle_(message);
   std::vector<char> bytes;
   caf::serializer_impl<std::vector<char>> sink(&context_, bytes);
   caf::strong_actor_ptr from = sender;

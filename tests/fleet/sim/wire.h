@@ -20,7 +20,11 @@ namespace vigil::fleet::sim {
 /// Of one system, which outlives it.
 class Wire final : private caf::proxy_registry::backend {
  public:
-  Wire(Network& network, Host& host, caf::actor_system& system);
+  /// A mistake: what becomes of a message that is sent.
+  using Meddle = std::function<void(caf::message&)>;
+
+  /// `meddle` may be null.
+  Wire(Network& network, Host& host, caf::actor_system& system, Meddle meddle);
   ~Wire() override;
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -66,6 +70,7 @@ class Wire final : private caf::proxy_registry::backend {
   Network& network_;
   Host& host_;
   caf::actor_system& system_;
+  const Meddle meddle_;
   caf::scoped_execution_unit context_;
   caf::proxy_registry proxies_;
   caf::strong_actor_ptr published_;

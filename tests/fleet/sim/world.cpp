@@ -40,7 +40,10 @@ Micros Host::Clock::lasting(std::chrono::nanoseconds time) const {
 
 bool Host::does_something() {
   if (!up || dying) return false;
-  if (crash_in > 0 && --crash_in == 0) dying = true;
+  if (crash_in > 0 && --crash_in == 0) {
+    dying = true;
+    ++crashes;
+  }
   return !dying;
 }
 

@@ -82,6 +82,8 @@ class Host {
   std::uint64_t life = 0;
   /// How many things it may still do until it crashes; 0: as many as it likes.
   std::uint64_t crash_in = 0;
+  /// How often such a crash came.
+  std::uint64_t crashes = 0;
   /// Whether nobody is told when it does.
   bool loses_power = false;
   std::deque<std::function<void()>> held;
