@@ -217,7 +217,7 @@ void node_state::failed(const cluster::NodeRecord& node, const std::string& reas
 
 void node_state::members_changed() {
   if (member->state() == Membership::replaced) expel("another node is called " + member->record().name);
-  desk->see(member->nodes(), member->record().name);
+  desk->see(member->nodes(), member->record());
   plan->step();
   take_met();
   configuration->step();

@@ -40,18 +40,18 @@ std::uint64_t turn_of(const std::string& self, const std::string& other) {
 
 }  // namespace
 
-void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self) {
+void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self) {
   std::erase_if(peers_, [&](const auto& each) {
     return !nodes.contains(each.first) && (each.second.is_seen || clock_.now() >= each.second.again);
   });
-  self_ = self;
-  if (const auto own = nodes.find(self); own != nodes.end()) roles_ = own->second.roles;
+  self_ = self.name;
+  roles_ = self.roles;
   for (const auto& [name, record] : nodes) {
-    if (name == self) continue;
+    if (name == self_) continue;
     Peer& peer = peers_[name];
     if (peer.record.incarnation != record.incarnation) {
       peer = {};
-      peer.theirs_first = name < self;
+      peer.theirs_first = name < self_;
     }
     if (peer.record != record) peer.record = record;
     peer.is_seen = true;
@@ -162,7 +162,9 @@ bool NodeDesk::checked(const std::string& node, const std::string& incarnation, 
   Peer* const peer = find(node, incarnation);
   if (peer == nullptr || peer->state != Peer::State::known) return false;
   peer->is_checked = true;
-  if (!fault.empty()) peer->check = std::min(peer->check, clock_.now() + kCheckAgain);
+  // Whichever side has asked, the other one need not.
+  const bool answers = fault.empty() || cluster::is_about_clocks(fault);
+  peer->check = clock_.now() + (answers ? kCheck : kCheckAgain);
   return std::exchange(peer->fault, fault) != fault;
 }
 

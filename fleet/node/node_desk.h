@@ -29,8 +29,8 @@ class NodeDesk {
   /// `self`: what it tells of itself.
   explicit NodeDesk(const base::Clock& clock) : clock_(clock) {}
 
-  /// Who is there now, this node included.
-  void see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self);
+  /// Who is there now, and what this node is, whether the registry tells of it yet or not.
+  void see(const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self);
   /// Which others this node needs, whether they are there or not.
   void need(std::set<std::string> nodes) { needed_ = std::move(nodes); }
 

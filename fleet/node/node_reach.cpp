@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kNamesakePatience{2};
 }  // namespace
 
 void node_state::enter() {
-  desk->see(member->nodes(), deps->record.name);
+  desk->see(member->nodes(), member->record());
   const auto some = NodeDesk::counterparts(member->nodes(), deps->record, kAskedWhileEntering);
   const bool has_met_one = std::ranges::any_of(member->nodes(), [this](const auto& node) {
     return node.first != deps->record.name && met.contains({node.first, node.second.incarnation});
@@ -61,9 +61,8 @@ void node_state::entered(bool in_vain) {
   entering.reset();
   if (in_vain) {
     deps->logger.warn(
-        "node: it has found no way to any node with which it deals: it is given nothing until it has, as "
-        "long "
-        "as others can have it");
+        "node: has found no way to any node with which it deals: it is given nothing until it has, "
+        "as long as others can have it");
     reach->came_in_vain();
     member->alter([](cluster::NodeRecord& record) { record.apart = true; });
   }
@@ -116,7 +115,7 @@ void node_state::check(const cluster::NodeRecord& node) {
 void node_state::checked(const cluster::NodeRecord& node, const std::string& fault) {
   if (!desk->checked(node.name, node.incarnation, fault)) return;
   if (fault.empty()) {
-    deps->logger.warn("node: node {} is as it should be again", node.name);
+    deps->logger.warn("node: node {} answers, and its clock fits", node.name);
   } else {
     deps->logger.error("node: node {}: {}", node.name, fault);
   }

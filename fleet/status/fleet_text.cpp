@@ -59,9 +59,11 @@ std::string remark_of(const json& node) {
     if (!node.at("ready").get<bool>()) add("not ready");
     if (!node.at("registry_answers").get<bool>()) add("the registry does not answer it");
   }
-  if (node.at("apart").get<bool>()) add("no way to any node with which it deals: given nothing");
-  if (!node.at("unreachable").empty()) add("no way to " + joined(node.at("unreachable")));
-  if (node.at("clock_off").get<bool>()) add("its clock is apart: given nothing more");
+  // Nodes of versions before say nothing of it.
+  if (node.value("apart", false)) add("no way to any node with which it deals: given nothing");
+  if (const json others = node.value("unreachable", json::array()); !others.empty())
+    add("no way to " + joined(others));
+  if (node.value("clock_off", false)) add("its clock is apart: given nothing more");
   const std::string fault = node.at("configuration").at("fault");
   if (!fault.empty()) add("cannot take the configuration: " + plain(fault));
   return remark;

@@ -96,13 +96,21 @@ class Nodes(unittest.TestCase):
     def test_the_second_of_two_of_one_name_is_refused(self):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
-        record = self.fleet.etcd.get("/vigil/city/nodes/c1")
+        record = lambda: json.loads(self.fleet.etcd.get("/vigil/city/nodes/c1")["/vigil/city/nodes/c1"])  # noqa: E731
+        before, ways, plan = record(), gpu.said().count("c1"), self.fleet.plan()
         other = self.fleet.node("other", "camera")
         other.start("--name", "c1")
-        self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "the second one ends"), 1)
+
+        def ended():
+            self.assertNotIn("down", {*c1.cameras().values()}, "the first one's links stand")
+            return other.process.poll()
+        self.assertEqual(self.wait_for(ended, 20, "the second one ends"), 1)
+        self.assertIn(f"waits: a node is called c1 already, at 127.0.0.1:{c1.control}, until its lease ends", other.said())
         self.assertIn("another node is called c1, and goes on: the one at 127.0.0.1:", other.said())
-        self.assertEqual(self.fleet.etcd.get("/vigil/city/nodes/c1")["/vigil/city/nodes/c1"].split('"incarnation"')[1][:40],
-                         record["/vigil/city/nodes/c1"].split('"incarnation"')[1][:40])
+        self.assertEqual([line for line in other.said().splitlines() if "ERROR" in line][1:], [], "one line says why")
+        self.assertEqual(record()["incarnation"], before["incarnation"])
+        self.assertEqual(self.fleet.plan(), plan)
+        self.assertEqual(gpu.said().count("c1"), ways, "nobody has noticed")
         self.assertIsNone(c1.process.poll())
         self.settled([c1, c2])
 
