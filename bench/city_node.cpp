@@ -67,7 +67,7 @@ cluster::Planning CityNode::plan(const cluster::PlanningInput& input,
 
 void CityNode::members_changed() {
   if (!is_made_) return;
-  desk_.see(member_.nodes(), record().name);
+  desk_.see(member_.nodes(), record());
   greets_until_ = around_.time.now() + kGreetingsOver;
   if (member_.is_planner() && !std::exchange(has_wanted_, true)) {
     keeper_.want(around_.wanted());
@@ -143,7 +143,7 @@ void CityNode::plan_changed() {
     around_.cameras.hold(name, record().name, entry);
     judge(name, camera->second);
   }
-  desk_.see(member_.nodes(), record().name);
+  desk_.see(member_.nodes(), record());
   desk_.need(fleet::nodes_for(keeper_.own()));
   greets_until_ = around_.time.now() + kGreetingsOver;
   greet_those_due();

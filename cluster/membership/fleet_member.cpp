@@ -13,6 +13,9 @@ namespace {
 /// A lease is kept alive so many times within its time.
 constexpr int kBeats = 3;
 constexpr std::chrono::seconds kTelling{1};
+/// How long at least, beyond its time, another's lease may hold before it is taken for one that is kept
+/// alive: a registry that lost its leader begins all leases anew.
+constexpr base::Duration kLeastPatience{3000};
 constexpr std::chrono::hours kRemarked{1};
 /// For each node: if all offer themselves when nobody plans, all but one do so in vain.
 constexpr base::Duration kOffering{1};
@@ -32,10 +35,17 @@ std::string without_own_name(const std::string& reason) {
   return reason.starts_with(kName) ? reason.substr(kName.size()) : reason;
 }
 
-/// Whether the two differ in what every node has to know at once.
-bool differ_at_once(NodeRecord a, const NodeRecord& b) {
+/// Whether the two differ in what counts for the plan, or for who deals with whom.
+bool differ_in_substance(NodeRecord a, const NodeRecord& b) {
   a.highest_fence = b.highest_fence;
   return differ_beyond_configuration(std::move(a), b);
+}
+
+/// Whether the two differ in what every node has to know at once: of one node that cannot be reached, all
+/// that deal with it tell.
+bool differ_at_once(NodeRecord a, const NodeRecord& b) {
+  a.unreachable = b.unreachable;
+  return differ_in_substance(std::move(a), b);
 }
 
 std::string words_of(const std::set<Fence>& fences) {
@@ -178,7 +188,7 @@ void FleetMember::read_nodes() {
     const auto known = nodes_.find(name);
     if (known == nodes_.end() ? !record : record == known->second) continue;
     nodes_changed_ = true;
-    if (!record || known == nodes_.end() || differ_at_once(*record, known->second)) ++changes_;
+    if (!record || known == nodes_.end() || differ_in_substance(*record, known->second)) ++changes_;
     if (record) {
       nodes_.insert_or_assign(name, *std::move(record));
     } else {
@@ -271,7 +281,58 @@ void FleetMember::again(bool& asked) {
   });
 }
 
+/// Whether others may be told of this node.
+bool FleetMember::may_enter() {
+  if (!options_.entering || may_be_told_) return true;
+  if (!std::exchange(is_entering_, true)) options_.entering();
+  return may_be_told_;
+}
+
+/// Whether no other process that lives has its name. Nothing is written before that is known.
+bool FleetMember::has_name() {
+  const RegistryEntry* const there = nodes_mirror_->find(keys_.node(record_.name));
+  // After it was a member once, what has its name is newer (`read_nodes`), or of a registry that was set
+  // back.
+  if (there == nullptr || there->lease == 0 || put_revision_ != 0 || may_take_name_) return true;
+  std::optional<NodeRecord> other;
+  try {
+    other = parse_node(there->value);
+  } catch (const std::exception&) {
+    // Whatever it is, it lives, and will say so or go.
+  }
+  if (other && other->incarnation == record_.incarnation) return true;
+  const auto now = clock_.now();
+  if (!waits_since_) {
+    waits_since_ = now;
+    const bool is_here = other && other->control == record_.control;
+    if (is_here && !options_.namesake) return may_take_name_ = true;
+    if (!is_here)
+      say("waits: a node is called " + record_.name + " already" +
+          (other ? ", at " + text_of(other->control) : "") + ", until its lease ends");
+    if (is_here && !std::exchange(has_asked_namesake_, true)) {
+      options_.namesake(*other);
+      if (may_take_name_) return true;
+    }
+  }
+  if (now - *waits_since_ < options_.ttl + std::max(options_.ttl, kLeastPatience)) return false;
+  replaced_ = true;
+  say("another node is called " + record_.name + ", and goes on" +
+      (other ? ": the one at " + text_of(other->control) : ""));
+  return false;
+}
+
+void FleetMember::enter() {
+  may_be_told_ = true;
+  step();
+}
+
+void FleetMember::take_name() {
+  may_take_name_ = true;
+  step();
+}
+
 bool FleetMember::is_record_due() {
+  if (joined_ == 0 && (!has_name() || !may_enter())) return false;
   // Over what the mirror has not seen yet nothing is put for a while: the registry would refuse it.
   if (has_put_ && nodes_mirror_->revision() < put_revision_ && clock_.now() < put_at_ + options_.ttl / kBeats)
     return false;

@@ -20,7 +20,7 @@ namespace vigil::cluster {
 
 /// joining: it never was a member; member: its lease holds, for all it knows; cut_off: its lease may have
 /// run out, since the registry did not answer: what it has goes on, and others may have been given it;
-/// replaced: another process has its name now, and it has to end.
+/// replaced: another process has its name, and it has to end.
 enum class Membership : std::uint8_t { joining, member, cut_off, replaced };
 
 std::string_view name_of(Membership state);
@@ -38,6 +38,13 @@ class FleetMember {
     /// What of its record can wait (its configuration) is put within so long for each node of the fleet, as
     /// all alter it at once, and all see what each puts.
     base::Duration spread{10};
+    /// What is to be done before others are told of this node, once it knows who is there: they are told when
+    /// `enter` is called. Null: nothing.
+    std::function<void()> entering = {};
+    /// There is the record of another process of this name, at this one's own address: the run before this
+    /// one, unless the address is of more than one machine. To be looked at, until `take_name` or the end of
+    /// that one's lease. Null: the name is taken at once.
+    std::function<void(const NodeRecord& other)> namesake = {};
     /// The membership, the nodes, or who plans is another now.
     std::function<void()> changed = {};
     /// One line.
@@ -82,6 +89,12 @@ class FleetMember {
   /// This node offers itself. A planner that does not any more gives it up.
   void stand_for_planner(bool willing);
 
+  /// Others may be told of it, and the run before this one is over (`Options::entering`, `namesake`).
+  void enter();
+  void take_name();
+
+  base::Duration ttl() const { return options_.ttl; }
+
   /// Alters what it tells of itself.
   void alter(const std::function<void(NodeRecord&)>& change);
   /// A fence that it has seen. The others are told with what is told next: whoever wrote it knows it.
@@ -123,6 +136,8 @@ class FleetMember {
   void tell();
   void again(bool& asked);
   void ask_for_lease();
+  bool may_enter();
+  bool has_name();
   bool is_record_due();
   void put_record();
   void put_words();
@@ -157,6 +172,12 @@ class FleetMember {
   /// 0: none. Held for sure until then.
   LeaseId lease_ = 0;
   base::Clock::TimePoint held_until_;
+  /// Before its record is put for the first time.
+  bool is_entering_ = false;
+  bool may_be_told_ = false;
+  bool has_asked_namesake_ = false;
+  bool may_take_name_ = false;
+  std::optional<base::Clock::TimePoint> waits_since_;
   /// Whether this node has put its record with this lease, and at which revision.
   bool has_put_ = false;
   Revision put_revision_ = 0;

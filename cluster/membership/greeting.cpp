@@ -12,6 +12,8 @@ using nlohmann::json;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
+constexpr std::string_view kClocksApart = "clocks are apart";
+
 std::string range_text(const ProtocolRange& range) {
   if (range.oldest == range.newest) return std::to_string(range.newest);
   return std::to_string(range.oldest) + " to " + std::to_string(range.newest);
@@ -71,6 +73,10 @@ std::uint32_t agreed_protocol(const ProtocolRange& mine, const ProtocolRange& th
   return std::min(mine.newest, theirs.newest);
 }
 
+bool is_about_clocks(std::string_view misfit) {
+  return misfit.find(kClocksApart) != std::string_view::npos;
+}
+
 std::optional<std::string> misfit(const Greeting& mine, const Greeting& theirs, base::Clock::WallTime heard,
                                   base::Duration way) {
   const std::string& me = mine.node.name;
@@ -91,7 +97,7 @@ std::optional<std::string> misfit(const Greeting& mine, const Greeting& theirs, 
     return differ("another model", mine.node.model, theirs.node.model);
   const milliseconds apart = clocks_apart(theirs.wall, heard, way);
   if (apart > kClockTolerance || apart < -kClockTolerance)
-    return "clocks are apart: that of " + them + " is at least " +
+    return std::string(kClocksApart) + ": that of " + them + " is at least " +
            base::format_duration(base::Duration(std::abs(apart.count()))) +
            (apart.count() > 0 ? " ahead of" : " behind") + " that of " + me;
   return std::nullopt;

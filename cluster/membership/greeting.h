@@ -41,6 +41,9 @@ inline constexpr base::Duration kClockTolerance = std::chrono::seconds(2);
 std::optional<std::string> misfit(const Greeting& mine, const Greeting& theirs, base::Clock::WallTime heard,
                                   base::Duration way);
 
+/// Whether that is why, also as the other side has told it.
+bool is_about_clocks(std::string_view misfit);
+
 /// The newest form of messages that both speak, of two that fit.
 std::uint32_t agreed_protocol(const ProtocolRange& mine, const ProtocolRange& theirs);
 

@@ -58,27 +58,31 @@ std::string_view name_of(NodeState state) {
 std::string print(const NodeRecord& record) {
   json roles = json::array();
   for (const NodeRole role : record.roles) roles.push_back(name_of(role));
-  const json text = {{"name", record.name},
-                     {"incarnation", record.incarnation},
-                     {"roles", roles},
-                     {"state", name_of(record.state)},
-                     {"control", text_of(record.control)},
-                     {"bulk", text_of(record.bulk)},
-                     {"bulk_key", record.bulk_key},
-                     {"version", record.version},
-                     {"commit", record.commit},
-                     {"protocol", {record.protocol.oldest, record.protocol.newest}},
-                     {"model", record.model},
-                     {"weight", record.weight},
-                     {"cameras", record.cameras},
-                     {"streams", record.streams},
-                     {"zone", record.zone},
-                     {"config", record.config},
-                     {"config_seen", record.config_seen},
-                     {"config_fault", record.config_fault},
-                     {"config_version", record.config_version},
-                     {"highest_fence", record.highest_fence},
-                     {"serves", record.serves}};
+  json text = {{"name", record.name},
+               {"incarnation", record.incarnation},
+               {"roles", roles},
+               {"state", name_of(record.state)},
+               {"control", text_of(record.control)},
+               {"bulk", text_of(record.bulk)},
+               {"bulk_key", record.bulk_key},
+               {"version", record.version},
+               {"commit", record.commit},
+               {"protocol", {record.protocol.oldest, record.protocol.newest}},
+               {"model", record.model},
+               {"weight", record.weight},
+               {"cameras", record.cameras},
+               {"streams", record.streams},
+               {"zone", record.zone},
+               {"config", record.config},
+               {"config_seen", record.config_seen},
+               {"config_fault", record.config_fault},
+               {"config_version", record.config_version},
+               {"highest_fence", record.highest_fence},
+               {"serves", record.serves}};
+  // Of those that are well, nothing of it.
+  if (!record.unreachable.empty()) text["unreachable"] = record.unreachable;
+  if (record.apart) text["apart"] = true;
+  if (record.clock_off) text["clock_off"] = true;
   // What is no UTF-8 of a name does not keep a node from being a member.
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -112,6 +116,9 @@ NodeRecord parse_node(std::string_view text) {
     record.config_version = read.value("config_version", std::uint64_t{0});
     record.highest_fence = read.value("highest_fence", Fence{0});
     record.serves = read.value("serves", false);
+    record.unreachable = read.value("unreachable", std::set<std::string>());
+    record.apart = read.value("apart", false);
+    record.clock_off = read.value("clock_off", false);
     return record;
   } catch (const std::exception& error) {
     throw std::runtime_error(std::string("no record of a node: ") + error.what());

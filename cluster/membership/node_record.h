@@ -73,6 +73,12 @@ struct NodeRecord {
   Fence highest_fence = 0;
   /// Of a gateway: whether it has all events, and publishes them.
   bool serves = false;
+  /// Nodes with which it has to deal and to which it has had no way for a while; the first of them by name.
+  std::set<std::string> unreachable = {};
+  /// There are nodes with which those of its roles deal, and it has no way to any of them.
+  bool apart = false;
+  /// Its clock is not that of most nodes with which it deals.
+  bool clock_off = false;
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 

@@ -26,6 +26,10 @@ constexpr std::chrono::milliseconds kLongestStart{30'000};
 /// At least so long where there was a plan before: of a registry that was set back meanwhile, another node
 /// may know higher fences than the plan, and has to have said so before any are given.
 constexpr std::chrono::milliseconds kReturning{1000};
+/// Of nodes whose leases ended with this one's, as when the registry was away for longer: so long after it,
+/// and the time after which a node keeps its lease alive again, they are waited for.
+constexpr std::chrono::milliseconds kComingBack{2000};
+constexpr int kBeats = 3;
 /// Of all cameras, how many may be on their way at once; a fleet that is large moves no slower for it.
 constexpr std::size_t kShareOnTheirWay = 200;
 
@@ -59,6 +63,7 @@ void PlanKeeper::follow() {
 }
 
 void PlanKeeper::step() {
+  look_whether_it_came_back();
   if (!member_.is_planner()) {
     settled_mirror_.reset();
     filled_mirror_.reset();
@@ -217,6 +222,23 @@ void PlanKeeper::plan_after(base::Duration time) {
   });
 }
 
+void PlanKeeper::look_whether_it_came_back() {
+  const Revision now = member_.created(member_.record().name);
+  if (now == 0 || now == entered_) return;
+  // The first one says nothing: with a fleet that starts, `starting` deals.
+  if (std::exchange(entered_, now) != 0) entered_at_ = clock_.now();
+}
+
+/// How long to wait for owners that are not there, if this node itself was gone for the registry just now:
+/// then they mostly come back, too.
+base::Duration PlanKeeper::returning(std::size_t owned) const {
+  std::size_t planned = 0;
+  for (const auto& [node, plan] : fleet_) planned += plan.cameras.size();
+  if (owned >= planned || entered_at_ == base::Clock::TimePoint()) return base::Duration(0);
+  const auto until = entered_at_ + kComingBack + member_.ttl() / kBeats;
+  return std::max(base::Duration(0), std::chrono::ceil<base::Duration>(until - clock_.now()));
+}
+
 /// How long to wait for nodes that may still come, of a fleet most of whose cameras have no living owner.
 base::Duration PlanKeeper::starting() {
   const auto now = clock_.now();
@@ -229,14 +251,14 @@ base::Duration PlanKeeper::starting() {
       owned += plan.cameras.size();
   if (2 * owned >= wanted_->size()) {
     starts_at_.reset();
-    return base::Duration(0);
+    return returning(owned);
   }
   if (!starts_at_) starts_at_ = now;
   const base::Duration least = fleet_.empty() ? base::Duration(0) : base::Duration(kReturning);
   const base::Duration coming = std::max(
       least, std::min<base::Duration>(kLongestComing, kComing * static_cast<std::int64_t>(wanted_->size())));
   const auto until = std::min(came_at_ + coming, *starts_at_ + kLongestStart);
-  return std::chrono::ceil<base::Duration>(until - now);
+  return std::max(returning(owned), std::chrono::ceil<base::Duration>(until - now));
 }
 
 /// The next transaction of what was planned, in its order: what nodes are given first.

@@ -66,6 +66,8 @@ class PlanKeeper {
   bool is_set_back() const;
   void plan();
   void plan_after(base::Duration time);
+  void look_whether_it_came_back();
+  base::Duration returning(std::size_t owned) const;
   base::Duration starting();
   /// What nodes that are there have told whoever plans: fences, by node.
   std::map<std::string, std::set<Fence>> told(const RegistryMirror& mirror, const std::string& prefix) const;
@@ -101,6 +103,9 @@ class PlanKeeper {
   std::size_t nodes_ = 0;
   base::Clock::TimePoint came_at_;
   std::optional<base::Clock::TimePoint> starts_at_;
+  /// Which record of this node holds, and since when: another one after its lease had ended.
+  Revision entered_ = 0;
+  base::Clock::TimePoint entered_at_;
   /// What the last planning has changed and is not written; a transaction is under way, or what it has made
   /// has not been seen yet.
   std::deque<PlanChange> unwritten_;

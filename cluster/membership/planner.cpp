@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cluster/membership/reachability.h"
 #include "cluster/membership/stream_admission.h"
 #include "cluster/placement/placement.h"
 
@@ -43,7 +44,7 @@ std::optional<double> taken_capacity(const Rooms& rooms) {
 class Desk {
  public:
   Desk(const PlanningInput& input, const PlannerOptions& options)
-      : input_(input), options_(options), streams_(input.cameras, options.margin) {
+      : input_(input), options_(options), reach_(input.nodes), streams_(input.cameras, options.margin) {
     for (const auto& [node, plan] : input.plan) {
       fence_ = std::max(fence_, plan.fence);
       for (const auto& [camera, entry] : plan.cameras) {
@@ -120,10 +121,12 @@ class Desk {
   }
 
   void place_cameras() {
+    const PlacementBars* const bars = reach_.bars_for_owners();
     std::vector<PlacementItem> items;
     for (const WantedCamera& camera : input_.cameras) {
       const auto owner = owners_.find(camera.name);
-      items.push_back({camera.name, camera.camera_load, owner == owners_.end() ? "" : owner->second.node});
+      items.push_back(
+          {camera.name, camera.camera_load, owner == owners_.end() ? "" : owner->second.node, bars});
     }
     Rooms rooms = nodes_with(input_.nodes, {NodeRole::camera}, &NodeRecord::cameras);
     for (PlacementNode& room : rooms)
@@ -210,10 +213,12 @@ class Desk {
       leave_former(camera, node, next_.at(node).cameras.at(camera), before.at(camera));
   }
 
-  /// Whether whoever computed for a camera can go on.
-  bool can_answer(const Devices& devices) const {
+  /// Whether whoever computed for a camera of that node can go on.
+  bool can_answer(const std::string& owner, const Devices& devices) const {
     return !devices.stream.empty() && !devices.vision.empty() && !is_away(devices.stream) &&
-           !is_away(devices.vision);
+           !is_away(devices.vision) && !reach_.is_apart(devices.stream) &&
+           !reach_.is_cut(owner, devices.stream) && !reach_.is_cut(owner, devices.vision) &&
+           !reach_.is_cut(devices.vision, devices.stream);
   }
 
   static Devices former_of(const PlannedCamera& entry) {
@@ -229,7 +234,7 @@ class Desk {
   void keep_former(const std::string& node, PlannedCamera& entry) const {
     const auto filled = input_.filled.find(node);
     const bool is_needed = filled != input_.filled.end() && !filled->second.contains(entry.stream_fence);
-    if (is_set_back_ || !is_needed || !can_answer(former_of(entry))) set_former(entry, {});
+    if (is_set_back_ || !is_needed || !can_answer(node, former_of(entry))) set_former(entry, {});
   }
 
   /// Of a stream that has another place now: who was there answers until it is full there.
@@ -237,7 +242,8 @@ class Desk {
                     const Devices& before) {
     if (entry.stream != before.stream) {
       // Of two, the first one's windows are full. Where the plan was set back, that was long ago.
-      if (entry.former_stream.empty() && !is_set_back_ && can_answer(before) && input_.filled.contains(node))
+      if (entry.former_stream.empty() && !is_set_back_ && can_answer(node, before) &&
+          input_.filled.contains(node))
         set_former(entry, before);
       if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
     }
@@ -264,8 +270,10 @@ class Desk {
     const std::optional<double> capacity = taken_capacity(rooms);
     // Null: nobody has it.
     std::vector<PlannedCamera*> entries;
+    std::vector<const std::string*> owners;
     for (const WantedCamera& camera : input_.cameras) {
       const auto node = current_.find(camera.name);
+      owners.push_back(node == current_.end() ? nullptr : &node->second);
       entries.push_back(node == current_.end() ? nullptr : &next_.at(node->second).cameras.at(camera.name));
     }
     double room = capacity.value_or(0);
@@ -278,7 +286,8 @@ class Desk {
       std::vector<PlacementItem> items;
       for (std::size_t i = 0; i < entries.size(); ++i)
         if (entries[i] != nullptr && entries[i]->rung != kRefused)
-          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entries[i]->stream});
+          items.push_back({input_.cameras[i].name, streams_.load(i).stream, entries[i]->stream,
+                           reach_.bars_for(NodeRole::stream, *owners[i])});
       std::map<std::string, Found> found = place_on("stream", rooms, items, most_moves);
       double load = 0, without = 0;
       for (const PlacementItem& item : items) {
@@ -323,7 +332,9 @@ class Desk {
       PlannedCamera& entry = next_.at(node->second).cameras.at(camera.name);
       taken[entry.stream] += streams_.load(i).stream;
       if (!entry.stream.empty() && !does(entry.stream)) {
-        apart.push_back({camera.name, streams_.load(i).*load, entry.*field});
+        const bool is_owners = needed == NodeRole::vision;
+        apart.push_back({camera.name, streams_.load(i).*load, entry.*field,
+                         reach_.bars_for(needed, entry.stream, is_owners ? node->second : "")});
         continue;
       }
       entry.*field = entry.stream;
@@ -388,6 +399,7 @@ class Desk {
   const PlannerOptions& options_;
   /// The highest that anybody has seen.
   Fence fence_ = 0;
+  Reachability reach_;
   bool is_set_back_ = false;
   std::map<std::string, Owner> owners_;
   std::set<std::string> wanted_;

@@ -82,7 +82,21 @@ struct Items {
   /// Of every name, and which of the desk's it is; nothing for a load that makes no sense.
   std::vector<std::pair<const PlacementItem*, std::optional<std::size_t>>> all;
   std::vector<Desk::Item> sensible;
+  /// Of each set of bars, what it is for each node.
+  std::vector<std::vector<Desk::Bar>> bars;
 };
+
+std::vector<Desk::Bar> bars_of(const PlacementBars& bars, const std::vector<Desk::Node>& nodes) {
+  std::vector<Desk::Bar> result;
+  result.reserve(nodes.size());
+  for (const Desk::Node& node : nodes) {
+    const std::string name(node.name);
+    result.push_back(bars.closed.contains(name)    ? Desk::Bar::closed
+                     : bars.no_more.contains(name) ? Desk::Bar::no_more
+                                                   : Desk::Bar::none);
+  }
+  return result;
+}
 
 /// Each once: of two with a name, the larger.
 Items sensible(const std::vector<PlacementItem>& items, const std::vector<Desk::Node>& nodes,
@@ -93,6 +107,7 @@ Items sensible(const std::vector<PlacementItem>& items, const std::vector<Desk::
     return std::tuple<LoadUnits, std::string_view>(-load_units(item.load).value_or(-1), item.node);
   };
   Items result;
+  std::unordered_map<const PlacementBars*, std::uint32_t> known_bars;
   result.all.reserve(items.size());
   result.sensible.reserve(items.size());
   for (const std::size_t index : by_name(items, rest)) {
@@ -112,6 +127,13 @@ Items sensible(const std::vector<PlacementItem>& items, const std::vector<Desk::
       const auto node = indices.find(item.node);
       entry.before = node == indices.end() ? Desk::kNone : node->second;
       entry.cause = node == indices.end() ? PlaceCause::node_gone : PlaceCause::keeps;
+    }
+    if (item.bars != nullptr) {
+      const auto [known, is_new] = known_bars.try_emplace(item.bars, result.bars.size());
+      if (is_new) result.bars.push_back(bars_of(*item.bars, nodes));
+      entry.bars = known->second;
+      if (entry.cause == PlaceCause::keeps && result.bars[entry.bars][entry.before] == Desk::Bar::closed)
+        entry.cause = PlaceCause::node_closed;
     }
     result.all.emplace_back(&item, result.sensible.size());
     result.sensible.push_back(entry);
@@ -167,6 +189,9 @@ std::string why(const Place& place, std::string_view role) {
     case PlaceCause::node_over_capacity:
       cause = "its node " + place.before + " has no capacity for it; ";
       break;
+    case PlaceCause::node_closed:
+      cause = "there is no way to its node " + place.before + "; ";
+      break;
     case PlaceCause::node_drains:
       cause = "its node " + place.before + " drains; ";
       break;
@@ -198,8 +223,8 @@ Placement place(const std::vector<PlacementNode>& nodes, const std::vector<Place
   Placement result;
   std::vector<Desk::Node> desk_nodes = usable(nodes, result.faults);
   Items all = sensible(items, desk_nodes, result.faults);
-  Desk desk(std::move(desk_nodes), std::move(all.sensible), std::llround(options.slack * kMillion),
-            options.most_moves);
+  Desk desk(std::move(desk_nodes), std::move(all.sensible), std::move(all.bars),
+            std::llround(options.slack * kMillion), options.most_moves);
   desk.run();
   result.has_more_moves = desk.has_more_moves();
   result.places.reserve(all.all.size());

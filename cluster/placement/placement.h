@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,12 +22,22 @@ struct PlacementNode {
   PlacementNodeState state = PlacementNodeState::in;
 };
 
+/// Nodes at which items are not to be, as long as others have room for them.
+struct PlacementBars {
+  /// None comes, and none stays.
+  std::set<std::string> closed = {};
+  /// None comes.
+  std::set<std::string> no_more = {};
+};
+
 struct PlacementItem {
   std::string name;
   /// In load units, up to a million of them.
   double load = 1;
   /// Where it is now; empty: nowhere.
   std::string node = {};
+  /// Null: none. Outlives the call.
+  const PlacementBars* bars = nullptr;
 };
 
 struct PlacementOptions {
@@ -47,6 +58,8 @@ enum class PlaceCause : std::uint8_t {
   node_gone,
   /// Its node has less capacity than its items take.
   node_over_capacity,
+  /// It is closed to it (`PlacementBars`).
+  node_closed,
   node_drains,
   /// Its node had more than its share, or the new one less.
   evens_out,
@@ -130,7 +143,8 @@ struct Placement {
 /// Then up to `most_moves` items of draining nodes go the same way, and after these items of nodes that have
 /// over (1 + slack) or under (1 - slack) of their share, until these are within half of the slack; each such
 /// move makes the loads more even, so that they end. Items that have to be placed anyway even out for
-/// nothing. An item's load is rounded up to a millionth of a unit.
+/// nothing. An item goes to, or stays at, a node that is barred to it only where no other has the capacity;
+/// it then rather stays. An item's load is rounded up to a millionth of a unit.
 ///
 /// The same for the same nodes, items and options, in any order, on every machine. Keeps no state. Takes
 /// O(nodes) for each item that has to be placed, and little for others. Throws std::invalid_argument for

@@ -43,10 +43,11 @@ bool PlacementDesk::Emptier::operator()(std::uint32_t a, std::uint32_t b) const 
   return a < b;
 }
 
-PlacementDesk::PlacementDesk(std::vector<Node> nodes, std::vector<Item> items, std::int64_t slack,
-                             std::size_t most_moves)
+PlacementDesk::PlacementDesk(std::vector<Node> nodes, std::vector<Item> items,
+                             std::vector<std::vector<Bar>> bars, std::int64_t slack, std::size_t most_moves)
     : nodes_(std::move(nodes)),
       items_(std::move(items)),
+      bars_(std::move(bars)),
       taking_(taking_of(nodes_)),
       rendezvous_(rendezvous_of(nodes_)),
       by_fill_(Emptier{&nodes_}),
@@ -141,19 +142,36 @@ void PlacementDesk::place_waiting() {
   std::sort(waiting.begin(), waiting.end(),
             [&](std::uint32_t a, std::uint32_t b) { return turn(a) < turn(b); });
   for (const std::uint32_t item : waiting) {
-    if (!choose(items_[item]))
+    if (!choose(items_[item]) && !stay(items_[item]) && !choose(items_[item], true))
       items_[item].choice = taking_.empty() ? PlaceChoice::no_node : PlaceChoice::no_capacity;
   }
 }
 
+/// Where it may not be, if there is no room for it elsewhere.
+bool PlacementDesk::stay(Item& item) {
+  if (item.cause != PlaceCause::node_closed) return false;
+  const Node& node = nodes_[item.before];
+  if (node.load + item.load > node.capacity) return false;
+  item.cause = PlaceCause::keeps;
+  item.is_free = false;
+  put(item, item.before);
+  return true;
+}
+
 /// Puts an item that is nowhere, or that is to leave where it is.
-bool PlacementDesk::choose(Item& item) {
-  if (taking_.empty()) return false;
-  const std::size_t first = *rendezvous_.first(item.hash);
+bool PlacementDesk::choose(Item& item, bool even_barred) {
+  const bool has_bars = item.bars != kNone;
+  if (taking_.empty() || (even_barred && !has_bars)) return false;
+  const auto may = [&](std::uint32_t node) { return even_barred || is_open(item, node); };
+  const std::optional<std::size_t> best =
+      has_bars ? rendezvous_.first_of(item.hash, [&](std::size_t place) { return may(taking_[place]); })
+               : rendezvous_.first(item.hash);
+  if (!best) return false;
+  const std::size_t first = *best;
   const auto fits = [&](LoadUnits Node::*bound) {
-    return [this, bound, &item](std::size_t place) {
+    return [this, bound, &item, &may](std::size_t place) {
       const Node& node = nodes_[taking_[place]];
-      return node.load + item.load <= node.*bound;
+      return node.load + item.load <= node.*bound && may(taking_[place]);
     };
   };
   std::optional<std::size_t> chosen = first;
@@ -162,7 +180,11 @@ bool PlacementDesk::choose(Item& item) {
   if (chosen) {
     if (item.node != kNone) remove(item);
     item.choice = PlaceChoice::preferred;
-    item.rank = *chosen == first ? 1 : static_cast<std::uint32_t>(rendezvous_.before(item.hash, *chosen)) + 1;
+    // Those before its first one are barred to it.
+    const auto before = [&](std::size_t place) { return rendezvous_.before(item.hash, place); };
+    item.rank = *chosen == first
+                    ? 1
+                    : static_cast<std::uint32_t>(before(*chosen) - (has_bars ? before(first) : 0)) + 1;
     item.full = *chosen == first ? kNone : taking_[first];
     item.has_share = item.full != kNone && fits(&Node::capacity)(first);
     put(item, taking_[*chosen]);
@@ -171,7 +193,7 @@ bool PlacementDesk::choose(Item& item) {
   std::uint32_t least = kNone;
   for (const std::uint32_t index : taking_) {
     const Node& node = nodes_[index];
-    if (node.load + item.load > node.capacity) continue;
+    if (node.load + item.load > node.capacity || !may(index)) continue;
     if (least == kNone ||
         is_emptier(node.load + item.load, node.weight, nodes_[least].load + item.load, nodes_[least].weight))
       least = index;
@@ -250,6 +272,7 @@ std::uint32_t PlacementDesk::best_of(const Node& from, std::uint32_t to, bool on
   for (const std::uint32_t index : from.items) {
     const Item& item = items_[index];
     if (item.load == 0 || (only_free && !item.is_free) || taker.load + item.load > taker.high) continue;
+    if (!is_open(item, to)) continue;
     // As full as the other is afterwards, at most.
     if (is_emptier(from.load - item.load, from.share, taker.load + item.load, taker.share)) continue;
     const std::tuple turn(!item.is_free, rendezvous_.draw(item.hash, place), index);

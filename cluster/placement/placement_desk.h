@@ -19,6 +19,9 @@ class PlacementDesk {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
+  /// Of a node, for an item (`PlacementBars`).
+  enum class Bar : std::uint8_t { none, no_more, closed };
+
   struct Node {
     std::string_view name;
     LoadUnits capacity = 0;
@@ -41,6 +44,8 @@ class PlacementDesk {
     /// Where it was, of the nodes that are left.
     std::uint32_t before = kNone;
     PlaceCause cause = PlaceCause::keeps;
+    /// Which of the desk's; kNone: none.
+    std::uint32_t bars = kNone;
     /// The rest is the desk's.
     PlaceChoice choice = PlaceChoice::kept;
     std::uint32_t node = kNone;
@@ -53,8 +58,9 @@ class PlacementDesk {
     std::uint64_t hash = 0;
   };
 
-  /// `slack`: in millionths.
-  PlacementDesk(std::vector<Node> nodes, std::vector<Item> items, std::int64_t slack, std::size_t most_moves);
+  /// `bars`: each of every node. `slack`: in millionths.
+  PlacementDesk(std::vector<Node> nodes, std::vector<Item> items, std::vector<std::vector<Bar>> bars,
+                std::int64_t slack, std::size_t most_moves);
 
   void run();
 
@@ -72,7 +78,11 @@ class PlacementDesk {
   void keep();
   void shed_overload(std::uint32_t node);
   void place_waiting();
-  bool choose(Item& item);
+  bool is_open(const Item& item, std::uint32_t node) const {
+    return item.bars == kNone || bars_[item.bars][node] == Bar::none;
+  }
+  bool choose(Item& item, bool even_barred = false);
+  bool stay(Item& item);
   void drain();
   void even_out(bool only_free);
   bool relieve(std::uint32_t from, bool only_free);
@@ -86,6 +96,7 @@ class PlacementDesk {
 
   std::vector<Node> nodes_;
   std::vector<Item> items_;
+  std::vector<std::vector<Bar>> bars_;
   /// Nodes that take items; rendezvous_ knows them by their places here.
   std::vector<std::uint32_t> taking_;
   Rendezvous rendezvous_;

@@ -16,12 +16,17 @@ using cluster::Membership;
 constexpr std::chrono::milliseconds kNodeTick{500};
 constexpr std::chrono::seconds kGreetingPatience{5};
 constexpr std::chrono::seconds kNoWay{2};
+/// How long there has to be no way to a node before that is told: longer than the lease of one that is gone
+/// for all.
+constexpr base::Duration kLeastStanding{3000};
+constexpr base::Duration kBeyondLease{1000};
 
 }  // namespace
 
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->clock);
+  reach.emplace(deps->clock, std::max(kLeastStanding, deps->lease) + kBeyondLease);
   reporter.emplace(deps->board, deps->series,
                    NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
   if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);
@@ -81,6 +86,8 @@ void node_state::join() {
                  cluster::FleetMember::Options{.fleet = deps->fleet,
                                                .record = deps->record,
                                                .ttl = deps->lease,
+                                               .entering = [this] { enter(); },
+                                               .namesake = [this](const auto&) { look_for_namesake(); },
                                                .changed = [this] { members_changed(); },
                                                .log = say});
   plan.emplace(
@@ -125,14 +132,33 @@ cluster::Greeting node_state::greeting() const {
 std::string node_state::answer(const std::string& text) {
   try {
     const cluster::Greeting theirs = cluster::parse_greeting(text);
-    if (const auto why = cluster::misfit(greeting(), theirs, deps->clock.wall(), base::Duration(0))) {
+    const std::string& them = theirs.node.name;
+    const auto there = greeters.find(them);
+    const auto sender = caf::actor_cast<greeter_actor>(self->current_sender());
+    const bool is_known = there != greeters.end() && there->second == sender && desk->knows(them);
+    const auto why = cluster::misfit(greeting(), theirs, deps->clock.wall(), base::Duration(0));
+    if (is_known && (!why || cluster::is_about_clocks(*why))) {
+      // It asks again, whether all is as it was.
+      checked(theirs.node, why.value_or(""));
+      list_bulk_peers();
+      link_up();
+      return print(cluster::GreetingAnswer{greeting(), {}});
+    }
+    if (why) {
       deps->logger.error("node: refused node {} at {}: {}", theirs.node.name,
                          cluster::text_of(theirs.node.control), *why);
       return print(cluster::GreetingAnswer{std::nullopt, *why});
     }
-    if (theirs.node.name != deps->record.name && member) {
-      desk->came(theirs.node);
-      found_way(theirs.node.name, caf::actor_cast<greeter_actor>(self->current_sender()));
+    if (them != deps->record.name && member) {
+      const auto known = member->nodes().find(them);
+      if (known == member->nodes().end() || known->second.incarnation == theirs.node.incarnation) {
+        desk->came(theirs.node);
+        found_way(them, sender);
+      } else {
+        // By the registry another one has that name: it counts until that tells otherwise.
+        std::erase_if(met, [&](const auto& each) { return each.first.first == them; });
+        met[{them, theirs.node.incarnation}] = sender;
+      }
     }
     return print(cluster::GreetingAnswer{greeting(), {}});
   } catch (const std::exception& error) {
@@ -190,20 +216,24 @@ void node_state::failed(const cluster::NodeRecord& node, const std::string& reas
 }
 
 void node_state::members_changed() {
-  if (member->state() == Membership::replaced)
-    expel("another node is called " + member->record().name + " now");
-  desk->see(member->nodes(), member->record().name);
+  if (member->state() == Membership::replaced) expel("another node is called " + member->record().name);
+  desk->see(member->nodes(), member->record());
   plan->step();
-  for (const auto& [key, node] : member->nodes()) {
-    const auto seed = met.extract({key, node.incarnation});
-    if (seed.empty() || key == deps->record.name) continue;
-    desk->came(node);
-    found_way(key, seed.mapped());
-  }
+  take_met();
   configuration->step();
-  for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
+  if (!entering)
+    for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   list_bulk_peers();
   link_up();
+}
+
+void node_state::take_met() {
+  for (const auto& [key, node] : member->nodes()) {
+    const auto other = met.extract({key, node.incarnation});
+    if (other.empty() || key == deps->record.name) continue;
+    desk->came(node);
+    found_way(key, other.mapped());
+  }
 }
 
 void node_state::expel(const std::string& why) {
@@ -340,12 +370,15 @@ void node_state::hear(const BulkNews& news) {
 
 void node_state::greet_needed() {
   desk->need(needed());
+  if (entering) return;
   for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
 }
 
 std::set<std::string> node_state::needed() const {
   std::set<std::string> nodes = nodes_for(plan->own());
   nodes.insert(sent_to.begin(), sent_to.end());
+  // So that a way that stands again is found.
+  nodes.merge(reach->all_unreachable());
   return nodes;
 }
 
@@ -367,8 +400,10 @@ void node_state::greet_again() {
 }
 
 void node_state::tick() {
-  for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
+  if (!entering)
+    for (const cluster::NodeRecord& node : desk->take_greetings()) greet(node);
   greet_again();
+  look_at_ways();
   link_up();
   settle();
   fill();

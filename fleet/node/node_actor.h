@@ -32,6 +32,7 @@
 #include "fleet/node/camera_book.h"
 #include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/node/reach_book.h"
 #include "fleet/status/node_report.h"
 #include "fleet/turns/window_turns.h"
 
@@ -107,6 +108,23 @@ struct node_state {
   void found_way(const std::string& node, const greeter_actor& greeter);
   /// Whoever is at the end of a way that broke is greeted anew.
   void lost_way(const caf::actor_addr& greeter);
+  /// Those that have met this node before the registry told of them.
+  void take_met();
+
+  // node_reach.cpp: whether there is a way to others.
+
+  /// Greets some of those that are there before this node is told of, so that it is known whether it can be
+  /// given anything.
+  void enter();
+  void heard_while_entering(const cluster::NodeRecord& node, const std::string& refusal);
+  void entered(bool in_vain);
+  /// Whether the run before this one still lives.
+  void look_for_namesake();
+  void check(const cluster::NodeRecord& node);
+  void checked(const cluster::NodeRecord& node, const std::string& fault);
+  /// Tells to which nodes there is no way.
+  void look_at_ways();
+
   void members_changed();
   /// It cannot go on as a member.
   void expel(const std::string& why);
@@ -175,6 +193,7 @@ struct node_state {
   std::unique_ptr<ActorLoop> loop;
   std::optional<cluster::FleetMember> member;
   std::optional<cluster::PlanKeeper> plan;
+  std::optional<ReachBook> reach;
   std::optional<NodeReport> reporter;
   actors::Stages stages;
   bool has_stages = false;
@@ -219,8 +238,11 @@ struct node_state {
   std::map<std::string, base::Clock::TimePoint> unknown;
   std::set<std::string> told_unknown;
   std::vector<caf::typed_response_promise<bool>> draining;
-  /// Seeds that have, by node and incarnation, until the registry tells of them.
+  /// Those that have met this node, by node and incarnation, until the registry tells of them.
   std::map<std::pair<std::string, std::string>, greeter_actor> met;
+  /// Nodes that are greeted before others are told of this one, and have not answered; nothing: they are
+  /// told.
+  std::optional<std::size_t> entering = 0;
   /// Seeds that have not answered.
   std::size_t seeds_left = 0;
   /// Whether its gateway has told what it has of a time before this process.

@@ -1,8 +1,11 @@
 #include "fleet/node/node_desk.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <tuple>
 #include <utility>
 
+#include "cluster/placement/rendezvous.h"
 #include "fleet/messages/messages.h"
 
 namespace vigil::fleet {
@@ -15,20 +18,40 @@ constexpr base::Duration kLongestPause{10'000};
 constexpr base::Duration kTheirTurn{3000};
 /// How long one that has greeted may not be in the registry.
 constexpr base::Duration kUnseen{30'000};
+constexpr base::Duration kCheck{10'000};
+constexpr base::Duration kCheckAgain{2000};
+/// Of those that might be dealt with, how many are tried at once.
+constexpr std::size_t kProbes = 3;
+
+/// Whether nodes of these roles have to do with each other.
+bool deal(const std::set<NodeRole>& a, const std::set<NodeRole>& b) {
+  if (a.contains(NodeRole::gateway) || b.contains(NodeRole::gateway)) return true;
+  const auto meet = [&](NodeRole one, NodeRole other) {
+    return (a.contains(one) && b.contains(other)) || (a.contains(other) && b.contains(one));
+  };
+  return meet(NodeRole::camera, NodeRole::vision) || meet(NodeRole::camera, NodeRole::stream) ||
+         meet(NodeRole::vision, NodeRole::stream) || meet(NodeRole::stream, NodeRole::generate);
+}
+
+/// In which order a node tries others: not all the same first.
+std::uint64_t turn_of(const std::string& self, const std::string& other) {
+  return cluster::mixed(cluster::Rendezvous::hash_of(self) ^ cluster::Rendezvous::seed_of(other));
+}
 
 }  // namespace
 
-void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self) {
+void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self) {
   std::erase_if(peers_, [&](const auto& each) {
     return !nodes.contains(each.first) && (each.second.is_seen || clock_.now() >= each.second.again);
   });
-  if (const auto own = nodes.find(self); own != nodes.end()) roles_ = own->second.roles;
+  self_ = self.name;
+  roles_ = self.roles;
   for (const auto& [name, record] : nodes) {
-    if (name == self) continue;
+    if (name == self_) continue;
     Peer& peer = peers_[name];
     if (peer.record.incarnation != record.incarnation) {
       peer = {};
-      peer.theirs_first = name < self;
+      peer.theirs_first = name < self_;
     }
     if (peer.record != record) peer.record = record;
     peer.is_seen = true;
@@ -37,7 +60,51 @@ void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, cons
 
 bool NodeDesk::is_needed(const cluster::NodeRecord& node) const {
   return roles_.contains(NodeRole::gateway) || node.roles.contains(NodeRole::gateway) ||
-         needed_.contains(node.name);
+         needed_.contains(node.name) || probes_.contains(node.name);
+}
+
+bool NodeDesk::is_counterpart(const Peer& peer) const {
+  return peer.is_seen && deal(roles_, peer.record.roles);
+}
+
+bool NodeDesk::has_counterparts() const {
+  return std::ranges::any_of(peers_, [this](const auto& each) { return is_counterpart(each.second); });
+}
+
+bool NodeDesk::reaches_a_counterpart() const {
+  return std::ranges::any_of(
+      peers_, [this](const auto& each) { return is_counterpart(each.second) && reaches(each.first); });
+}
+
+std::vector<cluster::NodeRecord> NodeDesk::counterparts(
+    const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self,
+    std::size_t most) {
+  std::vector<std::pair<std::uint64_t, const cluster::NodeRecord*>> found;
+  for (const auto& [name, node] : nodes)
+    if (name != self.name && deal(self.roles, node.roles))
+      found.emplace_back(turn_of(self.name, name), &node);
+  std::ranges::sort(found);
+  std::vector<cluster::NodeRecord> first;
+  for (const auto& [turn, node] : found)
+    if (first.size() < most) first.push_back(*node);
+  return first;
+}
+
+/// Whoever has no way to any that it might deal with tries some, first those that it has not tried in vain.
+void NodeDesk::choose_probes() {
+  probes_.clear();
+  const bool may_know_one = std::ranges::any_of(peers_, [this](const auto& each) {
+    const Peer& peer = each.second;
+    return is_counterpart(peer) && (reaches(each.first) || (is_needed(peer.record) && peer.trouble.empty() &&
+                                                            peer.state != Peer::State::known));
+  });
+  if (may_know_one) return;
+  std::vector<std::tuple<bool, std::uint64_t, std::string>> found;
+  for (const auto& [name, peer] : peers_)
+    if (is_counterpart(peer)) found.emplace_back(!peer.trouble.empty(), turn_of(self_, name), name);
+  std::ranges::sort(found);
+  for (const auto& [failed, turn, name] : found)
+    if (probes_.size() < kProbes) probes_.insert(name);
 }
 
 bool NodeDesk::may_greet_us(const cluster::NodeRecord& node) const {
@@ -62,6 +129,7 @@ void NodeDesk::lost(const std::string& node, const std::string& self) {
 }
 
 std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
+  choose_probes();
   std::vector<cluster::NodeRecord> due;
   for (auto& [name, peer] : peers_) {
     if (peer.state == Peer::State::known || peer.state == Peer::State::asked || !is_needed(peer.record))
@@ -77,6 +145,60 @@ std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
   return due;
 }
 
+std::vector<cluster::NodeRecord> NodeDesk::take_checks() {
+  std::vector<cluster::NodeRecord> due;
+  for (auto& [name, peer] : peers_) {
+    if (peer.state != Peer::State::known || clock_.now() < peer.check || !deal(roles_, peer.record.roles))
+      continue;
+    // The other side does, otherwise.
+    if (!peer.was_greeted && !is_needed(peer.record)) continue;
+    peer.check = clock_.now() + kCheck;
+    due.push_back(peer.record);
+  }
+  return due;
+}
+
+bool NodeDesk::checked(const std::string& node, const std::string& incarnation, const std::string& fault) {
+  Peer* const peer = find(node, incarnation);
+  if (peer == nullptr || peer->state != Peer::State::known) return false;
+  peer->is_checked = true;
+  // Whichever side has asked, the other one need not.
+  const bool answers = fault.empty() || cluster::is_about_clocks(fault);
+  peer->check = clock_.now() + (answers ? kCheck : kCheckAgain);
+  return std::exchange(peer->fault, fault) != fault;
+}
+
+bool NodeDesk::reaches(const std::string& node) const {
+  const auto peer = peers_.find(node);
+  return peer != peers_.end() && peer->second.state == Peer::State::known &&
+         (peer->second.fault.empty() || cluster::is_about_clocks(peer->second.fault));
+}
+
+bool NodeDesk::is_clock_off() const {
+  std::size_t same = 0, other = 0;
+  for (const auto& [name, peer] : peers_) {
+    if (peer.state != Peer::State::known || !peer.is_checked) continue;
+    if (cluster::is_about_clocks(peer.fault)) {
+      ++other;
+    } else if (peer.fault.empty()) {
+      ++same;
+    }
+  }
+  return other > same;
+}
+
+void NodeDesk::know(Peer& peer) {
+  peer.state = Peer::State::known;
+  peer.was_known = true;
+  peer.fault.clear();
+  peer.trouble.clear();
+  peer.is_checked = true;
+  // Not all of those that came together.
+  peer.check = clock_.now() + kCheck / 2 +
+               base::Duration(static_cast<std::int64_t>(turn_of(self_, peer.record.name) %
+                                                        static_cast<std::uint64_t>(kCheck.count() / 2)));
+}
+
 NodeDesk::Peer* NodeDesk::find(const std::string& node, const std::string& incarnation) {
   const auto peer = peers_.find(node);
   return peer == peers_.end() || peer->second.record.incarnation != incarnation ? nullptr : &peer->second;
@@ -85,9 +207,8 @@ NodeDesk::Peer* NodeDesk::find(const std::string& node, const std::string& incar
 void NodeDesk::greeted(const std::string& node, const std::string& incarnation) {
   Peer* const peer = find(node, incarnation);
   if (peer == nullptr) return;
-  peer->state = Peer::State::known;
-  peer->was_known = true;
-  peer->trouble.clear();
+  know(*peer);
+  peer->was_greeted = true;
   peer->pause = {};
 }
 
@@ -108,8 +229,7 @@ void NodeDesk::came(const cluster::NodeRecord& node) {
     peer.again = clock_.now() + kUnseen;
   }
   peer.record = node;
-  peer.state = Peer::State::known;
-  peer.was_known = true;
+  know(peer);
 }
 
 bool NodeDesk::knows(const std::string& node) const {
@@ -127,7 +247,8 @@ std::vector<cluster::NodeRecord> NodeDesk::known() const {
 std::map<std::string, std::string> NodeDesk::troubles() const {
   std::map<std::string, std::string> troubles;
   for (const auto& [name, peer] : peers_)
-    if (!peer.trouble.empty()) troubles.emplace(name, peer.trouble);
+    if (!peer.trouble.empty() || !peer.fault.empty())
+      troubles.emplace(name, peer.trouble.empty() ? peer.fault : peer.trouble);
   return troubles;
 }
 

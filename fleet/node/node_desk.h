@@ -19,16 +19,18 @@ namespace vigil::fleet {
 
 /// A node that this one deals with is greeted: every gateway, by a gateway every node, and those that it
 /// needs. One that fits is known, as is one that greets by itself: its bulk bytes are taken, and it may be
-/// linked to. With all others a city of a thousand nodes would have half a million connections. Of two nodes
-/// that may both want to greet each other, the one whose name is first does, and the other waits for that a
-/// while: where both connect at once, CAF closes both connections. Not thread-safe.
+/// linked to. One that has no way to any with which nodes of its roles deal greets some of these, so that it
+/// is known whether it can be reached before anything is given to it. With all others a city of a thousand
+/// nodes would have half a million connections. Of two nodes that may both want to greet each other, the one
+/// whose name is first does, and the other waits for that a while: where both connect at once, CAF closes
+/// both connections. Not thread-safe.
 class NodeDesk {
  public:
   /// `self`: what it tells of itself.
   explicit NodeDesk(const base::Clock& clock) : clock_(clock) {}
 
-  /// Who is there now, this node included.
-  void see(const std::map<std::string, cluster::NodeRecord>& nodes, const std::string& self);
+  /// Who is there now, and what this node is, whether the registry tells of it yet or not.
+  void see(const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self);
   /// Which others this node needs, whether they are there or not.
   void need(std::set<std::string> nodes) { needed_ = std::move(nodes); }
 
@@ -47,6 +49,25 @@ class NodeDesk {
   bool knows(const std::string& node) const;
   /// Whether it is known, was, or is to be: others are none of this node's business.
   bool deals_with(const std::string& node) const;
+  /// Nodes that are known, that this one has to do with, and that are to be greeted again now: whether they
+  /// answer, and what their clocks say.
+  std::vector<cluster::NodeRecord> take_checks();
+  /// What that has shown, from either side; empty: all is well. A clock that is apart, or an answer that does
+  /// not come, breaks no way that stands. Returns whether that is news.
+  bool checked(const std::string& node, const std::string& incarnation, const std::string& fault);
+
+  /// Whether there is a way to it by which it answers.
+  bool reaches(const std::string& node) const;
+  /// Whether there are nodes with which those of this one's roles deal; and whether there is a way to any.
+  bool has_counterparts() const;
+  bool reaches_a_counterpart() const;
+  /// Some of those among these, in an order of this node's own.
+  static std::vector<cluster::NodeRecord> counterparts(
+      const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self,
+      std::size_t most);
+  /// Whether most nodes that it knows have another time than this one.
+  bool is_clock_off() const;
+
   /// Those that are known, with this incarnation: for the bulk port, endpoints not resolved yet.
   std::vector<cluster::NodeRecord> known() const;
 
@@ -68,15 +89,26 @@ class NodeDesk {
     bool is_seen = false;
     /// There was a way to it.
     bool was_known = false;
+    /// Of known ones: what a later greeting has shown, and when the next is due.
+    std::string fault;
+    bool is_checked = false;
+    base::Clock::TimePoint check;
+    /// By this node.
+    bool was_greeted = false;
   };
 
   Peer* find(const std::string& node, const std::string& incarnation);
   bool is_needed(const cluster::NodeRecord& node) const;
   bool may_greet_us(const cluster::NodeRecord& node) const;
+  bool is_counterpart(const Peer& peer) const;
+  void choose_probes();
+  void know(Peer& peer);
 
   const base::Clock& clock_;
   std::map<std::string, Peer> peers_;
   std::set<std::string> needed_;
+  std::set<std::string> probes_;
+  std::string self_;
   std::set<cluster::NodeRole> roles_;
 };
 

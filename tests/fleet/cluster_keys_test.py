@@ -138,6 +138,33 @@ class Certificates(KeysTest):
         self.wait_for(lambda: "no way to node stranger" in c1.said() + gpu.said() or "no way to node" in other.said(), 30, "it is refused")
         self.assertEqual(other.windows(), 0)
 
+    def test_nodes_of_another_authority_are_given_nothing_and_hurt_nobody(self):
+        self.fleet.etcd.start()
+        folder = os.path.join(self.fleet.folder, "tls")
+        made = {name: self.node(name, roles, f"tls_dir: {folder}/{name}")
+                for name, roles in (("gpu", COMPUTE), ("c1", "camera"), ("strange-gpu", COMPUTE), ("strange-c", "camera"))}
+        others = Authority(self.fleet.folder, "others")
+        for name in made:
+            (others if name.startswith("strange") else self.site).issue(os.path.join(folder, name))
+        for name in ("gpu", "c1"):
+            made[name].start()
+        c1, gpu = made["c1"], made["gpu"]
+        self.wait_for(lambda: self.fleet.watched([c1]) and gpu.windows() > 2, 40, "they work together")
+        before = self.fleet.plan()["c1"]
+        # One after the other: by themselves they would fit each other.
+        for name in ("strange-gpu", "strange-c"):
+            made[name].start()
+            self.wait_for(lambda: self.records().get(name, {}).get("apart"), 20, "it is a member, and says that it reaches nobody")
+            answered = gpu.windows()
+            # Whoever plans gives a new node its share within a second or two.
+            self.wait_for(lambda: gpu.windows() > answered + 6, 30, "windows are answered as before")
+            self.assertTrue(self.fleet.watched([c1]))
+            self.assertEqual(self.fleet.plan()["c1"], before, "nothing has moved")
+            self.assertEqual(self.counts().get(name, 0), 0)
+            self.assertIn("has found no way to any node with which it deals", made[name].said())
+            made[name].kill()
+            self.wait_for(lambda: name not in self.records(), 20, "its lease ends")
+
     def test_registry_certificate(self):
         server = self.site.issue(os.path.join(self.fleet.folder, "etcd-tls"))
         client = self.site.issue(os.path.join(self.fleet.folder, "client-tls"))

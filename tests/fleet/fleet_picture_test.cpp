@@ -262,6 +262,22 @@ TEST_F(FleetPictureTest, AGatewayThatDoesNotServeSaysWhy) {
   EXPECT_THAT(text_, HasSubstr("it did not answer within 2s; its gateway does not serve\n"));
 }
 
+TEST_F(FleetPictureTest, WhomItDoesNotReachAndWhoseClockIsApartIsTold) {
+  standing_.nodes.at("c2").unreachable = {"gpu", "gpu2"};
+  standing_.nodes.at("gpu").apart = true;
+  standing_.nodes.at("c1").clock_off = true;
+  const json told = page();
+  EXPECT_EQ(told.at("nodes")[1].at("unreachable"), json({"gpu", "gpu2"}));
+  EXPECT_THAT(text_, HasSubstr("no way to gpu,gpu2\n"));
+  EXPECT_THAT(text_, HasSubstr("no way to any node with which it deals: given nothing\n"));
+  EXPECT_THAT(text_, HasSubstr("its clock is apart: given nothing more\n"));
+  // As a node of a version before tells it.
+  json older = told;
+  for (json& node : older.at("nodes"))
+    for (const char* key : {"unreachable", "apart", "clock_off"}) node.erase(key);
+  EXPECT_THAT(fleet_text(older.dump()).value_or("no text"), Not(HasSubstr("no way to")));
+}
+
 TEST_F(FleetPictureTest, ANodeThatIsGoneLeavesItsCamerasToBeGivenAway) {
   standing_.nodes.erase("c2");
   said_.erase("c2");

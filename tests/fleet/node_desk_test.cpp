@@ -1,5 +1,8 @@
 #include "fleet/node/node_desk.h"
 
+#include <algorithm>
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,9 +33,10 @@ class NodeDeskTest : public ::testing::Test {
   void see(const std::vector<cluster::NodeRecord>& nodes,
            const std::set<Role>& roles = {Role::camera, Role::stream}) {
     desk_.need({"a", "z"});
-    std::map<std::string, cluster::NodeRecord> all{{"m", node("m", "1", roles)}};
+    const cluster::NodeRecord self = node("m", "1", roles);
+    std::map<std::string, cluster::NodeRecord> all{{"m", self}};
     for (const cluster::NodeRecord& each : nodes) all[each.name] = each;
-    desk_.see(all, "m");
+    desk_.see(all, self);
   }
   std::vector<std::string> greeted() {
     std::vector<std::string> names;
@@ -102,7 +106,8 @@ TEST_F(NodeDeskTest, EverybodyGreetsGatewaysAndGatewaysGreetEverybody) {
   clock_.advance(3100ms);
   EXPECT_THAT(greeted(), ElementsAre("c")) << "it was its turn";
   NodeDesk gateway(clock_);
-  gateway.see({{"m", node("m", "1", {Role::gateway})}, {"x", node("x", "1", {Role::camera})}}, "m");
+  // The registry need not tell of it yet.
+  gateway.see({{"x", node("x", "1", {Role::camera})}}, node("m", "1", {Role::gateway}));
   EXPECT_THAT(gateway.take_greetings(), ::testing::SizeIs(1));
 }
 
@@ -178,6 +183,104 @@ TEST_F(NodeDeskTest, GreetsAnewWhenTheWayToOneBreaksWhoseLeaseHolds) {
   EXPECT_THAT(greeted(), ElementsAre("a"));
   desk_.lost("stranger", "m");
   EXPECT_FALSE(desk_.knows("stranger"));
+}
+
+TEST_F(NodeDeskTest, AsksThoseThatItKnowsEveryTenSecondsWhicheverSideItIs) {
+  see({node("a"), node("z")});
+  greeted();
+  desk_.greeted("z", "1");
+  desk_.came(node("a"));
+  std::map<std::string, int> asked;
+  const auto pass = [&](base::Duration span) {
+    for (base::Duration done{0}; done < span; done += 500ms) {
+      clock_.advance(500ms);
+      for (const cluster::NodeRecord& each : desk_.take_checks()) ++asked[each.name];
+    }
+  };
+  pass(100s);
+  EXPECT_THAT(asked, ElementsAre(Pair("a", 10), Pair("z", 10)));
+  asked.clear();
+  for (int i = 0; i < 10; ++i) {
+    desk_.checked("a", "1", "");
+    pass(9s);
+  }
+  EXPECT_THAT(asked, ElementsAre(Pair("z", 9))) << "the other one has asked it";
+}
+
+TEST_F(NodeDeskTest, AtAGatewayThoseThatAreAskedAreSpread) {
+  std::vector<cluster::NodeRecord> nodes;
+  for (int i = 0; i < 1000; ++i) nodes.push_back(node("n" + std::to_string(i)));
+  see(nodes, {Role::gateway});
+  greeted();
+  for (const cluster::NodeRecord& each : nodes) desk_.greeted(each.name, "1");
+  std::size_t all = 0, most = 0;
+  for (int i = 0; i < 120; ++i) {
+    clock_.advance(500ms);
+    const std::size_t now = desk_.take_checks().size();
+    all += now;
+    most = std::max(most, now);
+  }
+  EXPECT_GT(all, 5000U);
+  EXPECT_LT(most, 150U) << "of a thousand, in half a second";
+}
+
+TEST_F(NodeDeskTest, OneThatDoesNotAnswerIsAskedSoonAgainAndAClockBreaksNoWay) {
+  see({node("z")});
+  greeted();
+  desk_.greeted("z", "1");
+  EXPECT_TRUE(desk_.reaches("z"));
+  clock_.advance(10s);
+  ASSERT_EQ(desk_.take_checks().size(), 1U);
+  EXPECT_TRUE(desk_.checked("z", "1", "it does not answer"));
+  EXPECT_FALSE(desk_.checked("z", "1", "it does not answer")) << "is no news";
+  EXPECT_FALSE(desk_.reaches("z"));
+  EXPECT_TRUE(desk_.knows("z")) << "what is under way goes on";
+  EXPECT_THAT(desk_.troubles(), ElementsAre(Pair("z", "it does not answer")));
+  clock_.advance(2s);
+  EXPECT_EQ(desk_.take_checks().size(), 1U);
+  EXPECT_TRUE(desk_.checked("z", "1", "clocks are apart: that of z is at least 5s ahead of that of m"));
+  EXPECT_TRUE(desk_.reaches("z"));
+  EXPECT_FALSE(desk_.checked("z", "2", "")) << "of another process";
+  EXPECT_TRUE(desk_.checked("z", "1", ""));
+  EXPECT_THAT(desk_.troubles(), IsEmpty());
+}
+
+TEST_F(NodeDeskTest, ItsClockIsOffIfMostSayIt) {
+  see({node("a"), node("z")});
+  greeted();
+  desk_.greeted("z", "1");
+  desk_.came(node("a"));
+  EXPECT_FALSE(desk_.is_clock_off());
+  desk_.checked("z", "1", "clocks are apart: that of z is at least 5s ahead of that of m");
+  EXPECT_FALSE(desk_.is_clock_off()) << "of two, one has its time";
+  desk_.checked("a", "1", "it does not answer");
+  EXPECT_TRUE(desk_.is_clock_off()) << "nobody whose clock is known";
+  desk_.checked("a", "1",
+                "it refuses this node: clocks are apart: that of m is at least 5s behind that of a");
+  EXPECT_TRUE(desk_.is_clock_off());
+  desk_.checked("z", "1", "");
+  EXPECT_FALSE(desk_.is_clock_off());
+}
+
+TEST_F(NodeDeskTest, WhoHasNoWayToAnybodyTriesThreeAtATimeAndOthersThanThoseThatItTriedInVain) {
+  const std::vector<cluster::NodeRecord> nodes = {
+      node("n1", "1", {Role::stream}), node("n2", "1", {Role::stream}), node("n3", "1", {Role::stream}),
+      node("n4", "1", {Role::stream}), node("n5", "1", {Role::camera})};
+  see(nodes, {Role::camera});
+  EXPECT_TRUE(desk_.has_counterparts());
+  EXPECT_FALSE(desk_.reaches_a_counterpart());
+  clock_.advance(4s);
+  std::vector<std::string> first = greeted();
+  ASSERT_EQ(first.size(), 3U);
+  for (const std::string& each : first) desk_.failed(each, "1", "nobody listens there");
+  clock_.advance(4s);
+  std::set<std::string> tried(first.begin(), first.end());
+  for (std::string& each : greeted()) tried.insert(std::move(each));
+  EXPECT_EQ(tried, (std::set<std::string>{"n1", "n2", "n3", "n4"})) << "a camera node is no help to another";
+  desk_.greeted("n2", "1");
+  EXPECT_TRUE(desk_.reaches_a_counterpart());
+  clock_.advance(60s);
+  EXPECT_THAT(greeted(), IsEmpty()) << "one is enough";
 }
 
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {

@@ -23,6 +23,19 @@ using actors::testing::ManualClock;
 using cluster::NodeRole;
 using nlohmann::json;
 
+/// A node's own: its time of day can be another than that of the others.
+class NodeClock final : public base::Clock {
+ public:
+  explicit NodeClock(const base::Clock& of_all) : of_all_(of_all) {}
+  TimePoint now() const override { return of_all_.now(); }
+  WallTime wall() const override { return of_all_.wall() + ahead; }
+
+  base::Duration ahead{0};
+
+ private:
+  const base::Clock& of_all_;
+};
+
 struct NodeTestConfig : caf::actor_system_config {
   NodeTestConfig() {
     set("scheduler.policy", caf::atom("testing"));
@@ -97,7 +110,7 @@ inline mute_actor::behavior_type mute_greeter(mute_actor::pointer self, const no
 class NodeTest : public ::testing::Test {
  protected:
   struct Node {
-    Node(NodeTest& test, const std::string& own) : name(own), board(test.clock_) {
+    Node(NodeTest& test, const std::string& own) : name(own), clock(test.clock_), board(clock) {
       registry.emplace(test.store_, test.clock_,
                        cluster::MemoryRegistry::Options{.post =
                                                             [this, &test](auto, std::function<void()> step) {
@@ -109,7 +122,10 @@ class NodeTest : public ::testing::Test {
 
     std::string name;
     bool is_cut = false;
+    NodeClock clock;
     actors::StatusBoard board;
+    /// Why it cannot go on.
+    std::string expelled = {};
     std::optional<cluster::MemoryRegistry> registry;
     node_actor actor;
     fleet_status_actor status;
@@ -127,16 +143,19 @@ class NodeTest : public ::testing::Test {
   }
 
   Node& start(const std::string& name, std::set<NodeRole> roles, dock_actor dock = {},
-              gateway_actor gateway = {}, maker_actor maker = {}) {
+              gateway_actor gateway = {}, const std::string& incarnation = "1", maker_actor maker = {}) {
     Node& node = nodes_.emplace_back(*this, name);
     cluster::NodeRecord record;
     record.name = name;
-    record.incarnation = "1";
+    record.incarnation = incarnation;
     record.roles = std::move(roles);
     record.state = cluster::NodeState::ready;
     record.control = record.bulk = {name, 7400};
     NodeWays ways;
-    ways.find = [this](const cluster::PeerAddress& address, auto done) {
+    ways.find = [this, name](const cluster::PeerAddress& address, auto done) {
+      const std::pair between = std::minmax(name, address.host);
+      if (swallowed_.contains(between)) return;
+      if (cut_.contains(between)) return done("nobody listens there");
       for (const Node& each : nodes_)
         if (each.name == address.host) {
           if (!mute_.contains(each.name)) return done(greeter_actor(each.actor));
@@ -150,21 +169,23 @@ class NodeTest : public ::testing::Test {
     settings->cameras = cameras_;
     const auto configuration =
         std::make_shared<const ReadConfiguration>(ReadConfiguration{"c0ffee", settings, ""});
-    node.actor = system_.spawn(fleet::node, NodeDeps{.fleet = "city",
-                                                     .record = record,
-                                                     .lease = 3000ms,
-                                                     .registry = *node.registry,
-                                                     .ways = ways,
-                                                     .configuration = configuration,
-                                                     .resolve = [](auto camera) { return camera; },
-                                                     .supervisor = {},
-                                                     .dock = std::move(dock),
-                                                     .maker = std::move(maker),
-                                                     .gateway = std::move(gateway),
-                                                     .clock = clock_,
-                                                     .metrics = metrics_,
-                                                     .board = node.board,
-                                                     .logger = logger_});
+    node.actor = system_.spawn(
+        fleet::node, NodeDeps{.fleet = "city",
+                              .record = record,
+                              .lease = 3000ms,
+                              .registry = *node.registry,
+                              .ways = ways,
+                              .configuration = configuration,
+                              .resolve = [](auto camera) { return camera; },
+                              .supervisor = {},
+                              .dock = std::move(dock),
+                              .maker = std::move(maker),
+                              .gateway = std::move(gateway),
+                              .clock = node.clock,
+                              .metrics = metrics_,
+                              .board = node.board,
+                              .logger = logger_,
+                              .expelled = [&node](const std::string& why) { node.expelled = why; }});
     node.status =
         system_.spawn(fleet_status, FleetStatusDeps{"city", node.actor, *node.registry, clock_, logger_});
     return node;
@@ -227,6 +248,8 @@ class NodeTest : public ::testing::Test {
   std::vector<config::CameraSettings> cameras_;
   /// Nodes that say nothing after their greetings.
   std::set<std::string> mute_;
+  /// Pairs, in their order by name: who finds nobody there, and who is never told.
+  std::set<std::pair<std::string, std::string>> cut_, swallowed_;
   NodeTestConfig config_;
   caf::actor_system system_{config_};
   std::list<Node> nodes_;

@@ -93,15 +93,34 @@ class Nodes(unittest.TestCase):
         self.answered(gpu, 3)
         self.settled([c1, c2])
 
-    def test_the_older_of_two_of_one_name_ends(self):
+    def test_the_second_of_two_of_one_name_is_refused(self):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
+        record = lambda: json.loads(self.fleet.etcd.get("/vigil/city/nodes/c1")["/vigil/city/nodes/c1"])  # noqa: E731
+        before, ways, plan = record(), gpu.said().count("c1"), self.fleet.plan()
         other = self.fleet.node("other", "camera")
         other.start("--name", "c1")
-        self.assertEqual(self.wait_for(lambda: c1.process.poll(), 20, "the first one ends"), 1)
-        self.assertIn("another node is called c1 now: the one at 127.0.0.1:", c1.said())
-        self.settled([other, c2])
 
+        def ended():
+            self.assertNotIn("down", {*c1.cameras().values()}, "the first one's links stand")
+            return other.process.poll()
+        self.assertEqual(self.wait_for(ended, 20, "the second one ends"), 1)
+        self.assertIn(f"waits: a node is called c1 already, at 127.0.0.1:{c1.control}, until its lease ends", other.said())
+        self.assertIn("another node is called c1, and goes on: the one at 127.0.0.1:", other.said())
+        self.assertEqual([line for line in other.said().splitlines() if "ERROR" in line][1:], [], "one line says why")
+        self.assertEqual(record()["incarnation"], before["incarnation"])
+        self.assertEqual(self.fleet.plan(), plan)
+        self.assertEqual(gpu.said().count("c1"), ways, "nobody has noticed")
+        self.assertIsNone(c1.process.poll())
+        self.settled([c1, c2])
+
+    def test_a_node_that_is_killed_has_its_name_at_once_when_it_is_started_again(self):
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        c1.kill()
+        c1.start()
+        self.wait_for(lambda: "up" in c1.cameras().values(), 8, "it has cameras again")
+        self.assertNotIn("is called c1", c1.said())
 
     def test_a_node_that_does_not_fit_is_refused_on_both_sides(self):
         gpu, c1, c2 = self.start()

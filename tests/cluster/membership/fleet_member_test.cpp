@@ -1,90 +1,17 @@
-// Nodes of one fleet over a registry in memory, in virtual time.
-#include "cluster/membership/fleet_member.h"
-
-#include <list>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "cluster/registry/memory_registry.h"
-#include "tests/cluster/membership/deaf_registry.h"
-#include "tests/cluster/virtual_loop.h"
+// A node of a fleet, and what it knows of the others.
+#include "tests/cluster/membership/member_world.h"
 
 namespace vigil::cluster {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
-using testing::DeafRegistry;
 using ::testing::ElementsAre;
+using testing::FleetMemberTest;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-using testing::VirtualLoop;
-using testing::VirtualTime;
-
-/// A node and its own way to the registry, which can be cut.
-struct Node {
-  Node(VirtualTime& time, const std::shared_ptr<MemoryStore>& store, const std::string& name,
-       const std::string& incarnation)
-      : loop(time),
-        registry(store, time,
-                 {.post =
-                      [this, &time](MemoryRegistry::Leg, std::function<void()> step) {
-                        if (!cut) time.at(2ms, std::move(step));
-                      },
-                  .time_limit = 1000ms}) {
-    NodeRecord record;
-    record.name = name;
-    record.incarnation = incarnation;
-    record.control = {name, 7400};
-    record.bulk = {name, 7401};
-    record.state = NodeState::ready;
-    member = std::make_unique<FleetMember>(
-        ears, loop, time,
-        FleetMember::Options{.fleet = "city",
-                             .record = record,
-                             .ttl = 3000ms,
-                             .changed = [this] { ++changes; },
-                             .log = [this](const std::string& line) { log += line + '\n'; }});
-  }
-
-  std::vector<std::string> sees() const {
-    std::vector<std::string> names;
-    for (const auto& [name, record] : member->nodes()) names.push_back(name);
-    return names;
-  }
-
-  bool cut = false;
-  int changes = 0;
-  std::string log;
-  VirtualLoop loop;
-  MemoryRegistry registry;
-  DeafRegistry ears{registry};
-  std::unique_ptr<FleetMember> member;
-};
-
-class FleetMemberTest : public ::testing::Test {
- protected:
-  Node& start(const std::string& name, const std::string& incarnation = "1") {
-    return nodes_.emplace_back(time_, store_, name, incarnation);
-  }
-  void kill(const Node& node) {
-    nodes_.remove_if([&](const Node& each) { return &each == &node; });
-  }
-  void run(base::Duration time) {
-    for (base::Duration done{0}; done < time; done += 50ms) {
-      time_.advance(50ms);
-      store_->expire();
-      for (Node& node : nodes_) node.registry.expire();
-    }
-  }
-
-  VirtualTime time_;
-  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>(time_);
-  std::list<Node> nodes_;
-};
 
 TEST_F(FleetMemberTest, SeesThoseThatCome) {
   Node& a = start("a");
@@ -342,52 +269,6 @@ TEST_F(FleetMemberTest, CutOffAloneIsGoneForTheOthersAndComesBack) {
   EXPECT_GT(a.member->created("b"), made);
   EXPECT_EQ(b.member->created("b"), a.member->created("b"));
   EXPECT_EQ(b.member->joined(), joined);
-}
-
-TEST_F(FleetMemberTest, ARestartedNodeHasItsNameAtOnce) {
-  Node& a = start("a", "1");
-  Node& watcher = start("w");
-  run(200ms);
-  kill(a);
-  Node& again = start("a", "2");
-  run(200ms);
-  EXPECT_EQ(again.member->state(), Membership::member);
-  EXPECT_EQ(watcher.member->nodes().at("a").incarnation, "2");
-  // The lease of the first one ends, and takes nothing along.
-  run(10s);
-  EXPECT_EQ(again.member->state(), Membership::member);
-  EXPECT_THAT(watcher.sees(), ElementsAre("a", "w"));
-}
-
-TEST_F(FleetMemberTest, TheOlderOfTwoOfOneNameKnowsThatItHasToEnd) {
-  Node& a = start("a", "1");
-  run(200ms);
-  Node& other = start("a", "2");
-  run(200ms);
-  EXPECT_EQ(a.member->state(), Membership::replaced);
-  EXPECT_THAT(a.log, HasSubstr("another node is called a now: the one at a:7400"));
-  EXPECT_EQ(other.member->state(), Membership::member);
-  run(10s);
-  EXPECT_EQ(a.member->state(), Membership::replaced);
-  EXPECT_EQ(other.member->state(), Membership::member);
-}
-
-TEST_F(FleetMemberTest, WhoLostItsNameWhileItWasAwayDoesNotTakeItBack) {
-  // Whether it hears first of its lease or of the other one.
-  for (int i = 0; i < 12; ++i) {
-    const std::string name = "a" + std::to_string(i);
-    Node& a = start(name, "1");
-    run(200ms);
-    a.cut = true;
-    run(4s);
-    Node& other = start(name, "2");
-    run(200ms + 50ms * i);
-    ASSERT_EQ(other.member->state(), Membership::member);
-    a.cut = false;
-    run(10s);
-    EXPECT_EQ(a.member->state(), Membership::replaced) << i;
-    EXPECT_EQ(other.member->state(), Membership::member) << i;
-  }
 }
 
 TEST_F(FleetMemberTest, ElectsOnePlannerAndAnotherWhenThatIsGone) {

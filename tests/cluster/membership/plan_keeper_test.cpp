@@ -444,5 +444,29 @@ TEST_F(OwnPlanTest, AFenceOfAnothersCameraDoesNotVoidANodesOwnPlan) {
   EXPECT_EQ(member_.record().highest_fence, 1000U) << "as the planner has to know it";
 }
 
+TEST_F(PlanKeeperTest, AfterACutFromTheRegistryThoseThatWereThereAreWaitedFor) {
+  Node& planner = start_planner(40);
+  Node& c1 = start("c1", {NodeRole::camera});
+  Node& c2 = start("c2", {NodeRole::camera});
+  run(8s);
+  ASSERT_GT(c1.keeper->own().cameras.size(), 10U);
+  ASSERT_GT(c2.keeper->own().cameras.size(), 10U);
+  const NodePlan before = c2.keeper->own();
+  for (Node& node : nodes_) node.cut = true;
+  run(6s);
+  planner.cut = c1.cut = false;
+  // The second one comes back a little later.
+  run(2s);
+  c2.cut = false;
+  run(5s);
+  EXPECT_EQ(c2.keeper->own().cameras, before.cameras) << "nothing was given to the first one";
+  // One that does not come back is waited for no longer than that.
+  for (Node& node : nodes_) node.cut = true;
+  run(6s);
+  planner.cut = c1.cut = false;
+  run(8s);
+  EXPECT_EQ(c1.keeper->own().cameras.size(), 40U);
+}
+
 }  // namespace
 }  // namespace vigil::cluster

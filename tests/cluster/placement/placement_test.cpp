@@ -268,8 +268,22 @@ TEST(Placement, WithoutMovesAnEmptyNodeStaysEmpty) {
   for (int i = 0; i < 50; ++i) more.push_back({"late-" + std::to_string(i), 1});
   placement = place(nodes, more, {.most_moves = 0});
   EXPECT_EQ(load_of(placement, "new").load, 50);
-  EXPECT_THAT(why_of(placement, "late-0"),
-              testing::AnyOf("first choice", "new had the least", HasSubstr("full")));
+  EXPECT_THAT(why_of(placement, "late-0"), testing::AnyOf("first choice", "new had the least",
+                                                          HasSubstr("full"), HasSubstr("has its share")));
+}
+
+TEST(Placement, WhereAllThatHaveRoomAreBarredAnItemStays) {
+  const std::vector<PlacementNode> nodes = {{"full", 1, 1}, {"here", 1, 1e6}, {"there", 1, 1e6}};
+  const PlacementBars bars{.closed = {"here", "there"}};
+  std::vector<PlacementItem> items = {{"first", 1, "full"}};
+  for (int i = 0; i < 50; ++i) items.push_back({"item-" + std::to_string(i), 1, "here", &bars});
+  const Placement placement = place(nodes, items, {.most_moves = 1000});
+  EXPECT_THAT(placement.moves, IsEmpty());
+  EXPECT_EQ(load_of(placement, "here").load, 50);
+  // One that is nowhere is better there than nowhere.
+  items.push_back({"new", 1, "", &bars});
+  EXPECT_NE(why_of(place(nodes, items, {.most_moves = 1000}), "new"), "no capacity");
+  EXPECT_EQ(load_of(place(nodes, items, {.most_moves = 1000}), "full").load, 1);
 }
 
 TEST(Placement, ADrainingNodesItemsGoFirstAndNoneComes) {

@@ -221,7 +221,7 @@ std::string PlainNode::answer(const std::string& text, const ConnectionPtr& conn
 
 void PlainNode::members_changed() {
   if (!plan_) return;
-  desk_.see(member_->nodes(), host_.name);
+  desk_.see(member_->nodes(), member_->record());
   plan_->step();
   for (const cluster::NodeRecord& node : desk_.take_greetings()) greet(node);
   if (commons_.mistakes.camera_ends_when_cut_off && member_->state() == Membership::cut_off) cameras_.clear();

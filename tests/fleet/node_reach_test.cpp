@@ -1,0 +1,164 @@
+// How a node comes, whom it tells that it does not reach, and what it says of clocks.
+#include "tests/fleet/node_world.h"
+
+namespace vigil::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using cluster::NodeRole;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kComputes;
+using ::testing::Not;
+
+class NodeReachTest : public testing::NodeTest {
+ protected:
+  std::size_t owned(const json& page, const std::string& name) {
+    std::size_t count = 0;
+    for (const json& camera : page.at("list")) count += camera.at("owner") == name;
+    return count;
+  }
+  /// Whether the registry tells of it.
+  bool is_told(const std::string& name) const {
+    return !store_->range("/vigil/city/nodes/" + name).entries.empty();
+  }
+  /// Passes the time in which it is given nothing, at any moment of it.
+  void pass_without(const std::string& name, base::Duration span) {
+    for (base::Duration done{0}; done < span; done += 250ms) {
+      pass(250ms);
+      for (const auto& entry : store_->range("/vigil/city/plan/").entries)
+        for (const json& camera : json::parse(entry.value).at("cameras")) {
+          ASSERT_FALSE(entry.key.ends_with("/" + name)) << entry.value;
+          ASSERT_NE(camera.value("stream", ""), name) << entry.value;
+        }
+    }
+  }
+  json record(const std::string& name) const {
+    return json::parse(store_->range("/vigil/city/nodes/" + name).entries.at(0).value);
+  }
+};
+
+TEST_F(NodeReachTest, OneThatReachesNobodyIsGivenNothingUntilAWayStands) {
+  wish({"a", "b", "c", "d", "e", "f", "g", "h"});
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  cut_ = {{"c2", "gpu"}};
+  start("c2", {NodeRole::camera});
+  pass_without("c2", 20s);
+  json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "c2").at("state"), "ready") << "it is there";
+  EXPECT_EQ(node_of(page, "c2").at("apart"), true);
+  EXPECT_EQ(owned(page, "c1"), 8U);
+  EXPECT_EQ(owned(page, "c2"), 0U);
+  EXPECT_THAT(log_.str(), HasSubstr("has found no way to any node with which it deals"));
+  cut_.clear();
+  pass(20s);
+  page = shown(c1, {.cameras = true});
+  EXPECT_EQ(node_of(page, "c2").at("apart"), false);
+  EXPECT_EQ(owned(page, "c2"), 4U);
+}
+
+TEST_F(NodeReachTest, OneThatComputesAndReachesNobodyIsGivenNoStream) {
+  wish({"a", "b", "c", "d", "e", "f", "g", "h"});
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  cut_ = {{"c1", "new"}, {"gpu", "new"}};
+  start("new", kComputes);
+  pass_without("new", 20s);
+  json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "new").at("apart"), true);
+  EXPECT_EQ(node_of(page, "new").at("streams"), 0);
+  EXPECT_EQ(node_of(page, "gpu").at("streams"), 8);
+  cut_.clear();
+  pass(30s);
+  page = shown(c1, {.cameras = true});
+  EXPECT_EQ(node_of(page, "new").at("streams"), 4);
+}
+
+TEST_F(NodeReachTest, WhoIsFirstOrAnsweredIsThereAtOnce) {
+  start("c1", {NodeRole::camera});
+  pass(150ms);
+  EXPECT_TRUE(is_told("c1"));
+  start("gpu", kComputes);
+  pass(150ms);
+  ASSERT_TRUE(is_told("gpu"));
+  EXPECT_FALSE(record("gpu").contains("apart"));
+  EXPECT_THAT(log_.str(), Not(HasSubstr("no way")));
+}
+
+TEST_F(NodeReachTest, WhoHearsNothingIsThereAfterASecond) {
+  start("c1", {NodeRole::camera});
+  pass(1s);
+  swallowed_ = {{"c1", "gpu"}};
+  start("gpu", kComputes);
+  pass(900ms);
+  EXPECT_FALSE(is_told("gpu"));
+  pass(250ms);
+  ASSERT_TRUE(is_told("gpu"));
+  EXPECT_EQ(record("gpu").value("apart", false), true);
+}
+
+TEST_F(NodeReachTest, AnOwnerTellsOfTheOneThatItDoesNotReachAndAThirdComputes) {
+  wish({"a", "b", "c", "d", "e", "f", "g", "h"});
+  cut_ = {{"c1", "g2"}};
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("g1", kComputes);
+  start("g2", kComputes);
+  start("c2", {NodeRole::camera});
+  start("w1", {NodeRole::gateway});
+  pass(25s);
+  json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "c1").at("unreachable"), json({"g2"}));
+  EXPECT_EQ(node_of(page, "c1").at("apart"), false);
+  EXPECT_GT(owned(page, "c1"), 0U);
+  for (const json& camera : page.at("list"))
+    if (camera.at("owner") == "c1") {
+      EXPECT_EQ(camera.at("stream"), "g1") << camera;
+    }
+  cut_.clear();
+  pass(30s);
+  EXPECT_EQ(node_of(shown(c1), "c1").at("unreachable"), json::array());
+}
+
+TEST_F(NodeReachTest, AClockThatIsSteppedLaterBreaksNoWayAndIsTold) {
+  wish({"gate"});
+  const Node& c1 = start("c1", {NodeRole::camera});
+  Node& gpu = start("gpu", kComputes);
+  start("w1", {NodeRole::gateway});
+  pass(10s);
+  ASSERT_THAT(log_.str(), Not(HasSubstr("clocks are apart")));
+  gpu.clock.ahead = 5s;
+  pass(20s);
+  EXPECT_THAT(log_.str(), HasSubstr("clocks are apart: that of gpu is at least 5s ahead of that of c1"));
+  json page = shown(c1);
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "gpu").at("clock_off"), true);
+  EXPECT_EQ(node_of(page, "c1").at("clock_off"), false) << "one of two others has its time";
+  EXPECT_EQ(node_of(page, "w1").at("clock_off"), false);
+  EXPECT_EQ(node_of(page, "gpu").at("answers"), true);
+  EXPECT_EQ(node_of(page, "gpu").at("streams"), 1) << "it keeps what it has";
+  for (const char* node : {"c1", "gpu", "w1"})
+    EXPECT_EQ(node_of(page, node).at("unreachable"), json::array());
+  gpu.clock.ahead = 0s;
+  pass(20s);
+  EXPECT_EQ(node_of(shown(c1), "gpu").at("clock_off"), false);
+}
+
+TEST_F(NodeReachTest, ASecondOneOfANameAtTheSameAddressEndsAndTheFirstGoesOn) {
+  Node& first = start("c1", {NodeRole::camera});
+  pass(1s);
+  const Node& second = start("c1", {NodeRole::camera}, {}, {}, "2");
+  pass(10s);
+  EXPECT_THAT(second.expelled, HasSubstr("another node answers at c1:7400, this one's own address"));
+  EXPECT_THAT(first.expelled, IsEmpty());
+  EXPECT_EQ(record("c1").at("incarnation"), "1");
+}
+
+}  // namespace
+}  // namespace vigil::fleet
