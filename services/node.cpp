@@ -223,11 +223,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
       port_owner, clock);
   actors::FleetSeries series(metrics);
   cluster::EtcdRegistry etcd(registry_of(
-      own,
-      [&logger](const std::string& line) {
-        logger.warn("{}{}", line.starts_with("registry: ") ? "" : "registry: ", line);
-      },
-      name));
+      own, [&logger](const std::string& line) { logger.warn("{}", line); }, name));
   cluster::TimedRegistry registry(etcd, clock, [&series](auto time) { series.registry_answered(time); });
 
   // Whatever may not be there, before anything runs that would have to be told to end.

@@ -165,7 +165,8 @@ class EtcdRegistry::Client {
   void dispatch(const std::shared_ptr<Call>& call) {
     const auto now = steady_clock::now();
     if (call->until <= now) return call->fail(why_waiting());
-    if (state_ == State::up && !channel_->ready()) lose("the connection is closed");
+    if (state_ == State::up && !channel_->ready())
+      lose("registry: etcd at " + endpoint() + ": the connection is closed");
     if (state_ == State::up) {
       const bool once = call->repeat == Repeat::no || options_.endpoints.size() == 1;
       return call->send(call, once ? call->until : std::min(call->until, now + attempt_));

@@ -122,14 +122,14 @@ std::string cameras_summary(const json& cameras) {
 std::string cameras_table(const json& list) {
   std::vector<Row> rows{{"CAMERA", "NODE", "STREAM", "FENCE", "STATE", "SINCE", "RUNG", "WHY"}};
   for (const json& camera : list) {
-    const std::string former = camera.at("former");
+    const std::string former = camera.at("former"), stream = camera.at("stream");
     // Each once; and why it had what it has no longer is of no use.
     std::set<std::string> told;
     std::string why;
     for (const char* part : {"reason", "why", "why_stream", "why_rung", "why_unplaced"}) {
       const bool is_of_stream = std::string_view(part) == "why_stream";
       const std::string text = plain(camera.at(part));
-      if (text.empty() || (is_of_stream && camera.at("stream") == "") || !told.insert(text).second) continue;
+      if (text.empty() || (is_of_stream && stream.empty()) || !told.insert(text).second) continue;
       why += (why.empty() ? "" : "; ") + std::string(is_of_stream ? "stream: " : "") + text;
     }
     rows.push_back({plain(camera.at("camera")),

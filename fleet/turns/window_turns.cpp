@@ -151,11 +151,10 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
     return news;
   }
   Lane& lane = found->second;
-  if (!follow(lane, actors::fence_of(window->watch->version), news)) {
-    news.dropped.emplace_back(device, std::move(window));
-  } else if (device == lane.place.device) {
+  const bool counts = follow(lane, actors::fence_of(window->watch->version), news);
+  if (counts && device == lane.place.device) {
     take_new(lane, std::move(window), news);
-  } else if (device == lane.place.former) {
+  } else if (counts && device == lane.place.former) {
     take_former(lane, std::move(window), news);
   } else {
     // What is left of a camera where it is not any more.

@@ -71,6 +71,16 @@ class Configuration(unittest.TestCase):
             self.assertIn("removed cam-2", node.said())
         self.assertIn("version 2", self.status()[1])
         self.assertEqual(self.status()[0], 0, self.status())
+        # What cannot be read is named, and holds nothing up.
+        self.fleet.etcd.ctl("put", "/vigil/city/nodes/ghost", "garbage")
+        status, said = self.status()
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"(?m)^vigil: /vigil/city/nodes/ghost: no record of a node: ")
+        self.assertIn("version 2", said)
+        self.wait_for(lambda: all("registry: /vigil/city/nodes/ghost: " in node.said() for node in nodes), 5, "all say so")
+        for node in nodes:
+            self.assertNotRegex(node.said(), r"registry: (the )?registry:")
+        self.assertEqual(sorted([*c1.cameras(), *c2.cameras()]), ["cam-0", "cam-1"])
 
     def test_a_fault_on_one_node_holds_it_up_for_all(self):
         nodes = gpu, c1, c2 = self.start()

@@ -120,6 +120,10 @@ def main():
             watch = subprocess.Popen([vigil, "watch", "status/", "--output", "json", "--endpoint", f"ipc://{folder}/a", "--replay", f"ipc://{folder}/a-replay",
                                       "--endpoint", f"ipc://{folder}/b", "--replay", f"ipc://{folder}/b-replay"], stdout=file, stderr=err)
         eventually(lambda: seen() == [old[-1]], "the last event did not come")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([vigil, "watch", "status/", "--endpoint", f"ipc://{folder}/a", "--replay", f"ipc://{folder}/a-replay"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+        check(done.returncode == 1 and len(done.stderr.splitlines()) == 1, f"a disk that is full: {done}")
         commit("a", gate(1), yard(1), gate(2))
         commit("b", yard(1), gate(1), gate(2))
         eventually(lambda: gate(2) in seen(), "what is live did not come")

@@ -130,7 +130,7 @@ TEST_F(LiveCameraTest, AfterItWasLostItSendsAWholePicture) {
     ++opened;
     return std::make_unique<LiveReader>(options, [this, n = 0](LiveReader&) mutable {
       if (n == 4) throw media::Error("gone");
-      clock_.advance(500ms);
+      clock_.advance(250ms);
       media::SampledFrame frame = LiveReader::frame(0.5 * n++);
       frame.motion = std::make_shared<media::MotionField>();
       return std::optional(frame);

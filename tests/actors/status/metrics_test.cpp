@@ -22,6 +22,7 @@
 
 #include "actors/status/fleet_series.h"
 #include "actors/status/gateway_series.h"
+#include "actors/status/maker_series.h"
 #include "actors/status/status_board.h"
 #include "tests/actors/fakes.h"
 
@@ -332,6 +333,7 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   fleet.tell({.configuration = "1f"});
   fleet.links({{"n2", {}}});
   const GatewaySeries gateway(metrics);
+  const MakerSeries maker(metrics);
   std::map<std::string, std::string> told;
   for (const auto& family : metrics.registry()->Collect()) {
     std::set<std::string> labels;
