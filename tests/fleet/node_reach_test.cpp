@@ -153,7 +153,7 @@ TEST_F(NodeReachTest, AClockThatIsSteppedLaterBreaksNoWayAndIsTold) {
 TEST_F(NodeReachTest, ASecondOneOfANameAtTheSameAddressEndsAndTheFirstGoesOn) {
   Node& first = start("c1", {NodeRole::camera});
   pass(1s);
-  const Node& second = start("c1", {NodeRole::camera}, {}, {}, "2");
+  const Node& second = start("c1", {NodeRole::camera}, {}, {}, {}, "2");
   pass(10s);
   EXPECT_THAT(second.expelled, HasSubstr("another node answers at c1:7400, this one's own address"));
   EXPECT_THAT(first.expelled, IsEmpty());

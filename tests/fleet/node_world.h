@@ -143,7 +143,7 @@ class NodeTest : public ::testing::Test {
   }
 
   Node& start(const std::string& name, std::set<NodeRole> roles, dock_actor dock = {},
-              gateway_actor gateway = {}, const std::string& incarnation = "1", maker_actor maker = {}) {
+              gateway_actor gateway = {}, maker_actor maker = {}, const std::string& incarnation = "1") {
     Node& node = nodes_.emplace_back(*this, name);
     cluster::NodeRecord record;
     record.name = name;
