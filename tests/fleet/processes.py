@@ -70,12 +70,8 @@ class Etcd:
 class Node:
     def __init__(self, fleet, name, roles):
         self.fleet, self.name, self.roles, self.process = fleet, name, roles, None
-        self.control, self.bulk, self.events, _, self.metrics = free_ports(5)
-        while True:
-            # The replay is at the next port.
-            self.events = free_ports(1)[0]
-            if self.events + 1 not in (self.control, self.bulk, self.metrics):
-                break
+        # The replay is at the port behind that of events.
+        self.control, self.bulk, self.events, self.metrics = free_ports(4)
         self.log = os.path.join(fleet.folder, f"{name}.log")
         self.config = fleet.config
 
