@@ -96,6 +96,12 @@ class Nodes(unittest.TestCase):
     def test_the_second_of_two_of_one_name_is_refused(self):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
+
+        def is_at_rest():
+            plan = self.fleet.plan()
+            entries = [camera for cameras in plan.values() for camera in cameras.values()]
+            return len(plan) == 2 and c1.cameras() and c2.cameras() and all("stream" in e and "hand_to" not in e for e in entries)
+        self.wait_for(is_at_rest, 20, "nothing moves any more")
         record = lambda: json.loads(self.fleet.etcd.get("/vigil/city/nodes/c1")["/vigil/city/nodes/c1"])  # noqa: E731
         before, ways, plan = record(), gpu.said().count("c1"), self.fleet.plan()
         other = self.fleet.node("other", "camera")
