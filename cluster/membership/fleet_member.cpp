@@ -270,9 +270,7 @@ void FleetMember::ask_for_lease() {
                                     [this](const RegistryFailure&) { again(lease_asked_); }));
 }
 
-/// What failed is tried again after a while. What was refused since the mirror is not what the registry has,
-/// too, and the mirror is read anew: of a registry with another history, which came back before that could be
-/// seen, it would never hear what is missing.
+/// What failed is tried again after a while.
 void FleetMember::again(bool& asked) {
   loop_.after(options_.ttl / kBeats, [self = self_, &asked] {
     if (*self == nullptr) return;
@@ -293,25 +291,30 @@ bool FleetMember::has_name() {
   const RegistryEntry* const there = nodes_mirror_->find(keys_.node(record_.name));
   // After it was a member once, what has its name is newer (`read_nodes`), or of a registry that was set
   // back.
-  if (there == nullptr || there->lease == 0 || put_revision_ != 0 || may_take_name_) return true;
+  if (there == nullptr || there->lease == 0 || put_revision_ != 0) return true;
   std::optional<NodeRecord> other;
   try {
     other = parse_node(there->value);
   } catch (const std::exception&) {
     // Whatever it is, it lives, and will say so or go.
   }
-  if (other && other->incarnation == record_.incarnation) return true;
+  if (other && (other->incarnation == record_.incarnation || other->incarnation == may_be_replaced_))
+    return true;
   const auto now = clock_.now();
   if (!waits_since_) {
     waits_since_ = now;
     const bool is_here = other && other->control == record_.control;
-    if (is_here && !options_.namesake) return may_take_name_ = true;
+    if (is_here && !options_.namesake) {
+      may_be_replaced_ = other->incarnation;
+      return true;
+    }
     if (!is_here)
       say("waits: a node is called " + record_.name + " already" +
           (other ? ", at " + text_of(other->control) : "") + ", until its lease ends");
-    if (is_here && !std::exchange(has_asked_namesake_, true)) {
+    if (is_here && !namesake_) {
+      namesake_ = other->incarnation;
       options_.namesake(*other);
-      if (may_take_name_) return true;
+      if (other->incarnation == may_be_replaced_) return true;
     }
   }
   if (now - *waits_since_ < options_.ttl + std::max(options_.ttl, kLeastPatience)) return false;
@@ -327,7 +330,7 @@ void FleetMember::enter() {
 }
 
 void FleetMember::take_name() {
-  may_take_name_ = true;
+  may_be_replaced_ = namesake_;
   step();
 }
 
@@ -359,6 +362,8 @@ void FleetMember::put_record() {
                        [this, lease = lease_](const RegistryCommit& commit) {
                          if (!commit.made || lease != lease_) due_ = Due::now;
                          if (!commit.made) {
+                           // The mirror is not what the registry has: of one with another history, which came
+                           // back before that could be seen, it would never hear what is missing.
                            nodes_mirror_->restart();
                            return again(record_asked_);
                          }

@@ -175,8 +175,10 @@ class FleetMember {
   /// Before its record is put for the first time.
   bool is_entering_ = false;
   bool may_be_told_ = false;
-  bool has_asked_namesake_ = false;
-  bool may_take_name_ = false;
+  /// Incarnations: of the process that was asked about, and of the one that is over, whose record may be
+  /// written over.
+  std::optional<std::string> namesake_;
+  std::optional<std::string> may_be_replaced_;
   std::optional<base::Clock::TimePoint> waits_since_;
   /// Whether this node has put its record with this lease, and at which revision.
   bool has_put_ = false;

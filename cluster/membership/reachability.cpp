@@ -25,7 +25,6 @@ bool Reachability::is_apart(const std::string& node) const {
   return found != nodes_.end() && found->second.apart;
 }
 
-/// Those that may be given something.
 std::vector<const NodeRecord*> Reachability::ready(NodeRole role) const {
   std::vector<const NodeRecord*> found;
   for (const auto& [name, node] : nodes_)
@@ -33,52 +32,66 @@ std::vector<const NodeRecord*> Reachability::ready(NodeRole role) const {
   return found;
 }
 
-const PlacementBars* Reachability::keep(const std::string& key, NodeRole role, std::set<std::string> closed) {
-  PlacementBars bars;
-  std::size_t open = 0, open_with_clock = 0;
-  for (const NodeRecord* const node : ready(role)) {
-    if (closed.contains(node->name)) continue;
-    ++open;
-    if (node->clock_off) {
-      bars.no_more.insert(node->name);
-    } else {
-      ++open_with_clock;
-    }
+bool Reachability::reaches_none(const std::string& node, NodeRole role) const {
+  if (!cuts_.contains(node)) return false;
+  bool is_any_there = false;
+  for (const NodeRecord* const other : ready(role)) {
+    if (other->apart) continue;
+    if (!is_cut(node, other->name)) return false;
+    is_any_there = true;
   }
-  if (open > 0) bars.closed = std::move(closed);
-  if (open_with_clock == 0) bars.no_more.clear();
-  const PlacementBars& result = kept_[key] = std::move(bars);
-  return result.closed.empty() && result.no_more.empty() ? nullptr : &result;
+  return is_any_there;
+}
+
+const PlacementBars* Reachability::keep(NodeRole role, std::set<std::string> closed) {
+  const auto [kept, is_new] = kept_.try_emplace({role, std::move(closed)});
+  PlacementBars& bars = kept->second;
+  if (is_new) {
+    const std::set<std::string>& all = kept->first.second;
+    std::size_t open = 0, open_with_clock = 0;
+    for (const NodeRecord* const node : ready(role)) {
+      if (all.contains(node->name)) continue;
+      ++open;
+      if (node->clock_off) {
+        bars.no_more.insert(node->name);
+      } else {
+        ++open_with_clock;
+      }
+    }
+    if (open > 0) bars.closed = all;
+    if (open_with_clock == 0) bars.no_more.clear();
+  }
+  return bars.closed.empty() && bars.no_more.empty() ? nullptr : &bars;
 }
 
 const PlacementBars* Reachability::bars_for(NodeRole role, std::string_view partner, std::string_view other) {
   if (is_calm_) return nullptr;
-  std::string key(name_of(role));
-  for (const std::string_view each : {partner, other})
-    if (cuts_.contains(each)) key.append(" ").append(each);
-  if (const auto known = kept_.find(key); known != kept_.end())
-    return known->second.closed.empty() && known->second.no_more.empty() ? nullptr : &known->second;
+  const auto of = [this](std::string_view node) {
+    return cuts_.contains(node) ? std::string(node) : std::string();
+  };
+  const auto [asked, is_new] = asked_.try_emplace({role, of(partner), of(other)}, nullptr);
+  if (!is_new) return asked->second;
   std::set<std::string> closed;
   for (const auto& [name, node] : nodes_)
-    if (node.roles.contains(role) && (node.apart || is_cut(partner, name) || is_cut(other, name)))
-      closed.insert(name);
-  return keep(key, role, std::move(closed));
+    if (node.apart && node.roles.contains(role)) closed.insert(name);
+  for (const std::string_view each : {partner, other}) {
+    const auto cuts = cuts_.find(each);
+    if (cuts == cuts_.end()) continue;
+    for (const std::string& name : cuts->second)
+      if (const auto node = nodes_.find(name); node != nodes_.end() && node->second.roles.contains(role))
+        closed.insert(name);
+  }
+  return asked->second = keep(role, std::move(closed));
 }
 
 const PlacementBars* Reachability::bars_for_owners() {
   if (is_calm_) return nullptr;
-  std::set<std::string> streams;
-  for (const NodeRecord* const node : ready(NodeRole::stream))
-    if (!node->apart) streams.insert(node->name);
   std::set<std::string> closed;
-  for (const auto& [name, node] : nodes_) {
-    if (!node.roles.contains(NodeRole::camera)) continue;
-    const bool reaches_none = !streams.empty() && std::ranges::all_of(streams, [&](const auto& stream) {
-      return is_cut(name, stream);
-    });
-    if (node.apart || reaches_none) closed.insert(name);
-  }
-  return keep("owners", NodeRole::camera, std::move(closed));
+  for (const auto& [name, node] : nodes_)
+    if (node.roles.contains(NodeRole::camera) &&
+        (node.apart || reaches_none(name, NodeRole::stream) || reaches_none(name, NodeRole::gateway)))
+      closed.insert(name);
+  return keep(NodeRole::camera, std::move(closed));
 }
 
 }  // namespace vigil::cluster

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cluster/membership/node_record.h"
@@ -28,19 +30,25 @@ class Reachability {
   /// Of the nodes with this role, those to which something is not to be given that these partners (empty:
   /// none) deal with there; null: none. Valid as long as this.
   const PlacementBars* bars_for(NodeRole role, std::string_view partner, std::string_view other = {});
-  /// Of those that read cameras: also those that have no way to any node with streams, if others have.
+  /// Of those that read cameras: also those that have no way to any node with streams, or to any gateway, if
+  /// others have.
   const PlacementBars* bars_for_owners();
 
  private:
+  /// Those that may be given something.
   std::vector<const NodeRecord*> ready(NodeRole role) const;
-  const PlacementBars* keep(const std::string& key, NodeRole role, std::set<std::string> closed);
+  /// Whether there are some with this role, and it has no way to any.
+  bool reaches_none(const std::string& node, NodeRole role) const;
+  const PlacementBars* keep(NodeRole role, std::set<std::string> closed);
 
   const std::map<std::string, NodeRecord>& nodes_;
   /// Both ways.
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> cuts_;
   bool is_calm_ = true;
-  /// Those that were asked for; bars of none are empty.
-  std::map<std::string, PlacementBars> kept_;
+  /// By role and partners that are cut off from somebody.
+  std::map<std::tuple<NodeRole, std::string, std::string>, const PlacementBars*> asked_;
+  /// By role and what is closed: what is equal is one, as thousands may lack the same node.
+  std::map<std::pair<NodeRole, std::set<std::string>>, PlacementBars> kept_;
 };
 
 }  // namespace vigil::cluster

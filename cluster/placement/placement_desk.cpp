@@ -64,7 +64,14 @@ void PlacementDesk::share_out(std::int64_t slack) {
   }
   std::vector<ShareNode> takers;
   takers.reserve(nodes_.size());
-  for (const Node& node : nodes_) takers.push_back({node.capacity, node.weight});
+  // What no item may go to has no share, so that others have theirs of all there is.
+  const auto is_closed_to_all = [this](std::uint32_t node) {
+    return !items_.empty() && std::ranges::all_of(items_, [&](const Item& item) {
+      return item.bars != kNone && bars_[item.bars][node] == Bar::closed;
+    });
+  };
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    takers.push_back({nodes_[i].capacity, is_closed_to_all(i) ? 0 : nodes_[i].weight});
   const std::vector<LoadUnits> shares = shares_of(takers, total);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];

@@ -380,7 +380,9 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
     waiting_ += unit.events.size();
     enqueue(std::move(unit));
   }
-  for (Unit& unit : own) {
+  while (!own.empty()) {
+    Unit unit = std::move(own.front());
+    own.pop_front();
     unit.staged.clear();
     if (goes_on) {
       for (const ShippedEvent& event : unit.events) put_last(merged.books, event);

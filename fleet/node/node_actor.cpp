@@ -136,6 +136,7 @@ std::string node_state::answer(const std::string& text) {
     const auto there = greeters.find(them);
     const auto sender = caf::actor_cast<greeter_actor>(self->current_sender());
     const bool is_known = there != greeters.end() && there->second == sender && desk->knows(them);
+    const bool had_way = desk && desk->had_way(them, theirs.node.incarnation);
     const auto why = cluster::misfit(greeting(), theirs, deps->clock.wall(), base::Duration(0));
     if (is_known && (!why || cluster::is_about_clocks(*why))) {
       // It asks again, whether all is as it was.
@@ -144,7 +145,7 @@ std::string node_state::answer(const std::string& text) {
       link_up();
       return print(cluster::GreetingAnswer{greeting(), {}});
     }
-    if (why) {
+    if (why && !(had_way && cluster::is_about_clocks(*why))) {
       deps->logger.error("node: refused node {} at {}: {}", theirs.node.name,
                          cluster::text_of(theirs.node.control), *why);
       return print(cluster::GreetingAnswer{std::nullopt, *why});
@@ -153,6 +154,7 @@ std::string node_state::answer(const std::string& text) {
       const auto known = member->nodes().find(them);
       if (known == member->nodes().end() || known->second.incarnation == theirs.node.incarnation) {
         desk->came(theirs.node);
+        if (why) checked(theirs.node, *why);
         found_way(them, sender);
       } else {
         // By the registry another one has that name: it counts until that tells otherwise.
@@ -184,17 +186,27 @@ void node_state::greet(const cluster::NodeRecord& node) {
 void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& greeter,
                          base::Clock::TimePoint sent, const std::string& text) {
   const auto way = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
-  if (const std::string why = why_not(text, way); !why.empty()) return failed(node, why);
-  const cluster::NodeRecord there = cluster::parse_answer(text).greeting->node;
+  const std::string why = why_not(text, way);
+  // A clock that was set since does not keep a way from being made anew.
+  const bool may_differ = cluster::is_about_clocks(why) && desk->had_way(node.name, node.incarnation);
+  if (!why.empty() && !may_differ) return failed(node, why);
+  const std::optional<cluster::Greeting> answer = cluster::parse_answer(text).greeting;
+  if (!answer) return failed(node, why);
+  const cluster::NodeRecord& there = answer->node;
   if (there.name != node.name || there.incarnation != node.incarnation)
     return failed(node, "another node answers there: " + there.name);
   desk->greeted(node.name, node.incarnation);
+  if (!why.empty()) checked(node, why);
   found_way(node.name, greeter);
 }
 
 void node_state::found_way(const std::string& node, const greeter_actor& greeter) {
-  greeters[node] = greeter;
-  self->monitor(greeter);
+  greeter_actor& known = greeters[node];
+  // One that is found again and again is monitored once: each call makes a monitor of its own.
+  if (known != greeter) {
+    known = greeter;
+    self->monitor(greeter);
+  }
   list_bulk_peers();
   link_up();
 }
@@ -244,8 +256,12 @@ void node_state::expel(const std::string& why) {
 void node_state::list_bulk_peers() {
   if (deps->ways.bulk == nullptr) return;
   std::vector<cluster::BulkPeer> peers;
-  for (const cluster::NodeRecord& node : desk->known()) {
-    const auto key = std::pair(node.name, node.incarnation);
+  const std::vector<cluster::NodeRecord> all = desk->known();
+  std::set<std::pair<std::string, std::string>> runs;
+  for (const cluster::NodeRecord& node : all) runs.emplace(node.name, node.incarnation);
+  std::erase_if(endpoints, [&](const auto& each) { return !runs.contains(each.first); });
+  for (const cluster::NodeRecord& node : all) {
+    const std::pair<std::string, std::string> key(node.name, node.incarnation);
     const auto known = endpoints.find(key);
     if (known == endpoints.end()) {
       endpoints[key];
@@ -255,7 +271,7 @@ void node_state::list_bulk_peers() {
                              // Asked again with the next change, if it is not known yet.
                              if (found.empty()) {
                                endpoints.erase(key);
-                             } else {
+                             } else if (endpoints.contains(key)) {
                                endpoints[key] = "tcp://" + cluster::text_of(found.front());
                                list_bulk_peers();
                              }
@@ -376,7 +392,9 @@ void node_state::greet_needed() {
 
 std::set<std::string> node_state::needed() const {
   std::set<std::string> nodes = nodes_for(plan->own());
-  nodes.insert(sent_to.begin(), sent_to.end());
+  // Of those that are gone the dock asks again.
+  for (const std::string& node : sent_to)
+    if (member->nodes().contains(node)) nodes.insert(node);
   // So that a way that stands again is found.
   nodes.merge(reach->all_unreachable());
   return nodes;

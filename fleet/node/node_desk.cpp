@@ -23,14 +23,18 @@ constexpr base::Duration kCheckAgain{2000};
 /// Of those that might be dealt with, how many are tried at once.
 constexpr std::size_t kProbes = 3;
 
-/// Whether nodes of these roles have to do with each other.
-bool deal(const std::set<NodeRole>& a, const std::set<NodeRole>& b) {
-  if (a.contains(NodeRole::gateway) || b.contains(NodeRole::gateway)) return true;
+/// Whether nodes of these roles do cameras' work together.
+bool work_together(const std::set<NodeRole>& a, const std::set<NodeRole>& b) {
   const auto meet = [&](NodeRole one, NodeRole other) {
     return (a.contains(one) && b.contains(other)) || (a.contains(other) && b.contains(one));
   };
   return meet(NodeRole::camera, NodeRole::vision) || meet(NodeRole::camera, NodeRole::stream) ||
          meet(NodeRole::vision, NodeRole::stream) || meet(NodeRole::stream, NodeRole::generate);
+}
+
+/// Whether nodes of these roles have to do with each other.
+bool deal(const std::set<NodeRole>& a, const std::set<NodeRole>& b) {
+  return a.contains(NodeRole::gateway) || b.contains(NodeRole::gateway) || work_together(a, b);
 }
 
 /// In which order a node tries others: not all the same first.
@@ -64,7 +68,11 @@ bool NodeDesk::is_needed(const cluster::NodeRecord& node) const {
 }
 
 bool NodeDesk::is_counterpart(const Peer& peer) const {
-  return peer.is_seen && deal(roles_, peer.record.roles);
+  return peer.is_seen && are_counterparts(roles_, peer.record.roles);
+}
+
+bool NodeDesk::are_counterparts(const std::set<NodeRole>& own, const std::set<NodeRole>& other) {
+  return own == std::set{NodeRole::gateway} || work_together(own, other);
 }
 
 bool NodeDesk::has_counterparts() const {
@@ -81,7 +89,7 @@ std::vector<cluster::NodeRecord> NodeDesk::counterparts(
     std::size_t most) {
   std::vector<std::pair<std::uint64_t, const cluster::NodeRecord*>> found;
   for (const auto& [name, node] : nodes)
-    if (name != self.name && deal(self.roles, node.roles))
+    if (name != self.name && are_counterparts(self.roles, node.roles))
       found.emplace_back(turn_of(self.name, name), &node);
   std::ranges::sort(found);
   std::vector<cluster::NodeRecord> first;
@@ -90,7 +98,8 @@ std::vector<cluster::NodeRecord> NodeDesk::counterparts(
   return first;
 }
 
-/// Whoever has no way to any that it might deal with tries some, first those that it has not tried in vain.
+/// Whoever has no way to any that it might deal with tries some: those that are asked now, and then those
+/// that it has not tried for the longest.
 void NodeDesk::choose_probes() {
   probes_.clear();
   const bool may_know_one = std::ranges::any_of(peers_, [this](const auto& each) {
@@ -99,11 +108,12 @@ void NodeDesk::choose_probes() {
                                                             peer.state != Peer::State::known));
   });
   if (may_know_one) return;
-  std::vector<std::tuple<bool, std::uint64_t, std::string>> found;
+  std::vector<std::tuple<bool, base::Clock::TimePoint, std::uint64_t, std::string>> found;
   for (const auto& [name, peer] : peers_)
-    if (is_counterpart(peer)) found.emplace_back(!peer.trouble.empty(), turn_of(self_, name), name);
+    if (is_counterpart(peer))
+      found.emplace_back(peer.state != Peer::State::asked, peer.tried, turn_of(self_, name), name);
   std::ranges::sort(found);
-  for (const auto& [failed, turn, name] : found)
+  for (const auto& [is_idle, tried, turn, name] : found)
     if (probes_.size() < kProbes) probes_.insert(name);
 }
 
@@ -140,6 +150,7 @@ std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
     }
     if (peer.state == Peer::State::waiting && clock_.now() < peer.again) continue;
     peer.state = Peer::State::asked;
+    peer.tried = clock_.now();
     due.push_back(peer.record);
   }
   return due;
@@ -230,6 +241,11 @@ void NodeDesk::came(const cluster::NodeRecord& node) {
   }
   peer.record = node;
   know(peer);
+}
+
+bool NodeDesk::had_way(const std::string& node, const std::string& incarnation) const {
+  const auto peer = peers_.find(node);
+  return peer != peers_.end() && peer->second.record.incarnation == incarnation && peer->second.was_known;
 }
 
 bool NodeDesk::knows(const std::string& node) const {

@@ -26,7 +26,6 @@ namespace vigil::fleet {
 /// both connections. Not thread-safe.
 class NodeDesk {
  public:
-  /// `self`: what it tells of itself.
   explicit NodeDesk(const base::Clock& clock) : clock_(clock) {}
 
   /// Who is there now, and what this node is, whether the registry tells of it yet or not.
@@ -58,13 +57,19 @@ class NodeDesk {
 
   /// Whether there is a way to it by which it answers.
   bool reaches(const std::string& node) const;
-  /// Whether there are nodes with which those of this one's roles deal; and whether there is a way to any.
+  /// Whether nodes of these roles do cameras' work together; of one that is a gateway alone, all are its
+  /// counterparts. That a node which has work reaches a gateway does not help it.
+  static bool are_counterparts(const std::set<cluster::NodeRole>& own,
+                               const std::set<cluster::NodeRole>& other);
+  /// Whether there are such of this one; and whether there is a way to any.
   bool has_counterparts() const;
   bool reaches_a_counterpart() const;
   /// Some of those among these, in an order of this node's own.
   static std::vector<cluster::NodeRecord> counterparts(
       const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self,
       std::size_t most);
+  /// Whether there was a way to this run of it.
+  bool had_way(const std::string& node, const std::string& incarnation) const;
   /// Whether most nodes that it knows have another time than this one.
   bool is_clock_off() const;
 
@@ -89,6 +94,8 @@ class NodeDesk {
     bool is_seen = false;
     /// There was a way to it.
     bool was_known = false;
+    /// When it was greeted last.
+    base::Clock::TimePoint tried = {};
     /// Of known ones: what a later greeting has shown, and when the next is due.
     std::string fault;
     bool is_checked = false;

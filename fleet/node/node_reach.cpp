@@ -23,7 +23,8 @@ void node_state::enter() {
   desk->see(member->nodes(), member->record());
   const auto some = NodeDesk::counterparts(member->nodes(), deps->record, kAskedWhileEntering);
   const bool has_met_one = std::ranges::any_of(member->nodes(), [this](const auto& node) {
-    return node.first != deps->record.name && met.contains({node.first, node.second.incarnation});
+    return node.first != deps->record.name && met.contains({node.first, node.second.incarnation}) &&
+           NodeDesk::are_counterparts(deps->record.roles, node.second.roles);
   });
   if (some.empty() || has_met_one) return entered(false);
   entering = some.size();
@@ -135,10 +136,9 @@ void node_state::look_at_ways() {
     const bool has_bulk = !is_needed || deps->ways.bulk == nullptr || open_ways.contains(other);
     seen.ways[other] = desk->reaches(other) && has_bulk;
   }
-  const std::vector<std::string> news = reach->see(seen);
-  for (const std::string& line : news) deps->logger.warn("node: {}", line);
-  if (news.empty()) return;
+  for (const std::string& line : reach->see(seen)) deps->logger.warn("node: {}", line);
   desk->need(needed());
+  // Also without a line: of a node that is gone nothing is told any more.
   member->alter([this](cluster::NodeRecord& own) {
     own.unreachable = reach->unreachable();
     own.apart = reach->apart();

@@ -5,7 +5,7 @@
 namespace vigil::fleet {
 namespace {
 
-/// Of a record. Of more, all that it deals with are mostly gone, and it is apart.
+/// Of a record.
 constexpr std::size_t kMostTold = 32;
 
 }  // namespace
@@ -47,6 +47,11 @@ std::vector<std::string> ReachBook::see(const Seen& seen) {
                                        "is given to it, as long as others can have it"
                                      : "its clock is that of the nodes with which it deals");
   return lines;
+}
+
+bool ReachBook::apart() const {
+  return apart_.holds || std::ranges::count_if(nodes_, [](const auto& each) { return each.second.holds; }) >
+                             static_cast<std::ptrdiff_t>(kMostTold);
 }
 
 std::set<std::string> ReachBook::unreachable() const {

@@ -33,10 +33,11 @@ class ReachBook {
   /// Returns lines for the log: what has come to count with this.
   std::vector<std::string> see(const Seen& seen);
 
-  /// The first of them by name: a record is to stay small.
+  /// At most so many as a record has room for, the first ones by name.
   std::set<std::string> unreachable() const;
   std::set<std::string> all_unreachable() const;
-  bool apart() const { return apart_.holds; }
+  /// Also one that has more of them than a record has room for.
+  bool apart() const;
   bool clock_off() const { return clock_off_.holds; }
 
  private:

@@ -283,6 +283,51 @@ TEST_F(NodeDeskTest, WhoHasNoWayToAnybodyTriesThreeAtATimeAndOthersThanThoseThat
   EXPECT_THAT(greeted(), IsEmpty()) << "one is enough";
 }
 
+TEST_F(NodeDeskTest, WhoTriesInVainTriesAllOfThem) {
+  std::vector<cluster::NodeRecord> nodes;
+  std::set<std::string> all, tried;
+  for (int i = 0; i < 10; ++i) {
+    nodes.push_back(node("n" + std::to_string(i), "1", {Role::stream}));
+    all.insert(nodes.back().name);
+  }
+  see(nodes, {Role::camera});
+  for (int round = 0; round < 8; ++round) {
+    const std::vector<std::string> now = greeted();
+    EXPECT_LE(now.size(), 3U);
+    EXPECT_THAT(greeted(), IsEmpty()) << "while those are asked";
+    for (const std::string& each : now) desk_.failed(each, "1", "nobody listens there");
+    tried.insert(now.begin(), now.end());
+    clock_.advance(4s);
+  }
+  EXPECT_EQ(tried, all);
+}
+
+TEST_F(NodeDeskTest, AGatewayIsNoHelpToOneThatHasWorkAndAllAreToAGateway) {
+  const std::vector<cluster::NodeRecord> nodes = {node("w", "1", {Role::gateway}),
+                                                  node("g", "1", {Role::stream})};
+  see(nodes, {Role::camera});
+  desk_.came(nodes[0]);
+  EXPECT_TRUE(desk_.has_counterparts());
+  EXPECT_FALSE(desk_.reaches_a_counterpart());
+  clock_.advance(4s);
+  EXPECT_THAT(greeted(), ElementsAre("g")) << "it is tried, although no camera needs it";
+  see(nodes, {Role::gateway});
+  EXPECT_TRUE(desk_.reaches_a_counterpart());
+}
+
+TEST_F(NodeDeskTest, KnowsWhetherThereWasAWayToThisRunOfANode) {
+  see({node("z")});
+  EXPECT_FALSE(desk_.had_way("z", "1"));
+  desk_.greeted("z", "1");
+  desk_.lost("z", "m");
+  EXPECT_FALSE(desk_.knows("z"));
+  EXPECT_TRUE(desk_.had_way("z", "1"));
+  EXPECT_FALSE(desk_.had_way("z", "2"));
+  see({node("z", "2")});
+  EXPECT_FALSE(desk_.had_way("z", "1"));
+  EXPECT_FALSE(desk_.had_way("z", "2"));
+}
+
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   cluster::NodePlan plan;
   const auto add = [&](const std::string& camera, const std::string& vision, const std::string& stream) {

@@ -61,6 +61,45 @@ TEST_F(NodeReachTest, OneThatReachesNobodyIsGivenNothingUntilAWayStands) {
   EXPECT_EQ(owned(page, "c2"), 4U);
 }
 
+TEST_F(NodeReachTest, OneThatReachesAGatewayAloneIsGivenNothing) {
+  wish({"a", "b", "c", "d"});
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  start("w1", {NodeRole::gateway});
+  pass(6s);
+  cut_ = {{"c2", "gpu"}};
+  start("c2", {NodeRole::camera});
+  pass_without("c2", 20s);
+  json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "c2").at("apart"), true);
+  cut_.clear();
+  pass(20s);
+  EXPECT_EQ(owned(shown(c1, {.cameras = true}), "c2"), 2U);
+}
+
+/// Its lease ends, and it comes back: what was told of it before is told no more.
+TEST_F(NodeReachTest, WhoComesBackIsNotToldUntilItHasBeenUnreachableAgain) {
+  wish({"a", "b", "c", "d", "e", "f", "g", "h"});
+  cut_ = {{"c1", "g2"}};
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("g1", kComputes);
+  Node& g2 = start("g2", kComputes);
+  start("w1", {NodeRole::gateway});
+  pass(25s);
+  ASSERT_EQ(node_of(shown(c1), "c1").at("unreachable"), json({"g2"}));
+  g2.is_cut = true;
+  pass(6s);
+  ASSERT_FALSE(is_told("g2"));
+  cut_.clear();
+  g2.is_cut = false;
+  pass(15s);
+  ASSERT_TRUE(is_told("g2"));
+  const json page = shown(c1, {.cameras = true});
+  EXPECT_EQ(node_of(page, "c1").at("unreachable"), json::array());
+  EXPECT_EQ(node_of(page, "g2").at("streams"), 4);
+}
+
 TEST_F(NodeReachTest, OneThatComputesAndReachesNobodyIsGivenNoStream) {
   wish({"a", "b", "c", "d", "e", "f", "g", "h"});
   const Node& c1 = start("c1", {NodeRole::camera});
@@ -148,6 +187,23 @@ TEST_F(NodeReachTest, AClockThatIsSteppedLaterBreaksNoWayAndIsTold) {
   gpu.clock.ahead = 0s;
   pass(20s);
   EXPECT_EQ(node_of(shown(c1), "gpu").at("clock_off"), false);
+}
+
+/// Its clock would keep it out at first contact; that of two nodes that had a way is no first contact.
+TEST_F(NodeReachTest, AWayThatBreaksAfterAClockWasSteppedIsMadeAnew) {
+  wish({"gate"});
+  mute_ = {"gpu"};
+  start("c1", {NodeRole::camera});
+  Node& gpu = start("gpu", kComputes);
+  pass(10s);
+  gpu.clock.ahead = 5s;
+  const std::size_t ways = mutes_.size();
+  caf::anon_send_exit(mutes_.back(), caf::exit_reason::kill);
+  pass(10s);
+  ASSERT_GT(mutes_.size(), ways) << "it is greeted anew";
+  EXPECT_THAT(log_.str(), Not(HasSubstr("no way to node"))) << log_.str();
+  EXPECT_THAT(log_.str(), HasSubstr("clocks are apart"));
+  EXPECT_FALSE(record("c1").contains("unreachable"));
 }
 
 TEST_F(NodeReachTest, ASecondOneOfANameAtTheSameAddressEndsAndTheFirstGoesOn) {

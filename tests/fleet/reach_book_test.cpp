@@ -70,6 +70,11 @@ TEST_F(ReachBookTest, OfManyTheRecordHasTheFirst) {
   EXPECT_EQ(book_.unreachable().size(), 32U);
   EXPECT_EQ(*book_.unreachable().begin(), "n100");
   EXPECT_EQ(book_.all_unreachable().size(), 100U) << "each is tried again";
+  EXPECT_TRUE(book_.apart()) << "of the others nobody would know";
+  for (int i = 32; i < 100; ++i) many["n" + std::to_string(100 + i)] = true;
+  see(ways(many), 5s);
+  EXPECT_EQ(book_.unreachable().size(), 32U);
+  EXPECT_FALSE(book_.apart());
 }
 
 TEST_F(ReachBookTest, WhoCameInVainIsApartUntilTheFirstWayStands) {

@@ -88,6 +88,29 @@ TEST_F(MemberNamesTest, WhoeverHasItsNameAtItsOwnAddressIsLookedAtFirst) {
   EXPECT_EQ(other.member->state(), Membership::member);
 }
 
+/// What was seen of one process says nothing of the next one of its name.
+TEST_F(MemberNamesTest, WhoeverMayHaveTheNameOfOneThatIsOverMayNotTakeItFromAnother) {
+  Node& former = start("a", "1");
+  run(200ms);
+  FleetMember::Options options;
+  options.namesake = [](const NodeRecord&) {};
+  // So that it has asked, and does not come before the other one.
+  options.entering = [] {};
+  Node& late = start("a", "2", options);
+  run(1s);
+  late.member->take_name();
+  kill(former);
+  Node& other = start("a", "3", elsewhere());
+  run(4s);
+  ASSERT_EQ(other.member->state(), Membership::member);
+  late.member->enter();
+  run(2s);
+  EXPECT_EQ(other.member->state(), Membership::member) << other.log;
+  EXPECT_NE(late.member->state(), Membership::member);
+  run(10s);
+  EXPECT_EQ(late.member->state(), Membership::replaced);
+}
+
 TEST_F(MemberNamesTest, OthersAreToldOfItWhenItHasLookedAtThem) {
   Node& a = start("a");
   run(200ms);

@@ -108,6 +108,31 @@ TEST_F(ReachabilityTest, AnOwnerThatReachesNoNodeThatComputesGivesItsCamerasUp) 
   EXPECT_GT(planning.handovers, 0U) << "it goes on until the others have them";
 }
 
+TEST_F(ReachabilityTest, AnOwnerThatReachesNoGatewayGivesItsCamerasUpIfAnotherReachesOne) {
+  add("w1", {NodeRole::gateway});
+  plan();
+  input_.nodes.at("c1").unreachable = {"w1"};
+  plan();
+  EXPECT_EQ(owned("c1"), 0);
+  add("w2", {NodeRole::gateway});
+  plan();
+  EXPECT_GE(owned("c1"), 8) << "one is enough";
+  input_.nodes.at("c1").unreachable = input_.nodes.at("c2").unreachable = {"w1", "w2"};
+  EXPECT_THAT(plan().changes, IsEmpty()) << "it is so for all";
+}
+
+TEST_F(ReachabilityTest, WhatIsEqualIsOnce) {
+  for (const char* node : {"c1", "c2"}) input_.nodes.at(node).unreachable = {"g1"};
+  Reachability reach(input_.nodes);
+  const PlacementBars* const bars = reach.bars_for(NodeRole::stream, "c1");
+  ASSERT_NE(bars, nullptr);
+  EXPECT_THAT(bars->closed, ::testing::ElementsAre("g1"));
+  EXPECT_EQ(reach.bars_for(NodeRole::stream, "c2"), bars);
+  EXPECT_EQ(reach.bars_for(NodeRole::vision, "c2", "c1")->closed, bars->closed);
+  EXPECT_EQ(reach.bars_for(NodeRole::camera, "c2"), nullptr);
+  EXPECT_EQ(reach.bars_for(NodeRole::stream, "g2"), nullptr);
+}
+
 TEST_F(ReachabilityTest, WhereThereIsNoRoomElsewhereAStreamStays) {
   plan();
   const int before = computed("g1", "c1");

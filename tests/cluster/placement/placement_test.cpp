@@ -286,6 +286,16 @@ TEST(Placement, WhereAllThatHaveRoomAreBarredAnItemStays) {
   EXPECT_EQ(load_of(place(nodes, items, {.most_moves = 1000}), "full").load, 1);
 }
 
+TEST(Placement, WhatIsClosedToAllHasNoShareSoThatTheOthersAreEven) {
+  const PlacementBars bars{.closed = {"closed"}};
+  const std::vector<PlacementNode> nodes = {{"full", 1, 1e6}, {"closed", 1, 1e6}, {"empty", 1, 1e6}};
+  std::vector<PlacementItem> items;
+  for (int i = 0; i < 90; ++i) items.push_back({"item-" + std::to_string(i), 1, "full", &bars});
+  const Placement placement = place(nodes, items, {.most_moves = 1000});
+  EXPECT_EQ(load_of(placement, "closed").load, 0);
+  EXPECT_NEAR(load_of(placement, "empty").load, 45, 3);
+}
+
 TEST(Placement, ADrainingNodesItemsGoFirstAndNoneComes) {
   std::vector<PlacementNode> nodes = even_nodes(5);
   std::vector<PlacementItem> items = settled(nodes, even_items(500));
