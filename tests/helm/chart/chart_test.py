@@ -136,7 +136,7 @@ class EverySet(Charts):
     @for_each_set
     def test_probes_ask_the_configured_port_and_leave_time(self, _name, objects):
         config = configuration(objects)
-        grace = {"30s": 30, "1.5m": 90}[config["shutdown_grace"]]
+        grace = {"60s": 60, "1.5m": 90}[config["shutdown_grace"]]
         for owner, metadata, spec in pods(objects):
             if metadata["labels"].get("vigil.dev/part") != "node":
                 continue
