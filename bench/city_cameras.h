@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/virtual_time.h"
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 
 namespace vigil::bench {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/membership/planner.h"
+#include "cluster/planning/planner.h"
 
 namespace vigil::bench {
 namespace {

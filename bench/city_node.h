@@ -15,7 +15,7 @@
 #include "bench/city_etcd.h"
 #include "bench/virtual_time.h"
 #include "cluster/membership/fleet_member.h"
-#include "cluster/membership/plan_keeper.h"
+#include "cluster/planning/plan_keeper.h"
 #include "fleet/node/node_desk.h"
 
 namespace vigil::bench {

@@ -20,32 +20,10 @@ constexpr std::chrono::hours kRemarked{1};
 /// For each node: if all offer themselves when nobody plans, all but one do so in vain.
 constexpr base::Duration kOffering{1};
 
-/// Whether the two differ in more than their configuration, which all nodes of a fleet alter at once.
-bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
-  a.config = b.config;
-  a.config_seen = b.config_seen;
-  a.config_fault = b.config_fault;
-  a.config_version = b.config_version;
-  return a != b;
-}
-
 /// What a registry says of itself begins with what it is.
 std::string without_own_name(const std::string& reason) {
   constexpr std::string_view kName = "registry: ";
   return reason.starts_with(kName) ? reason.substr(kName.size()) : reason;
-}
-
-/// Whether the two differ in what counts for the plan, or for who deals with whom.
-bool differ_in_substance(NodeRecord a, const NodeRecord& b) {
-  a.highest_fence = b.highest_fence;
-  return differ_beyond_configuration(std::move(a), b);
-}
-
-/// Whether the two differ in what every node has to know at once: of one node that cannot be reached, all
-/// that deal with it tell.
-bool differ_at_once(NodeRecord a, const NodeRecord& b) {
-  a.unreachable = b.unreachable;
-  return differ_in_substance(std::move(a), b);
 }
 
 std::string words_of(const std::set<Fence>& fences) {
@@ -89,7 +67,10 @@ FleetMember::FleetMember(Registry& registry, base::Loop& loop, const base::Clock
       self_(std::make_shared<FleetMember*>(this)),
       settled_word_{keys_.settled(record_.name)},
       filled_word_{keys_.filled(record_.name)},
-      refused_word_{keys_.refused(record_.name)} {
+      refused_word_{keys_.refused(record_.name)},
+      own_name_(clock, {.patience = options_.ttl + std::max(options_.ttl, kLeastPatience),
+                        .namesake = options_.namesake,
+                        .say = [this](const std::string& line) { say(line); }}) {
   const auto mirror = [this](const std::string& prefix) {
     return RegistryMirror::Options{.prefix = prefix,
                                    .changed = [this] { mirror_changed(); },
@@ -286,42 +267,13 @@ bool FleetMember::may_enter() {
   return may_be_told_;
 }
 
-/// Whether no other process that lives has its name. Nothing is written before that is known.
 bool FleetMember::has_name() {
-  const RegistryEntry* const there = nodes_mirror_->find(keys_.node(record_.name));
   // After it was a member once, what has its name is newer (`read_nodes`), or of a registry that was set
   // back.
-  if (there == nullptr || there->lease == 0 || put_revision_ != 0) return true;
-  std::optional<NodeRecord> other;
-  try {
-    other = parse_node(there->value);
-  } catch (const std::exception&) {
-    // Whatever it is, it lives, and will say so or go.
-  }
-  if (other && (other->incarnation == record_.incarnation || other->incarnation == may_be_replaced_))
-    return true;
-  const auto now = clock_.now();
-  if (!waits_since_) {
-    waits_since_ = now;
-    const bool is_here = other && other->control == record_.control;
-    if (is_here && !options_.namesake) {
-      may_be_replaced_ = other->incarnation;
-      return true;
-    }
-    if (!is_here)
-      say("waits: a node is called " + record_.name + " already" +
-          (other ? ", at " + text_of(other->control) : "") + ", until its lease ends");
-    if (is_here && !namesake_) {
-      namesake_ = other->incarnation;
-      options_.namesake(*other);
-      if (other->incarnation == may_be_replaced_) return true;
-    }
-  }
-  if (now - *waits_since_ < options_.ttl + std::max(options_.ttl, kLeastPatience)) return false;
-  replaced_ = true;
-  say("another node is called " + record_.name + ", and goes on" +
-      (other ? ": the one at " + text_of(other->control) : ""));
-  return false;
+  if (put_revision_ != 0) return true;
+  const OwnName::Verdict verdict = own_name_.look(record_, nodes_mirror_->find(keys_.node(record_.name)));
+  replaced_ = replaced_ || verdict == OwnName::Verdict::taken;
+  return verdict == OwnName::Verdict::may_write;
 }
 
 void FleetMember::enter() {
@@ -330,7 +282,7 @@ void FleetMember::enter() {
 }
 
 void FleetMember::take_name() {
-  may_be_replaced_ = namesake_;
+  own_name_.take();
   step();
 }
 

@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "cluster/membership/fleet_keys.h"
 #include "cluster/membership/node_record.h"
+#include "cluster/membership/own_name.h"
 #include "cluster/membership/registry_mirror.h"
 #include "cluster/registry/registry.h"
 #include "cluster/registry/registry_guard.h"
@@ -175,11 +176,6 @@ class FleetMember {
   /// Before its record is put for the first time.
   bool is_entering_ = false;
   bool may_be_told_ = false;
-  /// Incarnations: of the process that was asked about, and of the one that is over, whose record may be
-  /// written over.
-  std::optional<std::string> namesake_;
-  std::optional<std::string> may_be_replaced_;
-  std::optional<base::Clock::TimePoint> waits_since_;
   /// Whether this node has put its record with this lease, and at which revision.
   bool has_put_ = false;
   Revision put_revision_ = 0;
@@ -203,6 +199,7 @@ class FleetMember {
   Word settled_word_;
   Word filled_word_;
   Word refused_word_;
+  OwnName own_name_;
   /// From when on this node offers itself, if nobody else did before.
   std::optional<base::Clock::TimePoint> offers_at_;
   bool was_member_ = false;

@@ -55,6 +55,24 @@ std::string_view name_of(NodeState state) {
   return name_in(kStates, state);
 }
 
+bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
+  a.config = b.config;
+  a.config_seen = b.config_seen;
+  a.config_fault = b.config_fault;
+  a.config_version = b.config_version;
+  return a != b;
+}
+
+bool differ_in_substance(NodeRecord a, const NodeRecord& b) {
+  a.highest_fence = b.highest_fence;
+  return differ_beyond_configuration(std::move(a), b);
+}
+
+bool differ_at_once(NodeRecord a, const NodeRecord& b) {
+  a.unreachable = b.unreachable;
+  return differ_in_substance(std::move(a), b);
+}
+
 std::string print(const NodeRecord& record) {
   json roles = json::array();
   for (const NodeRole role : record.roles) roles.push_back(name_of(role));

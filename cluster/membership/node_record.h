@@ -82,6 +82,13 @@ struct NodeRecord {
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 
+/// Whether the two differ in more than their configuration, which all nodes of a fleet alter at once; in what
+/// counts for the plan, or for who deals with whom; in what every node has to know at once, which of one node
+/// that cannot be reached all tell that deal with it.
+bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b);
+bool differ_in_substance(NodeRecord a, const NodeRecord& b);
+bool differ_at_once(NodeRecord a, const NodeRecord& b);
+
 /// JSON of one line.
 std::string print(const NodeRecord& record);
 /// What it does not know is passed over, so that a newer build's can be read. Throws std::runtime_error: one

@@ -11,7 +11,7 @@
 #include "base/duration.h"
 #include "cluster/membership/config_agreement.h"
 #include "cluster/membership/fleet_member.h"
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 #include "fleet/messages/messages.h"
 
 namespace vigil::fleet {

@@ -22,7 +22,7 @@
 #include "cluster/bulk/bulk.h"
 #include "cluster/membership/config_keeper.h"
 #include "cluster/membership/fleet_member.h"
-#include "cluster/membership/plan_keeper.h"
+#include "cluster/planning/plan_keeper.h"
 #include "config/settings.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/link/link_desk.h"

@@ -13,7 +13,7 @@
 #include "cluster/bulk/bulk.h"
 #include "cluster/membership/greeting.h"
 #include "cluster/membership/node_record.h"
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 
 namespace vigil::fleet {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 #include "cluster/registry/registry.h"
 #include "fleet/status/plan_index.h"
 

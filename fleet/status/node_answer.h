@@ -10,7 +10,7 @@
 
 #include "actors/status/status_board.h"
 #include "cluster/membership/fleet_member.h"
-#include "cluster/membership/plan_keeper.h"
+#include "cluster/planning/plan_keeper.h"
 
 namespace vigil::fleet {
 

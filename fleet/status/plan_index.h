@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 
 namespace vigil::fleet {
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """What it takes to have the vision tower, the language model and explanations on nodes of their own: bytes from node to node, and how much later answers come.
 
-  loadtest/pipeline/stages.py BUILD [--cameras N] [--seconds S] [--rounds N] [--pruning PRESET] [--explain]
+  loadtest/pipeline/stages.py BUILD [--cameras N] [--seconds S] [--rounds N] [--pruning PRESET] [--explain | --gateway]
 
 The same cameras (the clips of tests/videos, looped, at their own pace) are watched by one process, by a camera node and one that computes, and by three
 nodes, in turns, all on this machine, without encryption. Every window is told; its time is from when its last frame was captured until a subscriber has the
-event. With --explain, the event has the model's text, too, and a fourth arrangement has a node that generates it. Prints JSON lines: each run, then the medians over rounds. Needs etcd
+event. With --explain, the event has the model's text, too, and a fourth arrangement has a node that generates it. With --gateway, the gateway has a node of its own or not, and all else is one. Prints JSON lines: each run, then the medians over rounds. Needs etcd
 and ss, and ffprobe for what the clips take. VIGIL_TEST_ENGINE='{device: cuda}' computes on a GPU.
 """
 
@@ -37,6 +37,10 @@ EXPLAINED = {
     "three nodes": {"c1": "camera,gateway", "v1": "vision", "s1": "stream,generate"},
     "generate apart": {"c1": "camera,gateway", "v1": "vision", "s1": "stream", "x1": "generate"},
 }
+GATEWAY = {
+    "one process": {"c1": "camera,gateway," + COMPUTE},
+    "gateway apart": {"c1": "camera," + COMPUTE, "w1": "gateway"},
+}
 
 
 def configure(fleet, pruning, explains):
@@ -52,13 +56,14 @@ def configure(fleet, pruning, explains):
 
 
 def sent(nodes, name, other):
-    """Bytes that a node has sent to another one from its bulk port: whoever receives has made the connection."""
+    """Bytes that a node has sent to another one: from its bulk port, as whoever receives has made the connection; to a gateway, which takes no bulk bytes,
+    all that it has."""
     out = subprocess.run(["ss", "-tinpH"], capture_output=True, text=True, check=True).stdout
     sockets = re.findall(r"^\S+\s+\d+\s+\d+\s+\S*?:(\d+)\s+\S*?:(\d+)\s+(.*)\n(.*)$", out, re.MULTILINE)
     of_other = {int(local) for local, peer, users, _ in sockets if f"pid={nodes[other].process.pid}," in users}
     total = 0
     for local, peer, users, more in sockets:
-        if int(local) == nodes[name].bulk and int(peer) in of_other:
+        if (int(local) == nodes[name].bulk if other != "w1" else f"pid={nodes[name].process.pid}," in users) and int(peer) in of_other:
             counted = re.search(r"bytes_sent:(\d+)", more)
             total += int(counted.group(1)) if counted else 0
     return total
@@ -72,7 +77,7 @@ def measure(arguments, roles):
         for node in nodes.values():
             node.start()
         wait_for(lambda: fleet.watched([nodes["c1"]]), 30, lambda: fleet.logs() + "\nall cameras are up")
-        watch = subprocess.Popen([fleet.vigil, "watch", "alert/", "--endpoint", f"tcp://127.0.0.1:{nodes['c1'].events}", "--output", "json"],
+        watch = subprocess.Popen([fleet.vigil, "watch", "alert/", "--endpoint", f"tcp://127.0.0.1:{nodes['w1' if 'w1' in nodes else 'c1'].events}", "--output", "json"],
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         heard = []
 
@@ -84,7 +89,7 @@ def measure(arguments, roles):
         listener.start()
         # Until windows have their full length.
         time.sleep(8)
-        ways = [(a, b) for a, b in (("c1", "g1"), ("c1", "v1"), ("v1", "s1"), ("s1", "x1")) if a in nodes and b in nodes]
+        ways = [(a, b) for a, b in (("c1", "g1"), ("c1", "v1"), ("v1", "s1"), ("s1", "x1"), ("c1", "w1")) if a in nodes and b in nodes]
         before, from_wall = {way: sent(nodes, *way) for way in ways}, time.time()
         time.sleep(arguments.seconds)
         after, to_wall = {way: sent(nodes, *way) for way in ways}, time.time()
@@ -125,10 +130,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pruning", default="balanced")
-    parser.add_argument("--explain", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--explain", action="store_true")
+    what.add_argument("--gateway", action="store_true")
     arguments = parser.parse_args()
-    bench = "stages_explained" if arguments.explain else "stages"
-    arrangements = EXPLAINED if arguments.explain else ARRANGEMENTS
+    bench, arrangements = ("stages_explained", EXPLAINED) if arguments.explain else ("stages_gateway", GATEWAY) if arguments.gateway else ("stages", ARRANGEMENTS)
     if shutil.which("ffprobe"):
         print(json.dumps({"bench": bench, "arrangement": "clips", "bytes_per_camera_second": clips(arguments.cameras)}), flush=True)
     runs = {name: [] for name in arrangements}

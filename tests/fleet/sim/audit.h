@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cluster/membership/fleet_keys.h"
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 #include "tests/fleet/sim/registry.h"
 
 namespace vigil::fleet::sim {

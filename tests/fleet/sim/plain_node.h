@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "cluster/membership/fleet_member.h"
-#include "cluster/membership/plan_keeper.h"
+#include "cluster/planning/plan_keeper.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/node/node_desk.h"
 #include "tests/fleet/sim/audit.h"

@@ -1,4 +1,4 @@
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include "cluster/membership/plan_keeper.h"
+#include "cluster/planning/plan_keeper.h"
 
 #include <algorithm>
 #include <iterator>

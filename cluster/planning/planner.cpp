@@ -1,4 +1,4 @@
-#include "cluster/membership/planner.h"
+#include "cluster/planning/planner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "cluster/membership/reachability.h"
-#include "cluster/membership/stream_admission.h"
 #include "cluster/placement/placement.h"
+#include "cluster/planning/reachability.h"
+#include "cluster/planning/stream_admission.h"
 
 namespace vigil::cluster {
 namespace {

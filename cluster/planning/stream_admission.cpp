@@ -1,4 +1,4 @@
-#include "cluster/membership/stream_admission.h"
+#include "cluster/planning/stream_admission.h"
 
 #include <algorithm>
 #include <chrono>

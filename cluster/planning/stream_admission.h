@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cluster/membership/plan.h"
-#include "cluster/membership/planner.h"
+#include "cluster/planning/plan.h"
+#include "cluster/planning/planner.h"
 
 namespace vigil::cluster {
 

@@ -1,10 +1,10 @@
 // Who has which camera, and in what order plans change.
-#include "cluster/membership/planner.h"
+#include "cluster/planning/planner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cluster/membership/planned_fleet.h"
+#include "tests/cluster/planning/planned_fleet.h"
 
 namespace vigil::cluster {
 namespace {

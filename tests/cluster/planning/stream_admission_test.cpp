@@ -1,12 +1,12 @@
 // What of each camera's stream a fleet has room for, as it is planned.
-#include "cluster/membership/stream_admission.h"
+#include "cluster/planning/stream_admission.h"
 
 #include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cluster/membership/planned_fleet.h"
+#include "tests/cluster/planning/planned_fleet.h"
 
 namespace vigil::cluster {
 namespace {

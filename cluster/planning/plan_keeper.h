@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "cluster/membership/fleet_member.h"
-#include "cluster/membership/plan.h"
-#include "cluster/membership/planner.h"
 #include "cluster/membership/registry_mirror.h"
+#include "cluster/planning/plan.h"
+#include "cluster/planning/planner.h"
 
 namespace vigil::cluster {
 

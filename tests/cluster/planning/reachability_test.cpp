@@ -1,10 +1,10 @@
 // What is not given where nobody reaches it.
-#include "cluster/membership/reachability.h"
+#include "cluster/planning/reachability.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cluster/membership/planned_fleet.h"
+#include "tests/cluster/planning/planned_fleet.h"
 
 namespace vigil::cluster {
 namespace {

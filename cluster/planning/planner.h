@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cluster/membership/plan.h"
+#include "cluster/planning/plan.h"
 
 namespace vigil::cluster {
 

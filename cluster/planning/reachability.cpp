@@ -1,4 +1,4 @@
-#include "cluster/membership/reachability.h"
+#include "cluster/planning/reachability.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cluster/membership/planner.h"
+#include "cluster/planning/planner.h"
 
 namespace vigil::cluster::testing {
 

@@ -1,5 +1,5 @@
 // Nodes that plan, and that have what is planned, over a registry in memory, in virtual time.
-#include "cluster/membership/plan_keeper.h"
+#include "cluster/planning/plan_keeper.h"
 
 #include <list>
 #include <set>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cluster/membership/planned_fleet.h"
+#include "tests/cluster/planning/planned_fleet.h"
 
 namespace vigil::cluster {
 namespace {
