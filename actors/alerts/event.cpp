@@ -144,6 +144,7 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, base::Clock:
       {"latency_ms",
        {{"capture_to_alert", duration_cast<milliseconds>(now - window.captured.steady).count()}}},
   };
+  if (const std::uint64_t fence = fence_of(watch.version); fence != 0) data["fence"] = fence;
   if (emission.phase == Phase::end) data["end_reason"] = name_of(emission.reason);
   if (alert.evidence.state != EvidenceState::none) data["evidence"] = evidence_of(alert.evidence);
   if (alert.only_evidence) data["cause"] = "evidence";
@@ -159,6 +160,7 @@ std::string status_event(const WatchSettings& watch, CameraState state, std::str
                    {"labels", watch.labels},
                    {"state", std::string(name_of(state))},
                    {"reason", std::string(reason)}};
+  if (const std::uint64_t fence = fence_of(watch.version); fence != 0) event["data"]["fence"] = fence;
   return text_of(event);
 }
 

@@ -16,9 +16,8 @@ Prints a line of JSON for each violation, and one with figures. Its status is 1 
   silent         a gateway that serves cannot be read at the end
   episode        an episode that begins in the middle, goes on after its end, leaves out an ordinal, or overlaps another one of its rule: two owners at once
   window         a rule told the same window twice, or one that is older than the last: two owners at once
+  fence          an event is of another owner of its camera than the one that looked at the windows of that time, by the fences in them: two owners at once
   memory         a process has more and more
-
-Events do not say which owner made them, nor under which fence: that two nodes had one camera at once shows in episodes and windows alone.
 """
 
 import collections
@@ -209,6 +208,28 @@ def owners(log):
                 open_one = (episode, ordinal)
 
 
+def fences(log):
+    """Of each camera, what its owners looked at: no window of one may end after the first one of the next."""
+    spans = collections.defaultdict(lambda: collections.defaultdict(list))
+    for (world, topic), events in stories(log).items():
+        for each in events:
+            data = each.event["data"]
+            if data.get("fence") and data["phase"] != "end" and data.get("cause") != "evidence":
+                spans[(world, data.get("tenant"), data.get("camera"))][data["fence"]].append((seconds_of(data["window"]["end"]), each))
+    for (_, _, camera), owners_of in sorted(spans.items(), key=lambda item: str(item[0])):
+        last, last_fence = None, None
+        for fence in sorted(owners_of):
+            first = min(owners_of[fence], key=lambda found: found[0])
+            if last is not None and first[0] <= last[0]:
+                wrong = max(log.wrong_clock(first[1].t), log.wrong_clock(last[1].t))
+                if not wrong or last[0] - first[0] > wrong + 1:
+                    yield Violation("fence", f"{camera}: the owner {fence} looked at a window that ended {last[0] - first[0]:.3f} s before the last one of "
+                                             f"the owner {last_fence}: {first[1].topic} {first[1].seq}, {last[1].topic} {last[1].seq}")
+            newest = max(owners_of[fence], key=lambda found: found[0])
+            if last is None or newest[0] > last[0]:
+                last, last_fence = newest, fence
+
+
 def memory_of(log):
     """(MiB after it has settled, at the end, at most, MiB a minute) by process."""
     found = collections.defaultdict(list)
@@ -233,7 +254,7 @@ def memory(log):
             yield Violation("memory", f"{node}: from {settled:.0f} to {last:.0f} MiB, {slope:.1f} MiB a minute")
 
 
-CHECKS = (contents, orders, positions, what_is_kept, owners, memory)
+CHECKS = (contents, orders, positions, what_is_kept, owners, fences, memory)
 
 
 def violations(log):

@@ -151,6 +151,27 @@ class Check(unittest.TestCase):
         self.assertEqual(found(clock(-40, 5), clock(-30, 0)), {"window"}, "it is right again")
         self.assertEqual(found(clock(500, 5)), {"window"}, "it was right then")
 
+    def test_two_owners_at_once_by_their_fences(self):
+        def with_fences(*fences):
+            log = sound()
+            for seq, fence in enumerate(fences, 1):
+                log = changed(log, lambda each, seq=seq: each.seq == seq, data={"camera": "cam", "tenant": "default", "fence": fence})
+            return log
+        self.assertEqual(kinds(with_fences(7, 7, 7, 7, 9, 9)), set())
+        self.assertEqual(kinds(with_fences(7, 9, 7, 7, 9, 9)), {"fence"}, "the former one is heard again")
+        self.assertEqual(kinds(with_fences(9, 9, 9, 9, 7, 7)), {"fence"}, "they go down")
+        self.assertEqual(kinds(with_fences(7, 7, 7, 9, 9, 9)), set(), "an end tells of a window of whoever was there")
+        log = with_fences(7, 9, 7, 7, 9, 9)
+        self.assertEqual(kinds(check.Log(log.seen, [*log.journal, {"t": 1, "what": "clock", "node": "c1", "seconds": 5}], reads=log.reads)), set())
+
+    def test_a_fence_of_another_topic_counts(self):
+        log = changed(sound(), lambda each: True, data={"camera": "cam", "tenant": "default", "fence": 7})
+        other = "alert/default/cam/other/"
+        more = [see(gateway, 20, *alert(1, "new", FIRST, 0, 4, topic=other, camera="cam", tenant="default", fence=8), how=how, t=1020)
+                for gateway in ("g1", "g2") for how in ("live", "replay")]
+        more = [each._replace(raw=each.raw.replace(FIRST, "01M8BD2QY2G30ZC08WRMJZ926Z"), event={**each.event, "id": "01M8BD2QY2G30ZC08WRMJZ926Z-0"}) for each in more]
+        self.assertEqual(kinds(check.Log([*log.seen, *more], log.journal, reads=log.reads)), {"fence"})
+
     def test_what_is_seen_after_the_last_reading_began_may_be_in_none(self):
         log = sound()
         late = log.seen[0]._replace(t=1500, topic="alert/default/cam/late/")

@@ -108,6 +108,22 @@ TEST(Event, NoTwoOutboxesGiveAStatusTheSameId) {
   EXPECT_NE(id(kOutbox, 1), id("fedcba9876543210", 1));
 }
 
+TEST(Event, TellsWhichOwnerOfTheCameraItIsFromInAFleet) {
+  const auto settings = std::make_shared<const WatchSettings>(watch_of(*camera("gate"), version_of(12, 3)));
+  WindowAnswers window = *window_of(camera("gate"), 4, {1});
+  const auto alert = [&] {
+    const json event = json::parse(
+        alert_event({window, 0, {}, episode_id(kStart, "e"), {}, {"m"}, {}}, 1, base::Clock::TimePoint(1h)));
+    return event.at("data").value("fence", json());
+  };
+  EXPECT_EQ(alert(), json());
+  window.watch = settings;
+  EXPECT_EQ(alert(), 12);
+  const json event = json::parse(status_event(*settings, CameraState::up, "", {kOutbox, 1}, kStart));
+  expect_valid(event);
+  EXPECT_EQ(event.at("data").at("fence"), 12);
+}
+
 TEST(Event, EvidenceIsToldWithItsState) {
   const WindowAnswersPtr window = window_of(camera("gate"), 4, {1});
   Emission emission;
