@@ -166,6 +166,11 @@ class Desk {
         ++handovers_;
       }
     }
+    // Of another owner nobody has computed anything yet.
+    if (!had_one || entry.fence != owner->second.entry->fence) {
+      set_former(entry, {});
+      begun_.insert(place.item);
+    }
     next_[place.node].cameras[place.item] = entry;
     current_[place.item] = place.node;
   }
@@ -234,15 +239,15 @@ class Desk {
   void keep_former(const std::string& node, PlannedCamera& entry) const {
     const auto filled = input_.filled.find(node);
     const bool is_needed = filled != input_.filled.end() && !filled->second.contains(entry.stream_fence);
-    if (is_set_back_ || !is_needed || !can_answer(node, former_of(entry))) set_former(entry, {});
+    if (!is_needed || !can_answer(node, former_of(entry))) set_former(entry, {});
   }
 
   /// Of a stream that has another place now: who was there answers until it is full there.
   void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
                     const Devices& before) {
     if (entry.stream != before.stream) {
-      // Of two, the first one's windows are full. Where the plan was set back, that was long ago.
-      if (entry.former_stream.empty() && !is_set_back_ && can_answer(node, before) &&
+      // Of two, the first one's windows are full.
+      if (entry.former_stream.empty() && !begun_.contains(camera) && can_answer(node, before) &&
           input_.filled.contains(node))
         set_former(entry, before);
       if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
@@ -409,6 +414,8 @@ class Desk {
   std::map<std::string, std::string> unplaced_;
   StreamAdmission streams_;
   std::size_t handovers_ = 0;
+  /// Cameras that have another fence than before.
+  std::set<std::string> begun_;
   /// Cameras whose streams have a former.
   std::set<std::string> formers_;
 };

@@ -112,8 +112,10 @@ void WindowTurns::take_new(Lane& lane, actors::WindowAnswersPtr window, News& ne
     return tell(lane, device, std::move(window), news);
   }
   if (window->end > lane.told + kMoment) {
+    // A former that has answered nothing until the windows of the other one are full never had the camera.
+    const bool never_had_it = lane.answered.empty() && window->end >= lane.since + length - kMoment;
     lane.held.push_back(std::move(window));
-    if (lane.held.size() <= kBehind) return;
+    if (lane.held.size() <= kBehind && !never_had_it) return;
     lane.former_is_gone = true;
     return tell_held(lane, news);
   }

@@ -94,6 +94,28 @@ TEST_F(WindowTurnsTest, WhatIsAheadOfTheFormerWaitsForIt) {
   EXPECT_THAT(dropped(), ElementsAre("a 12"));
 }
 
+TEST_F(WindowTurnsTest, AFormerThatNeverAnswersIsWaitedForUntilTheOthersAreFull) {
+  plan("b", "a", 7);
+  for (const double end : {1.0, 2.0, 4.0}) take("b", end, 2);
+  EXPECT_THAT(told(), IsEmpty());
+  take("b", 5);
+  EXPECT_THAT(told(), ElementsAre("b 1", "b 2", "b 4", "b 5")) << "4 s after its first";
+  take("b", 6);
+  EXPECT_THAT(told(), ElementsAre("b 6"));
+  EXPECT_THAT(turns_.filled(), ElementsAre(7));
+  take("a", 7);
+  EXPECT_THAT(dropped(), ElementsAre("a 7"));
+}
+
+TEST_F(WindowTurnsTest, AFormerThatHasAnsweredIsWaitedForLonger) {
+  plan("b", "a", 7);
+  take("a", 1);
+  for (const double end : {2.0, 3.0, 6.0, 7.0}) take("b", end);
+  EXPECT_THAT(told(), ElementsAre("a 1"));
+  take("a", 6);
+  EXPECT_THAT(told(), ElementsAre("a 6", "b 7"));
+}
+
 TEST_F(WindowTurnsTest, OfAFormerThatIsGoneTheOthersCountAtOnce) {
   plan("b", "a", 7);
   take("a", 10);

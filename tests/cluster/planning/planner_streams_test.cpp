@@ -189,7 +189,7 @@ TEST_F(PlannerStreamsTest, TowersApartAreKeptWithTheStreamsThatTheyEncodeFor) {
   EXPECT_EQ(first().former_vision, "");
 }
 
-TEST_F(PlannerStreamsTest, ACameraThatIsHandedOverTakesItsFormerAlong) {
+TEST_F(PlannerStreamsTest, OfAnotherOwnerNobodyHasComputedAnything) {
   start(1);
   gpu("old");
   plan();
@@ -201,10 +201,26 @@ TEST_F(PlannerStreamsTest, ACameraThatIsHandedOverTakesItsFormerAlong) {
   drain("c");
   plan();
   const PlannedCamera& now = input_.plan.at("c2").cameras.begin()->second;
-  EXPECT_EQ(now.former_stream, "old");
-  input_.filled["c2"] = {now.stream_fence};
+  EXPECT_EQ(now.stream, "new");
+  EXPECT_EQ(now.former_stream, "") << "it has nothing of this one's";
+  const PlannedCamera& before = input_.plan.at("c").cameras.begin()->second;
+  EXPECT_EQ(before.hand_to, "c2");
+  EXPECT_EQ(before.former_stream, "old") << "whose windows are told until the next owner's are full";
+}
+
+TEST_F(PlannerStreamsTest, AStreamThatMovesWithItsOwnerHasNoFormer) {
+  start(1);
+  gpu("old");
   plan();
-  EXPECT_EQ(input_.plan.at("c2").cameras.begin()->second.former_stream, "");
+  gpu("new");
+  drain("old");
+  add("c2", {NodeRole::camera});
+  input_.filled["c2"];
+  input_.nodes.erase("c");
+  plan();
+  const PlannedCamera& now = input_.plan.at("c2").cameras.begin()->second;
+  EXPECT_EQ(now.stream, "new");
+  EXPECT_EQ(now.former_stream, "");
 }
 
 TEST(PlanText, AnEarlierBuildsPlanHasNoFormer) {
