@@ -28,10 +28,11 @@ using Places = std::map<std::string, Place>;
 
 /// Of a camera that moves, both devices get the patches. The former's windows are told until the other one
 /// has answered one of them with as many frames: then its windows are full, and from the next one on they are
-/// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind, or
-/// has answered nothing when the other one's windows are full by time, what the other one has counts at once, as
-/// it does of a camera that has begun anew meanwhile, in another tenure: its former has nothing of that. Of one tenure, the windows that are told ascend, and none comes
-/// twice. Windows of cameras that never moved pass as they are. Not thread-safe.
+/// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind,
+/// or has answered nothing when the other one's windows are full by time, what the other one has counts at
+/// once, as it does of a camera that has begun anew meanwhile, in another tenure: its former has nothing of
+/// that. Of one tenure, the windows that are told ascend, and none comes twice. Windows of cameras that never
+/// moved pass as they are. Not thread-safe.
 class WindowTurns {
  public:
   /// With the device that answered.
