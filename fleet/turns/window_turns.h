@@ -30,8 +30,10 @@ using Places = std::map<std::string, Place>;
 /// has answered one of them with as many frames: then its windows are full, and from the next one on they are
 /// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind,
 /// what the other one has counts at once, as it does of a camera that has begun anew meanwhile, in another
-/// tenure: its former has nothing of that. Of one tenure, the windows that are told ascend, and none comes
-/// twice. Windows of cameras that never moved pass as they are. Not thread-safe.
+/// tenure: its former has nothing of that. Of one tenure, each window that is told shows a later frame than
+/// the one before it, whichever device it comes from: where a frame is near the end of a stride, two devices
+/// may have it in different windows, since each counts from the frame that it began with. Windows of cameras
+/// that never moved pass as they are. Not thread-safe.
 class WindowTurns {
  public:
   /// With the device that answered.
@@ -61,10 +63,12 @@ class WindowTurns {
   struct Lane {
     Place place;
     bool is_planned = true;
-    /// The end of the last window that was told.
+    /// Of the last window that was told: its end, and when its last frame ends (`shown_until`).
     double told = -std::numeric_limits<double>::infinity();
-    /// The fence of the newest window that came; 0: none has.
+    double shown = -std::numeric_limits<double>::infinity();
+    /// The fence of the newest window that came; 0: none has. And the newest settings of any.
     std::uint64_t tenure = 0;
+    std::uint64_t version = 0;
     /// Only the device counts, and not the former any more.
     bool is_over = false;
     bool former_is_gone = false;
@@ -74,6 +78,7 @@ class WindowTurns {
     std::deque<std::pair<double, int>> answered;
     /// The end of the device's first window.
     double since = std::numeric_limits<double>::infinity();
+    /// It was told so; what is left of it is not told any more, and what comes anew has newer settings.
     bool has_ended = false;
     /// The device has told so, and the former has not.
     bool waits_for_end = false;
@@ -88,6 +93,8 @@ class WindowTurns {
   static void tell_held(Lane& lane, News& news);
   static void drop_held(Lane& lane, News& news);
   static void begin(Lane& lane);
+  /// Nothing of it was told.
+  static void forget_told(Lane& lane);
 
   std::map<std::string, Lane> lanes_;
   std::set<std::string> up_;
