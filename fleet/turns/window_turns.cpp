@@ -90,9 +90,11 @@ void WindowTurns::move(Lane& lane, const Place& place, News& news) const {
 WindowTurns::News WindowTurns::plan(const Places& places) {
   News news;
   for (auto& [camera, lane] : lanes_) lane.is_planned = lane.is_planned && places.contains(camera);
+  devices_.clear();
   for (const auto& [camera, place] : places) {
     // There is no node for it: it stays where it is, as long as that answers.
     if (place.device.empty()) continue;
+    devices_[camera] = place.device;
     const auto lane = lanes_.find(camera);
     if (lane == lanes_.end() || !lane->second.is_planned) {
       // It may have been away, and its time have begun anew.
@@ -207,7 +209,10 @@ WindowTurns::News WindowTurns::down(const std::string& device) {
 
 bool WindowTurns::end(const std::string& device, const std::string& camera) {
   const auto found = lanes_.find(camera);
-  if (found == lanes_.end()) return true;
+  if (found == lanes_.end()) {
+    const auto planned = devices_.find(camera);
+    return planned == devices_.end() || planned->second == device;
+  }
   Lane& lane = found->second;
   const bool is_device = device == lane.place.device;
   const bool counts =

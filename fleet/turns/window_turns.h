@@ -53,7 +53,8 @@ class WindowTurns {
   void up(const std::string& device) { up_.insert(device); }
   /// Nothing comes from this device for now, and what it had is lost.
   News down(const std::string& device);
-  /// No window of the camera follows from this device. Whether that is so of the camera, and once.
+  /// No window of the camera follows from this device. Whether that is so of the camera, and once. Where it
+  /// is not any more, that means nothing: whoever ends a camera ends it where it is.
   bool end(const std::string& device, const std::string& camera);
 
   /// The moves, of those that the plan has, that are over.
@@ -97,6 +98,8 @@ class WindowTurns {
   static void forget_told(Lane& lane);
 
   std::map<std::string, Lane> lanes_;
+  /// Where cameras are by the plan; those that it has no place for are not here.
+  std::map<std::string, std::string> devices_;
   std::set<std::string> up_;
 };
 

@@ -33,7 +33,8 @@ class WindowTurnsTest : public ::testing::Test {
   }
   static base::Clock::WallTime wall(double seconds) {
     return base::Clock::WallTime(std::chrono::hours(500'000)) +
-           std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::duration<double>(seconds));
+           std::chrono::duration_cast<base::Clock::WallTime::duration>(
+               std::chrono::duration<double>(seconds));
   }
   void hear(const WindowTurns::News& news) {
     for (const auto& [device, each] : news.told)
@@ -298,6 +299,16 @@ TEST_F(WindowTurnsTest, AnEndThatTheFormerHasToldIsNotToldAgainLater) {
   hear(turns_.down("a"));
   plan("b");
   EXPECT_THAT(ended_, IsEmpty()) << "it runs";
+}
+
+TEST_F(WindowTurnsTest, OfACameraThatHasNoFormerTheEndCountsWhereItIs) {
+  EXPECT_TRUE(turns_.end("a", "gate")) << "as it does of one that no plan has";
+  plan("a");
+  plan("b");
+  EXPECT_FALSE(turns_.end("a", "gate")) << "its end follows where it has moved to";
+  EXPECT_TRUE(turns_.end("b", "gate"));
+  plan("");
+  EXPECT_TRUE(turns_.end("a", "gate")) << "it is refused, say";
 }
 
 TEST_F(WindowTurnsTest, ACameraThatComesBackBeginsWithNothingTold) {
