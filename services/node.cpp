@@ -142,7 +142,13 @@ int end_node(caf::actor_system& system, const NodeParts& parts, base::Duration g
   }
   self->monitor(node);
   self->send(node, actors::stop_atom_v);
-  self->receive([](const caf::down_msg&) {}, caf::after(kLeavePatience) >> [] {});
+  self->receive([](const caf::down_msg&) {},
+                caf::after(kLeavePatience) >>
+                    [&] {
+                      // Nothing of what it does is left to wait for.
+                      announcer.warn("the registry does not let this node go: its lease ends by itself");
+                      self->send_exit(node, caf::exit_reason::kill);
+                    });
   if (dock) self->send(dock, actors::stop_atom_v);
   if (maker) self->send(maker, actors::stop_atom_v);
   if (gateway) self->send(gateway, actors::stop_atom_v);

@@ -57,15 +57,28 @@ std::optional<Fleet::Change> Fleet::report(const std::string& camera, CameraStat
 std::optional<Fleet::Change> Fleet::unwatched(const std::string& camera, const std::string& reason) {
   const auto entry = cameras_.find(camera);
   if (entry == cameras_.end()) return std::nullopt;
+  entry->second.awaited.clear();
   entry->second.unwatched = reason;
   return show(entry->second);
 }
 
+std::optional<Fleet::Change> Fleet::awaits(const std::string& camera, const std::string& reason,
+                                           TimePoint until) {
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end()) return std::nullopt;
+  Camera& each = entry->second;
+  if (!each.unwatched.empty()) return unwatched(camera, reason);
+  if (each.awaited.empty()) each.awaited_until = until;
+  each.awaited = reason;
+  return std::nullopt;
+}
+
 std::optional<Fleet::Change> Fleet::watched(const std::string& camera, const std::string& where) {
   const auto entry = cameras_.find(camera);
-  if (entry == cameras_.end() || entry->second.unwatched.empty()) return std::nullopt;
+  if (entry == cameras_.end()) return std::nullopt;
   Camera& each = entry->second;
-  each.unwatched.clear();
+  each.awaited.clear();
+  if (std::exchange(each.unwatched, {}).empty()) return std::nullopt;
   if (each.own_state == CameraState::down) return show(each);
   return enter(each, each.own_state, where);
 }
@@ -94,7 +107,7 @@ Fleet::Loss Fleet::lost(const std::string& camera, bool failed, TimePoint now) {
     each.start_at = rest->until;
   }
   if (!each.start_at) {
-    loss.orphaned = rest.has_value() || failed;
+    loss.orphaned = !each.ended;
   } else if (rest && rest->no_descriptor) {
     loss.source = {SourceEnd::Next::no_descriptor};
   } else {
@@ -191,6 +204,10 @@ std::vector<Fleet::Change> Fleet::watch(TimePoint now) {
     const auto since = each.pulse->awaiting_since();
     const bool silent = since && now - *since >= each.camera->stream.stall_after;
     std::optional<Change> change;
+    if (!each.awaited.empty() && now >= each.awaited_until) {
+      each.unwatched = std::exchange(each.awaited, {});
+      if (auto unwatched = show(each)) changes.push_back(std::move(*unwatched));
+    }
     if (silent && each.state == CameraState::up) {
       change = enter(each, CameraState::stalled,
                      "silent for " + base::format_duration(each.camera->stream.stall_after));

@@ -60,6 +60,8 @@ class Fleet {
   /// of its own. Then something does again.
   std::optional<Change> unwatched(const std::string& camera, const std::string& reason);
   std::optional<Change> watched(const std::string& camera, const std::string& where);
+  /// Nothing watches it yet, and something may soon: it is unwatched if it is not `watched` until then.
+  std::optional<Change> awaits(const std::string& camera, const std::string& reason, TimePoint until);
 
   /// The camera gave up.
   void gave_up(const std::string& camera, const std::string& reason);
@@ -80,7 +82,8 @@ class Fleet {
   struct Loss {
     std::optional<Change> change;
     SourceEnd source;
-    /// It was asked to end, and did not do so itself: its stream has to be ended for it.
+    /// It does not start again, and its stream is not at its end: that may have to be ended for it, also if
+    /// its actor has done so, since the stream may have moved meanwhile.
     bool orphaned = false;
   };
   Loss lost(const std::string& camera, bool failed, TimePoint now);
@@ -116,7 +119,8 @@ class Fleet {
   };
   Departed departed();
 
-  /// Cameras that have waited for their source for too long, and those that deliver again.
+  /// Cameras that have waited for their source, or for who watches them, for too long, and those that deliver
+  /// again.
   std::vector<Change> watch(TimePoint now);
 
   /// No camera is started any more.
@@ -161,6 +165,9 @@ class Fleet {
     std::optional<TimePoint> start_at;
     /// Of its actor, which has not ended yet.
     std::optional<SourceRest> rest = {};
+    /// Why nothing watches it yet, and how long that is no news; empty otherwise.
+    std::string awaited = {};
+    TimePoint awaited_until = {};
   };
 
   Camera make(CameraPtr camera, std::uint32_t generations);

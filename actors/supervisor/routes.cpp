@@ -1,7 +1,11 @@
 #include "actors/supervisor/routes.h"
 
+#include <string_view>
+
 namespace vigil::actors {
 namespace {
+
+constexpr std::string_view kNowhere = "nowhere: ";
 
 /// Of another node nobody here knows whether anybody starts it again.
 std::string away(const std::string& device, bool is_elsewhere) {
@@ -9,6 +13,10 @@ std::string away(const std::string& device, bool is_elsewhere) {
 }
 
 }  // namespace
+
+std::string nowhere(const std::string& reason) {
+  return std::string(kNowhere) + reason;
+}
 
 std::optional<Routes::Decision> Routes::watched(const std::string& camera) const {
   const auto device = placement_.device(camera);
@@ -30,12 +38,15 @@ std::vector<std::string> Routes::leaving(const std::string& device) const {
 }
 
 std::optional<Routes::Decision> Routes::start(const std::string& camera) {
+  if (const auto found = nowhere_.find(camera); found != nowhere_.end())
+    return Decision{camera, {}, found->second};
   const auto device = placement_.place(camera);
   if (!device) return std::nullopt;
   if (auto decision = watched(camera)) return decision;
   if (placement_.state(*device) == DeviceState::up) return std::nullopt;
   const bool unheard = placement_.state(*device) == DeviceState::lost;
-  return Decision{camera, {}, unheard ? "waits for " + *device : away(*device, placement_.is_assigned())};
+  if (unheard) return Decision{camera, {}, "waits for " + *device, {}, true};
+  return Decision{camera, {}, away(*device, placement_.is_assigned())};
 }
 
 bool Routes::is_watched(const std::string& camera) const {
@@ -44,6 +55,8 @@ bool Routes::is_watched(const std::string& camera) const {
 
 std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device,
                                                const std::string& former) {
+  if (device.starts_with(kNowhere)) return withdraw(camera, device.substr(kNowhere.size()));
+  nowhere_.erase(camera);
   const auto before = formers_.find(camera);
   if (placement_.place(camera) == device && (before == formers_.end() ? "" : before->second) == former)
     return std::nullopt;
@@ -54,6 +67,15 @@ std::optional<Routes::Decision> Routes::assign(const std::string& camera, const 
     formers_[camera] = former;
   }
   return start(camera);
+}
+
+std::optional<Routes::Decision> Routes::withdraw(const std::string& camera, const std::string& reason) {
+  if (const auto known = nowhere_.find(camera); known != nowhere_.end() && known->second == reason)
+    return std::nullopt;
+  nowhere_[camera] = reason;
+  placement_.remove(camera);
+  formers_.erase(camera);
+  return Decision{camera, {}, reason};
 }
 
 Routes::Decisions Routes::enter(const std::string& device, DeviceState state, const std::string& reason) {

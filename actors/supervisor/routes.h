@@ -12,6 +12,10 @@
 
 namespace vigil::actors {
 
+/// In place of a device (`Tenure::device`): nothing is to compute the camera, for this reason. No device is
+/// called so.
+std::string nowhere(const std::string& reason);
+
 /// Knows which device is up and which camera is placed where, and says what each camera has to be told.
 /// Not thread-safe.
 class Routes {
@@ -25,6 +29,8 @@ class Routes {
     std::string reason = {};
     /// Who takes them, too, and has so far.
     std::string former = {};
+    /// It is unwatched for a moment, as far as is known: nothing was heard of its device yet.
+    bool is_awaited = false;
     friend bool operator==(const Decision&, const Decision&) = default;
   };
 
@@ -39,18 +45,21 @@ class Routes {
   /// and go: then there is always hope.
   explicit Routes(const std::vector<std::string>& devices) : placement_(devices) {}
 
-  /// A camera's actor starts. Nothing while its device has not told yet how it is, or none is left.
+  /// A camera's actor starts. Nothing while its device has not told yet how it is, none is left, or nobody
+  /// has said where it is.
   std::optional<Decision> start(const std::string& camera);
   /// Whether the camera's device has told that it is up.
   bool is_watched(const std::string& camera) const;
-  /// Others say where a camera is from now on, and where it goes on until it is at home there. While one of
-  /// the two is up, it is watched. Nothing if that is no news.
+  /// Others say where a camera is from now on, or that it is `nowhere`, and where it goes on until it is at
+  /// home there. While one of the two is up, it is watched. Nothing if that is no news.
   std::optional<Decision> assign(const std::string& camera, const std::string& device,
                                  const std::string& former = {});
+  bool is_nowhere(const std::string& camera) const { return nowhere_.contains(camera); }
   /// The camera is gone.
   void remove(const std::string& camera) {
     placement_.remove(camera);
     formers_.erase(camera);
+    nowhere_.erase(camera);
   }
 
   /// A device told its state, and why it is not up.
@@ -58,6 +67,7 @@ class Routes {
 
  private:
   Decisions lose(const std::string& device, const std::string& reason);
+  std::optional<Decision> withdraw(const std::string& camera, const std::string& reason);
   /// Nothing if neither of its devices is up.
   std::optional<Decision> watched(const std::string& camera) const;
   /// What becomes of a camera one of whose devices is not up any more, and why.
@@ -70,6 +80,8 @@ class Routes {
   std::set<std::string> up_;
   /// Of cameras that move, the device until now.
   std::map<std::string, std::string> formers_;
+  /// Cameras that are to be nowhere, and why.
+  std::map<std::string, std::string> nowhere_;
 };
 
 }  // namespace vigil::actors

@@ -2,6 +2,12 @@
 #include "actors/supervisor/supervisor_actor.h"
 
 namespace vigil::actors {
+namespace {
+
+/// How long a device of another node may take to be heard of, which nodes that have just met are not yet.
+constexpr auto kNews = std::chrono::seconds(2);
+
+}  // namespace
 
 void supervisor_state::report(const DeviceReport& report) {
   deps->metrics.device_state(report.device, report.state);
@@ -22,7 +28,9 @@ void supervisor_state::report(const DeviceReport& report) {
 void supervisor_state::route(const Routes::Decision& decision) {
   if (decision.device.empty()) {
     self->send(router, Route{decision.camera, {}, {}});
-    return tell(fleet->unwatched(decision.camera, decision.reason));
+    return tell(decision.is_awaited
+                    ? fleet->awaits(decision.camera, decision.reason, deps->clock.now() + kNews)
+                    : fleet->unwatched(decision.camera, decision.reason));
   }
   Route there{decision.camera, decision.device, visions.at(decision.device), decision.former};
   if (!decision.former.empty()) there.former_vision = visions.at(decision.former);

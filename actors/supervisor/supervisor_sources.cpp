@@ -85,6 +85,8 @@ void supervisor_state::start_camera(const std::string& camera) {
   drain.camera_runs(camera);
   cameras[camera] = handle;
   if (const auto decision = routes->start(camera)) route(*decision);
+  // It is read all the same; others are opened by the first credit.
+  if (routes->is_nowhere(camera)) self->send(handle, grant_atom_v, std::uint32_t{0});
 }
 
 std::shared_ptr<media::PacketHistory> supervisor_state::record(const CameraPtr& camera) {
@@ -166,7 +168,7 @@ void supervisor_state::camera_lost(const std::string& camera, bool failed) {
   const Fleet::Loss loss = fleet->lost(camera, failed, now);
   tell(loss.change);
   forget(dialer->ended({camera}, loss.source, now));
-  if (loss.orphaned) end(fleet->orphans());
+  if (loss.orphaned) end({fleet->watch_settings(camera)});
 }
 
 void supervisor_state::recorder_lost(RecorderFleet::RecorderId recorder, bool failed) {

@@ -54,6 +54,9 @@ void dock_state::report(const actors::DeviceReport& report) {
   if (!is_up && has_language) detach_senders(report.device + " is down: " + report.reason);
   const actors::Routes::Decisions decisions = routes->enter(report.device, report.state, report.reason);
   for (const actors::Routes::Decision& decision : decisions.cameras) route(decision);
+  // What had ended on the way through the engine before this one would otherwise never come out.
+  if (report.state != actors::DeviceState::restarting)
+    for (const std::string& camera : ending) end(camera);
   if (decisions.hopeless.empty()) return;
   // A new process is what brings a device back: this node ends, and its streams go to others.
   deps->logger.error("dock: {}", decisions.hopeless);
@@ -114,11 +117,17 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
   const auto lane = lanes.find(camera);
   const bool goes_on = before == encoded_for.end() ||
                        (before->second == frame.stream && (lane == lanes.end() || lane->second.goes_on));
-  if (goes_on) {
+  // The end of what was here of it would be taken for the end of what begins.
+  if (goes_on && !ending.contains(camera)) {
     held.erase(camera);
     return begin(beginning);
   }
   held[camera] = beginning;
+  end(camera);
+}
+
+void dock_state::end(const std::string& camera) {
+  ending.insert(camera);
   self->send(router, actors::end_atom_v, camera);
 }
 
@@ -187,7 +196,7 @@ void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
   const Passage passage{from, deps->node, frame.stream};
   if (guest != nullptr && guest->from == from && guest->passage == passage) {
-    self->send(router, actors::end_atom_v, frame.camera);
+    end(frame.camera);
     // It had not begun there yet.
     const auto link = held.erase(frame.camera) > 0 ? links.find(passage) : links.end();
     if (link != links.end()) self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
@@ -245,6 +254,7 @@ void dock_state::done(const actors::Done& done) {
 void dock_state::ended(const std::string& camera) {
   streams.erase(camera);
   sources.erase(camera);
+  ending.erase(camera);
   if (const auto before = encoded_for.find(camera);
       before != encoded_for.end() && before->second == deps->node)
     encoded_for.erase(before);
@@ -313,7 +323,7 @@ void dock_state::end_overdue() {
       self->send(stream->second.desk, actors::tokens_atom_v, actors::end_atom_v, camera);
     } else if (encoded_for.contains(camera)) {
       held.erase(camera);
-      self->send(router, actors::end_atom_v, camera);
+      end(camera);
     } else {
       forget(camera);
     }

@@ -74,6 +74,8 @@ struct dock_state {
   void begin(const Beginning& beginning);
   /// It has ended here for good.
   void forget(const std::string& camera);
+  /// Nothing follows of it: what this node's device has comes to its end.
+  void end(const std::string& camera);
   void answer(const actors::WindowAnswersPtr& window, const actors::stream_actor& source);
   void explain(const actors::Explain& request, link_actor link);
   void explained(const actors::Explanation& text);
@@ -186,7 +188,10 @@ struct dock_state {
   std::uint32_t sessions = 0;
   /// Where each camera's stream is that a device of this node encodes.
   std::map<std::string, std::string> encoded_for;
-  /// Cameras whose stream is another's now: they begin when what was here of them has ended.
+  /// Cameras of which a device of this node has not told yet that they have ended.
+  std::set<std::string> ending;
+  /// Cameras that have come back while they end, or whose stream is another's now: they begin when what was
+  /// here of them has ended.
   std::map<std::string, Beginning> held;
   /// By node; by camera.
   std::map<std::string, dock_actor> senders;

@@ -137,6 +137,7 @@ void dock_state::drop_lanes(const actors::vision_actor& device) {
 
 void dock_state::lane_over(const std::string& camera) {
   const auto lane = lanes.extract(camera);
+  ending.erase(camera);
   if (!lane) return;
   encoded_for.erase(camera);
   if (lane.mapped().goes_on)

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "cluster/planning/plan.h"
 #include "config/file/references.h"
 #include "config/running/degradation.h"
 
@@ -25,7 +26,7 @@ void CameraBook::run_by(SettingsPtr settings) {
     Open now = resolved(*camera->second);
     if (now.fault != each->second.fault && !now.fault.empty() && options_.warn)
       options_.warn("camera " + each->first + ": " + now.fault);
-    (each++)->second = std::move(now);
+    replace((each++)->second, std::move(now));
   }
 }
 
@@ -49,18 +50,25 @@ CameraBook::Open CameraBook::resolved(const config::CameraSettings& camera) cons
   }
 }
 
-const CameraBook::Open& CameraBook::find_open(const std::string& camera) {
+void CameraBook::replace(Open& open, Open now) {
+  now.rung = std::move(open.rung);
+  open = std::move(now);
+}
+
+CameraBook::Open& CameraBook::find_open(const std::string& camera) {
   const auto found = open_.find(camera);
   if (found != open_.end()) return found->second;
-  const Open& made = open_.emplace(camera, resolved(*cameras_.at(camera))).first->second;
+  Open& made = open_.emplace(camera, resolved(*cameras_.at(camera))).first->second;
   if (!made.fault.empty() && options_.warn) options_.warn("camera " + camera + ": " + made.fault);
   return made;
 }
 
 config::CameraSettings CameraBook::open(const std::string& camera, const std::string& rung) {
-  config::CameraSettings settings = find_open(camera).settings;
+  Open& open = find_open(camera);
+  if (rung != cluster::kRefused) open.rung = rung;
+  config::CameraSettings settings = open.settings;
   config::apply_snoozes(settings, snoozes_);
-  config::lower(settings, rung);
+  config::lower(settings, open.rung);
   return settings;
 }
 
@@ -79,7 +87,7 @@ bool CameraBook::look_again() {
     // While a secret is being replaced it may not be there: what was read holds.
     if (!now.fault.empty() && open.fault.empty()) continue;
     if (now.settings == open.settings) continue;
-    open = std::move(now);
+    replace(open, std::move(now));
     differs = true;
   }
   return differs;

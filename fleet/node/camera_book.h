@@ -47,7 +47,8 @@ class CameraBook {
   std::vector<std::string> names() const;
 
   /// Of a camera that `find` finds, to be opened by this node; one whose secrets are not there says so in
-  /// place of its address (`config::without_secrets`). `rung`: what the fleet has room for (`config::lower`).
+  /// place of its address (`config::without_secrets`). `rung`: what the fleet has room for (`config::lower`);
+  /// one that is refused stays as it was opened last, since nothing of it is computed.
   config::CameraSettings open(const std::string& camera, const std::string& rung = "");
   /// All others than these are not this node's any more.
   void keep(const std::set<std::string>& own);
@@ -65,10 +66,13 @@ class CameraBook {
     config::CameraSettings settings;
     /// Why not, if so.
     std::string fault;
+    /// By which it was opened.
+    std::string rung = {};
   };
 
   Open resolved(const config::CameraSettings& camera) const;
-  const Open& find_open(const std::string& camera);
+  Open& find_open(const std::string& camera);
+  static void replace(Open& open, Open now);
 
   const base::Clock& clock_;
   const Options options_;

@@ -108,7 +108,7 @@ void node_state::join() {
                                           });
                                         }},
                               stages.alerts);
-          self->send<caf::message_priority::high>(turns, std::make_shared<const Places>(places));
+          self->send<caf::message_priority::high>(turns, std::make_shared<const Places>(places.places()));
           link_up();
         });
   self->send(self, actors::tick_atom_v);
@@ -313,7 +313,7 @@ void node_state::follow_gateways() {
 
 void node_state::link_up() {
   follow_gateways();
-  if (!member) return;
+  if (!member || has_stopped) return;
   for (const std::string& node : std::set(ways_wanted))
     if (linking.insert("way " + node).second)
       find_dock(node, [this, node](const dock_actor& there) {
@@ -364,6 +364,7 @@ LinkDesk::Send node_state::send_to(const std::string& node, const dock_actor& th
 }
 
 void node_state::make_link(const Passage& passage, const dock_actor& vision, const dock_actor& stream) {
+  if (has_stopped) return;
   const link_actor made = self->spawn<caf::monitored>(
       link,
       LinkDeps{passage.owner, passage.vision, passage.stream, send_to(passage.vision, vision), deps->group,
@@ -434,7 +435,7 @@ void node_state::tick() {
 }
 
 void node_state::stop() {
-  is_stopping = true;
+  is_stopping = has_stopped = true;
   reporter->end();
   if (member) {
     member->leave([this] { self->quit(); });

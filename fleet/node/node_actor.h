@@ -32,6 +32,7 @@
 #include "fleet/node/camera_book.h"
 #include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/node/place_book.h"
 #include "fleet/node/reach_book.h"
 #include "fleet/status/node_report.h"
 #include "fleet/turns/window_turns.h"
@@ -214,7 +215,7 @@ struct node_state {
   /// Endpoints of bulk ports, by node and incarnation.
   std::map<std::pair<std::string, std::string>, std::string> endpoints;
   /// Where each camera's patches go, as of the last plan.
-  Places places;
+  PlaceBook places;
   turns_actor turns;
   /// Moves of streams that are over, by their fences.
   std::set<std::uint64_t> filled;
@@ -249,6 +250,8 @@ struct node_state {
   bool has_told_kept = false;
   bool was_expelled = false;
   bool is_stopping = false;
+  /// It was told to end: its links were, too, and none is made any more.
+  bool has_stopped = false;
   static inline const char* name = "node";
 };
 

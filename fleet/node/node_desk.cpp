@@ -290,6 +290,14 @@ std::set<std::string> nodes_for(const cluster::NodePlan& plan) {
   return nodes;
 }
 
+bool has_successor(const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self,
+                   cluster::NodeRole role) {
+  return self.roles.contains(role) && std::ranges::any_of(nodes, [&](const auto& node) {
+           return node.first != self.name && node.second.state == cluster::NodeState::ready &&
+                  node.second.roles.contains(role);
+         });
+}
+
 bool computes(const cluster::FleetPlan& plan, const std::map<std::string, cluster::NodeRecord>& nodes,
               const std::string& node) {
   return std::ranges::any_of(plan, [&](const auto& each) {

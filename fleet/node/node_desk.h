@@ -127,6 +127,9 @@ std::string former_device_of(const cluster::PlannedCamera& camera);
 std::set<std::pair<std::string, std::string>> computing_nodes(const cluster::NodePlan& plan);
 /// The same, each once.
 std::set<std::string> nodes_for(const cluster::NodePlan& plan);
+/// Whether another node is there that is ready, and could go on with what this one does in that role.
+bool has_successor(const std::map<std::string, cluster::NodeRecord>& nodes, const cluster::NodeRecord& self,
+                   cluster::NodeRole role);
 /// Whether that node computes for a camera of one of the nodes that are there.
 bool computes(const cluster::FleetPlan& plan, const std::map<std::string, cluster::NodeRecord>& nodes,
               const std::string& node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/supervisor/routes.h"
 #include "fleet/node/node_actor.h"
 
 namespace vigil::fleet {
@@ -18,40 +19,37 @@ void node_state::plan_changed() {
 
 void node_state::give_cameras() {
   actors::CameraList list;
-  Places now;
-  std::set<std::string> own;
+  std::map<std::string, cluster::PlannedCamera> known;
   for (const auto& [camera, entry] : plan->own().cameras) {
     if (book->find(camera) == nullptr) {
       unknown.emplace(camera, deps->clock.now());
-      continue;
+    } else {
+      known.emplace(camera, entry);
     }
-    const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
-    const Place& place =
-        now[camera] = {device_of(entry.vision, entry.stream), former_device_of(entry), entry.stream_fence};
-    list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        book->open(camera, entry.rung), actors::Tenure{entry.fence, origin, place.device, place.former}));
-    own.insert(camera);
   }
-  book->keep(own);
   // With whatever comes back comes a new fence.
   if (deps->maker)
-    for (const auto& [camera, place] : places)
+    for (const auto& [camera, place] : places.places())
       if (!plan->own().cameras.contains(camera)) self->send(deps->maker, moved_atom_v, camera);
-  // What is left of a camera where it is not computed any more.
-  for (const auto& [camera, place] : now) {
-    const auto before = places.find(camera);
-    if (before == places.end()) continue;
-    for (const std::string& device : {before->second.device, before->second.former})
-      if (const auto link = links.find(device);
-          link != links.end() && device != place.device && device != place.former)
-        self->send(link->second, moved_atom_v, camera);
+  for (const auto& [device, camera] : places.follow(known))
+    if (const auto link = links.find(device); link != links.end())
+      self->send(link->second, moved_atom_v, camera);
+  std::set<std::string> own;
+  for (const auto& [camera, place] : places.places()) {
+    const cluster::PlannedCamera& entry = known.at(camera);
+    const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
+    const std::string refusal = refusal_of(entry);
+    const std::string device = refusal.empty() ? place.device : actors::nowhere(refusal);
+    list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
+        book->open(camera, entry.rung), actors::Tenure{entry.fence, origin, device, place.former}));
+    own.insert(camera);
+    had.insert(camera);
   }
-  places = std::move(now);
-  if (turns) self->send<caf::message_priority::high>(turns, std::make_shared<const Places>(places));
-  for (const auto& [camera, place] : places) had.insert(camera);
+  book->keep(own);
+  if (turns) self->send<caf::message_priority::high>(turns, std::make_shared<const Places>(places.places()));
   // Others are some other node's by the plan, or will be.
   std::erase_if(had, [&](const std::string& camera) {
-    const bool removed = !places.contains(camera) && book->find(camera) == nullptr;
+    const bool removed = !own.contains(camera) && book->find(camera) == nullptr;
     if (removed) list.removed.push_back(camera);
     return removed;
   });
@@ -66,7 +64,11 @@ void node_state::settle() {
   for (const auto& [camera, entry] : plan->own().cameras) {
     if (!entry.hand_to.empty()) continue;
     const auto state = states.find(camera);
-    tried[entry.fence] = state != states.end() && state->second != CameraState::connecting;
+    const bool is_opened = state != states.end() && state->second != CameraState::connecting;
+    const auto place = places.places().find(camera);
+    // A camera is opened once something computes it.
+    const bool is_nowhere = place != places.places().end() && place->second.device.empty();
+    tried[entry.fence] = is_opened || is_nowhere;
   }
   member->settle(cluster::settled_up_to(tried));
 }
@@ -96,16 +98,12 @@ void node_state::drain() {
 
 bool node_state::is_drained() const {
   if (!plan) return true;
-  if (!plan->own().cameras.empty()) return false;
-  // Where nobody else computes, there is nothing to wait for.
-  const auto could = [this](const auto& node) {
-    const auto does = [&](cluster::NodeRole role) {
-      return deps->record.roles.contains(role) && node.second.roles.contains(role);
-    };
-    return node.first != deps->record.name && node.second.state == cluster::NodeState::ready &&
-           (does(cluster::NodeRole::vision) || does(cluster::NodeRole::stream));
+  // Where nobody else could go on, there is nothing to wait for.
+  const auto could = [this](cluster::NodeRole role) {
+    return has_successor(member->nodes(), deps->record, role);
   };
-  if (!deps->dock || std::ranges::none_of(member->nodes(), could)) return true;
+  if (!plan->own().cameras.empty() && could(cluster::NodeRole::camera)) return false;
+  if (!deps->dock || (!could(cluster::NodeRole::vision) && !could(cluster::NodeRole::stream))) return true;
   return plan->knows_fleet() && !computes(plan->fleet(), member->nodes(), deps->record.name);
 }
 

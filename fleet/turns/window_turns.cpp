@@ -10,12 +10,20 @@ namespace {
 
 /// Ends are multiples of a stride, in seconds of the camera.
 constexpr double kMoment = 1e-6;
+/// What the clock's nanoseconds and a day's seconds leave of a frame's time. Frames are further apart.
+constexpr double kFrame = 1e-4;
 /// Windows by which a former may be behind, and of which is known how many frames they had.
 constexpr std::size_t kBehind = 8;
 constexpr std::size_t kKnown = 64;
 
 bool is_same(double end, double other) {
   return std::abs(end - other) < kMoment;
+}
+
+/// When the last frame of a window ends, in the camera's time. Windows of two devices may have one end, and
+/// not one last frame.
+double shown_until(const actors::WindowAnswers& window) {
+  return window.start + std::chrono::duration<double>(window.end_wall - window.start_wall).count();
 }
 
 }  // namespace
@@ -25,6 +33,11 @@ void WindowTurns::begin(Lane& lane) {
   lane.since = std::numeric_limits<double>::infinity();
 }
 
+void WindowTurns::forget_told(Lane& lane) {
+  lane.told = lane.shown = -std::numeric_limits<double>::infinity();
+  lane.answered.clear();
+}
+
 /// Whether windows of this tenure count still.
 bool WindowTurns::follow(Lane& lane, std::uint64_t tenure, News& news) {
   if (tenure <= lane.tenure) return tenure == lane.tenure;
@@ -32,23 +45,19 @@ bool WindowTurns::follow(Lane& lane, std::uint64_t tenure, News& news) {
   // The camera has begun anew, and its time may have, too, as when a registry that was set back has forgotten
   // since when there is such a camera.
   tell_held(lane, news);
-  lane.told = -std::numeric_limits<double>::infinity();
-  lane.answered.clear();
+  forget_told(lane);
   lane.former_is_gone = true;
   return true;
 }
 
 void WindowTurns::tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news) {
-  if (lane.has_ended) {
-    // It began anew, and its time may have, too.
-    lane.has_ended = false;
-    lane.told = -std::numeric_limits<double>::infinity();
-  }
-  if (window->end <= lane.told + kMoment) {
+  const double shown = shown_until(*window);
+  if (lane.has_ended || shown <= lane.shown + kFrame) {
     news.dropped.emplace_back(device, std::move(window));
     return;
   }
   lane.told = window->end;
+  lane.shown = shown;
   news.told.emplace_back(device, std::move(window));
 }
 
@@ -81,9 +90,11 @@ void WindowTurns::move(Lane& lane, const Place& place, News& news) const {
 WindowTurns::News WindowTurns::plan(const Places& places) {
   News news;
   for (auto& [camera, lane] : lanes_) lane.is_planned = lane.is_planned && places.contains(camera);
+  devices_.clear();
   for (const auto& [camera, place] : places) {
     // There is no node for it: it stays where it is, as long as that answers.
     if (place.device.empty()) continue;
+    devices_[camera] = place.device;
     const auto lane = lanes_.find(camera);
     if (lane == lanes_.end() || !lane->second.is_planned) {
       // It may have been away, and its time have begun anew.
@@ -122,8 +133,10 @@ void WindowTurns::take_new(Lane& lane, actors::WindowAnswersPtr window, News& ne
   lane.is_over = std::ranges::any_of(lane.answered, [&](const auto& known) {
     return is_same(known.first, window->end) && window->frames >= known.second;
   });
-  news.dropped.emplace_back(device, std::move(window));
-  if (lane.is_over) tell_held(lane, news);
+  if (!lane.is_over) return void(news.dropped.emplace_back(device, std::move(window)));
+  // It may show a frame that the former's of this end does not.
+  tell(lane, device, std::move(window), news);
+  tell_held(lane, news);
 }
 
 void WindowTurns::take_former(Lane& lane, actors::WindowAnswersPtr window, News& news) {
@@ -137,12 +150,11 @@ void WindowTurns::take_former(Lane& lane, actors::WindowAnswersPtr window, News&
   if (lane.answered.size() > kKnown) lane.answered.pop_front();
   tell(lane, lane.place.former, std::move(window), news);
   while (!lane.held.empty() && lane.held.front()->end <= end + kMoment) {
-    lane.is_over =
-        lane.is_over || (is_same(lane.held.front()->end, end) && lane.held.front()->frames >= frames);
+    lane.is_over = is_same(lane.held.front()->end, end) && lane.held.front()->frames >= frames;
+    if (lane.is_over) return tell_held(lane, news);
     news.dropped.emplace_back(lane.place.device, std::move(lane.held.front()));
     lane.held.pop_front();
   }
-  if (lane.is_over) tell_held(lane, news);
 }
 
 WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAnswersPtr window) {
@@ -153,7 +165,16 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
     return news;
   }
   Lane& lane = found->second;
-  const bool counts = follow(lane, actors::fence_of(window->watch->version), news);
+  const std::uint64_t version = window->watch->version;
+  if (lane.has_ended && version > lane.version) {
+    // It began anew, and its time may have, too.
+    drop_held(lane, news);
+    forget_told(lane);
+    lane.has_ended = false;
+    lane.since = std::numeric_limits<double>::infinity();
+  }
+  lane.version = std::max(lane.version, version);
+  const bool counts = follow(lane, actors::fence_of(version), news);
   if (counts && device == lane.place.device) {
     take_new(lane, std::move(window), news);
   } else if (counts && device == lane.place.former) {
@@ -162,6 +183,9 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
     // What is left of a camera where it is not any more.
     news.dropped.emplace_back(device, std::move(window));
   }
+  // The former's end does not count any more.
+  if (lane.is_over && std::exchange(lane.waits_for_end, false) && !std::exchange(lane.has_ended, true))
+    news.ended.push_back(found->first);
   return news;
 }
 
@@ -187,12 +211,16 @@ WindowTurns::News WindowTurns::down(const std::string& device) {
 
 bool WindowTurns::end(const std::string& device, const std::string& camera) {
   const auto found = lanes_.find(camera);
-  if (found == lanes_.end()) return true;
+  if (found == lanes_.end()) {
+    const auto planned = devices_.find(camera);
+    return planned == devices_.end() || planned->second == device;
+  }
   Lane& lane = found->second;
   const bool is_device = device == lane.place.device;
   const bool counts =
       is_device ? lane.is_over || lane.former_is_gone : device == lane.place.former && !lane.is_over;
-  lane.waits_for_end = is_device && !counts;
+  // What the former has told so is the camera's end already.
+  if (counts || is_device) lane.waits_for_end = is_device && !counts && !lane.has_ended;
   return counts && !std::exchange(lane.has_ended, true);
 }
 

@@ -31,8 +31,10 @@ using Places = std::map<std::string, Place>;
 /// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind,
 /// or has answered nothing when the other one's windows are full by time, what the other one has counts at
 /// once, as it does of a camera that has begun anew meanwhile, in another tenure: its former has nothing of
-/// that. Of one tenure, the windows that are told ascend, and none comes twice. Windows of cameras that never
-/// moved pass as they are. Not thread-safe.
+/// that. Of one tenure, each window that is told shows a later frame than the one before it, whichever device
+/// it comes from: where a frame is near the end of a stride, two devices may have it in different windows,
+/// since each counts from the frame that it began with. Windows of cameras that never moved pass as they are.
+/// Not thread-safe.
 class WindowTurns {
  public:
   /// With the device that answered.
@@ -52,7 +54,8 @@ class WindowTurns {
   void up(const std::string& device) { up_.insert(device); }
   /// Nothing comes from this device for now, and what it had is lost.
   News down(const std::string& device);
-  /// No window of the camera follows from this device. Whether that is so of the camera, and once.
+  /// No window of the camera follows from this device. Whether that is so of the camera, and once. Where it
+  /// is not any more, that means nothing: whoever ends a camera ends it where it is.
   bool end(const std::string& device, const std::string& camera);
 
   /// The moves, of those that the plan has, that are over.
@@ -62,10 +65,12 @@ class WindowTurns {
   struct Lane {
     Place place;
     bool is_planned = true;
-    /// The end of the last window that was told.
+    /// Of the last window that was told: its end, and when its last frame ends (`shown_until`).
     double told = -std::numeric_limits<double>::infinity();
-    /// The fence of the newest window that came; 0: none has.
+    double shown = -std::numeric_limits<double>::infinity();
+    /// The fence of the newest window that came; 0: none has. And the newest settings of any.
     std::uint64_t tenure = 0;
+    std::uint64_t version = 0;
     /// Only the device counts, and not the former any more.
     bool is_over = false;
     bool former_is_gone = false;
@@ -75,6 +80,7 @@ class WindowTurns {
     std::deque<std::pair<double, int>> answered;
     /// The end of the device's first window.
     double since = std::numeric_limits<double>::infinity();
+    /// It was told so; what is left of it is not told any more, and what comes anew has newer settings.
     bool has_ended = false;
     /// The device has told so, and the former has not.
     bool waits_for_end = false;
@@ -89,8 +95,12 @@ class WindowTurns {
   static void tell_held(Lane& lane, News& news);
   static void drop_held(Lane& lane, News& news);
   static void begin(Lane& lane);
+  /// Nothing of it was told.
+  static void forget_told(Lane& lane);
 
   std::map<std::string, Lane> lanes_;
+  /// Where cameras are by the plan; those that it has no place for are not here.
+  std::map<std::string, std::string> devices_;
   std::set<std::string> up_;
 };
 

@@ -99,6 +99,22 @@ TEST_F(CameraBookTest, OneWithoutItsSecretSaysSoAndIsTriedAgain) {
   EXPECT_FALSE(book_.look_again());
 }
 
+TEST_F(CameraBookTest, ARefusedCameraStaysAsItWasOpenedLast) {
+  config::CameraSettings own = camera("a", "{A}");
+  own.stream.fps = 2;
+  own.stream.degrade = {{.name = "fewer", .fps = 0.5}};
+  book_.run_by(settings({own}));
+  EXPECT_EQ(book_.open("a", "refused").stream.fps, 2) << "it was never opened";
+  EXPECT_EQ(book_.open("a", "fewer").stream.fps, 1);
+  EXPECT_EQ(book_.open("a", "refused").stream.fps, 1);
+  clock_.time += 10s;
+  book_.look_again();
+  book_.run_by(settings({own}));
+  EXPECT_EQ(book_.open("a", "refused").stream.fps, 1) << "also by another configuration";
+  EXPECT_EQ(book_.open("a").stream.fps, 2);
+  EXPECT_EQ(book_.open("a", "refused").stream.fps, 2);
+}
+
 TEST_F(CameraBookTest, ASecretInAFileMayBeReplaced) {
   book_.run_by(settings({in_file("c"), camera("a", "{A}")}));
   book_.open("a");

@@ -15,6 +15,7 @@ using actors::testing::slot;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class LinkTest : public testing::CameraNodeTest {
  protected:
@@ -61,6 +62,15 @@ class LinkTest : public testing::CameraNodeTest {
     if (near_.counters().at("gpu").outgoing.open)
       caf::anon_send(link_, BulkNews{"gpu", BulkNews::What::opened});
     pass(200ms);
+  }
+
+  /// By the plan, as its node does it.
+  void refuse(const std::string& camera, std::uint64_t fence, base::Duration stride = 2s) {
+    auto settings =
+        std::make_shared<actors::OwnCamera>(*owned(camera, fence, actors::nowhere("refused: no room")));
+    settings->stream.window.stride = stride;
+    caf::anon_send(link_, moved_atom_v, camera);
+    plan({settings});
   }
 
   /// The link's own node, as far as a link deals with it.
@@ -128,7 +138,9 @@ TEST_F(LinkTest, TextsAreExplainedByTheNodeThatHasTheWindow) {
 TEST_F(LinkTest, ACameraWaitsForANodeThatIsNotThereYet) {
   sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
   start_node({owned("gate", 5)});
-  pass(2s);
+  pass(1500ms);
+  EXPECT_THAT(told("status/"), IsEmpty()) << "it may come at any moment";
+  pass(1s);
   EXPECT_TRUE(told_of("gate down"));
   EXPECT_THAT(publisher_.messages.back().body, HasSubstr("waits for gpu"));
   start_dock();
@@ -186,6 +198,107 @@ TEST_F(LinkTest, ACameraThatIsTakenAwayEndsAlthoughNobodyServesIt) {
   caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{{owned("gate", 7)}});
   pass(6s);
   EXPECT_EQ(told("status/").back(), "gate up");
+}
+
+TEST_F(LinkTest, ACameraThatIsRefusedWhileItRunsIsComputedNoMoreUntilItIsAdmittedAgain) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  ASSERT_EQ(told("status/").back(), "gate up");
+  ASSERT_THAT(far_metrics_.text(), HasSubstr("camera=\"gate\""));
+  refuse("gate", 5);
+  pass(2s);
+  EXPECT_EQ(told("status/").back(), "gate down");
+  EXPECT_THAT(publisher_.messages.back().body, HasSubstr("refused: no room"));
+  EXPECT_THAT(far_metrics_.text(), Not(HasSubstr("camera=\"gate\""))) << "its dock has let it go";
+  const std::size_t encoded = encoder_.frames;
+  const std::size_t states = told("status/").size();
+  pass(5s);
+  EXPECT_EQ(encoder_.frames, encoded);
+  EXPECT_EQ(told("status/").size(), states) << "it is told once";
+
+  plan({owned("gate", 5)});
+  pass(4s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_GT(encoder_.frames, encoded + 4);
+  EXPECT_EQ(told("status/").size(), states + 1);
+}
+
+TEST_F(LinkTest, ACameraThatIsRefusedAndAdmittedWithOtherSettingsIsOpenedAnew) {
+  for (int i = 0; i < 3; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  ASSERT_EQ(told("status/").back(), "gate up");
+  refuse("gate", 5, 4s);
+  pass(4s);
+  EXPECT_EQ(told("status/").back(), "gate down");
+  EXPECT_THAT(far_metrics_.text(), Not(HasSubstr("camera=\"gate\"")));
+  const std::size_t encoded = encoder_.frames;
+  pass(4s);
+  EXPECT_EQ(encoder_.frames, encoded) << "nor is it once it is opened anew";
+  plan({owned("gate", 5)});
+  pass(4s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_GT(encoder_.frames, encoded + 4);
+}
+
+TEST_F(LinkTest, ACameraThatIsRefusedFromTheStartIsReadAllTheSame) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({});
+  start_link();
+  refuse("gate", 5);
+  pass(2s);
+  EXPECT_EQ(told("status/").back(), "gate down");
+  EXPECT_THAT(publisher_.messages.back().body, HasSubstr("refused: no room"));
+  EXPECT_GT(metric("vigil_frames_total"), 2);
+  EXPECT_EQ(encoder_.frames, 0U);
+  plan({owned("gate", 5)});
+  pass(4s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_GT(encoder_.frames, 4U);
+}
+
+TEST_F(LinkTest, ACameraThatHasNoPlaceYetIsOpenedOnceItHasOne) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5, "")});
+  start_link();
+  pass(3s);
+  EXPECT_EQ(board_.cameras().at("gate"), actors::CameraState::connecting);
+  EXPECT_THAT(told("status/"), IsEmpty()) << "nothing is wrong with it";
+  plan({owned("gate", 5)});
+  pass(3s);
+  EXPECT_EQ(told("status/").back(), "gate up");
+  EXPECT_FALSE(told_of("gate down"));
+}
+
+TEST_F(LinkTest, ACameraThatComesBackBeforeItsEndHasComeOutBeginsBehindThat) {
+  start_dock();
+  std::vector<std::string> heard;
+  const link_actor other = testing::link_by_hand(system_, heard);
+  pass(1s);
+  caf::send_as(caf::actor_cast<caf::actor>(other), dock_, attach_atom_v, std::string("cam"),
+               std::string("gpu"), std::string("gpu"));
+  pass(100ms);
+  actors::WatchSettings watch = actors::watch_of(*owned("gate", 5), actors::version_of(5, 1));
+  ASSERT_TRUE(near_.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
+  pass(1s);
+  EXPECT_THAT(heard, ElementsAre("room for gate"));
+  heard.clear();
+  // At once, so that the device has not heard of the end when the camera joins.
+  ASSERT_TRUE(near_.send("gpu", write(EndFrame{"gate", "gpu"})));
+  ASSERT_TRUE(near_.send("gpu", write(JoinFrame{watch, 1, "gpu"})));
+  pass(1s);
+  EXPECT_THAT(heard, ElementsAre("room for gate"));
+  heard.clear();
+  ASSERT_TRUE(near_.send("gpu", write(EndFrame{"gate", "gpu"})));
+  pass(1s);
+  EXPECT_THAT(heard, ElementsAre("over gate"));
 }
 
 TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {

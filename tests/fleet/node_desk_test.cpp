@@ -328,6 +328,28 @@ TEST_F(NodeDeskTest, KnowsWhetherThereWasAWayToThisRunOfANode) {
   EXPECT_FALSE(desk_.had_way("z", "2"));
 }
 
+TEST(Successors, AreOthersOfTheSameRoleThatAreReady) {
+  const auto node = [](const std::string& name, std::set<cluster::NodeRole> roles, cluster::NodeState state) {
+    cluster::NodeRecord record;
+    record.name = name;
+    record.roles = std::move(roles);
+    record.state = state;
+    return record;
+  };
+  using enum cluster::NodeRole;
+  const cluster::NodeRecord self = node("c1", {camera, vision}, cluster::NodeState::ready);
+  std::map<std::string, cluster::NodeRecord> nodes{{"c1", self}};
+  EXPECT_FALSE(has_successor(nodes, self, camera)) << "it is alone";
+  nodes["c2"] = node("c2", {camera}, cluster::NodeState::draining);
+  nodes["c3"] = node("c3", {camera}, cluster::NodeState::joining);
+  nodes["g1"] = node("g1", {stream, vision}, cluster::NodeState::ready);
+  EXPECT_FALSE(has_successor(nodes, self, camera)) << "none that takes any";
+  EXPECT_TRUE(has_successor(nodes, self, vision));
+  EXPECT_FALSE(has_successor(nodes, self, stream)) << "it does nothing of that itself";
+  nodes["c3"].state = cluster::NodeState::ready;
+  EXPECT_TRUE(has_successor(nodes, self, camera));
+}
+
 TEST(ComputingNodes, AreThoseOfTheCamerasThatHaveOne) {
   cluster::NodePlan plan;
   const auto add = [&](const std::string& camera, const std::string& vision, const std::string& stream) {

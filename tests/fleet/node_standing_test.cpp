@@ -116,6 +116,38 @@ TEST_F(NodeTest, ANodeThatComputesIsDrainedWhenNoCameraNeedsIt) {
   caf::anon_send(dock, actors::stop_atom_v);
 }
 
+TEST_F(NodeTest, WhereNobodyElseReadsCamerasThereIsNothingToWaitFor) {
+  wish({"gate"});
+  Node& only = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  ASSERT_EQ(camera_of(shown(only, {.cameras = true}), "gate").at("owner"), "c1");
+  caf::scoped_actor self{system_};
+  auto asked = self->request(only.actor, caf::infinite, drain_atom_v);
+  pass(200ms);
+  ASSERT_TRUE(self->has_next_message());
+  asked.receive([](bool) {}, [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+}
+
+TEST_F(NodeTest, WhoeverElseReadsCamerasIsWaitedFor) {
+  wish({"gate"});
+  Node& old = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  Node& next = start("c2", {NodeRole::camera});
+  pass(2s);
+  caf::scoped_actor self{system_};
+  auto asked = self->request(old.actor, caf::infinite, drain_atom_v);
+  pass(2s);
+  EXPECT_FALSE(self->has_next_message()) << "the other one does not deliver yet";
+  actors::WatchSettings watch;
+  watch.name = "gate";
+  next.board.camera(watch, actors::CameraState::up, "");
+  pass(3s);
+  ASSERT_TRUE(self->has_next_message());
+  asked.receive([](bool) {}, [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
+}
+
 TEST_F(NodeTest, WhereNobodyElseComputesThereIsNothingToWaitFor) {
   wish({"gate"});
   start("c1", {NodeRole::camera});

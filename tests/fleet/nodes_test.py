@@ -71,6 +71,46 @@ class Nodes(unittest.TestCase):
         self.wait_for(lambda: self.fleet.watched([c2]), 2, "the other one has them, before any lease has ended")
         self.assertNotIn("were not handed over", c1.said())
 
+    def grace(self, seconds):
+        with open(self.fleet.config) as file:
+            text = file.read()
+        with open(self.fleet.config, "w") as file:
+            file.write(text.replace("shutdown_grace: 6s", f"shutdown_grace: {seconds}s"))
+
+    def lines(self, node):
+        """What it says of its end, beside its log."""
+        return [line for line in node.said().splitlines() if line.startswith("vigil: ")][1:]
+
+    def test_a_node_that_ends_waits_for_those_alone_that_could_take_its_cameras(self):
+        self.grace(3)
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        self.wait_for(lambda: c1.cameras() and c2.cameras(), 15, "both have cameras")
+        # It would be given them, and tells nothing; its lease goes on for a while.
+        c2.process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        self.assertEqual(c1.terminate(), 0, c1.said())
+        took = time.monotonic() - began
+        self.assertGreater(took, 1.5, "half of the grace is for handing over")
+        self.assertLess(took, 3.5)
+        self.assertEqual(self.lines(c1), ["vigil: some cameras were not handed over in time"])
+        c2.process.send_signal(signal.SIGCONT)
+        self.settled([c2])
+        began = time.monotonic()
+        self.assertEqual(c2.terminate(), 0, c2.said())
+        self.assertLess(time.monotonic() - began, 1.5, "there is nobody else")
+        self.assertEqual(self.lines(c2), [])
+
+    def test_a_node_that_ends_while_etcd_is_gone_does_not_wait_for_it(self):
+        self.grace(2)
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        self.fleet.etcd.stop()
+        self.assertEqual(c1.terminate(8), 0, c1.said())
+        self.assertEqual(self.lines(c1), ["vigil: some cameras were not handed over in time",
+                                          "vigil: the registry does not let this node go: its lease ends by itself"])
+        self.assertEqual(gpu.terminate(8), 0, gpu.said())
+
     def test_streams_of_a_node_that_is_killed_are_computed_by_another(self):
         gpu, c1, c2 = self.start()
         other = self.fleet.node("gpu2", COMPUTE)

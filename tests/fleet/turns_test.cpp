@@ -102,8 +102,15 @@ class TurnsTest : public testing::CameraNodeTest {
 
   /// By the plan, as its node does it.
   void place(const std::string& device, const std::string& former = "", std::uint64_t fence = 0) {
+    send_plan(device, former, fence);
+    pass(100ms);
+  }
+  /// Nothing of it is done yet. With another stride than before, the camera is opened anew.
+  void send_plan(const std::string& device, const std::string& former = "", std::uint64_t fence = 0,
+                 base::Duration stride = 2s) {
     auto settings = std::make_shared<actors::OwnCamera>(*owned("gate", 5, device));
     settings->tenure.former = former;
+    settings->stream.window.stride = stride;
     settings->rules[0].threshold = 0;
     settings->rules[0].confirm = {1, 1};
     settings->rules[0].max_per_hour = 100'000;
@@ -111,7 +118,16 @@ class TurnsTest : public testing::CameraNodeTest {
         turns_, std::make_shared<const Places>(Places{{"gate", {device, former, fence}}}));
     if (former.empty() && device == "new" && old_.link_)
       caf::anon_send(old_.link_, moved_atom_v, std::string("gate"));
-    plan({settings});
+    caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{{settings}});
+  }
+
+  /// So many messages, wherever they go.
+  void run_steps(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      if (scheduler().try_run_once()) continue;
+      network_.step();
+      for (auto& arrive : std::exchange(wire_, {})) arrive();
+    }
   }
 
   struct Told {
@@ -210,6 +226,37 @@ TEST_F(TurnsTest, WhereTheFormerDiesTheOtherOneCountsAtOnce) {
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_GT(all[i].end, all[i - 1].end + 1) << "none twice";
   EXPECT_EQ(told("status/").size(), states_);
 }
+
+/// Between two plans, so many messages are worked off.
+class TurnsBetweenPlansTest : public TurnsTest, public ::testing::WithParamInterface<int> {
+ protected:
+  /// It is opened anew at the old node, and its stream moves while it is.
+  void open_anew_and_move(const std::string& former, std::uint64_t fence) {
+    start();
+    run(new_);
+    sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+    send_plan("old", "", 0, 4s);
+    run_steps(GetParam());
+    send_plan("new", former, fence, 4s);
+    pass(12s);
+    EXPECT_EQ(told("status/").back(), "gate up");
+    const std::size_t before = windows().size();
+    const std::size_t encoded = new_.encoder.frames;
+    pass(8s);
+    EXPECT_EQ(windows().size(), before + 2) << "of strides of 4 s";
+    EXPECT_GT(new_.encoder.frames, encoded + 8);
+  }
+};
+
+TEST_P(TurnsBetweenPlansTest, ACameraThatIsOpenedAnewComesUpWhereItsStreamHasMovedTo) {
+  open_anew_and_move("", 0);
+}
+
+TEST_P(TurnsBetweenPlansTest, ACameraThatIsOpenedAnewComesUpWhileItsStreamMoves) {
+  open_anew_and_move("old", 7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, TurnsBetweenPlansTest, ::testing::Range(0, 40));
 
 }  // namespace
 }  // namespace vigil::fleet

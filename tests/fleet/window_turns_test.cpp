@@ -17,16 +17,24 @@ class WindowTurnsTest : public ::testing::Test {
   WindowTurnsTest() {
     for (const char* const device : {"a", "b", "c"}) turns_.up(device);
   }
-  /// Windows of 4 s, as its settings say.
-  static actors::WindowAnswersPtr window(double end, int frames, const std::string& camera = "gate") {
-    auto settings = std::make_shared<actors::WatchSettings>(*actors::testing::watch(camera));
+  /// Windows of 4 s, as its settings say. `shown`: when its last frame ends, beside its end.
+  actors::WindowAnswersPtr window(double end, int frames, const std::string& camera = "gate",
+                                  double shown = 0) const {
+    auto settings = std::make_shared<actors::WatchSettings>(*actors::testing::watch(camera, version_));
     settings->window = {.length = std::chrono::seconds(4), .stride = std::chrono::seconds(1)};
     auto window = std::make_shared<actors::WindowAnswers>();
     window->watch = settings;
     window->start = std::max(0.0, end - 4);
     window->end = end;
+    window->start_wall = wall(window->start);
+    window->end_wall = wall(end + shown);
     window->frames = frames;
     return window;
+  }
+  static base::Clock::WallTime wall(double seconds) {
+    return base::Clock::WallTime(std::chrono::hours(500'000)) +
+           std::chrono::duration_cast<base::Clock::WallTime::duration>(
+               std::chrono::duration<double>(seconds));
   }
   void hear(const WindowTurns::News& news) {
     for (const auto& [device, each] : news.told)
@@ -35,8 +43,8 @@ class WindowTurnsTest : public ::testing::Test {
       dropped_.push_back(device + ' ' + std::to_string(static_cast<int>(each->end)));
     ended_.insert(ended_.end(), news.ended.begin(), news.ended.end());
   }
-  void take(const std::string& device, double end, int frames = 8) {
-    hear(turns_.take(device, window(end, frames)));
+  void take(const std::string& device, double end, int frames = 8, double shown = 0) {
+    hear(turns_.take(device, window(end, frames, "gate", shown)));
   }
   void plan(const std::string& device, const std::string& former = "", std::uint64_t fence = 0) {
     hear(turns_.plan({{"gate", {device, former, fence}}}));
@@ -45,6 +53,8 @@ class WindowTurnsTest : public ::testing::Test {
   std::vector<std::string> dropped() { return std::exchange(dropped_, {}); }
 
   WindowTurns turns_;
+  /// Of the camera's settings.
+  std::uint64_t version_ = 1;
   std::vector<std::string> told_, dropped_, ended_;
 };
 
@@ -215,6 +225,7 @@ TEST_F(WindowTurnsTest, ACameraEndsOnceWithWhoeverAnswers) {
   EXPECT_TRUE(turns_.end("a", "gate"));
   EXPECT_FALSE(turns_.end("a", "gate"));
   EXPECT_FALSE(turns_.end("c", "gate")) << "it is not there any more";
+  version_ = 2;
   take("a", 2);
   EXPECT_THAT(told(), ElementsAre("a 10", "a 2")) << "it began anew, as did its time";
   take("b", 2);
@@ -229,6 +240,97 @@ TEST_F(WindowTurnsTest, AnEndThatOnlyTheOtherToldCountsWhenTheFormerIsGone) {
   EXPECT_THAT(ended_, ElementsAre("gate"));
   hear(turns_.down("a"));
   EXPECT_THAT(ended_, ElementsAre("gate")) << "once";
+}
+
+// Two devices count strides from the frames that they began with: one that is near the end of a stride may be
+// the last of a window here, and of the next one there.
+TEST_F(WindowTurnsTest, AFrameThatTheFormerHasShownLastIsNotTheLastOneAgain) {
+  for (const bool is_ahead : {false, true}) {
+    plan("b", "a", 7);
+    if (is_ahead) take("b", 10, 8, -0.9);
+    if (is_ahead) take("b", 11, 8, -0.9);
+    take("a", 10, 8, 0.1);
+    if (!is_ahead) take("b", 10, 8, -0.9);
+    if (!is_ahead) take("b", 11, 8, -0.9);
+    take("b", 12, 8, -0.9);
+    EXPECT_THAT(told(), ElementsAre("a 10", "b 12")) << is_ahead;
+    EXPECT_THAT(dropped(), ElementsAre("b 10", "b 11"));
+    hear(turns_.plan({}));
+  }
+}
+
+TEST_F(WindowTurnsTest, AFrameThatTheFormerHasNotShownIsTold) {
+  for (const bool is_ahead : {false, true}) {
+    plan("b", "a", 7);
+    if (is_ahead) take("b", 10, 8, 0.1);
+    take("a", 10, 8, -0.9);
+    if (!is_ahead) take("b", 10, 8, 0.1);
+    take("b", 11, 8, 0.1);
+    take("a", 11, 8, -0.9);
+    EXPECT_THAT(told(), ElementsAre("a 10", "b 10", "b 11")) << is_ahead;
+    EXPECT_THAT(dropped(), ElementsAre("a 11"));
+    hear(turns_.plan({}));
+  }
+}
+
+TEST_F(WindowTurnsTest, AFormerThatIsGoneIsFollowedByWhatItHasNotShown) {
+  plan("b", "a", 7);
+  take("a", 10, 8, 0.1);
+  hear(turns_.down("a"));
+  take("b", 11, 2, -0.9);
+  take("b", 12, 4, -0.9);
+  EXPECT_THAT(told(), ElementsAre("a 10", "b 12"));
+}
+
+TEST_F(WindowTurnsTest, WhatIsLeftOfACameraThatHasEndedIsNotTold) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("a", 11);
+  take("b", 12);
+  EXPECT_TRUE(turns_.end("a", "gate"));
+  take("b", 10);
+  take("b", 11);
+  EXPECT_THAT(told(), ElementsAre("a 10", "a 11")) << "with the end, all is told";
+  version_ = 2;
+  take("b", 3, 2);
+  take("a", 3, 2);
+  take("b", 4, 4);
+  EXPECT_THAT(told(), ElementsAre("b 3", "b 4")) << "it began anew, as did its time";
+  EXPECT_THAT(dropped(), ElementsAre("b 10", "b 12", "b 11", "a 3"));
+}
+
+TEST_F(WindowTurnsTest, AnEndAheadOfTheFormersLastWindowsIsTheCamerasWhenTheseAreFull) {
+  plan("b", "a", 7);
+  take("a", 10);
+  take("b", 11);
+  EXPECT_FALSE(turns_.end("b", "gate"));
+  take("a", 11);
+  EXPECT_THAT(ended_, ElementsAre("gate")) << "from here on nothing counts that the former says";
+  EXPECT_FALSE(turns_.end("a", "gate"));
+  hear(turns_.down("a"));
+  EXPECT_THAT(ended_, ElementsAre("gate")) << "once";
+}
+
+TEST_F(WindowTurnsTest, AnEndThatTheFormerHasToldIsNotToldAgainLater) {
+  plan("b", "a", 7);
+  take("a", 10);
+  EXPECT_TRUE(turns_.end("a", "gate"));
+  EXPECT_FALSE(turns_.end("b", "gate"));
+  version_ = 2;
+  take("a", 20);
+  hear(turns_.down("a"));
+  plan("b");
+  EXPECT_THAT(ended_, IsEmpty()) << "it runs";
+}
+
+TEST_F(WindowTurnsTest, OfACameraThatHasNoFormerTheEndCountsWhereItIs) {
+  EXPECT_TRUE(turns_.end("a", "gate")) << "as it does of one that no plan has";
+  plan("a");
+  plan("b");
+  EXPECT_FALSE(turns_.end("a", "gate")) << "its end follows where it has moved to";
+  EXPECT_TRUE(turns_.end("b", "gate"));
+  plan("");
+  EXPECT_TRUE(turns_.end("a", "gate")) << "it is refused, say";
 }
 
 TEST_F(WindowTurnsTest, ACameraThatComesBackBeginsWithNothingTold) {
@@ -255,6 +357,7 @@ TEST_F(WindowTurnsTest, AFormerThatCannotBeReachedIsNotWaitedFor) {
   take("b", 10, 2);
   EXPECT_THAT(told(), ElementsAre("b 10"));
   EXPECT_TRUE(turns_.end("b", "gate")) << "nobody else would say so";
+  version_ = 2;
   plan("a");
   hear(turns_.down("a"));
   plan("b", "a", 8);

@@ -101,6 +101,26 @@ TEST(Fleet, OpeningIsNoStall) {
   EXPECT_THAT(fleet.watch(clock.now()), IsEmpty());
 }
 
+TEST(Fleet, WhoWillWatchACameraSoonIsWaitedForQuietly) {
+  ManualClock clock;
+  Fleet fleet({camera("a"), camera("b"), camera("c")}, 1);
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_FALSE(fleet.awaits(name, "waits for gpu", clock.now() + 2s).has_value()) << name;
+  EXPECT_FALSE(fleet.watched("a", "watched on gpu").has_value()) << "nobody knew that it was not";
+  clock.advance(1s);
+  EXPECT_FALSE(fleet.awaits("b", "waits for gpu2", clock.now() + 2s).has_value()) << "not for longer by that";
+  EXPECT_THAT(fleet.watch(clock.now()), IsEmpty());
+  EXPECT_EQ(fleet.unwatched("c", "gpu is lost")->reason, "gpu is lost");
+  EXPECT_EQ(fleet.awaits("c", "waits for gpu2", clock.now() + 2s)->reason, "waits for gpu2") << "it is down";
+  clock.advance(1s);
+  const auto changes = fleet.watch(clock.now());
+  EXPECT_THAT(shown(changes), ElementsAre("b down"));
+  EXPECT_EQ(changes.at(0).reason, "waits for gpu2");
+  EXPECT_THAT(fleet.watch(clock.now()), IsEmpty()) << "once";
+  for (const char* name : {"b", "c"}) EXPECT_TRUE(fleet.watched(name, "watched on gpu2").has_value()) << name;
+  EXPECT_FALSE(fleet.awaits("gone", "waits for gpu", clock.now()).has_value());
+}
+
 TEST(Fleet, AFailedActorIsRestartedAfterGrowingWaits) {
   ManualClock clock;
   auto settings = camera("a");
@@ -176,13 +196,15 @@ TEST(Fleet, WhatBecomesOfASourceDependsOnHowItsActorEnded) {
   fleet.started("a");
   const Fleet::Loss played = fleet.lost("a", /*failed=*/false, now);
   EXPECT_EQ(played.source.next, Next::gone);
-  EXPECT_FALSE(played.orphaned) << "it has said itself that nothing follows";
+  EXPECT_TRUE(played.orphaned) << "it has said so itself, but maybe where it is not any more";
   fleet.started("a");
   fleet.rests({.camera = "a", .until = now + 1s});
   fleet.stop();
   const Fleet::Loss late = fleet.lost("a", /*failed=*/false, now);
   EXPECT_EQ(late.source.next, Next::gone);
   EXPECT_TRUE(late.orphaned) << "it would have come back";
+  fleet.ended("a");
+  EXPECT_FALSE(fleet.lost("a", /*failed=*/false, now).orphaned) << "nothing of it is left";
 }
 
 TEST(Fleet, ACameraWhoseServerDoesNotAnswerIsDownAndTriedAgain) {

@@ -77,7 +77,7 @@ TEST(Routes, ADeviceWithoutCamerasLeavesNothingToSay) {
 TEST(Routes, WithoutDevicesOfItsOwnItGoesByWhatOthersAssign) {
   Routes routes({});
   EXPECT_EQ(routes.start("a"), std::nullopt) << "nobody has said where";
-  EXPECT_EQ(routes.assign("a", "gpu-1"), (Decision{"a", "", "waits for gpu-1"}));
+  EXPECT_EQ(routes.assign("a", "gpu-1"), (Decision{"a", "", "waits for gpu-1", "", true}));
   EXPECT_EQ(routes.assign("a", "gpu-1"), std::nullopt) << "no news";
   EXPECT_THAT(routes.enter("gpu-1", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "gpu-1"}));
   EXPECT_TRUE(routes.is_watched("a"));
@@ -125,6 +125,34 @@ TEST(Routes, OneThatHasMovedIsItsNewDevicesAlone) {
   routes.assign("a", "next", "new");
   routes.remove("a");
   EXPECT_THAT(routes.enter("new", DeviceState::lost, "gone").cameras, IsEmpty());
+}
+
+TEST(Routes, ACameraThatIsRefusedIsNowhereUntilItIsAssignedAgain) {
+  Routes routes({});
+  for (const char* device : {"old", "new"}) routes.enter(device, DeviceState::up, "");
+  routes.assign("a", "new", "old");
+  const Decision refused{"a", "", "refused: no room"};
+  EXPECT_EQ(routes.assign("a", nowhere("refused: no room")), refused);
+  EXPECT_EQ(routes.assign("a", nowhere("refused: no room")), std::nullopt) << "no news";
+  EXPECT_FALSE(routes.is_watched("a"));
+  EXPECT_TRUE(routes.is_nowhere("a"));
+  EXPECT_EQ(routes.start("a"), refused) << "its next incarnation";
+  for (const char* device : {"old", "new"}) {
+    EXPECT_THAT(routes.enter(device, DeviceState::restarting, "broken").cameras, IsEmpty()) << device;
+    EXPECT_THAT(routes.enter(device, DeviceState::up, "").cameras, IsEmpty()) << device;
+  }
+  EXPECT_EQ(routes.assign("a", nowhere("refused: still")), (Decision{"a", "", "refused: still"}));
+  EXPECT_EQ(routes.assign("a", "new"), (Decision{"a", "new"})) << "where it was";
+  EXPECT_FALSE(routes.is_nowhere("a"));
+  EXPECT_EQ(routes.start("a"), (Decision{"a", "new"}));
+}
+
+TEST(Routes, ACameraThatIsGoneIsNotNowhereAnyMore) {
+  Routes routes({});
+  EXPECT_EQ(routes.assign("a", nowhere("refused: no room")), (Decision{"a", "", "refused: no room"}));
+  routes.remove("a");
+  EXPECT_FALSE(routes.is_nowhere("a"));
+  EXPECT_EQ(routes.start("a"), std::nullopt);
 }
 
 }  // namespace
