@@ -12,7 +12,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
+
+#include "cluster/peers/host_check.h"
 
 namespace vigil::cluster {
 namespace {
@@ -169,25 +170,12 @@ class PeerSockets::Running {
       if (!session_ || !use_descriptor(session_.get(), socket_.native_handle()))
         return fail("no memory for a TLS session");
       if (as_client) {
-        set_expected_host();
+        expect_host(session_.get(), host_);
         SSL_set_connect_state(session_.get());
       } else {
         SSL_set_accept_state(session_.get());
       }
       step();
-    }
-
-    /// The name or address that the other side's certificate has to be for.
-    void set_expected_host() {
-      SSL_set_hostflags(session_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-      boost::system::error_code none;
-      asio::ip::make_address(host_, none);
-      if (!none) {
-        X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session_.get()), host_.c_str());
-      } else {
-        SSL_set1_host(session_.get(), host_.c_str());
-        SSL_set_tlsext_host_name(session_.get(), host_.c_str());
-      }
     }
 
     void step() {

@@ -138,6 +138,17 @@ class Certificates(KeysTest):
         self.wait_for(lambda: "no way to node stranger" in c1.said() + gpu.said() or "no way to node" in other.said(), 30, "it is refused")
         self.assertEqual(other.windows(), 0)
 
+    def test_a_certificate_for_another_address_is_told_at_the_start(self):
+        folder = os.path.join(self.fleet.folder, "tls")
+        own, told = self.node("c1", "camera", f"tls_dir: {folder}/c1"), self.node("c2", "camera", f"tls_dir: {folder}/c2\nadvertise: c2.example")
+        for node, host in ((own, "127.0.0.1"), (told, "c2.example")):
+            self.site.issue(os.path.join(folder, node.name), "DNS:other.example,IP:127.0.0.2")
+            node.start()
+            self.assertEqual(node.process.wait(20), 1)
+            self.assertIn(f"{folder}/{node.name}/tls.crt: is for other.example, 127.0.0.2, and not for {host}, where other nodes are to reach this one",
+                          node.said())
+            self.assertEqual(len(node.said().splitlines()), 1, node.said())
+
     def test_nodes_of_another_authority_are_given_nothing_and_hurt_nobody(self):
         self.fleet.etcd.start()
         folder = os.path.join(self.fleet.folder, "tls")
