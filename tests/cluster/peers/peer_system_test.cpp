@@ -13,6 +13,7 @@
 #include <caf/binary_serializer.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/io/basp/instance.hpp>
+#include <caf/io/basp/version.hpp>
 #include <caf/scoped_actor.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +62,7 @@ class Lines {
 struct Node {
   Node(const std::string& name, const std::filesystem::path& folder, const PeerHeartbeat& heartbeat = {})
       : config(heartbeat),
-        sockets(options(folder, &said)),
+        sockets(options(folder, &lines)),
         system(config),
         peers(std::in_place, system, sockets) {
     const caf::actor actor = system.spawn([name](caf::event_based_actor*) {
@@ -96,7 +97,7 @@ struct Node {
     return answer;
   }
 
-  Lines said;
+  Lines lines;
   NodeConfig config;
   PeerSockets sockets;
   caf::actor_system system;
@@ -269,8 +270,8 @@ TEST_P(PeerMessagesTest, OneThatAnnouncesFourGibibytesIsClosedAndTheOthersAreNot
   constexpr std::size_t kAll = std::numeric_limits<std::uint32_t>::max();
   stranger.announce(kAll);
   EXPECT_TRUE(stranger.is_closed());
-  EXPECT_TRUE(a.said.have("peers: closed the connection with 127.0.0.1:"));
-  EXPECT_TRUE(a.said.have(too_much(kAll)));
+  EXPECT_TRUE(a.lines.have("peers: closed the connection with 127.0.0.1:"));
+  EXPECT_TRUE(a.lines.have(too_much(kAll)));
   Stranger rude = stranger_of(a);
   rude.announce(kAll);
   EXPECT_TRUE(rude.is_closed());
@@ -288,7 +289,7 @@ TEST_P(PeerMessagesTest, OneThatAnnouncesFourGibibytesIsClosedAndTheOthersAreNot
 TEST_P(PeerMessagesTest, WhoIsDialedAnnouncesNoMoreEither) {
   Node a("a", folder(), kPatient);
   PeerSockets other(Node::options(folder()));
-  const PeerAddress address = other.listen({"127.0.0.1", 0}, [&kept](SecureSocket socket) {
+  const PeerAddress address = other.listen({"127.0.0.1", 0}, [](SecureSocket socket) {
     Stranger stranger(std::move(socket));
     stranger.announce(kMost + 1, caf::io::basp::message_type::server_handshake);
     EXPECT_TRUE(stranger.is_closed());
@@ -296,7 +297,7 @@ TEST_P(PeerMessagesTest, WhoIsDialedAnnouncesNoMoreEither) {
   const auto found = a.find(address);
   ASSERT_TRUE(std::holds_alternative<std::string>(found));
   EXPECT_THAT(std::get<std::string>(found), HasSubstr("no connection to " + text_of(address)));
-  EXPECT_TRUE(a.said.have("peers: closed the connection with " + text_of(address) + too_much(kMost + 1)));
+  EXPECT_TRUE(a.lines.have("peers: closed the connection with " + text_of(address) + too_much(kMost + 1)));
 }
 
 TEST_P(PeerMessagesTest, WhatIsAnnouncedAndDoesNotComeTakesNoMemory) {

@@ -1,9 +1,8 @@
 // What a node takes of the plans that the registry tells it.
-#include "cluster/planning/plan_keeper.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster/planning/plan_keeper.h"
 #include "cluster/registry/memory_registry.h"
 #include "tests/cluster/virtual_loop.h"
 
