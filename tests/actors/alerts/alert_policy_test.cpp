@@ -253,7 +253,7 @@ TEST_F(AnewTest, AnEpisodeGoesOnAndIsToldAfterItsCooldown) {
   seconds_ = 86'400;
   ASSERT_THAT(feed({0.9}), ElementsAre("new@86402#0.0"));
   begin_anew(50s);
-  EXPECT_THAT(feed(std::vector<double>(5, 0.9)), ElementsAre("update@8#0.1"));
+  EXPECT_THAT(feed(std::vector<double>(5, 0.9)), ElementsAre("update@10#0.1"));
   EXPECT_THAT(feed({0.1}), ElementsAre("end@12#0.2"));
 }
 
