@@ -295,8 +295,8 @@ TEST_F(AnewTest, AWindowThatComesOnceMoreIsNoNewBeginning) {
   configure({1, 1}, 60s);
   ASSERT_THAT(feed({0.9, 0.1, 0.1}), ElementsAre("new@2#0.0", "end@4#0.1"));
   seconds_ -= 4;
-  EXPECT_THAT(feed(std::vector<double>(29, 0.1)), IsEmpty());
-  EXPECT_THAT(feed({0.9}), ElementsAre("new@62#1.0")) << "60 s after it was told";
+  EXPECT_THAT(feed(std::vector<double>(28, 0.1)), IsEmpty());
+  EXPECT_THAT(feed({0.9, 0.9}), ElementsAre("new@62#1.0")) << "60 s after it was told";
 }
 
 }  // namespace
