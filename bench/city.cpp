@@ -34,14 +34,13 @@ cluster::NodeRecord record_of(const std::string& name, std::set<NodeRole> roles,
   record.name = name;
   record.roles = std::move(roles);
   record.state = cluster::NodeState::ready;
-  record.control = {name + ".city.example", 7400};
-  record.bulk = {name + ".city.example", 7401};
+  record.control = {name + '.' + numbered("site", site) + ".city.example", 7400};
+  record.bulk = {record.control.host, 7401};
   record.bulk_key = std::string(40, 'k');
   record.version = "0.1.0";
   record.commit = std::string(12, 'c');
   record.model = std::string(64, 'm');
   record.config = record.config_seen = std::string(64, 'f');
-  record.zone = numbered("site", site);
   return record;
 }
 

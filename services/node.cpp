@@ -206,8 +206,10 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   cluster::use_peers(system_config);
   const auto log_warning = [&logger](const std::string& line) { logger.warn("{}", line); };
   cluster::PeerSockets::Options peer_options;
+  const cluster::PeerAddress control = cluster::told_address(address_of(own.listen), own.advertise);
   if (!own.tls_dir.empty())
-    peer_options.certificates = std::make_shared<cluster::NodeCertificates>(own.tls_dir, log_warning);
+    peer_options.certificates =
+        std::make_shared<cluster::NodeCertificates>(own.tls_dir, log_warning, control.host);
   peer_options.allow_plain_text = own.allow_plain_text;
   peer_options.log = log_warning;
   cluster::PeerSockets sockets(peer_options);
@@ -297,9 +299,8 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
   record.name = name;
   record.incarnation = incarnation;
   record.roles = roles;
-  record.control = address_of(own.listen);
-  record.bulk = address_of(own.bulk);
-  if (!own.advertise.empty()) record.control.host = record.bulk.host = own.advertise;
+  record.control = control;
+  record.bulk = cluster::told_address(address_of(own.bulk), own.advertise);
   if (keys) record.bulk_key = keys->public_key;
   record.version = kVersion;
   record.commit = kCommit;

@@ -1,12 +1,15 @@
 #include "actors/alerts/alert_policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace vigil::actors {
 namespace {
 
 constexpr double kHour = 3600;
+/// By less than this, camera time and the wall clock go back together: it is a window that comes once more.
+constexpr double kSame = 1;
 
 }  // namespace
 
@@ -32,7 +35,20 @@ void AlertPolicy::resume(const Emission& told, base::Clock::WallTime at) {
   unseen_ = confirm_.of;
 }
 
+void AlertPolicy::look_whether_time_began_anew(const Observation& observation) {
+  if (row_.empty()) return;
+  const Observation& last = row_.back().observation;
+  const double back = last.seconds - observation.seconds;
+  const double passed =
+      base::seconds(std::chrono::duration_cast<base::Duration>(observation.wall - last.wall));
+  if (back <= 0 || std::abs(back + passed) < kSame) return;
+  const double shift = back + std::max(0.0, passed);
+  for (Seen& seen : row_) seen.observation.seconds -= shift;
+  for (double& seconds : emitted_) seconds -= shift;
+}
+
 std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
+  look_whether_time_began_anew(observation);
   if (const auto at = std::exchange(resumed_, std::nullopt)) {
     const auto ago = std::chrono::duration_cast<base::Duration>(observation.wall - *at);
     emitted_.push_back(observation.seconds - std::max(0.0, base::seconds(ago)));

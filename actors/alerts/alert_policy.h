@@ -97,7 +97,9 @@ class AlertPolicy {
  public:
   AlertPolicy(const config::RuleSettings& rule, const config::WindowSettings& window);
 
-  /// Windows have to come in the order of time.
+  /// Windows have to come in the order of time. One whose time is before that of the last one is of a camera
+  /// whose time has begun anew, as where nobody knows any more since when there is such a camera: what was
+  /// told and seen before was then as long ago as the wall clock says.
   std::optional<Emission> observe(const Observation& observation);
 
   /// The episode as it stands, to be told once more because something else than its windows is news: an
@@ -126,6 +128,7 @@ class AlertPolicy {
     bool counts = false;
   };
 
+  void look_whether_time_began_anew(const Observation& observation);
   std::optional<Held> reason_to_wait(const Observation& observation);
   Emission emit(Phase phase, double seconds);
   Emission next(Phase phase);

@@ -30,10 +30,11 @@ milliseconds clocks_apart(base::Clock::WallTime theirs, base::Clock::WallTime he
 }  // namespace
 
 std::string print(const Greeting& greeting) {
-  return json{{"fleet", greeting.fleet},
-              {"node", json::parse(print(greeting.node))},
-              {"wall_ms", duration_cast<milliseconds>(greeting.wall.time_since_epoch()).count()}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  json text = {{"fleet", greeting.fleet},
+               {"node", json::parse(print(greeting.node))},
+               {"wall_ms", duration_cast<milliseconds>(greeting.wall.time_since_epoch()).count()}};
+  if (greeting.asks_whether_reached) text["asks_whether_reached"] = true;
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 Greeting parse_greeting(std::string_view text) {
@@ -43,6 +44,7 @@ Greeting parse_greeting(std::string_view text) {
     greeting.fleet = read.at("fleet");
     greeting.node = parse_node(read.at("node").dump());
     greeting.wall = base::Clock::WallTime(milliseconds(read.at("wall_ms").get<std::int64_t>()));
+    greeting.asks_whether_reached = read.value("asks_whether_reached", false);
     return greeting;
   } catch (const std::exception& error) {
     throw std::runtime_error(std::string("no greeting of a node: ") + error.what());
@@ -56,6 +58,7 @@ std::string print(const GreetingAnswer& answer) {
   } else {
     text["refusal"] = answer.refusal;
   }
+  if (answer.not_reached) text["not_reached"] = *answer.not_reached;
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -63,7 +66,9 @@ GreetingAnswer parse_answer(std::string_view text) {
   try {
     const json read = json::parse(text);
     if (read.contains("refusal")) return {std::nullopt, read.at("refusal")};
-    return {parse_greeting(read.at("greeting").dump()), {}};
+    GreetingAnswer answer{parse_greeting(read.at("greeting").dump()), {}};
+    if (read.contains("not_reached")) answer.not_reached = read.at("not_reached").get<std::string>();
+    return answer;
   } catch (const std::exception& error) {
     throw std::runtime_error(std::string("no answer to a greeting: ") + error.what());
   }

@@ -17,6 +17,8 @@ struct Greeting {
   NodeRecord node;
   /// When it was written.
   base::Clock::WallTime wall;
+  /// Whether it wants to know if it is reached where it says that it is (`GreetingAnswer::not_reached`).
+  bool asks_whether_reached = false;
 };
 
 std::string print(const Greeting& greeting);
@@ -27,6 +29,9 @@ Greeting parse_greeting(std::string_view json);
 struct GreetingAnswer {
   std::optional<Greeting> greeting;
   std::string refusal;
+  /// If that was asked: why whoever greeted is not reached at `NodeRecord::control`; empty: it is. Nothing:
+  /// of a build that does not tell.
+  std::optional<std::string> not_reached = {};
 };
 std::string print(const GreetingAnswer& answer);
 /// Throws std::runtime_error.

@@ -90,7 +90,6 @@ std::string print(const NodeRecord& record) {
                {"weight", record.weight},
                {"cameras", record.cameras},
                {"streams", record.streams},
-               {"zone", record.zone},
                {"config", record.config},
                {"config_seen", record.config_seen},
                {"config_fault", record.config_fault},
@@ -127,7 +126,6 @@ NodeRecord parse_node(std::string_view text) {
     record.weight = read.value("weight", 1.0);
     record.cameras = read.value("cameras", 0.0);
     record.streams = read.value("streams", 0.0);
-    record.zone = read.value("zone", "");
     record.config = read.value("config", "");
     record.config_seen = read.value("config_seen", "");
     record.config_fault = read.value("config_fault", "");

@@ -60,8 +60,6 @@ struct NodeRecord {
   double weight = 1;
   double cameras = 0;
   double streams = 0;
-  /// Where it stands, for those who want copies apart.
-  std::string zone;
   /// The configuration that it runs by, and the newest one that it has read, each by its content; and why it
   /// cannot take that, if so (config_agreement.h).
   std::string config;
@@ -75,7 +73,8 @@ struct NodeRecord {
   bool serves = false;
   /// Nodes with which it has to deal and to which it has had no way for a while; the first of them by name.
   std::set<std::string> unreachable = {};
-  /// There are nodes with which those of its roles deal, and it has no way to any of them.
+  /// There are nodes with which those of its roles deal, and it has no way to any of them, or none of those
+  /// that it has asked has one to it.
   bool apart = false;
   /// Its clock is not that of most nodes with which it deals.
   bool clock_off = false;

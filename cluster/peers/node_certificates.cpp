@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
+#include "cluster/peers/host_check.h"
 #include "cluster/sockets/file_identity.h"
 
 namespace vigil::cluster {
@@ -33,7 +34,15 @@ void check_file(const std::filesystem::path& file) {
     throw CertificateError(file.string() + ": everybody may read this private key; chmod 600 it");
 }
 
-std::shared_ptr<SSL_CTX> read(const std::filesystem::path& folder) {
+void check_host(const std::filesystem::path& file, X509* certificate, const std::string& host) {
+  if (host.empty() || is_for(certificate, host)) return;
+  throw CertificateError(
+      file.string() + ": is for " + hosts_of(certificate) + ", and not for " + host +
+      ", where other nodes are to reach this one (cluster.advertise; if that is empty, the "
+      "host of cluster.listen)");
+}
+
+std::shared_ptr<SSL_CTX> read(const std::filesystem::path& folder, const std::string& host) {
   const std::filesystem::path issuers = folder / kIssuers;
   const std::filesystem::path certificate = folder / kCertificate;
   const std::filesystem::path key = folder / kKey;
@@ -57,13 +66,19 @@ std::shared_ptr<SSL_CTX> read(const std::filesystem::path& folder) {
   if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
     throw CertificateError(key.string() + ": not the private key in PEM of " + certificate.string() + ": " +
                            openssl_reason());
+  check_host(certificate, SSL_CTX_get0_certificate(context.get()), host);
   return context;
 }
 
 }  // namespace
 
-NodeCertificates::NodeCertificates(std::filesystem::path folder, std::function<void(const std::string&)> log)
-    : folder_(std::move(folder)), log_(std::move(log)), signature_(signature()), context_(read(folder_)) {}
+NodeCertificates::NodeCertificates(std::filesystem::path folder, std::function<void(const std::string&)> log,
+                                   std::string host)
+    : folder_(std::move(folder)),
+      host_(std::move(host)),
+      log_(std::move(log)),
+      signature_(signature()),
+      context_(read(folder_, host_)) {}
 
 std::string NodeCertificates::signature() const {
   return file_identity(folder_ / kIssuers) + ' ' + file_identity(folder_ / kCertificate) + ' ' +
@@ -76,7 +91,7 @@ std::shared_ptr<SSL_CTX> NodeCertificates::current() {
   if (now == signature_) return context_;
   signature_ = std::move(now);
   try {
-    context_ = read(folder_);
+    context_ = read(folder_, host_);
     if (log_) log_("peers: the certificates in " + folder_.string() + " were read again");
   } catch (const CertificateError& error) {
     if (log_) log_(std::string("peers: the certificates from before go on to be used: ") + error.what());

@@ -24,8 +24,10 @@ class CertificateError : public std::runtime_error {
 class NodeCertificates {
  public:
   /// Throws CertificateError. `log` gets a line when the files were read again, or could not be; may be
-  /// empty.
-  NodeCertificates(std::filesystem::path folder, std::function<void(const std::string&)> log);
+  /// empty. `host`: the name or address under which others reach this node: a certificate that is not for it
+  /// is of no use, since they would all refuse it; empty: it may be for any.
+  NodeCertificates(std::filesystem::path folder, std::function<void(const std::string&)> log,
+                   std::string host = {});
 
   /// For a new connection, of either side: TLS 1.3, and the other side has to show a certificate, too. Looks
   /// whether the files are others now, however they were replaced; while what they hold is of no use, what
@@ -36,6 +38,7 @@ class NodeCertificates {
   std::string signature() const;
 
   const std::filesystem::path folder_;
+  const std::string host_;
   const std::function<void(const std::string&)> log_;
   std::mutex mutex_;
   std::string signature_;

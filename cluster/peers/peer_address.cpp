@@ -25,4 +25,10 @@ std::string text_of(const PeerAddress& address) {
   return (is_v6 ? '[' + address.host + ']' : address.host) + ':' + std::to_string(address.port);
 }
 
+PeerAddress told_address(const PeerAddress& listen, std::string_view advertise) {
+  if (advertise.empty()) return listen;
+  return parse_peer(std::string(advertise) + ':' + std::to_string(listen.port))
+      .value_or(PeerAddress{std::string(advertise), listen.port});
+}
+
 }  // namespace vigil::cluster

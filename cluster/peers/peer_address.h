@@ -19,4 +19,8 @@ struct PeerAddress {
 std::optional<PeerAddress> parse_peer(std::string_view text);
 std::string text_of(const PeerAddress& address);
 
+/// Where others are told to reach what listens there: under this name or address, that of IPv6 in brackets;
+/// empty: where it listens.
+PeerAddress told_address(const PeerAddress& listen, std::string_view advertise);
+
 }  // namespace vigil::cluster

@@ -28,15 +28,24 @@ class PeerStreamPolicy {
   SecureSocket socket_;
 };
 
-/// A connection. Its methods are CAF's to call, in its network thread.
+/// A connection. Its methods are CAF's to call, in its network thread. CAF believes whatever length a message
+/// announces, and makes room for all of it at once: here a connection that announces too much is closed, and
+/// of what may come there is only room for what has.
 class PeerScribe final : public caf::io::scribe {
  public:
-  PeerScribe(caf::io::network::default_multiplexer& multiplexer, SecureSocket socket);
+  /// What one message may have. Events go by 256 kB, and the largest answers that nodes give each other,
+  /// plans of thousands of cameras, have two megabytes or so; whatever is large goes by the bulk port.
+  static constexpr std::size_t kMostOfAMessage = std::size_t{16} << 20;
+
+  /// `log` gets a line when it closes the connection.
+  PeerScribe(caf::io::network::default_multiplexer& multiplexer, SecureSocket socket,
+             std::shared_ptr<PeerLog> log);
 
   void configure_read(caf::io::receive_policy::config config) override;
+  bool consume(caf::execution_unit* context, const void* data, std::size_t size) override;
   void ack_writes(bool) override {}
   std::vector<char>& wr_buf() override { return stream_.wr_buf(); }
-  std::vector<char>& rd_buf() override { return stream_.rd_buf(); }
+  std::vector<char>& rd_buf() override { return is_whole_ ? gathered_ : stream_.rd_buf(); }
   void flush() override;
   std::string addr() const override { return peer_.host; }
   std::uint16_t port() const override { return peer_.port; }
@@ -45,9 +54,20 @@ class PeerScribe final : public caf::io::scribe {
   void remove_from_loop() override { stream_.passivate(); }
 
  private:
+  void read_next_piece();
+  /// Whether the connection goes on.
+  bool gather(caf::execution_unit* context, const char* data, std::size_t size);
+
   PeerAddress peer_;
+  std::shared_ptr<PeerLog> log_;
   bool has_pending_;
   bool launched_ = false;
+  /// Of a message that is read piece by piece: all that it is to have (0: there is none), and what has come.
+  std::size_t wanted_ = 0;
+  std::vector<char> gathered_;
+  /// It has all come, and goes to the broker.
+  bool is_whole_ = false;
+  bool announces_too_much_ = false;
   caf::io::network::stream_impl<PeerStreamPolicy> stream_;
 };
 

@@ -12,9 +12,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 
-#include "cluster/sockets/pace.h"
+#include "cluster/peers/host_check.h"
 
 namespace vigil::cluster {
 namespace {
@@ -40,7 +39,10 @@ std::string handshake_failure(SSL* session) {
 
 class PeerSockets::Running {
  public:
-  explicit Running(Options options) : options_(std::move(options)) {}
+  explicit Running(Options options)
+      : options_(std::move(options)), log_(std::make_shared<PeerLog>(options_.log)) {}
+
+  std::shared_ptr<PeerLog> log() const { return log_; }
 
   void start() {
     thread_ = std::thread([this] {
@@ -168,25 +170,12 @@ class PeerSockets::Running {
       if (!session_ || !use_descriptor(session_.get(), socket_.native_handle()))
         return fail("no memory for a TLS session");
       if (as_client) {
-        set_expected_host();
+        expect_host(session_.get(), host_);
         SSL_set_connect_state(session_.get());
       } else {
         SSL_set_accept_state(session_.get());
       }
       step();
-    }
-
-    /// The name or address that the other side's certificate has to be for.
-    void set_expected_host() {
-      SSL_set_hostflags(session_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-      boost::system::error_code none;
-      asio::ip::make_address(host_, none);
-      if (!none) {
-        X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session_.get()), host_.c_str());
-      } else {
-        SSL_set1_host(session_.get(), host_.c_str());
-        SSL_set_tlsext_host_name(session_.get(), host_.c_str());
-      }
     }
 
     void step() {
@@ -244,7 +233,7 @@ class PeerSockets::Running {
       socket_.close(ignored);
       if (done_) return std::exchange(done_, nullptr)("no connection to " + peer_ + ": " + reason);
       owner_.incoming_.remove(self);
-      owner_.say("peers: refused a connection of " + peer_ + ": " + reason);
+      owner_.log_->say("peers: refused a connection of " + peer_ + ": " + reason);
     }
 
     Running& owner_;
@@ -271,7 +260,7 @@ class PeerSockets::Running {
       if (!acceptor_) return;
       if (error) {
         // For want of descriptors, say: those that wait will still be there.
-        say("peers: cannot accept a connection: " + error.message());
+        log_->say("peers: cannot accept a connection: " + error.message());
         pause_.expires_after(std::chrono::milliseconds(200));
         return pause_.async_wait([this](auto cancelled) {
           if (!cancelled) accept();
@@ -287,20 +276,14 @@ class PeerSockets::Running {
     });
   }
 
-  void say(const std::string& line) {
-    if (!options_.log || !lines_.has_one(std::chrono::steady_clock::now())) return;
-    lines_.take();
-    options_.log(line);
-  }
-
   const Options options_;
+  const std::shared_ptr<PeerLog> log_;
   asio::io_context io_{1};
   asio::steady_timer pause_{io_};
   tcp::resolver resolver_{io_};
   std::optional<tcp::acceptor> acceptor_;
   std::function<void(SecureSocket)> accepted_;
   std::list<std::shared_ptr<Attempt>> incoming_;
-  Pace lines_{20, 0.2, std::chrono::steady_clock::now()};
   std::thread thread_;
 };
 
@@ -322,6 +305,10 @@ void PeerSockets::resolve(const PeerAddress& address, std::function<void(std::ve
 
 void PeerSockets::stop_listening() {
   running_->stop_listening();
+}
+
+std::shared_ptr<PeerLog> PeerSockets::log() const {
+  return running_->log();
 }
 
 void PeerSockets::dial(const PeerAddress& address, Dialed done) {

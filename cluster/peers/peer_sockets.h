@@ -12,6 +12,7 @@
 
 #include "cluster/peers/node_certificates.h"
 #include "cluster/peers/peer_address.h"
+#include "cluster/peers/peer_log.h"
 #include "cluster/peers/secure_socket.h"
 
 namespace vigil::cluster {
@@ -27,7 +28,8 @@ class PeerSockets {
     std::chrono::milliseconds patience{5000};
     /// Connections that come in whose handshake is under way, at most; the oldest goes when one more comes.
     std::size_t handshakes = 64;
-    /// Lines about connections that were refused, not more than some a minute; may be empty.
+    /// Lines about connections that were refused or closed, not more than some a minute; may be empty. Called
+    /// by one thread at a time.
     std::function<void(const std::string&)> log = {};
   };
 
@@ -47,6 +49,9 @@ class PeerSockets {
   /// side that listens has to speak first, as it does in CAF's protocol.
   using Dialed = std::function<void(std::variant<SecureSocket, std::string>)>;
   void dial(const PeerAddress& address, Dialed done);
+
+  /// For whoever has connections of this, also when this is gone.
+  std::shared_ptr<PeerLog> log() const;
 
   /// The addresses that a name stands for, in numbers; none if it is unknown now.
   void resolve(const PeerAddress& address, std::function<void(std::vector<PeerAddress>)> done);

@@ -94,7 +94,8 @@ class PeerMiddleman final : public caf::io::middleman_actor_impl {
   caf::expected<caf::io::scribe_ptr> connect(const std::string& ticket, std::uint16_t) override {
     auto socket = shelf_->take(ticket);
     if (!socket) return caf::sec::cannot_connect_to_node;
-    return caf::io::scribe_ptr(caf::make_counted<PeerScribe>(multiplexer(), std::move(*socket)));
+    return caf::io::scribe_ptr(
+        caf::make_counted<PeerScribe>(multiplexer(), std::move(*socket), shelf_->sockets.log()));
   }
 
   caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* host, bool) override {

@@ -53,6 +53,7 @@ PlanKeeper::~PlanKeeper() {
 void PlanKeeper::want(std::vector<WantedCamera> cameras) {
   std::ranges::sort(cameras, {}, &WantedCamera::name);
   wanted_ = std::move(cameras);
+  std::erase_if(origins_, [this](const auto& origin) { return !wants(origin.first); });
   is_due_ = true;
   step();
 }
@@ -72,7 +73,7 @@ void PlanKeeper::step() {
   }
   if (!member_.is_planner() && !follows_) {
     fleet_mirror_.reset();
-    fleet_.clear();
+    for (const auto& [node, plan] : std::exchange(fleet_, {})) remember_origins(plan);
     return;
   }
   const auto keep = [this](std::optional<RegistryMirror>& mirror, const std::string& prefix,
@@ -143,12 +144,29 @@ void PlanKeeper::read_own() {
   if (options_.changed) options_.changed();
 }
 
+void PlanKeeper::remember_origins(const NodePlan& gone) {
+  for (const auto& [camera, entry] : gone.cameras)
+    if (wants(camera)) origins_[camera] = entry.origin_ms;
+}
+
+/// Of cameras that no plan has any more, as when somebody has deleted it.
+const std::map<std::string, std::int64_t>& PlanKeeper::lost_origins() {
+  if (!origins_.empty())
+    for (const auto& [node, plan] : fleet_)
+      for (const auto& [camera, entry] : plan.cameras) origins_.erase(camera);
+  return origins_;
+}
+
+bool PlanKeeper::wants(const std::string& camera) const {
+  return wanted_ && std::ranges::binary_search(*wanted_, camera, {}, &WantedCamera::name);
+}
+
 void PlanKeeper::read_fleet() {
   if (!fleet_mirror_) return;
   for (const std::string& key : fleet_mirror_->take_changed()) {
     const std::string node = key.substr(member_.keys().plans().size());
     // What cannot be read is written anew, since it differs from whatever is planned.
-    fleet_.erase(node);
+    if (const auto before = fleet_.extract(node)) remember_origins(before.mapped());
     const RegistryEntry* const entry = fleet_mirror_->find(key);
     if (entry == nullptr) continue;
     try {
@@ -195,10 +213,10 @@ void PlanKeeper::plan() {
   std::map<std::string, Fence> settled;
   for (const auto& [node, fences] : told(*settled_mirror_, member_.keys().settled()))
     if (!fences.empty()) settled[node] = *fences.rbegin();
-  Planning planned = options_.plan(
-      {member_.nodes(), std::move(settled), fleet_, *wanted_, clock_.wall(),
-       told(*filled_mirror_, member_.keys().filled()), told(*refused_mirror_, member_.keys().refused())},
-      planning);
+  Planning planned = options_.plan({member_.nodes(), std::move(settled), fleet_, *wanted_, clock_.wall(),
+                                    told(*filled_mirror_, member_.keys().filled()),
+                                    told(*refused_mirror_, member_.keys().refused()), lost_origins()},
+                                   planning);
   unplaced_ = std::move(planned.unplaced);
   handovers_ = planned.handovers;
   fillings_ = planned.fillings;

@@ -1,6 +1,7 @@
 // What a node has by the fleet's plan; and the plan itself, if it is the one that plans.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -62,6 +63,9 @@ class PlanKeeper {
  private:
   void read_own();
   void read_fleet();
+  void remember_origins(const NodePlan& gone);
+  const std::map<std::string, std::int64_t>& lost_origins();
+  bool wants(const std::string& camera) const;
   void changed();
   bool is_set_back() const;
   void plan();
@@ -90,6 +94,9 @@ class PlanKeeper {
   /// Of all plans that this node has had.
   Fence newest_ = 0;
   FleetPlan fleet_;
+  /// Of cameras that were in a plan that is another now (`PlanningInput::origins`), and may be in that one or
+  /// in others.
+  std::map<std::string, std::int64_t> origins_;
   std::optional<std::vector<WantedCamera>> wanted_;
   std::map<std::string, std::string> unplaced_;
   std::size_t handovers_ = 0, fillings_ = 0, degraded_ = 0, refused_ = 0;

@@ -136,6 +136,12 @@ class Desk {
     for (const Place& place : placed.places) take(place);
   }
 
+  /// Of one that no plan has.
+  std::int64_t origin_of(const std::string& camera) const {
+    if (const auto known = input_.origins.find(camera); known != input_.origins.end()) return known->second;
+    return std::chrono::duration_cast<std::chrono::milliseconds>(input_.wall.time_since_epoch()).count();
+  }
+
   void take(const Place& place) {
     const auto owner = owners_.find(place.item);
     const bool had_one = owner != owners_.end();
@@ -156,9 +162,7 @@ class Desk {
     if (!stays) {
       entry.fence = ++fence_;
       entry.why = why(place, "camera");
-      if (!had_one)
-        entry.origin_ms =
-            std::chrono::duration_cast<std::chrono::milliseconds>(input_.wall.time_since_epoch()).count();
+      if (!had_one) entry.origin_ms = origin_of(place.item);
       if (had_one && is_there(owner->second.node) && !began_anew(owner->second.node)) {
         PlannedCamera former = *owner->second.entry;
         former.hand_to = place.node;

@@ -67,6 +67,9 @@ struct PlanningInput {
   std::map<std::string, std::set<Fence>> filled = {};
   /// Of each camera node: fences of its cameras that are refused, and the higher ones that were seen of them.
   std::map<std::string, std::set<Fence>> refused = {};
+  /// Since when there have been cameras that no plan has any more, as when somebody has deleted it: as
+  /// `PlannedCamera::origin_ms`.
+  std::map<std::string, std::int64_t> origins = {};
 };
 
 /// What is to be written, in this order: what nodes are given first, so that no camera is ever without an

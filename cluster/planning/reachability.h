@@ -24,7 +24,7 @@ class Reachability {
 
   /// Whether one of the two has said that there is no way to the other.
   bool is_cut(std::string_view a, std::string_view b) const;
-  /// Whether it has no way to anybody.
+  /// Whether it has no way to anybody, or nobody to it.
   bool is_apart(const std::string& node) const;
 
   /// Of the nodes with this role, those to which something is not to be given that these partners (empty:

@@ -328,6 +328,17 @@ void check_fit(Reading& reading, const SectionReader& section, const ClusterSett
     check_encryption("listen", cluster.listen, "tls_dir: FOLDER");
     check_encryption("bulk", cluster.bulk, "tls_dir: FOLDER");
   }
+  // What is for this machine alone is told above.
+  const auto check_told = [&](const char* key, const std::string& address) {
+    if (!cluster.advertise.empty() || reading.is_open(address) || !is_every_address(address) ||
+        (cluster.tls_dir.empty() && !cluster.allow_plain_text))
+      return;
+    reading.report(section.where(key), section.at(key) + ": `" + address +
+                                           "` stands for all addresses of this machine, and other nodes have "
+                                           "to be told one; give `advertise: HOST`");
+  };
+  check_told("listen", cluster.listen);
+  check_told("bulk", cluster.bulk);
   const RegistrySettings& registry = cluster.registry;
   const CertificateSettings& certificate = registry.certificate;
   if (registry.ca_file.empty())

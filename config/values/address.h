@@ -16,4 +16,7 @@ std::string endpoint_next_to(const std::string& bind);
 /// Whether HOST:PORT is reached from this machine alone.
 bool is_loopback_address(std::string_view listen);
 
+/// Whether HOST:PORT is every address of this machine: one to listen on, and none to be told others.
+bool is_every_address(std::string_view listen);
+
 }  // namespace vigil::config

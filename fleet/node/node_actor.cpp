@@ -27,6 +27,7 @@ void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->clock);
   reach.emplace(deps->clock, std::max(kLeastStanding, deps->lease) + kBeyondLease);
+  reached.emplace(deps->clock, cluster::text_of(deps->record.control));
   reporter.emplace(deps->board, deps->series,
                    NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
   if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);
@@ -463,7 +464,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
   self->state.deps.emplace(std::move(deps));
   self->state.start();
   return {
-      [self](greet_atom, const std::string& text) { return self->state.answer(text); },
+      [self](greet_atom, const std::string& text) { return self->state.answer_in_full(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
       [self](gateway_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->gateway); },
       [self](serves_atom, bool serves) {

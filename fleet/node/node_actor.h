@@ -34,6 +34,7 @@
 #include "fleet/node/node_desk.h"
 #include "fleet/node/place_book.h"
 #include "fleet/node/reach_book.h"
+#include "fleet/node/reached_book.h"
 #include "fleet/status/node_report.h"
 #include "fleet/turns/window_turns.h"
 
@@ -101,6 +102,8 @@ struct node_state {
   cluster::Greeting greeting() const;
   std::string why_not(const std::string& text, base::Duration way) const;
   std::string answer(const std::string& text);
+  /// Also whether that one is reached, if it asks.
+  caf::result<std::string> answer_in_full(const std::string& text);
   void greet(const cluster::NodeRecord& node);
   void greeted(const cluster::NodeRecord& node, const greeter_actor& greeter, base::Clock::TimePoint sent,
                const std::string& text);
@@ -118,7 +121,14 @@ struct node_state {
   /// given anything.
   void enter();
   void heard_while_entering(const cluster::NodeRecord& node, const std::string& refusal);
-  void entered(bool in_vain);
+  void entered(bool has_counterparts);
+  bool is_counterpart(const cluster::NodeRecord& node) const;
+  /// To this node, with the answer of the one at its address: empty if it is that one, else why not.
+  void come_back_to(const cluster::NodeRecord& node, std::function<void(const std::string&)> done);
+  /// Whether others reach this node.
+  void ask_whether_reached();
+  void ask_whether_reached(const std::string& node, const greeter_actor& greeter);
+  void heard_whether_reached();
   /// Whether the run before this one still lives.
   void look_for_namesake();
   void check(const cluster::NodeRecord& node);
@@ -195,6 +205,7 @@ struct node_state {
   std::optional<cluster::FleetMember> member;
   std::optional<cluster::PlanKeeper> plan;
   std::optional<ReachBook> reach;
+  std::optional<ReachedBook> reached;
   std::optional<NodeReport> reporter;
   actors::Stages stages;
   bool has_stages = false;

@@ -2,6 +2,9 @@
 // the only one of its name.
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -11,6 +14,8 @@ namespace vigil::fleet {
 namespace {
 
 constexpr std::chrono::seconds kAnswerPatience{5};
+/// Whoever is asked has to find a way of its own, and to be answered by it.
+constexpr std::chrono::seconds kReachPatience{15};
 /// Others are told of this node after so long, whether somebody has answered it or not.
 constexpr base::Duration kEntering{1000};
 constexpr std::size_t kAskedWhileEntering = 3;
@@ -19,18 +24,25 @@ constexpr std::chrono::seconds kNamesakePatience{2};
 
 }  // namespace
 
+bool node_state::is_counterpart(const cluster::NodeRecord& node) const {
+  return node.name != deps->record.name && NodeDesk::are_counterparts(deps->record.roles, node.roles);
+}
+
 void node_state::enter() {
   desk->see(member->nodes(), member->record());
   const auto some = NodeDesk::counterparts(member->nodes(), deps->record, kAskedWhileEntering);
-  const bool has_met_one = std::ranges::any_of(member->nodes(), [this](const auto& node) {
-    return node.first != deps->record.name && met.contains({node.first, node.second.incarnation}) &&
-           NodeDesk::are_counterparts(deps->record.roles, node.second.roles);
-  });
-  if (some.empty() || has_met_one) return entered(false);
-  entering = some.size();
+  if (some.empty()) return entered(false);
   loop->after(kEntering, [this] {
     if (entering) entered(true);
   });
+  std::map<std::string, greeter_actor> known;
+  for (const auto& [key, node] : member->nodes())
+    if (const auto other = met.find({key, node.incarnation});
+        other != met.end() && is_counterpart(node) && known.size() < kAskedWhileEntering)
+      known.emplace(key, other->second);
+  entering = known.empty() ? some.size() : known.size();
+  for (const auto& [node, greeter] : known) ask_whether_reached(node, greeter);
+  if (!known.empty()) return;
   for (const cluster::NodeRecord& node : some)
     deps->ways.find(node.control, [way = *loop, this,
                                    node](std::variant<greeter_actor, std::string> found) mutable {
@@ -54,20 +66,106 @@ void node_state::enter() {
 void node_state::heard_while_entering(const cluster::NodeRecord& node, const std::string& refusal) {
   if (!refusal.empty()) failed(node, refusal);
   if (!entering) return take_met();
-  if (refusal.empty()) return entered(false);
+  if (refusal.empty()) return ask_whether_reached(node.name, met.at({node.name, node.incarnation}));
   if (--*entering == 0) entered(true);
 }
 
-void node_state::entered(bool in_vain) {
+void node_state::entered(bool has_counterparts) {
   entering.reset();
-  if (in_vain) {
-    deps->logger.warn(
-        "node: has found no way to any node with which it deals: it is given nothing until it has, "
-        "as long as others can have it");
-    reach->came_in_vain();
+  if (has_counterparts && !reached->is_reached()) {
+    const bool has_way = std::ranges::any_of(member->nodes(), [this](const auto& node) {
+      return is_counterpart(node.second) && met.contains({node.first, node.second.incarnation});
+    });
+    if (!has_way) {
+      deps->logger.warn(
+          "node: has found no way to any node with which it deals: it is given nothing until it has, "
+          "as long as others can have it");
+      reach->came_in_vain();
+    }
+    reached->came_in_vain(/*is_told=*/!has_way);
     member->alter([](cluster::NodeRecord& record) { record.apart = true; });
   }
+  for (const std::string& line : reached->take_lines()) deps->logger.warn("node: {}", line);
   member->enter();
+}
+
+caf::result<std::string> node_state::answer_in_full(const std::string& text) {
+  const std::string own = answer(text);
+  if (!cluster::parse_answer(own).greeting) return own;
+  const cluster::Greeting theirs = cluster::parse_greeting(text);
+  if (!theirs.asks_whether_reached) return own;
+  auto promise = self->make_response_promise<std::string>();
+  come_back_to(theirs.node, [this, promise](const std::string& why_not) mutable {
+    promise.deliver(print(cluster::GreetingAnswer{greeting(), {}, why_not}));
+  });
+  return promise;
+}
+
+void node_state::come_back_to(const cluster::NodeRecord& node, std::function<void(const std::string&)> done) {
+  deps->ways.find(node.control, [way = *loop, this, node, done = std::move(done)](
+                                    std::variant<greeter_actor, std::string> found) mutable {
+    way.post([this, node, done, found = std::move(found)] {
+      if (const auto* reason = std::get_if<std::string>(&found)) return done(*reason);
+      self->request(std::get<greeter_actor>(found), kAnswerPatience, greet_atom_v, print(greeting()))
+          .then(
+              [node, done](const std::string& text) {
+                try {
+                  const cluster::GreetingAnswer heard = cluster::parse_answer(text);
+                  if (!heard.greeting) return done("whoever is there refuses: " + heard.refusal);
+                  const cluster::NodeRecord& there = heard.greeting->node;
+                  done(there.name == node.name && there.incarnation == node.incarnation
+                           ? ""
+                           : "another node answers there: " + there.name);
+                } catch (const std::exception& error) {
+                  done(error.what());
+                }
+              },
+              [done](const caf::error&) { done("whoever is there does not answer"); });
+    });
+  });
+}
+
+void node_state::ask_whether_reached() {
+  if (reached->is_reached()) return;
+  std::set<std::string> known;
+  for (const auto& [node, greeter] : greeters)
+    if (const auto record = member->nodes().find(node);
+        record != member->nodes().end() && is_counterpart(record->second) && desk->reaches(node))
+      known.insert(node);
+  for (const std::string& node : reached->take_asks(known)) ask_whether_reached(node, greeters.at(node));
+}
+
+void node_state::ask_whether_reached(const std::string& node, const greeter_actor& greeter) {
+  reached->ask(node);
+  cluster::Greeting asking = greeting();
+  asking.asks_whether_reached = true;
+  self->request(greeter, kReachPatience, greet_atom_v, print(asking))
+      .then(
+          [this, node](const std::string& text) {
+            try {
+              const cluster::GreetingAnswer heard = cluster::parse_answer(text);
+              if (!heard.greeting) {
+                reached->unheard(node);
+              } else if (heard.not_reached) {
+                reached->heard(node, *heard.not_reached);
+              } else {
+                reached->heard_nothing_of_it();
+              }
+            } catch (const std::exception&) {
+              reached->unheard(node);
+            }
+            heard_whether_reached();
+          },
+          [this, node](const caf::error&) {
+            reached->unheard(node);
+            heard_whether_reached();
+          });
+}
+
+void node_state::heard_whether_reached() {
+  if (!entering) return look_at_ways();
+  for (const std::string& line : reached->take_lines()) deps->logger.warn("node: {}", line);
+  if (reached->is_reached() || --*entering == 0) entered(true);
 }
 
 void node_state::look_for_namesake() {
@@ -124,6 +222,7 @@ void node_state::checked(const cluster::NodeRecord& node, const std::string& fau
 
 void node_state::look_at_ways() {
   if (entering) return;
+  ask_whether_reached();
   for (const cluster::NodeRecord& node : desk->take_checks()) check(node);
   ReachBook::Seen seen{.has_counterparts = desk->has_counterparts(),
                        .reaches_one = desk->reaches_a_counterpart(),
@@ -137,11 +236,12 @@ void node_state::look_at_ways() {
     seen.ways[other] = desk->reaches(other) && has_bulk;
   }
   for (const std::string& line : reach->see(seen)) deps->logger.warn("node: {}", line);
+  for (const std::string& line : reached->take_lines()) deps->logger.warn("node: {}", line);
   desk->need(needed());
   // Also without a line: of a node that is gone nothing is told any more.
   member->alter([this](cluster::NodeRecord& own) {
     own.unreachable = reach->unreachable();
-    own.apart = reach->apart();
+    own.apart = reach->apart() || reached->holds_back();
     own.clock_off = reach->clock_off();
   });
 }

@@ -42,7 +42,6 @@ json node_json(const FleetPicture& picture, const cluster::NodeRecord& record) {
           {"heard_seconds", seconds_of(node.heard)},
           {"registry_answers", node.answer ? json(node.answer->registry_answers) : json()},
           {"address", cluster::text_of(record.control)},
-          {"zone", record.zone},
           {"version", record.version},
           {"commit", record.commit},
           {"weight", record.weight},

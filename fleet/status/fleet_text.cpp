@@ -68,7 +68,7 @@ std::string remark_of(const json& node) {
     add("its gateway does not serve");
   }
   // Nodes of versions before say nothing of it.
-  if (node.value("apart", false)) add("no way to any node with which it deals: given nothing");
+  if (node.value("apart", false)) add("no way to or from any node with which it deals: given nothing");
   if (const json others = node.value("unreachable", json::array()); !others.empty())
     add("no way to " + joined(others));
   if (node.value("clock_off", false)) add("its clock is apart: given nothing more");

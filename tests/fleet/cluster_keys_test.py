@@ -3,6 +3,7 @@
   cluster_keys_test.py BUILD
 """
 
+import json
 import os
 import socket
 import ssl
@@ -32,7 +33,6 @@ class KeysTest(unittest.TestCase):
         return node
 
     def records(self):
-        import json
         return {key.rsplit("/", 1)[1]: json.loads(value) for key, value in self.fleet.etcd.get("/vigil/city/nodes/").items()}
 
     def counts(self):
@@ -69,7 +69,53 @@ class Placement(KeysTest):
 
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
+class Membership(KeysTest):
+    def test_name(self):
+        self.fleet.etcd.start()
+        # Both are called c1.
+        own, other = self.node("c1", "camera"), self.node("c1", "camera")
+        other.config = own.config + ".harbour"
+        with open(own.config) as file:
+            text = file.read()
+        with open(other.config, "w") as file:
+            file.write(text.replace("  name: city\n", "  name: harbour\n").replace("outbox-{NODE}", "outbox-harbour"))
+        other.log += ".harbour"
+        own.start()
+        other.start()
+        for fleet in ("city", "harbour"):
+            self.wait_for(lambda: len(json.loads(self.fleet.etcd.get(f"/vigil/{fleet}/plan/").get(f"/vigil/{fleet}/plan/c1", "{}"))
+                                      .get("cameras", [])) == 8, 20, f"each of fleet {fleet} has all cameras, whatever the other fleet has")
+        self.assertEqual((own.process.poll(), other.process.poll()), (None, None))
+
+    CAMERAS = 8
+
+    def test_lease(self):
+        self.fleet.etcd.start()
+        short, long = self.node("c1", "camera"), self.node("c2", "camera")
+        for node, lease in ((short, "2s"), (long, "9s")):
+            node.edit(lambda text, lease=lease: text.replace("  lease: 3s\n", f"  lease: {lease}\n"))
+            node.start()
+        self.wait_for(lambda: sorted(self.records()) == ["c1", "c2"], 20, "both are there")
+        short.kill()
+        long.kill()
+        self.wait_for(lambda: sorted(self.records()) == ["c2"], 20, "the one with the shorter lease is gone first")
+        self.wait_for(lambda: not self.records(), 20, "then the other one")
+
+
+@unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
 class Addresses(KeysTest):
+    def test_allow_plain_text(self):
+        self.fleet.etcd.start()
+        gpu, c1 = self.node("gpu", COMPUTE, "allow_plain_text: true\nadvertise: 127.0.0.1"), self.node("c1", "camera")
+        gpu.edit(lambda text: text.replace('listen: "127.0.0.1:{CONTROL}"', 'listen: "0.0.0.0:{CONTROL}"').replace('"127.0.0.1:{BULK}"', '"0.0.0.0:{BULK}"'))
+        gpu.start()
+        c1.start()
+        self.wait_for(lambda: self.fleet.watched([c1]) and gpu.windows() > 2, 40, "it listens beyond this machine, and they work together")
+        for port in (gpu.control, gpu.bulk):
+            # By another address of this machine than the one that it tells.
+            with socket.create_connection(("127.0.0.2", port), timeout=5):
+                pass
+
     def test_advertise(self):
         self.fleet.etcd.start()
         gpu, c1 = self.node("gpu", COMPUTE, "advertise: localhost"), self.node("c1", "camera")
@@ -79,6 +125,23 @@ class Addresses(KeysTest):
         record = self.records()["gpu"]
         self.assertEqual((record["control"], record["bulk"]), (f"localhost:{gpu.control}", f"localhost:{gpu.bulk}"))
         self.assertEqual(self.records()["c1"]["control"], f"127.0.0.1:{c1.control}")
+
+    def test_an_address_that_nobody_reaches(self):
+        self.fleet.etcd.start()
+        gpu, c1, c2 = self.node("gpu", COMPUTE), self.node("c1", "camera"), self.node("c2", "camera", "advertise: 127.0.0.9")
+        gpu.start()
+        c1.start()
+        self.wait_for(lambda: self.fleet.watched([c1]), 30, "they work together")
+        before = self.fleet.plan()["c1"]
+        c2.start()
+        self.wait_for(lambda: self.records().get("c2", {}).get("apart"), 20, "it is a member, and says that nobody reaches it")
+        answered = gpu.windows()
+        # Whoever plans gives a new node its share within a second or two.
+        self.wait_for(lambda: gpu.windows() > answered + 9, 30, "windows are answered as before")
+        self.assertEqual(self.fleet.plan(), {"c1": before}, "nothing has moved")
+        self.assertIn(f"node gpu does not reach this one at 127.0.0.9:{c2.control}: no connection to 127.0.0.9:{c2.control}: Connection refused",
+                      c2.said())
+        self.assertIn(f"no node with which it deals has come to it at 127.0.0.9:{c2.control} (cluster.advertise)", c2.said())
 
     def test_seeds(self):
         self.fleet.etcd.start()
@@ -137,6 +200,17 @@ class Certificates(KeysTest):
         other.start()
         self.wait_for(lambda: "no way to node stranger" in c1.said() + gpu.said() or "no way to node" in other.said(), 30, "it is refused")
         self.assertEqual(other.windows(), 0)
+
+    def test_a_certificate_for_another_address_is_told_at_the_start(self):
+        folder = os.path.join(self.fleet.folder, "tls")
+        own, told = self.node("c1", "camera", f"tls_dir: {folder}/c1"), self.node("c2", "camera", f"tls_dir: {folder}/c2\nadvertise: c2.example")
+        for node, host in ((own, "127.0.0.1"), (told, "c2.example")):
+            self.site.issue(os.path.join(folder, node.name), "DNS:other.example,IP:127.0.0.2")
+            node.start()
+            self.assertEqual(node.process.wait(20), 1)
+            self.assertIn(f"{folder}/{node.name}/tls.crt: is for other.example, 127.0.0.2, and not for {host}, where other nodes are to reach this one",
+                          node.said())
+            self.assertEqual(len(node.said().splitlines()), 1, node.said())
 
     def test_nodes_of_another_authority_are_given_nothing_and_hurt_nobody(self):
         self.fleet.etcd.start()

@@ -269,7 +269,7 @@ TEST_F(FleetPictureTest, WhomItDoesNotReachAndWhoseClockIsApartIsTold) {
   const json told = page();
   EXPECT_EQ(told.at("nodes")[1].at("unreachable"), json({"gpu", "gpu2"}));
   EXPECT_THAT(text_, HasSubstr("no way to gpu,gpu2\n"));
-  EXPECT_THAT(text_, HasSubstr("no way to any node with which it deals: given nothing\n"));
+  EXPECT_THAT(text_, HasSubstr("no way to or from any node with which it deals: given nothing\n"));
   EXPECT_THAT(text_, HasSubstr("its clock is apart: given nothing more\n"));
   // As a node of a version before tells it.
   json older = told;

@@ -119,6 +119,94 @@ TEST_F(NodeReachTest, OneThatComputesAndReachesNobodyIsGivenNoStream) {
   EXPECT_EQ(node_of(page, "new").at("streams"), 4);
 }
 
+/// As with a wrong `cluster.advertise`: it reaches all others, and is linked with them.
+TEST_F(NodeReachTest, OneThatNobodyReachesIsGivenNothingFromTheStart) {
+  wish({"a", "b", "c", "d", "e", "f", "g", "h"});
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  const json before = shown(c1, {.cameras = true}).at("list");
+  told_["c2"] = "elsewhere";
+  start("c2", {NodeRole::camera});
+  pass_without("c2", 30s);
+  json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "c2").at("state"), "ready") << "it is there";
+  EXPECT_EQ(node_of(page, "c2").at("apart"), true);
+  ASSERT_EQ(page.at("list").size(), 8U);
+  for (std::size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(page.at("list")[i].at("fence"), before[i].at("fence")) << "nobody let it go";
+  EXPECT_THAT(log_.str(),
+              HasSubstr("node gpu does not reach this one at elsewhere:7400: nobody listens there"));
+  EXPECT_THAT(log_.str(), HasSubstr("no node with which it deals has come to it at elsewhere:7400 "
+                                    "(cluster.advertise): it is given nothing until one has"));
+  EXPECT_THAT(log_.str(), Not(HasSubstr("has found no way to any node"))) << "it has";
+  hosts_["elsewhere"] = "c2";
+  pass(20s);
+  page = shown(c1, {.cameras = true});
+  EXPECT_EQ(node_of(page, "c2").at("apart"), false);
+  EXPECT_EQ(owned(page, "c2"), 4U);
+  EXPECT_THAT(log_.str(), HasSubstr("node gpu reaches this one"));
+}
+
+TEST_F(NodeReachTest, WhereAnotherNodeAnswersItIsNotReached) {
+  wish({"a", "b", "c", "d"});
+  start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  told_["c2"] = "c1";
+  start("c2", {NodeRole::camera});
+  pass_without("c2", 20s);
+  EXPECT_THAT(log_.str(), HasSubstr("does not reach this one at c1:7400: another node answers there: c1"));
+}
+
+TEST_F(NodeReachTest, WhoHearsOfNobodyThatReachesItIsThereAfterASecondAndGivenNothing) {
+  wish({"a", "b", "c", "d"});
+  start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  told_["c2"] = "far";
+  lost_ = {"far"};
+  start("c2", {NodeRole::camera});
+  pass(900ms);
+  EXPECT_FALSE(is_told("c2"));
+  pass(250ms);
+  ASSERT_TRUE(is_told("c2"));
+  EXPECT_EQ(record("c2").value("apart", false), true);
+  pass_without("c2", 30s);
+}
+
+/// There was nobody to ask when it came.
+TEST_F(NodeReachTest, TheFirstOneGivesUpWhatItHasWhenOthersDoNotReachIt) {
+  wish({"a", "b", "c", "d"});
+  told_["c2"] = "elsewhere";
+  start("c2", {NodeRole::camera});
+  pass(3s);
+  start("gpu", kComputes);
+  const Node& c1 = start("c1", {NodeRole::camera});
+  pass(30s);
+  const json page = shown(c1, {.cameras = true});
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(record("c2").value("apart", false), true);
+  EXPECT_FALSE(record("gpu").contains("apart"));
+  EXPECT_FALSE(record("c1").contains("apart"));
+  EXPECT_EQ(owned(page, "c1"), 4U);
+}
+
+TEST_F(NodeReachTest, AmongBuildsThatDoNotTellOneIsTakenAsItComes) {
+  wish({"a", "b", "c", "d"});
+  old_ = {"gpu"};
+  const Node& c1 = start("c1", {NodeRole::camera});
+  start("gpu", kComputes);
+  pass(6s);
+  start("c2", {NodeRole::camera});
+  pass(150ms);
+  ASSERT_TRUE(is_told("c2"));
+  EXPECT_FALSE(record("c2").contains("apart"));
+  pass(20s);
+  EXPECT_EQ(owned(shown(c1, {.cameras = true}), "c2"), 2U);
+}
+
 TEST_F(NodeReachTest, WhoIsFirstOrAnsweredIsThereAtOnce) {
   start("c1", {NodeRole::camera});
   pass(150ms);

@@ -92,19 +92,23 @@ inline gateway_actor::behavior_type seasoned_gateway(gateway_actor::pointer self
 
 using mute_actor = greeter_actor;
 
-/// Greets as the node does, and owes all other answers.
-inline mute_actor::behavior_type mute_greeter(mute_actor::pointer self, const node_actor& node) {
+/// Greets as the node does, and owes all other answers. `is_old`: as a build did that did not tell whom it
+/// reaches.
+inline mute_actor::behavior_type mute_greeter(mute_actor::pointer self, const node_actor& node, bool is_old) {
   const auto owed = std::make_shared<std::vector<caf::typed_response_promise<std::string>>>();
-  return {
-      [self, node](greet_atom, const std::string& text) { return self->delegate(node, greet_atom_v, text); },
-      [](dock_atom) { return caf::strong_actor_ptr(); },
-      [](gateway_atom) { return caf::strong_actor_ptr(); },
-      [self, owed](report_atom, const std::string&) -> caf::result<std::string> {
-        owed->push_back(self->make_response_promise<std::string>());
-        return owed->back();
-      },
-      [](find_atom, const std::string&) { return std::uint64_t{0}; },
-      [](fetch_atom, const EvidenceWish&) {}};
+  return {[self, node, is_old](greet_atom, const std::string& text) {
+            json greeting = json::parse(text);
+            if (is_old) greeting.erase("asks_whether_reached");
+            return self->delegate(node, greet_atom_v, greeting.dump());
+          },
+          [](dock_atom) { return caf::strong_actor_ptr(); },
+          [](gateway_atom) { return caf::strong_actor_ptr(); },
+          [self, owed](report_atom, const std::string&) -> caf::result<std::string> {
+            owed->push_back(self->make_response_promise<std::string>());
+            return owed->back();
+          },
+          [](find_atom, const std::string&) { return std::uint64_t{0}; },
+          [](fetch_atom, const EvidenceWish&) {}};
 }
 
 class NodeTest : public ::testing::Test {
@@ -150,16 +154,18 @@ class NodeTest : public ::testing::Test {
     record.incarnation = incarnation;
     record.roles = std::move(roles);
     record.state = cluster::NodeState::ready;
-    record.control = record.bulk = {name, 7400};
+    record.control = record.bulk = {told_.contains(name) ? told_.at(name) : name, 7400};
     NodeWays ways;
     ways.find = [this, name](const cluster::PeerAddress& address, auto done) {
+      if (lost_.contains(address.host)) return;
       const std::pair between = std::minmax(name, address.host);
       if (swallowed_.contains(between)) return;
       if (cut_.contains(between)) return done("nobody listens there");
+      const std::string& host = hosts_.contains(address.host) ? hosts_.at(address.host) : address.host;
       for (const Node& each : nodes_)
-        if (each.name == address.host) {
-          if (!mute_.contains(each.name)) return done(greeter_actor(each.actor));
-          mutes_.push_back(system_.spawn(mute_greeter, each.actor));
+        if (each.name == host) {
+          if (!mute_.contains(each.name) && !old_.contains(each.name)) return done(greeter_actor(each.actor));
+          mutes_.push_back(system_.spawn(mute_greeter, each.actor, old_.contains(each.name)));
           return done(greeter_actor(mutes_.back()));
         }
       done("nobody listens there");
@@ -248,6 +254,14 @@ class NodeTest : public ::testing::Test {
   std::vector<config::CameraSettings> cameras_;
   /// Nodes that say nothing after their greetings.
   std::set<std::string> mute_;
+  /// Of a build that tells nobody whether it reaches him.
+  std::set<std::string> old_;
+  /// Under which hosts nodes say that they are reached, if not under their names; and at which of all hosts
+  /// nothing is ever answered.
+  std::map<std::string, std::string> told_;
+  /// And who is there under other names than their own.
+  std::map<std::string, std::string> hosts_;
+  std::set<std::string> lost_;
   /// Pairs, in their order by name: who finds nobody there, and who is never told.
   std::set<std::pair<std::string, std::string>> cut_, swallowed_;
   NodeTestConfig config_;

@@ -307,6 +307,8 @@ class Mistakes(unittest.TestCase):
                      (lambda text: text.replace(f'endpoints: ["{fleet.etcd.endpoint}"]', "endpoints: []"),
                       "cluster.registry.endpoints: is missing"),
                      (lambda text: text.replace('listen: "127.0.0.1:{CONTROL}"', 'listen: "0.0.0.0:{CONTROL}"'), "is beyond this machine and not encrypted"),
+                     (lambda text: text.replace('listen: "127.0.0.1:{CONTROL}"', 'listen: "0.0.0.0:{CONTROL}"\n  tls_dir: /tls'),
+                      "stands for all addresses of this machine"),
                      (lambda text: text.replace("  lease: 3s\n", '  lease: 3s\n  seeds: ["::1:7400"]\n'), "'::1:7400' is no HOST:PORT")]
             with open(fleet.config) as file:
                 good = file.read()

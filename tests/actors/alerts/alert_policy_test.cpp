@@ -226,5 +226,78 @@ TEST_F(AlertPolicyTest, AResumedEpisodeThatWasToldInTheFutureWaitsForItsCooldown
   EXPECT_THAT(feed(std::vector<double>(11, 0.9)), ElementsAre("update@22#-1.4"));
 }
 
+/// As of a camera whose plan was lost: its time is that of a new one, and its rules are those from before.
+class AnewTest : public AlertPolicyTest {
+ protected:
+  /// `gap`: on the wall, beyond the next window's.
+  void begin_anew(base::Duration gap) {
+    jumped_ += std::chrono::seconds(static_cast<int>(seconds_)) + gap;
+    seconds_ = 0;
+  }
+};
+
+TEST_F(AnewTest, ACooldownGoesOnByTheWallClock) {
+  configure({1, 1}, 60s);
+  seconds_ = 86'400;
+  ASSERT_THAT(feed({0.9, 0.1}), ElementsAre("new@86402#0.0", "end@86404#0.1"));
+  begin_anew(20s);
+  // 24 s after it was told.
+  EXPECT_THAT(feed({0.9}), IsEmpty());
+  EXPECT_EQ(policy_->held(), Held::cooldown);
+  EXPECT_THAT(feed(std::vector<double>(17, 0.1)), IsEmpty());
+  EXPECT_THAT(feed({0.9}), ElementsAre("new@38#1.0")) << "60 s after it was told";
+}
+
+TEST_F(AnewTest, AnEpisodeGoesOnAndIsToldAfterItsCooldown) {
+  configure({1, 1}, 60s);
+  seconds_ = 86'400;
+  ASSERT_THAT(feed({0.9}), ElementsAre("new@86402#0.0"));
+  begin_anew(50s);
+  EXPECT_THAT(feed(std::vector<double>(5, 0.9)), ElementsAre("update@10#0.1"));
+  EXPECT_THAT(feed({0.1}), ElementsAre("end@12#0.2"));
+}
+
+TEST_F(AnewTest, WhatWasToldCountsForTheRateCap) {
+  configure({1, 1}, 0s, 0.5, 2);
+  seconds_ = 86'400;
+  ASSERT_THAT(feed({0.9, 0.1, 0.9, 0.1}),
+              ElementsAre("new@86402#0.0", "end@86404#0.1", "new@86406#1.0", "end@86408#1.1"));
+  begin_anew(0s);
+  EXPECT_THAT(feed({0.9}), IsEmpty());
+  EXPECT_EQ(policy_->held(), Held::rate_cap);
+  EXPECT_THAT(feed(std::vector<double>(1795, 0.1)), IsEmpty());
+  EXPECT_THAT(feed({0.9}), ElementsAre("new@3594#2.0")) << "an hour after the first";
+}
+
+TEST_F(AnewTest, WindowsBeforeALongGapConfirmNothing) {
+  configure({2, 2}, 0s);
+  seconds_ = 86'400;
+  ASSERT_THAT(feed({0.9}), IsEmpty());
+  begin_anew(0s);
+  EXPECT_THAT(feed({0.9}), ElementsAre("new@2#0.0"));
+  configure({2, 2}, 0s);
+  seconds_ = 86'400;
+  ASSERT_THAT(feed({0.9}), IsEmpty());
+  begin_anew(60s);
+  EXPECT_THAT(feed({0.9}), IsEmpty());
+}
+
+TEST_F(AnewTest, AWallClockThatWasSetBackMeanwhileSilencesForACooldownAtMost) {
+  configure({1, 1}, 60s);
+  seconds_ = 86'400;
+  ASSERT_THAT(feed({0.9, 0.1}), ElementsAre("new@86402#0.0", "end@86404#0.1"));
+  begin_anew(-3600s);
+  EXPECT_THAT(feed(std::vector<double>(30, 0.1)), IsEmpty());
+  EXPECT_THAT(feed({0.9}), ElementsAre("new@62#1.0"));
+}
+
+TEST_F(AnewTest, AWindowThatComesOnceMoreIsNoNewBeginning) {
+  configure({1, 1}, 60s);
+  ASSERT_THAT(feed({0.9, 0.1, 0.1}), ElementsAre("new@2#0.0", "end@4#0.1"));
+  seconds_ -= 4;
+  EXPECT_THAT(feed(std::vector<double>(28, 0.1)), IsEmpty());
+  EXPECT_THAT(feed({0.9, 0.9}), ElementsAre("new@62#1.0")) << "60 s after it was told";
+}
+
 }  // namespace
 }  // namespace vigil::actors

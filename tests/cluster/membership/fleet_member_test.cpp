@@ -46,7 +46,7 @@ TEST_F(FleetMemberTest, TellsFencesWithWhatIsToldNext) {
   run(5s);
   EXPECT_EQ(a.member->record().highest_fence, 17U);
   EXPECT_EQ(b.member->nodes().at("a").highest_fence, 0U);
-  a.member->alter([](NodeRecord& record) { record.zone = "cellar"; });
+  a.member->alter([](NodeRecord& record) { record.version = "cellar"; });
   run(200ms);
   EXPECT_EQ(b.member->nodes().at("a").highest_fence, 17U);
   a.member->saw(18);
@@ -78,10 +78,10 @@ TEST_F(FleetMemberTest, AlterationsWhileOneIsUnderWayAreToldAsWell) {
   Node& a = start("a");
   Node& b = start("b");
   run(200ms);
-  a.member->alter([](NodeRecord& record) { record.zone = "one"; });
-  a.member->alter([](NodeRecord& record) { record.zone = "two"; });
+  a.member->alter([](NodeRecord& record) { record.version = "one"; });
+  a.member->alter([](NodeRecord& record) { record.version = "two"; });
   run(200ms);
-  EXPECT_EQ(b.member->nodes().at("a").zone, "two");
+  EXPECT_EQ(b.member->nodes().at("a").version, "two");
 }
 
 TEST_F(FleetMemberTest, AlterationsBeforeTheLastOneWasSeenWaitForThat) {
@@ -90,17 +90,17 @@ TEST_F(FleetMemberTest, AlterationsBeforeTheLastOneWasSeenWaitForThat) {
   run(200ms);
   a.ears.is_late = true;
   a.ears.commits = 0;
-  a.member->alter([](NodeRecord& record) { record.zone = "one"; });
+  a.member->alter([](NodeRecord& record) { record.version = "one"; });
   run(100ms);
-  a.member->alter([](NodeRecord& record) { record.zone = "two"; });
+  a.member->alter([](NodeRecord& record) { record.version = "two"; });
   run(100ms);
   EXPECT_EQ(a.ears.commits, 1) << "the next one would be refused";
-  EXPECT_EQ(b.member->nodes().at("a").zone, "one");
+  EXPECT_EQ(b.member->nodes().at("a").version, "one");
   a.ears.is_late = false;
   for (const auto& hear : a.ears.late) hear();
   run(100ms);
   EXPECT_EQ(a.ears.commits, 2);
-  EXPECT_EQ(b.member->nodes().at("a").zone, "two") << "at once, and not after a pause";
+  EXPECT_EQ(b.member->nodes().at("a").version, "two") << "at once, and not after a pause";
 }
 
 TEST_F(FleetMemberTest, TellsManyChangesOfOthersTogether) {

@@ -28,7 +28,6 @@ Greeting greeting(const std::string& name) {
   made.node.weight = 1.5;
   made.node.cameras = 100;
   made.node.streams = 80.5;
-  made.node.zone = "rack-2";
   made.node.config = "c1";
   made.node.config_seen = "c2";
   made.node.config_fault = "line 3: unknown key";
@@ -48,6 +47,20 @@ TEST(Greeting, IsReadBackAsItWas) {
   EXPECT_EQ(read.fleet, sent.fleet);
   EXPECT_EQ(read.node, sent.node);
   EXPECT_EQ(read.wall, sent.wall);
+}
+
+TEST(Greeting, AsksAndIsToldWhetherItIsReached) {
+  Greeting asking = greeting("a");
+  EXPECT_FALSE(parse_greeting(print(asking)).asks_whether_reached);
+  asking.asks_whether_reached = true;
+  EXPECT_TRUE(parse_greeting(print(asking)).asks_whether_reached);
+  GreetingAnswer answer{greeting("b"), {}};
+  EXPECT_EQ(parse_answer(print(answer)).not_reached, std::nullopt);
+  for (const char* why : {"", "nobody listens there"}) {
+    answer.not_reached = why;
+    EXPECT_EQ(parse_answer(print(answer)).not_reached, why);
+    EXPECT_EQ(parse_answer(print(answer)).greeting->node, answer.greeting->node);
+  }
 }
 
 TEST(Greeting, OfANewerBuildIsUnderstood) {

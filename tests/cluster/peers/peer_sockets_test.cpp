@@ -168,6 +168,49 @@ TEST_F(PeerSocketsTest, NeedsAllThreeFiles) {
   EXPECT_THAT(why_not(), HasSubstr("ca.crt: no certificates in PEM"));
 }
 
+TEST_F(PeerSocketsTest, ItsOwnCertificateHasToBeForWhereItIsReached) {
+  const auto why_not = [this](const std::string& names, const std::string& host) {
+    site_.issue(folder("a"), names);
+    try {
+      NodeCertificates(folder("a"), nullptr, host);
+      return std::string();
+    } catch (const CertificateError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(
+      why_not("DNS:b.example,IP:10.0.0.7,IP:fd00::7", "a.example"),
+      (folder("a") / "tls.crt").string() +
+          ": is for b.example, 10.0.0.7, fd00::7, and not for a.example, where other nodes are to reach "
+          "this one (cluster.advertise; if that is empty, the host of cluster.listen)");
+  for (const char* host : {"b.example", "B.Example", "10.0.0.7", "fd00::7", "fd00:0::7", ""})
+    EXPECT_EQ(why_not("DNS:b.example,IP:10.0.0.7,IP:fd00::7", host), "") << host;
+  EXPECT_THAT(why_not("IP:10.0.0.7", "10.0.0.8"), HasSubstr("and not for 10.0.0.8"));
+  EXPECT_THAT(why_not("DNS:10.0.0.7", "10.0.0.7"), HasSubstr("and not for 10.0.0.7")) << "it is no name";
+  EXPECT_THAT(why_not("email:a@b.example", "b.example"), HasSubstr("is for no name and no address, and not"));
+  EXPECT_EQ(why_not("DNS:*.nodes.example", "cam-1.nodes.example"), "");
+  EXPECT_THAT(why_not("DNS:*.nodes.example", "cam-1.city.nodes.example"),
+              HasSubstr("is for *.nodes.example"));
+  EXPECT_THAT(why_not("DNS:cam-*.example", "cam-1.example"), HasSubstr("and not for cam-1.example"));
+}
+
+TEST_F(PeerSocketsTest, OneForAnotherHostDoesNotReplaceTheOneFromBefore) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  site_.issue(folder("b"), "IP:127.0.0.1");
+  PeerSockets::Options own = options("");
+  own.certificates = std::make_shared<NodeCertificates>(folder("a"), own.log, "127.0.0.1");
+  PeerSockets a(own);
+  PeerSockets b(options("b"));
+  const PeerAddress address = listen(a);
+  site_.issue(folder("a"), "IP:127.0.0.2");
+  EXPECT_EQ(dial(b, address), "x");
+  EXPECT_TRUE(logged("peers: the certificates from before go on to be used: " +
+                     (folder("a") / "tls.crt").string() + ": is for 127.0.0.2, and not for 127.0.0.1"));
+  site_.issue(folder("a"), "IP:127.0.0.2,IP:127.0.0.1");
+  EXPECT_EQ(dial(b, address), "x");
+  EXPECT_TRUE(logged("were read again"));
+}
+
 TEST_F(PeerSocketsTest, KeepsPlainTextOnThisMachine) {
   PeerSockets a(options(""));
   PeerSockets b(options(""));
@@ -238,6 +281,14 @@ TEST(PeerAddress, IsAHostAndAPort) {
   for (const char* wrong :
        {"", ":", "a", "a:", ":1", "a:b", "a:65536", "a:-1", "a:1x", "::1:7400", "a b:1", "[]:1", "tcp://a:1"})
     EXPECT_FALSE(parse_peer(wrong)) << wrong;
+}
+
+TEST(PeerAddress, OthersAreToldTheOneThatIsAdvertised) {
+  EXPECT_EQ(told_address({"10.0.0.1", 7400}, ""), (PeerAddress{"10.0.0.1", 7400}));
+  EXPECT_EQ(told_address({"0.0.0.0", 7400}, "node-1.vigil"), (PeerAddress{"node-1.vigil", 7400}));
+  const PeerAddress of_six = told_address({"::", 7401}, "[fd00::7]");
+  EXPECT_EQ(of_six, (PeerAddress{"fd00::7", 7401}));
+  EXPECT_EQ(parse_peer(text_of(of_six)), of_six);
 }
 
 }  // namespace

@@ -383,67 +383,6 @@ TEST_F(PlanKeeperTest, PlansNothingAnewWhenAConfigurationIsTaken) {
   EXPECT_GT(planner.plannings, before) << "one that comes is another thing";
 }
 
-/// One node, and what the planner, or a backup, puts as its plan.
-class OwnPlanTest : public ::testing::Test {
- protected:
-  static NodeRecord record() {
-    NodeRecord record;
-    record.name = "c1";
-    record.incarnation = "1";
-    record.roles = {NodeRole::camera};
-    record.state = NodeState::ready;
-    record.control = record.bulk = {"c1", 7400};
-    return record;
-  }
-  /// Its plan has this camera alone, as the planner, or a backup, puts it.
-  void put(const std::string& camera, Fence fence) {
-    NodePlan plan;
-    plan.fence = plan.cameras[camera].fence = fence;
-    registry_.commit({.conditions = {}, .changes = {RegistryPut{"/vigil/city/plan/c1", print(plan)}}},
-                     [](const auto&) {});
-    time_.advance(100ms);
-  }
-  void remove() {
-    registry_.commit({.conditions = {}, .changes = {RegistryDelete{"/vigil/city/plan/c1"}}},
-                     [](const auto&) {});
-    time_.advance(100ms);
-  }
-  std::vector<std::string> has() const {
-    std::vector<std::string> cameras;
-    for (const auto& [camera, entry] : keeper_.own().cameras) cameras.push_back(camera);
-    return cameras;
-  }
-
-  VirtualTime time_;
-  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>(time_);
-  VirtualLoop loop_{time_};
-  MemoryRegistry registry_{store_, time_};
-  FleetMember member_{registry_, loop_, time_, {.fleet = "city", .record = record(), .ttl = 3000ms}};
-  PlanKeeper keeper_{registry_, loop_, time_, member_, {}};
-};
-
-TEST_F(OwnPlanTest, APlanOfARegistryThatWasSetBackIsNotTaken) {
-  put("gate", 7);
-  EXPECT_THAT(has(), ElementsAre("gate"));
-  EXPECT_EQ(member_.record().highest_fence, 7U);
-  put("yard", 5);
-  EXPECT_THAT(has(), ElementsAre("gate"));
-  put("yard", 8);
-  EXPECT_THAT(has(), ElementsAre("yard"));
-  remove();
-  EXPECT_THAT(has(), IsEmpty());
-  put("gate", 7);
-  EXPECT_THAT(has(), IsEmpty()) << "it has had a later one";
-}
-
-TEST_F(OwnPlanTest, AFenceOfAnothersCameraDoesNotVoidANodesOwnPlan) {
-  // A link or the dock has seen it; this node's own plan was written before, and is as it should be.
-  member_.saw(1000);
-  put("gate", 7);
-  EXPECT_THAT(has(), ElementsAre("gate"));
-  EXPECT_EQ(member_.record().highest_fence, 1000U) << "as the planner has to know it";
-}
-
 TEST_F(PlanKeeperTest, AfterACutFromTheRegistryThoseThatWereThereAreWaitedFor) {
   Node& planner = start_planner(40);
   Node& c1 = start("c1", {NodeRole::camera});
@@ -466,6 +405,50 @@ TEST_F(PlanKeeperTest, AfterACutFromTheRegistryThoseThatWereThereAreWaitedFor) {
   planner.cut = c1.cut = false;
   run(8s);
   EXPECT_EQ(c1.keeper->own().cameras.size(), 40U);
+}
+
+TEST_F(PlanKeeperTest, APlanThatIsDeletedByHandBeginsNoTimeAnew) {
+  Node& planner = start_planner(6);
+  start("a", {NodeRole::camera});
+  start("b", {NodeRole::camera});
+  run(2s);
+  const auto entries = [this] {
+    std::map<std::string, PlannedCamera> all;
+    for (const Node& node : nodes_)
+      for (const auto& [camera, entry] : node.keeper->own().cameras) all[camera] = entry;
+    return all;
+  };
+  const auto before = entries();
+  ASSERT_THAT(before, SizeIs(6));
+  run(60s);
+  const auto change_all = [this](const std::string& value) {
+    for (const RegistryEntry& entry : store_->range("/vigil/city/plan/").entries) {
+      RegistryTransaction transaction;
+      if (value.empty()) {
+        transaction.changes.emplace_back(RegistryDelete{entry.key});
+      } else {
+        transaction.changes.emplace_back(RegistryPut{entry.key, value});
+      }
+      store_->commit(transaction);
+    }
+  };
+  for (const char* spoiled : {"", "no plan"}) {
+    change_all(spoiled);
+    run(10s);
+    const auto after = entries();
+    ASSERT_THAT(after, SizeIs(6)) << spoiled;
+    for (const auto& [camera, entry] : after)
+      EXPECT_EQ(entry.origin_ms, before.at(camera).origin_ms) << spoiled;
+  }
+  // One that was removed is a new one when it comes again.
+  want(planner, 5);
+  run(5s);
+  ASSERT_THAT(entries(), SizeIs(5));
+  want(planner, 6);
+  run(5s);
+  ASSERT_THAT(entries(), SizeIs(6));
+  for (const auto& [camera, entry] : entries())
+    EXPECT_EQ(entry.origin_ms == before.at(camera).origin_ms, camera != "cam-100005") << camera;
 }
 
 }  // namespace

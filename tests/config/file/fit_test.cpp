@@ -197,5 +197,22 @@ TEST(Degrade, ACameraHasTheLadderOfAllUnlessItSaysAnother) {
   EXPECT_THAT(settings.cameras[2].stream.degrade, ElementsAre(DegradeStep{.name = "own", .kept = 0.5}));
 }
 
+TEST(Addresses, OfANodeThatListensOnAllOneIsToBeTold) {
+  const auto of_cluster = [](const std::string& more) {
+    return of_site("cluster: {name: city, " + more + "}\n");
+  };
+  const std::string told =
+      "` stands for all addresses of this machine, and other nodes have to be told one; give `advertise: "
+      "HOST`";
+  EXPECT_THAT(of_cluster("tls_dir: /tls, listen: '0.0.0.0:7400', bulk: '[::]:7401'"),
+              ElementsAre("3: cluster.listen: `0.0.0.0:7400" + told, "3: cluster.bulk: `[::]:7401" + told));
+  EXPECT_THAT(of_cluster("allow_plain_text: true, listen: '10.0.0.7:7400', bulk: '0.0.0.0:7401'"),
+              ElementsAre("3: cluster.bulk: `0.0.0.0:7401" + told));
+  EXPECT_THAT(of_cluster("tls_dir: /tls, listen: '0.0.0.0:7400', bulk: '0.0.0.0:7401', advertise: n.example"),
+              IsEmpty());
+  EXPECT_THAT(of_cluster("listen: '0.0.0.0:7400'"),
+              ElementsAre(HasSubstr("is beyond this machine and not encrypted")));
+}
+
 }  // namespace
 }  // namespace vigil::config

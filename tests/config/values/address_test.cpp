@@ -24,5 +24,12 @@ TEST(Address, OnlyThisMachineReachesALoopbackAddress) {
     EXPECT_FALSE(is_loopback_address(far)) << far;
 }
 
+TEST(Address, ThatOfNoInterfaceIsThatOfAll) {
+  for (const char* every : {"0.0.0.0:80", "[::]:80", "[0:0::0]:80"})
+    EXPECT_TRUE(is_every_address(every)) << every;
+  for (const char* one : {"10.0.0.0:80", "[::1]:80", "0.0.0.0.example:80", "localhost:80", ":80", "[]:80"})
+    EXPECT_FALSE(is_every_address(one)) << one;
+}
+
 }  // namespace
 }  // namespace vigil::config
