@@ -14,6 +14,7 @@
 #include "cluster/http/tls.h"
 #include "cluster/sockets/curve.h"
 #include "config/checks/idle_rules.h"
+#include "config/file/fleet.h"
 #include "config/file/load.h"
 #include "engine/model/check.h"
 #include "media/media.h"
@@ -105,9 +106,15 @@ class Looker {
 
 int check(const std::string& file, bool effective, bool text_only) {
   config::Settings settings;
+  bool in_registry = false;
   try {
-    settings = text_only ? config::load(file, config::process_environment(), {}, config::Unset::accepted)
-                         : config::load(file, config::process_environment(), Looker());
+    const std::string text = config::read_text(file);
+    in_registry = config::is_in_registry(text);
+    const config::LookAt look = text_only ? config::LookAt() : config::LookAt(Looker());
+    settings =
+        config::parse(text, file, config::process_environment(), look,
+                      text_only ? config::Unset::accepted : config::Unset::problem, config::Secrets::resolved,
+                      in_registry ? config::Holds::own : config::Holds::all);
   } catch (const config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return kFailed;
@@ -115,6 +122,10 @@ int check(const std::string& file, bool effective, bool text_only) {
   for (const std::string& line : config::idle_rules(settings)) std::cerr << file << ": " << line << '\n';
   if (effective) {
     std::cout << config::effective(settings);
+    return kDone;
+  }
+  if (in_registry) {
+    std::cout << "ok: cameras, rules and defaults are in the registry (vigil config show)\n";
     return kDone;
   }
   std::size_t watched = 0;

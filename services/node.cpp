@@ -30,6 +30,7 @@
 #include "cluster/process/system.h"
 #include "cluster/registry/etcd_registry.h"
 #include "cluster/registry/timed_registry.h"
+#include "config/file/fleet.h"
 #include "config/file/load.h"
 #include "config/file/references.h"
 #include "config/schema/fields.h"
@@ -155,20 +156,13 @@ int end_node(caf::actor_system& system, const NodeParts& parts, base::Duration g
   return code;
 }
 
-/// Whether the fleet's part is not in the node's file. Of one that is wrong all is told elsewhere.
-bool is_in_registry(const std::string& text, const std::filesystem::path& file) {
-  try {
-    const auto cluster = config::parse_cluster(text, file, config::process_environment());
-    return cluster.configuration == config::ConfigurationFrom::registry;
-  } catch (const config::ConfigError&) {
-    return false;
-  }
-}
-
 /// What the node begins with, once it is there. Throws.
 fleet::ReadConfigurationPtr read_start(FleetSource& source) {
   const std::string own = source.text();
-  if (is_in_registry(own, source.file())) {
+  if (config::is_in_registry(own)) {
+    // What is wrong with it would be so, too, when the rest has come.
+    config::parse(own, source.file(), config::process_environment(), {}, config::Unset::problem,
+                  config::Secrets::kept, config::Holds::own);
     const config::ClusterSettings complete = cluster_of(own, source.file());
     const auto say = [](const std::string& line) { std::cerr << "vigil: " << line << '\n'; };
     FleetRegistry registry(complete);

@@ -82,11 +82,13 @@ void Follower::connect() {
   refused_ = false;
   asked_.reset();
   ask_at_ = {};
-  answered_ = silent_since_ = useless_since_ = clock_.now();
+  unanswered_since_.reset();
+  answered_ = silent_since_ = away_since_ = clock_.now();
 }
 
 void Follower::subscribe() {
   connected_ = false;
+  away_since_ = clock_.now();
   events_.emplace(TopicSubscriber::Options{
       .endpoint = gateway().endpoint, .prefixes = options_.topics, .curve = gateway().curve});
 }
@@ -103,8 +105,7 @@ std::optional<Follower::Entry> Follower::next(base::Duration timeout) {
     if (auto entry = take()) return entry;
     const base::Clock::TimePoint now = clock_.now();
     if (now >= until) return std::nullopt;
-    const base::Duration nap = ledger_.behind() || unsure_ ? kPause : options_.heartbeat;
-    const auto wait = std::min(std::chrono::ceil<base::Duration>(until - now), nap);
+    const auto wait = std::min(std::chrono::ceil<base::Duration>(until - now), nap());
     std::vector<zmq::pollitem_t> items = {
         zmq::pollitem_t{replay_->socket().handle(), 0, ZMQ_POLLIN, 0},
         zmq::pollitem_t{replay_->connection().socket().handle(), 0, ZMQ_POLLIN, 0}};
@@ -114,6 +115,13 @@ std::optional<Follower::Entry> Follower::next(base::Duration timeout) {
     }
     zmq::poll(items.data(), items.size(), wait);
   }
+}
+
+/// How long nothing is due but what the sockets tell.
+base::Duration Follower::nap() const {
+  if (is_waiting() || !connected_) return kPause;
+  const auto quiet = clock_.now() - answered_;
+  return std::max<base::Duration>(kPause, std::chrono::ceil<base::Duration>(options_.heartbeat - quiet));
 }
 
 std::optional<Follower::Entry> Follower::take() {
@@ -150,6 +158,7 @@ void Follower::hear_connections() {
       case ConnectionEvent::lost:
         // Another process may answer with the next one, before it is known that its positions are others.
         begins_anew = begins_anew || (connected_ && gateways_.size() > 1);
+        if (connected_) away_since_ = clock_.now();
         connected_ = false;
         if (!told.refused && !told.failed) {
           tell(told.lost, "no connection to " + endpoint +
@@ -202,13 +211,16 @@ void Follower::hear_answers() {
       unsure_ = refused_ = true;
       ask_at_ = clock_.now() + kPause;
     } else {
-      silent_since_ = useless_since_ = clock_.now();
+      silent_since_ = clock_.now();
+      unanswered_since_.reset();
       left_ = 0;
       refused_ = false;
-      told.silent = told.unavailable = false;
+      told.silent = told.unavailable = told.mute = false;
       const ReplayPage& page = std::get<ReplayPage>(*answer);
       const bool moved = asked_for_gap_ ? ledger_.gap_page(page) : ledger_.page(page);
       if (moved) return connect();
+      // Who reads the past there needs its events later only.
+      if (ledger_.behind()) away_since_ = clock_.now();
       if (ledger_.begun() && (!events_ || std::exchange(early_, false))) subscribe();
     }
   }
@@ -261,23 +273,33 @@ ReplayQuery Follower::query() const {
 }
 
 void Follower::lose_patience() {
-  const base::Clock::TimePoint now = clock_.now();
-  if (!is_useless()) useless_since_ = now;
-  // Where one lets in and none replays, events are shown as they come, and others are tried now and then.
-  const auto patience = options_.patience * (connected_ && tried_all() ? kRounds : 1);
-  if (gateways_.size() > 1 && now - useless_since_ >= patience) return go_on();
-  if (ledger_.waiting() == 0 || !connected_ || now - silent_since_ < options_.patience) return;
+  if (is_worth_leaving()) return go_on();
+  if (ledger_.waiting() == 0 || !connected_ || clock_.now() - silent_since_ < options_.patience) return;
   tell(told_[at_].silent, "no replay from " + gateway().replay + ": what was missed cannot be filled in");
   ledger_.give_up();
 }
 
-/// Whether nothing can be had of this gateway now.
-bool Follower::is_useless() const {
-  return !connected_ || refused_ ||
-         ((asked_ || unsure_ || ledger_.behind()) && answered_ < clock_.now() - kPause);
+/// Whether this gateway has let nobody in, or not answered, for too long. Time counts from what was to be
+/// answered, not from what happened last: between two questions there may be nothing to hear.
+bool Follower::is_worth_leaving() {
+  const base::Clock::TimePoint now = clock_.now();
+  if (!is_waiting()) {
+    unanswered_since_.reset();
+  } else if (!unanswered_since_) {
+    unanswered_since_ = now;
+  }
+  if (gateways_.size() == 1) return false;
+  // Where one lets in and none replays, events are shown as they come, and others are tried now and then.
+  const auto patience = options_.patience * (connected_ && tried_all() ? kRounds : 1);
+  return (events_ && !connected_ && now - away_since_ >= patience) ||
+         (unanswered_since_ && now - *unanswered_since_ >= patience);
 }
 
 void Follower::go_on() {
+  Told& told = told_[at_];
+  if (!told.lost && !told.refused && !told.failed && !told.unavailable)
+    tell(told.mute, (events_ && !connected_ ? gateway().endpoint : gateway().replay) +
+                        " does not answer; then the next one is followed");
   at_ = (at_ + 1) % gateways_.size();
   ++left_;
   ledger_.move();

@@ -43,8 +43,8 @@ struct Gateway {
 };
 
 /// Follows one gateway of several that have the same events, and goes on at the next, round and round, when
-/// it is gone, lets nobody in or replays nothing for longer than `patience`. One owner at a time; not
-/// thread-safe.
+/// it is gone, lets nobody in or does not answer for longer than `patience`. One on whose topics nothing
+/// happens is asked every `heartbeat`, and stays as long as it answers. One owner at a time; not thread-safe.
 class Follower {
  public:
   struct Options {
@@ -82,6 +82,9 @@ class Follower {
   /// The gateway that it follows now, by its place.
   std::size_t following() const { return at_; }
 
+  /// Whether it waits for an answer of that one.
+  bool is_asking() const { return asked_.has_value(); }
+
  private:
   std::optional<Entry> take();
   void hear_connections();
@@ -90,8 +93,10 @@ class Follower {
   void ask_if_needed();
   ReplayQuery query() const;
   ReplayQuery query_of(const Gap& gap) const;
+  base::Duration nap() const;
   void lose_patience();
-  bool is_useless() const;
+  bool is_waiting() const { return asked_ || unsure_ || refused_ || ledger_.behind(); }
+  bool is_worth_leaving();
   bool tried_all() const { return left_ >= gateways_.size(); }
   void go_on();
   void connect();
@@ -105,8 +110,10 @@ class Follower {
   std::size_t at_ = 0;
   /// Gateways that were left in a row without an answer.
   std::size_t left_ = 0;
-  /// Since when this one has been good for nothing.
-  base::Clock::TimePoint useless_since_;
+  /// Since when what this one was to be asked has no answer; and since when its events let nobody in, if they
+  /// do not.
+  std::optional<base::Clock::TimePoint> unanswered_since_;
+  base::Clock::TimePoint away_since_;
   base::Clock::WallTime begun_;
   std::optional<TopicSubscriber> events_;
   std::optional<ReplayClient> replay_;
@@ -136,6 +143,7 @@ class Follower {
     bool failed = false;
     bool silent = false;
     bool unavailable = false;
+    bool mute = false;
   };
   std::vector<Told> told_;
   /// Whose events came last.

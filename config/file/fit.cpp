@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/devices.h"
+#include "config/file/fleet.h"
 #include "config/file/references.h"
 #include "config/values/address.h"
 
@@ -75,7 +76,13 @@ void check_present(Reading& reading, const SectionReader& section, const CameraS
 }
 
 void check_present(Reading& reading, const SectionReader& section, const Settings&) {
-  require(reading, section, {"model", "cameras"});
+  if (reading.holds == Holds::all) {
+    require(reading, section, {"model", "cameras"});
+  } else {
+    require(reading, section, {"model"});
+    for (const char* key : {"cameras", "defaults", "rules"})
+      if (section.has(key)) reading.report(section.where(key), section.at(key) + std::string(kInRegistry));
+  }
   check_names(reading, section);
 }
 
@@ -356,7 +363,8 @@ void check_fit(Reading& reading, const SectionReader& section, const ClusterSett
 void check_fit(Reading& reading, const SectionReader& section, const Settings& settings) {
   const bool any = std::any_of(settings.cameras.begin(), settings.cameras.end(),
                                [](const CameraSettings& camera) { return camera.enabled; });
-  if (!any) reading.report(section.where("cameras"), "cameras: no camera is enabled");
+  if (!any && reading.holds == Holds::all)
+    reading.report(section.where("cameras"), "cameras: no camera is enabled");
 }
 
 }  // namespace vigil::config

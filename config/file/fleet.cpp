@@ -11,6 +11,7 @@
 #include "config/file/document.h"
 #include "config/file/fit.h"
 #include "config/file/substitute.h"
+#include "config/schema/fields.h"
 
 namespace vigil::config {
 namespace {
@@ -155,6 +156,17 @@ bool is_of_fleet(std::string_view key) {
   return std::find(kOfFleet.begin(), kOfFleet.end(), key) != kOfFleet.end();
 }
 
+bool is_in_registry(const std::string& own) {
+  try {
+    const YAML::Node root = document(own);
+    const YAML::Node cluster = root.IsMap() ? root["cluster"] : YAML::Node();
+    const YAML::Node from = cluster.IsMap() ? cluster["configuration"] : YAML::Node();
+    return from.IsScalar() && from.Scalar() == name_of(ConfigurationFrom::registry);
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
 std::string fleet_part(const std::string& text) {
   const YAML::Node root = document(text);
   std::string out;
@@ -187,8 +199,7 @@ std::string together(const std::string& own, const std::string& fleet, const std
     const std::string& key = entry.first.Scalar();
     if (is_of_fleet(key))
       problems.push_back(
-          {entry.first.Mark().line + 1, entry.first.Mark().column + 1,
-           key + ": is the fleet's, whose configuration is in the registry (cluster.configuration)"});
+          {entry.first.Mark().line + 1, entry.first.Mark().column + 1, key + std::string(kInRegistry)});
     all[key] = entry.second;
   }
   if (!problems.empty()) throw ConfigError(file, std::move(problems));

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/file/load.h"
@@ -14,6 +15,13 @@ namespace vigil::config {
 /// The top-level keys that are one for the fleet. They are those that a running process follows, but for the
 /// log's level; all others are a node's own, and may differ from node to node.
 bool is_of_fleet(std::string_view key);
+
+/// Whether the fleet's are not in a node's own text but in the registry, by its `cluster.configuration`;
+/// false of a text that cannot be read.
+bool is_in_registry(const std::string& own);
+/// What is wrong with a key of the fleet's that stands there all the same, behind its name.
+inline constexpr std::string_view kInRegistry =
+    ": is the fleet's, whose configuration is in the registry (cluster.configuration)";
 
 /// What is one for the fleet, in a form that two texts have in common if they say the same: references as
 /// they stand, keys in order, without comments, quotes and layout. Of a text that `parse` takes; throws

@@ -126,8 +126,8 @@ void read_document(const std::string& text, const std::filesystem::path& file, R
 }  // namespace
 
 Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
-               const LookAt& look_at, Unset unset, Secrets secrets) {
-  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at, unset, secrets};
+               const LookAt& look_at, Unset unset, Secrets secrets, Holds holds) {
+  Reading reading{std::filesystem::absolute(file).parent_path(), environment, look_at, unset, secrets, holds};
   Settings settings;
   read_document(text, file, reading, [&](const YAML::Node& root) {
     SectionReader::read(reading, root, "", settings);

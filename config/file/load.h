@@ -44,6 +44,10 @@ enum class Unset : std::uint8_t { problem, accepted };
 /// they stay as they stand in the file, for whoever opens the camera (file/references.h).
 enum class Secrets : std::uint8_t { resolved, kept };
 
+/// What a text has of a configuration: all of it, or what is a node's own, since the fleet's is in the
+/// registry (file/fleet.h).
+enum class Holds : std::uint8_t { all, own };
+
 /// The environment of this process.
 Environment process_environment();
 
@@ -67,7 +71,8 @@ std::string read_text(const std::filesystem::path& file);
 
 /// As `load`, from text; `file` stands in messages, and its folder is what relative paths are relative to.
 Settings parse(const std::string& text, const std::filesystem::path& file, const Environment& environment,
-               const LookAt& look_at = {}, Unset unset = Unset::problem, Secrets secrets = Secrets::resolved);
+               const LookAt& look_at = {}, Unset unset = Unset::problem, Secrets secrets = Secrets::resolved,
+               Holds holds = Holds::all);
 
 /// The section `cluster` of a text that need not have anything else.
 ClusterSettings parse_cluster(const std::string& text, const std::filesystem::path& file,

@@ -34,6 +34,7 @@ struct Reading {
   const LookAt& look_at;
   const Unset unset = Unset::problem;
   const Secrets secrets = Secrets::resolved;
+  const Holds holds = Holds::all;
   std::vector<Problem> problems = {};
 
   void report(const YAML::Node& node, std::string message) {
@@ -134,25 +135,11 @@ class SectionReader {
   }
 
   void field(const char* key, double& value, const Limits<double>& limits, const char*) {
-    scalar(key, [&](const YAML::Node& node) {
-      const auto number = parse_number<double>(node.Scalar());
-      if (!number || !(*number >= limits.min && *number <= limits.max)) {
-        return expected(node, key, "a number from " + show(limits.min) + " to " + show(limits.max));
-      }
-      value = *number;
-    });
+    number(key, value, limits, "a number");
   }
 
   void field(const char* key, int& value, const Limits<int>& limits, const char*) {
-    scalar(key, [&](const YAML::Node& node) {
-      const auto number = parse_number<int>(node.Scalar());
-      if (!number || *number < limits.min || *number > limits.max) {
-        return expected(
-            node, key,
-            "a whole number from " + std::to_string(limits.min) + " to " + std::to_string(limits.max));
-      }
-      value = *number;
-    });
+    number(key, value, limits, "a whole number");
   }
 
   void field(const char* key, base::Duration& value, const Limits<base::Duration>& limits, const char*) {
@@ -469,6 +456,19 @@ class SectionReader {
   }
 
   template <class T>
+  void number(const char* key, T& value, const Limits<T>& limits, const char* kind) {
+    scalar(key, [&](const YAML::Node& node) {
+      const bool refers = limits.referable && has_variable(node.Scalar());
+      const auto text = refers ? reading_.substituted(node, at(key)) : MaskedText{node.Scalar(), {}};
+      if (!text || (refers && reading_.is_open(node.Scalar()))) return;
+      const auto found = parse_number<T>(text->value);
+      if (found && *found >= limits.min && *found <= limits.max) return void(value = *found);
+      const std::string what = kind + (" from " + show(limits.min)) + " to " + show(limits.max);
+      expected(node, key, refers ? "a variable that is " + what : what);
+    });
+  }
+
+  template <class T>
   static std::optional<T> parse_number(const std::string& text) {
     T value{};
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -476,7 +476,7 @@ class SectionReader {
     return value;
   }
 
-  static std::string show(double value) {
+  static std::string show(auto value) {
     std::ostringstream text;
     text << value;
     return text.str();

@@ -27,6 +27,8 @@ template <class T>
 struct Limits {
   T min;
   T max;
+  /// Whether `{NAME}` may stand for the number: of a node's own, which differ from node to node.
+  bool referable = false;
 };
 
 /// Whether a text is legal, and what would be.
@@ -378,9 +380,9 @@ void describe(V& v, ClusterSettings& s) {
   v.field("lease", s.lease, Limits<base::Duration>{2s, 5min},
           "a node that gives no sign of life for so long has lost its cameras");
   v.field("weight", s.weight, Limits<double>{0.001, 1000}, "this node's share, beside those of others");
-  v.field("max_cameras", s.max_cameras, Limits<int>{0, 1'000'000},
+  v.field("max_cameras", s.max_cameras, Limits<int>{0, 1'000'000, true},
           "cameras that it reads at most; 0: any number");
-  v.field("max_streams", s.max_streams, Limits<int>{0, 1'000'000},
+  v.field("max_streams", s.max_streams, Limits<int>{0, 1'000'000, true},
           "streams that it computes at most, as cameras of the standard settings; 0: any number");
 }
 

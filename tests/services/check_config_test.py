@@ -34,6 +34,9 @@ rules:
 metrics:
   tls: {{cert_file: cert.pem, key_file: key.pem}}
 """
+OWN = """model: {model}
+cluster: {{name: city, configuration: registry, registry: {{endpoints: ["127.0.0.1:2379"]}}}}
+"""
 
 
 def main():
@@ -101,6 +104,13 @@ def main():
         expect(check(elsewhere)[2], ["site.yaml:3:15: cameras.good.url: the environment variable GATE_PASSWORD is not set", "site.yaml:7:20: metrics.tls.cert_file: "])
         if check(elsewhere, "--text-only", "--effective")[1].count('"rtsp://***@gate/"') != 1:
             problems.append("--effective does not show the URL: " + check(elsewhere, "--text-only", "--effective")[1])
+        # A node's own file, of a fleet whose cameras are in the registry.
+        status, out, told = check(OWN)
+        expect(told, [])
+        if (status, out) != (0, "ok: cameras, rules and defaults are in the registry (vigil config show)\n"):
+            problems.append(f"of a node's own file: status {status}, {out!r}")
+        expect(check(OWN + "rules: []\n")[2], ["site.yaml:3:8: rules: is the fleet's, whose configuration is in the registry (cluster.configuration)"])
+        expect(check(OWN.replace("registry, r", "file, r"))[2], ["site.yaml:1:1: cameras: is missing"])
     sys.exit("\n".join(problems) or 0)
 
 

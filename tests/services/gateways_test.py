@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """`vigil watch` with two gateways of a fleet, which have the same events in orders of their own: it goes on with the other one when one is killed, misses
-nothing, shows nothing twice, and does not read again what it has seen.
+nothing, shows nothing twice, and does not read again what it has seen. While nothing happens, it stays where it is.
 
   gateways_test.py VIGIL
 """
@@ -33,7 +33,7 @@ def event(topic, number):
             "data": {"seq": number, "camera": camera, "tenant": "north", "labels": {}, "state": "up", "reason": ""}}
 
 
-def gateway(folder, name, orders, counter):
+def gateway(folder, name, orders, counter, asked):
     """Publishes and replays (docs/topics.md); commits what comes as (topic, number) from `orders`."""
     context = zmq.Context()
     events, replay = context.socket(zmq.XPUB), context.socket(zmq.ROUTER)
@@ -54,13 +54,14 @@ def gateway(folder, name, orders, counter):
             last[topic] = message
             events.send_multipart(message)
         if events in ready:
-            asked = events.recv()
+            wanted = events.recv()
             for topic, message in sorted(last.items()):
-                if asked[:1] == b"\x01" and topic.encode().startswith(asked[1:]):
+                if wanted[:1] == b"\x01" and topic.encode().startswith(wanted[1:]):
                     events.send_multipart(message)
         if replay in ready:
             client, tag, text = replay.recv_multipart()
             query = json.loads(text)
+            asked.value += 1
             after = query.get("after", 0)
             after = len(log) if after == "latest" else after
             if "from" in query:
@@ -78,7 +79,8 @@ class Gateway:
     def __init__(self, folder, name, committed):
         self.orders, there = multiprocessing.Pipe()
         self.replayed = multiprocessing.Value("i", 0)
-        self.process = multiprocessing.Process(target=gateway, args=(folder, name, there, self.replayed), daemon=True)
+        self.asked = multiprocessing.Value("i", 0)
+        self.process = multiprocessing.Process(target=gateway, args=(folder, name, there, self.replayed, self.asked), daemon=True)
         self.process.start()
         for each in committed:
             self.orders.send(each)
@@ -127,6 +129,10 @@ def main():
         commit("a", gate(1), yard(1), gate(2))
         commit("b", yard(1), gate(1), gate(2))
         eventually(lambda: gate(2) in seen(), "what is live did not come")
+        # Every five seconds it asks whether it missed anything, and that is all.
+        asked = gateways["a"].asked.value
+        eventually(lambda: gateways["a"].asked.value >= asked + 2, "it does not ask the quiet one")
+        check(gateways["b"].asked.value == 0, "the quiet one was left")
         # Committed, and published by the other one alone.
         commit("b", yard(2), gate(3), gate(4), ("status/north/new/", 1), ("status/north/new/", 2))
         gateways["a"].kill()

@@ -5,6 +5,7 @@
 {{- $external := .Values.etcd.external.endpoints | empty | ternary (dig "cluster" "registry" "endpoints" list .Values.config) .Values.etcd.external.endpoints }}
 {{- $plain := include "vigil.plain" . }}
 {{- $manager := .Values.tls.certManager }}
+{{- $in_registry := include "vigil.inRegistry" . }}
 {{- $loopback := "^(tcp://)?(127\\.|localhost:|\\[::1\\])" }}
 {{- if .Values.config.name }}
 config.name: all nodes would have the one name; leave it out, and each has its pod's
@@ -12,7 +13,13 @@ config.name: all nodes would have the one name; leave it out, and each has its p
 {{- if and $config.cluster.advertise (not (contains "{POD_NAME}" $config.cluster.advertise)) }}
 config.cluster.advertise: all nodes would have the one address; leave it out, or let {POD_NAME} stand in it
 {{- end }}
-{{- if not $config.cameras }}
+{{- if $in_registry }}
+{{- range list "cameras" "defaults" "rules" }}
+{{- if index $.Values.config . }}
+config.{{ . }}: is in the registry, as config.cluster.configuration says; put it there (vigil config put), and leave it out here
+{{- end }}
+{{- end }}
+{{- else if not $config.cameras }}
 config.cameras: no camera yet; for example {gate: {url: "rtsp://10.0.10.10:554/live", rules: [{name: person, prompt: "Is there a person?"}]}}
 {{- end }}
 {{- if and (not .Values.model.volume) (hasPrefix .Values.model.mountPath (default "" $config.model)) }}
@@ -45,15 +52,38 @@ topics.curve.existingSecret: events leave a machine encrypted only; name a Secre
 {{- if and (dig "curve" "secret_key_file" "" $config.alerts) (not (dig "curve" "allow" list $config.alerts)) }}
 config.alerts.curve.allow: nobody could read events; list the public keys of clients, each from its `vigil keygen`
 {{- end }}
+{{- range include "vigil.references" (list $config "config") | splitList "\n" | uniq }}
+{{- if . }}
+{{- $place := splitList " " . | first }}{{ $variable := splitList " " . | last }}
+{{- $without := list }}
+{{- range $name, $pool := $pools }}
+{{- /* Whoever opens a camera looks for its secrets, and nobody else. */}}
+{{- $needs := or (not (hasPrefix "config.cameras." $place)) (has "camera" $pool.roles) }}
+{{- if and $needs (not (include "vigil.pool.mayHave" (list $ $pool $variable))) }}{{ $without = append $without $name }}{{ end }}
+{{- end }}
+{{- if $without }}
+{{ $place }}: nothing gives the variable {{ $variable }} to {{ join ", " $without }}; name a Secret that has it in credentials.cameraSecrets, or give it by extraEnv of the pool
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $roles := list }}
 {{- range $name, $pool := $pools }}
+{{- range $key, $value := include "vigil.bounds" $ | fromYaml }}
+{{- $given := dig "cluster" $key "" $.Values.config | toString }}
+{{- if and (gt (index $pool $value.value | int) 0) $given (ne $given $value.reference) }}
+config.cluster.{{ $key }}: is {{ $given }} for all nodes, and pools.{{ $name }}.{{ $value.value }} says something else; leave out one
+{{- end }}
+{{- end }}
+{{- if has "cache" $pool.roles }}
+pools.{{ $name }}.roles: has cache, which has nothing to do yet: `vigil node` refuses it, too; leave it out
+{{- end }}
 {{- $some := or (gt (int $pool.replicas) 0) (ne $pool.autoscaling.kind "none") }}
 {{- if $some }}{{ $roles = concat $roles $pool.roles }}{{ end }}
 {{- if has $name (list "etcd" "nodes" "topics" "test") }}
 pools.{{ $name }}: is the name of something else in the fleet; give it another
 {{- end }}
 {{- if not $pool.roles }}
-pools.{{ $name }}.roles: some of camera, vision, stream, generate, cache and gateway
+pools.{{ $name }}.roles: some of camera, vision, stream, generate and gateway
 {{- end }}
 {{- $needed := include "vigil.pool.finish" (list $config $pool) | int }}
 {{- $given := int $pool.terminationGracePeriodSeconds }}
@@ -79,9 +109,9 @@ pools.{{ $name }}.autoscaling.keda.serverAddress: where is Prometheus?
 pools.{{ $name }}.autoscaling: the cluster does not know keda.sh/v1alpha1 (with `helm template`, say so by --api-versions)
 {{- end }}
 {{- end }}
-{{- range list "camera" "vision" "stream" "generate" }}
+{{- range list "camera" "vision" "stream" "generate" "gateway" }}
 {{- if not (has . $roles) }}
-pools: no node has the role {{ . }}
+pools: no node has the role {{ . }}{{ if eq . "gateway" }}, and nobody else publishes events{{ end }}
 {{- end }}
 {{- end }}
 {{- $metrics := .Values.metrics }}

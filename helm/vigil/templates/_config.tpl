@@ -13,6 +13,36 @@
 {{- if dig "cluster" "allow_plain_text" false .Values.config }}yes{{ end }}
 {{- end }}
 
+{{/* "yes" if cameras, rules and defaults are in the registry, and nodes have them from there. */}}
+{{- define "vigil.inRegistry" -}}
+{{- if eq (dig "cluster" "configuration" "file" .Values.config) "registry" }}yes{{ end }}
+{{- end }}
+
+{{/* What bounds a node, by its key in `cluster`: the value of its pool, the variable that brings it, and what stands for that: YAML. */}}
+{{- define "vigil.bounds" -}}
+max_cameras: {value: maxCameras, variable: VIGIL_MAX_CAMERAS, reference: "{VIGIL_MAX_CAMERAS}"}
+max_streams: {value: maxStreams, variable: VIGIL_MAX_STREAMS, reference: "{VIGIL_MAX_STREAMS}"}
+{{- end }}
+
+{{/* (list VALUE PATH): "PATH NAME" of each variable that stands in a text of a map, a line each. In questions, titles, labels and lists of texts
+braces are nobody's. */}}
+{{- define "vigil.references" -}}
+{{- $value := index . 0 }}{{ $path := index . 1 }}
+{{- if kindIs "map" $value }}
+{{- range $key, $below := omit $value "rules" "labels" }}
+{{- include "vigil.references" (list $below (printf "%s.%s" $path $key)) }}
+{{- end }}
+{{- else if kindIs "slice" $value }}
+{{- range $number, $below := $value }}
+{{- if kindIs "map" $below }}{{ include "vigil.references" (list $below (printf "%s[%d]" $path $number)) }}{{ end }}
+{{- end }}
+{{- else if kindIs "string" $value }}
+{{- range regexFindAll "\\{[A-Z_][A-Z0-9_]*\\}" $value -1 }}
+{{ $path }} {{ trimAll "{}" . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* HOST:PORT of etcd's servers, as a JSON list. */}}
 {{- define "vigil.etcd.endpoints" -}}
 {{- if .Values.etcd.enabled }}
@@ -48,6 +78,15 @@
 {{- end }}
 {{- $cluster := dict "name" (printf "%s.%s" .Release.Namespace .Release.Name) "listen" "0.0.0.0:7400" "bulk" "0.0.0.0:7401"
     "advertise" (printf "{POD_NAME}.%s" $host) "registry" $registry }}
+{{- $root := . }}
+{{- range $key, $bound := include "vigil.bounds" . | fromYaml }}
+{{- range include "vigil.pools" $root | fromYaml }}
+{{- if gt (index . $bound.value | int) 0 }}{{ $_ := set $cluster $key $bound.reference }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if include "vigil.inRegistry" . }}
+{{- range list "cameras" "defaults" "rules" }}{{ if not (index $config .) }}{{ $_ := unset $config . }}{{ end }}{{ end }}
+{{- end }}
 {{- $metrics := dict "listen" "0.0.0.0:9464" "probes" "0.0.0.0:9465" }}
 {{- if $has_tls }}
 {{- $_ := set $cluster "tls_dir" "/etc/vigil/tls" }}

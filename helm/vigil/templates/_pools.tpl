@@ -23,11 +23,14 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- add $grace (index . 1).preStopSeconds 15 }}
 {{- end }}
 
-{{/* The role of those that publish events, and serve their replay. */}}
-{{- define "vigil.publisher" -}}
-{{- $role := "camera" }}
-{{- range include "vigil.pools" . | fromYaml }}{{ if has "gateway" .roles }}{{ $role = "gateway" }}{{ end }}{{ end }}
-{{- $role }}
+{{/* (list ROOT POOL VARIABLE): "yes" if its pods have the variable, or may have it, since nobody knows what is in a Secret. */}}
+{{- define "vigil.pool.mayHave" -}}
+{{- $root := index . 0 }}{{ $pool := index . 1 }}{{ $variable := index . 2 }}
+{{- $known := list "POD_NAME" "POD_NAMESPACE" "NODE_NAME" "HOME" "HOSTNAME" "PATH" }}
+{{- if $root.Values.etcd.external.auth.existingSecret }}{{ $known = concat $known (list "VIGIL_ETCD_USERNAME" "VIGIL_ETCD_PASSWORD") }}{{ end }}
+{{- range include "vigil.bounds" $root | fromYaml }}{{ $known = append $known .variable }}{{ end }}
+{{- range $pool.extraEnv }}{{ $known = append $known .name }}{{ end }}
+{{- if or $root.Values.credentials.cameraSecrets $pool.extraEnvFrom (has $variable $known) }}yes{{ end }}
 {{- end }}
 
 {{/* A pool's resources, its GPUs among them. */}}
@@ -47,7 +50,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{/* (dict "root" "config" "ports" "name" "pool"): the pods of a pool. */}}
 {{- define "vigil.pod" -}}
-{{- $root := .root }}{{ $pool := .pool }}{{ $values := .root.Values -}}
+{{- $root := .root }}{{ $pool := .pool }}{{ $config := .config }}{{ $values := .root.Values -}}
 metadata:
   labels:
     {{- include "vigil.podLabels" (list $root .name) | nindent 4 }}
@@ -120,6 +123,11 @@ spec:
         - {name: VIGIL_ETCD_USERNAME, valueFrom: {secretKeyRef: {name: {{ . }}, key: username}}}
         - {name: VIGIL_ETCD_PASSWORD, valueFrom: {secretKeyRef: {name: {{ . }}, key: password}}}
         {{- end }}
+        {{- range $key, $bound := include "vigil.bounds" $root | fromYaml }}
+        {{- if eq (index $config.cluster $key | toString) $bound.reference }}
+        - {name: {{ $bound.variable }}, value: {{ index $pool $bound.value | int | toString | quote }}}
+        {{- end }}
+        {{- end }}
         {{- with $pool.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       {{- $sources := list }}
       {{- /* Every node reads the whole file, and wants each variable in it. */}}
@@ -132,7 +140,7 @@ spec:
         - {name: bulk, containerPort: {{ .ports.bulk }}}
         - {name: metrics, containerPort: {{ .ports.metrics }}}
         - {name: probes, containerPort: {{ .ports.probes }}}
-        {{- if has (include "vigil.publisher" $root) $pool.roles }}
+        {{- if has "gateway" $pool.roles }}
         - {name: events, containerPort: {{ .ports.events }}}
         - {name: replay, containerPort: {{ .ports.replay }}}
         {{- end }}
@@ -191,7 +199,7 @@ spec:
       - {key: tls.key, path: etcd-tls/tls.key}
       {{- end }}
 {{- end }}
-{{- if has (include "vigil.publisher" .root) .pool.roles }}
+{{- if has "gateway" .pool.roles }}
 {{- with .root.Values.topics.curve }}
 {{- if .existingSecret }}
 - secret: {name: {{ .existingSecret }}, items: [{key: {{ .secretKey }}, path: curve/server.key}]}

@@ -175,5 +175,88 @@ TEST(ParseCluster, NeedsNothingElse) {
   EXPECT_THROW(parse_cluster("cluster: [\n", "n", kNothing), ConfigError);
 }
 
+// Pools of nodes of different sizes have one file.
+TEST(ParseCluster, WhatANodeHasRoomForMayComeFromItsEnvironment) {
+  const auto problems = [](const std::string& room, const char* value, Unset unset = Unset::problem) {
+    const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
+      if (name == "ROOM" && value != nullptr) return value;
+      return std::nullopt;
+    };
+    std::string told;
+    try {
+      const ClusterSettings cluster = parse_cluster(
+          "cluster: {max_cameras: " + room + ", max_streams: " + room + "}\n", "n.yaml", environment, unset);
+      EXPECT_EQ(cluster.max_cameras, cluster.max_streams);
+      told = std::to_string(cluster.max_streams);
+    } catch (const ConfigError& error) {
+      for (const Problem& problem : error.problems()) told += problem.message + '\n';
+    }
+    return told;
+  };
+  EXPECT_EQ(problems("'{ROOM}'", "40"), "40");
+  EXPECT_EQ(problems("'{ROOM}'", "0"), "0");
+  EXPECT_EQ(problems("'4{ROOM}'", "2"), "42");
+  EXPECT_EQ(problems("7", "40"), "7");
+  EXPECT_EQ(problems("'{ROOM}'", nullptr, Unset::accepted), "0");
+  EXPECT_EQ(problems("'{ROOM}'", nullptr),
+            "cluster.max_cameras: the environment variable ROOM is not set\n"
+            "cluster.max_streams: the environment variable ROOM is not set\n");
+  for (const char* value : {"", "many", "-1", "1000001", "4.5", " 4", "{ROOM}"}) {
+    EXPECT_EQ(
+        problems("'{ROOM}'", value),
+        "cluster.max_cameras: expected a variable that is a whole number from 0 to 1000000, not `{ROOM}`\n"
+        "cluster.max_streams: expected a variable that is a whole number from 0 to 1000000, not `{ROOM}`\n")
+        << value;
+  }
+  EXPECT_THAT(problems("{ROOM}", "40"), HasSubstr("`{NAME}` needs quotes"));
+}
+
+// What is one for the fleet is compared as it stands, and a variable may have another value elsewhere.
+TEST(ParseCluster, NoOtherNumberComesFromTheEnvironment) {
+  const Environment set = [](const std::string&) { return std::optional<std::string>("2"); };
+  EXPECT_THROW(parse_cluster("cluster: {weight: '{W}'}\n", "n.yaml", set), ConfigError);
+  const std::string rest = "cameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  for (const char* key :
+       {"defaults: {fps: '{W}'}\n", "defaults: {threads: '{W}'}\n", "engine: {kv_tokens: '{W}'}\n"}) {
+    EXPECT_THROW(read("model: m\n" + (key + rest), set), ConfigError) << key;
+  }
+}
+
+TEST(NodesOwn, IsWhatOneHasWhoseFleetIsInTheRegistry) {
+  EXPECT_TRUE(is_in_registry("model: m\ncluster: {configuration: registry}\n"));
+  EXPECT_TRUE(is_in_registry("cluster: {configuration: registry, max_streams: nonsense}\n"));
+  for (const char* text : {"", "model: m\n", "cluster:\n", "cluster: {name: city}\n",
+                           "cluster: {configuration: file}\n", "cluster: {configuration: [registry]}\n",
+                           "cluster: [configuration]\n", "- registry\n", "cluster: [\n", "a: {\n\t"}) {
+    EXPECT_FALSE(is_in_registry(text)) << text;
+  }
+}
+
+TEST(NodesOwn, NeedsNoCameraAndTakesNone) {
+  const auto told = [](const std::string& text) {
+    try {
+      const Settings settings =
+          parse(text, "/etc/vigil/n.yaml", kNothing, {}, Unset::problem, Secrets::kept, Holds::own);
+      EXPECT_EQ(settings.cameras.size(), 0U);
+      return settings.cluster.name;
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string own =
+      "model: m\ncluster: {name: city, configuration: registry, registry: {endpoints: ['127.0.0.1:2379']}}\n";
+  EXPECT_EQ(told(own), "city");
+  EXPECT_THAT(told(own + "log: {level: loud}\n"), HasSubstr("n.yaml:3:14: log.level: expected one of"));
+  EXPECT_EQ(told("cluster: {configuration: registry}\n"), "/etc/vigil/n.yaml:1:1: model: is missing");
+  for (const char* key : {"cameras: {}", "defaults: {fps: 2}", "rules: []"}) {
+    const std::string name(key, std::string(key).find(':'));
+    EXPECT_THAT(told(own + key + '\n'),
+                HasSubstr(name + ": is the fleet's, whose configuration is in the registry"))
+        << key;
+  }
+  // Of a text that has all of it, nothing changes.
+  EXPECT_THAT(problems_of(own), ElementsAre(Problem{1, 1, "cameras: is missing"}));
+}
+
 }  // namespace
 }  // namespace vigil::config

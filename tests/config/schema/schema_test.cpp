@@ -350,6 +350,22 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutMetrics) {
   EXPECT_TRUE(schema_takes(site("{METRICS}")));
 }
 
+TEST(Schema, AValidatorAgreesWithTheCodeAboutWhatANodeHasRoomFor) {
+  const auto site = [](const std::string& room) {
+    return "model: m\ncluster: {max_cameras: " + room + ", max_streams: " + room +
+           "}\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  };
+  for (const char* room : {"0", "40", "1000000"}) {
+    EXPECT_TRUE(code_takes(site(room))) << room;
+    EXPECT_TRUE(schema_takes(site(room))) << room;
+  }
+  for (const char* room : {"-1", "1000001", "4.5", "true", "many", "'{room}'", "''", "[4]"}) {
+    EXPECT_FALSE(code_takes(site(room))) << room;
+    EXPECT_FALSE(schema_takes(site(room))) << room;
+  }
+  EXPECT_TRUE(schema_takes(site("'{VIGIL_MAX_STREAMS}'")));
+}
+
 TEST(Schema, TakesTheDemo) {
   std::ifstream file(VIGIL_SOURCE_DIR "/config/demo.yaml");
   EXPECT_TRUE(schema_takes(std::string(std::istreambuf_iterator<char>(file), {})));

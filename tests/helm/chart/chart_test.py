@@ -27,11 +27,6 @@ def selects(selector, labels):
     return all(labels.get(key) == value for key, value in selector.items())
 
 
-def publisher(objects):
-    """The role of those that publish events."""
-    return "gateway" if any("vigil.dev/role-gateway" in metadata["labels"] for _, metadata, _ in pods(objects)) else "camera"
-
-
 def for_each_set(test):
     """The test of one set of values, of all of them."""
     @functools.wraps(test)
@@ -112,7 +107,7 @@ class EverySet(Charts):
             sources = next(volume for volume in spec["volumes"] if volume["name"] == "config")["projected"]["sources"]
             there = {"/etc/vigil/" + item["path"] for source in sources for item in next(iter(source.values()))["items"]}
             # The topics' key is for those alone who publish.
-            wanted = named if f"vigil.dev/role-{publisher(objects)}" in metadata["labels"] else {each for each in named if "curve" not in each}
+            wanted = named if "vigil.dev/role-gateway" in metadata["labels"] else {each for each in named if "curve" not in each}
             self.assertEqual(there, wanted | {"/etc/vigil/vigil.yaml"}, owner)
             self.assertTrue(config["alerts"]["outbox"].startswith("/var/lib/vigil/"))
 
@@ -197,15 +192,14 @@ class EachSet(Charts):
         self.assertEqual(configuration(objects)["cluster"]["registry"]["endpoints"], ["etcd.site.example:2379"])
 
     def test_who_publishes(self):
-        for name, role in (("minimal", "gateway"), ("pools", "gateway")):
+        for name in ("minimal", "pools"):
             objects = self.rendered[name]
-            self.assertEqual(publisher(objects), role)
             self.assertEqual([each["spec"]["selector"] for each in objects if each["metadata"]["name"] == "fleet-vigil-topics" and each["kind"] == "Service"],
-                             [{"app.kubernetes.io/name": "vigil", "app.kubernetes.io/instance": "fleet", "vigil.dev/role-gateway": "true"}] if role == "gateway" else [])
+                             [{"app.kubernetes.io/name": "vigil", "app.kubernetes.io/instance": "fleet", "vigil.dev/role-gateway": "true"}])
             policy = one(objects, "NetworkPolicy", "-topics")["spec"]
             self.assertEqual([port["port"] for port in policy["ingress"][0]["ports"]], [5556, 5557])
             for owner, metadata, spec in pods(objects):
-                publishes = f"vigil.dev/role-{role}" in metadata["labels"]
+                publishes = "vigil.dev/role-gateway" in metadata["labels"]
                 self.assertEqual(selects(policy["podSelector"]["matchLabels"], metadata["labels"]), publishes, owner)
                 self.assertEqual({5556, 5557} <= {port["containerPort"] for port in spec["containers"][0].get("ports", [])}, publishes, owner)
 
@@ -255,7 +249,7 @@ class EachSet(Charts):
         objects = self.rendered["pools"]
         pools = {each["metadata"]["name"].removeprefix("fleet-vigil-"): each["spec"]["template"]["spec"] for each in objects if each["kind"] == "StatefulSet"}
         self.assertEqual({name: spec["containers"][0]["args"][2] for name, spec in pools.items()}, {
-            "north": "camera", "south": "camera", "vision": "vision", "stream": "stream", "generate": "generate", "gateway": "gateway", "cache": "cache"})
+            "north": "camera", "south": "camera", "vision": "vision", "stream": "stream", "generate": "generate", "gateway": "gateway"})
         self.assertEqual(pools["north"]["nodeSelector"], {"site.example/building": "north"})
         self.assertEqual(pools["north"]["tolerations"], [{"key": "video", "operator": "Exists", "effect": "NoSchedule"}])
         self.assertNotIn("tolerations", pools["south"])
@@ -267,6 +261,33 @@ class EachSet(Charts):
         self.assertEqual(pools["north"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]["app.kubernetes.io/component"], "north")
         trial = [each["metadata"]["name"] for each in self.rendered["trial"] if each["kind"] == "StatefulSet"]
         self.assertEqual(trial, ["fleet-vigil-etcd", "fleet-vigil-node"])
+
+    def test_what_a_pools_nodes_have_room_for(self):
+        objects = self.rendered["registry"]
+        cluster = configuration(objects)["cluster"]
+        self.assertEqual((cluster["max_cameras"], cluster["max_streams"]), ("{VIGIL_MAX_CAMERAS}", "{VIGIL_MAX_STREAMS}"))
+
+        def room(objects, pool):
+            env = one(objects, "StatefulSet", f"-{pool}")["spec"]["template"]["spec"]["containers"][0]["env"]
+            return {each["name"].removeprefix("VIGIL_MAX_"): each["value"] for each in env if each["name"].startswith("VIGIL_MAX_")}
+
+        self.assertEqual({pool: room(objects, pool) for pool in ("camera", "large", "small", "gateway")}, {
+            "camera": {"CAMERAS": "200", "STREAMS": "0"}, "large": {"CAMERAS": "0", "STREAMS": "28"}, "small": {"CAMERAS": "0", "STREAMS": "6"},
+            "gateway": {"CAMERAS": "0", "STREAMS": "0"}})
+        # One that changes starts its own pool's pods anew.
+        later = self.helm.render("registry", "--set", "pools.small.maxStreams=1000000")
+        self.assertEqual({each["metadata"]["name"] for each in objects if each not in later}, {"fleet-vigil-small"})
+        self.assertEqual(room(later, "small")["STREAMS"], "1000000")
+        # Where no pool has one, or the configuration has one for all, nothing is added.
+        self.assertEqual(room(self.rendered["minimal"], "compute"), {})
+        self.assertNotIn("max_streams", configuration(self.rendered["minimal"])["cluster"])
+        for_all = self.helm.render("minimal", "--set", "config.cluster.max_streams=7")
+        self.assertEqual((configuration(for_all)["cluster"]["max_streams"], room(for_all, "compute")), (7, {}))
+
+    def test_cameras_in_the_registry(self):
+        config = configuration(self.rendered["registry"])
+        self.assertEqual(config["cluster"]["configuration"], "registry")
+        self.assertEqual({"cameras", "defaults", "rules"} & set(config), set())
 
     def test_autoscaling(self):
         objects = self.rendered["keda"]

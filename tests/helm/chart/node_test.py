@@ -44,7 +44,7 @@ class Node(unittest.TestCase):
         os.makedirs(f"{cls.folder}/etc/curve")
         subprocess.run([VIGIL, "keygen", f"{cls.folder}/etc/curve/server.key"], check=True, capture_output=True)
         cls.environment = {**os.environ, "POD_NAME": "fleet-vigil-node-0", "GATE_PASSWORD": "secret", "VIGIL_ETCD_USERNAME": "fleet",
-                           "VIGIL_ETCD_PASSWORD": "secret", "OMP_WAIT_POLICY": "passive"}
+                           "VIGIL_ETCD_PASSWORD": "secret", "VIGIL_MAX_CAMERAS": "200", "VIGIL_MAX_STREAMS": "28", "OMP_WAIT_POLICY": "passive"}
 
     def configuration(self, objects, name, changes=()):
         """vigil.yaml of a set of values as a file, with folders of this machine."""
@@ -65,8 +65,9 @@ class Node(unittest.TestCase):
                 done = subprocess.run([VIGIL, "check-config", path], env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def run_node(self, name, *arguments, encrypted):
-        """Starts etcd and a node of a set of values with all roles, waits until it is ready, and ends it as Kubernetes does."""
+    def run_node(self, name, *arguments, encrypted, cameras=None):
+        """Starts etcd and a node of a set of values with all roles, waits until it is ready, and ends it as Kubernetes does. `cameras` are put into the
+        registry, as the page has it."""
         objects = self.helm.render(name, *arguments)
         etcd = one(objects, "StatefulSet", "-etcd")["spec"]["template"]["spec"]["containers"][0]
         pod = next(each for each in objects if each["kind"] == "StatefulSet" and "vigil.dev/role-stream" in each["spec"]["template"]["metadata"]["labels"])
@@ -106,6 +107,15 @@ class Node(unittest.TestCase):
                     return answer.status
                 return None
 
+            if cameras:
+                end = time.monotonic() + PATIENCE
+                while "waits for a configuration in the registry" not in said():
+                    self.assertIsNone(node.poll(), said())
+                    self.assertLess(time.monotonic(), end, said())
+                    time.sleep(0.1)
+                done = subprocess.run([VIGIL, "config", "put", "/dev/stdin", "--config", path], input=cameras, env=self.environment, capture_output=True,
+                                      text=True, check=False, timeout=PATIENCE)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
             for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                 end = time.monotonic() + PATIENCE
                 while status(pod["containers"][0][probe]["httpGet"]["path"]) != 200:
@@ -134,6 +144,10 @@ class Node(unittest.TestCase):
 
     def test_a_node_of_the_trial(self):
         self.run_node("trial", encrypted=False)
+
+    def test_a_node_whose_cameras_are_in_the_registry(self):
+        cameras = f'cameras: {{table: {{url: "{ROOT}/tests/videos/bottle-detection.mp4", rules: [{{name: person, prompt: "Is there a person in the room?"}}]}}}}\n'
+        self.run_node("trial", "--set", "config.cluster.configuration=registry,config.cameras=null,pools.node.maxStreams=4", encrypted=False, cameras=cameras)
 
     def test_a_node_with_certificates(self):
         self.run_node("airgapped", "--set", "etcd.replicas=1,config.engine.device=cpu", encrypted=True)

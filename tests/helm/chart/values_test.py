@@ -66,11 +66,24 @@ class Refused(unittest.TestCase):
                  "model.volume: says nothing of where /models comes from; for example {persistentVolumeClaim: {claimName: models}}"),
                 ("config: {metrics: {probes: '127.0.0.1:9465'}}", "config.metrics.probes: Kubernetes has to reach it, such as 0.0.0.0:9465"),
                 ("pools: {camera: {replicas: 0}}", "pools: no node has the role camera"),
+                ("pools: {gateway: null}", "pools: no node has the role gateway, and nobody else publishes events"),
+                ("pools: {gateway: {enabled: false}}", "pools: no node has the role gateway, and nobody else publishes events"),
+                ("pools: {gateway: {replicas: 0}}", "pools: no node has the role gateway, and nobody else publishes events"),
+                ("pools: {cache: {enabled: true}}",
+                 "pools.cache.roles: has cache, which has nothing to do yet: `vigil node` refuses it, too; leave it out"),
+                ("pools: {compute: {roles: [vision, stream, generate, cache]}}",
+                 "pools.compute.roles: has cache, which has nothing to do yet: `vigil node` refuses it, too; leave it out"),
+                ("pools: {compute: {maxStreams: 8}}\nconfig: {cluster: {max_streams: 9}}",
+                 "config.cluster.max_streams: is 9 for all nodes, and pools.compute.maxStreams says something else; leave out one"),
+                ("config: {cluster: {configuration: registry}}",
+                 "config.cameras: is in the registry, as config.cluster.configuration says; put it there (vigil config put), and leave it out here"),
+                ("config: {cluster: {configuration: registry}, cameras: null, rules: [{name: r, prompt: p}]}",
+                 "config.rules: is in the registry, as config.cluster.configuration says; put it there (vigil config put), and leave it out here"),
                 ("config: {name: a}", "config.name: all nodes would have the one name; leave it out, and each has its pod's"),
                 ("config: {cluster: {advertise: a.example}}",
                  "config.cluster.advertise: all nodes would have the one address; leave it out, or let {POD_NAME} stand in it"),
-                ("pools: {spare: {replicas: 0}}", "pools.spare.roles: some of camera, vision, stream, generate, cache and gateway"),
-                ("pools: {etcd: {roles: [cache]}}", "pools.etcd: is the name of something else in the fleet; give it another"),
+                ("pools: {spare: {replicas: 0}}", "pools.spare.roles: some of camera, vision, stream, generate and gateway"),
+                ("pools: {etcd: {roles: [camera]}}", "pools.etcd: is the name of something else in the fleet; give it another"),
                 ("pools: {compute: {gpu: {count: 0}}}", "pools.compute.gpu.count: is 0, and config.engine.device is cuda"),
                 ("tls: {existingSecret: a, certManager: {enabled: true, issuerRef: {name: fleet}}}",
                  "tls: existingSecret and certManager.enabled both say where the certificate comes from; leave out one"),
@@ -82,6 +95,37 @@ class Refused(unittest.TestCase):
                 ("metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}",
                  "metrics: with serviceMonitor and podMonitor everything is counted twice; leave out one")):
             self.assertEqual(self.said(text), [line], text)
+
+    def test_variables_that_nothing_gives(self):
+        lacks = "nothing gives the variable %s to %s; name a Secret that has it in credentials.cameraSecrets, or give it by extraEnv of the pool"
+        camera = "config: {cameras: {gate: {username: u, password: '{GATE_PASSWORD}'}}}\n"
+        password = "config.cameras.gate.password: " + lacks % ("GATE_PASSWORD", "camera")
+        everywhere = "config: {cluster: {advertise: '{POD_NAME}.{SITE}', max_streams: '{ROOM}'}}\n"
+        given = "extraEnv: [{name: SITE, value: a}, {name: ROOM, value: '4'}]"
+        for text, lines in (
+                # Whoever opens the camera looks for it.
+                (camera, [password]),
+                (camera + "pools: {gateway: {extraEnvFrom: [{secretRef: {name: a}}]}}", [password]),
+                (camera + "pools: {yard: {roles: [camera]}}", [password.replace("to camera", "to camera, yard")]),
+                (everywhere, ["config.cluster.advertise: " + lacks % ("SITE", "camera, compute, gateway"),
+                              "config.cluster.max_streams: " + lacks % ("ROOM", "camera, compute, gateway")]),
+                (everywhere + f"pools: {{camera: {{{given}}}, gateway: {{{given}}}}}",
+                 ["config.cluster.advertise: " + lacks % ("SITE", "compute"), "config.cluster.max_streams: " + lacks % ("ROOM", "compute")]),
+                ("config: {cameras: {yard: {inputs: [{url: 'rtsp://{USER}:{KEY}@a/{USER}'}], rules: [{name: r, prompt: p}]}}}",
+                 [f"config.cameras.yard.inputs[0].url: {lacks % (each, 'camera')}" for each in ("USER", "KEY")])):
+            self.assertEqual(self.said(text), lines, text)
+        for text in (
+                camera + "credentials: {cameraSecrets: [a]}", camera + "pools: {camera: {extraEnvFrom: [{secretRef: {name: a}}]}}",
+                camera + "pools: {camera: {extraEnv: [{name: GATE_PASSWORD, value: a}]}}", everywhere + f"poolDefaults: {{{given}}}",
+                # What is nobody's variable: words, and keys of 40 characters that may have anything in them.
+                "config: {cameras: {gate: {labels: {a: '{SITE}'}, rules: [{name: r, prompt: 'Is {THIS} there?'}]}}, rules: [{name: s, prompt: '{THIS}?'}]}",
+                "config: {alerts: {curve: {allow: ['rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8}yf7']}}}",
+                "config: {cameras: {gate: {username: '{lower}', password: '{1}{}'}}}"):
+            path = os.path.join(self.folder, "values.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            done = self.helm.template("--values", values("minimal"), "--values", path)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), text)
 
     def test_plain_text_needs_a_word(self):
         said = self.said("tls: {existingSecret: ''}")
