@@ -37,6 +37,8 @@ struct Tenure {
   std::string device = {};
   /// Which one goes on answering until the windows of that one are full; empty: none.
   std::string former = {};
+  /// Why no device computes it, though its owner keeps it; empty: one does.
+  std::string withheld = {};
   friend bool operator==(const Tenure&, const Tenure&) = default;
 };
 

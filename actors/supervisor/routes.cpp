@@ -1,11 +1,7 @@
 #include "actors/supervisor/routes.h"
 
-#include <string_view>
-
 namespace vigil::actors {
 namespace {
-
-constexpr std::string_view kNowhere = "nowhere: ";
 
 /// Of another node nobody here knows whether anybody starts it again.
 std::string away(const std::string& device, bool is_elsewhere) {
@@ -13,10 +9,6 @@ std::string away(const std::string& device, bool is_elsewhere) {
 }
 
 }  // namespace
-
-std::string nowhere(const std::string& reason) {
-  return std::string(kNowhere) + reason;
-}
 
 std::optional<Routes::Decision> Routes::watched(const std::string& camera) const {
   const auto device = placement_.device(camera);
@@ -38,7 +30,7 @@ std::vector<std::string> Routes::leaving(const std::string& device) const {
 }
 
 std::optional<Routes::Decision> Routes::start(const std::string& camera) {
-  if (const auto found = nowhere_.find(camera); found != nowhere_.end())
+  if (const auto found = withheld_.find(camera); found != withheld_.end())
     return Decision{camera, {}, found->second};
   const auto device = placement_.place(camera);
   if (!device) return std::nullopt;
@@ -55,8 +47,7 @@ bool Routes::is_watched(const std::string& camera) const {
 
 std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device,
                                                const std::string& former) {
-  if (device.starts_with(kNowhere)) return withdraw(camera, device.substr(kNowhere.size()));
-  nowhere_.erase(camera);
+  withheld_.erase(camera);
   const auto before = formers_.find(camera);
   if (placement_.place(camera) == device && (before == formers_.end() ? "" : before->second) == former)
     return std::nullopt;
@@ -69,10 +60,10 @@ std::optional<Routes::Decision> Routes::assign(const std::string& camera, const 
   return start(camera);
 }
 
-std::optional<Routes::Decision> Routes::withdraw(const std::string& camera, const std::string& reason) {
-  if (const auto known = nowhere_.find(camera); known != nowhere_.end() && known->second == reason)
+std::optional<Routes::Decision> Routes::withhold(const std::string& camera, const std::string& reason) {
+  if (const auto known = withheld_.find(camera); known != withheld_.end() && known->second == reason)
     return std::nullopt;
-  nowhere_[camera] = reason;
+  withheld_[camera] = reason;
   placement_.remove(camera);
   formers_.erase(camera);
   return Decision{camera, {}, reason};

@@ -12,10 +12,6 @@
 
 namespace vigil::actors {
 
-/// In place of a device (`Tenure::device`): nothing is to compute the camera, for this reason. No device is
-/// called so.
-std::string nowhere(const std::string& reason);
-
 /// Knows which device is up and which camera is placed where, and says what each camera has to be told.
 /// Not thread-safe.
 class Routes {
@@ -50,16 +46,19 @@ class Routes {
   std::optional<Decision> start(const std::string& camera);
   /// Whether the camera's device has told that it is up.
   bool is_watched(const std::string& camera) const;
-  /// Others say where a camera is from now on, or that it is `nowhere`, and where it goes on until it is at
-  /// home there. While one of the two is up, it is watched. Nothing if that is no news.
+  /// Others say where a camera is from now on, and where it goes on until it is at home there. While one of
+  /// the two is up, it is watched. Nothing if that is no news.
   std::optional<Decision> assign(const std::string& camera, const std::string& device,
                                  const std::string& former = {});
-  bool is_nowhere(const std::string& camera) const { return nowhere_.contains(camera); }
+  /// Others say that nothing is to compute it, until it is assigned again, and why. Nothing if that is no
+  /// news.
+  std::optional<Decision> withhold(const std::string& camera, const std::string& reason);
+  bool is_withheld(const std::string& camera) const { return withheld_.contains(camera); }
   /// The camera is gone.
   void remove(const std::string& camera) {
     placement_.remove(camera);
     formers_.erase(camera);
-    nowhere_.erase(camera);
+    withheld_.erase(camera);
   }
 
   /// A device told its state, and why it is not up.
@@ -67,7 +66,6 @@ class Routes {
 
  private:
   Decisions lose(const std::string& device, const std::string& reason);
-  std::optional<Decision> withdraw(const std::string& camera, const std::string& reason);
   /// Nothing if neither of its devices is up.
   std::optional<Decision> watched(const std::string& camera) const;
   /// What becomes of a camera one of whose devices is not up any more, and why.
@@ -80,8 +78,8 @@ class Routes {
   std::set<std::string> up_;
   /// Of cameras that move, the device until now.
   std::map<std::string, std::string> formers_;
-  /// Cameras that are to be nowhere, and why.
-  std::map<std::string, std::string> nowhere_;
+  /// Cameras that nothing is to compute, and why.
+  std::map<std::string, std::string> withheld_;
 };
 
 }  // namespace vigil::actors

@@ -158,8 +158,10 @@ void supervisor_state::reload(const CameraList& list) {
   for (const std::string& camera : plan.start) want_camera(camera);
   bool moved = false;
   for (const CameraPtr& camera : list.cameras) {
-    if (camera->tenure.device.empty()) continue;
-    const auto decision = routes->assign(camera->name, camera->tenure.device, camera->tenure.former);
+    const Tenure& tenure = camera->tenure;
+    if (tenure.device.empty() && tenure.withheld.empty()) continue;
+    const auto decision = tenure.withheld.empty() ? routes->assign(camera->name, tenure.device, tenure.former)
+                                                  : routes->withhold(camera->name, tenure.withheld);
     if (!decision) continue;
     route(*decision);
     moved = true;

@@ -86,7 +86,7 @@ void supervisor_state::start_camera(const std::string& camera) {
   cameras[camera] = handle;
   if (const auto decision = routes->start(camera)) route(*decision);
   // It is read all the same; others are opened by the first credit.
-  if (routes->is_nowhere(camera)) self->send(handle, grant_atom_v, std::uint32_t{0});
+  if (routes->is_withheld(camera)) self->send(handle, grant_atom_v, std::uint32_t{0});
 }
 
 std::shared_ptr<media::PacketHistory> supervisor_state::record(const CameraPtr& camera) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/supervisor/routes.h"
 #include "fleet/node/node_actor.h"
 
 namespace vigil::fleet {
@@ -38,10 +37,9 @@ void node_state::give_cameras() {
   for (const auto& [camera, place] : places.places()) {
     const cluster::PlannedCamera& entry = known.at(camera);
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
-    const std::string refusal = refusal_of(entry);
-    const std::string device = refusal.empty() ? place.device : actors::nowhere(refusal);
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        book->open(camera, entry.rung), actors::Tenure{entry.fence, origin, device, place.former}));
+        book->open(camera, entry.rung),
+        actors::Tenure{entry.fence, origin, place.device, place.former, refusal_of(entry)}));
     own.insert(camera);
     had.insert(camera);
   }

@@ -66,8 +66,9 @@ class LinkTest : public testing::CameraNodeTest {
 
   /// By the plan, as its node does it.
   void refuse(const std::string& camera, std::uint64_t fence, base::Duration stride = 2s) {
-    auto settings =
-        std::make_shared<actors::OwnCamera>(*owned(camera, fence, actors::nowhere("refused: no room")));
+    auto settings = std::make_shared<actors::OwnCamera>(*owned(camera, fence));
+    settings->tenure.device.clear();
+    settings->tenure.withheld = "refused: no room";
     settings->stream.window.stride = stride;
     caf::anon_send(link_, moved_atom_v, camera);
     plan({settings});

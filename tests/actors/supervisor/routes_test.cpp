@@ -127,31 +127,31 @@ TEST(Routes, OneThatHasMovedIsItsNewDevicesAlone) {
   EXPECT_THAT(routes.enter("new", DeviceState::lost, "gone").cameras, IsEmpty());
 }
 
-TEST(Routes, ACameraThatIsRefusedIsNowhereUntilItIsAssignedAgain) {
+TEST(Routes, ACameraThatIsWithheldIsNowhereUntilItIsAssignedAgain) {
   Routes routes({});
   for (const char* device : {"old", "new"}) routes.enter(device, DeviceState::up, "");
   routes.assign("a", "new", "old");
   const Decision refused{"a", "", "refused: no room"};
-  EXPECT_EQ(routes.assign("a", nowhere("refused: no room")), refused);
-  EXPECT_EQ(routes.assign("a", nowhere("refused: no room")), std::nullopt) << "no news";
+  EXPECT_EQ(routes.withhold("a", "refused: no room"), refused);
+  EXPECT_EQ(routes.withhold("a", "refused: no room"), std::nullopt) << "no news";
   EXPECT_FALSE(routes.is_watched("a"));
-  EXPECT_TRUE(routes.is_nowhere("a"));
+  EXPECT_TRUE(routes.is_withheld("a"));
   EXPECT_EQ(routes.start("a"), refused) << "its next incarnation";
   for (const char* device : {"old", "new"}) {
     EXPECT_THAT(routes.enter(device, DeviceState::restarting, "broken").cameras, IsEmpty()) << device;
     EXPECT_THAT(routes.enter(device, DeviceState::up, "").cameras, IsEmpty()) << device;
   }
-  EXPECT_EQ(routes.assign("a", nowhere("refused: still")), (Decision{"a", "", "refused: still"}));
+  EXPECT_EQ(routes.withhold("a", "refused: still"), (Decision{"a", "", "refused: still"}));
   EXPECT_EQ(routes.assign("a", "new"), (Decision{"a", "new"})) << "where it was";
-  EXPECT_FALSE(routes.is_nowhere("a"));
+  EXPECT_FALSE(routes.is_withheld("a"));
   EXPECT_EQ(routes.start("a"), (Decision{"a", "new"}));
 }
 
-TEST(Routes, ACameraThatIsGoneIsNotNowhereAnyMore) {
+TEST(Routes, ACameraThatIsGoneIsNotWithheldAnyMore) {
   Routes routes({});
-  EXPECT_EQ(routes.assign("a", nowhere("refused: no room")), (Decision{"a", "", "refused: no room"}));
+  EXPECT_EQ(routes.withhold("a", "refused: no room"), (Decision{"a", "", "refused: no room"}));
   routes.remove("a");
-  EXPECT_FALSE(routes.is_nowhere("a"));
+  EXPECT_FALSE(routes.is_withheld("a"));
   EXPECT_EQ(routes.start("a"), std::nullopt);
 }
 
