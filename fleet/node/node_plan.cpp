@@ -33,10 +33,13 @@ void node_state::give_cameras() {
     own.insert(camera);
   }
   book->keep(own);
-  // With whatever comes back comes a new fence.
-  if (deps->maker)
+  // With whatever comes back comes a new fence. The maker hears of it before anything of the camera does.
+  if (deps->maker) {
     for (const auto& [camera, place] : places)
       if (!plan->own().cameras.contains(camera)) self->send(deps->maker, moved_atom_v, camera);
+    for (const auto& [camera, place] : now)
+      if (!places.contains(camera)) self->send(deps->maker, actors::join_atom_v, camera);
+  }
   // What is left of a camera where it is not computed any more.
   for (const auto& [camera, place] : now) {
     const auto before = places.find(camera);
