@@ -106,7 +106,7 @@ void AlertDesk::finish() {
 void AlertDesk::note_losses() {
   // Who never was anybody in its fleet, as at a start that is refused, has nothing to tell of itself.
   if (claims_ && !claims_->holds("")) queue_.drop("");
-  lost_ = {queue_.size(), failure_};
+  lost_ = {queue_.size() + held_.size(), failure_};
   if (claims_ && lost_.events > 0 && failure_.empty()) lost_.reason = "nobody said where their series go on";
   try {
     const Outbox::Passing passing = outbox_.finish();

@@ -125,6 +125,13 @@ class AlertDesk {
   bool takes_over() const { return !books_.empty() || !losses_.empty(); }
   /// Somebody has the series with a higher fence: what waits of it is dropped, and nothing is told.
   void lost(const std::string& camera, std::uint64_t fence);
+  /// Events that were dropped since the last call since others have their cameras, and of which cameras;
+  /// answers and states that got no number yet are counted among them.
+  struct GivenUp {
+    std::size_t events = 0;
+    std::set<std::string> cameras;
+  };
+  GivenUp take_given_up() { return std::exchange(given_up_, {}); }
   /// Nobody goes on with this camera: its end, before or after this, is that of its episodes.
   void removed(const std::string& camera);
 
@@ -203,6 +210,7 @@ class AlertDesk {
                  std::function<std::string(const EventDraft&)> body);
   void end_for_good(const std::string& camera);
   void drop_all(const std::string& camera);
+  void give_up(const std::string& camera, std::size_t events);
   void forget_left_behind();
   /// Something was taken in.
   void taken_in();
@@ -244,6 +252,7 @@ class AlertDesk {
     std::size_t counted = 0;
   };
   std::vector<Loss> losses_;
+  GivenUp given_up_;
   /// By camera: the newest settings that are known, and the state that was told last, by whomever.
   std::map<std::string, WatchPtr> known_;
   std::map<std::string, std::string> told_;

@@ -80,6 +80,7 @@ void AlertDesk::settle_claims() {
     for (const OutboxEvent& event : waiting)
       if (auto series = series_of(event.topic)) series_left_behind_.insert(std::move(*series));
     claims_->doubt();
+    for (const std::string& series : series_left_behind_) claims_->want_former(series);
     claimed_in_ = outbox_.identity();
   }
   settle_losses();
@@ -103,7 +104,7 @@ void AlertDesk::settle_losses() {
     }
     if (positions.empty()) continue;
     outbox_.acknowledge(positions);
-    metrics_.messages_dropped("outbox", "fence", positions.size() - std::min(positions.size(), loss.counted));
+    give_up(loss.camera, positions.size() - std::min(positions.size(), loss.counted));
   }
   losses_.clear();
 }
@@ -127,7 +128,7 @@ void AlertDesk::settle(const SeriesBooks& books, const std::vector<OutboxEvent>&
   note(handover.notes);
   claims_->hold(books.camera, books.fence);
   series_left_behind_.erase(books.camera);
-  if (handover.dropped > 0) metrics_.messages_dropped("outbox", "fence", handover.dropped);
+  give_up(books.camera, handover.dropped);
   begin_tenure(books.camera, handover);
   // Told again at worst.
   if (!handover.committed.empty()) outbox_.acknowledge(handover.committed);
@@ -150,7 +151,8 @@ void AlertDesk::begin_tenure(const std::string& camera, const Handover& handover
   for (const OpenEpisode& open : handover.open) resume(watched, open, handover.goes_on);
   for (const HeldNews::News& news : held_.take(camera)) {
     if (news.window) {
-      run(news.window, clock_.now() - news.since < options_.explanation);
+      // Whoever comes next waits for what is told here, and not for its explanations.
+      run(news.window, !left_.contains(camera) && clock_.now() - news.since < options_.explanation);
     } else {
       tell_state(news.watch, news.state, news.reason, news.time);
     }
@@ -224,7 +226,7 @@ void AlertDesk::lost(const std::string& camera, std::uint64_t fence) {
     ++held;
     if (news.window) observed_.push_back(std::move(news.window));
   }
-  if (held > 0) metrics_.messages_dropped("outbox", "fence", held);
+  give_up(camera, held);
   known_.erase(camera);
   losses_.push_back({camera});
   taken_in();
@@ -232,8 +234,7 @@ void AlertDesk::lost(const std::string& camera, std::uint64_t fence) {
 
 /// Forgets what was not written, and what is open.
 void AlertDesk::drop_all(const std::string& camera) {
-  if (const std::size_t dropped = queue_.drop(camera); dropped > 0)
-    metrics_.messages_dropped("outbox", "fence", dropped);
+  give_up(camera, queue_.drop(camera));
   watched_.erase(camera);
   promises_.forget(camera);
   told_.erase(camera);
@@ -273,16 +274,27 @@ void AlertDesk::end_for_good(const std::string& camera) {
   removed_.erase(camera);
 }
 
+void AlertDesk::give_up(const std::string& camera, std::size_t events) {
+  if (events == 0) return;
+  metrics_.messages_dropped("outbox", "fence", events);
+  given_up_.events += events;
+  if (!camera.empty()) given_up_.cameras.insert(camera);
+}
+
 // What nobody has asked for as long as events are kept, nobody will.
 void AlertDesk::forget_left_behind() {
   if (series_left_behind_.empty()) return;
   std::vector<std::uint64_t> positions;
   for (const OutboxEvent& event : outbox_.unacknowledged(kAll)) {
     if (event.position > left_behind_) break;
-    if (event.time < clock_.wall() - options_.retention) positions.push_back(event.position);
+    if (event.time >= clock_.wall() - options_.retention) continue;
+    positions.push_back(event.position);
+    given_up_.cameras.insert(series_of(event.topic).value_or(""));
   }
   if (positions.empty()) return;
   outbox_.acknowledge(positions);
+  given_up_.cameras.erase("");
+  given_up_.events += positions.size();
   metrics_.messages_dropped("outbox", "fence", positions.size());
 }
 

@@ -11,6 +11,18 @@ namespace {
 constexpr std::uint32_t kWindowsUnderWay = 64;
 // How long a new subscriber waits for the last event of its topics at most.
 constexpr auto kOutboxTick = std::chrono::milliseconds(50);
+constexpr auto kGivenUpEvery = std::chrono::seconds(5);
+constexpr std::size_t kCamerasNamed = 3;
+
+/// "a, b and 3 more".
+std::string some_of(const std::set<std::string>& cameras) {
+  std::string text;
+  std::size_t named = 0;
+  for (auto camera = cameras.begin(); camera != cameras.end() && named < kCamerasNamed; ++camera, ++named)
+    text += (named == 0 ? "" : ", ") + *camera;
+  if (cameras.size() > named) text += " and " + std::to_string(cameras.size() - named) + " more";
+  return text.empty() ? "this node itself" : text;
+}
 
 }  // namespace
 
@@ -23,6 +35,16 @@ void alerts_state::log_failure() {
   } else {
     logger->error("alerts: events wait in memory: {}", logged);
   }
+}
+
+void alerts_state::log_given_up() {
+  const auto now = clock->now();
+  if (now < given_up_at) return;
+  const AlertDesk::GivenUp lost = desk->take_given_up();
+  if (lost.events == 0) return;
+  given_up_at = now + kGivenUpEvery;
+  logger->warn("alerts: events of {} that are not told, since another node went on without them: {}",
+               some_of(lost.cameras), lost.events);
 }
 
 void alerts_state::observe(const WindowAnswersPtr& window, const stream_actor& source) {
@@ -99,6 +121,8 @@ caf::error alerts_state::finish() {
   desk->give_up_evidence();
   desk->finish();
   log_failure();
+  given_up_at = {};
+  log_given_up();
   const Outbox::Passing lost = desk->lost();
   if (lost.events == 0) return {};
   return caf::make_error(caf::sec::runtime_error, std::to_string(lost.events) +
@@ -115,6 +139,7 @@ void alerts_state::tick() {
   settle();
   board->beat("alerts", kAlertsPatience);
   log_failure();
+  log_given_up();
   tell_ended();
   // Of a device that has failed no answer comes, not even late.
   const auto now = clock->now();

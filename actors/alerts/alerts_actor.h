@@ -43,6 +43,8 @@ struct alerts_state {
   void ask_for_evidence();
   /// Says once that the outbox fails, and once that it works again.
   void log_failure();
+  /// How much was dropped since others have its cameras: what goes together in one line.
+  void log_given_up();
   /// What was taken in is written once what has come meanwhile was taken in, too; an alert before all
   /// changes of state that wait here.
   void flush_later(caf::message_priority priority);
@@ -73,6 +75,7 @@ struct alerts_state {
   /// Cameras that have ended, of which something may still wait for the target or for evidence.
   std::set<std::string> ending;
   std::string logged;
+  base::Clock::TimePoint given_up_at{};
   /// Whether it was asked of itself to write, with either priority.
   bool flushing = false;
   bool flushing_soon = false;

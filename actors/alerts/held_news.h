@@ -37,6 +37,8 @@ class HeldNews {
     return oldest;
   }
 
+  std::size_t size() const { return news_.size(); }
+
   /// What there is of this camera.
   std::vector<News> take(const std::string& camera) {
     std::vector<News> taken;

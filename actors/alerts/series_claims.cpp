@@ -9,6 +9,11 @@ SeriesClaims::Entry SeriesClaims::enter(const std::string& camera, std::uint64_t
   if (fence > series.fence) {
     series.fence = fence;
     series.state = State::idle;
+    series.is_left = false;
+  } else if (series.is_left && series.state != State::lost) {
+    // What is open of it nobody goes on with yet.
+    series.state = State::idle;
+    series.is_left = false;
   }
   // What the camera's former tenure here had under way comes with an older fence, and is this one's to tell.
   if (series.state == State::held) return Entry::go;
@@ -35,7 +40,7 @@ bool SeriesClaims::fits(const SeriesBooks& books) const {
 
 void SeriesClaims::hold(const std::string& camera, std::uint64_t fence) {
   Series& series = series_[camera];
-  series = {fence, State::held, fence, true};
+  series = {fence, State::held, fence, true, series.is_left};
 }
 
 bool SeriesClaims::holds(const std::string& camera) const {
@@ -66,6 +71,16 @@ bool SeriesClaims::lived(const std::string& camera) const {
 void SeriesClaims::remember(const std::string& camera, std::uint64_t fence) {
   Series& series = series_[camera];
   if (series.former == 0) series.former = fence;
+}
+
+void SeriesClaims::want_former(const std::string& camera) {
+  const auto entry = series_.find(camera);
+  if (camera.empty() || entry == series_.end()) return;
+  Series& series = entry->second;
+  if (series.former == 0 || series.fence != 0) return;
+  series.fence = series.former;
+  series.is_left = true;
+  want(camera);
 }
 
 bool SeriesClaims::lose(const std::string& camera, std::uint64_t fence) {

@@ -49,6 +49,9 @@ class SeriesClaims {
   bool lived(const std::string& camera) const;
   /// What a process before this one noted.
   void remember(const std::string& camera, std::uint64_t fence);
+  /// What that one left is to be told, whoever has the camera by now: its series is wanted with the fence
+  /// that was noted, unless another one is known. When the camera enters, it is claimed anew.
+  void want_former(const std::string& camera);
 
   /// Somebody has it with a higher fence. False if that is about a tenure that has been followed by another
   /// here.
@@ -64,6 +67,8 @@ class SeriesClaims {
     State state = State::idle;
     std::uint64_t former = 0;
     bool lived = false;
+    /// It is wanted or held for what a process before this one left.
+    bool is_left = false;
   };
   std::map<std::string, Series> series_;
   std::vector<Claim> wanted_;

@@ -65,12 +65,13 @@ bool differ_beyond_configuration(NodeRecord a, const NodeRecord& b) {
 
 bool differ_in_substance(NodeRecord a, const NodeRecord& b) {
   a.highest_fence = b.highest_fence;
+  a.keeps_events = b.keeps_events;
   return differ_beyond_configuration(std::move(a), b);
 }
 
 bool differ_at_once(NodeRecord a, const NodeRecord& b) {
   a.unreachable = b.unreachable;
-  return differ_in_substance(std::move(a), b);
+  return a.keeps_events != b.keeps_events || differ_in_substance(std::move(a), b);
 }
 
 std::string print(const NodeRecord& record) {
@@ -98,6 +99,7 @@ std::string print(const NodeRecord& record) {
                {"serves", record.serves}};
   // Of those that are well, nothing of it.
   if (!record.unreachable.empty()) text["unreachable"] = record.unreachable;
+  if (record.keeps_events) text["keeps_events"] = true;
   if (record.apart) text["apart"] = true;
   if (record.clock_off) text["clock_off"] = true;
   // What is no UTF-8 of a name does not keep a node from being a member.
@@ -132,6 +134,7 @@ NodeRecord parse_node(std::string_view text) {
     record.config_version = read.value("config_version", std::uint64_t{0});
     record.highest_fence = read.value("highest_fence", Fence{0});
     record.serves = read.value("serves", false);
+    record.keeps_events = read.value("keeps_events", false);
     record.unreachable = read.value("unreachable", std::set<std::string>());
     record.apart = read.value("apart", false);
     record.clock_off = read.value("clock_off", false);

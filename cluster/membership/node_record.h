@@ -71,6 +71,9 @@ struct NodeRecord {
   Fence highest_fence = 0;
   /// Of a gateway: whether it has all events, and publishes them.
   bool serves = false;
+  /// It has events of cameras that are other nodes' by now, and that no gateway has taken: theirs wait a
+  /// moment.
+  bool keeps_events = false;
   /// Nodes with which it has to deal and to which it has had no way for a while; the first of them by name.
   std::set<std::string> unreachable = {};
   /// There are nodes with which those of its roles deal, and it has no way to any of them, or none of those

@@ -40,9 +40,25 @@ void gateway_state::fail(const std::string& why) {
   // Whatever comes next is news.
   trouble = logged = why;
   close();
+  if (outbox) {
+    // Damage that it has met it knows as long as it is there: what can be read takes its place now.
+    try {
+      outbox->refresh();
+    } catch (const actors::OutboxError& error) {
+      deps->logger.debug("gateway: {}", error.what());
+    }
+    hear_outbox();
+  }
   outbox.reset();
   open_at = deps->clock.now() + kAgain;
   withdraw();
+}
+
+void gateway_state::hear_outbox() {
+  for (const actors::OutboxNotice& notice : outbox->take_notices()) {
+    deps->logger.warn("gateway: {}", notice.text);
+    deps->metrics.outbox_noticed(notice.reason);
+  }
 }
 
 void gateway_state::withdraw() {
@@ -71,9 +87,10 @@ void gateway_state::attempt(const std::function<void()>& what) {
       trouble.clear();
     }
     outbox->refresh();
+    hear_outbox();
     if (outbox->identity() != identity) {
-      // Something of it is missing: what others have is taken anew.
-      deps->logger.warn("gateway: its outbox is another one by now: it reads all from another gateway");
+      // Something of it may be missing: what others have is taken anew.
+      deps->logger.warn("gateway: its outbox is another one by now: it begins anew");
       close();
       open();
     }
@@ -99,6 +116,9 @@ void gateway_state::pump() {
   if (const std::string why = joining->trouble(); why != logged) {
     logged = why;
     deps->logger.info("gateway: {}", why.empty() ? "serves" : "does not serve: " + why);
+    if (why.empty() && desk->has_lost())
+      deps->logger.warn(
+          "gateway: it serves without what could not be read of its outbox: no other gateway served");
   }
   if (desk->mode() == GatewayMode::serving) {
     open_topics();

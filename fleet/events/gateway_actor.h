@@ -53,6 +53,8 @@ struct gateway_state {
   /// Does it, and what follows of it. What the disk does not do ends this time of serving.
   void attempt(const std::function<void()>& what);
   void fail(const std::string& why);
+  /// What its outbox has to say of itself, as of damage.
+  void hear_outbox();
   /// To the others, that nobody is to wait for this one.
   void withdraw();
   void pump();

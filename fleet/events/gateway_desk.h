@@ -52,6 +52,8 @@ class GatewayDesk {
   /// How many events it has, staged ones and those that are forgotten included.
   std::uint64_t has() const { return books_.committed() + books_.staged_events(); }
   std::uint64_t newest() const { return outbox_.last_position(); }
+  /// Whether its outbox was damaged, and has what could be read of it: anything may be missing of it.
+  bool has_lost() const { return !outbox_.mark_of_loss().empty(); }
   /// Of events that came since the last call.
   actors::GatewayCounts take_counts() { return std::exchange(counts_, {}); }
 

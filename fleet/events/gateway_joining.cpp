@@ -64,6 +64,8 @@ std::string GatewayJoining::trouble() const {
     case Step::looking:
       return trouble_;
     case Step::parted:
+      if (desk_.has_lost())
+        return "some of what it had could not be read: it begins anew, with all that " + source_ + " has";
       return "what it has is not what " + source_ + " has: it begins anew";
     case Step::admission:
       if (!missing_.empty()) return missing_ + " has not admitted it yet";
@@ -294,13 +296,17 @@ bool GatewayJoining::waits_for_one_beside(const std::string& first) {
   const auto& with = first == options_.name ? desk_.books().served().with : states_.at(first).with;
   const auto absent = std::find_if(with.begin(), with.end(),
                                    [&](const auto& each) { return !desk_.view().contains(each.first); });
-  if (absent == with.end()) {
+  // What it has it knows of nobody: damage has taken that, and more, or it had not read all of another one's.
+  const bool has_forgotten =
+      first == options_.name && desk_.newest() > 0 && desk_.books().served().token.empty();
+  if (absent == with.end() && !has_forgotten) {
     absent_since_.reset();
     return false;
   }
   if (!absent_since_) absent_since_ = clock_.now();
   if (clock_.now() - *absent_since_ >= options_.absence) return false;
-  trouble_ = "waits for " + absent->first + ", which served beside " + first + " last";
+  trouble_ = has_forgotten ? "waits for another gateway, which may have what is missing here"
+                           : "waits for " + absent->first + ", which served beside " + first + " last";
   return true;
 }
 
@@ -322,6 +328,11 @@ void GatewayJoining::follow(const std::string& source, std::uint64_t newest) {
   topic_.clear();
   cursor_ = newest;
   for (auto& [name, lane] : lanes_) lane.asked.reset();
+  // What is missing in the middle no comparison of ends would show.
+  if (desk_.has_lost()) {
+    step_ = Step::parted;
+    return;
+  }
   step_ = Step::comparing;
   next_places();
 }

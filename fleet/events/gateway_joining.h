@@ -21,10 +21,10 @@ namespace vigil::fleet {
 /// that served until the end, without which none of the others went on, so that it has whatever was
 /// published. Of those that have an outbox: without one that has none the next one decides after a while, by
 /// the word of all (`FirstPromise`), so that no two do. Otherwise it follows one that serves: compares what
-/// both have, reads what it lacks, is admitted by all, copies what is staged, and reads what was committed
-/// meanwhile. By requests between nodes and not by the topics' replay: they have the nodes' certificates and
-/// need no keys of subscribers, and tenures and staged events, which no subscriber may see, have to come in
-/// one order with the events. Not thread-safe.
+/// both have (or begins with nothing, if damage has taken some of its own), reads what it lacks, is admitted
+/// by all, copies what is staged, and reads what was committed meanwhile. By requests between nodes and not
+/// by the topics' replay: they have the nodes' certificates and need no keys of subscribers, and tenures and
+/// staged events, which no subscriber may see, have to come in one order with the events. Not thread-safe.
 class GatewayJoining {
  public:
   struct Options {
@@ -36,7 +36,8 @@ class GatewayJoining {
     base::Duration pause{300};
     /// How long it waits to be admitted by all, while those that have admitted it count on it.
     base::Duration patience{15'000};
-    /// How long the first waits for those beside which it served last, and that may have gone on without it.
+    /// How long the first waits for those beside which it served last, and that may have gone on without it;
+    /// or for whomever, if it has events and does not know of such a time.
     base::Duration absence{10'000};
     /// How long one is waited for that says that it has no outbox.
     base::Duration unreadable{10'000};
@@ -62,8 +63,8 @@ class GatewayJoining {
   /// What another gateway asks this one.
   PeerAnswer answer(const PeerQuestion& question);
 
-  /// What is here and what serves have parted: the outbox has to be replaced by an empty one, with a desk and
-  /// a joining of its own.
+  /// What is here and what serves have parted, or some of what was here is lost: the outbox has to be
+  /// replaced by an empty one, with a desk and a joining of its own.
   bool wants_empty_outbox() const { return step_ == Step::parted; }
 
   /// Why it does not serve, in words; empty if it does.

@@ -17,6 +17,10 @@ constexpr std::chrono::milliseconds kMakerTick{100};
 void maker_state::see(const GatewayNews& news) {
   known = news;
   desk->see(news.view);
+  desk->see_keepers(news.keepers);
+  for (const std::string& gone : news.gone_keepers)
+    deps->logger.warn(
+        "events: node {} is gone with events of cameras that are others' by now, which no gateway has", gone);
   claim_own();
   warn();
   pump();
@@ -68,6 +72,14 @@ void maker_state::pump() {
               pump();
             });
   }
+  if (!node || desk->keeps() == told_keeps) return;
+  told_keeps = desk->keeps();
+  self->send(node, keeps_atom_v, told_keeps);
+  if (told_keeps) {
+    deps->logger.warn("events: there are some here of cameras that are others' by now: these wait for them");
+  } else {
+    deps->logger.info("events: of cameras that are others' by now, there are none any more");
+  }
 }
 
 void maker_state::tell() {
@@ -75,7 +87,8 @@ void maker_state::tell() {
     if (books.camera == own_series) books.camera.clear();
     self->send(alerts, std::make_shared<const actors::SeriesBooks>(std::move(books)));
   }
-  for (const MakerDesk::Lost& lost : desk->take_lost()) {
+  const std::vector<MakerDesk::Lost> losses = desk->take_lost();
+  for (const MakerDesk::Lost& lost : losses) {
     const bool is_own = lost.series == own_series;
     deps->logger.warn("events: another node has {} with fence {}, this one had {}",
                       is_own ? "this node's name" : "camera " + lost.series, lost.higher, lost.fence);
@@ -83,8 +96,10 @@ void maker_state::tell() {
     if (!is_own && node) self->send(node, fence_atom_v, lost.series, lost.higher);
     self->send(alerts, actors::lost_atom_v, is_own ? std::string() : lost.series, lost.fence);
   }
-  if (const std::size_t dropped = desk->take_dropped(); dropped > 0)
+  if (const std::size_t dropped = desk->take_dropped(); dropped > 0) {
     deps->metrics.messages_dropped("outbox", "fence", dropped);
+    if (!losses.empty()) deps->logger.warn("events: {} were on their way, and are not told", dropped);
+  }
   deps->publisher.done(epoch, desk->published());
 }
 
@@ -136,6 +151,7 @@ maker_actor::behavior_type maker(maker_actor::stateful_pointer<maker_state> self
         self->state.node = caf::actor_cast<node_actor>(self->current_sender());
         self->state.see(*news);
       },
+      [self](join_atom, const std::string& camera) { self->state.desk->have(camera); },
       [self](moved_atom, const std::string& camera) { self->state.desk->leave(camera); },
       [self](actors::work_atom) { self->state.take_events(); },
       [self](tick_atom) {

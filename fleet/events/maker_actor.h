@@ -54,6 +54,7 @@ struct maker_state {
   actors::alerts_actor alerts;
   node_actor node;
   bool wants_own = false;
+  bool told_keeps = false;
   /// Of this process's own news.
   std::string own_series;
   std::uint64_t epoch = 0;

@@ -81,7 +81,11 @@ void MakerDesk::claim(const std::string& name, std::uint64_t fence) {
     lost_.push_back({name, fence, known->second.fence});
     return;
   }
-  left_.erase(name);
+  if (own_.contains(name) || name == options_.own) {
+    left_.erase(name);
+  } else {
+    left_[name] = clock_.now();
+  }
   Series& series = series_[name];
   busy_.insert(name);
   if (series.fence == fence && !series.is_open) return;
@@ -93,7 +97,13 @@ void MakerDesk::claim(const std::string& name, std::uint64_t fence) {
   settle();
 }
 
+void MakerDesk::have(const std::string& name) {
+  own_.insert(name);
+  left_.erase(name);
+}
+
 void MakerDesk::leave(const std::string& name) {
+  own_.erase(name);
   if (series_.contains(name)) left_[name] = clock_.now();
 }
 
@@ -108,6 +118,31 @@ void MakerDesk::forget_left() {
     series_.erase(left.first);
     return true;
   });
+}
+
+void MakerDesk::look_at_left(const Required& required) {
+  const auto now = clock_.now();
+  const bool is_blocked = !required.is_known || std::any_of(required.names.begin(), required.names.end(),
+                                                            [&](const std::string& name) {
+                                                              return lanes_.at(name).silent_since.has_value();
+                                                            });
+  if (is_blocked) blocked_at_ = now;
+  // What there is no room for here waits in the outbox.
+  const bool has_left =
+      std::any_of(left_.begin(), left_.end(), [&](const auto& left) { return busy_.contains(left.first); }) ||
+      (!left_.empty() && waiting_ >= options_.most / 2);
+  if (has_left) {
+    had_left_at_ = now;
+    // What has waited comes to an end some time after all gateways answer.
+    keeps_ = keeps_ || now - blocked_at_ < options_.deference;
+  } else if (now - had_left_at_ >= options_.quiet) {
+    keeps_ = false;
+  }
+}
+
+bool MakerDesk::defers(const std::string& name, const Series& series) const {
+  return !series.is_open && !keepers_.empty() && !left_.contains(name) && name != options_.own &&
+         clock_.now() - blocked_at_ < options_.deference;
 }
 
 void MakerDesk::publish(const std::vector<actors::OutboxEvent>& copies) {
@@ -163,6 +198,7 @@ std::vector<MakerDesk::Ask> MakerDesk::take_asks() {
   forget_left();
   std::vector<Ask> asks;
   const Required all = required();
+  look_at_left(all);
   for (const std::string& name : all.names) {
     Lane& lane = lanes_.at(name);
     if (lane.sent || clock_.now() < lane.again) continue;
@@ -207,7 +243,7 @@ void MakerDesk::add_series(const std::string& name, const Series& series, const 
                            MakerTalk& talk, Sent& sent, Room& room) const {
   const std::string& token = talk.token;
   const bool wants_claim = series.is_open ? series.again.contains(token) : !series.answers.contains(token);
-  if (wants_claim && room.claims > 0) {
+  if (wants_claim && room.claims > 0 && !defers(name, series)) {
     talk.claims.push_back({name, series.fence});
     --room.claims;
   }

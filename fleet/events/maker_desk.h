@@ -24,8 +24,14 @@ namespace vigil::fleet {
 /// Each gateway has a lane: one request is under way, and the next has whatever is due there by then. An
 /// event is offered to all gateways, committed when all have staged it, and done when all have committed it.
 /// Which gateways these are, the registry says as far as it is known, and what gateways say of each other. A
-/// gateway that is slow holds back what is under way here, which is bounded, and takes no more memory. Not
-/// thread-safe.
+/// gateway that is slow holds back what is under way here, which is bounded, and takes no more memory.
+///
+/// While not all gateways answer, cameras may move, and who had one before has events of it that nobody has
+/// taken. It claims the series under the fence that it had, as before, and tells to its end; for so long its
+/// node says that it keeps events, and whoever has cameras by now claims none that it has not claimed before.
+/// So fences are claimed in their order, and what a former owner kept is numbered before what the next one
+/// tells. A former owner that is gone, or does not come to an end in time, is not waited for: what comes of
+/// it is refused for its fence. Not thread-safe.
 class MakerDesk {
  public:
   struct Options {
@@ -50,6 +56,11 @@ class MakerDesk {
     std::size_t given_up = KnownFences::kMost;
     /// Without an answer for so long, a gateway counts as silent.
     base::Duration silence{5000};
+    /// How long a claim lets former owners go first, and for how long cameras that move may have such, once
+    /// all gateways answer.
+    base::Duration deference{10'000};
+    /// Nothing more comes of series that were left once nothing of them has been under way for so long.
+    base::Duration quiet{1000};
   };
 
   MakerDesk(Options options, const base::Clock& clock);
@@ -61,9 +72,16 @@ class MakerDesk {
   /// the topic of this process's own news.
   void claim(const std::string& series, std::uint64_t fence);
 
-  /// This series is not this node's any more, by the plan. It tells to its end, and is forgotten then; a
-  /// claim takes it back.
-  void leave(const std::string& series);
+  /// This camera is this node's, by the plan; it is not any more: its series tells to its end, and is
+  /// forgotten then. So does one that is claimed and never was this node's: it is what a run before left.
+  void have(const std::string& camera);
+  void leave(const std::string& camera);
+
+  /// Other nodes that keep events of cameras which they do not have any more.
+  void see_keepers(std::set<std::string> nodes) { keepers_ = std::move(nodes); }
+  /// Whether this one does: of series that it left while not all gateways answered, or soon after. As of
+  /// `take_asks`.
+  bool keeps() const { return keeps_; }
 
   /// Copies of one event. What is of a series that is not claimed is dropped.
   void publish(const std::vector<actors::OutboxEvent>& copies);
@@ -159,6 +177,10 @@ class MakerDesk {
   struct Room {
     std::size_t events = 0, bytes = 0, units = 0, claims = 0;
   };
+  /// Whether a former owner may have to go first.
+  bool defers(const std::string& name, const Series& series) const;
+  /// What is still under way of series that were left, and whether all gateways answer.
+  void look_at_left(const Required& required);
   void add_series(const std::string& name, const Series& series, const Required& required, MakerTalk& talk,
                   Sent& sent, Room& room) const;
   void take(const std::string& token, const ClaimAnswer& answer);
@@ -180,6 +202,13 @@ class MakerDesk {
   std::map<std::string, Series> series_;
   /// The highest fence under which what was in hand here was dropped: no gateway may know why any more.
   KnownFences given_up_;
+  /// Cameras that this node has.
+  std::set<std::string> own_;
+  std::set<std::string> keepers_;
+  bool keeps_ = false;
+  /// When something of series that were left was under way last; when not all gateways answered.
+  base::Clock::TimePoint had_left_at_{};
+  base::Clock::TimePoint blocked_at_{};
   /// Of series that were left: since when, or when something of it was under way last.
   std::map<std::string, base::Clock::TimePoint> left_;
   /// When there was so much under way that some may have waited in the outbox.

@@ -195,6 +195,7 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, find_atom, "find")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fetch_atom, "fetch")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, gateway_atom, "gateway")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, serves_atom, "serves")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, keeps_atom, "keeps")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
@@ -317,8 +318,8 @@ using gateway_actor = caf::typed_actor<
 using maker_actor = actors::claims_actor::extend<
     // Which gateways there are (from its node).
     caf::reacts_to<GatewayNewsPtr>,
-    // A camera is not this node's any more (from its node).
-    caf::reacts_to<moved_atom, std::string>,
+    // A camera is this node's by the plan; it is not any more (from its node).
+    caf::reacts_to<join_atom, std::string>, caf::reacts_to<moved_atom, std::string>,
     // Something was published.
     caf::reacts_to<actors::work_atom>,
     // Do what is due (to itself).
@@ -334,6 +335,10 @@ struct GatewayNews {
   std::uint64_t own_revision = 0;
   /// Whether the registry answers: whoever is gone since it does not is among these.
   bool registry_answers = true;
+  /// Other nodes that have events of cameras that they do not have any more, and that no gateway has taken;
+  /// and those that are gone with such events since the last news.
+  std::set<std::string> keepers = {};
+  std::set<std::string> gone_keepers = {};
 };
 
 /// What one node asks another one first.
@@ -366,6 +371,8 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<fence_atom, std::uint64_t>, caf::reacts_to<fence_atom, std::string, std::uint64_t>,
     // Its gateway serves, or does not (any more).
     caf::reacts_to<serves_atom, bool>,
+    // Its maker has events of cameras that are others' by now, or has none (any more).
+    caf::reacts_to<keeps_atom, bool>,
     // Be rid of all that it has, answered when it is.
     caf::replies_to<drain_atom>::with<bool>,
     // The dock needs a way to this node's.

@@ -9,7 +9,8 @@ namespace {
 
 bool is_same(const GatewayNews& one, const GatewayNews& other) {
   return one.view == other.view && one.registry_answers == other.registry_answers &&
-         one.own_revision == other.own_revision &&
+         one.own_revision == other.own_revision && one.keepers == other.keepers &&
+         one.gone_keepers == other.gone_keepers &&
          std::equal(one.ways.begin(), one.ways.end(), other.ways.begin(), other.ways.end(),
                     [](const auto& way, const auto& there) {
                       return way.first == there.first && way.second.address() == there.second.address();
@@ -22,7 +23,16 @@ GatewayNewsPtr GatewayDirectory::take_news(const cluster::FleetMember& member, c
   GatewayNews news;
   news.registry_answers = member.registry_answers();
   news.own_revision = static_cast<std::uint64_t>(member.joined());
+  for (const auto& [name, incarnation] : std::exchange(keepers_, {})) {
+    const auto node = member.nodes().find(name);
+    if (node == member.nodes().end() || node->second.incarnation != incarnation)
+      news.gone_keepers.insert(name);
+  }
   for (const auto& [name, record] : member.nodes()) {
+    if (record.keeps_events && name != member.record().name) {
+      keepers_[name] = record.incarnation;
+      news.keepers.insert(name);
+    }
     if (!record.roles.contains(cluster::NodeRole::gateway)) continue;
     const bool is_own = name == member.record().name;
     // What is there of a run before this one is not this one's.

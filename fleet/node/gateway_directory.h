@@ -47,6 +47,8 @@ class GatewayDirectory {
   /// With the incarnation of its node.
   std::map<std::string, std::pair<std::string, gateway_actor>> ways_;
   std::set<std::string> asked_;
+  /// Nodes that had events of cameras which they do not have any more, with their incarnations.
+  std::map<std::string, std::string> keepers_;
   GatewayNewsPtr told_;
 };
 

@@ -471,6 +471,10 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
         if (self->state.member)
           self->state.member->alter([serves](cluster::NodeRecord& record) { record.serves = serves; });
       },
+      [self](keeps_atom, bool keeps) {
+        if (self->state.member)
+          self->state.member->alter([keeps](cluster::NodeRecord& record) { record.keeps_events = keeps; });
+      },
       [self](report_atom, const std::string& question) { return self->state.tell_of(question); },
       [self](find_atom, const std::string& file) { return self->state.find_evidence(file); },
       [self](fetch_atom, const EvidenceWish& wish) {

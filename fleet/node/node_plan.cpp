@@ -26,10 +26,13 @@ void node_state::give_cameras() {
       known.emplace(camera, entry);
     }
   }
-  // With whatever comes back comes a new fence.
-  if (deps->maker)
+  // With whatever comes back comes a new fence. The maker hears of it before anything of the camera does.
+  if (deps->maker) {
     for (const auto& [camera, place] : places.places())
       if (!plan->own().cameras.contains(camera)) self->send(deps->maker, moved_atom_v, camera);
+    for (const auto& [camera, entry] : known)
+      if (!places.places().contains(camera)) self->send(deps->maker, actors::join_atom_v, camera);
+  }
   for (const auto& [device, camera] : places.follow(known))
     if (const auto link = links.find(device); link != links.end())
       self->send(link->second, moved_atom_v, camera);

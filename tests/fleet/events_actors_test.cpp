@@ -1,9 +1,13 @@
 // The shells of what makes events and of what keeps them: what they tell to logs, metrics, pages and probes.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
+#include "config/running/retention_clock.h"
 #include "fleet/events/gateway_actor.h"
 #include "fleet/events/maker_actor.h"
 #include "tests/fleet/node_world.h"
+#include "tests/temporary_folder.h"
 
 namespace vigil::fleet {
 namespace {
@@ -48,7 +52,7 @@ class EventsActorsTest : public NodeTest {
                 [this](bool /*anew*/) {
                   ++opened_;
                   if (!disk_fault_.empty()) throw actors::OutboxError(disk_fault_);
-                  return actors::make_memory_outbox();
+                  return on_disk_ ? disk() : actors::make_memory_outbox();
                 },
             .topics = [](const actors::Outbox&) { return std::make_unique<FakePublisher>(); },
             .token = [this](const std::string&) { return "token" + std::to_string(1000 + ++tokens_); },
@@ -71,6 +75,7 @@ class EventsActorsTest : public NodeTest {
   static maker_actor::behavior_type listening_maker(maker_actor::pointer self, GatewayNews* heard) {
     return {[](actors::claim_atom, const std::string&, std::uint64_t) {},
             [heard](const GatewayNewsPtr& news) { *heard = *news; },
+            [](join_atom, const std::string&) {},
             [](moved_atom, const std::string&) {},
             [](actors::work_atom) {},
             [](tick_atom) {},
@@ -110,6 +115,25 @@ class EventsActorsTest : public NodeTest {
     return ask<GatewayTalk>(talks).commits.at(0).verdict;
   }
 
+  std::unique_ptr<actors::Outbox> disk() { return actors::open_rocksdb_outbox(folder_.path(), ages_); }
+  /// From now on the gateway's outbox is on a disk; it has events of about a kilobyte.
+  void fill_disk(std::uint64_t events) {
+    on_disk_ = true;
+    const auto outbox = disk();
+    for (std::uint64_t i = 1; i <= events; ++i)
+      outbox->append({0, kTopic, i, {}, body(i) + std::string(700, static_cast<char>('a' + i % 26))});
+  }
+  /// A file of this kind, as it is found, cannot be read at this part of its length.
+  void damage(const std::string& extension, double part) {
+    std::filesystem::path file;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      if (entry.path().extension() == extension && std::filesystem::file_size(entry) > 0) file = entry.path();
+    ASSERT_FALSE(file.empty());
+    std::fstream bytes(file, std::ios::binary | std::ios::in | std::ios::out);
+    bytes.seekp(static_cast<std::streamoff>(static_cast<double>(std::filesystem::file_size(file)) * part));
+    bytes.write("damage", 6);
+  }
+
   json fleet_of(const actors::StatusBoard& board) const {
     return json::parse(board.json(metrics_)).at("fleet");
   }
@@ -117,6 +141,9 @@ class EventsActorsTest : public NodeTest {
   actors::StatusBoard board_{clock_};
   ShippingPublisher publisher_;
   std::string disk_fault_;
+  TemporaryFolder folder_;
+  config::RetentionClock ages_{clock_};
+  bool on_disk_ = false;
   int opened_ = 0;
   int tokens_ = 0;
   gateway_actor gateway_;
@@ -161,6 +188,51 @@ TEST_F(EventsActorsTest, AProcessThatDoesOtherThingsIsReadyWithoutTheOutboxOfIts
   pass(1s);
   EXPECT_TRUE(board_.ready());
   EXPECT_EQ(fleet_of(board_).at("gateway"), disk_fault_);
+}
+
+TEST_F(EventsActorsTest, WhatDamageHasTakenFromAGatewaysOutboxIsToldAndCounted) {
+  fill_disk(400);
+  damage(".log", 0.5);
+  start_gateway("g1");
+  tell_gateway({{"g1", {"g1born", 1, false}}});
+  EXPECT_EQ(count(log_.str(), "gateway: outbox " + folder_.path().string() + ": it ends at position"), 1U)
+      << log_.str();
+  EXPECT_THAT(log_.str(), HasSubstr("could not. It goes on under a new identity"));
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_replaced_total{reason=\"behind\"} 1"));
+  EXPECT_THAT(log_.str(), HasSubstr("does not serve: waits for another gateway"));
+  pass(11s);
+  EXPECT_THAT(log_.str(), HasSubstr("gateway: serves"));
+  EXPECT_EQ(count(log_.str(), "it serves without what could not be read of its outbox: no other"), 1U);
+}
+
+TEST_F(EventsActorsTest, DamageThatAGatewayMeetsWhileItServesIsMendedToldAndNotMetAgain) {
+  fill_disk(400);
+  // What is in the log goes into a table.
+  disk();
+  start_gateway("g1");
+  tell_gateway({{"g1", {"g1born", 1, false}}});
+  pass(11s);
+  ASSERT_EQ(fleet_of(board_).at("gateway"), "");
+  EXPECT_THAT(log_.str(), ::testing::Not(HasSubstr("could not")));
+  damage(".sst", 0.2);
+  tell_gateway({{"g1", {"g1born", 1, true}}, {"g2", {"g2born", 2, false}}});
+  PeerQuestion page;
+  page.kind = PeerQuestionKind::page;
+  page.from = "g2";
+  page.born = "g2born";
+  page.to_born = "g1born";
+  EXPECT_TRUE(ask<PeerAnswer>(page).lacks_outbox);
+  EXPECT_THAT(log_.str(), HasSubstr("gateway: does not serve: outbox " + folder_.path().string()));
+  EXPECT_EQ(count(log_.str(), ": a part of it cannot be read: "), 1U) << log_.str();
+  EXPECT_THAT(metrics_.text(), HasSubstr("vigil_outbox_replaced_total{reason=\"unreadable\"} 1"));
+  tell_gateway({{"g1", {"g1born", 1, false}}});
+  pass(20s);
+  EXPECT_EQ(fleet_of(board_).at("gateway"), "") << log_.str();
+  EXPECT_EQ(count(log_.str(), "it serves without what could not be read of its outbox"), 1U);
+  tell_gateway({{"g1", {"g1born", 1, true}}, {"g2", {"g2born", 2, false}}});
+  const PeerAnswer answer = ask<PeerAnswer>(page);
+  EXPECT_FALSE(answer.refused);
+  EXPECT_EQ(answer.events.size(), 256U);
 }
 
 TEST_F(EventsActorsTest, ACommitOverAGapIsCountedAndToldOnceAMinuteOfEachSeries) {
@@ -211,6 +283,34 @@ TEST_F(EventsActorsTest, ThatEventsWaitForAGatewayIsToldWithWhyThatHasNoEnd) {
   EXPECT_EQ(fleet_of(board_).at("events"), "");
   EXPECT_THAT(metrics_.text(), HasSubstr("vigil_events_held 0\n"));
   EXPECT_THAT(log_.str(), HasSubstr("events: they wait no more"));
+}
+
+TEST_F(EventsActorsTest, WhoKeepsEventsOfCamerasThatMovedIsKnownToTheOthersUntilItHasNoneOrIsGone) {
+  GatewayNews news;
+  const maker_actor listener = system_.spawn(listening_maker, &news);
+  start_maker("c1");
+  start("c1", {NodeRole::camera}, {}, {}, maker_);
+  Node& other = start("c2", {NodeRole::camera}, {}, {}, listener);
+  pass(3s);
+  EXPECT_THAT(news.keepers, ::testing::IsEmpty());
+  // What a run before this one left of a camera that is elsewhere by now.
+  caf::anon_send(maker_, actors::claim_atom_v, std::string("gate"), std::uint64_t{1});
+  pass(1s);
+  EXPECT_THAT(news.keepers, ::testing::ElementsAre("c1"));
+  EXPECT_THAT(log_.str(), HasSubstr("there are some here of cameras that are others' by now"));
+  // The camera is this node's after all.
+  caf::anon_send(maker_, actors::join_atom_v, std::string("gate"));
+  pass(2s);
+  EXPECT_THAT(news.keepers, ::testing::IsEmpty());
+  EXPECT_THAT(news.gone_keepers, ::testing::IsEmpty());
+  EXPECT_THAT(log_.str(), HasSubstr("there are none any more"));
+  caf::anon_send(other.actor, keeps_atom_v, true);
+  pass(1s);
+  EXPECT_THAT(news.keepers, ::testing::IsEmpty()) << "its own do not concern it";
+  caf::anon_send(other.actor, actors::stop_atom_v);
+  pass(2s);
+  EXPECT_EQ(count(log_.str(), "events: node c2 is gone with events of cameras that are others' by now"), 1U);
+  caf::anon_send(listener, actors::stop_atom_v);
 }
 
 /// The registry came back from a backup, and its plans have gone on since, above what one camera's former

@@ -190,6 +190,7 @@ node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor f
           [](dock_atom) { return caf::strong_actor_ptr(); },
           [](gateway_atom) { return caf::strong_actor_ptr(); },
           [](serves_atom, bool) {},
+          [](keeps_atom, bool) {},
           [](const ReadConfigurationPtr&) {},
           [](way_atom, const std::string&) {},
           [](report_atom, const std::string&) { return std::string(); },

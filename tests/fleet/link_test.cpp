@@ -89,6 +89,7 @@ class LinkTest : public testing::CameraNodeTest {
             [](way_atom, const std::string&) {},
             [](gateway_atom) { return caf::strong_actor_ptr(); },
             [](serves_atom, bool) {},
+            [](keeps_atom, bool) {},
             [](stand_atom) { return NodeStandingPtr(); },
             [](fence_atom, std::uint64_t) {},
             [fences](fence_atom, const std::string& camera, std::uint64_t fence) {

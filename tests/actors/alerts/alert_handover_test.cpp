@@ -391,6 +391,78 @@ TEST_F(AlertHandover, WhatIsLostIsCountedAndHoldsUpNobody) {
   EXPECT_EQ(dropped(), "2");
 }
 
+TEST_F(AlertHandover, WhatIsGivenUpIsToldOnceWithItsCameras) {
+  start(one_);
+  settle(one_);
+  begin(one_, 7);
+  EXPECT_EQ(one_.desk->take_given_up().events, 0U);
+  one_.publisher.refuses = true;
+  show(one_, 7, 6, 0.9F);
+  one_.desk->lost("gate", 7);
+  one_.desk->tick();
+  const AlertDesk::GivenUp lost = one_.desk->take_given_up();
+  EXPECT_EQ(lost.events, 1U);
+  EXPECT_THAT(lost.cameras, ElementsAre("gate"));
+  EXPECT_EQ(one_.desk->take_given_up().events, 0U);
+  // What has no number yet is counted, too.
+  start(two_);
+  two_.desk->status(owned(8), CameraState::up, "");
+  for (const int end : {2, 4}) show(two_, 8, end, 0.9F);
+  two_.desk->lost("gate", 8);
+  EXPECT_EQ(two_.desk->take_given_up().events, 3U);
+}
+
+TEST_F(AlertHandover, WhatIsHeldAtTheEndIsToldToBeLost) {
+  start(one_);
+  settle(one_);
+  for (const int end : {2, 4}) show(one_, 7, end, 0.9F);
+  one_.desk->finish();
+  EXPECT_EQ(one_.desk->lost().events, 2U);
+  EXPECT_THAT(one_.desk->lost().reason, HasSubstr("nobody said where their series go on"));
+}
+
+TEST_F(AlertHandover, WhatAProcessLeftIsToldByTheNextOneThoughTheCameraIsElsewhere) {
+  start(one_);
+  settle(one_);
+  begin(one_, 7);
+  // No gateway serves: it is in the outbox, and the process is killed.
+  one_.publisher.holds_back = true;
+  show(one_, 7, 6, 0.9F);
+  one_.publisher.holds_back = false;
+  start(one_);
+  const auto claims = one_.desk->take_claims();
+  EXPECT_THAT(claims, ElementsAre(Claim{"", 0}, Claim{"gate", 7}));
+  one_.desk->take_over(gateways_.claim("gate", 7, "one"));
+  gateways_.commit(one_.publisher);
+  EXPECT_THAT(gateways_.told(kAlert), ElementsAre("new 0", "update 1"));
+  EXPECT_EQ(one_.desk->take_given_up().events, 0U);
+  // The next owner goes on with its episode.
+  start(two_);
+  show(two_, 8, 8, 0.9F);
+  settle(two_);
+  EXPECT_THAT(gateways_.told(kAlert), ElementsAre("new 0", "update 1", "update 2"));
+  EXPECT_EQ(gateways_.last(kAlert).at("data").at("confirmations"), 4);
+}
+
+TEST_F(AlertHandover, ACameraThatIsHereAgainGoesOnWithWhatTheProcessBeforeLeft) {
+  start(one_);
+  settle(one_);
+  begin(one_, 7);
+  const std::string episode = gateways_.last(kAlert).at("data").at("episode");
+  one_.publisher.holds_back = true;
+  show(one_, 7, 6, 0.9F);
+  one_.publisher.holds_back = false;
+  start(one_);
+  settle(one_);
+  // By the plan it never was elsewhere: the fence is the same.
+  show(one_, 7, 8, 0.9F);
+  EXPECT_THAT(one_.desk->take_claims(), ElementsAre(Claim{"gate", 7})) << "its episode is to go on";
+  one_.desk->take_over(gateways_.claim("gate", 7, "one"));
+  settle(one_);
+  EXPECT_THAT(gateways_.told(kAlert), ElementsAre("new 0", "update 1", "update 2"));
+  EXPECT_EQ(gateways_.last(kAlert).at("data").at("episode"), episode);
+}
+
 TEST_F(AlertHandover, AfterADoubtfulAppendWhatIsLostIsCountedOnce) {
   start(one_);
   settle(one_);
@@ -520,7 +592,9 @@ TEST_F(AlertHandover, WhatNobodyAsksForGoesAtLastAndHoldsUpNobody) {
   one_.publisher.holds_back = true;
   show(one_, 7, 6, 0.9F);
   start(one_);
-  // The camera is another node's now.
+  // The camera is another node's now, and nobody answers for it.
+  for (const Claim& claim : one_.desk->take_claims())
+    if (claim.camera.empty()) one_.desk->take_over(gateways_.claim("", ++revision_, "one"));
   settle(one_);
   EXPECT_THAT(gateways_.told("process/one/"), ElementsAre("online", "offline", "online"));
   EXPECT_EQ(one_.disk->unacknowledged(9).size(), 1U);
@@ -528,6 +602,9 @@ TEST_F(AlertHandover, WhatNobodyAsksForGoesAtLastAndHoldsUpNobody) {
   one_.desk->tick();
   EXPECT_EQ(one_.disk->unacknowledged(9).size(), 0U);
   EXPECT_EQ(dropped(), "1");
+  const AlertDesk::GivenUp lost = one_.desk->take_given_up();
+  EXPECT_EQ(lost.events, 1U);
+  EXPECT_THAT(lost.cameras, ElementsAre("gate"));
 }
 
 TEST_F(AlertHandover, WhatIsNoAnswerToAClaimIsIgnored) {

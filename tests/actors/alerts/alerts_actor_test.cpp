@@ -185,6 +185,12 @@ TEST_F(ClaimingAlertsActor, GivesBackTheWindowsOfWhatIsLost) {
   show(4);
   EXPECT_THAT(answers(), ::testing::UnorderedElementsAre("grant", "done"));
   EXPECT_THAT(publisher_.messages, IsEmpty());
+  clock_.advance(1s);
+  dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).advance_time(1s);
+  settle();
+  EXPECT_THAT(log_.str(), HasSubstr("alerts: events of gate that are not told, since another node went on "
+                                    "without them: 2"))
+      << "a state and a window";
 }
 
 }  // namespace

@@ -101,6 +101,27 @@ TEST(SeriesClaims, WhatWasNotedIsTheFormerTenureOfAProcessThatStarts) {
   EXPECT_EQ(claims.former("gate"), 9U);
 }
 
+TEST(SeriesClaims, WhatAProcessBeforeLeftIsWantedUnderItsFenceUntilTheCameraIsHereAgain) {
+  SeriesClaims claims;
+  claims.want_former("gate");
+  EXPECT_THAT(claims.take(), IsEmpty()) << "nothing was noted";
+  for (const char* camera : {"gate", "yard", "roof"}) claims.remember(camera, 7);
+  claims.enter("roof", 9);
+  for (const char* camera : {"gate", "yard", "roof", ""}) claims.want_former(camera);
+  EXPECT_THAT(claims.take(), ElementsAre(Claim{"gate", 7}, Claim{"yard", 7})) << "the roof is here already";
+  EXPECT_TRUE(claims.fits(books("gate", 7)));
+  claims.hold("gate", 7);
+  // It was in the plan all along: whoever goes on with it needs its books.
+  EXPECT_EQ(claims.enter("gate", 7), Entry::wait);
+  claims.want("gate");
+  EXPECT_THAT(claims.take(), ElementsAre(Claim{"gate", 7}));
+  claims.hold("gate", 7);
+  EXPECT_EQ(claims.enter("gate", 7), Entry::go) << "once";
+  EXPECT_TRUE(claims.lose("yard", 7));
+  EXPECT_EQ(claims.enter("yard", 7), Entry::gone);
+  EXPECT_EQ(claims.enter("yard", 8), Entry::wait);
+}
+
 TEST(SeriesClaims, InDoubtAllThatIsHeldIsClaimedAnew) {
   SeriesClaims claims;
   for (const char* camera : {"gate", "yard", "roof"}) claims.enter(camera, 7);

@@ -271,6 +271,17 @@ TEST_F(FleetMemberTest, CutOffAloneIsGoneForTheOthersAndComesBack) {
   EXPECT_EQ(b.member->joined(), joined);
 }
 
+TEST_F(FleetMemberTest, ThatANodeKeepsEventsIsKnownAtOnceAndChangesNothingForThePlan) {
+  Node& a = start("a");
+  Node& b = start("b");
+  run(1s);
+  const std::uint64_t changes = a.member->changes();
+  b.member->alter([](NodeRecord& record) { record.keeps_events = true; });
+  run(200ms);
+  EXPECT_TRUE(a.member->nodes().at("b").keeps_events);
+  EXPECT_EQ(a.member->changes(), changes);
+}
+
 TEST_F(FleetMemberTest, ElectsOnePlannerAndAnotherWhenThatIsGone) {
   Node& a = start("a");
   Node& b = start("b");

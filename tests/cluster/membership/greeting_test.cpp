@@ -33,6 +33,7 @@ Greeting greeting(const std::string& name) {
   made.node.config_fault = "line 3: unknown key";
   made.node.highest_fence = 1'000'000'000'000'000'000;
   made.node.serves = true;
+  made.node.keeps_events = true;
   made.wall = kNow;
   return made;
 }

@@ -89,7 +89,10 @@ void World::poke(Maker& maker) {
   maker.desk->see(history_[maker.view]);
   for (const actors::SeriesBooks& books : maker.desk->take_books()) take_over(maker, books);
   for (const auto& [series, fence] : maker.owned)
-    if (!maker.waiting[series].empty() && !maker.open.contains(series)) maker.desk->claim(series, fence);
+    if (!maker.waiting[series].empty() && !maker.open.contains(series)) {
+      maker.desk->have(series);
+      maker.desk->claim(series, fence);
+    }
   write(maker);
   for (MakerDesk::Ask& each : maker.desk->take_asks()) {
     std::string text;

@@ -60,6 +60,7 @@ class MakerDeskTest : public ::testing::Test {
       if (const auto talk = next(gateway)) desk_.heard(gateway, answer_to(*talk, gateway + "-token"));
   }
   void open(std::uint64_t fence = 1) {
+    desk_.have("c");
     desk_.claim("c", fence);
     for (int i = 0; i < 3; ++i) {
       serve("a");
