@@ -63,7 +63,7 @@ class Follower {
     /// How long it waits for an answer before it asks again.
     base::Duration ask_again = std::chrono::seconds(2);
     /// How long live events wait for the replay of those before them while nobody replays; and how long one
-    /// of several gateways may do nothing before the next one is followed.
+    /// of several gateways may let nobody in, or owe an answer, before the next one is followed.
     base::Duration patience = std::chrono::seconds(5);
   };
 

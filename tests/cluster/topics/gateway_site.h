@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cluster/process/clock.h"
@@ -154,7 +153,7 @@ class GatewaysTest : public ::testing::Test {
   void expect_all(const std::string& topic, std::uint64_t first, std::uint64_t last) {
     std::vector<std::uint64_t> numbers;
     for (std::uint64_t i = first; i <= last; ++i) numbers.push_back(i);
-    EXPECT_THAT(seen_[topic], ElementsAreArray(numbers)) << topic;
+    EXPECT_EQ(seen_[topic], numbers) << topic;
   }
 
   const TemporaryFolder folder_;

@@ -9,12 +9,9 @@ namespace vigil::cluster {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using testing::GatewaysTest;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 TEST_F(GatewaysTest, TheFirstOneIsFollowedAsLongAsItIsThere) {
