@@ -210,6 +210,7 @@ TEST_F(EventsActorsTest, DamageThatAGatewayMeetsWhileItServesIsMendedToldAndNotM
   // What is in the log goes into a table.
   disk();
   start_gateway("g1");
+  board_.fleet({.fleet = "city", .node = "g1", .is_ready = true});
   tell_gateway({{"g1", {"g1born", 1, false}}});
   pass(11s);
   ASSERT_EQ(fleet_of(board_).at("gateway"), "");
