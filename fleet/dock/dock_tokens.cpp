@@ -10,7 +10,7 @@ namespace vigil::fleet {
 namespace {
 
 /// How long another dock may take to answer.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kTokensPatience{5};
 /// For a device that is to come to an end with what nobody takes.
 constexpr std::uint32_t kAll = std::numeric_limits<std::uint16_t>::max();
 
@@ -42,7 +42,7 @@ void dock_state::attach(const std::string& to) {
     found->second.asking = false;
     if (may) tell(to, found->second.desk.attached());
   };
-  self->request(way.dock, kPatience, actors::tokens_atom_v, attach_atom_v, deps->node)
+  self->request(way.dock, kTokensPatience, actors::tokens_atom_v, attach_atom_v, deps->node)
       .then(answered, [answered](const caf::error&) { answered(false); });
 }
 

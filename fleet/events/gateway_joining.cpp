@@ -7,7 +7,7 @@
 namespace vigil::fleet {
 namespace {
 
-constexpr std::size_t kPlaces = 256;
+constexpr std::size_t kJoiningPlaces = 256;
 
 }  // namespace
 
@@ -339,7 +339,7 @@ void GatewayJoining::follow(const std::string& source, std::uint64_t newest) {
 
 /// What this one has is compared, topic by topic; then the source lists those that this one has not.
 void GatewayJoining::next_places() {
-  places_ = desk_.books().topics_after(topic_, kPlaces);
+  places_ = desk_.books().topics_after(topic_, kJoiningPlaces);
   if (!places_.empty()) return;
   step_ = Step::listing;
   topic_.clear();

@@ -11,8 +11,8 @@ using actors::DeviceReport;
 using actors::DeviceState;
 
 /// How long the dock may take to answer, and until it is asked again.
-constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::milliseconds kAgain{500};
+constexpr std::chrono::seconds kLinkPatience{5};
+constexpr std::chrono::milliseconds kLinkAgain{500};
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void link_state::attach() {
       for (const auto& [camera, place] : texts) self->send(stream, place);
       return tell(desk->attached());
     }
-    self->delayed_send(self, kAgain, actors::tick_atom_v);
+    self->delayed_send(self, kLinkAgain, actors::tick_atom_v);
   };
   if (stream == vision) return attach_to(vision, done);
   // Whoever hears the answers first, so that there is somebody.
@@ -35,7 +35,7 @@ void link_state::attach() {
 }
 
 void link_state::attach_to(const dock_actor& dock, const std::function<void(bool)>& done) {
-  self->request(dock, kPatience, attach_atom_v, deps->node, deps->vision, deps->stream)
+  self->request(dock, kLinkPatience, attach_atom_v, deps->node, deps->vision, deps->stream)
       .then([done](bool may) { done(may); }, [done](const caf::error&) { done(false); });
 }
 

@@ -7,7 +7,7 @@
 namespace vigil::fleet {
 namespace {
 
-constexpr std::string_view kKnown = "known are cameras, after=NAME, limit=N (1 to 1000) and camera=NAME";
+constexpr std::string_view kKnownKeys = "known are cameras, after=NAME, limit=N (1 to 1000) and camera=NAME";
 
 /// One of "key" and "key=value"; false if it makes no sense.
 bool take(std::string_view key, std::string_view value, bool has_value, FleetQuery& query) {
@@ -37,7 +37,7 @@ std::variant<FleetQuery, std::string> parse_fleet_query(std::string_view text) {
     const std::string_view value = has_value ? part.substr(equals + 1) : std::string_view();
     // What it is, a stranger has written, who need not see it again.
     if (!take(part.substr(0, equals), value, has_value, query))
-      return "what is asked of the fleet makes no sense: " + std::string(kKnown);
+      return "what is asked of the fleet makes no sense: " + std::string(kKnownKeys);
   }
   if (!query.after.empty() && !query.cameras) return std::string("after=NAME goes with cameras");
   if (!query.camera.empty() && query.cameras) return std::string("either cameras or camera=NAME");

@@ -7,9 +7,9 @@ namespace vigil::fleet {
 namespace {
 
 /// Asked at once; and so many that say no are believed where there are more.
-constexpr std::size_t kAtOnce = 3;
-constexpr base::Duration kFirstPause{1000};
-constexpr base::Duration kLongestPause{10'000};
+constexpr std::size_t kAskedAtOnce = 3;
+constexpr base::Duration kFirstRest{1000};
+constexpr base::Duration kLongestRest{10'000};
 
 }  // namespace
 
@@ -19,7 +19,7 @@ std::vector<std::string> ReachedBook::take_asks(const std::set<std::string>& nod
                 [&](const auto& each) { return !each.second.is_asked && !nodes.contains(each.first); });
   for (const std::string& node : nodes) nodes_.try_emplace(node);
   if (clock_.now() < again_) return {};
-  std::size_t room = kAtOnce;
+  std::size_t room = kAskedAtOnce;
   std::vector<std::tuple<base::Clock::TimePoint, std::string>> idle;
   for (const auto& [node, asked] : nodes_) {
     if (!asked.is_asked) {
@@ -37,7 +37,7 @@ std::vector<std::string> ReachedBook::take_asks(const std::set<std::string>& nod
   }
   if (asks.empty()) return asks;
   again_ = clock_.now() + pause_;
-  pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
+  pause_ = std::clamp(2 * pause_, kFirstRest, kLongestRest);
   return asks;
 }
 
@@ -81,7 +81,7 @@ bool ReachedBook::holds_back() const {
   if (is_reached_) return false;
   const auto refused = static_cast<std::size_t>(
       std::ranges::count_if(nodes_, [](const auto& each) { return !each.second.why_not.empty(); }));
-  return has_come_in_vain_ || (refused > 0 && refused >= std::min(kAtOnce, nodes_.size()));
+  return has_come_in_vain_ || (refused > 0 && refused >= std::min(kAskedAtOnce, nodes_.size()));
 }
 
 std::vector<std::string> ReachedBook::take_lines() {

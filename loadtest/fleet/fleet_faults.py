@@ -152,19 +152,32 @@ class Snapshot(Fault):
 
 
 class Upgrade(Fault):
-    """Every node, one after the other: an orderly end, and a start with another build; at the end of the fault back again, the other way round."""
+    """These nodes (`whom`), one after the other: an orderly end, and a start with another build (`to`), which speaks a newer protocol; at the end of the fault
+    back again, the other way round. Before the next one's turn all is well."""
+
+    def __str__(self):
+        return f"upgrade of {', '.join(self.more['whom'])} to {os.path.basename(self.more['to'])}, and back"
 
     def begin(self):
-        self._roll(list(self.trial.fleet.nodes.values()), self.more["to"])
+        self.before = {name: self._newest(name) for name in self.more["whom"]}
+        for name, newest in self.before.items():
+            self._renew(name, self.more["to"])
+            self.trial.require(self._newest(name) > newest, f"{name} speaks {self._newest(name)} after its upgrade, as before")
 
     def end(self):
-        self._roll(list(reversed(self.trial.fleet.nodes.values())), self.trial.fleet.vigil)
+        for name, newest in reversed(self.before.items()):
+            self._renew(name, self.trial.fleet.vigil)
+            self.trial.require(self._newest(name) == newest, f"{name} speaks {self._newest(name)} when it is back, and not {newest}")
 
-    def _roll(self, nodes, vigil):
-        for node in nodes:
-            self.trial.require(node.terminate() == 0, f"{node.name} did not end in order")
-            node.start(vigil=vigil)
-            self.trial.settle(f"{node.name} is upgraded")
+    def _newest(self, name):
+        """The newest form of messages that this node tells others to speak."""
+        return self.trial.observer.record(name).get("protocol", [0, 0])[1]
+
+    def _renew(self, name, vigil):
+        node = self.trial.machine(name)
+        self.trial.require(node.terminate() == 0, f"{name} did not end in order")
+        node.start(vigil=vigil)
+        self.trial.settle(f"{name} runs by {os.path.basename(vigil)}")
 
 
 def random_fault(trial, rng):
@@ -172,9 +185,9 @@ def random_fault(trial, rng):
     nodes = list(trial.fleet.nodes.values())
     node, etcd = rng.choice(nodes), trial.fleet.etcd
     disks = [each for each in nodes if each.disk]
-    of = lambda role: [each for each in nodes if role in each.roles]  # noqa: E731
-    # One of each role that is there is as likely as the next one.
-    someone = lambda: rng.choice(of(rng.choice(sorted({role for each in nodes for role in each.roles & {"camera", "stream", "gateway"}}))))  # noqa: E731
+    of = lambda roles: [each for each in nodes if roles == tuple(sorted(each.roles))]  # noqa: E731
+    # One of each kind that is there is as likely as the next one: of each role, or of those that nodes have together.
+    someone = lambda: rng.choice(of(rng.choice(sorted({tuple(sorted(each.roles)) for each in nodes}))))  # noqa: E731
     other = rng.choice([each for each in nodes if each is not node])
     chances = [
         (6, lambda: Kill(trial, someone(), rng.choice((1, 8, 15)))),

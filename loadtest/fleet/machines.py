@@ -13,10 +13,32 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 COMPUTE = "vision,stream,generate"
+# Computing nodes that do one thing each, by the letter of their names.
+STAGES = {"v": "vision", "s": "stream", "x": "generate"}
+WORDS = "words"
 FLEET = "city"
 EVENTS, REPLAY, CONTROL, BULK, METRICS = 5556, 5557, 7400, 7401, 9464
 # Someone walks through the room, and nobody does: seconds of the clip. Small pictures, since decoding is not what is looked at.
 CLIP = ("one-by-one-person-detection.mp4", ((20, 26), (0, 6)))
+
+
+def sizes(*least):
+    """Of argparse: as many whole numbers, separated by commas, and none smaller than the one that stands here in its place."""
+    def parse(text):
+        found = [int(each) for each in text.split(",")]
+        if len(found) != len(least) or any(each < one for each, one in zip(found, least)):
+            raise ValueError(text)
+        return found
+    parse.__name__ = f"{len(least)} numbers, at least {','.join(str(each) for each in least)}"
+    return parse
+
+
+def add_sizes(parser):
+    """--cameras, --nodes and --apart: what a fleet is to have."""
+    parser.add_argument("--cameras", type=int, default=12)
+    parser.add_argument("--nodes", type=sizes(1, 1, 0), default=[3, 2, 2], help="camera nodes, computing nodes, gateways [3,2,2]")
+    parser.add_argument("--apart", type=sizes(1, 1, 0), metavar="V,S,X", help="instead of computing nodes that do all three: so many that encode, that have "
+                        "streams, and that generate; every third camera has alerts to be explained then")
 
 
 class Certificates:
@@ -172,14 +194,15 @@ class Node(Machine):
 
 
 class Fleet:
-    """cameras: how many. Everything is in `folder`, and every process ends with this one (network.py)."""
+    """cameras: how many. explains: whether every third one has a rule besides (`words`), whose alerts come with words. Everything is in `folder`, and every
+    process ends with this one (network.py)."""
 
-    def __init__(self, network, folder, journal, build, cameras, lease="3s", window="2s", stride="1s"):
+    def __init__(self, network, folder, journal, build, cameras, lease="3s", window="2s", stride="1s", explains=False):
         self.network, self.folder, self.journal, self.build = network, folder, journal, os.path.abspath(build)
         self.vigil = self.program("vigil")
         self.certificates = Certificates(os.path.join(folder, "tls"))
         self.cameras = [f"cam-{number:02}" for number in range(cameras)]
-        self.lease, self.window, self.stride = lease, window, stride
+        self.lease, self.window, self.stride, self.explains = lease, window, stride, explains
         self.nodes = {}
         self.etcd = Etcd(self)
         self.config = os.path.join(folder, "fleet.yaml")
@@ -223,14 +246,18 @@ class Fleet:
         return [node for node in self.nodes.values() if node.serves_events()]
 
     def write_config(self):
-        """Every window tells an event (`pulse`, which always counts), so that subscribers see what is answered; `person` comes and goes."""
+        """Every window tells an event (`pulse`, which always counts), so that subscribers see what is answered; `person` comes and goes. Texts are work, so that
+        but some cameras have alerts with words, of every window."""
         seeds = ", ".join(f'"{node.host.address}:{CONTROL}"' for node in self.nodes.values())
+        each = "threshold: 0, confirm: 1/1, cooldown: 0s, max_per_hour: 10000"
+        words = f', rules: [{{name: {WORDS}, prompt: "Is there a person? Explain.", explain: true, {each}}}]'
+        more = {name: words for name in self.cameras[::3]} if self.explains else {}
         text = f"""name: "{{NODE}}"
 model: {SOURCE}/models/demo
 defaults: {{fps: 2, window: {{length: {self.window}, stride: {self.stride}}}, reconnect: {{min: 1s, max: 2s}}}}
 cameras:
-{"".join(f"  {name}: {{url: {self.clip}}}{os.linesep}" for name in self.cameras)}rules:
-  - {{name: pulse, prompt: "Is there a person?", threshold: 0, confirm: 1/1, cooldown: 0s, max_per_hour: 10000}}
+{"".join(f"  {name}: {{url: {self.clip}{more.get(name, '')}}}{os.linesep}" for name in self.cameras)}rules:
+  - {{name: pulse, prompt: "Is there a person?", {each}}}
   - {{name: person, prompt: "Is there a person in the room?", confirm: 1/1, cooldown: 0s, max_per_hour: 10000, topics: [staff]}}
 alerts:
   bind: "tcp://{{ADDRESS}}:{EVENTS}"

@@ -4,6 +4,7 @@ Lines of samples.jsonl, `t` by the monotonic clock:
 
   {"t", "node", "pid", "rss"}                                     bytes, once a second
   {"t", "node", "pid", "cameras": {name: [state, frames]}, "windows", "pending"}     of /status, four times a second
+  {"t", "node", "pid", "tokens"}                                  of explanations that it wrote, once a second; of nodes that compute
   {"t", "key", "value"}                                           what changed in etcd under the fleet's prefix; null: it is gone
 """
 
@@ -19,6 +20,8 @@ import urllib.request
 import network
 from machines import FLEET, METRICS, Lines
 
+TOKENS = "vigil_generation_tokens_total"
+
 
 class Observer:
     def __init__(self, fleet, path):
@@ -28,6 +31,7 @@ class Observer:
         self._watch, self._began = None, 0
         self.latest = {}   # by node: the last /status, with its time
         self.registry = {}  # by key: the value
+        self.tokens = {}   # by node: of explanations that it wrote since it was started
         self.threads = [threading.Thread(target=self._look, args=(node,), daemon=True) for node in fleet.nodes.values()]
         self.threads += [threading.Thread(target=each, daemon=True) for each in (self._follow, self._renew)]
 
@@ -49,18 +53,28 @@ class Observer:
             time.sleep(0.25)
             if not node.runs():
                 self.latest.pop(node.name, None)
+                self.tokens.pop(node.name, None)
                 continue
             pid = node.process.pid
             if time.monotonic() >= again:
                 again = time.monotonic() + 1
                 with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/statm", encoding="utf-8") as file:
                     self.say(node=node.name, pid=pid, rss=int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+                if self.fleet.explains and node.roles & {"stream", "generate"}:
+                    self._count_tokens(node, pid)
             with contextlib.suppress(OSError, ValueError):
                 with urllib.request.urlopen(f"http://127.0.0.1:{METRICS}/status", timeout=3) as answer:
                     status = json.load(answer)
                 cameras = {each["camera"]: [each["state"], each["frames"]] for each in status["cameras"]}
                 self.latest[node.name] = (time.monotonic(), status)
                 self.say(node=node.name, pid=pid, cameras=cameras, windows=status["windows"].get("answered", 0), pending=status["outbox"]["pending"])
+
+    def _count_tokens(self, node, pid):
+        with contextlib.suppress(OSError, ValueError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{METRICS}/metrics", timeout=3) as answer:
+                lines = answer.read().decode().splitlines()
+            self.tokens[node.name] = sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(TOKENS))
+            self.say(node=node.name, pid=pid, tokens=self.tokens[node.name])
 
     def _follow(self):
         decode = lambda text: base64.b64decode(text).decode(errors="replace")  # noqa: E731
@@ -94,15 +108,28 @@ class Observer:
 
     def serves(self, node):
         """Of a gateway, whether it says so; of others, whether etcd has them."""
-        record = self.registry.get(f"/vigil/{FLEET}/nodes/{node.name}")
-        return bool(record) and ("gateway" not in node.roles or json.loads(record).get("serves", True))
+        record = self.record(node.name)
+        return bool(record) and ("gateway" not in node.roles or record.get("serves", True))
 
-    def owners(self):
-        """The node by camera, by the plan: the one with the highest fence."""
+    def record(self, name):
+        """What etcd has of that node; empty if it is not there."""
+        return json.loads(self.registry.get(f"/vigil/{FLEET}/nodes/{name}") or "{}")
+
+    def planned(self):
+        """What the plan has of each camera, with its owner as `node`: of the one with the highest fence."""
         best = {}
-        for key, value in self.registry.items():
+        for key, value in list(self.registry.items()):
             if value and key.startswith(f"/vigil/{FLEET}/plan/"):
                 for camera, planned in json.loads(value)["cameras"].items():
-                    if planned["fence"] > best.get(camera, (0, ""))[0]:
-                        best[camera] = (planned["fence"], key.rsplit("/", 1)[1])
-        return {camera: node for camera, (_, node) in best.items()}
+                    if planned["fence"] > best.get(camera, {"fence": 0})["fence"]:
+                        best[camera] = {**planned, "node": key.rsplit("/", 1)[1]}
+        return best
+
+    def owners(self):
+        """The node by camera, by the plan."""
+        return {camera: planned["node"] for camera, planned in self.planned().items()}
+
+    def given(self, node):
+        """The cameras with which the plan has that node do anything."""
+        return [camera for camera, planned in self.planned().items()
+                if node.name in (planned.get(place) for place in ("node", "vision", "stream", "generate"))]

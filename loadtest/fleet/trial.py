@@ -11,7 +11,7 @@ import time
 
 import check
 import figures
-from machines import COMPUTE, EVENTS, REPLAY, Fleet, Journal
+from machines import COMPUTE, EVENTS, REPLAY, STAGES, Fleet, Journal
 from network import Network
 from observer import Observer
 
@@ -57,10 +57,12 @@ def knows_gateways(vigil):
 class Trial(contextlib.ExitStack):
     """The fleet is up, and every camera has told something, when this is there. Nodes: c1 ..., v1 ..., g1 ....
 
+    apart: how many nodes encode, have streams, and generate, instead of computing nodes that do all of it: v1 ..., s1 ..., x1 ...; some cameras have alerts to be explained then.
     folder: where everything is written, which stays; without, in one that goes. patience: a factor for all waiting, of machines that have other things to do.
     """
 
-    def __init__(self, build, cameras=12, camera_nodes=3, compute_nodes=2, gateways=2, folder=None, patience=1.0, order=None, log=print, **fleet):
+    def __init__(self, build, cameras=12, camera_nodes=3, compute_nodes=2, gateways=2, apart=None, folder=None, patience=1.0, order=None, log=print,
+                 **fleet):
         super().__init__()
         self.patience, self.log, self.problems, self.snapshot = patience, log, [], None
         self.folder = folder or self.enter_context(tempfile.TemporaryDirectory(prefix="vigil-fleet-"))
@@ -68,13 +70,15 @@ class Trial(contextlib.ExitStack):
         os.makedirs(self.folder)
         self.journal = Journal(os.path.join(self.folder, "journal.jsonl"))
         self.network = Network()
-        self.fleet = Fleet(self.network, self.folder, self.journal, build, cameras, **fleet)
+        self.fleet = Fleet(self.network, self.folder, self.journal, build, cameras, **{"explains": bool(apart), **fleet})
         if gateways and not knows_gateways(self.fleet.vigil):
             gateways = 0
         for number in range(camera_nodes):
             self.fleet.node(f"c{number + 1}", "camera", disk=False if gateways else 128)
-        for number in range(compute_nodes):
-            self.fleet.node(f"v{number + 1}", COMPUTE)
+        computing = zip(STAGES.items(), apart) if apart else [(("v", COMPUTE), compute_nodes)]
+        for (letter, roles), count in computing:
+            for number in range(count):
+                self.fleet.node(f"{letter}{number + 1}", roles)
         for number in range(gateways):
             self.fleet.node(f"g{number + 1}", "gateway", disk=256)
         self.fleet.write_config()
