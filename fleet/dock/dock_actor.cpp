@@ -252,7 +252,7 @@ void dock_state::done(const actors::Done& done) {
 }
 
 void dock_state::ended(const std::string& camera) {
-  streams.erase(camera);
+  const auto stream = streams.extract(camera);
   sources.erase(camera);
   ending.erase(camera);
   if (const auto before = encoded_for.find(camera);
@@ -260,6 +260,7 @@ void dock_state::ended(const std::string& camera) {
     encoded_for.erase(before);
   // Its stream goes on elsewhere.
   if (const auto next = held.extract(camera)) return begin(next.mapped());
+  if (stream && stream.mapped().next) return begin_stream(*stream.mapped().next);
   const DockBook::Guest* const guest = book.find(camera);
   if (guest == nullptr || guest->passage.stream != deps->node) return;
   if (const auto link = links.find(guest->passage); link != links.end())
@@ -320,6 +321,8 @@ void dock_state::hear(const BulkNews& news) {
 void dock_state::end_overdue() {
   for (const std::string& camera : book.overdue(deps->clock.now(), deps->patience)) {
     if (const auto stream = streams.find(camera); stream != streams.end()) {
+      stream->second.ends = true;
+      stream->second.next.reset();
       self->send(stream->second.desk, actors::tokens_atom_v, actors::end_atom_v, camera);
     } else if (encoded_for.contains(camera)) {
       held.erase(camera);

@@ -125,11 +125,22 @@ struct dock_state {
   // --- and what comes from them (dock_streams.cpp) ---
 
   /// A camera whose stream is at a device of this node, and whose tokens another one brings.
+  /// Of a node's session of tokens of a camera.
+  struct TokensJoin {
+    std::string from;
+    std::uint32_t session = 0;
+    std::shared_ptr<const actors::WatchSettings> watch;
+  };
   struct Stream {
     std::string from;
     std::uint32_t session = 0;
     actors::tokens_actor desk;
+    /// Its end is on its way through the device, which has not told yet that it came out.
+    bool ends = false;
+    /// Begins when it has: the end of what was here would be taken for the end of what begins.
+    std::optional<TokensJoin> next = {};
   };
+  void begin_stream(const TokensJoin& join);
   bool attach_sender(const std::string& node, dock_actor sender);
   void detach_senders(const std::string& reason);
   template <class Message>

@@ -9,6 +9,7 @@ bool dock_state::attach_sender(const std::string& from, dock_actor sender) {
   // One that is started again would know nothing of what came meanwhile.
   if (!has_language || desks.empty() || desks.size() + lost_devices < devices.size()) return false;
   for (auto& [camera, stream] : streams) {
+    if (stream.next && stream.next->from == from) stream.next.reset();
     if (stream.from != from) continue;
     book.lose(camera, deps->clock.now());
     // Its sessions are counted anew.
@@ -23,6 +24,8 @@ void dock_state::detach_senders(const std::string& reason) {
   for (const auto& [from, sender] : senders)
     self->send(sender, actors::tokens_atom_v, detach_atom_v, deps->node, reason);
   senders.clear();
+  // What was on its way out never comes, and all others join anew.
+  std::erase_if(streams, [](const auto& stream) { return stream.second.ends; });
 }
 
 template <class Message>
@@ -58,25 +61,40 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
     if (const auto here = guests.extract(camera); here && here.mapped())
       self->send(here.mapped(), actors::stop_atom_v);
   }
-  Stream& stream = streams[camera];
-  if (stream.from == from && stream.session == frame.session) {
-    self->send(stream.desk, actors::tokens_atom_v, watch);
+  const auto here = streams.find(camera);
+  if (here != streams.end() && here->second.ends) {
+    here->second.next = TokensJoin{from, frame.session, watch};
     return;
   }
+  if (here != streams.end() && here->second.from == from && here->second.session == frame.session) {
+    self->send(here->second.desk, actors::tokens_atom_v, watch);
+    return;
+  }
+  begin_stream({from, frame.session, watch});
+}
+
+void dock_state::begin_stream(const TokensJoin& join) {
+  const std::string& camera = join.watch->name;
   const auto decision = routes->start(camera);
   const auto desk = decision ? desks.find(decision->device) : desks.end();
   // Its senders were detached when that device went down.
   if (desk == desks.end()) return;
-  stream = {from, frame.session, desk->second};
-  self->send(stream.desk, actors::tokens_atom_v, actors::join_atom_v, watch, frame.session);
+  streams[camera] = {join.from, join.session, desk->second};
+  self->send(desk->second, actors::tokens_atom_v, actors::join_atom_v, join.watch, join.session);
 }
 
 void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
   const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
   const auto stream = streams.find(frame.watch.name);
-  if (guest == nullptr || stream == streams.end() || stream->second.from != from) return;
+  if (guest == nullptr || stream == streams.end()) return;
+  std::optional<TokensJoin>& next = stream->second.next;
+  if ((next ? next->from : stream->second.from) != from) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
+  if (next) {
+    next->watch = watch;
+    return;
+  }
   self->send(stream->second.desk, actors::tokens_atom_v, watch);
 }
 
@@ -100,10 +118,14 @@ void dock_state::take(const std::string& from, PackedTokens& tokens) {
 }
 
 void dock_state::take(const std::string& from, TokensEndFrame& frame) {
-  const auto stream = streams.find(frame.camera);
-  if (stream == streams.end() || stream->second.from != from || stream->second.session != frame.session)
-    return;
-  self->send(stream->second.desk, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
+  const auto found = streams.find(frame.camera);
+  if (found == streams.end()) return;
+  Stream& stream = found->second;
+  const auto is_its = [&](const auto& each) { return each.from == from && each.session == frame.session; };
+  if (stream.next && is_its(*stream.next)) return stream.next.reset();
+  if (stream.ends || !is_its(stream)) return;
+  stream.ends = true;
+  self->send(stream.desk, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
 }
 
 }  // namespace vigil::fleet

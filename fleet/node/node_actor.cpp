@@ -136,8 +136,9 @@ std::string node_state::answer(const std::string& text) {
     const std::string& them = theirs.node.name;
     const auto there = greeters.find(them);
     const auto sender = caf::actor_cast<greeter_actor>(self->current_sender());
-    const bool is_known = there != greeters.end() && there->second == sender && desk->knows(them);
     const bool had_way = desk && desk->had_way(them, theirs.node.incarnation);
+    // By whichever of its actors: the way there stays the one that there is.
+    const bool is_known = there != greeters.end() && had_way && desk->knows(them);
     const auto why = cluster::misfit(greeting(), theirs, deps->clock.wall(), base::Duration(0));
     if (is_known && (!why || cluster::is_about_clocks(*why))) {
       // It asks again, whether all is as it was.

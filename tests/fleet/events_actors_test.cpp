@@ -123,11 +123,15 @@ class EventsActorsTest : public NodeTest {
     for (std::uint64_t i = 1; i <= events; ++i)
       outbox->append({0, kTopic, i, {}, body(i) + std::string(700, static_cast<char>('a' + i % 26))});
   }
-  /// A file of this kind, as it is found, cannot be read at this part of its length.
+  /// The largest file of this kind, as it is found, cannot be read at this part of its length.
   void damage(const std::string& extension, double part) {
     std::filesystem::path file;
+    std::uintmax_t size = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
-      if (entry.path().extension() == extension && std::filesystem::file_size(entry) > 0) file = entry.path();
+      if (entry.path().extension() == extension && entry.file_size() > size) {
+        file = entry.path();
+        size = entry.file_size();
+      }
     ASSERT_FALSE(file.empty());
     std::fstream bytes(file, std::ios::binary | std::ios::in | std::ios::out);
     bytes.seekp(static_cast<std::streamoff>(static_cast<double>(std::filesystem::file_size(file)) * part));
@@ -206,7 +210,8 @@ TEST_F(EventsActorsTest, WhatDamageHasTakenFromAGatewaysOutboxIsToldAndCounted) 
 }
 
 TEST_F(EventsActorsTest, DamageThatAGatewayMeetsWhileItServesIsMendedToldAndNotMetAgain) {
-  fill_disk(400);
+  // More than RocksDB keeps in memory of what it has read at the start.
+  fill_disk(3000);
   // What is in the log goes into a table.
   disk();
   start_gateway("g1");
@@ -215,7 +220,7 @@ TEST_F(EventsActorsTest, DamageThatAGatewayMeetsWhileItServesIsMendedToldAndNotM
   pass(11s);
   ASSERT_EQ(fleet_of(board_).at("gateway"), "");
   EXPECT_THAT(log_.str(), ::testing::Not(HasSubstr("could not")));
-  damage(".sst", 0.2);
+  damage(".sst", 0.03);
   tell_gateway({{"g1", {"g1born", 1, true}}, {"g2", {"g2born", 2, false}}});
   PeerQuestion page;
   page.kind = PeerQuestionKind::page;
@@ -233,7 +238,7 @@ TEST_F(EventsActorsTest, DamageThatAGatewayMeetsWhileItServesIsMendedToldAndNotM
   tell_gateway({{"g1", {"g1born", 1, true}}, {"g2", {"g2born", 2, false}}});
   const PeerAnswer answer = ask<PeerAnswer>(page);
   EXPECT_FALSE(answer.refused);
-  EXPECT_EQ(answer.events.size(), 256U);
+  EXPECT_GT(answer.events.size(), 200U) << "what could be read";
 }
 
 TEST_F(EventsActorsTest, ACommitOverAGapIsCountedAndToldOnceAMinuteOfEachSeries) {

@@ -281,8 +281,8 @@ TEST_F(NodeReachTest, AClockThatIsSteppedLaterBreaksNoWayAndIsTold) {
 TEST_F(NodeReachTest, AWayThatBreaksAfterAClockWasSteppedIsMadeAnew) {
   wish({"gate"});
   mute_ = {"gpu"};
-  start("c1", {NodeRole::camera});
   Node& gpu = start("gpu", kComputes);
+  start("c1", {NodeRole::camera});
   pass(10s);
   gpu.clock.ahead = 5s;
   const std::size_t ways = mutes_.size();

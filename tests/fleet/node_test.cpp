@@ -90,8 +90,8 @@ TEST_F(NodeTest, ANodeThatDoesNotAnswerIsNamedWithinTwoSeconds) {
   // A gateway deals with all, and of two nodes the first by name greets the other.
   std::set<NodeRole> roles = kComputes;
   roles.insert(NodeRole::gateway);
-  Node& gpu = start("gpu", roles);
   start("zed", {NodeRole::camera});
+  Node& gpu = start("gpu", roles);
   pass(6s);
   EXPECT_EQ(shown(gpu, {.camera = "gate"}, 1900ms), nullptr) << "it is waited for";
   pass(200ms);

@@ -126,6 +126,39 @@ TEST_F(StagesLinkTest, ATowerThatIsGoneIsReplacedAndTheStreamStaysWhereItIs) {
   EXPECT_TRUE(goes_on(s1_)) << "what is left of the first way ends nothing";
 }
 
+// One tower's end overtakes the other one's beginning by less than the stream takes to come to its end.
+TEST_F(StagesLinkTest, AStreamThatIsToBeginWhileItEndsBeginsWhenItHasEnded) {
+  start_gate();
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  start_link(v2_, s1_);
+  ASSERT_GT(patches(s1_), 0);
+  const auto watch = actors::watch_of(*owned("gate", 5), actors::version_of(5, 1));
+  ASSERT_TRUE(v1_.port.send("s1", write(TokensEndFrame{"gate", 1})));
+  ASSERT_TRUE(v2_.port.send("s1", write(TokensJoinFrame{watch, 1, "cam"})));
+  pass(100ms);
+  EXPECT_TRUE(s1_.language.desk.is_open("gate"));
+  EXPECT_EQ(patches(s1_), 0) << "anew";
+  EXPECT_FALSE(told_of("gate/person end")) << "its owner was told of no end";
+  // And is let go as any other.
+  ASSERT_TRUE(v2_.port.send("s1", write(TokensEndFrame{"gate", 1})));
+  pass(100ms);
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+}
+
+TEST_F(StagesLinkTest, AStreamThatWasToBeginAndIsNotWantedAnyMoreDoesNot) {
+  start_gate();
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  start_link(v2_, s1_);
+  const auto watch = actors::watch_of(*owned("gate", 5), actors::version_of(5, 1));
+  ASSERT_TRUE(v1_.port.send("s1", write(TokensEndFrame{"gate", 1})));
+  ASSERT_TRUE(v2_.port.send("s1", write(TokensJoinFrame{watch, 1, "cam"})));
+  ASSERT_TRUE(v2_.port.send("s1", write(TokensEndFrame{"gate", 1})));
+  pass(100ms);
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+}
+
 // Its sessions are counted from one again.
 TEST_F(StagesLinkTest, ATowersNodeThatIsStartedAgainIsJoinedAgain) {
   start_gate();
