@@ -62,7 +62,7 @@ class Stages(Base):
         gateway = fleet.node("g1", "gateway")
         watch = alerts_of(gateway)
         self.addCleanup(watch.kill)
-        late = threading.Timer(30, watch.kill)
+        late = threading.Timer(60, watch.kill)
         self.addCleanup(late.cancel)
         late.start()
         fleet.etcd.start()
@@ -88,11 +88,9 @@ class Stages(Base):
         return found
 
     def assert_same(self, one, other):
-        """On the processor the same numbers to the last digit that an event has; a GPU's depend on which rows went together."""
-        if ENGINE is None:
-            return self.assertEqual(one, other)
+        """Numbers depend on which rows went together, which cameras that begin a little later change: on the processor in their last digits alone."""
         self.assertEqual({key: (phase, text) for key, (phase, _, text) in one.items()}, {key: (phase, text) for key, (phase, _, text) in other.items()})
-        self.assertLess(max(abs(one[key][1] - other[key][1]) for key in one), 0.005)
+        self.assertLess(max(abs(one[key][1] - other[key][1]) for key in one), 1e-5 if ENGINE is None else 0.005)
 
     def test_answers_are_those_of_one_process(self):
         one = self.answers({"c1": "camera," + COMPUTE})
