@@ -312,6 +312,12 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
                                          .clock = clock,
                                          .logger = logger});
   ReloadNews news(metrics, logger);
+  // A node may be refused as soon as it is there, and ends as any other one does, with a status that says so.
+  std::promise<void> ended;
+  std::optional<Ending::Stopping> stopping;
+  stopping.emplace(ending, [&ended, asked = std::make_shared<std::once_flag>()] {
+    std::call_once(*asked, [&ended] { ended.set_value(); });
+  });
   std::atomic<bool> was_expelled{false};
   const auto offered = [&file](std::string text) {
     file.source.offer(std::move(text));
@@ -367,11 +373,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
     announcer.error(error.what());
     was_expelled = true;
   }
-  std::promise<void> ended;
   if (!was_expelled) {
-    const Ending::Stopping stopping(ending, [&ended, asked = std::make_shared<std::once_flag>()] {
-      std::call_once(*asked, [&ended] { ended.set_value(); });
-    });
     std::string what;
     for (const cluster::NodeRole role : roles)
       what += (what.empty() ? "" : ",") + std::string(cluster::name_of(role));
@@ -382,6 +384,7 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
         [&node](fleet::ReadConfigurationPtr read) { caf::anon_send(node, std::move(read)); });
     ended.get_future().wait();
   }
+  stopping.reset();
   const int code = end_node(system, {node, supervisor, dock, maker, gateway}, settings.shutdown_grace,
                             was_expelled, announcer);
   if (end_within(system, kBesidesGrace)) return code;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_line.h"
 #include "base/timestamp.h"
 
 namespace vigil::actors {
@@ -34,10 +35,6 @@ std::optional<EventName> name_of_alert(const json& alert) {
   if (number.empty() || number.size() > 18) return std::nullopt;
   if (number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   return EventName{episode, std::stoull(number)};
-}
-
-std::string text_of(const json& event) {
-  return event.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 double number_at(const json& object, const char* key) {
@@ -96,7 +93,7 @@ std::string with_sequence(const std::string& body, std::uint64_t sequence) {
   json event = json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!event.is_object() || !event.contains("data") || !event.at("data").is_object()) return body;
   event["data"]["seq"] = sequence;
-  return text_of(event);
+  return base::json_line(event);
 }
 
 std::optional<AlertRecord> read_alert(const std::string& body) {
@@ -154,7 +151,7 @@ std::optional<std::string> closing_event(const OutboxEvent& last, std::uint64_t 
   (*data)["seq"] = sequence;
   event["id"] = name->episode + '-' + std::to_string(name->number + 1) + (mark.empty() ? "" : '-' + mark);
   event["time"] = base::format_rfc3339(now);
-  return text_of(event);
+  return base::json_line(event);
 }
 
 std::optional<std::string> failed_evidence_event(const std::string& last, std::uint64_t sequence,
@@ -171,7 +168,7 @@ std::optional<std::string> failed_evidence_event(const std::string& last, std::u
   data["evidence"]["reason"] = why;
   data["seq"] = sequence;
   event["id"] = name->episode + '-' + std::to_string(name->number + 1);
-  return text_of(event);
+  return base::json_line(event);
 }
 
 }  // namespace vigil::actors

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fnv1a.h"
+#include "base/json_line.h"
 #include "base/timestamp.h"
 #include "config/schema/fields.h"
 
@@ -30,11 +31,6 @@ std::string source_of(const WatchSettings& watch) {
 
 double epoch_seconds(base::Clock::WallTime time) {
   return static_cast<double>(duration_cast<milliseconds>(time.time_since_epoch()).count()) / 1000.0;
-}
-
-// What a model or an operator wrote need not be UTF-8; the event still has to be JSON.
-std::string text_of(const json& event) {
-  return event.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 json envelope(std::string source, std::string id, const char* type, std::string subject,
@@ -107,7 +103,7 @@ std::string rule_version(const WatchSettings& watch, const config::RuleSettings&
                       {"length_ms", watch.window.length.count()},
                       {"stride_ms", watch.window.stride.count()},
                       {"fps", watch.fps}};
-  return hex(base::fnv1a(text_of(asked)));
+  return hex(base::fnv1a(base::json_line(asked)));
 }
 
 std::string alert_event(const Alert& alert, std::uint64_t sequence, base::Clock::TimePoint now) {
@@ -148,7 +144,7 @@ std::string alert_event(const Alert& alert, std::uint64_t sequence, base::Clock:
   if (emission.phase == Phase::end) data["end_reason"] = name_of(emission.reason);
   if (alert.evidence.state != EvidenceState::none) data["evidence"] = evidence_of(alert.evidence);
   if (alert.only_evidence) data["cause"] = "evidence";
-  return text_of(event);
+  return base::json_line(event);
 }
 
 std::string status_event(const WatchSettings& watch, CameraState state, std::string_view reason,
@@ -161,7 +157,7 @@ std::string status_event(const WatchSettings& watch, CameraState state, std::str
                    {"state", std::string(name_of(state))},
                    {"reason", std::string(reason)}};
   if (const std::uint64_t fence = fence_of(watch.version); fence != 0) event["data"]["fence"] = fence;
-  return text_of(event);
+  return base::json_line(event);
 }
 
 std::string process_event(const ProcessNews& news, const EventPlace& place, base::Clock::WallTime time) {
@@ -172,7 +168,7 @@ std::string process_event(const ProcessNews& news, const EventPlace& place, base
                    {"state", name_of(news.state)},
                    {"reason", news.reason}};
   if (!news.text.empty()) event["data"]["text"] = news.text;
-  return text_of(event);
+  return base::json_line(event);
 }
 
 }  // namespace vigil::actors

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "actors/status/families.h"
 #include "config/schema/fields.h"
 
 namespace vigil::actors {
@@ -19,14 +20,6 @@ constexpr std::array kStates = {CameraState::connecting, CameraState::up, Camera
 /// Those of Metrics::frames_dropped.
 constexpr std::array kDropReasons = {"no_credit",     "queue_full",    "late",        "ahead",
                                      "encode_failed", "out_of_memory", "device_down", "device_lost"};
-
-Family<prometheus::Counter>& counter(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-Family<prometheus::Gauge>& gauge(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
 
 Labels with(Labels labels, const std::string& name, const std::string& value) {
   labels[name] = value;

@@ -7,6 +7,8 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
+#include "actors/status/families.h"
+
 namespace vigil::actors {
 namespace {
 
@@ -21,33 +23,25 @@ using prometheus::Registry;
 const Histogram::BucketBoundaries kAnswerSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                     0.25,  0.5,    1.0,   2.5,  5.0,   10.0};
 
-Family<Gauge>& gauge(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-
-Family<Counter>& counter(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-/// A counter that follows a total which is counted elsewhere, and may begin again there.
-class Follower {
- public:
-  explicit Follower(Counter& counter) : counter_(&counter) {}
-
-  void follow(std::uint64_t total) {
-    counter_->Increment(static_cast<double>(total < seen_ ? total : total - seen_));
-    seen_ = total;
-  }
-  Counter& counter() const { return *counter_; }
-
- private:
-  Counter* counter_;
-  std::uint64_t seen_ = 0;
-};
-
 }  // namespace
 
 struct FleetSeries::Families {
+  /// A counter that follows a total which is counted elsewhere, and may begin again there.
+  class Follower {
+   public:
+    explicit Follower(Counter& counter) : counter_(&counter) {}
+
+    void follow(std::uint64_t total) {
+      counter_->Increment(static_cast<double>(total < seen_ ? total : total - seen_));
+      seen_ = total;
+    }
+    Counter& counter() const { return *counter_; }
+
+   private:
+    Counter* counter_;
+    std::uint64_t seen_ = 0;
+  };
+
   struct Flow {
     Follower bytes;
     Gauge& waiting;

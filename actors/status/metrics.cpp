@@ -8,6 +8,8 @@
 #include <prometheus/histogram.h>
 #include <prometheus/text_serializer.h>
 
+#include "actors/status/families.h"
+
 namespace vigil::actors {
 namespace {
 
@@ -30,14 +32,6 @@ const Histogram::BucketBoundaries kTokenSeconds = {0.001, 0.0025, 0.005, 0.01, 0
                                                    5.0,   7.5,    10.0,  20.0, 40.0,  80.0};
 
 constexpr std::array kDeviceStates = {DeviceState::up, DeviceState::restarting, DeviceState::lost};
-
-Family<Counter>& counter(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-Family<Gauge>& gauge(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
 
 Histogram& seconds(Registry& registry, const char* name, const char* help,
                    const Histogram::BucketBoundaries& buckets = kSeconds) {

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <prometheus/metric_family.h>
 
+#include "base/json_line.h"
+
 namespace vigil::actors {
 namespace {
 
@@ -321,7 +323,7 @@ std::string StatusBoard::json(const Metrics& metrics) const {
   result["windows"] = figures.by("vigil_windows_total", "outcome");
   result["alerts"] = figures.sum("vigil_alerts_total");
   result["kv_usage"] = figures.mean("vigil_kv_cache_usage_ratio");
-  return result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return base::json_line(result);
 }
 
 }  // namespace vigil::actors

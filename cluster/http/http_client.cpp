@@ -47,7 +47,7 @@ struct Url {
   throw HttpError(url + ": not an http:// or https:// address");
 }
 
-Url parse(const std::string& url) {
+Url parse_url(const std::string& url) {
   Url parsed;
   const std::size_t scheme = url.find("://");
   if (scheme == std::string::npos) refuse(url);
@@ -85,7 +85,10 @@ bool is_address(const std::string& host) {
 class Get {
  public:
   Get(const std::string& url, std::chrono::milliseconds timeout)
-      : shown_(url), url_(parse(url)), timeout_(timeout), end_(std::chrono::steady_clock::now() + timeout) {}
+      : shown_(url),
+        url_(parse_url(url)),
+        timeout_(timeout),
+        end_(std::chrono::steady_clock::now() + timeout) {}
 
   HttpResponse run(const HttpTrust& trust) {
     if (!url_.tls) {

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <openssl/evp.h>
 
+#include "base/json_line.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -45,8 +47,7 @@ std::string listed(const std::vector<std::string>& names) {
 }  // namespace
 
 std::string print(const FleetConfig& config) {
-  return json{{"hash", config.hash}, {"version", config.version}, {"before", config.before}}.dump(
-      -1, ' ', false, json::error_handler_t::replace);
+  return base::json_line({{"hash", config.hash}, {"version", config.version}, {"before", config.before}});
 }
 
 FleetConfig parse_config(std::string_view text) {

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_line.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -34,7 +36,7 @@ std::string print(const Greeting& greeting) {
                {"node", json::parse(print(greeting.node))},
                {"wall_ms", duration_cast<milliseconds>(greeting.wall.time_since_epoch()).count()}};
   if (greeting.asks_whether_reached) text["asks_whether_reached"] = true;
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_line(text);
 }
 
 Greeting parse_greeting(std::string_view text) {
@@ -59,7 +61,7 @@ std::string print(const GreetingAnswer& answer) {
     text["refusal"] = answer.refusal;
   }
   if (answer.not_reached) text["not_reached"] = *answer.not_reached;
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_line(text);
 }
 
 GreetingAnswer parse_answer(std::string_view text) {

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_line.h"
+
 namespace vigil::cluster {
 namespace {
 
@@ -103,7 +105,7 @@ std::string print(const NodeRecord& record) {
   if (record.apart) text["apart"] = true;
   if (record.clock_off) text["clock_off"] = true;
   // What is no UTF-8 of a name does not keep a node from being a member.
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_line(text);
 }
 
 NodeRecord parse_node(std::string_view text) {

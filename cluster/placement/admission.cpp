@@ -13,8 +13,6 @@
 namespace vigil::cluster {
 namespace {
 
-constexpr std::size_t kMostItems = 4'000'000;
-
 using State = AdmissionBefore::State;
 
 struct Entry {

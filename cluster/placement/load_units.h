@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -13,8 +14,10 @@ namespace vigil::cluster {
 using LoadUnits = std::int64_t;
 
 inline constexpr LoadUnits kLoadUnit = 1'000'000;
-/// Of one item, in load units. Four million items of it can be added up.
+/// Of one item, in load units.
 inline constexpr double kMostLoad = 1e6;
+/// Of a placement. So many items of the greatest load can be added up.
+inline constexpr std::size_t kMostItems = 4'000'000;
 /// Of one node, and of a fleet.
 inline constexpr LoadUnits kMostCapacity = 4'000'000'000'000'000'000;
 

@@ -16,7 +16,6 @@ namespace {
 
 using Desk = PlacementDesk;
 
-constexpr std::size_t kMostItems = 4'000'000;
 constexpr std::size_t kMostNodes = 1'000'000;
 constexpr double kMillion = 1e6;
 

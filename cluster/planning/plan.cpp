@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_line.h"
+
 namespace vigil::cluster {
 
 using nlohmann::json;
@@ -30,7 +32,7 @@ std::string print(const NodePlan& plan) {
   }
   json all = {{"fence", plan.fence}, {"cameras", std::move(cameras)}};
   if (!plan.incarnation.empty()) all["incarnation"] = plan.incarnation;
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_line(all);
 }
 
 NodePlan parse_plan(std::string_view text) {

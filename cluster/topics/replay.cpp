@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <zmq_addon.hpp>
 
+#include "base/json_line.h"
 #include "cluster/process/clock.h"
 
 namespace vigil::cluster {
@@ -105,7 +106,7 @@ std::string query_text(const ReplayQuery& query) {
   if (query.since_ms) text["since_ms"] = *query.since_ms;
   if (query.from) text["from"] = *query.from;
   text["limit"] = query.limit;
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_line(text);
 }
 
 std::variant<ReplayQuery, ReplayRefusal> parse_query(std::string_view text) {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_line.h"
 #include "fleet/status/camera_view.h"
 
 namespace vigil::fleet {
@@ -249,7 +250,7 @@ std::string print(const FleetPicture& picture, const FleetQuery& query, const Fl
     told["list"] = std::move(list);
     told["next"] = page.more ? json(page.cameras.back()) : json();
   }
-  return told.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_line(told);
 }
 
 }  // namespace vigil::fleet

@@ -4,14 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_line.h"
+
 namespace vigil::fleet {
 namespace {
 
 using nlohmann::json;
-
-std::string line_of(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 base::Duration milliseconds(const json& value) {
   return base::Duration(value.get<base::Duration::rep>());
@@ -20,7 +18,7 @@ base::Duration milliseconds(const json& value) {
 }  // namespace
 
 std::string print(const NodeQuestion& question) {
-  return line_of({{"cameras", question.cameras}, {"plan", question.plan}});
+  return base::json_line({{"cameras", question.cameras}, {"plan", question.plan}});
 }
 
 NodeQuestion parse_question(std::string_view text) {
@@ -49,7 +47,7 @@ std::string print(const NodeAnswer& answer) {
   if (answer.lease_left) told["lease_ms"] = answer.lease_left->count();
   if (answer.unplaced) told["unplaced"] = *answer.unplaced;
   if (answer.plan) told["plan"] = cluster::print(*answer.plan);
-  return line_of(told);
+  return base::json_line(told);
 }
 
 NodeAnswer parse_node_answer(std::string_view text) {

@@ -7,21 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "config/file/references.h"
+#include "tests/actors/fakes.h"
 
 namespace vigil::fleet {
 namespace {
 
 using namespace std::chrono_literals;
+using actors::testing::ManualClock;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-class ManualClock final : public base::Clock {
- public:
-  TimePoint now() const override { return time; }
-  WallTime wall() const override { return {}; }
-  TimePoint time;
-};
-
 class CameraBookTest : public ::testing::Test {
  protected:
   static config::CameraSettings camera(const std::string& name, const std::string& password = "") {
@@ -92,10 +86,10 @@ TEST_F(CameraBookTest, OneWithoutItsSecretSaysSoAndIsTriedAgain) {
   EXPECT_THAT(warnings_, ElementsAre("camera b: password: {B} is not there")) << "once";
   secrets_["{B}"] = "two";
   EXPECT_FALSE(book_.look_again()) << "not all the time";
-  clock_.time += 10s;
+  clock_.advance(10s);
   EXPECT_TRUE(book_.look_again());
   EXPECT_EQ(book_.open("b").url().value, "rtsp://viewer:two@h/b");
-  clock_.time += 10s;
+  clock_.advance(10s);
   EXPECT_FALSE(book_.look_again());
 }
 
@@ -107,7 +101,7 @@ TEST_F(CameraBookTest, ARefusedCameraStaysAsItWasOpenedLast) {
   EXPECT_EQ(book_.open("a", "refused").stream.fps, 2) << "it was never opened";
   EXPECT_EQ(book_.open("a", "fewer").stream.fps, 1);
   EXPECT_EQ(book_.open("a", "refused").stream.fps, 1);
-  clock_.time += 10s;
+  clock_.advance(10s);
   book_.look_again();
   book_.run_by(settings({own}));
   EXPECT_EQ(book_.open("a", "refused").stream.fps, 1) << "also by another configuration";
@@ -120,15 +114,15 @@ TEST_F(CameraBookTest, ASecretInAFileMayBeReplaced) {
   book_.open("a");
   EXPECT_EQ(book_.open("c").url().value, "rtsp://viewer:three@h/c");
   resolved_.clear();
-  clock_.time += 10s;
+  clock_.advance(10s);
   EXPECT_FALSE(book_.look_again());
   EXPECT_THAT(resolved_, ElementsAre("c")) << "the environment of a process does not change";
   secrets_.erase("/run/c");
-  clock_.time += 10s;
+  clock_.advance(10s);
   EXPECT_FALSE(book_.look_again()) << "one that is away for a moment goes on to be used";
   EXPECT_EQ(book_.open("c").url().value, "rtsp://viewer:three@h/c");
   secrets_["/run/c"] = "four";
-  clock_.time += 10s;
+  clock_.advance(10s);
   EXPECT_TRUE(book_.look_again());
   EXPECT_EQ(book_.open("c").url().value, "rtsp://viewer:four@h/c");
 }

@@ -239,8 +239,7 @@ class Gateways(Nodes):
         self.assertRegex(shown, r"g1 .*its gateway does not serve: .*outbox-g1")
         os.remove(outbox)
         self.wait_for(lambda: "gateway: serves" in one.said(), 20, "it serves when it can")
-        self.wait_for(lambda: one.status()["ready"], 5, "and is ready")
-        self.assertEqual(one.status()["fleet"]["gateway"], "")
+        self.wait_for(lambda: one.status()["ready"] and not one.status()["fleet"]["gateway"], 5, "and is ready")
 
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")

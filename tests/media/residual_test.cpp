@@ -23,7 +23,7 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr float kUnknown = std::numeric_limits<float>::infinity();
+constexpr float kUnmeasured = std::numeric_limits<float>::infinity();
 
 ReadOptions every_frame() {
   ReadOptions options;

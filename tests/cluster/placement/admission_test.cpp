@@ -12,6 +12,7 @@
 
 #include "base/fnv1a.h"
 #include "tests/cluster/placement/fleets.h"
+#include "tests/cluster/placement/no_numbers.h"
 
 namespace vigil::cluster {
 namespace {
@@ -20,8 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNear = 1e-6;
 
 const std::vector<AdmissionRung> kLadder = {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kFleets = 400;
 /// Of sums of doubles, and of shares, which are rounded up.
-constexpr double kNear = 1e-5;
+constexpr double kRounding = 1e-5;
 
 std::map<std::string, PlacementNode> by_name(const std::vector<PlacementNode>& nodes) {
   std::map<std::string, PlacementNode> result;
@@ -80,10 +80,10 @@ TEST(Placements, LoadsAreThoseOfTheItemsAndWithinTheirBounds) {
     }
     double total_share = 0;
     for (const NodeLoad& node : placement.nodes) {
-      ASSERT_NEAR(node.load, loads[node.node], kNear) << seed;
+      ASSERT_NEAR(node.load, loads[node.node], kRounding) << seed;
       ASSERT_LE(node.load, nodes.at(node.node).capacity) << seed;
       total_share += node.share;
-      ASSERT_LE(node.bound, std::max(node.share * (1 + fleet.options.slack) + kNear, largest)) << seed;
+      ASSERT_LE(node.bound, std::max(node.share * (1 + fleet.options.slack) + kRounding, largest)) << seed;
       if (node.load <= node.bound) continue;
       // What it had already, or what says so itself.
       ++over;
@@ -92,7 +92,7 @@ TEST(Placements, LoadsAreThoseOfTheItemsAndWithinTheirBounds) {
     }
     double total = 0;
     for (const PlacementItem& item : fleet.items) total += item.load;
-    ASSERT_LE(total_share, total + kNear) << seed;
+    ASSERT_LE(total_share, total + kRounding) << seed;
   }
   EXPECT_GT(over, 0) << "or nothing is said of these";
 }
@@ -158,7 +158,7 @@ TEST(Placements, ComeToRestAndHaveRoomForNothingThatIsRefused) {
                           })->load;
       for (const NodeLoad& node : placement.nodes) {
         if (!takes(nodes.at(node.node))) continue;
-        ASSERT_GT(node.load + load, nodes.at(node.node).capacity - kNear) << seed << ' ' << place.item;
+        ASSERT_GT(node.load + load, nodes.at(node.node).capacity - kRounding) << seed << ' ' << place.item;
       }
     }
   }
@@ -183,8 +183,8 @@ TEST(Placements, AtRestTheyAreAsEvenAsTheyHaveToBe) {
       placement = place(nodes, items, options);
     }
     for (const NodeLoad& node : placement.nodes) {
-      EXPECT_LE(node.load, node.share * 1.05 + kNear) << seed << ' ' << node.node;
-      EXPECT_GE(node.load, node.share * 0.95 - kNear) << seed << ' ' << node.node;
+      EXPECT_LE(node.load, node.share * 1.05 + kRounding) << seed << ' ' << node.node;
+      EXPECT_GE(node.load, node.share * 0.95 - kRounding) << seed << ' ' << node.node;
     }
   }
 }

@@ -75,7 +75,7 @@ class Node(unittest.TestCase):
         ports = (2379, 2380, 2381, 7400, 7401, 9464, 9465, 5556, 5557)
         free = dict(zip(ports, free_ports(len(ports))))
         changes = [("0.0.0.0", "127.0.0.1"), ("/etc/etcd/tls/ca.crt", f"{self.folder}/ca.crt"),
-                   ("/etc/etcd/tls", f"{self.folder}/etcd"), ("/var/lib/etcd", f"{self.folder}/etcd-{name}"), ("$(POD_NAME)", "fleet-vigil-etcd-0"),
+                   ("/etc/etcd/tls", f"{self.folder}/etcd"), ("/var/lib/etcd", f"{self.folder}/etcd-{self.id()}"), ("$(POD_NAME)", "fleet-vigil-etcd-0"),
                    ("{POD_NAME}.fleet-vigil-nodes.video.svc", "localhost"), ("fleet-vigil-nodes.video.svc", "localhost"),
                    ("fleet-vigil-etcd-0.fleet-vigil-etcd.video.svc", "localhost"), *((f":{port}", f":{other}") for port, other in free.items())]
 
