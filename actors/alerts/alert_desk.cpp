@@ -411,4 +411,14 @@ void AlertDesk::forget_old() {
   }
 }
 
+std::string AlertDesk::GivenUp::who() const {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  std::size_t named = 0;
+  for (auto camera = cameras.begin(); camera != cameras.end() && named < kNamed; ++camera, ++named)
+    text += (named == 0 ? "" : ", ") + *camera;
+  if (cameras.size() > named) text += " and " + std::to_string(cameras.size() - named) + " more";
+  return text.empty() ? "this node itself" : text;
+}
+
 }  // namespace vigil::actors

@@ -130,6 +130,8 @@ class AlertDesk {
   struct GivenUp {
     std::size_t events = 0;
     std::set<std::string> cameras;
+    /// "a, b, c and 3 more".
+    std::string who() const;
   };
   GivenUp take_given_up() { return std::exchange(given_up_, {}); }
   /// Nobody goes on with this camera: its end, before or after this, is that of its episodes.

@@ -12,18 +12,6 @@ constexpr std::uint32_t kWindowsUnderWay = 64;
 // How long a new subscriber waits for the last event of its topics at most.
 constexpr auto kOutboxTick = std::chrono::milliseconds(50);
 constexpr auto kGivenUpEvery = std::chrono::seconds(5);
-constexpr std::size_t kCamerasNamed = 3;
-
-/// "a, b and 3 more".
-std::string some_of(const std::set<std::string>& cameras) {
-  std::string text;
-  std::size_t named = 0;
-  for (auto camera = cameras.begin(); camera != cameras.end() && named < kCamerasNamed; ++camera, ++named)
-    text += (named == 0 ? "" : ", ") + *camera;
-  if (cameras.size() > named) text += " and " + std::to_string(cameras.size() - named) + " more";
-  return text.empty() ? "this node itself" : text;
-}
-
 }  // namespace
 
 void alerts_state::log_failure() {
@@ -44,7 +32,7 @@ void alerts_state::log_given_up() {
   if (lost.events == 0) return;
   given_up_at = now + kGivenUpEvery;
   logger->warn("alerts: events of {} that are not told, since another node went on without them: {}",
-               some_of(lost.cameras), lost.events);
+               lost.who(), lost.events);
 }
 
 void alerts_state::observe(const WindowAnswersPtr& window, const stream_actor& source) {

@@ -273,21 +273,26 @@ ReplayQuery Follower::query() const {
 }
 
 void Follower::lose_patience() {
+  note_waiting();
   if (is_worth_leaving()) return go_on();
   if (ledger_.waiting() == 0 || !connected_ || clock_.now() - silent_since_ < options_.patience) return;
   tell(told_[at_].silent, "no replay from " + gateway().replay + ": what was missed cannot be filled in");
   ledger_.give_up();
 }
 
-/// Whether this gateway has let nobody in, or not answered, for too long. Time counts from what was to be
-/// answered, not from what happened last: between two questions there may be nothing to hear.
-bool Follower::is_worth_leaving() {
-  const base::Clock::TimePoint now = clock_.now();
+/// Time counts from what was to be answered, not from what happened last: between two questions there may be
+/// nothing to hear.
+void Follower::note_waiting() {
   if (!is_waiting()) {
     unanswered_since_.reset();
   } else if (!unanswered_since_) {
-    unanswered_since_ = now;
+    unanswered_since_ = clock_.now();
   }
+}
+
+/// Whether this gateway has let nobody in, or not answered, for too long.
+bool Follower::is_worth_leaving() const {
+  const base::Clock::TimePoint now = clock_.now();
   if (gateways_.size() == 1) return false;
   // Where one lets in and none replays, events are shown as they come, and others are tried now and then.
   const auto patience = options_.patience * (connected_ && tried_all() ? kRounds : 1);

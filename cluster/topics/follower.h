@@ -96,7 +96,8 @@ class Follower {
   base::Duration nap() const;
   void lose_patience();
   bool is_waiting() const { return asked_ || unsure_ || refused_ || ledger_.behind(); }
-  bool is_worth_leaving();
+  void note_waiting();
+  bool is_worth_leaving() const;
   bool tried_all() const { return left_ >= gateways_.size(); }
   void go_on();
   void connect();
