@@ -4,7 +4,7 @@
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # By paths from the root, so that the presets, which share most of their flags, share what was compiled; with precompiled headers, too, which
+  # By paths from the root, so that presets with the same flags can share what was compiled; with precompiled headers, too, which
   # hold nothing that depends on the time.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})

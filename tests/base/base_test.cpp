@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/fnv1a.h"
+#include "base/json_line.h"
 #include "base/one_line.h"
 #include "base/sealed_text.h"
 
@@ -13,6 +15,12 @@ TEST(Fnv1a, HasTheValuesOfItsDescription) {
   EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8cU);
   EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8U);
   EXPECT_EQ(fnv1a("bar", fnv1a("foo")), fnv1a("foobar"));
+}
+
+TEST(JsonLine, IsJsonWhateverTheTextsHold) {
+  const std::string line = json_line({{"a", "b\xff\n"}, {"c", {1, nullptr}}});
+  EXPECT_EQ(line, "{\"a\":\"b\xef\xbf\xbd\\n\",\"c\":[1,null]}");
+  EXPECT_EQ(nlohmann::json::parse(line).at("c").at(0), 1);
 }
 
 TEST(OneLine, LeavesWhatPeopleWriteAsItIs) {

@@ -387,8 +387,8 @@ TEST(SocketBulkTest, ItEndsQuicklyWhatevertheOthersDo) {
   const RawSender mute;
   auto a = std::make_unique<Node>("a");
   a->port.set_peers({{"b", mute.peer("b").endpoint}, {"c", "tcp://127.0.0.1:1"}});
-  // As a peer does, it comes again if it is not heard: what a busy machine cuts off in its handshake loses
-  // what was said.
+  // As a port does, it comes again if it is not heard: on a busy machine its first hello does not always
+  // arrive.
   std::optional<RawReceiver> hanging;
   auto again = std::chrono::steady_clock::now();
   ASSERT_TRUE(until([&] {
