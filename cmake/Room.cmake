@@ -11,6 +11,12 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
+# A linker that takes a sixth of the time of the usual one.
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=mold>)
+endif()
+
 # What every target of ours is compiled with; foreign headers come in as system headers and stay quiet.
 add_library(vigil_options INTERFACE)
 target_compile_options(vigil_options INTERFACE

@@ -18,6 +18,7 @@ AlertPolicy::AlertPolicy(const config::RuleSettings& rule, const config::WindowS
       threshold_(rule.threshold),
       cooldown_(base::seconds(rule.cooldown)),
       max_per_hour_(static_cast<std::size_t>(rule.max_per_hour)),
+      length_(window.length),
       // Twice the time that the row takes when nothing is lost.
       forget_after_(2 * rule.confirm.of * base::seconds(window.stride) + base::seconds(window.length)) {}
 
@@ -48,6 +49,12 @@ void AlertPolicy::look_whether_time_began_anew(const Observation& observation) {
 }
 
 std::optional<Emission> AlertPolicy::observe(const Observation& observation) {
+  if (resumed_) {
+    // Events tell milliseconds. No further back than a window, so that a clock that was set back silences
+    // nothing for longer.
+    const auto since = std::chrono::floor<std::chrono::milliseconds>(observation.wall - *resumed_);
+    if (since <= base::Duration(0) && -since < length_) return std::nullopt;
+  }
   look_whether_time_began_anew(observation);
   if (const auto at = std::exchange(resumed_, std::nullopt)) {
     const auto ago = std::chrono::duration_cast<base::Duration>(observation.wall - *at);

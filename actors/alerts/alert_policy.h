@@ -109,7 +109,8 @@ class AlertPolicy {
   /// Goes on with an episode that another policy of the same rule has begun: `told` is what it told last,
   /// with its ordinal, `at` when that was, by the camera's wall clock. The cooldown counts from there,
   /// whatever the wall clock says of it. The windows before are not known, so that it does not end before as
-  /// many as a row has were seen here.
+  /// many as a row has were seen here; of those that come once more, as where the camera's stream moved at
+  /// the same time, none that ends by then counts.
   void resume(const Emission& told, base::Clock::WallTime at);
 
   /// Ends the episode, if there is one.
@@ -137,6 +138,7 @@ class AlertPolicy {
   double threshold_;
   double cooldown_;
   std::size_t max_per_hour_;
+  base::Duration length_;
   double forget_after_;
   std::deque<Seen> row_;
   std::optional<Emission> active_;

@@ -107,7 +107,7 @@ class Tools(unittest.TestCase):
                     ("pair: needs VIDEOS, OUT and GPUS; pair --help says more", 2, "tools/train/pair", "tests/videos"),
                     ("server.py: error: --clip: expected NAME=FILE, not 'foo'", 2, "/usr/bin/python3", "tests/rtsp/server.py", "--clip", "foo"),
                     ("server.py: error: --serve: expected NAME=STREAM, not 'foo'", 2, "/usr/bin/python3", "tests/rtsp/server.py", "--serve", "foo"),
-                    ("scripts/build: no preset 'relese' (known: release debug asan tsan fuzz lint cuda)", 2, "scripts/build", "relese"),
+                    ("scripts/build: no preset 'relese' (known: release debug asan tsan fuzz lint lint-groups cuda)", 2, "scripts/build", "relese"),
                     ("scripts/check-rooms: nope: no such folder", 1, "scripts/check-rooms", "nope")):
                 done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
                 missing = re.fullmatch(r"\w+: Python package needed: \w+; see tools/README.md\n", done.stderr)

@@ -220,6 +220,19 @@ TEST_F(AlertPolicyTest, AResumedEpisodeIsNotOverBeforeARowOfWindowsSaysSo) {
   EXPECT_THAT(feed({0.9, 0.1}), ElementsAre("new@8#0.0")) << "nothing of it is left";
 }
 
+TEST_F(AlertPolicyTest, AResumedEpisodeIsNotToldOfWindowsThatItWasToldOf) {
+  configure({1, 1}, 0s);
+  policy_->resume(told_before(), kStart + 6s - 400us);
+  // Windows of 4 s: those that end 2 s before and at that time come once more.
+  seconds_ = 2;
+  EXPECT_THAT(feed({0.9, 0.9, 0.9}), ElementsAre("update@8#-1.4"));
+  EXPECT_EQ(last_.confirmations, 8) << "they have counted already";
+  EXPECT_THAT(feed({0.1}), ElementsAre("end@10#-1.5"));
+  policy_->resume(told_before(), kStart + 16s);
+  EXPECT_THAT(feed({0.9}), ElementsAre("update@12#-1.4"))
+      << "a clock that was set back by a window or more silences nothing";
+}
+
 TEST_F(AlertPolicyTest, AResumedEpisodeThatWasToldInTheFutureWaitsForItsCooldownOnce) {
   configure({1, 2}, 20s);
   policy_->resume(told_before(), kStart + 1h);
