@@ -128,6 +128,9 @@ void PortCore::set_peers(const std::vector<BulkPeer>& peers, bool encrypted) {
     }
     listed_ = std::move(listed);
     list_changed_ = true;
+    names_by_key_.clear();
+    for (const BulkPeer& peer : peers)
+      for (const std::string& key : peer.keys) names_by_key_.emplace(key, peer.name);
   }
   wake_();
 }
@@ -146,6 +149,7 @@ std::map<std::string, BulkCounters> PortCore::counters() const {
 }
 
 std::optional<std::string> PortCore::peer_of(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
   const auto found = names_by_key_.find(key);
   return found == names_by_key_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -156,10 +160,6 @@ void PortCore::take_up_list() {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(list_changed_, false)) return;
     listed = listed_;
-  }
-  names_by_key_.clear();
-  for (const auto& [name, as] : listed) {
-    for (const std::string& key : as.as.keys) names_by_key_.emplace(key, name);
   }
   for (const auto& [name, peer] : std::exchange(peers_, {})) {
     const auto found = listed.find(name);
@@ -320,6 +320,8 @@ PortCore::PeerPtr PortCore::greeted_by(const std::string& key, const BulkHello& 
 }
 
 void PortCore::greet(const BulkConnection& connection, const std::string& key, const BulkHello& hello) {
+  // Whoever was listed before it spoke is known.
+  take_up_list();
   const PeerPtr peer = greeted_by(key, hello);
   if (peer == nullptr) return refuse(connection, BulkEnd::refused);
   end_outgoing(*peer, BulkEnd::superseded, true);

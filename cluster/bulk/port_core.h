@@ -61,7 +61,7 @@ class PortCore {
   void set_peers(const std::vector<BulkPeer>& peers, bool encrypted);
   std::map<std::string, BulkCounters> counters() const;
 
-  /// Whose key this is.
+  /// Whose key this is, by the list that was given last. Thread-safe.
   std::optional<std::string> peer_of(const std::string& key) const;
 
   /// What came: of a connection that we dialed, or that was made to us by the owner of this key (empty: plain
@@ -102,7 +102,6 @@ class PortCore {
   bool hand_over(Peer& peer);
   void give_credit(Peer& peer);
   /// When it has to be looked at again.
-  /// When it has to be looked at again.
   TimePoint keep_outgoing(Peer& peer, TimePoint now);
   TimePoint keep_incoming(Peer& peer, TimePoint now);
 
@@ -116,16 +115,16 @@ class PortCore {
 
   // The port's thread alone.
   std::map<std::string, PeerPtr> peers_;
-  std::map<std::string, std::string> names_by_key_;
   std::map<BulkConnection, PeerPtr> accepted_;
 
-  /// As they were listed last; `peers_` follows at the next step.
+  /// As they were listed last; `peers_` follows at the next step, or when somebody comes.
   struct Listed {
     BulkPeer as;
     PeerPtr peer;
   };
   mutable std::mutex mutex_;
   std::map<std::string, Listed> listed_;
+  std::map<std::string, std::string> names_by_key_;
   bool list_changed_ = false;
 };
 
