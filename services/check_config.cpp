@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cluster/http/tls.h"
+#include "cluster/peers/node_certificates.h"
 #include "cluster/sockets/curve.h"
 #include "config/checks/idle_rules.h"
 #include "config/file/fleet.h"
@@ -104,6 +105,21 @@ class Looker {
   std::filesystem::path certificate_;
 };
 
+/// What keeps a node of this fleet from its start; nothing where the file is of no fleet.
+Faults faults_of_fleet(const config::ClusterSettings& cluster, bool text_only) {
+  if (cluster == config::ClusterSettings()) return {};
+  Faults faults;
+  if (cluster.name.empty()) faults.emplace_back("cluster.name: is missing");
+  if (cluster.registry.endpoints.empty()) faults.emplace_back("cluster.registry.endpoints: is missing");
+  if (text_only || cluster.tls_dir.empty()) return faults;
+  try {
+    const cluster::NodeCertificates certificates(cluster.tls_dir, {});
+  } catch (const cluster::CertificateError& fault) {
+    faults.push_back(std::string("cluster.tls_dir: ") + fault.what());
+  }
+  return faults;
+}
+
 int check(const std::string& file, bool effective, bool text_only) {
   config::Settings settings;
   bool in_registry = false;
@@ -119,6 +135,9 @@ int check(const std::string& file, bool effective, bool text_only) {
     std::cerr << error.what() << '\n';
     return kFailed;
   }
+  const Faults of_fleet = faults_of_fleet(settings.cluster, text_only);
+  for (const std::string& fault : of_fleet) std::cerr << file << ": " << fault << '\n';
+  if (!of_fleet.empty()) return kFailed;
   for (const std::string& line : config::idle_rules(settings)) std::cerr << file << ": " << line << '\n';
   if (effective) {
     std::cout << config::effective(settings);

@@ -23,6 +23,7 @@ void add_keygen(CLI::App& root, Invocation& chosen) {
       "file is what `vigil watch --key-file` takes.");
   command->callback([file, &chosen] {
     chosen = [file] {
+      if (file->empty()) throw UsageError("FILE must not be empty");
       const cluster::KeyPair keys = cluster::make_key_pair();
       cluster::write_key_files(*file, keys);
       std::cout << keys.public_key << '\n';

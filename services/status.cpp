@@ -1,8 +1,10 @@
 // vigil status: what a running process is doing.
+#include <charconv>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -27,22 +29,33 @@ struct StatusArguments {
 };
 
 void check_endpoint(const std::string& endpoint) {
-  for (const std::string_view scheme : {"http://", "https://"})
-    if (endpoint.starts_with(scheme) && endpoint.size() > scheme.size()) return;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!endpoint.starts_with(scheme) || endpoint.size() == scheme.size()) continue;
+    const std::string_view server(endpoint.data() + scheme.size(), endpoint.size() - scheme.size());
+    const std::size_t colon = server.find_last_of(":]");
+    if (colon == server.npos || server[colon] == ']') return;
+    const std::string_view port = server.substr(colon + 1, server.find('/', colon) - colon - 1);
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (error == std::errc() && end == port.data() + port.size() && number > 0 && number <= 65'535) return;
+    throw UsageError("--endpoint: " + endpoint + ": a port is a number from 1 to 65535, not '" +
+                     std::string(port) + "'");
+  }
   std::string fault = "--endpoint: expected an address such as http://127.0.0.1:9464, not '" + endpoint + "'";
   if (!endpoint.empty() && endpoint.find("://") == endpoint.npos)
     fault += "; did you mean http://" + endpoint + "?";
   throw UsageError(fault);
 }
 
+/// `program`: what answers there.
 cluster::HttpResponse ask(const StatusArguments& arguments, const std::string& path,
-                          std::chrono::milliseconds patience) {
+                          std::chrono::milliseconds patience, const std::string& program) {
   check_endpoint(arguments.endpoint);
   try {
     return cluster::http_get(cluster::url_of(arguments.endpoint, path), patience, arguments.trust);
   } catch (const cluster::HttpUnreachable& error) {
-    throw cluster::HttpError("no answer at " + std::string(error.what()) +
-                             "; is `vigil run` running, and is --endpoint what its configuration says in "
+    throw cluster::HttpError("no answer at " + std::string(error.what()) + "; is `" + program +
+                             "` running, and is --endpoint what its configuration says in "
                              "metrics.listen?");
   }
 }
@@ -54,7 +67,7 @@ int fleet_status(const StatusArguments& arguments) {
   const std::string query = print(arguments.query);
   // It asks the registry, and then the nodes.
   const cluster::HttpResponse answer =
-      ask(arguments, "/fleet" + (query.empty() ? "" : '?' + query), std::chrono::seconds(10));
+      ask(arguments, "/fleet" + (query.empty() ? "" : '?' + query), std::chrono::seconds(10), "vigil node");
   if (answer.status == 503)
     throw cluster::HttpError(arguments.endpoint + ": the node there knows nothing of its fleet now");
   const bool is_known = answer.status == 200;
@@ -66,7 +79,7 @@ int fleet_status(const StatusArguments& arguments) {
 }
 
 int status(const StatusArguments& arguments) {
-  const cluster::HttpResponse answer = ask(arguments, "/status", std::chrono::seconds(5));
+  const cluster::HttpResponse answer = ask(arguments, "/status", std::chrono::seconds(5), "vigil run");
   if (answer.status == 503)
     throw cluster::HttpError(arguments.endpoint + ": `vigil run` has no status to tell now");
   const auto text = answer.status == 200 ? actors::status_text(answer.body) : std::optional<std::string>();

@@ -73,13 +73,21 @@ std::optional<std::string> fault_of_topic(const std::string& topic) {
 }
 
 void check_endpoint(const char* option, const std::string& endpoint) {
-  if (endpoint.empty() || endpoint.find("://") != endpoint.npos) return;
-  throw UsageError(std::string(option)
-                       .append(": expected an endpoint such as tcp://127.0.0.1:5556, not '")
-                       .append(endpoint)
-                       .append("'; did you mean tcp://")
-                       .append(endpoint)
-                       .append("?"));
+  if (endpoint.empty() || endpoint.starts_with("tcp://") || endpoint.starts_with("ipc://")) return;
+  std::string fault =
+      option + (": expected an endpoint such as tcp://127.0.0.1:5556, not '" + endpoint + "'");
+  if (endpoint.find("://") == endpoint.npos) fault += "; did you mean tcp://" + endpoint + "?";
+  throw UsageError(fault);
+}
+
+/// Of an endpoint without a port, or with the last one.
+std::string fault_of_replay(const std::string& endpoint) {
+  const std::size_t colon = endpoint.rfind(':');
+  const bool has_port = colon != endpoint.npos && endpoint.find('/', colon) == endpoint.npos;
+  if (has_port)
+    return "--endpoint: no port follows that of " + endpoint +
+           ", where replay would be: then --replay is needed";
+  return "--endpoint: expected one with a port, such as tcp://127.0.0.1:5556, not '" + endpoint + "'";
 }
 
 std::vector<cluster::Gateway> gateways_of(const WatchArguments& arguments) {
@@ -95,10 +103,7 @@ std::vector<cluster::Gateway> gateways_of(const WatchArguments& arguments) {
     check_endpoint("--endpoint", gateway.endpoint);
     check_endpoint("--replay", gateway.replay);
     if (gateway.replay.empty()) gateway.replay = config::endpoint_next_to(gateway.endpoint);
-    if (gateway.replay.empty())
-      throw UsageError(
-          "--endpoint has no port, such as tcp://127.0.0.1:5556, or one after which none is free for replay: "
-          "then --replay is needed");
+    if (gateway.replay.empty()) throw UsageError(fault_of_replay(gateway.endpoint));
     gateways.push_back(std::move(gateway));
   }
   return gateways;

@@ -121,6 +121,8 @@ class AlertDesk {
   /// Of a series that is wanted, with its fence; others are ignored. With the next `flush`, what waits of it
   /// goes on where the books end.
   void take_over(SeriesBooks books);
+  /// Whether news are held until their series' books are there, as far as the outbox works.
+  bool waits_for_books() const { return held_.size() > 0 && failure_.empty(); }
   /// Whether that is still to be done.
   bool takes_over() const { return !books_.empty() || !losses_.empty(); }
   /// Somebody has the series with a higher fence: what waits of it is dropped, and nothing is told.

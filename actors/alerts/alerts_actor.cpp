@@ -12,6 +12,9 @@ constexpr std::uint32_t kWindowsUnderWay = 64;
 // How long a new subscriber waits for the last event of its topics at most.
 constexpr auto kOutboxTick = std::chrono::milliseconds(50);
 constexpr auto kGivenUpEvery = std::chrono::seconds(5);
+// Of a camera that came a moment before the end, the gateways are still to say where its series goes on.
+constexpr auto kBooksPatience = std::chrono::seconds(1);
+
 }  // namespace
 
 void alerts_state::log_failure() {
@@ -103,6 +106,17 @@ void alerts_state::flush() {
   settle();
   log_failure();
   if (more) flush_later(caf::message_priority::normal);
+  end_if_settled();
+}
+
+void alerts_state::stop() {
+  stop_by = clock->now() + kBooksPatience;
+  flush();
+}
+
+void alerts_state::end_if_settled() {
+  if (!stop_by || (desk->waits_for_books() && clock->now() < *stop_by)) return;
+  self->quit(finish());
 }
 
 caf::error alerts_state::finish() {
@@ -134,6 +148,7 @@ void alerts_state::tick() {
   std::erase_if(requests,
                 [&](const auto& entry) { return entry.second.at + 2 * kExplanationPatience < now; });
   self->delayed_send(self, kOutboxTick, tick_atom_v);
+  end_if_settled();
 }
 
 // A camera has ended when nothing of it waits for the target or for evidence any more.
@@ -203,7 +218,7 @@ alerts_actor::behavior_type alerts(alerts_actor::stateful_pointer<alerts_state> 
         self->state.desk->let_go();
         self->state.flush_later(caf::message_priority::high);
       },
-      [self](stop_atom) { self->quit(self->state.finish()); },
+      [self](stop_atom) { self->state.stop(); },
   };
 }
 

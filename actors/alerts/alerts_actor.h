@@ -49,6 +49,9 @@ struct alerts_state {
   /// changes of state that wait here.
   void flush_later(caf::message_priority priority);
   void flush();
+  /// Ends once nothing waits for its series' books, which are a moment's way off, and soon all the same.
+  void stop();
+  void end_if_settled();
   /// Tells what waits. An error that says how much is lost, if anything is.
   caf::error finish();
 
@@ -76,6 +79,8 @@ struct alerts_state {
   std::set<std::string> ending;
   std::string logged;
   base::Clock::TimePoint given_up_at{};
+  /// When it ends at the latest, once it was asked to.
+  std::optional<base::Clock::TimePoint> stop_by;
   /// Whether it was asked of itself to write, with either priority.
   bool flushing = false;
   bool flushing_soon = false;

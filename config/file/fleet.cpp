@@ -28,9 +28,12 @@ YAML::Node document(const std::string& text) {
 }
 
 /// Writes what a document says in one form. Aliases are written out, so that one that names itself, or many
-/// that name each other, would have no end.
+/// that name each other, would have no end: they may say some times what the text has.
 class Normaliser {
  public:
+  explicit Normaliser(const std::string& text)
+      : most_(std::clamp(kTimes * text.size(), kAlwaysBytes, kMostBytes)) {}
+
   std::string text_of(const YAML::Node& node) {
     std::string out;
     if (++depth_ > kDeepest) throw std::runtime_error("it is nested too deeply");
@@ -54,7 +57,7 @@ class Normaliser {
   /// With its length before it, no text can be taken for another.
   std::string counted(std::string_view text) {
     written_ += text.size() + 1;
-    if (written_ > kMostBytes) throw std::runtime_error("it says too much");
+    if (written_ > most_) throw std::runtime_error("it says too much");
     std::string out = std::to_string(text.size()) + ':';
     out += text;
     return out;
@@ -62,8 +65,11 @@ class Normaliser {
 
  private:
   static constexpr int kDeepest = 64;
+  static constexpr std::size_t kTimes = 16;
+  static constexpr std::size_t kAlwaysBytes = std::size_t{1} << 20;
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
 
+  std::size_t most_;
   int depth_ = 0;
   std::size_t written_ = 0;
 };
@@ -170,7 +176,7 @@ bool is_in_registry(const std::string& own) {
 std::string fleet_part(const std::string& text) {
   const YAML::Node root = document(text);
   std::string out;
-  Normaliser normaliser;
+  Normaliser normaliser(text);
   if (!root.IsMap()) return out;
   for (const std::string_view key : kOfFleet) {
     const YAML::Node value = root[std::string(key)];

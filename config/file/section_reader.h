@@ -148,7 +148,9 @@ class SectionReader {
       if (!duration || *duration < limits.min || *duration > limits.max) {
         return expected(node, key,
                         "a duration from " + base::format_duration(limits.min) + " to " +
-                            base::format_duration(limits.max) + ", such as 500ms, 40s or 2m");
+                            base::format_duration(limits.max) +
+                            (limits.min <= std::chrono::milliseconds(500) ? ", such as 500ms, 40s or 2m"
+                                                                          : ", such as 40s or 2m"));
       }
       value = *duration;
     });

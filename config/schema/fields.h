@@ -61,6 +61,9 @@ inline constexpr Check kPrompt = {is_prompt,
 inline constexpr Check kNameOrNothing = {
     is_name_or_nothing,
     "a name of letters, digits, '.', '_' and '-', or nothing (it becomes part of a topic)"};
+inline constexpr Check kFleetName = {
+    is_name_or_nothing,
+    "a name of letters, digits, '.', '_' and '-' (it becomes part of the fleet's keys in etcd)"};
 inline constexpr Check kStep = {is_step,
                                 "a line of at most 40 letters, digits, spaces, '.', '_' and '-', other than "
                                 "`full` and `refused`"};
@@ -363,7 +366,7 @@ void describe(V& v, RegistrySettings& s) {
 
 template <class V>
 void describe(V& v, ClusterSettings& s) {
-  v.field("name", s.name, kNameOrNothing, "of the fleet");
+  v.field("name", s.name, kFleetName, "of the fleet");
   v.field("listen", s.listen, kNodeAddress, "where other nodes reach this one with messages");
   v.field("bulk", s.bulk, kNodeAddress, "where they reach it with pixels, tokens and pages");
   v.field("advertise", s.advertise, kHostOrNothing,

@@ -147,6 +147,18 @@ class ClaimingAlertsActor : public AlertsActor {
                      caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
     return result;
   }
+  void pass(base::Duration span) {
+    clock_.advance(span);
+    dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).advance_time(span);
+    answers();
+  }
+  /// Why it has ended, if it has; to be monitored.
+  std::optional<std::string> ended() {
+    std::optional<std::string> why;
+    self_->receive([&](const caf::down_msg& down) { why = caf::to_string(down.reason); },
+                   caf::after(std::chrono::seconds(0)) >> [] {});
+    return why;
+  }
   void show(double end) {
     auto window = std::make_shared<WindowAnswers>(*window_of(explaining_, end, {0.9F}));
     window->id = stream::WindowId{"gate", 1, static_cast<std::uint64_t>(end)};
@@ -191,6 +203,29 @@ TEST_F(ClaimingAlertsActor, GivesBackTheWindowsOfWhatIsLost) {
   EXPECT_THAT(log_.str(), HasSubstr("alerts: events of gate that are not told, since another node went on "
                                     "without them: 2"))
       << "a state and a window";
+}
+
+TEST_F(ClaimingAlertsActor, EndsWhenTheBooksOfWhatCameLastAreThere) {
+  show(2);
+  show(4);
+  self_->monitor(alerts_);
+  self_->send(alerts_, stop_atom_v);
+  answers();
+  EXPECT_FALSE(ended()) << "what came last is not told yet";
+  self_->send(alerts_, std::make_shared<const SeriesBooks>(SeriesBooks{"gate", 7, 0, 0, {}, {}}));
+  answers();
+  EXPECT_EQ(ended(), "none");
+  EXPECT_THAT(publisher_.messages, SizeIs(1));
+}
+
+TEST_F(ClaimingAlertsActor, EndsAfterAMomentWithoutTheBooks) {
+  show(2);
+  self_->monitor(alerts_);
+  self_->send(alerts_, stop_atom_v);
+  pass(900ms);
+  EXPECT_FALSE(ended());
+  pass(200ms);
+  EXPECT_THAT(ended().value_or(""), HasSubstr("1 event is lost: nobody said where their series go on"));
 }
 
 }  // namespace

@@ -43,9 +43,8 @@ TEST(Load, WhatIsWrongWithEvidenceIsSaidWithItsLine) {
           Problem{7, 11,
                   "evidence.budget: expected an amount of bytes from 1MiB to 1024TiB, such as 64MiB or "
                   "10GiB, not `10`"},
-          Problem{
-              8, 12,
-              "evidence.max_age: expected a duration from 1s to 3650d, such as 500ms, 40s or 2m, not `0s`"},
+          Problem{8, 12,
+                  "evidence.max_age: expected a duration from 1s to 3650d, such as 40s or 2m, not `0s`"},
           Problem{9, 11,
                   "evidence.memory: expected an amount of bytes from 1MiB to 64GiB, such as 64MiB or 10GiB, "
                   "not `1kB`"},
