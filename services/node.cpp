@@ -61,6 +61,8 @@ namespace {
 
 /// How long a node that reads cameras and is asked to end hands them over, of its grace: the rest is for what
 /// is under way. One that only computes has nothing else to do.
+// Nodes of a fleet that one may have to do with, and some in between an old connection and a new one.
+constexpr int kMostConnections = 4096;
 constexpr int kDrainShare = 2;
 /// How long the registry may take to let it go.
 constexpr std::chrono::seconds kLeavePatience{2};
@@ -219,10 +221,12 @@ int run_node(const NodeFile& file, const std::set<cluster::NodeRole>& roles, con
 
   PortOwner port_owner;
   const auto keys = own.tls_dir.empty() ? std::nullopt : std::optional(cluster::make_key_pair());
-  cluster::SocketBulk bulk(
-      {.name = name, .seed = std::random_device{}()},
-      {.endpoint = "tcp://" + own.bulk, .keys = keys, .plain_text_beyond_loopback = own.allow_plain_text},
-      port_owner, clock);
+  cluster::SocketBulk bulk({.name = name, .seed = std::random_device{}()},
+                           {.endpoint = "tcp://" + own.bulk,
+                            .keys = keys,
+                            .plain_text_beyond_loopback = own.allow_plain_text,
+                            .connections = kMostConnections},
+                           port_owner, clock);
   actors::FleetSeries series(metrics);
   cluster::EtcdRegistry etcd(registry_of(
       own, [&logger](const std::string& line) { logger.warn("{}", line); }, name));

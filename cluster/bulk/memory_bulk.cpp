@@ -48,7 +48,7 @@ class MemoryBulk::Running final : public BulkLinks {
         network(std::move(its_network)),
         core(options, owner, *this, *network->clock, [] {}) {}
 
-  void dial(const BulkPeer& peer, const std::string& expected) override {
+  bool dial(const BulkPeer& peer, const std::string& expected) override {
     const std::uint64_t id = ++network->last;
     network->connections[id] = {.dialer = self,
                                 .acceptor = {},
@@ -58,6 +58,7 @@ class MemoryBulk::Running final : public BulkLinks {
                                 .key = key,
                                 .expected = expected};
     dials[peer.name] = id;
+    return true;
   }
 
   void hang_up(const std::string& peer, bool /*told*/) override {

@@ -205,7 +205,7 @@ void PortCore::dial(Peer& peer) {
                   .grant = peer.in->begin(peer.stream),
                   .limits = options_.limits,
                   .checksums = options_.checksums};
-  links_.dial(peer.listed, peer.in_key);
+  if (!links_.dial(peer.listed, peer.in_key)) return end_incoming(peer, BulkEnd::connection, false);
   links_.send_dialed(peer.listed.name, encode(hello));
 }
 

@@ -29,8 +29,9 @@ class BulkLinks {
   virtual ~BulkLinks() = default;
 
   /// Begins a connection to this peer, whose public key is this one, or empty where plain text is spoken.
-  /// What is sent on it before it stands goes out once it does. One at a time for a peer.
-  virtual void dial(const BulkPeer& peer, const std::string& key) = 0;
+  /// What is sent on it before it stands goes out once it does. One at a time for a peer. False if it cannot,
+  /// as without a socket or with what is no key; then there is none.
+  virtual bool dial(const BulkPeer& peer, const std::string& key) = 0;
   /// Ends it. `told`: what was sent on it last has a moment to arrive. `PortCore::dial_lost` is not called
   /// then.
   virtual void hang_up(const std::string& peer, bool told) = 0;

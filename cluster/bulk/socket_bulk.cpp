@@ -49,6 +49,8 @@ constexpr std::int64_t kAround = 256;
 // Longest sleep: a clock that is not the machine's may go on meanwhile.
 constexpr milliseconds kSleep(1000);
 constexpr int kBacklog = 128;
+// ZeroMQ's own bound, 1023, is that of 340 peers: three for each that is dialed.
+constexpr int kMostSockets = 1 << 15;
 
 tcp::endpoint address_of(const std::string& endpoint) {
   if (!endpoint.starts_with("tcp://")) throw BulkError(endpoint + ": is not of the form tcp://ADDRESS:PORT");
@@ -92,7 +94,7 @@ class SocketBulk::Running final : public BulkLinks {
         sockets_(std::move(sockets)),
         clock_(clock),
         where_(address_of(sockets_.endpoint)),
-        context_(sockets_.io_threads),
+        context_(sockets_.io_threads, kMostSockets),
         core_(options, owner, *this, clock, [this] { wake(); }) {
     check_plain(sockets_.endpoint, where_, sockets_);
     listener_ = listen_at(sockets_.endpoint, where_);
@@ -137,7 +139,7 @@ class SocketBulk::Running final : public BulkLinks {
     return strangers_;
   }
 
-  void dial(const BulkPeer& peer, const std::string& key) override;
+  bool dial(const BulkPeer& peer, const std::string& key) override;
   void hang_up(const std::string& peer, bool told) override;
   void send_dialed(const std::string& peer, Frames frames) override;
   bool send_accepted(const BulkConnection& connection, Frames frames) override;
@@ -252,7 +254,8 @@ void SocketBulk::Running::take_new_keys() {
   open_router();
 }
 
-void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
+// Descriptors may be short, and a key may be none: that ends this attempt, and not the process.
+bool SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) try {
   auto dial = std::make_shared<Dial>(context_, std::to_string(++dialed_));
   zmq::socket_t& socket = dial->socket;
   const tcp::endpoint where = address_of(peer.endpoint);
@@ -268,12 +271,11 @@ void SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) {
   socket.set(zmq::sockopt::rcvbuf, sockets_.receive_buffer);
   socket.set(zmq::sockopt::ipv6, where.address().is_v6());
   if (keys_) use_curve(socket, CurveClient{*keys_, key});
+  socket.connect(tcp_text(where));
   dials_[peer.name] = dial;
-  try {
-    socket.connect(tcp_text(where));
-  } catch (const zmq::error_t&) {
-    dial->broken = true;
-  }
+  return true;
+} catch (const zmq::error_t&) {
+  return false;
 }
 
 void SocketBulk::Running::hang_up(const std::string& peer, bool told) {

@@ -222,6 +222,7 @@ TEST_F(ClaimingAlertsActor, EndsAfterAMomentWithoutTheBooks) {
   show(2);
   self_->monitor(alerts_);
   self_->send(alerts_, stop_atom_v);
+  answers();
   pass(900ms);
   EXPECT_FALSE(ended());
   pass(200ms);

@@ -23,7 +23,10 @@ using enum BulkDirection;
 /// What was said on connections that others made.
 class Said final : public BulkLinks {
  public:
-  void dial(const BulkPeer& /*peer*/, const std::string& /*key*/) override {}
+  bool dial(const BulkPeer& /*peer*/, const std::string& /*key*/) override {
+    ++dials;
+    return can_dial;
+  }
   void hang_up(const std::string& /*peer*/, bool /*told*/) override {}
   void send_dialed(const std::string& /*peer*/, Frames /*frames*/) override {}
   bool send_accepted(const BulkConnection& /*connection*/, Frames frames) override {
@@ -34,6 +37,8 @@ class Said final : public BulkLinks {
   void welcomed(const BulkConnection& connection) override { guests.push_back(connection); }
   void dismiss(const BulkConnection& /*connection*/, bool /*told*/) override {}
 
+  bool can_dial = true;
+  int dials = 0;
   std::vector<BulkParcel> parcels;
   std::vector<BulkConnection> guests;
 };
@@ -44,7 +49,7 @@ struct PortCoreTest : ::testing::Test {
   }
   Heard heard;
   Said said;
-  const base::VirtualTime clock;
+  base::VirtualTime clock;
   PortCore core{{.name = "a"}, heard, said, clock, [] {}};
 };
 
@@ -66,6 +71,17 @@ TEST_F(PortCoreTest, WhoeverIsListedNoMoreIsRefused) {
   const auto* bye = std::get_if<BulkBye>(&said.parcels.front());
   ASSERT_NE(bye, nullptr);
   EXPECT_EQ(bye->why, BulkEnd::refused);
+}
+
+TEST_F(PortCoreTest, WhoeverCannotBeDialedIsTriedAgain) {
+  said.can_dial = false;
+  core.set_peers({{"b", "tcp://127.0.0.1:1"}}, /*encrypted=*/false);
+  core.step();
+  EXPECT_EQ(said.dials, 1);
+  EXPECT_EQ(core.counters().at("b").failed_dials.at(static_cast<std::size_t>(BulkEnd::connection)), 1U);
+  clock.advance(std::chrono::minutes(1));
+  core.step();
+  EXPECT_EQ(said.dials, 2);
 }
 
 TEST_F(PortCoreTest, AKeyIsItsOwnersAsSoonAsItIsListed) {

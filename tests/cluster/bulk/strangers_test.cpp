@@ -382,6 +382,23 @@ TEST(SocketBulkTest, EndpointsThatMakeNoSenseAreRefused) {
   }
 }
 
+TEST(SocketBulkTest, ManyPeersThatAreNotThereAndOneWithoutAKeyEndNothing) {
+  Node a("a");
+  std::vector<BulkPeer> many;
+  for (int i = 0; i < 400; ++i) many.push_back({"b" + std::to_string(i), "tcp://127.0.0.1:1"});
+  a.port.set_peers(many);
+  EXPECT_TRUE(until([&] {
+    const auto counters = a.port.counters();
+    return std::all_of(counters.begin(), counters.end(),
+                       [](const auto& each) { return each.second.dials > 0; });
+  }));
+
+  const KeyPair keys = make_key_pair();
+  Node c("c", {}, {.endpoint = "", .keys = keys});
+  c.port.set_peers({{"b", "tcp://127.0.0.1:1", {"abc"}}});
+  EXPECT_TRUE(until([&] { return c.port.counters()["b"].dials > 1; }));
+}
+
 TEST(SocketBulkTest, ItEndsQuicklyWhatevertheOthersDo) {
   // One listens and never answers, one is not there, one takes a message and hangs.
   const RawSender mute;
