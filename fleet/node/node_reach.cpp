@@ -90,7 +90,7 @@ void node_state::entered(bool has_counterparts) {
 }
 
 caf::result<std::string> node_state::answer_in_full(const std::string& text) {
-  const std::string own = answer(text);
+  std::string own = answer(text);
   if (!cluster::parse_answer(own).greeting) return own;
   const cluster::Greeting theirs = cluster::parse_greeting(text);
   if (!theirs.asks_whether_reached) return own;
