@@ -20,6 +20,7 @@
 #include "engine/model/check.h"
 #include "media/media.h"
 #include "services/command.h"
+#include "services/fleet_registry.h"
 
 namespace vigil::services {
 namespace {
@@ -108,9 +109,7 @@ class Looker {
 /// What keeps a node of this fleet from its start; nothing where the file is of no fleet.
 Faults faults_of_fleet(const config::ClusterSettings& cluster, bool text_only) {
   if (cluster == config::ClusterSettings()) return {};
-  Faults faults;
-  if (cluster.name.empty()) faults.emplace_back("cluster.name: is missing");
-  if (cluster.registry.endpoints.empty()) faults.emplace_back("cluster.registry.endpoints: is missing");
+  Faults faults = missing_in(cluster);
   if (text_only || cluster.tls_dir.empty()) return faults;
   try {
     const cluster::NodeCertificates certificates(cluster.tls_dir, {});

@@ -56,6 +56,18 @@ cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluste
   return options;
 }
 
+std::vector<std::string> missing_in(const config::ClusterSettings& cluster) {
+  std::vector<std::string> missing;
+  if (cluster.name.empty()) missing.emplace_back("cluster.name: is missing");
+  if (cluster.registry.endpoints.empty()) missing.emplace_back("cluster.registry.endpoints: is missing");
+  return missing;
+}
+
+void need_all(const config::ClusterSettings& cluster, const std::filesystem::path& file) {
+  const std::vector<std::string> missing = missing_in(cluster);
+  if (!missing.empty()) throw std::runtime_error(missing.front() + " in " + file.string());
+}
+
 config::ClusterSettings cluster_of(const std::string& text, const std::filesystem::path& file) {
   try {
     config::parse_cluster(text, file, config::process_environment());
@@ -65,9 +77,7 @@ config::ClusterSettings cluster_of(const std::string& text, const std::filesyste
   }
   config::ClusterSettings cluster =
       config::parse_cluster(text, file, config::process_environment(), config::Unset::accepted);
-  if (cluster.name.empty()) throw std::runtime_error("cluster.name: is missing in " + file.string());
-  if (cluster.registry.endpoints.empty())
-    throw std::runtime_error("cluster.registry.endpoints: is missing in " + file.string());
+  need_all(cluster, file);
   return cluster;
 }
 

@@ -22,6 +22,11 @@ cluster::EtcdRegistry::Options registry_of(const config::ClusterSettings& cluste
                                            std::function<void(const std::string&)> log,
                                            const std::string& node = "");
 
+/// What a node needs of its fleet, and this section has not: a sentence each.
+std::vector<std::string> missing_in(const config::ClusterSettings& cluster);
+/// Throws std::runtime_error that says the first of it.
+void need_all(const config::ClusterSettings& cluster, const std::filesystem::path& file);
+
 /// The section `cluster` of a file that may have nothing else, for whoever asks the registry: variables in
 /// addresses of the node's own need not be set. Throws.
 config::ClusterSettings cluster_of(const std::string& text, const std::filesystem::path& file);

@@ -61,9 +61,9 @@ namespace {
 
 /// How long a node that reads cameras and is asked to end hands them over, of its grace: the rest is for what
 /// is under way. One that only computes has nothing else to do.
-// Nodes of a fleet that one may have to do with, and some in between an old connection and a new one.
-constexpr int kMostConnections = 4096;
 constexpr int kDrainShare = 2;
+/// Nodes of a fleet that one may have to do with, and some in between an old connection and a new one.
+constexpr int kMostConnections = 4096;
 /// How long the registry may take to let it go.
 constexpr std::chrono::seconds kLeavePatience{2};
 
@@ -425,10 +425,7 @@ int run(const NodeArguments& arguments) {
   const auto logger = make_logger(settings.log);
   Announcer announcer(*logger);
   try {
-    if (settings.cluster.name.empty())
-      throw std::runtime_error("cluster.name: is missing in " + arguments.config);
-    if (settings.cluster.registry.endpoints.empty())
-      throw std::runtime_error("cluster.registry.endpoints: is missing in " + arguments.config);
+    need_all(settings.cluster, arguments.config);
     // Before anything runs that would have to be told to end.
     static_cast<void>(address_of(settings.cluster.listen));
     static_cast<void>(address_of(settings.cluster.bulk));

@@ -149,8 +149,7 @@ class SectionReader {
         return expected(node, key,
                         "a duration from " + base::format_duration(limits.min) + " to " +
                             base::format_duration(limits.max) +
-                            (limits.min <= std::chrono::milliseconds(500) ? ", such as 500ms, 40s or 2m"
-                                                                          : ", such as 40s or 2m"));
+                            (limits.min < 1s ? ", such as 500ms, 40s or 2m" : ", such as 40s or 2m"));
       }
       value = *duration;
     });

@@ -49,7 +49,7 @@ NOT_RUN = [
     (r"ctest --preset (tsan|asan)", "needs a build with another preset"),
     (r"ctest --preset release -R NAME", "means any of the names beside it"),
     (r"vigil node --roles .*", "needs etcd and other nodes: fleet.nodes starts them"),
-    (r"vigil status --fleet .*|curl (--cacert \S+ )?\S+/(evidence|fleet)\S* .*", "needs etcd, and nodes: fleet.shown asks them"),
+    (r"vigil status --fleet .*|curl (--cacert \S+ -o \S+ )?\S+/(evidence|fleet)\S*.*", "needs etcd, and nodes: fleet.shown asks them"),
     (r"vigil watch .*(gateway|gw-|g1)\S*.*", "needs gateways: fleet.events, and services.gateways watches two"),
     (r"vigil config .*|vigil snooze .*fleet\.yaml|etcdctl .*", "needs etcd, and nodes: fleet.config does it"),
     (r"vigil status --endpoint https://.*", "needs a certificate: services.state asks with one"),

@@ -109,6 +109,14 @@ def main():
         expect(told, [])
         if (status, out) != (0, "ok: cameras, rules and defaults are in the registry (vigil config show)\n"):
             problems.append(f"of a node's own file: status {status}, {out!r}")
+        # What a node of that fleet would not start with.
+        expect(check(OWN.replace("name: city, ", "").replace("127.0.0.1:2379", "").replace('[""]', "[]"))[2],
+               ["site.yaml: cluster.name: is missing", "site.yaml: cluster.registry.endpoints: is missing"])
+        without_certificates = OWN.replace("name: city", "name: city, tls_dir: nowhere")
+        status, out, told = check(without_certificates)
+        expect(told, ["site.yaml: cluster.tls_dir: nowhere/ca.crt: no such file"])
+        if (status, out) != (1, "") or check(without_certificates, "--text-only")[0] != 0:
+            problems.append(f"of a node without its certificates: status {status}, {out!r}")
         expect(check(OWN + "rules: []\n")[2], ["site.yaml:3:8: rules: is the fleet's, whose configuration is in the registry (cluster.configuration)"])
         expect(check(OWN.replace("registry, r", "file, r"))[2], ["site.yaml:1:1: cameras: is missing"])
     sys.exit("\n".join(problems) or 0)
