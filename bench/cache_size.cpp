@@ -25,4 +25,10 @@ std::int64_t cache_for(const std::vector<config::CameraSettings>& cameras,
   return windows * most;
 }
 
+std::int64_t tokens_within(const model::TextConfig& text, std::uint64_t bytes) {
+  constexpr auto kBytes = std::int64_t{2} * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t token = kBytes * text.num_hidden_layers * text.num_key_value_heads * text.head_dim;
+  return static_cast<std::int64_t>(bytes) / token;
+}
+
 }  // namespace vigil::bench

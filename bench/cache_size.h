@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "engine/model/files/config.h"
 #include "engine/model/vision/preprocess.h"
 
 namespace vigil::bench {
@@ -16,5 +17,8 @@ std::int64_t cache_for(const std::vector<config::CameraSettings>& cameras,
                        const model::Preprocessor& preprocessor,
                        const std::function<model::PictureSize(const config::CameraSettings&)>& frame_size,
                        int windows);
+
+/// Tokens whose keys and values, in f32, take so many bytes.
+std::int64_t tokens_within(const model::TextConfig& text, std::uint64_t bytes);
 
 }  // namespace vigil::bench

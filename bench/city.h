@@ -20,7 +20,7 @@
 #include "bench/city_etcd.h"
 #include "bench/city_gateways.h"
 #include "bench/city_node.h"
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 
 namespace vigil::bench {
 

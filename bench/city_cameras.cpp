@@ -8,7 +8,7 @@ namespace {
 constexpr Nanoseconds kNever{-1};
 constexpr std::string_view kName = "camera-";
 
-double seconds(Nanoseconds time) {
+double as_seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
@@ -107,7 +107,7 @@ double CityCameras::longest_unowned() const {
   for (const Camera& camera : cameras_)
     if (camera.unowned != kNever)
       longest = std::max(longest, time_.elapsed() - std::max(camera.unowned, phase_));
-  return seconds(longest);
+  return as_seconds(longest);
 }
 
 double CityCameras::longest_unwatched() const {
@@ -115,7 +115,7 @@ double CityCameras::longest_unwatched() const {
   for (const Camera& camera : cameras_)
     if (camera.unwatched != kNever)
       longest = std::max(longest, time_.elapsed() - std::max(camera.unwatched, phase_));
-  return seconds(longest);
+  return as_seconds(longest);
 }
 
 std::size_t CityCameras::owned_twice() const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 #include "cluster/planning/plan.h"
 
 namespace vigil::bench {

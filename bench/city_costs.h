@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 
 namespace vigil::bench {
 

@@ -9,7 +9,7 @@
 
 #include "bench/city_costs.h"
 #include "bench/city_meter.h"
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 #include "cluster/registry/memory_store.h"
 #include "cluster/registry/registry.h"
 

@@ -10,7 +10,7 @@
 
 #include "bench/city_costs.h"
 #include "bench/city_meter.h"
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 
 namespace vigil::bench {
 

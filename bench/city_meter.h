@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 
 namespace vigil::bench {
 

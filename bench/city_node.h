@@ -13,7 +13,7 @@
 #include "bench/city_cameras.h"
 #include "bench/city_costs.h"
 #include "bench/city_etcd.h"
-#include "bench/virtual_time.h"
+#include "bench/virtual_thread.h"
 #include "cluster/membership/fleet_member.h"
 #include "cluster/planning/plan_keeper.h"
 #include "fleet/node/node_desk.h"

@@ -19,7 +19,8 @@ find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
-pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libavdevice libswscale)
+pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libswscale)
+pkg_check_modules(AVDEVICE REQUIRED libavdevice) # its headers: media/devices.cpp opens it where a device is named
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)

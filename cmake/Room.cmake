@@ -22,7 +22,9 @@ add_library(vigil_options INTERFACE)
 target_compile_options(vigil_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror>
   # GCC 12 sees overlapping copies inside of std::string that are not there (GCC bug 105651).
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>)
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>
+  # It collects its garbage less often: a twelfth of its time, for a third more of memory.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1048576>)
 target_include_directories(vigil_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(VIGIL_SANITIZE)
   target_compile_options(vigil_options INTERFACE -fsanitize=${VIGIL_SANITIZE} -fno-omit-frame-pointer

@@ -140,6 +140,8 @@ class Closure:
             needed, runpath = packages.dynamic(file)
             if package:
                 os.remove(file)
+            else:
+                needed = [*needed, *packages.opened(file)]
             runpath = [canonical(os.path.normpath(each.replace("$ORIGIN", f"/{folder}").replace("${ORIGIN}", f"/{folder}"))) for each in runpath]
             own, depends = ([package.name], package.depends) if package else (names, [])
             near = [*dict.fromkeys([*own, *self.kept, *(each for each in depends if each in self.debs)])]

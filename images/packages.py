@@ -46,8 +46,22 @@ def owner(path):
     return None
 
 
+# Libraries that are opened by name where they are needed, as the names stand in a program: FFmpeg's devices.
+OPENED = re.compile(rb"\0(libavdevice\.so\.\d+)\0")
+
+
+def opened(program):
+    """{name: path} of the libraries that a program opens by itself."""
+    with open(program, "rb") as file:
+        names = {name.decode() for name in OPENED.findall(file.read())}
+    if not names:
+        return {}
+    known = dict(re.findall(r"^\s*(\S+) \(.*\) => (/\S+)", output("/sbin/ldconfig", "-p"), re.MULTILINE))
+    return {name: known.get(name) for name in sorted(names)}
+
+
 def of_program(program, others=None):
-    """Names of packages, sorted. What belongs to none is copied to the folder `others`; without one it is a Fault."""
+    """Names of packages, sorted, those of libraries that it opens by itself among them. What belongs to none is copied to the folder `others`; without one it is a Fault."""
     if not os.path.isfile(program):
         raise Fault(f"there is no file {program}")
     needed, _ = dynamic(program)
@@ -57,8 +71,10 @@ def of_program(program, others=None):
         if not shutil.which(tool):
             raise Fault(f"there is no {tool} here, hence no package to name")
     found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", program), re.MULTILINE))
+    by_itself = opened(program)
+    found.update((name, path) for name, path in by_itself.items() if path)
     packages, orphans = set(), {}
-    for library in needed:
+    for library in [*needed, *by_itself]:
         if library not in found and library.startswith("ld-linux"):
             continue
         if library not in found:

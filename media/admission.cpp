@@ -1,10 +1,5 @@
 #include "media/admission.h"
 
-extern "C" {
-#include <libavdevice/avdevice.h>
-#include <libavutil/avstring.h>
-}
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -14,6 +9,7 @@ extern "C" {
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "media/devices.h"
 #include "media/schemes.h"
 
 namespace vigil::media {
@@ -64,6 +60,18 @@ bool is_camera(const struct stat& status) {
   return S_ISCHR(status.st_mode) && major(status.st_rdev) == kVideoMajor;
 }
 
+/// FFmpeg's demuxer, devices among them, of which the plain ones come first.
+const AVInputFormat* demuxer_of(const std::string& format) {
+  if (const AVInputFormat* const plain = av_find_input_format(format.c_str())) return plain;
+  const std::string& missing = know_devices();
+  const AVInputFormat* const found = av_find_input_format(format.c_str());
+  if (found == nullptr) {
+    throw Refused("unknown input format " + format +
+                  (missing.empty() ? "" : " (FFmpeg's devices: " + missing + ')'));
+  }
+  return found;
+}
+
 Admission device(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw Refused(std::generic_category().message(errno));
@@ -72,7 +80,7 @@ Admission device(const std::string& path) {
                   ", not a camera of Video4Linux");
   }
   const Scheme& scheme = *find_scheme("v4l2");
-  return {path, av_find_input_format(scheme.demuxers), scheme.protocols, scheme.demuxers, true, true};
+  return {path, demuxer_of(scheme.demuxers), scheme.protocols, scheme.demuxers, true, true};
 }
 
 Admission file(const std::string& path) {
@@ -98,11 +106,9 @@ Admission file(const std::string& path) {
 }  // namespace
 
 Admission admit(const std::string& url, const std::string& format, bool playlists) {
-  avdevice_register_all();
   const AVInputFormat* demuxer = nullptr;
   if (!format.empty()) {
-    demuxer = av_find_input_format(format.c_str());
-    if (demuxer == nullptr) throw Refused("unknown input format " + format);
+    demuxer = demuxer_of(format);
     if ((demuxer->flags & AVFMT_NOFILE) != 0) return {url, demuxer, "", demuxer->name, true, true};
   }
   const auto chosen = [&](Admission admission) {

@@ -12,7 +12,7 @@ namespace {
 /// FFmpeg's H.264 decoder can hold back so many frames.
 constexpr int kMostDelayedFrames = 16;
 /// While draining, errors without a frame in between must end.
-constexpr int kMostFailuresInARow = 100;
+constexpr int kMostDamagedInARow = 100;
 
 // With frame threads FFmpeg's H.264 decoder writes a frame's vectors when it *outputs* the frame, from
 // whichever thread decodes then, and without waiting for the thread that still decodes that frame: vectors
@@ -95,7 +95,7 @@ Decoder::Result Decoder::rejected(int code) {
   if (code == AVERROR(ENOMEM)) throw std::bad_alloc();
   ++rejected_;
   last_reason_ = reason_of(code);
-  return ++failures_in_a_row_ >= kMostFailuresInARow && draining_ ? Result::end : Result::damaged;
+  return ++failures_in_a_row_ >= kMostDamagedInARow && draining_ ? Result::end : Result::damaged;
 }
 
 Decoder::Result Decoder::send(const AVPacket* packet, bool pixels_matter) {

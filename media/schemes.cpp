@@ -6,9 +6,6 @@
 namespace vigil::media {
 namespace {
 
-using enum Scheme::Kind;
-using Tls = Scheme::Tls;
-
 // Containers and elementary streams that hold video, and pictures alone. None of them opens anything else: no
 // playlists, sequences, edit lists or scripts, no captions and no text, which FFmpeg would play as the screen
 // of a terminal. Sound is named so that it gets its own error, of a file without video.
@@ -20,21 +17,25 @@ constexpr const char* kContainers =
 
 // FFmpeg's rtsps verifies nothing, so it is opened as rtsp through a tunnel. Its TLS goes through a proxy
 // where the environment names one.
-constexpr std::array<Scheme, 14> kSchemes = {
-    {{"rtsp", rtsp, Tls::none, true, 554, "tcp,udp,rtp", "rtsp"},
-     {"rtsps", rtsp, Tls::tunnel, true, 322, "tcp", "rtsp"},
-     {"http", http, Tls::none, true, 80, "http,tcp", kContainers},
-     {"https", http, Tls::ffmpeg, true, 443, "https,tls,tcp,httpproxy", kContainers},
-     {"rtmp", other, Tls::none, true, 1935, "rtmp,tcp", "flv,live_flv"},
-     {"rtmps", other, Tls::ffmpeg, true, 443, "rtmps,tls,tcp,httpproxy", "flv,live_flv"},
-     {"srt", other, Tls::none, false, 0, "srt", kContainers},
-     {"udp", other, Tls::none, false, 0, "udp", kContainers},
-     {"rtp", other, Tls::none, false, 0, "rtp,udp", "rtp"},
-     {"tcp", other, Tls::none, true, 0, "tcp", kContainers},
-     {"tls", other, Tls::ffmpeg, true, 0, "tls,tcp,httpproxy", kContainers},
-     {"file", file, Tls::none, false, 0, "file", kContainers},
-     {"v4l2", device, Tls::none, false, 0, "", "v4l2"},
-     {"video4linux2", device, Tls::none, false, 0, "", "v4l2"}}};
+constexpr std::array<Scheme, 14> all_schemes() {
+  using enum Scheme::Kind;
+  using enum Scheme::Tls;
+  return {{{"rtsp", rtsp, none, true, 554, "tcp,udp,rtp", "rtsp"},
+           {"rtsps", rtsp, tunnel, true, 322, "tcp", "rtsp"},
+           {"http", http, none, true, 80, "http,tcp", kContainers},
+           {"https", http, ffmpeg, true, 443, "https,tls,tcp,httpproxy", kContainers},
+           {"rtmp", other, none, true, 1935, "rtmp,tcp", "flv,live_flv"},
+           {"rtmps", other, ffmpeg, true, 443, "rtmps,tls,tcp,httpproxy", "flv,live_flv"},
+           {"srt", other, none, false, 0, "srt", kContainers},
+           {"udp", other, none, false, 0, "udp", kContainers},
+           {"rtp", other, none, false, 0, "rtp,udp", "rtp"},
+           {"tcp", other, none, true, 0, "tcp", kContainers},
+           {"tls", other, ffmpeg, true, 0, "tls,tcp,httpproxy", kContainers},
+           {"file", file, none, false, 0, "file", kContainers},
+           {"v4l2", device, none, false, 0, "", "v4l2"},
+           {"video4linux2", device, none, false, 0, "", "v4l2"}}};
+}
+constexpr std::array<Scheme, 14> kSchemes = all_schemes();
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "bench/cache_size.h"
@@ -79,13 +80,22 @@ bool keeps_keys(const std::vector<config::CameraSettings>& cameras) {
   });
 }
 
-/// Whose streams stay in the cache. Throws UsageError where nobody knows before the search.
-int most_cameras(const CamerasArguments& arguments) {
-  if (arguments.exactly.empty())
-    throw UsageError(
-        "where windows keep their keys, the cache has room for every camera's: say how many with --cameras, "
-        "or how large it is with --kv-tokens");
-  return *std::max_element(arguments.exactly.begin(), arguments.exactly.end());
+/// Whose streams stay in the cache. Throws UsageError where nobody knows before the search, and memory is
+/// dear.
+int most_cameras(const CamerasArguments& arguments, kernels::DeviceKind device) {
+  if (!arguments.exactly.empty())
+    return *std::max_element(arguments.exactly.begin(), arguments.exactly.end());
+  if (device == kernels::DeviceKind::cpu) return arguments.most;
+  throw UsageError(
+      "where windows keep their keys, a GPU's cache has room for every camera's: say how many with "
+      "--cameras, "
+      "or how large it is with --kv-tokens");
+}
+
+/// Of this machine's memory, what a cache of the CPU takes at most.
+std::uint64_t share_of_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 4;
 }
 
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {
@@ -135,7 +145,10 @@ BenchPipelineOptions options_of(const CamerasArguments& arguments) {
     options.engine.kv_tokens = bench::cache_for(
         options.cameras, *preprocessor,
         [&](const config::CameraSettings& camera) { return frame_size(options, camera); },
-        kWindowsInCache + (keeps ? most_cameras(arguments) : 0));
+        kWindowsInCache + (keeps ? most_cameras(arguments, options.engine.device.kind) : 0));
+    if (options.engine.device.kind == kernels::DeviceKind::cpu)
+      options.engine.kv_tokens = std::min(
+          options.engine.kv_tokens, bench::tokens_within(options.folder->config.text, share_of_memory()));
   }
   return options;
 }
@@ -254,9 +267,11 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
                     ->type_name("DIR");
   add_engine_options(*command, arguments->engine)->excludes(model);
   command
-      ->add_option("--kv-tokens", arguments->kv_tokens,
-                   "Tokens that the KV cache has room for; left out: as `run` on the CPU, 24 windows on a "
-                   "GPU; with --refresh other than all 24 more than there are --cameras")
+      ->add_option(
+          "--kv-tokens", arguments->kv_tokens,
+          "Tokens that the KV cache has room for; left out: with --refresh all as `run` on the CPU, 24 "
+          "windows on a GPU; otherwise 24 windows more than there are --cameras, or, on the CPU, than "
+          "--max, in a quarter of the memory")
       ->check(above_zero());
   command
       ->add_option("--start", arguments->start,
@@ -319,7 +334,8 @@ void add_bench_cameras(CLI::App& bench, Invocation& chosen) {
       "`floor` is what windows one after the other take; both are measured in the same run.\n"
       "Example: vigil bench cameras tests/videos/*.mp4 --start 16 --output json\n"
       "On a GPU, at a published shape: vigil bench cameras tests/videos/*.mp4 --device cuda --shape "
-      "loadtest/shapes/qwen2.5-vl-7b.json --random-weights --size 448x448 --rules 1 --tokens 16 --tell-all");
+      "loadtest/shapes/qwen2.5-vl-7b.json --random-weights --size 448x448 --rules 1 --tokens 16 --tell-all "
+      "--kv-tokens 1000000");
   command->callback([&chosen, arguments] {
     chosen = [arguments] {
       try {

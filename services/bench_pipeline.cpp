@@ -14,6 +14,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
+#include "actors/messages/topic.h"
+#include "actors/messages/types.h"
 #include "bench/losses.h"
 #include "bench/metric_sum.h"
 #include "bench/timed_reader.h"
@@ -32,7 +34,7 @@ class BenchPipeline::TimedPublisher final : public actors::Publisher {
   TimedPublisher(bench::StageLog& log, const base::Clock& clock) : log_(log), clock_(clock) {}
   bool publish(const actors::OutboxEvent& event) override {
     published_ = event.position;
-    if (!event.topic.starts_with("alert/")) return true;
+    if (actors::kind_of(event.topic) != actors::TopicKind::rule) return true;
     // An alert has the time of its window's last frame.
     const auto age = clock_.wall() - event.time;
     const bench::StageLog::TimePoint now = clock_.now();
@@ -85,6 +87,7 @@ std::shared_future<actors::DrainReport> end_of(caf::actor_system& system,
                                                const actors::supervisor_actor& supervisor) {
   auto end = std::make_shared<std::promise<actors::DrainReport>>();
   system.spawn([supervisor, end](caf::event_based_actor* self) {
+    // Without a limit: a run takes as long as its videos, or until it is told to end.
     self->request(supervisor, caf::infinite, actors::wait_atom_v)
         .then([end](const actors::DrainReport& report) { end->set_value(report); },
               [self, end](const caf::error& error) {
@@ -112,7 +115,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
       logger_("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
   if (options_.size) try_size(*options_.size);
   logger_.set_level(spdlog::level::warn);
-  system_config_.add_message_types<caf::id_block::vigil>();
+  actors::know_messages(system_config_);
   system_ = std::make_unique<caf::actor_system>(system_config_);
   bench::StageLog& decode = stages_["decode"];
   supervisor_ = system_->spawn(

@@ -4,9 +4,12 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -15,12 +18,16 @@
 #include "cluster/peers/node_certificates.h"
 #include "cluster/sockets/curve.h"
 #include "config/checks/idle_rules.h"
+#include "config/checks/short_grace.h"
 #include "config/file/fleet.h"
 #include "config/file/load.h"
 #include "engine/model/check.h"
+#include "engine/run/device_check.h"
+#include "fleet/node/engine_need.h"
 #include "media/media.h"
 #include "services/command.h"
 #include "services/fleet_registry.h"
+#include "services/node_need.h"
 
 namespace vigil::services {
 namespace {
@@ -63,16 +70,38 @@ Faults faults_of_video(const config::MaskedText& name) {
   }
 }
 
+/// Of devices that compute.
+Faults faults_of_devices(const std::string& names) {
+  Faults faults;
+  for (const run::Device& device : run::parse_devices(names))
+    if (const std::string fault = run::fault_of(device); !fault.empty())
+      faults.push_back(run::name_of(device) + ": " + fault);
+  return faults;
+}
+
+/// What of a machine is looked at: what `vigil run` would need, or a node.
+struct Need {
+  bool model = true;
+  bool video = true;
+  /// Of windows, and of answers; not known of a fleet's node whose roles are not.
+  bool device = true;
+  bool decode_device = true;
+  /// Where other nodes reach it; empty if that is not known.
+  std::string host;
+};
+
 /// Looks at what is named. One of many cameras' clips is looked at once.
 class Looker {
  public:
+  explicit Looker(Need need) : need_(std::move(need)) {}
+
   Faults operator()(config::Named what, const config::MaskedText& name) {
     switch (what) {
       case config::Named::model:
-        return model::check_folder(name.value).problems;
+        return need_.model ? model::check_folder(name.value).problems : Faults();
       case config::Named::video: {
         const auto [entry, is_new] = videos_.try_emplace(name.value);
-        if (is_new) entry->second = faults_of_video(name);
+        if (is_new && need_.video) entry->second = faults_of_video(name);
         return entry->second;
       }
       case config::Named::secret_key:
@@ -87,6 +116,12 @@ class Looker {
       }
       case config::Named::private_key:
         return faults_of([&] { cluster::check_tls({certificate_, name.value}); });
+      case config::Named::node_certificates:
+        return faults_of([&] { const cluster::NodeCertificates read(name.value, {}, need_.host); });
+      case config::Named::device:
+        return need_.device ? faults_of_devices(name.value) : Faults();
+      case config::Named::decode_device:
+        return need_.decode_device ? faults_of_devices(name.value) : Faults();
     }
     return {};
   }
@@ -102,43 +137,81 @@ class Looker {
     }
   }
 
+  const Need need_;
   std::map<std::string, Faults> videos_;
   std::filesystem::path certificate_;
 };
 
-/// What keeps a node of this fleet from its start; nothing where the file is of no fleet.
-Faults faults_of_fleet(const config::ClusterSettings& cluster, bool text_only) {
-  if (cluster == config::ClusterSettings()) return {};
-  Faults faults = missing_in(cluster);
-  if (text_only || cluster.tls_dir.empty()) return faults;
+struct CheckArguments {
+  std::string file;
+  std::vector<std::string> roles;
+  bool effective = false;
+  bool text_only = false;
+};
+
+/// The section of a fleet, as far as it is legible by itself; nothing where the file is of no fleet.
+std::optional<config::ClusterSettings> cluster_in(const std::string& text, const std::string& file) {
   try {
-    const cluster::NodeCertificates certificates(cluster.tls_dir, {});
-  } catch (const cluster::CertificateError& fault) {
-    faults.push_back(std::string("cluster.tls_dir: ") + fault.what());
+    const config::ClusterSettings cluster =
+        config::parse_cluster(text, file, config::process_environment(), config::Unset::accepted);
+    return cluster == config::ClusterSettings() ? std::nullopt : std::optional(cluster);
+  } catch (const config::ConfigError&) {
+    // It is told with all else.
+    return std::nullopt;
   }
-  return faults;
 }
 
-int check(const std::string& file, bool effective, bool text_only) {
+Need need_of(const std::optional<config::ClusterSettings>& cluster,
+             const std::set<cluster::NodeRole>& roles) {
+  Need need;
+  if (!roles.empty()) {
+    need.model = needs_model(roles);
+    need.video = roles.contains(cluster::NodeRole::camera);
+    need.device = fleet::halves_of(roles).has_value();
+    config::EngineSettings other;
+    other.decode_device = "cuda";
+    need.decode_device = need.device && !fleet::engine_of(other, roles).decode_device.empty();
+  } else if (cluster) {
+    need.device = need.decode_device = false;
+  }
+  try {
+    if (cluster) need.host = control_of(*cluster).host;
+  } catch (const std::runtime_error&) {
+    // So it may be where a variable of its address is not set, which is told.
+  }
+  if (need.host.find('{') != std::string::npos) need.host.clear();
+  return need;
+}
+
+int check(const CheckArguments& arguments) {
+  const std::string& file = arguments.file;
+  const std::set<cluster::NodeRole> roles =
+      arguments.roles.empty() ? std::set<cluster::NodeRole>() : roles_of(arguments.roles);
   config::Settings settings;
+  std::optional<config::ClusterSettings> cluster;
   bool in_registry = false;
+  bool is_fit = true;
   try {
     const std::string text = config::read_text(file);
     in_registry = config::is_in_registry(text);
-    const config::LookAt look = text_only ? config::LookAt() : config::LookAt(Looker());
+    cluster = cluster_in(text, file);
+    const config::LookAt look =
+        arguments.text_only ? config::LookAt() : config::LookAt(Looker(need_of(cluster, roles)));
     settings =
         config::parse(text, file, config::process_environment(), look,
-                      text_only ? config::Unset::accepted : config::Unset::problem, config::Secrets::resolved,
-                      in_registry ? config::Holds::own : config::Holds::all);
+                      arguments.text_only ? config::Unset::accepted : config::Unset::problem,
+                      config::Secrets::resolved, in_registry ? config::Holds::own : config::Holds::all);
   } catch (const config::ConfigError& error) {
     std::cerr << error.what() << '\n';
-    return kFailed;
+    is_fit = false;
   }
-  const Faults of_fleet = faults_of_fleet(settings.cluster, text_only);
-  for (const std::string& fault : of_fleet) std::cerr << file << ": " << fault << '\n';
-  if (!of_fleet.empty()) return kFailed;
+  const Faults missing = cluster ? missing_in(*cluster) : Faults();
+  for (const std::string& fault : missing) std::cerr << file << ": " << fault << '\n';
+  if (!is_fit || !missing.empty()) return kFailed;
   for (const std::string& line : config::idle_rules(settings)) std::cerr << file << ": " << line << '\n';
-  if (effective) {
+  if (cluster && (roles.empty() || fleet::halves_of(roles)))
+    for (const std::string& line : config::short_grace(settings)) std::cerr << file << ": " << line << '\n';
+  if (arguments.effective) {
     std::cout << config::effective(settings);
     return kDone;
   }
@@ -166,19 +239,25 @@ int check(const std::string& file, bool effective, bool text_only) {
 
 void add_check_config(CLI::App& root, Invocation& chosen) {
   auto* command = root.add_subcommand("check-config", "Check a configuration file");
-  auto file = std::make_shared<std::string>();
-  auto effective = std::make_shared<bool>(false);
-  command->add_option("FILE", *file, "the configuration")->required();
-  command->add_flag("--effective", *effective, "print every setting as it applies, secrets masked");
-  auto text_only = std::make_shared<bool>(false);
+  auto arguments = std::make_shared<CheckArguments>();
+  command->add_option("FILE", arguments->file, "the configuration")->required();
+  command->add_flag("--effective", arguments->effective, "print every setting as it applies, secrets masked");
+  command
+      ->add_option("--roles", arguments->roles,
+                   "of a node of a fleet: look at what one with these roles needs, with commas: " +
+                       cluster::names_of_roles())
+      ->delimiter(',')
+      // What stands behind them is the file.
+      ->allow_extra_args(false)
+      ->type_name("ROLE");
   command->add_flag(
-      "--text-only", *text_only,
-      "do not look at the model, the files, the folders and the keys that it names, nor for environment "
-      "variables that are not set: they are elsewhere");
+      "--text-only", arguments->text_only,
+      "do not look at the model, the files, the folders, the keys and the devices that it names, nor for "
+      "environment variables that are not set: they are elsewhere");
   command->footer(
       "Problems go to stderr as FILE:LINE:COLUMN: MESSAGE, all at once. config/vigil.schema.json is for "
       "editors.");
-  command->callback([=, &chosen] { chosen = [=] { return check(*file, *effective, *text_only); }; });
+  command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
 }
 
 }  // namespace vigil::services

@@ -1,9 +1,13 @@
 // vigil config: a fleet's configuration in its registry, and which node runs by which.
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -40,15 +44,54 @@ void check_from_registry(const Site& site, const std::string& file) {
         "them from the registry");
 }
 
+/// What is wrong with a text by itself, and where. It need not be all of a configuration.
+std::vector<config::Problem> problems_in(const std::string& text, const std::string& file) {
+  try {
+    config::parse(text, file, config::process_environment(), {}, config::Unset::accepted,
+                  config::Secrets::kept);
+    return {};
+  } catch (const config::ConfigError& error) {
+    return error.problems();
+  }
+}
+
+/// Of both texts together the lines are those of neither: a problem has its place where it is one of the
+/// text's by itself, too.
+std::vector<config::Problem> placed(std::vector<config::Problem> problems,
+                                    const std::vector<config::Problem>& in_text) {
+  for (config::Problem& problem : problems) {
+    const auto own = std::find_if(in_text.begin(), in_text.end(), [&problem](const config::Problem& each) {
+      return each.message == problem.message;
+    });
+    problem.line = own == in_text.end() ? 0 : own->line;
+    problem.column = own == in_text.end() ? 0 : own->column;
+  }
+  return problems;
+}
+
+/// Nothing of a text that is no map of keys can be put beside another one.
+bool is_of_the_whole(const config::Problem& problem) {
+  constexpr std::array<std::string_view, 4> kBegins = {"not YAML", "not UTF-8", "another document",
+                                                       "the file: "};
+  return std::any_of(kBegins.begin(), kBegins.end(),
+                     [&problem](std::string_view begin) { return problem.message.starts_with(begin); });
+}
+
 /// Whether nodes could run by it; otherwise says why not.
 bool is_fit(const Site& site, const std::string& text, const ConfigArguments& arguments) {
+  const std::vector<config::Problem> in_text = problems_in(text, arguments.file);
+  if (const auto whole = std::find_if(in_text.begin(), in_text.end(), is_of_the_whole);
+      whole != in_text.end()) {
+    std::cerr << config::ConfigError(arguments.file, {*whole}).what() << '\n';
+    return false;
+  }
   if (const auto secrets = config::literal_secrets(text); !secrets.empty()) {
     // What nobody may read is not put where others may.
     std::cerr << config::ConfigError(arguments.file, secrets).what() << '\n';
     return false;
   }
+  const std::string all = config::together(site.text, text, arguments.config);
   try {
-    const std::string all = config::together(site.text, text, arguments.config);
     config::parse(all, arguments.file, config::process_environment(), {}, config::Unset::accepted,
                   config::Secrets::kept);
     // Nodes read what was written twice.
@@ -57,9 +100,7 @@ bool is_fit(const Site& site, const std::string& text, const ConfigArguments& ar
               << ": says something else once it is written anew; tags and the like are no use\n";
     return false;
   } catch (const config::ConfigError& error) {
-    // Lines would be those of both texts together.
-    for (const config::Problem& problem : error.problems())
-      std::cerr << arguments.file << ": " << problem.message << '\n';
+    std::cerr << config::ConfigError(arguments.file, placed(error.problems(), in_text)).what() << '\n';
     return false;
   }
 }
@@ -69,8 +110,8 @@ int put(const ConfigArguments& arguments) {
   check_from_registry(site, arguments.config);
   const std::string text = config::read_text(arguments.file);
   if (!is_fit(site, text, arguments)) return kFailed;
-  FleetRegistry registry(site.cluster);
-  const std::string hash = registry.put_text(config::without_comments(text));
+  cluster::FleetStore store = fleet_store(site.cluster);
+  const std::string hash = store.put_text(config::without_comments(text));
   std::cout << "configuration " << cluster::shown_hash(hash)
             << " is offered; the fleet runs by it when all its nodes have read it (vigil config status)\n";
   return kDone;
@@ -79,24 +120,15 @@ int put(const ConfigArguments& arguments) {
 int show(const ConfigArguments& arguments) {
   const Site site = site_of(arguments);
   check_from_registry(site, arguments.config);
-  FleetRegistry registry(site.cluster);
-  const auto now = registry.config();
+  cluster::FleetStore store = fleet_store(site.cluster);
+  const auto now = store.config();
   if (!now && arguments.hash.empty())
-    throw std::runtime_error(registry.unread().empty() ? "the fleet has no configuration yet"
-                                                       : *registry.unread().begin());
-  std::string wanted = now ? now->hash : "";
-  if (!arguments.hash.empty()) {
-    const std::string& texts = registry.keys().config_texts();
-    wanted.clear();
-    for (const cluster::RegistryEntry& entry : registry.range(texts + arguments.hash)) {
-      const std::string found =
-          entry.key.substr(texts.size(), entry.key.find('/', texts.size()) - texts.size());
-      if (!wanted.empty() && wanted != found)
-        throw std::runtime_error(arguments.hash + " begins more than one");
-      wanted = found;
-    }
-  }
-  const auto text = wanted.empty() ? std::nullopt : registry.text(wanted);
+    throw std::runtime_error(store.unread().empty() ? "the fleet has no configuration yet"
+                                                    : *store.unread().begin());
+  const std::string wanted = !arguments.hash.empty() ? store.content_of(arguments.hash).value_or("")
+                             : now                   ? now->hash
+                                                     : "";
+  const auto text = wanted.empty() ? std::nullopt : store.text(wanted);
   if (!text)
     throw std::runtime_error("the registry has no text of " +
                              (arguments.hash.empty() ? cluster::shown_hash(wanted) : arguments.hash));
@@ -105,9 +137,9 @@ int show(const ConfigArguments& arguments) {
 }
 
 int status(const ConfigArguments& arguments) {
-  FleetRegistry registry(site_of(arguments).cluster);
-  const auto registered = registry.config();
-  const auto nodes = registry.nodes();
+  cluster::FleetStore store = fleet_store(site_of(arguments).cluster);
+  const auto registered = store.config();
+  const auto nodes = store.nodes();
   const cluster::FleetConfig now = cluster::current_config(nodes, registered);
   if (now.version == 0) {
     std::cout << "the fleet has no configuration yet\n";
@@ -131,8 +163,8 @@ int status(const ConfigArguments& arguments) {
   }
   const auto held = cluster::pending(nodes, registered);
   for (const std::string& line : held) std::cout << line << '\n';
-  for (const std::string& line : registry.unread()) std::cerr << "vigil: " << line << '\n';
-  return all && held.empty() && registry.unread().empty() ? kDone : kFailed;
+  for (const std::string& line : store.unread()) std::cerr << "vigil: " << line << '\n';
+  return all && held.empty() && store.unread().empty() ? kDone : kFailed;
 }
 
 int run(const std::function<int()>& command) {

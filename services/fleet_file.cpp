@@ -60,24 +60,18 @@ void FleetSource::offer(std::string fleet) {
   fleet_ = std::move(fleet);
 }
 
-void wait_for_configuration(FleetRegistry& registry, FleetSource& source,
+void wait_for_configuration(cluster::FleetStore& store, FleetSource& source,
                             const std::function<void(const std::string&)>& say) {
   constexpr std::chrono::seconds kBetween{1};
   std::string said;
   while (true) {
     std::string why = "waits for a configuration in the registry (vigil config put)";
     try {
-      std::string hash;
-      if (const auto now = registry.config()) {
-        hash = now->hash;
-      } else if (const auto offer = registry.find(registry.keys().config_offer())) {
-        hash = offer->value;
-      }
-      if (!hash.empty()) {
-        if (auto text = registry.text(hash)) return source.offer(std::move(*text));
-        why = "the registry has no text of the fleet's configuration, " + cluster::shown_hash(hash) +
+      cluster::FleetStore::Beginning found = store.beginning();
+      if (found.text) return source.offer(std::move(*found.text));
+      if (!found.content.empty())
+        why = "the registry has no text of the fleet's configuration, " + cluster::shown_hash(found.content) +
               ": put one (vigil config put)";
-      }
     } catch (const std::exception& error) {
       why = error.what();
     }

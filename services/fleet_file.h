@@ -11,10 +11,10 @@
 #include <spdlog/logger.h>
 
 #include "actors/status/metrics.h"
+#include "cluster/membership/fleet_store.h"
 #include "cluster/process/file_watch.h"
 #include "config/settings.h"
 #include "fleet/messages/messages.h"
-#include "services/fleet_registry.h"
 #include "services/reload_loop.h"
 
 namespace vigil::services {
@@ -48,7 +48,7 @@ class FleetSource {
 
 /// Waits until the registry has a configuration and offers it to the source. `say` gets a line when that
 /// takes long.
-void wait_for_configuration(FleetRegistry& registry, FleetSource& source,
+void wait_for_configuration(cluster::FleetStore& store, FleetSource& source,
                             const std::function<void(const std::string&)>& say);
 
 /// Reads the source when its file has changed or the watch was poked.

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "fleet/evidence/evidence_folder.h"
+#include "fleet/evidence/fetcher_actor.h"
 #include "fleet/messages/fleet_query.h"
 #include "services/asked_actor.h"
 
@@ -17,8 +18,6 @@ namespace {
 using What = fleet::EvidenceReply::What;
 
 constexpr std::string_view kEvidence = "/evidence/";
-/// A large clip over a slow line.
-constexpr std::chrono::seconds kFetchPatience{60};
 
 int status_of(What what) {
   switch (what) {
@@ -79,7 +78,8 @@ cluster::HttpResponse FleetRoutes::tell_evidence(const cluster::HttpRequest& req
   }
   std::optional<fleet::EvidenceReplyPtr> reply;
   if (fetcher)
-    reply = ask_actor<fleet::EvidenceReplyPtr>(system_, fetcher, kFetchPatience, fleet::fetch_atom_v, name);
+    reply = ask_actor<fleet::EvidenceReplyPtr>(system_, fetcher, fleet::kFetcherAnswers, fleet::fetch_atom_v,
+                                               name);
   if (!reply) return {.status = 503, .body = "nobody answers who would fetch it\n"};
   if ((*reply)->what != What::found)
     return {.status = status_of((*reply)->what), .body = (*reply)->reason + '\n'};

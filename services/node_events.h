@@ -2,7 +2,6 @@
 // those of all.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,6 +14,8 @@
 #include "config/running/retention_clock.h"
 #include "config/settings.h"
 #include "fleet/events/gateway_actor.h"
+#include "fleet/events/gateway_folder.h"
+#include "fleet/events/gateway_tokens.h"
 #include "fleet/events/shipping_publisher.h"
 #include "services/service_parts.h"
 
@@ -39,8 +40,7 @@ class MadeEvents {
   EvidenceKeeping evidence_;
 };
 
-/// Of a gateway. One whose history has parted from the fleet's begins with an empty outbox; the last one that
-/// was replaced stays beside it in a folder that ends with ".replaced".
+/// Of a gateway.
 class KeptEvents {
  public:
   /// All have to outlive it.
@@ -51,17 +51,15 @@ class KeptEvents {
   fleet::GatewayDeps deps(const std::string& node, bool is_alone);
 
  private:
-  std::unique_ptr<actors::Outbox> open(bool anew);
-  std::string token(const std::string& after);
-
   const config::AlertSettings& settings_;
   const base::Clock& clock_;
   actors::Metrics& metrics_;
   actors::StatusBoard& board_;
   spdlog::logger& logger_;
   config::RetentionClock ages_;
+  fleet::GatewayFolder folder_;
+  fleet::GatewayTokens tokens_;
   Topics topics_;
-  std::uint64_t tokens_ = 0;
 };
 
 /// 16 hexadecimal digits.

@@ -1,8 +1,9 @@
 #include "services/node_ways.h"
 
-#include <stdexcept>
 #include <utility>
 #include <variant>
+
+#include "services/node_need.h"
 
 namespace vigil::services {
 
@@ -17,12 +18,6 @@ fleet::NodeWays ways_of(cluster::PeerSystem& peers, cluster::PeerSockets& socket
           .resolve = [&sockets](const cluster::PeerAddress& address,
                                 auto done) { sockets.resolve(address, std::move(done)); },
           .bulk = &bulk};
-}
-
-cluster::PeerAddress address_of(const std::string& text) {
-  const auto address = cluster::parse_peer(text);
-  if (!address) throw std::runtime_error("cluster: '" + text + "' is no HOST:PORT");
-  return *address;
 }
 
 std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <caf/send.hpp>
+#include <spdlog/logger.h>
 
 #include "cluster/bulk/bulk.h"
 #include "cluster/peers/peer_system.h"
@@ -17,6 +18,8 @@ namespace vigil::services {
 /// Tells the node what its port hears, once there is one.
 class PortOwner final : public cluster::BulkOwner {
  public:
+  /// The logger outlives it.
+  explicit PortOwner(spdlog::logger& logger) : logger_(logger) {}
   void set(fleet::node_actor node) {
     const std::lock_guard lock(mutex_);
     node_ = std::move(node);
@@ -25,13 +28,15 @@ class PortOwner final : public cluster::BulkOwner {
     tell(std::make_shared<fleet::BulkArrival>(fleet::BulkArrival{peer, std::move(received)}));
   }
   void room(const std::string& peer) override { tell(fleet::BulkNews{peer, fleet::BulkNews::What::room}); }
-  void opened(const std::string& peer, cluster::BulkDirection direction, std::uint64_t incarnation) override {
-    tell(fleet::BulkNews{peer, fleet::BulkNews::What::opened, direction, incarnation});
+  void opened(const std::string& peer, cluster::BulkDirection direction,
+              std::uint64_t /*incarnation*/) override {
+    tell(fleet::BulkNews{peer, fleet::BulkNews::What::opened, direction});
   }
   void reset(const std::string& peer, const cluster::BulkReset& reset) override {
-    tell(fleet::BulkNews{peer, fleet::BulkNews::What::ended, reset.direction, 0,
+    tell(fleet::BulkNews{peer, fleet::BulkNews::What::ended, reset.direction,
                          std::string(cluster::name_of(reset.why))});
   }
+  void trouble(const std::string& line) override { logger_.warn("bulk port: {}", line); }
 
  private:
   template <class Message>
@@ -40,6 +45,7 @@ class PortOwner final : public cluster::BulkOwner {
     if (node_) caf::anon_send(node_, std::move(message));
   }
 
+  spdlog::logger& logger_;
   std::mutex mutex_;
   fleet::node_actor node_;
 };
@@ -47,8 +53,6 @@ class PortOwner final : public cluster::BulkOwner {
 /// All have to outlive it.
 fleet::NodeWays ways_of(cluster::PeerSystem& peers, cluster::PeerSockets& sockets, cluster::BulkPort& bulk);
 
-/// Throws std::runtime_error for what is no HOST:PORT: one line.
-cluster::PeerAddress address_of(const std::string& text);
 std::vector<cluster::PeerAddress> seeds_of(const config::ClusterSettings& cluster);
 
 }  // namespace vigil::services

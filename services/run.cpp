@@ -14,6 +14,7 @@
 #include <caf/spawn_options.hpp>
 #include <unistd.h>
 
+#include "actors/messages/types.h"
 #include "actors/status/status_actor.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/process/clock.h"
@@ -126,7 +127,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   actors::StatusBoard board(clock);
   // Before whatever takes long: until the model is loaded, who asks is told that it is being.
   cluster::SystemConfig system_config;
-  system_config.add_message_types<caf::id_block::vigil>();
+  actors::know_messages(system_config);
   caf::actor_system system(system_config);
   const actors::status_actor status =
       system.spawn<caf::hidden>(actors::status, actors::StatusDeps{board, metrics, *logger});

@@ -13,6 +13,7 @@
 #include "actors/camera/source_options.h"
 #include "actors/supervisor/sources.h"
 #include "cluster/process/process.h"
+#include "engine/run/device_check.h"
 
 namespace vigil::services {
 namespace {
@@ -32,6 +33,12 @@ cluster::GateOptions gate_of(const config::AlertSettings& settings, spdlog::logg
     logger.warn("alerts.max_connections: {} instead of {}: this process may have {} descriptors",
                 gate.connections, settings.max_connections, descriptors);
   return gate;
+}
+
+void check_devices(const char* key, const std::vector<run::Device>& devices) {
+  for (const run::Device& device : devices)
+    if (const std::string fault = run::fault_of(device); !fault.empty())
+      throw std::runtime_error(std::string(key) + ": " + run::name_of(device) + ": " + fault);
 }
 
 cluster::GateOptions observed(cluster::GateOptions gate, ConnectionMetrics& metrics) {
@@ -95,6 +102,8 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
   const std::vector<run::Device> devices = run::parse_devices(settings.device);
   const std::vector<run::Device> decode_devices =
       settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
+  check_devices("engine.device", devices);
+  check_devices("engine.decode_device", decode_devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const engine::EngineOptions options{.device = devices[i],
                                         .halves = halves,
@@ -119,6 +128,7 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
 actors::DrainReport wait_for_end(caf::actor_system& system, const actors::supervisor_actor& supervisor) {
   actors::DrainReport report;
   caf::scoped_actor self{system};
+  // Without a limit: cameras have no end, and once it is told to stop it bounds the drain itself.
   self->request(supervisor, caf::infinite, actors::wait_atom_v)
       .receive([&](const actors::DrainReport& outcome) { report = outcome; },
                [&](const caf::error& error) {

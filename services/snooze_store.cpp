@@ -39,14 +39,11 @@ class FleetSnoozes final : public SnoozeStore {
       : configuration_(std::move(configuration)),
         text_(std::move(text)),
         from_(cluster.configuration),
-        registry_(cluster) {}
+        store_(fleet_store(cluster)) {}
 
-  config::Snoozes read() override {
-    const auto entry = registry_.find(registry_.keys().snoozes());
-    return parsed(entry ? std::optional(entry->value) : std::nullopt);
-  }
+  config::Snoozes read() override { return parsed(store_.value(store_.keys().snoozes())); }
   void change(const std::function<void(std::vector<config::Snooze>&)>& change) override {
-    registry_.change(registry_.keys().snoozes(), [&](const std::optional<std::string>& there) {
+    store_.change(store_.keys().snoozes(), [&](const std::optional<std::string>& there) {
       config::Snoozes now = parsed(there);
       // What nobody can read silences nothing, and is not kept.
       change(now.entries);
@@ -55,21 +52,21 @@ class FleetSnoozes final : public SnoozeStore {
   }
   config::Settings settings() override {
     if (from_ == config::ConfigurationFrom::file) return settings_of(text_, configuration_);
-    const auto now = registry_.config();
-    const auto fleet = now ? registry_.text(now->hash) : std::nullopt;
+    const auto now = store_.config();
+    const auto fleet = now ? store_.text(now->hash) : std::nullopt;
     if (!fleet) throw std::runtime_error("the fleet has no configuration yet");
     return settings_of(config::together(text_, *fleet, configuration_), configuration_);
   }
 
  private:
   config::Snoozes parsed(const std::optional<std::string>& value) const {
-    return config::parse_snoozes(value.value_or(""), "registry: " + registry_.keys().snoozes());
+    return config::parse_snoozes(value.value_or(""), "registry: " + store_.keys().snoozes());
   }
 
   const std::filesystem::path configuration_;
   const std::string text_;
   const config::ConfigurationFrom from_;
-  FleetRegistry registry_;
+  cluster::FleetStore store_;
 };
 
 }  // namespace
@@ -85,7 +82,8 @@ std::unique_ptr<SnoozeStore> snooze_store(const std::filesystem::path& configura
   }
   if (!cluster || cluster->name.empty() || cluster->registry.endpoints.empty())
     return std::make_unique<FileSnoozes>(configuration);
-  return std::make_unique<FleetSnoozes>(configuration, std::move(text), *cluster);
+  // Without what the registry's keys refer to, it cannot be asked.
+  return std::make_unique<FleetSnoozes>(configuration, text, cluster_of(text, configuration));
 }
 
 }  // namespace vigil::services

@@ -1,6 +1,8 @@
 // vigil status: what a running process is doing.
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -41,6 +43,8 @@ cluster::HttpResponse ask(const StatusArguments& arguments, const std::string& p
   check_endpoint(arguments.endpoint);
   try {
     return cluster::http_get(cluster::url_of(arguments.endpoint, path), patience, arguments.trust);
+  } catch (const cluster::HttpUrlError& error) {
+    throw UsageError("--endpoint: " + std::string(error.what()));
   } catch (const cluster::HttpUnreachable& error) {
     throw cluster::HttpError("no answer at " + std::string(error.what()) + "; is `" + program +
                              "` running, and is --endpoint what its configuration says in "
@@ -62,8 +66,14 @@ int fleet_status(const StatusArguments& arguments) {
   const auto text =
       is_known || answer.status == 404 ? fleet::fleet_text(answer.body) : std::optional<std::string>();
   if (!text) throw cluster::HttpError(arguments.endpoint + ": what answers there is no `vigil node`");
-  std::cout << (arguments.output == "json" ? answer.body + '\n' : *text);
-  return is_known ? kDone : kFailed;
+  if (arguments.output == "json")
+    std::cout << answer.body << '\n';
+  else if (is_known)
+    std::cout << *text;
+  if (is_known) return kDone;
+  std::string why = text->substr(0, text->find_last_not_of('\n') + 1);
+  std::ranges::replace(why, '\n', ' ');
+  throw std::runtime_error(why);
 }
 
 int status(const StatusArguments& arguments) {

@@ -11,7 +11,7 @@
 
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/publisher.h"
-#include "actors/messages/data.h"
+#include "actors/messages/topic.h"
 #include "actors/status/metrics.h"
 #include "cluster/topics/publishing_thread.h"
 #include "cluster/topics/replay.h"
@@ -28,7 +28,7 @@ class OutboxReplay final : public cluster::ReplaySource {
 
   /// A beginning of topics has no numbers of its own: it would only look like a topic without events.
   std::optional<cluster::ReplayRefusal> refuse(const cluster::ReplayQuery& query) const override {
-    if (!query.from || actors::is_whole_topic(query.topics.front())) return std::nullopt;
+    if (!query.from || actors::read_topic(query.topics.front())) return std::nullopt;
     return cluster::ReplayRefusal{
         "from: expected a single whole topic, such as alert/<tenant>/<camera>/<rule>/"};
   }

@@ -1,6 +1,5 @@
 // vigil watch: events as they come.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -19,20 +18,19 @@
 #include <CLI/CLI.hpp>
 
 #include "actors/alerts/event_text.h"
-#include "actors/messages/data.h"
+#include "actors/messages/topic.h"
 #include "cluster/process/clock.h"
 #include "cluster/topics/follower.h"
 #include "config/settings.h"
 #include "config/values/address.h"
 #include "config/values/curve_key.h"
-#include "config/values/meant_name.h"
 #include "services/command.h"
 
 namespace vigil::services {
 namespace {
 
 struct WatchArguments {
-  std::vector<std::string> topics = {"alert/"};
+  std::vector<std::string> topics = {std::string(actors::root_of(actors::TopicKind::rule))};
   std::string since;
   std::vector<std::string> endpoints = {config::AlertSettings().bind};
   /// One for each of `endpoints`, or none.
@@ -57,23 +55,11 @@ std::string server_key_of(const std::string& key_or_file) {
   return cluster::read_public_key(key_or_file);
 }
 
-/// Why no topic begins like this, if none does (docs/topics.md has all of them).
-std::optional<std::string> fault_of_topic(const std::string& topic) {
-  static constexpr std::array<std::string_view, 4> kRoots = {"alert/", "topic/", "status/", "process/"};
-  for (const std::string_view root : kRoots)
-    if (topic.starts_with(root) || root.starts_with(topic)) return std::nullopt;
-  const std::size_t slash = topic.find('/');
-  const std::string rest = slash == topic.npos ? std::string() : topic.substr(slash + 1);
-  std::string fault = topic + " begins no topic";
-  if (const auto meant = config::meant_name(topic.substr(0, slash) + '/', kRoots))
-    fault += "; did you mean " + *meant + rest + '?';
-  fault += " (";
-  for (const std::string_view root : kRoots) fault.append(root == kRoots.front() ? "" : ", ").append(root);
-  return fault + ')';
-}
-
 void check_endpoint(const char* option, const std::string& endpoint) {
-  if (endpoint.empty() || endpoint.starts_with("tcp://") || endpoint.starts_with("ipc://")) return;
+  // "*" is where a server listens, and nowhere to go.
+  const bool is_nowhere = endpoint.starts_with("tcp://*:") || endpoint.starts_with("tcp://:");
+  if (endpoint.empty() || (endpoint.starts_with("tcp://") && !is_nowhere) || endpoint.starts_with("ipc://"))
+    return;
   std::string fault =
       option + (": expected an endpoint such as tcp://127.0.0.1:5556, not '" + endpoint + "'");
   if (endpoint.find("://") == endpoint.npos) fault += "; did you mean tcp://" + endpoint + "?";
@@ -115,7 +101,7 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const bas
   options.topics = arguments.topics;
   if (const auto fault = cluster::topics_fault(options.topics)) throw UsageError("TOPIC: " + *fault);
   for (const std::string& topic : options.topics)
-    if (const auto fault = fault_of_topic(topic)) throw UsageError(*fault);
+    if (const auto fault = actors::beginning_fault(topic)) throw UsageError(*fault);
   if (!arguments.since.empty()) {
     options.since = cluster::parse_since(arguments.since, clock.wall());
     if (!options.since) {
@@ -125,7 +111,7 @@ cluster::Follower::Options options_of(const WatchArguments& arguments, const bas
           arguments.since + "'");
     }
     const bool sequence = std::holds_alternative<std::uint64_t>(options.since->begin);
-    if (sequence && (arguments.topics.size() != 1 || !actors::is_whole_topic(arguments.topics.front()))) {
+    if (sequence && (arguments.topics.size() != 1 || !actors::read_topic(arguments.topics.front()))) {
       throw UsageError(
           "--since: a sequence number counts one topic's events: one whole TOPIC is needed, such as "
           "alert/<tenant>/<camera>/<rule>/");

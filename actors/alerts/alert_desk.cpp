@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/alerts/process_news.h"
+#include "actors/messages/topic.h"
 #include "config/schema/fields.h"
 
 namespace vigil::actors {

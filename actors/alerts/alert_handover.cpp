@@ -6,6 +6,7 @@
 
 #include "actors/alerts/alert_desk.h"
 #include "actors/alerts/process_news.h"
+#include "actors/messages/topic.h"
 
 namespace vigil::actors {
 namespace {

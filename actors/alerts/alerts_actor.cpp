@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "actors/messages/log_fields.h"
+#include "actors/messages/patience.h"
 #include "actors/messages/shell.h"
 
 namespace vigil::actors {
 namespace {
 
-constexpr std::uint32_t kWindowsUnderWay = 64;
 // How long a new subscriber waits for the last event of its topics at most.
 constexpr auto kOutboxTick = std::chrono::milliseconds(50);
 constexpr auto kGivenUpEvery = std::chrono::seconds(5);
@@ -145,8 +145,7 @@ void alerts_state::tick() {
   tell_ended();
   // Of a device that has failed no answer comes, not even late.
   const auto now = clock->now();
-  std::erase_if(requests,
-                [&](const auto& entry) { return entry.second.at + 2 * kExplanationPatience < now; });
+  std::erase_if(requests, [&](const auto& entry) { return entry.second.at + kExplanationForgotten < now; });
   self->delayed_send(self, kOutboxTick, tick_atom_v);
   end_if_settled();
 }

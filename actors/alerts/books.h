@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "actors/alerts/outbox.h"
@@ -28,8 +26,5 @@ struct SeriesBooks {
   std::vector<OutboxNote> notes;
 };
 using SeriesBooksPtr = std::shared_ptr<const SeriesBooks>;
-
-/// The camera whose series has this topic, empty for a process's own; nothing if it is no whole topic.
-std::optional<std::string> series_of(std::string_view topic);
 
 }  // namespace vigil::actors

@@ -14,7 +14,8 @@
 namespace vigil::actors {
 namespace {
 
-constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max();
+constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
 
 /// Tells what the process before this one owes there.
 void settle(Outbox& outbox, const base::Clock& clock) {
@@ -25,7 +26,7 @@ void settle(Outbox& outbox, const base::Clock& clock) {
        unfinished_events(outbox.last_events(kLookBack), notes, {}, clock.wall(), outbox.mark_of_loss()))
     owed.push_back(std::move(each));
   if (owed.empty()) return;
-  EventQueue queue({.most = kAll, .batch_events = kAll, .batch_bytes = kAll});
+  EventQueue queue({.most = kEverything, .batch_events = kEverything, .batch_bytes = kEverything});
   queue.push_front(std::move(owed));
   const EventQueue::Batch batch =
       queue.next(clock.now(), [&outbox](const std::string& topic) { return outbox.last_sequence(topic); });
@@ -67,7 +68,7 @@ class FallbackOutbox final : public Outbox {
     if (!in_memory_) return {};
     ReplayQuery all;
     all.topics = {""};
-    all.max_events = all.max_bytes = all.max_scanned = kAll;
+    all.max_events = all.max_bytes = all.max_scanned = kEverything;
     return {now_->replay(all).events.size(), why_in_memory_};
   }
 
@@ -79,7 +80,10 @@ class FallbackOutbox final : public Outbox {
 
   std::uint64_t continue_from(std::span<const Continuation> topics, std::span<const OutboxEvent> events,
                               std::span<const OutboxNote> notes) override {
-    return now_->continue_from(topics, events, notes);
+    const std::uint64_t first = now_->continue_from(topics, events, notes);
+    if (in_memory_)
+      for (const Continuation& topic : topics) note_jump(topic);
+    return first;
   }
 
   std::map<std::string, std::string> notes() const override { return now_->notes(); }
@@ -129,6 +133,9 @@ class FallbackOutbox final : public Outbox {
       const std::size_t moved = move_to(*disk);
       now_ = std::move(disk);
       in_memory_ = false;
+      jumps_.clear();
+      attempted_.clear();
+      kept_.reset();
       metrics_.outbox_in_memory(false);
       tell({"outbox_disk",
             "the outbox is on the disk again; events that were kept in memory: " + std::to_string(moved)});
@@ -138,49 +145,133 @@ class FallbackOutbox final : public Outbox {
     }
   }
 
+  /// By which a disk tells that it has kept what was moved, until it is the one that counts.
+  static constexpr const char* kMoved = "moved";
+
+  struct Attempt {
+    /// The last event of it, in memory.
+    std::uint64_t position = 0;
+    /// From 1 on.
+    std::uint64_t number = 0;
+  };
+
+  /// What goes to the disk at once.
+  struct Moving {
+    std::vector<Continuation> topics;
+    std::vector<OutboxEvent> events;
+    /// Places of those that were published, among the events.
+    std::vector<std::uint64_t> published;
+    /// The last sequence of each topic.
+    std::map<std::string, std::uint64_t> last;
+  };
+
   /// Returns how many events were moved. If it throws, they are moved with the next attempt, unless this one
   /// has kept them.
   std::size_t move_to(Outbox& disk) {
-    if (attempt_ && !has_event(disk, attempt_->last)) attempt_.reset();
+    kept_ = kept_of(disk);
     // What is open there after an attempt that was kept is this process's.
-    if (!attempt_ && !options_.given_numbers) settle(disk, clock_);
-    std::map<std::string, std::uint64_t> sequences;
-    std::vector<Continuation> topics;
-    std::set<std::uint64_t> pending;
-    for (const OutboxEvent& event : now_->unacknowledged(kAll)) pending.insert(event.position);
-    std::vector<OutboxEvent> batch;
-    /// Places in the batch.
-    std::vector<std::uint64_t> published;
-    ReplayQuery all;
-    all.after = attempt_ ? attempt_->position : 0;
-    all.topics = {""};
-    all.max_events = all.max_bytes = all.max_scanned = kAll;
-    for (OutboxEvent& event : now_->replay(all).events) {
-      const auto [last, first] = sequences.try_emplace(event.topic, 0);
-      if (first && options_.given_numbers) topics.push_back({event.topic, event.sequence - 1});
-      if (first) last->second = options_.given_numbers ? event.sequence - 1 : disk.last_sequence(event.topic);
-      const bool is_last = event.sequence == now_->last_sequence(event.topic);
-      if (!is_last && !pending.contains(event.position)) published.push_back(batch.size());
-      if (const std::uint64_t sequence = ++last->second; sequence != event.sequence) {
-        event.sequence = sequence;
-        event.body = with_sequence(event.body, sequence);
-      }
-      batch.push_back(std::move(event));
-    }
+    if (!kept_ && !options_.given_numbers) settle(disk, clock_);
+    Moving moving = gather(disk);
+    if (options_.given_numbers) end_with_jumps(moving);
     std::vector<OutboxNote> notes;
     for (auto& [key, value] : now_->notes()) notes.push_back({key, value});
-    if (!batch.empty()) attempt_ = Attempt{batch.back(), now_->last_position()};
-    const std::uint64_t begin =
-        topics.empty() ? disk.append(batch, notes) : disk.continue_from(topics, batch, notes);
+    attempted_.push_back(now_->last_position());
+    notes.push_back({kMoved, moved_text(attempted_.size())});
+    const std::uint64_t begin = moving.topics.empty()
+                                    ? disk.append(moving.events, notes)
+                                    : disk.continue_from(moving.topics, moving.events, notes);
     // What the disk does not take any more is published again: all of it is there.
-    for (std::uint64_t& position : published) position += begin;
+    for (std::uint64_t& position : moving.published) position += begin;
     try {
-      disk.acknowledge(published);
+      disk.acknowledge(moving.published);
     } catch (const OutboxError& error) {
       logger_.debug("{}", error.what());
     }
-    return batch.size();
+    try {
+      disk.append({}, {{{kMoved, std::nullopt}}});
+    } catch (const OutboxError& error) {
+      logger_.debug("{}", error.what());
+    }
+    return moving.events.size();
   }
+
+  /// Which attempt a disk has kept last, whatever it said of it.
+  std::optional<Attempt> kept_of(const Outbox& disk) const {
+    const auto notes = disk.notes();
+    const auto moved = notes.find(kMoved);
+    if (moved == notes.end()) return std::nullopt;
+    for (std::uint64_t number = attempted_.size(); number > 0; --number)
+      if (moved->second == moved_text(number)) return Attempt{attempted_[number - 1], number};
+    return std::nullopt;
+  }
+
+  std::string moved_text(std::uint64_t attempt) const {
+    return now_->identity() + ' ' + std::to_string(attempt);
+  }
+
+  Moving gather(const Outbox& disk) const {
+    Moving moving;
+    std::set<std::uint64_t> pending;
+    for (const OutboxEvent& event : now_->unacknowledged(kEverything)) pending.insert(event.position);
+    ReplayQuery all;
+    all.after = kept_ ? kept_->position : 0;
+    all.topics = {""};
+    all.max_events = all.max_bytes = all.max_scanned = kEverything;
+    for (OutboxEvent& event : now_->replay(all).events) {
+      const bool is_last = event.sequence == now_->last_sequence(event.topic);
+      if (!is_last && !pending.contains(event.position)) moving.published.push_back(moving.events.size());
+      const auto [last, first] = moving.last.try_emplace(event.topic, 0);
+      if (options_.given_numbers) {
+        // What is forgotten in memory leaves a gap as well as a jump does.
+        if (first || event.sequence != last->second + 1)
+          moving.topics.push_back({event.topic, event.sequence - 1, first ? stays(event.topic) : kNoEnd});
+        last->second = event.sequence;
+      } else {
+        if (first) last->second = disk.last_sequence(event.topic);
+        if (const std::uint64_t sequence = ++last->second; sequence != event.sequence) {
+          event.sequence = sequence;
+          event.body = with_sequence(event.body, sequence);
+        }
+      }
+      moving.events.push_back(std::move(event));
+    }
+    return moving;
+  }
+
+  /// Topics that went on elsewhere, and have no event there yet.
+  void end_with_jumps(Moving& moving) const {
+    for (const auto& [jump, stays_there] : jumps_) {
+      if (jump.second < attempts_kept()) continue;
+      const std::string& topic = jump.first;
+      const std::uint64_t end = now_->last_sequence(topic);
+      const auto [last, first] = moving.last.try_emplace(topic, end);
+      if (!first && last->second == end) continue;
+      moving.topics.push_back({topic, end, first ? stays(topic) : kNoEnd});
+      last->second = end;
+    }
+  }
+
+  void note_jump(const Continuation& topic) {
+    const std::uint64_t stays_there = std::min(topic.last, topic.stays);
+    const auto [jump, is_new] = jumps_.try_emplace({topic.topic, attempted_.size()}, stays_there);
+    if (!is_new) jump->second = std::min(jump->second, stays_there);
+  }
+
+  /// Up to where the disk's own events of a topic stay, by all that was said since what it has was kept.
+  std::uint64_t stays(const std::string& topic) const {
+    // In memory it began at 1.
+    std::uint64_t least = kept_ ? kNoEnd : 0;
+    bool jumped = false;
+    for (auto jump = jumps_.lower_bound({topic, attempts_kept()});
+         jump != jumps_.end() && jump->first.first == topic; ++jump) {
+      least = jumped ? std::min(least, jump->second) : jump->second;
+      jumped = true;
+    }
+    return least;
+  }
+
+  /// What was said before the attempt with this number is on the disk.
+  std::uint64_t attempts_kept() const { return kept_ ? kept_->number : 0; }
 
   void hear() {
     for (OutboxNotice& notice : now_->take_notices()) tell(std::move(notice));
@@ -196,20 +287,17 @@ class FallbackOutbox final : public Outbox {
   // Of an owner that takes none.
   static constexpr std::size_t kNoticesKept = 64;
 
-  /// What was moved last, if that was kept: who cannot say so may have kept it all the same.
-  struct Attempt {
-    OutboxEvent last;
-    /// Of it, in memory.
-    std::uint64_t position = 0;
-  };
-
   FallbackOptions options_;
   config::RetentionClock& ages_;
   const base::Clock& clock_;
   Metrics& metrics_;
   spdlog::logger& logger_;
   std::unique_ptr<Outbox> now_;
-  std::optional<Attempt> attempt_;
+  /// Of each attempt, the last event in memory; and the last one that was kept.
+  std::vector<std::uint64_t> attempted_;
+  std::optional<Attempt> kept_;
+  /// Of topics that went on elsewhere in memory, after so many attempts: up to where they stayed.
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> jumps_;
   bool in_memory_ = false;
   std::string why_in_memory_;
   base::Clock::TimePoint retry_at_{};

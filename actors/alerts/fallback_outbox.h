@@ -30,9 +30,10 @@ struct FallbackOptions {
 /// that follow there, in the bodies as well, and under the identity of the one on the disk from then on.
 /// Episodes that the disk's last process left open are ended by that. Of each topic the last event that was
 /// moved waits to be published again, so that its number is known. With `given_numbers`, sequences stay what
-/// they are, and what the disk has of these topics from there on is forgotten. Notices go to the log and the
-/// metrics, too; so does what the retention clock tells. Throws OutboxLocked if that is why it cannot be
-/// opened at first. What it is given has to outlive it.
+/// they are, topics have gone on there where they did in memory, and what the disk has of them from where
+/// they first did so is forgotten. Notices go to the log and the metrics, too; so does what the retention
+/// clock tells. Throws OutboxLocked if that is why it cannot be opened at first. What it is given has to
+/// outlive it.
 std::unique_ptr<Outbox> make_fallback_outbox(FallbackOptions options, config::RetentionClock& ages,
                                              const base::Clock& clock, Metrics& metrics,
                                              spdlog::logger& logger);

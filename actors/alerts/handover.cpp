@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/alerts/open_episodes.h"
+#include "actors/messages/topic.h"
 
 namespace vigil::actors {
 namespace {
@@ -42,7 +43,7 @@ void bring_up_to_date(Open& open, const std::vector<OutboxEvent>& last) {
     auto record = read_alert(event.body);
     if (!record) continue;
     const auto known = open.find(record->name.episode);
-    const bool own = event.topic.starts_with("alert/");
+    const bool own = kind_of(event.topic) == TopicKind::rule;
     if (known == open.end()) {
       OpenEpisode each{{event.topic}, std::move(*record), event.body};
       const std::string name = each.record.name.episode;

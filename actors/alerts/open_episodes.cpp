@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/alerts/closing.h"
+#include "actors/messages/topic.h"
 #include "base/timestamp.h"
 
 namespace vigil::actors {
@@ -36,14 +37,7 @@ struct Episode {
 using Episodes = std::map<std::string, Episode>;
 
 bool is_own(const std::string& topic) {
-  return topic.starts_with("alert/");
-}
-
-/// "alert/T/C/R/" of it and of "topic/NAME/T/C/R/".
-std::string own_topic(const std::string& topic) {
-  if (!topic.starts_with("topic/")) return topic;
-  const std::size_t name_end = topic.find('/', std::string_view("topic/").size());
-  return name_end == std::string::npos ? topic : "alert/" + topic.substr(name_end + 1);
+  return kind_of(topic) == TopicKind::rule;
 }
 
 bool is_open(const OutboxEvent& event) {
@@ -84,7 +78,7 @@ using Names = std::map<std::string, std::vector<EventName>>;
 void find_missed(Episodes& episodes, const Names& names, const SharedTopics& shared) {
   std::map<std::string, std::set<std::string>> copies;
   for (const auto& [topic, events] : names)
-    if (!is_own(topic)) copies[own_topic(topic)].insert(topic);
+    if (!is_own(topic)) copies[rule_topic(topic)].insert(topic);
   for (const std::vector<std::string>& topics : shared)
     for (const std::string& topic : topics)
       if (!is_own(topic)) copies[topics.front()].insert(topic);

@@ -130,7 +130,8 @@ class Outbox {
   /// These topics go on where somebody else says, above or below what is here: what does not stay is
   /// forgotten, acknowledged or not. Then events are appended and notes are changed as `append` does. All of
   /// it or nothing, and durable when it returns; returns as `append`. Forgetting, and doing it again, is no
-  /// error. Throws std::logic_error if this outbox gives all numbers itself.
+  /// error. A topic that is named more than once, further up each time, has its events go on there one time
+  /// after the other. Throws std::logic_error if this outbox gives all numbers itself.
   virtual std::uint64_t continue_from(std::span<const Continuation> topics,
                                       std::span<const OutboxEvent> events, std::span<const OutboxNote> notes);
   void continue_from(const std::string& topic, std::uint64_t last) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <random>
 #include <span>
@@ -33,17 +34,30 @@ inline std::size_t size_of(const OutboxEvent& event) {
 }
 
 /// The last sequence number of each topic once it goes on there and these events are kept. Throws
-/// std::invalid_argument if one does not follow the one before it.
+/// std::invalid_argument if one does not follow the one before it, and no continuation says that it does not.
 inline std::map<std::string, std::uint64_t> sequences_after(const Outbox& outbox,
                                                             std::span<const OutboxEvent> events,
                                                             std::span<const Continuation> topics = {}) {
   std::map<std::string, std::uint64_t> last;
-  for (const Continuation& topic : topics) last[topic.topic] = topic.last;
+  /// Of topics that go on more than once, where they do so after that.
+  std::map<std::string, std::deque<std::uint64_t>> jumps;
+  for (const Continuation& topic : topics)
+    if (!last.try_emplace(topic.topic, topic.last).second) jumps[topic.topic].push_back(topic.last);
+  const auto jump = [&](const std::string& topic, std::uint64_t& at) {
+    const auto next = jumps.find(topic);
+    if (next == jumps.end() || next->second.empty() || next->second.front() < at)
+      throw std::invalid_argument("outbox: a sequence with a gap");
+    at = next->second.front();
+    next->second.pop_front();
+  };
   for (const OutboxEvent& event : events) {
     const auto [entry, first] = last.try_emplace(event.topic, 0);
     if (first) entry->second = outbox.last_sequence(event.topic);
-    if (event.sequence != ++entry->second) throw std::invalid_argument("outbox: a sequence with a gap");
+    while (event.sequence != entry->second + 1) jump(event.topic, entry->second);
+    entry->second = event.sequence;
   }
+  for (auto& [topic, rest] : jumps)
+    while (!rest.empty()) jump(topic, last.at(topic));
   return last;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/messages/topic.h"
+
 namespace vigil::actors {
 
 double patch_duration(const WatchSettings& watch, int frames_per_patch) {
@@ -22,37 +24,27 @@ stream::SlidingWindow::Shape window_shape(const WatchSettings& watch) {
 }
 
 std::string alert_topic(const WatchSettings& watch, const config::RuleSettings& rule) {
-  return "alert/" + watch.tenant + '/' + watch.name + '/' + rule.name + '/';
+  return text_of(TopicName{TopicKind::rule, "", watch.tenant, watch.name, rule.name});
 }
 
 std::vector<std::string> alert_topics(const WatchSettings& watch, const config::RuleSettings& rule) {
   std::vector<std::string> topics = {alert_topic(watch, rule)};
   for (const std::string& name : rule.topics) {
-    topics.push_back("topic/" + name + '/' + watch.tenant + '/' + watch.name + '/' + rule.name + '/');
+    topics.push_back(text_of(TopicName{TopicKind::shared, name, watch.tenant, watch.name, rule.name}));
   }
   return topics;
 }
 
 bool is_whole_topic(std::string_view topic) {
-  std::vector<std::string_view> names;
-  for (auto end = topic.find('/'); end != std::string_view::npos; end = topic.find('/')) {
-    if (end == 0) return false;
-    names.push_back(topic.substr(0, end));
-    topic.remove_prefix(end + 1);
-  }
-  if (!topic.empty() || names.empty()) return false;
-  if (names.front() == "alert") return names.size() == 4;
-  if (names.front() == "topic") return names.size() == 5;
-  if (names.front() == "process") return names.size() == 2;
-  return names.front() == "status" && names.size() == 3;
+  return read_topic(topic).has_value();
 }
 
 std::string status_topic(const WatchSettings& watch) {
-  return "status/" + watch.tenant + '/' + watch.name + '/';
+  return text_of(TopicName{TopicKind::status, "", watch.tenant, watch.name, ""});
 }
 
 std::string process_topic(std::string_view process) {
-  return "process/" + std::string(process) + '/';
+  return text_of(TopicName{TopicKind::process, process, "", "", ""});
 }
 
 }  // namespace vigil::actors

@@ -36,6 +36,8 @@ std::optional<std::string> status_text(const std::string& text) {
                 (planner.empty() ? "nobody plans" : "node " + plain(planner) + " plans") +
                 (fleet.at("registry").at("answers").get<bool>() ? "" : "; the registry does not answer") +
                 '\n';
+      if (fleet.at("membership") == "member" && fleet.at("state") == "joining")
+        result += "it waits: it does not run by the fleet's configuration (vigil config status)\n";
       if (const std::string remark = fleet.at("registry").at("remark"); !remark.empty())
         result += "of the registry: " + plain(remark) + '\n';
       if (const std::string why_not = fleet.value("gateway", ""); !why_not.empty())

@@ -13,8 +13,18 @@ Fleet::Fleet(const std::vector<CameraPtr>& cameras, std::uint64_t seed) : seed_(
 }
 
 WatchPtr Fleet::next_version(const CameraPtr& camera) {
-  return std::make_shared<const WatchSettings>(
-      watch_of(*camera, version_of(camera->tenure.fence, ++versions_)));
+  const std::uint64_t fence = camera->tenure.fence;
+  const auto [entry, is_new] = versions_.try_emplace(camera->name);
+  Version& version = entry->second;
+  if (is_new || version.fence != fence) {
+    if (!is_new) leave_behind(version);
+    version = {fence, fence > past_.fence ? 0 : past_.change};
+  }
+  return std::make_shared<const WatchSettings>(watch_of(*camera, version_of(fence, ++version.change)));
+}
+
+void Fleet::leave_behind(const Version& version) {
+  past_ = {std::max(past_.fence, version.fence), std::max(past_.change, version.change)};
 }
 
 Fleet::Camera Fleet::make(CameraPtr camera, std::uint32_t generations) {
@@ -192,6 +202,9 @@ Fleet::Departed Fleet::departed() {
     } else {
       departed.gone.push_back(*name);
       cameras_.erase(entry);
+      const auto version = versions_.find(*name);
+      leave_behind(version->second);
+      versions_.erase(version);
     }
     name = leaving_.erase(name);
   }

@@ -170,8 +170,15 @@ class Fleet {
     TimePoint awaited_until = {};
   };
 
+  /// The last version of a camera, by the fence of its owner (`version_of`).
+  struct Version {
+    std::uint64_t fence = 0;
+    std::uint64_t change = 0;
+  };
+
   Camera make(CameraPtr camera, std::uint32_t generations);
   WatchPtr next_version(const CameraPtr& camera);
+  void leave_behind(const Version& version);
   void end(Camera& camera);
   void leave(Camera& camera, CameraPtr next, Plan& plan);
   const Camera& find(const std::string& camera) const { return cameras_.at(camera); }
@@ -183,8 +190,10 @@ class Fleet {
   /// Names of those that were asked to end.
   std::set<std::string> leaving_;
   std::size_t ended_ = 0;
-  /// Of all cameras together, so that one that comes back has none that it had before.
-  std::uint64_t versions_ = 0;
+  std::map<std::string, Version> versions_;
+  /// The highest of each of those that are no more: whoever comes back by such a fence has no version that he
+  /// had before. Later fences, as all owners of a fleet have, begin anew.
+  Version past_;
   std::vector<std::string> failures_;
   std::uint64_t seed_;
   bool stopping_ = false;

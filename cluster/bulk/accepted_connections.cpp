@@ -33,10 +33,13 @@ std::uint16_t own_port(int socket) {
 
 // ZeroMQ owns the descriptor and may have closed it, so that its number is another's by now. What was found
 // under the number is held, looked at, and closed only if it is a connection of this listener.
-void AcceptedConnections::cut(int descriptor, Connection& connection) const {
+void AcceptedConnections::cut(int descriptor, Connection& connection, bool reset) const {
   connection.cut = true;
   const base::Descriptor held(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  if (held && own_port(held.number()) == port_) ::shutdown(held.number(), SHUT_RDWR);
+  if (!held || own_port(held.number()) != port_) return;
+  const linger at_once{1, 0};
+  if (reset) ::setsockopt(held.number(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::shutdown(held.number(), SHUT_RDWR);
 }
 
 void AcceptedConnections::opened(int descriptor, base::Clock::TimePoint now) {
@@ -72,8 +75,11 @@ std::optional<std::string> AcceptedConnections::closed(int descriptor) {
 bool AcceptedConnections::speaks(const std::string& name, int descriptor, base::Clock::TimePoint now) {
   const auto known = names_.find(name);
   if (known != names_.end()) {
-    const Connection& connection = open_.at(known->second);
-    return !connection.cut && !connection.cut_at;
+    Connection& connection = open_.at(known->second);
+    const bool is_heard = !connection.cut && !connection.cut_at;
+    // Of what is thrown away, all counts.
+    if (is_heard) connection.unfinished.heard();
+    return is_heard;
   }
   const auto found = open_.find(descriptor);
   if (found == open_.end() || std::find(gone_.begin(), gone_.end(), name) != gone_.end()) return false;
@@ -84,6 +90,7 @@ bool AcceptedConnections::speaks(const std::string& name, int descriptor, base::
     connection = Connection{.since = now};
   }
   connection.name = name;
+  connection.unfinished.heard();
   names_[name] = descriptor;
   return !connection.cut;
 }
@@ -106,8 +113,21 @@ void AcceptedConnections::forget() {
   names_.clear();
 }
 
+void AcceptedConnections::look(base::Clock::TimePoint now) {
+  if (now < look_at_) return;
+  look_at_ = now + kBetweenLooks;
+  for (auto& [descriptor, connection] : open_) {
+    if (connection.cut) continue;
+    const auto received = received_(descriptor);
+    if (!received || connection.unfinished.look(*received, most_unfinished_)) continue;
+    cut(descriptor, connection, true);
+    if (!connection.name.empty()) overrun_.push_back(connection.name);
+  }
+}
+
 base::Clock::TimePoint AcceptedConnections::step(base::Clock::TimePoint now) {
-  auto next = base::Clock::TimePoint::max();
+  look(now);
+  auto next = open_.empty() ? base::Clock::TimePoint::max() : look_at_;
   for (auto& [descriptor, connection] : open_) {
     if (connection.cut || connection.welcomed) continue;
     const auto until = connection.cut_at.value_or(connection.since + patience_);

@@ -4,22 +4,34 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "cluster/bulk/unfinished_bytes.h"
 
 namespace vigil::cluster {
 
 /// Not thread-safe.
 class AcceptedConnections {
  public:
+  /// What has come by a descriptor, as bytes_received tells.
+  using Received = std::function<std::optional<std::uint64_t>(int descriptor)>;
+
   /// Of a socket that listens at this port of TCP: so many at once at most, and so long for each to be
-  /// welcomed.
-  AcceptedConnections(std::uint16_t port, int most, base::Duration patience)
-      : port_(port), most_(most), patience_(patience) {}
+  /// welcomed; so many bytes of a message that has not come to its end.
+  AcceptedConnections(std::uint16_t port, int most, base::Duration patience, std::uint64_t most_unfinished,
+                      Received received = bytes_received)
+      : port_(port),
+        most_(most),
+        patience_(patience),
+        most_unfinished_(most_unfinished),
+        received_(std::move(received)) {}
 
   void opened(int descriptor, base::Clock::TimePoint now);
   /// By which name it spoke, if it did and was not dismissed.
@@ -35,8 +47,10 @@ class AcceptedConnections {
   /// They belong to a socket that is gone.
   void forget();
 
-  /// Closes those whose time has come. When the next one's comes.
+  /// Closes those whose time has come, and those that send without end. When it has to be called again.
   base::Clock::TimePoint step(base::Clock::TimePoint now);
+  /// Names of those that had spoken, and were closed since for sending without end.
+  std::vector<std::string> take_overrun() { return std::exchange(overrun_, {}); }
 
   int open() const { return static_cast<int>(open_.size()); }
   /// Closed since there were too many, or since they were not welcomed in time.
@@ -51,13 +65,20 @@ class AcceptedConnections {
     std::optional<base::Clock::TimePoint> cut_at = std::nullopt;
     /// Closed by us; it goes when ZeroMQ has seen it.
     bool cut = false;
+    UnfinishedBytes unfinished = {};
   };
 
-  void cut(int descriptor, Connection& connection) const;
+  /// `reset`: whoever has much to send would be left waiting for room otherwise.
+  void cut(int descriptor, Connection& connection, bool reset = false) const;
+  void look(base::Clock::TimePoint now);
 
   std::uint16_t port_;
   int most_;
   base::Duration patience_;
+  std::uint64_t most_unfinished_;
+  Received received_;
+  base::Clock::TimePoint look_at_{};
+  std::vector<std::string> overrun_;
   /// By descriptor, and the descriptors by name.
   std::map<int, Connection> open_;
   std::map<std::string, int> names_;

@@ -60,6 +60,13 @@ struct BulkPeer {
   friend bool operator==(const BulkPeer&, const BulkPeer&) = default;
 };
 
+/// A peer that was left out of a list, and why, in one line without keys.
+struct BulkRefusal {
+  std::string peer;
+  std::string why;
+  friend bool operator==(const BulkRefusal&, const BulkRefusal&) = default;
+};
+
 enum class BulkDirection : std::uint8_t { outgoing, incoming };
 
 /// Why a stream ended.
@@ -72,7 +79,7 @@ enum class BulkEnd : std::uint8_t {
   checksum,
   /// More was sent than was granted.
   credit,
-  /// A message was larger than may be.
+  /// A message was larger than may be, or had no end; or more was said that nobody had asked for.
   limits,
   /// What came is not of this protocol, or not in its order.
   protocol,
@@ -160,6 +167,8 @@ class BulkOwner {
   /// A stream that stood has ended; the next one is made by itself. Both sides hear it. What was received
   /// stays good.
   virtual void reset(const std::string& /*peer*/, const BulkReset& /*reset*/) {}
+  /// Something that the port was told to do did not work and is tried again: one line, once until it did.
+  virtual void trouble(const std::string& /*line*/) {}
 };
 
 struct BulkSent {
@@ -236,8 +245,9 @@ class BulkPort {
   virtual BulkSent send(const std::string& peer, const BulkMessage& message) = 0;
 
   /// From now on, these are all. Streams to those that stay go on, unless the key by which they were let in
-  /// is listed no more. Throws BulkError, and changes nothing then.
-  virtual void set_peers(const std::vector<BulkPeer>& peers) = 0;
+  /// is listed no more. Those that make no sense are left out, and told; the others are taken. Where two have
+  /// one name or one key, it stays with the one that had it, or else is the first's.
+  virtual std::vector<BulkRefusal> set_peers(const std::vector<BulkPeer>& peers) = 0;
 
   /// By peer; of those that are listed.
   virtual std::map<std::string, BulkCounters> counters() const = 0;

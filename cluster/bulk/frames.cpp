@@ -47,6 +47,24 @@ bool send_frames(zmq::socket_t& socket, Frames frames) {
   return true;
 }
 
+Taken take_message(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t most) {
+  parts.clear();
+  zmq::message_t part;
+  if (!socket.recv(part, zmq::recv_flags::dontwait)) return Taken::nothing;
+  Taken taken = Taken::whole;
+  for (;;) {
+    const bool more = part.more();
+    if (parts.size() < most)
+      parts.push_back(std::move(part));
+    else
+      taken = Taken::too_many;
+    if (!more) return taken;
+    // The parts of a message come together.
+    part = zmq::message_t();
+    if (!socket.recv(part, zmq::recv_flags::dontwait)) return Taken::too_many;
+  }
+}
+
 Frames frames_of(std::vector<zmq::message_t> parts) {
   Frames frames;
   frames.reserve(parts.size());

@@ -1,6 +1,7 @@
 #include "cluster/bulk/memory_bulk.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -46,7 +47,7 @@ class MemoryBulk::Running final : public BulkLinks {
         endpoint(std::move(its_endpoint)),
         key(std::move(its_key)),
         network(std::move(its_network)),
-        core(options, owner, *this, *network->clock, [] {}) {}
+        core(options, owner, *this, *network->clock, [this] { rung = true; }) {}
 
   bool dial(const BulkPeer& peer, const std::string& expected) override {
     const std::uint64_t id = ++network->last;
@@ -99,6 +100,10 @@ class MemoryBulk::Running final : public BulkLinks {
   std::shared_ptr<MemoryBulkNetwork::State> network;
   std::weak_ptr<Running> self;
   std::map<std::string, std::uint64_t> dials;
+  /// There is something to do, or there is when this time has come. As of a port with sockets: others are
+  /// left alone, which saves simulations a third of their time.
+  std::atomic<bool> rung = true;
+  base::Clock::TimePoint due{};
   PortCore core;
 };
 
@@ -136,6 +141,7 @@ void MemoryBulkNetwork::State::arrive_at_acceptor(std::uint64_t id, const Frames
   }
   const auto acceptor = connection.acceptor.lock();
   if (acceptor != nullptr && connection.acceptor_open) {
+    acceptor->rung = true;
     if (!frames.empty()) return acceptor->core.accepted(std::to_string(id), connection.key, frames);
     connection.acceptor_open = false;
     acceptor->core.accepted_lost(std::to_string(id));
@@ -149,6 +155,7 @@ void MemoryBulkNetwork::State::arrive_at_dialer(std::uint64_t id, const Frames& 
   const auto dialer = found->second.dialer.lock();
   const std::string peer = found->second.to;
   if (dialer == nullptr || !found->second.dialer_open) return;
+  dialer->rung = true;
   if (!frames.empty()) return dialer->core.dialed(peer, frames);
   found->second.dialer_open = false;
   forget_closed(id);
@@ -178,8 +185,14 @@ base::Clock::TimePoint MemoryBulkNetwork::step() {
   // What a port does in its step may end another.
   const auto listening = state_->listening;
   for (const auto& [endpoint, each] : listening) {
-    if (const auto port = each.lock()) next = std::min(next, port->core.step());
+    const auto port = each.lock();
+    if (port == nullptr) continue;
+    if (port->rung.exchange(false) || state_->clock->now() >= port->due) port->due = port->core.step();
+    next = std::min(next, port->due);
   }
+  // What one has sent may have come to another at once.
+  for (const auto& [endpoint, each] : state_->listening)
+    if (const auto port = each.lock(); port != nullptr && port->rung) return state_->clock->now();
   return next;
 }
 
@@ -221,8 +234,8 @@ BulkSent MemoryBulk::send(const std::string& peer, const BulkMessage& message) {
   return running_->core.send(peer, message);
 }
 
-void MemoryBulk::set_peers(const std::vector<BulkPeer>& peers) {
-  running_->core.set_peers(peers, !running_->key.empty());
+std::vector<BulkRefusal> MemoryBulk::set_peers(const std::vector<BulkPeer>& peers) {
+  return running_->core.set_peers(peers, !running_->key.empty());
 }
 
 std::map<std::string, BulkCounters> MemoryBulk::counters() const {
@@ -237,6 +250,7 @@ void MemoryBulk::set_key(const std::string& key) {
   if (running_->key.empty() || key.empty())
     throw BulkError("a port that speaks plain text gets no keys while it runs");
   running_->key = key;
+  running_->rung = true;
   running_->core.end_accepted();
 }
 

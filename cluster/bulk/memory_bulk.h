@@ -54,7 +54,7 @@ class MemoryBulk final : public BulkPort {
   ~MemoryBulk() override;
 
   BulkSent send(const std::string& peer, const BulkMessage& message) override;
-  void set_peers(const std::vector<BulkPeer>& peers) override;
+  std::vector<BulkRefusal> set_peers(const std::vector<BulkPeer>& peers) override;
   std::map<std::string, BulkCounters> counters() const override;
   const std::string& endpoint() const override;
 

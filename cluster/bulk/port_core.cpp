@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/one_line.h"
+#include "cluster/sockets/pace.h"
 
 namespace vigil::cluster {
 namespace {
@@ -14,17 +15,25 @@ constexpr std::uint64_t kTurn = 4 << 20;
 // A stream that stood for so long was a good one: the next attempt comes at once.
 constexpr auto kGood = std::chrono::seconds(5);
 
+// What a peer may say that answers nothing of ours: heartbeats, and room for what came by the stream before.
+constexpr double kUnaskedAtOnce = 1000;
+constexpr double kUnaskedPerSecond = 100;
+// Each begins a stream anew, and the owner hears of it.
+constexpr double kHellosAtOnce = 100;
+constexpr double kHellosPerSecond = 10;
+
 std::size_t index_of(BulkEnd end) {
   return static_cast<std::size_t>(end);
 }
 
-void check_name(const std::string& name) {
-  if (name.empty() || name.size() > kNameBytes || base::one_line(name) != name)
-    throw BulkError("the name of a port has 1 to 255 bytes of text: " + base::one_line(name));
+bool is_name(const std::string& name) {
+  return !name.empty() && name.size() <= kNameBytes && base::one_line(name) == name;
 }
 
+constexpr const char* kNameRule = "the name of a port has 1 to 255 bytes of text";
+
 void check(const BulkOptions& options) {
-  check_name(options.name);
+  if (!is_name(options.name)) throw BulkError(kNameRule + (": " + base::one_line(options.name)));
   const BulkLimits& limits = options.limits;
   if (limits.messages == 0 || limits.message == 0 || limits.message > limits.bytes ||
       limits.header > limits.message || limits.bytes >= std::uint64_t{1} << 62)
@@ -42,7 +51,9 @@ struct PortCore::Peer {
       : listed(std::move(as)),
         out(options.limits, clock),
         in(std::make_shared<ReceiveAccount>(options.limits, wake)),
-        back_off(options.first_pause, options.longest_pause) {}
+        back_off(options.first_pause, options.longest_pause),
+        unasked(kUnaskedAtOnce, kUnaskedPerSecond, clock.now()),
+        hellos(kHellosAtOnce, kHellosPerSecond, clock.now()) {}
 
   enum class In : std::uint8_t { resting, greeting, open };
 
@@ -70,6 +81,9 @@ struct PortCore::Peer {
   TimePoint in_said{};
   TimePoint dial_at{};
   BackOff back_off;
+  /// Over all of its connections.
+  Pace unasked;
+  Pace hellos;
 
   // Under the core's lock.
   std::uint64_t dials = 0;
@@ -105,34 +119,52 @@ BulkSent PortCore::send(const std::string& peer, const BulkMessage& message) {
   return sent;
 }
 
-void PortCore::set_peers(const std::vector<BulkPeer>& peers, bool encrypted) {
-  std::set<std::string> names;
-  std::set<std::string> keys;
-  for (const BulkPeer& peer : peers) {
-    check_name(peer.name);
-    if (!names.insert(peer.name).second) throw BulkError("two peers have the name " + peer.name);
-    if (encrypted == peer.keys.empty())
-      throw BulkError(peer.name + (encrypted ? " has no key" : " has keys, and this port has none"));
-    for (const std::string& key : peer.keys) {
-      if (!keys.insert(key).second) throw BulkError("the key of " + peer.name + " is listed twice");
-    }
-  }
+std::optional<std::string> PortCore::why_not(const BulkPeer& peer, bool encrypted,
+                                             const std::map<std::string, std::string>& names_by_key) const {
+  if (!is_name(peer.name)) return kNameRule;
+  if (encrypted == peer.keys.empty())
+    return encrypted ? "it has no key" : "it has keys, and this port has none";
+  const std::set<std::string> keys(peer.keys.begin(), peer.keys.end());
+  if (keys.size() < peer.keys.size()) return "it has a key twice";
+  for (const std::string& key : keys)
+    if (const auto other = names_by_key.find(key); other != names_by_key.end())
+      return "its key is that of " + other->second;
+  return std::nullopt;
+}
+
+std::vector<BulkRefusal> PortCore::set_peers(const std::vector<BulkPeer>& peers, bool encrypted) {
+  std::vector<BulkRefusal> refused;
   {
     const std::lock_guard lock(mutex_);
+    // Those first that have their keys already: nobody loses his by another's saying that he has it.
+    std::vector<const BulkPeer*> turns;
+    turns.reserve(peers.size());
+    for (const BulkPeer& peer : peers) turns.push_back(&peer);
+    std::stable_partition(turns.begin(), turns.end(), [&](const BulkPeer* peer) {
+      const auto known = listed_.find(peer->name);
+      return known != listed_.end() && known->second.as.keys == peer->keys;
+    });
     std::map<std::string, Listed> listed;
-    for (const BulkPeer& peer : peers) {
-      const auto known = listed_.find(peer.name);
-      PeerPtr same =
-          known != listed_.end() ? known->second.peer : std::make_shared<Peer>(peer, options_, clock_, wake_);
-      listed.emplace(peer.name, Listed{peer, std::move(same)});
+    std::map<std::string, std::string> names_by_key;
+    for (const BulkPeer* const peer : turns) {
+      auto why = why_not(*peer, encrypted, names_by_key);
+      if (listed.contains(peer->name)) why = "two peers have this name";
+      if (why) {
+        refused.push_back({base::one_line(peer->name.substr(0, kNameBytes)), std::move(*why)});
+        continue;
+      }
+      const auto known = listed_.find(peer->name);
+      PeerPtr same = known != listed_.end() ? known->second.peer
+                                            : std::make_shared<Peer>(*peer, options_, clock_, wake_);
+      listed.emplace(peer->name, Listed{*peer, std::move(same)});
+      for (const std::string& key : peer->keys) names_by_key.emplace(key, peer->name);
     }
     listed_ = std::move(listed);
     list_changed_ = true;
-    names_by_key_.clear();
-    for (const BulkPeer& peer : peers)
-      for (const std::string& key : peer.keys) names_by_key_.emplace(key, peer.name);
+    names_by_key_ = std::move(names_by_key);
   }
   wake_();
+  return refused;
 }
 
 std::map<std::string, BulkCounters> PortCore::counters() const {
@@ -247,8 +279,9 @@ void PortCore::dialed(const std::string& name, const Frames& frames) {
   if (const auto* first = std::get_if<BulkWelcome>(&parcel); first != nullptr && !open)
     return welcome(*peer, *first);
   if (const auto* bye = std::get_if<BulkBye>(&parcel)) return end_incoming(*peer, bye->why, false);
-  if (std::holds_alternative<BulkAlive>(parcel) && open) return;
-  end_incoming(*peer, BulkEnd::protocol, true);
+  if (!std::holds_alternative<BulkAlive>(parcel) || !open)
+    return end_incoming(*peer, BulkEnd::protocol, true);
+  if (!may_speak(*peer)) end_incoming(*peer, BulkEnd::limits, true);
 }
 
 void PortCore::welcome(Peer& peer, const BulkWelcome& welcome) {
@@ -278,6 +311,17 @@ void PortCore::dial_lost(const std::string& peer, BulkEnd why) {
   end_incoming(*found->second, open ? BulkEnd::connection : why, false);
 }
 
+void PortCore::dial_overrun(const std::string& peer) {
+  const auto found = peers_.find(peer);
+  if (found != peers_.end()) end_incoming(*found->second, BulkEnd::limits, false);
+}
+
+bool PortCore::may_speak(Peer& peer) {
+  if (!peer.unasked.has_one(clock_.now())) return false;
+  peer.unasked.take();
+  return true;
+}
+
 void PortCore::accepted(const BulkConnection& connection, const std::string& key, const Frames& frames) {
   auto decoded = decode(frames, options_.limits, false);
   const auto* wrong = std::get_if<BulkEnd>(&decoded);
@@ -294,8 +338,13 @@ void PortCore::accepted(const BulkConnection& connection, const std::string& key
   if (wrong != nullptr) return end_outgoing(*peer, *wrong, true);
   peer->out_heard = clock_.now();
   if (const auto* bye = std::get_if<BulkBye>(parcel)) return end_outgoing(*peer, bye->why, false);
-  if (const auto* credit = std::get_if<BulkCredit>(parcel)) return take_credit(*peer, *credit);
-  if (!std::holds_alternative<BulkAlive>(*parcel)) end_outgoing(*peer, BulkEnd::protocol, true);
+  const auto* const credit = std::get_if<BulkCredit>(parcel);
+  if (credit == nullptr && !std::holds_alternative<BulkAlive>(*parcel))
+    return end_outgoing(*peer, BulkEnd::protocol, true);
+  // Numbers are as many as we have sent.
+  if ((credit == nullptr || credit->numbers.empty()) && !may_speak(*peer))
+    return end_outgoing(*peer, BulkEnd::limits, true);
+  if (credit != nullptr) take_credit(*peer, *credit);
 }
 
 void PortCore::accepted_lost(const BulkConnection& connection) {
@@ -303,6 +352,13 @@ void PortCore::accepted_lost(const BulkConnection& connection) {
   if (found == accepted_.end()) return;
   const PeerPtr peer = found->second;
   end_outgoing(*peer, BulkEnd::connection, false);
+}
+
+void PortCore::accepted_overrun(const BulkConnection& connection) {
+  const auto found = accepted_.find(connection);
+  if (found == accepted_.end()) return links_.dismiss(connection, false);
+  const PeerPtr peer = found->second;
+  end_outgoing(*peer, BulkEnd::limits, false);
 }
 
 void PortCore::refuse(const BulkConnection& connection, BulkEnd why) {
@@ -324,6 +380,8 @@ void PortCore::greet(const BulkConnection& connection, const std::string& key, c
   take_up_list();
   const PeerPtr peer = greeted_by(key, hello);
   if (peer == nullptr) return refuse(connection, BulkEnd::refused);
+  if (!peer->hellos.has_one(clock_.now())) return refuse(connection, BulkEnd::limits);
+  peer->hellos.take();
   end_outgoing(*peer, BulkEnd::superseded, true);
   peer->connection = connection;
   peer->out_key = key;

@@ -59,7 +59,7 @@ class PortCore {
 
   /// Thread-safe; as in BulkPort. With `encrypted`, each peer has to have keys.
   BulkSent send(const std::string& peer, const BulkMessage& message);
-  void set_peers(const std::vector<BulkPeer>& peers, bool encrypted);
+  std::vector<BulkRefusal> set_peers(const std::vector<BulkPeer>& peers, bool encrypted);
   std::map<std::string, BulkCounters> counters() const;
 
   /// Whose key this is, by the list that was given last. Thread-safe.
@@ -69,8 +69,12 @@ class PortCore {
   /// text).
   void dialed(const std::string& peer, const Frames& frames);
   void dial_lost(const std::string& peer, BulkEnd why);
+  /// More than may be has come, and is not kept: nothing more is to be heard of the peer there.
+  void dial_overrun(const std::string& peer);
   void accepted(const BulkConnection& connection, const std::string& key, const Frames& frames);
   void accepted_lost(const BulkConnection& connection);
+  /// As `dial_overrun`.
+  void accepted_overrun(const BulkConnection& connection);
 
   /// Does what there is to do: hands over what was taken, gives credit, dials, notices silence. When it has
   /// to be called again, unless something happens before.
@@ -88,6 +92,8 @@ class PortCore {
   struct Peer;
   using PeerPtr = std::shared_ptr<Peer>;
 
+  std::optional<std::string> why_not(const BulkPeer& peer, bool encrypted,
+                                     const std::map<std::string, std::string>& names_by_key) const;
   void take_up_list();
   void take_up(Peer& peer, const BulkPeer& as);
   void dial(Peer& peer);
@@ -99,6 +105,8 @@ class PortCore {
   void refuse(const BulkConnection& connection, BulkEnd why);
   void take_data(Peer& peer, BulkData& data);
   void take_credit(Peer& peer, const BulkCredit& credit);
+  /// Whether it may say something that answers nothing of ours.
+  bool may_speak(Peer& peer);
   /// Whether more is left.
   bool hand_over(Peer& peer);
   void give_credit(Peer& peer);

@@ -11,18 +11,19 @@
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <zmq.hpp>
-#include <zmq_addon.hpp>
 
 #include "base/descriptor.h"
+#include "base/one_line.h"
 #include "cluster/bulk/accepted_connections.h"
+#include "cluster/bulk/bulk_listener.h"
+#include "cluster/bulk/dialed_connection.h"
 #include "cluster/bulk/frames.h"
 #include "cluster/bulk/port_core.h"
-#include "cluster/bulk/socket_monitor.h"
+#include "cluster/bulk/unfinished_bytes.h"
 #include "cluster/sockets/bell.h"
 #include "cluster/sockets/tcp_address.h"
+#include "config/values/curve_key.h"
 
 namespace vigil::cluster {
 namespace {
@@ -36,19 +37,16 @@ using TimePoint = base::Clock::TimePoint;
 constexpr milliseconds kFarewell(200);
 // The same when all ends.
 constexpr milliseconds kLastFarewell(100);
-// A socket is for one connection.
-constexpr milliseconds kNever = std::chrono::hours(24);
-// ZeroMQ ends the process when a connection breaks that it has stopped to read, and a heartbeat is due
-// (src/stream_engine_base.cpp, out_event): it never stops, since whoever sends more than was granted is hung
-// up on, and heartbeats are ours. A mark of messages would bound no bytes.
-constexpr int kNoMark = 0;
+// Parts of what a receiver says, with the name that ZeroMQ gives the connection.
+constexpr std::size_t kControlParts = 2;
+// When descriptors are short, they may be so for a while.
+constexpr milliseconds kKeysAgain(1000);
 // Parcels that are read of one connection before others have their turn.
 constexpr int kAtOnce = 64;
 // What encryption and framing add to a message.
 constexpr std::int64_t kAround = 256;
 // Longest sleep: a clock that is not the machine's may go on meanwhile.
 constexpr milliseconds kSleep(1000);
-constexpr int kBacklog = 128;
 // ZeroMQ's own bound, 1023, is that of 340 peers: three for each that is dialed.
 constexpr int kMostSockets = 1 << 15;
 
@@ -66,21 +64,6 @@ void check_plain(const std::string& endpoint, const tcp::endpoint& where, const 
   throw BulkError(endpoint + ": plain text is for loopback alone, unless the configuration says otherwise");
 }
 
-/// A listener that ZeroMQ is given again and again, so that no other has its port in between.
-base::Descriptor listen_at(const std::string& text, tcp::endpoint& where) {
-  base::Descriptor listener(
-      ::socket(where.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  if (listener) ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  auto size = static_cast<socklen_t>(where.size());
-  if (!listener || ::bind(listener.number(), where.data(), size) != 0 ||
-      ::listen(listener.number(), kBacklog) != 0)
-    throw BulkError(text + ": " + std::generic_category().message(errno));
-  size = static_cast<socklen_t>(where.capacity());
-  ::getsockname(listener.number(), where.data(), &size);
-  return listener;
-}
-
 bool is_ready(const zmq::pollitem_t& item) {
   return (item.revents & ZMQ_POLLIN) != 0;
 }
@@ -92,6 +75,7 @@ class SocketBulk::Running final : public BulkLinks {
   Running(const BulkOptions& options, SocketBulkOptions sockets, BulkOwner& owner, const base::Clock& clock)
       : options_(options),
         sockets_(std::move(sockets)),
+        owner_(owner),
         clock_(clock),
         where_(address_of(sockets_.endpoint)),
         context_(sockets_.io_threads, kMostSockets),
@@ -99,7 +83,8 @@ class SocketBulk::Running final : public BulkLinks {
     check_plain(sockets_.endpoint, where_, sockets_);
     listener_ = listen_at(sockets_.endpoint, where_);
     endpoint_ = tcp_text(where_);
-    book_.emplace(where_.port(), sockets_.connections, options.handshake);
+    book_.emplace(where_.port(), sockets_.connections, options.handshake,
+                  most_unfinished_of_receiver(options.limits));
     try {
       open_sockets();
     } catch (const zmq::error_t& error) {
@@ -120,9 +105,22 @@ class SocketBulk::Running final : public BulkLinks {
   const PortCore& core() const { return core_; }
   const std::string& endpoint() const { return endpoint_; }
 
-  void set_peers(const std::vector<BulkPeer>& peers) {
-    for (const BulkPeer& peer : peers) check_plain(peer.endpoint, address_of(peer.endpoint), sockets_);
-    core_.set_peers(peers, sockets_.keys.has_value());
+  std::vector<BulkRefusal> set_peers(const std::vector<BulkPeer>& peers) {
+    std::vector<BulkRefusal> refused;
+    std::vector<BulkPeer> good;
+    for (const BulkPeer& peer : peers) {
+      try {
+        check_plain(peer.endpoint, address_of(peer.endpoint), sockets_);
+        if (!std::all_of(peer.keys.begin(), peer.keys.end(), config::is_curve_key))
+          throw BulkError("its key is no CURVE key");
+        good.push_back(peer);
+      } catch (const BulkError& error) {
+        refused.push_back({base::one_line(peer.name.substr(0, kNameBytes)), base::one_line(error.what())});
+      }
+    }
+    for (BulkRefusal& each : core_.set_peers(good, sockets_.keys.has_value()))
+      refused.push_back(std::move(each));
+    return refused;
   }
 
   void set_keys(const KeyPair& keys) {
@@ -149,37 +147,27 @@ class SocketBulk::Running final : public BulkLinks {
   }
 
  private:
-  /// A connection that we make: a socket for each attempt, so that nothing of one goes out by another.
-  struct Dial {
-    Dial(zmq::context_t& context, const std::string& name)
-        : socket(context, zmq::socket_type::dealer),
-          monitor(std::in_place, context, socket, name,
-                  ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {}
-
-    zmq::socket_t socket;
-    std::optional<SocketMonitor> monitor;
-    bool broken = false;
-  };
-  using DialPtr = std::shared_ptr<Dial>;
+  using DialPtr = std::shared_ptr<DialedConnection>;
 
   void wake() {
     if (!rung_.exchange(true)) bell_.ring();
   }
   void open_sockets();
-  void open_router();
+  std::unique_ptr<BulkListener> listen(const std::optional<KeyPair>& keys);
   void run();
   void wait(TimePoint until);
-  void take_new_keys();
+  /// When it is to be called again.
+  TimePoint take_new_keys();
+  TimePoint look_at_dials(TimePoint now);
   void hear_handshakes();
   void hear_monitor();
   void hear_accepted();
   void hear_dial(const std::string& peer, const DialPtr& dial);
-  std::optional<BulkEnd> fate_of(Dial& dial);
   void say_farewell();
 
   const BulkOptions options_;
   const SocketBulkOptions sockets_;
+  BulkOwner& owner_;
   const base::Clock& clock_;
   tcp::endpoint where_;
   base::Descriptor listener_;
@@ -191,9 +179,12 @@ class SocketBulk::Running final : public BulkLinks {
   // The port's thread alone, once it runs. What is declared first is destroyed last.
   zmq::context_t context_;
   zmq::socket_t handshakes_;
-  zmq::socket_t router_;
-  std::optional<SocketMonitor> monitor_;
+  std::unique_ptr<BulkListener> router_;
   std::optional<KeyPair> keys_;
+  /// Of those that could not be taken up: when that is tried again, and whether the owner has heard.
+  TimePoint keys_at_{};
+  bool keys_wait_ = false;
+  TimePoint look_at_{};
   std::optional<AcceptedConnections> book_;
   /// That broke, and what they said last may still be there.
   std::vector<BulkConnection> lost_;
@@ -218,60 +209,64 @@ void SocketBulk::Running::open_sockets() {
     handshakes_.set(zmq::sockopt::linger, 0);
     handshakes_.bind(kHandshakes);
   }
-  open_router();
+  router_ = listen(keys_);
 }
 
-void SocketBulk::Running::open_router() {
-  router_ = zmq::socket_t(context_, zmq::socket_type::router);
-  monitor_.emplace(context_, router_, "listener." + std::to_string(++listened_),
-                   ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
-  router_.set(zmq::sockopt::router_mandatory, true);
-  router_.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
-  router_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kControlBytes) + kAround);
-  router_.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
-  router_.set(zmq::sockopt::rcvhwm, kNoMark);
-  // ZeroMQ hears of what was read when half of the mark is. Credits keep everything below it.
-  router_.set(zmq::sockopt::sndhwm, static_cast<int>(2 * options_.limits.messages + 64));
-  router_.set(zmq::sockopt::sndbuf, sockets_.send_buffer);
-  router_.set(zmq::sockopt::ipv6, where_.address().is_v6());
-  if (keys_) use_curve(router_, CurveServer{*keys_, {}});
-  const int descriptor = ::fcntl(listener_.number(), F_DUPFD_CLOEXEC, 0);
-  if (descriptor < 0 || zmq_setsockopt(router_.handle(), ZMQ_USE_FD, &descriptor, sizeof descriptor) != 0)
-    throw zmq::error_t();
-  router_.bind(endpoint_);
+std::unique_ptr<BulkListener> SocketBulk::Running::listen(const std::optional<KeyPair>& keys) {
+  return std::make_unique<BulkListener>(
+      context_, "listener." + std::to_string(++listened_), listener_.number(),
+      BulkListener::Options{
+          .endpoint = endpoint_,
+          .ipv6 = where_.address().is_v6(),
+          .keys = keys,
+          .most_bytes = static_cast<std::int64_t>(kControlBytes) + kAround,
+          .handshake_ms = static_cast<int>(options_.handshake.count()),
+          .farewell_ms = static_cast<int>(kFarewell.count()),
+          // ZeroMQ hears of what was read when half of the mark is. Credits keep everything below it.
+          .send_mark = static_cast<int>(2 * options_.limits.messages + 64),
+          .send_buffer = sockets_.send_buffer});
 }
 
-void SocketBulk::Running::take_new_keys() {
+// All that may fail comes before anything is given up.
+TimePoint SocketBulk::Running::take_new_keys() {
+  std::optional<KeyPair> keys;
   {
     const std::lock_guard lock(mutex_);
-    if (!new_keys_) return;
-    keys_ = std::exchange(new_keys_, std::nullopt);
+    keys = new_keys_;
+  }
+  if (!keys) return TimePoint::max();
+  if (clock_.now() < keys_at_) return keys_at_;
+  std::unique_ptr<BulkListener> made;
+  try {
+    made = listen(keys);
+  } catch (const zmq::error_t& error) {
+    if (!std::exchange(keys_wait_, true))
+      owner_.trouble(std::string("another key is not taken up yet, the one before stays: ") + error.what());
+    keys_at_ = clock_.now() + kKeysAgain;
+    return keys_at_;
   }
   core_.end_accepted();
-  monitor_.reset();
-  router_.close();
   book_->forget();
-  open_router();
+  router_ = std::move(made);
+  keys_ = keys;
+  keys_wait_ = false;
+  lost_.clear();
+  const std::lock_guard lock(mutex_);
+  if (new_keys_->public_key == keys->public_key) new_keys_.reset();
+  return TimePoint::max();
 }
 
 // Descriptors may be short, and a key may be none: that ends this attempt, and not the process.
 bool SocketBulk::Running::dial(const BulkPeer& peer, const std::string& key) try {
-  auto dial = std::make_shared<Dial>(context_, std::to_string(++dialed_));
-  zmq::socket_t& socket = dial->socket;
-  const tcp::endpoint where = address_of(peer.endpoint);
-  // Without it, what came last would be thrown away with the connection.
-  socket.set(zmq::sockopt::reconnect_ivl, static_cast<int>(kNever.count()));
-  socket.set(zmq::sockopt::linger, static_cast<int>(kFarewell.count()));
-  socket.set(
-      zmq::sockopt::maxmsgsize,
-      kAround + static_cast<std::int64_t>(std::max<std::uint64_t>(
-                    {options_.limits.message, most_bytes_of_first_frame(options_.limits), kControlBytes})));
-  socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(options_.handshake.count()));
-  socket.set(zmq::sockopt::rcvhwm, kNoMark);
-  socket.set(zmq::sockopt::rcvbuf, sockets_.receive_buffer);
-  socket.set(zmq::sockopt::ipv6, where.address().is_v6());
-  if (keys_) use_curve(socket, CurveClient{*keys_, key});
-  socket.connect(tcp_text(where));
+  auto dial = std::make_shared<DialedConnection>(context_, std::to_string(++dialed_));
+  const std::uint64_t most = std::max<std::uint64_t>(
+      {options_.limits.message, most_bytes_of_first_frame(options_.limits), kControlBytes});
+  dial->connect({.where = address_of(peer.endpoint),
+                 .curve = keys_ ? std::optional(CurveClient{*keys_, key}) : std::nullopt,
+                 .most_bytes = kAround + static_cast<std::int64_t>(most),
+                 .handshake_ms = static_cast<int>(options_.handshake.count()),
+                 .farewell_ms = static_cast<int>(kFarewell.count()),
+                 .receive_buffer = sockets_.receive_buffer});
   dials_[peer.name] = dial;
   return true;
 } catch (const zmq::error_t&) {
@@ -284,7 +279,9 @@ void SocketBulk::Running::hang_up(const std::string& peer, bool told) {
   const DialPtr dial = found->second;
   dials_.erase(found);
   dial->monitor.reset();
-  if (!told || dial->broken) return;
+  // Nor is anything read of it meanwhile.
+  if (!told || dial->broken) return dial->socket.set(zmq::sockopt::linger, 0);
+  dial->unfinished.heard();
   leaving_.emplace_back(clock_.now() + kFarewell, dial);
 }
 
@@ -299,12 +296,12 @@ void SocketBulk::Running::send_dialed(const std::string& peer, Frames frames) {
 bool SocketBulk::Running::send_accepted(const BulkConnection& connection, Frames frames) {
   zmq::message_t name(connection.data(), connection.size());
   try {
-    if (!router_.send(name, zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false;
+    if (!router_->socket.send(name, zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false;
   } catch (const zmq::error_t& error) {
     if (error.num() == EHOSTUNREACH) return false;
     throw;
   }
-  return send_frames(router_, std::move(frames));
+  return send_frames(router_->socket, std::move(frames));
 }
 
 void SocketBulk::Running::hear_handshakes() {
@@ -316,7 +313,7 @@ void SocketBulk::Running::hear_handshakes() {
 }
 
 void SocketBulk::Running::hear_monitor() {
-  while (const auto event = monitor_->take()) {
+  while (const auto event = router_->monitor.take()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
       book_->opened(event->value, clock_.now());
     } else if (auto name = book_->closed(event->value)) {
@@ -326,9 +323,10 @@ void SocketBulk::Running::hear_monitor() {
 }
 
 void SocketBulk::Running::hear_accepted() {
+  std::vector<zmq::message_t> parts;
   for (int i = 0; i < kAtOnce; ++i) {
-    std::vector<zmq::message_t> parts;
-    if (!zmq::recv_multipart(router_, std::back_inserter(parts), zmq::recv_flags::dontwait)) {
+    const Taken taken = take_message(router_->socket, parts, kControlParts);
+    if (taken == Taken::nothing) {
       // What they said last has been heard.
       for (const BulkConnection& each : std::exchange(lost_, {})) core_.accepted_lost(each);
       return;
@@ -340,6 +338,10 @@ void SocketBulk::Running::hear_accepted() {
     const int descriptor = zmq_msg_get(parts[1].handle(), ZMQ_SRCFD);
     const bool lost = std::find(lost_.begin(), lost_.end(), connection) != lost_.end();
     if (!lost && !book_->speaks(connection, descriptor, clock_.now())) continue;
+    if (taken == Taken::too_many) {
+      core_.accepted_overrun(connection);
+      continue;
+    }
     // The property that the allow-list gave it.
     const char* const user = keys_ ? zmq_msg_gets(parts[1].handle(), "User-Id") : nullptr;
     const std::string key = user == nullptr ? "" : user;
@@ -348,26 +350,35 @@ void SocketBulk::Running::hear_accepted() {
   }
 }
 
-std::optional<BulkEnd> SocketBulk::Running::fate_of(Dial& dial) {
-  std::optional<BulkEnd> fate;
-  if (dial.broken) fate = BulkEnd::connection;
-  while (const auto event = dial.monitor->take()) {
-    if (fate == BulkEnd::refused) continue;
-    const bool broke = event->kind == ZMQ_EVENT_DISCONNECTED || event->kind == ZMQ_EVENT_CLOSED;
-    fate = broke ? BulkEnd::connection : BulkEnd::refused;
-  }
-  return fate;
+TimePoint SocketBulk::Running::look_at_dials(TimePoint now) {
+  if (dials_.empty() && leaving_.empty()) return TimePoint::max();
+  if (now < look_at_) return look_at_;
+  look_at_ = now + kBetweenLooks;
+  const std::uint64_t most = most_unfinished_of_sender(options_.limits);
+  std::vector<std::string> overrun;
+  for (const auto& [peer, dial] : dials_)
+    if (dial->overruns(most)) overrun.push_back(peer);
+  for (const std::string& peer : overrun) core_.dial_overrun(peer);
+  std::erase_if(leaving_, [&](const auto& each) {
+    const bool over = each.second->overruns(most);
+    if (over) each.second->socket.set(zmq::sockopt::linger, 0);
+    return over;
+  });
+  return look_at_;
 }
 
 void SocketBulk::Running::hear_dial(const std::string& peer, const DialPtr& dial) {
   // What came before the end is heard before it.
-  const std::optional<BulkEnd> fate = fate_of(*dial);
+  const std::optional<BulkEnd> fate = dial->fate();
+  std::vector<zmq::message_t> parts;
   for (int i = 0; i < kAtOnce || fate; ++i) {
-    std::vector<zmq::message_t> parts;
-    if (!zmq::recv_multipart(dial->socket, std::back_inserter(parts), zmq::recv_flags::dontwait)) {
+    const Taken taken = take_message(dial->socket, parts, kFramesTogether + options_.limits.parts);
+    if (taken == Taken::nothing) {
       if (fate) core_.dial_lost(peer, *fate);
       return;
     }
+    if (taken == Taken::too_many) return core_.dial_overrun(peer);
+    dial->unfinished.heard();
     core_.dialed(peer, frames_of(std::move(parts)));
     // It may have been hung up on.
     const auto now = dials_.find(peer);
@@ -377,8 +388,8 @@ void SocketBulk::Running::hear_dial(const std::string& peer, const DialPtr& dial
 
 void SocketBulk::Running::wait(TimePoint until) {
   std::vector<zmq::pollitem_t> items = {{nullptr, bell_.descriptor(), ZMQ_POLLIN, 0},
-                                        {router_.handle(), 0, ZMQ_POLLIN, 0},
-                                        {monitor_->socket().handle(), 0, ZMQ_POLLIN, 0}};
+                                        {router_->socket.handle(), 0, ZMQ_POLLIN, 0},
+                                        {router_->monitor.socket().handle(), 0, ZMQ_POLLIN, 0}};
   if (keys_) items.push_back({handshakes_.handle(), 0, ZMQ_POLLIN, 0});
   const std::size_t before = items.size();
   const std::vector<std::pair<std::string, DialPtr>> dials(dials_.begin(), dials_.end());
@@ -418,17 +429,19 @@ void SocketBulk::Running::wait(TimePoint until) {
 
 void SocketBulk::Running::run() {
   while (!stopping_) {
-    take_new_keys();
+    const TimePoint keys = take_new_keys();
     const TimePoint next = core_.step();
     const TimePoint now = clock_.now();
     const TimePoint cut = book_->step(now);
+    for (const BulkConnection& each : book_->take_overrun()) core_.accepted_overrun(each);
+    const TimePoint look = look_at_dials(now);
     while (!leaving_.empty() && leaving_.front().first <= now) leaving_.pop_front();
     const TimePoint leave = leaving_.empty() ? TimePoint::max() : leaving_.front().first;
     {
       const std::lock_guard lock(mutex_);
       strangers_ = {book_->open(), book_->displaced(), book_->expired(), unknown_keys_};
     }
-    wait(std::min({next, cut, leave}));
+    wait(std::min({next, cut, leave, keys, look}));
   }
   say_farewell();
 }
@@ -438,15 +451,14 @@ void SocketBulk::Running::say_farewell() {
   // Whoever hears it closes by himself.
   const auto until = std::chrono::steady_clock::now() + kLastFarewell;
   while (book_->open() > 0 && std::chrono::steady_clock::now() < until) {
-    zmq::pollitem_t item{monitor_->socket().handle(), 0, ZMQ_POLLIN, 0};
+    zmq::pollitem_t item{router_->monitor.socket().handle(), 0, ZMQ_POLLIN, 0};
     zmq::poll(&item, 1, milliseconds(10));
     hear_monitor();
   }
-  monitor_.reset();
   for (auto& [peer, dial] : dials_) dial->monitor.reset();
   dials_.clear();
   leaving_.clear();
-  router_.close();
+  router_.reset();
   handshakes_.close();
   context_.close();
 }
@@ -461,8 +473,8 @@ BulkSent SocketBulk::send(const std::string& peer, const BulkMessage& message) {
   return running_->core().send(peer, message);
 }
 
-void SocketBulk::set_peers(const std::vector<BulkPeer>& peers) {
-  running_->set_peers(peers);
+std::vector<BulkRefusal> SocketBulk::set_peers(const std::vector<BulkPeer>& peers) {
+  return running_->set_peers(peers);
 }
 
 std::map<std::string, BulkCounters> SocketBulk::counters() const {

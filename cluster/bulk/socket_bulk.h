@@ -52,13 +52,14 @@ class SocketBulk final : public BulkPort {
   ~SocketBulk() override;
 
   BulkSent send(const std::string& peer, const BulkMessage& message) override;
-  void set_peers(const std::vector<BulkPeer>& peers) override;
+  std::vector<BulkRefusal> set_peers(const std::vector<BulkPeer>& peers) override;
   std::map<std::string, BulkCounters> counters() const override;
   const std::string& endpoint() const override;
 
   /// Another pair, for all connections that are made from now on. Incoming streams go on; outgoing ones are
   /// made anew, since ZeroMQ ends what came by a listener together with it. There have to be keys already, or
-  /// BulkError is thrown.
+  /// BulkError is thrown. While that cannot be done, as without descriptors, all stays as it was, the owner
+  /// hears of it, and it is tried again.
   void set_keys(const KeyPair& keys);
 
   BulkStrangers strangers() const;

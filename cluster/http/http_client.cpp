@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -44,7 +45,13 @@ struct Url {
 };
 
 [[noreturn]] void refuse(const std::string& url) {
-  throw HttpError(url + ": not an http:// or https:// address");
+  throw HttpUrlError(url + ": not an http:// or https:// address");
+}
+
+bool is_port(const std::string& text) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number > 0 && number <= 65'535;
 }
 
 Url parse_url(const std::string& url) {
@@ -59,7 +66,7 @@ Url parse_url(const std::string& url) {
   if (parsed.target.front() == '?') parsed.target.insert(0, "/");
   // Not shown: what stands in front of the '@' may be a password.
   if (parsed.authority.find('@') != std::string::npos)
-    throw HttpError("an http:// or https:// address with a user in it, which is not supported");
+    throw HttpUrlError("an http:// or https:// address with a user in it, which is not supported");
   for (const char c : url)
     if (std::iscntrl(static_cast<unsigned char>(c)) != 0 || c == ' ') refuse("the given text");
   const std::size_t bracket = parsed.authority.rfind(']');
@@ -69,9 +76,9 @@ Url parse_url(const std::string& url) {
   parsed.port = has_port ? parsed.authority.substr(colon + 1) : (parsed.tls ? "443" : "80");
   if (parsed.host.size() >= 2 && parsed.host.front() == '[' && parsed.host.back() == ']')
     parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-  if (parsed.host.empty() || parsed.port.empty() || parsed.port.size() > 5 ||
-      parsed.port.find_first_not_of("0123456789") != std::string::npos)
-    refuse(url);
+  if (parsed.host.empty()) refuse(url);
+  if (!is_port(parsed.port))
+    throw HttpUrlError(url + ": a port is a number from 1 to 65535, not '" + parsed.port + "'");
   return parsed;
 }
 

@@ -110,9 +110,9 @@ class FleetMember {
   /// These streams of its cameras are full where they have moved to (`PlannedCamera::stream_fence`). In the
   /// same way; none is news, too: that this node tells.
   void fill(const std::set<Fence>& streams);
-  /// By these fences its cameras are refused, since the others of these were seen of them, which are higher:
-  /// the registry was set back, and who plans does not know what it had given. In the same way, once there is
-  /// one.
+  /// By these fences its cameras are refused, since the others of these were seen of them, which are higher,
+  /// or since another node has the same: the registry was set back, and who plans does not know what it had
+  /// given. In the same way, once there is one.
   void refuse(const std::set<Fence>& fences);
 
   /// Gives the lease back, so that the others need not wait for its end. Nothing is done any more after it.

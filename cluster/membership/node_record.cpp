@@ -13,11 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kRoles = {
-    std::pair{NodeRole::camera, "camera"}, std::pair{NodeRole::vision, "vision"},
-    std::pair{NodeRole::stream, "stream"}, std::pair{NodeRole::generate, "generate"},
-    std::pair{NodeRole::cache, "cache"},   std::pair{NodeRole::gateway, "gateway"},
-};
 constexpr std::array kStates = {
     std::pair{NodeState::joining, "joining"},
     std::pair{NodeState::ready, "ready"},
@@ -47,12 +42,6 @@ PeerAddress address_of(const json& text) {
 
 }  // namespace
 
-std::string_view name_of(NodeRole role) {
-  return name_in(kRoles, role);
-}
-std::optional<NodeRole> parse_role(std::string_view name) {
-  return value_in(kRoles, name);
-}
 std::string_view name_of(NodeState state) {
   return name_in(kStates, state);
 }

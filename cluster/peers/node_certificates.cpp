@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
+#include "cluster/peers/chain_check.h"
 #include "cluster/peers/host_check.h"
 #include "cluster/sockets/file_identity.h"
 
@@ -42,6 +43,27 @@ void check_host(const std::filesystem::path& file, X509* certificate, const std:
       "host of cluster.listen)");
 }
 
+/// One that time mends.
+class NotYetValid : public CertificateError {
+ public:
+  using CertificateError::CertificateError;
+};
+
+void check_issuers(const std::filesystem::path& file, SSL_CTX* context,
+                   const std::filesystem::path& issuers) {
+  const ChainVerdict verdict = check_chain(context);
+  switch (verdict.fault) {
+    case ChainFault::none:
+      return;
+    case ChainFault::expired:
+      throw CertificateError(file.string() + ": has expired: it was valid until " + verdict.reason);
+    case ChainFault::not_yet_valid:
+      throw NotYetValid(file.string() + ": is not yet valid: it will be from " + verdict.reason + " on");
+    case ChainFault::not_of_issuers:
+      throw CertificateError(file.string() + ": is not of " + issuers.string() + ": " + verdict.reason);
+  }
+}
+
 std::shared_ptr<SSL_CTX> read(const std::filesystem::path& folder, const std::string& host) {
   const std::filesystem::path issuers = folder / kIssuers;
   const std::filesystem::path certificate = folder / kCertificate;
@@ -66,6 +88,7 @@ std::shared_ptr<SSL_CTX> read(const std::filesystem::path& folder, const std::st
   if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
     throw CertificateError(key.string() + ": not the private key in PEM of " + certificate.string() + ": " +
                            openssl_reason());
+  check_issuers(certificate, context.get(), issuers);
   check_host(certificate, SSL_CTX_get0_certificate(context.get()), host);
   return context;
 }
@@ -89,14 +112,29 @@ std::shared_ptr<SSL_CTX> NodeCertificates::current() {
   const std::lock_guard lock(mutex_);
   std::string now = signature();
   if (now == signature_) return context_;
-  signature_ = std::move(now);
+  const auto keep = [this](const CertificateError& error) {
+    if (log_ && refused_ != error.what())
+      log_(std::string("peers: the certificates from before go on to be used: ") + error.what());
+    refused_ = error.what();
+  };
   try {
     context_ = read(folder_, host_);
+    signature_ = std::move(now);
+    refused_.clear();
     if (log_) log_("peers: the certificates in " + folder_.string() + " were read again");
+  } catch (const NotYetValid& error) {
+    // It is read again for the next connection, though nothing of it changes.
+    keep(error);
   } catch (const CertificateError& error) {
-    if (log_) log_(std::string("peers: the certificates from before go on to be used: ") + error.what());
+    signature_ = std::move(now);
+    keep(error);
   }
   return context_;
+}
+
+void NodeCertificates::look() {
+  std::string now = signature();
+  if (now == std::exchange(looked_, now)) current();
 }
 
 }  // namespace vigil::cluster

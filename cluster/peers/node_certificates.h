@@ -25,7 +25,8 @@ class NodeCertificates {
  public:
   /// Throws CertificateError. `log` gets a line when the files were read again, or could not be; may be
   /// empty. `host`: the name or address under which others reach this node: a certificate that is not for it
-  /// is of no use, since they would all refuse it; empty: it may be for any.
+  /// is of no use, since they would all refuse it; empty: it may be for any. So is one for which `ca.crt`
+  /// does not vouch, and one that has expired or is not valid yet.
   NodeCertificates(std::filesystem::path folder, std::function<void(const std::string&)> log,
                    std::string host = {});
 
@@ -34,6 +35,9 @@ class NodeCertificates {
   /// they held before goes on to be used.
   std::shared_ptr<SSL_CTX> current();
 
+  /// Looks whether they are others now, too, once they have been left alone between two calls. By one thread.
+  void look();
+
  private:
   std::string signature() const;
 
@@ -41,7 +45,12 @@ class NodeCertificates {
   const std::string host_;
   const std::function<void(const std::string&)> log_;
   std::mutex mutex_;
+  /// Of the files as they were when they were read last.
   std::string signature_;
+  /// Of the last look.
+  std::string looked_;
+  /// What was wrong with them then; empty if nothing was.
+  std::string refused_;
   std::shared_ptr<SSL_CTX> context_;
 };
 

@@ -45,6 +45,7 @@ class PeerSockets::Running {
   std::shared_ptr<PeerLog> log() const { return log_; }
 
   void start() {
+    if (options_.certificates) look_at_certificates();
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "peers");
       const auto work = asio::make_work_guard(io_);
@@ -251,7 +252,16 @@ class PeerSockets::Running {
   void check_plain_text(const tcp::endpoint& endpoint) const {
     if (options_.certificates || options_.allow_plain_text || endpoint.address().is_loopback()) return;
     throw std::runtime_error(text_of(endpoint) +
-                             " is beyond this machine, and there are no certificates (cluster.tls.dir)");
+                             " is beyond this machine, and there are no certificates (cluster.tls_dir)");
+  }
+
+  void look_at_certificates() {
+    look_.expires_after(options_.look);
+    look_.async_wait([this](auto cancelled) {
+      if (cancelled) return;
+      options_.certificates->look();
+      look_at_certificates();
+    });
   }
 
   void accept() {
@@ -280,6 +290,7 @@ class PeerSockets::Running {
   const std::shared_ptr<PeerLog> log_;
   asio::io_context io_{1};
   asio::steady_timer pause_{io_};
+  asio::steady_timer look_{io_};
   tcp::resolver resolver_{io_};
   std::optional<tcp::acceptor> acceptor_;
   std::function<void(SecureSocket)> accepted_;

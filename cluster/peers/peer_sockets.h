@@ -28,6 +28,9 @@ class PeerSockets {
     std::chrono::milliseconds patience{5000};
     /// Connections that come in whose handshake is under way, at most; the oldest goes when one more comes.
     std::size_t handshakes = 64;
+    /// How often the certificates are looked at where nobody connects, so that what is wrong with new ones is
+    /// told while those from before still hold.
+    std::chrono::milliseconds look{5000};
     /// Lines about connections that were refused or closed, not more than some a minute; may be empty. Called
     /// by one thread at a time.
     std::function<void(const std::string&)> log = {};

@@ -151,6 +151,8 @@ PeerAddress PeerSystem::publish(const PeerAddress& address, const caf::strong_ac
   caf::scoped_actor self{system_, /* hidden = */ true};
   PeerAddress real = address;
   std::string failure;
+  // Without a limit: it binds a port of this machine, which waits for nobody, and if it ends, that is the
+  // answer.
   self->request(middleman_, caf::infinite, caf::publish_atom::value, address.port, actor,
                 std::move(interface), address.host, true)
       .receive([&](std::uint16_t port) { real.port = port; },

@@ -76,6 +76,7 @@ void PlanKeeper::step() {
     for (const auto& [node, plan] : std::exchange(fleet_, {})) remember_origins(plan);
     return;
   }
+  look_whether_it_was_elected();
   const auto keep = [this](std::optional<RegistryMirror>& mirror, const std::string& prefix,
                            std::function<void()> then) {
     if (!mirror)
@@ -215,7 +216,7 @@ void PlanKeeper::plan() {
     if (!fences.empty()) settled[node] = *fences.rbegin();
   Planning planned = options_.plan({member_.nodes(), std::move(settled), fleet_, *wanted_, clock_.wall(),
                                     told(*filled_mirror_, member_.keys().filled()),
-                                    told(*refused_mirror_, member_.keys().refused()), lost_origins()},
+                                    told(*refused_mirror_, member_.keys().refused()), lost_origins(), sent_},
                                    planning);
   unplaced_ = std::move(planned.unplaced);
   handovers_ = planned.handovers;
@@ -238,6 +239,15 @@ void PlanKeeper::plan_after(base::Duration time) {
     (*self)->will_plan_ = false;
     (*self)->plan();
   });
+}
+
+/// What a planner before it has sent is written before this one was elected, or never. So all that it plans
+/// is of plans that were read since then; what was followed until then may be older.
+void PlanKeeper::look_whether_it_was_elected() {
+  const auto held = member_.planner_condition();
+  if (!held || held->modified == elected_) return;
+  elected_ = held->modified;
+  if (fleet_mirror_) fleet_mirror_->restart();
 }
 
 void PlanKeeper::look_whether_it_came_back() {
@@ -293,6 +303,8 @@ void PlanKeeper::write() {
     // A plan that is too large for any transaction goes by itself, and is refused in words.
     if (bytes > 0 && bytes + value.size() > kBytesAtOnce) break;
     bytes += value.size();
+    // Whatever is answered, and if nothing is: it may be written later.
+    if (change.plan) sent_ = std::max(sent_, change.plan->fence);
     const RegistryEntry* const there = fleet_mirror_ ? fleet_mirror_->find(key) : nullptr;
     transaction.conditions.push_back({key, there == nullptr ? 0 : there->modified});
     if (change.plan) {

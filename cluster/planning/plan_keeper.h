@@ -70,6 +70,7 @@ class PlanKeeper {
   bool is_set_back() const;
   void plan();
   void plan_after(base::Duration time);
+  void look_whether_it_was_elected();
   void look_whether_it_came_back();
   base::Duration returning(std::size_t owned) const;
   base::Duration starting();
@@ -117,6 +118,11 @@ class PlanKeeper {
   /// has not been seen yet.
   std::deque<PlanChange> unwritten_;
   bool writing_ = false;
+  /// The highest fence of all plans that were sent to be written, whether or not they were: of one that was
+  /// not answered, nobody knows whether it will be.
+  Fence sent_ = 0;
+  /// The revision of the entry by which this node plans, or did last.
+  Revision elected_ = 0;
   /// Its last transaction, and when that was.
   Revision written_ = 0;
   base::Clock::TimePoint written_at_;

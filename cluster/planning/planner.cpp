@@ -60,7 +60,8 @@ class Desk {
     }
     for (const auto& [node, fences] : input.refused)
       if (!fences.empty()) seen = std::max(seen, *fences.rbegin());
-    fence_ = std::max(fence_, seen);
+    // Of what was sent nothing tells that the registry was set back.
+    fence_ = std::max({fence_, seen, input.least_fence});
     for (const WantedCamera& camera : input.cameras) wanted_.insert(camera.name);
   }
 

@@ -65,11 +65,15 @@ struct PlanningInput {
   /// that there is no use in waiting for. Not there: of a build that does not tell; its streams move without
   /// a former.
   std::map<std::string, std::set<Fence>> filled = {};
-  /// Of each camera node: fences of its cameras that are refused, and the higher ones that were seen of them.
+  /// Of each camera node: fences of its cameras that are refused, and the higher ones, if any, that were seen
+  /// of them.
   std::map<std::string, std::set<Fence>> refused = {};
   /// Since when there have been cameras that no plan has any more, as when somebody has deleted it: as
   /// `PlannedCamera::origin_ms`.
   std::map<std::string, std::int64_t> origins = {};
+  /// What is given is above it: whoever plans has sent a plan with such fences, and cannot know whether it is
+  /// written, or will be.
+  Fence least_fence = 0;
 };
 
 /// What is to be written, in this order: what nodes are given first, so that no camera is ever without an

@@ -9,6 +9,7 @@
 #include "cluster/registry/callback_gate.h"
 #include "cluster/registry/etcd_channel.h"
 #include "cluster/registry/etcd_failure.h"
+#include "cluster/registry/etcd_patience.h"
 #include "cluster/registry/registry_history.h"
 
 namespace vigil::cluster {
@@ -26,15 +27,6 @@ constexpr std::chrono::seconds kLasting{1};
 constexpr std::size_t kWaiting = 4096;
 // Tokens that are asked for on behalf of one call or watch.
 constexpr int kRenewals = 2;
-
-RegistryHeader& header_of(RegistryHeader& header) {
-  return header;
-}
-
-template <class T>
-RegistryHeader& header_of(T& answer) {
-  return answer.header;
-}
 
 void check(const EtcdRegistry::Options& options) {
   if (options.endpoints.empty()) throw RegistryError("registry: no endpoint");
@@ -79,7 +71,7 @@ class EtcdRegistry::Client {
  public:
   explicit Client(Options options)
       : options_(std::move(options)),
-        attempt_(options_.time_limit / (options_.endpoints.size() == 1 ? 2 : 3)),
+        patience_(options_.time_limit, options_.endpoints.size()),
         random_(std::random_device()()) {
     if (options_.tls) tls_.emplace(*options_.tls, options_.log);
   }
@@ -103,6 +95,7 @@ class EtcdRegistry::Client {
             [this, self, fresh, done, channel = channel_, asked = history_.ask(), sent = steady_clock::now()](
                 const EtcdStatus& status, T answer) {
               if (status.code != 0) return failed(self, channel, status, sent);
+              patience_.call_answered(elapsed(sent));
               header_of(answer) = history_.answered(asked, header_of(answer), fresh);
               done(std::move(answer));
               end_replaced();
@@ -169,7 +162,7 @@ class EtcdRegistry::Client {
       lose("registry: etcd at " + endpoint() + ": the connection is closed");
     if (state_ == State::up) {
       const bool once = call->repeat == Repeat::no || options_.endpoints.size() == 1;
-      return call->send(call, once ? call->until : std::min(call->until, now + attempt_));
+      return call->send(call, once ? call->until : std::min(call->until, now + patience_.call()));
     }
     if (waiting_.size() >= kWaiting)
       return call->fail({Kind::unreachable, "registry: too many calls wait for a connection"});
@@ -189,19 +182,18 @@ class EtcdRegistry::Client {
 
   void failed(const std::shared_ptr<Call>& call, const Channel& channel, const EtcdStatus& status,
               EtcdChannel::TimePoint sent) {
-    const auto now = steady_clock::now();
     const EtcdVerdict verdict = judge(status);
-    const RegistryFailure why =
-        failure(verdict.kind, channel->endpoint(), status, std::chrono::round<base::Duration>(now - sent));
+    const RegistryFailure why = failure(verdict.kind, channel->endpoint(), status, elapsed(sent));
     if (verdict.unknown_user && !options_.user.empty() && call->renewals++ < kRenewals) {
       if (channel == channel_ && state_ == State::up) hello();
       return dispatch(call);
     }
     if (verdict.lost) {
       // One that had little time left says nothing about the server.
-      const bool silent = status.code != etcd_code::kDeadlineExceeded || now - sent >= attempt_ * 9 / 10;
+      const bool silent =
+          status.code != etcd_code::kDeadlineExceeded || elapsed(sent) >= patience_.call() * 9 / 10;
       if (silent && channel == channel_) lose(why.text);
-      if (call->repeat == Repeat::yes && now < call->until) return dispatch(call);
+      if (call->repeat == Repeat::yes && steady_clock::now() < call->until) return dispatch(call);
     }
     call->fail(why);
   }
@@ -215,14 +207,16 @@ class EtcdRegistry::Client {
   }
 
   void connect() {
-    channel_ = std::make_shared<EtcdChannel>(loop_, endpoint(), tls_ ? &tls_->current() : nullptr,
-                                             EtcdChannel::Times{.connect = attempt_, .ping = options_.ping});
+    channel_ = std::make_shared<EtcdChannel>(
+        loop_, endpoint(), tls_ ? &tls_->current() : nullptr,
+        EtcdChannel::Times{.connect = patience_.attempt(), .ping = options_.ping});
     hello();
   }
 
   /// Asks the server who it is and says who asks.
   void hello() {
     state_ = State::hello;
+    asked_ = steady_clock::now();
     greet([this](const EtcdStatus& status, const RegistryHeader& header) {
       // Users without rights to what is asked for, and servers without users, are fine.
       if (status.code == 0 || status.code == etcd_code::kPermissionDenied ||
@@ -240,7 +234,7 @@ class EtcdRegistry::Client {
       if (channel == channel_) greeted(status, header);
       end_replaced();
     };
-    const auto until = steady_clock::now() + attempt_;
+    const auto until = steady_clock::now() + patience_.attempt();
     if (options_.user.empty())
       channel_->hello(until, std::move(done));
     else
@@ -252,7 +246,9 @@ class EtcdRegistry::Client {
     since_ = steady_clock::now();
     tried_ = 0;
     last_failure_.reset();
-    if (std::exchange(complained_, false)) log("registry: connected to etcd at " + endpoint());
+    const std::string slow = patience_.answered(elapsed(asked_));
+    if (std::exchange(complained_, false) || !slow.empty())
+      log("registry: connected to etcd at " + endpoint() + (slow.empty() ? "" : ": " + slow));
     end_replaced();
     for (const auto& watch : std::vector(watches_)) {
       if (watch->stream) continue;
@@ -265,8 +261,9 @@ class EtcdRegistry::Client {
   }
 
   void missed(const EtcdStatus& status) {
-    EtcdVerdict verdict = judge(status);
-    RegistryFailure why = failure(verdict.kind, endpoint(), status, attempt_);
+    const EtcdVerdict verdict = judge(status);
+    RegistryFailure why = failure(verdict.kind, endpoint(), status, patience_.attempt());
+    if (verdict.lost && patience_.is_silence(elapsed(asked_))) patience_.silent();
     if (const std::string address = address_in(status.text); tls_ && verdict.lost && !address.empty()) {
       if (const auto wrong = tls_->why_not(address, endpoint()))
         why = {Kind::refused, "registry: etcd at " + endpoint() + ": " + *wrong};
@@ -276,6 +273,7 @@ class EtcdRegistry::Client {
     drop();
     if (++tried_ < options_.endpoints.size()) return connect();
     tried_ = 0;
+    if (const auto complaint = patience_.complaint(steady_clock::now())) log(*complaint);
     rest();
     // Another attempt would have the same answer, and this one is certain.
     if (last_failure_->kind == Kind::refused)
@@ -351,7 +349,7 @@ class EtcdRegistry::Client {
       const auto still = weak.lock();
       if (still && status.code == 0 && header.revision < still->next - 1) end_ahead(still, header.revision);
       if (status.code != 0 && judge(status).lost)
-        lose(failure(Kind::unreachable, endpoint(), status, attempt_).text);
+        lose(failure(Kind::unreachable, endpoint(), status, patience_.attempt()).text);
     });
   }
 
@@ -363,7 +361,7 @@ class EtcdRegistry::Client {
       if (state_ == State::up) hello();
       return;
     }
-    end(watch, failure(Kind::refused, endpoint(), status, attempt_));
+    end(watch, failure(Kind::refused, endpoint(), status, patience_.attempt()));
   }
 
   void broken(const std::shared_ptr<Watch>& watch, const Channel& channel, const EtcdStatus& status) {
@@ -371,7 +369,7 @@ class EtcdRegistry::Client {
     const EtcdVerdict verdict = judge(status);
     if (status.code != 0 && !verdict.lost && verdict.kind == Kind::refused)
       return cancelled(watch, status.text);
-    lose(failure(Kind::unreachable, endpoint(), status, attempt_).text);
+    lose(failure(Kind::unreachable, endpoint(), status, patience_.attempt()).text);
   }
 
   void end_ahead(const std::shared_ptr<Watch>& watch, Revision revision) {
@@ -392,8 +390,7 @@ class EtcdRegistry::Client {
   }
 
   const Options options_;
-  /// How long one server may take to say hello, or to answer what another may answer, too.
-  const base::Duration attempt_;
+  EtcdPatience patience_;
   std::minstd_rand random_;
   std::optional<EtcdTls> tls_;
 
@@ -402,6 +399,8 @@ class EtcdRegistry::Client {
   /// Of the endpoints, the one that is used or tried, and how many were in vain since the last pause.
   std::size_t at_ = 0;
   std::size_t tried_ = 0;
+  /// When it was asked who it is, and when it had said so.
+  EtcdChannel::TimePoint asked_;
   EtcdChannel::TimePoint since_;
   base::Duration pause_{0};
   std::optional<RegistryFailure> last_failure_;

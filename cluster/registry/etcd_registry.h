@@ -17,8 +17,8 @@ namespace vigil::cluster {
 /// off from the others. Has one thread of its own, on which answers come, and gRPC's. A call that changes
 /// nothing or may be repeated (`range`, `grant`, `keep_alive`) is made again at the next server while there
 /// is time. Its destruction takes some milliseconds whatever the servers do, or 300 when one of them just
-/// failed to prove who it is; gRPC's threads go with the last registry, or, when a server hangs, half a time
-/// limit later.
+/// failed to prove who it is; gRPC's threads go with the last registry, or, when a server hangs, as much
+/// later as an attempt may take (`etcd_patience.h`).
 class EtcdRegistry final : public Registry {
  public:
   struct Options {

@@ -16,15 +16,6 @@ namespace {
 using Kind = RegistryFailure::Kind;
 using Answer = RegistryHistory::Answer;
 
-RegistryHeader& header_of(RegistryHeader& header) {
-  return header;
-}
-
-template <class T>
-RegistryHeader& header_of(T& answer) {
-  return answer.header;
-}
-
 }  // namespace
 
 class MemoryRegistry::Watch {

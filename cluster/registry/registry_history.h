@@ -5,6 +5,15 @@
 
 namespace vigil::cluster {
 
+/// Of any answer.
+inline RegistryHeader& header_of(RegistryHeader& header) {
+  return header;
+}
+template <class T>
+RegistryHeader& header_of(T& answer) {
+  return answer.header;
+}
+
 /// Part of a client of a registry. Answers come in any order, so a smaller revision than another answer's
 /// means nothing by itself; it does if the greater one was known before this was asked for. Not seen is a
 /// registry that has passed the greatest known revision again before it answers. Not thread-safe.

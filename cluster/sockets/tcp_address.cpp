@@ -15,20 +15,20 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-std::system_error failed(int error) {
+std::system_error no_address(int error) {
   return {error, std::generic_category()};
 }
 
 tcp::endpoint address_of_interface(const std::string& name, std::uint16_t port) {
   ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) throw failed(errno);
+  if (::getifaddrs(&all) != 0) throw no_address(errno);
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(all, &::freeifaddrs);
   for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
     if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET || name != each->ifa_name) continue;
     const auto* address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
     return {asio::ip::address_v4(ntohl(address->sin_addr.s_addr)), port};
   }
-  throw failed(ENODEV);
+  throw no_address(ENODEV);
 }
 
 }  // namespace
@@ -36,12 +36,12 @@ tcp::endpoint address_of_interface(const std::string& name, std::uint16_t port) 
 tcp::endpoint parse_tcp(const std::string& endpoint) {
   const std::string place = endpoint.substr(endpoint.find("//") + 2);
   const std::size_t colon = place.rfind(':');
-  if (colon == std::string::npos || colon == 0) throw failed(EINVAL);
+  if (colon == std::string::npos || colon == 0) throw no_address(EINVAL);
   std::uint16_t port = 0;
   const char* end = place.data() + place.size();
   const auto [last, wrong] = std::from_chars(place.data() + colon + 1, end, port);
   const bool any = place.substr(colon + 1) == "*";
-  if (!any && (wrong != std::errc() || last != end)) throw failed(EINVAL);
+  if (!any && (wrong != std::errc() || last != end)) throw no_address(EINVAL);
   std::string host = place.substr(0, colon);
   if (host == "*") return {asio::ip::address_v4::any(), port};
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);

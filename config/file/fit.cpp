@@ -346,6 +346,10 @@ void check_fit(Reading& reading, const SectionReader& section, const ClusterSett
   };
   check_told("listen", cluster.listen);
   check_told("bulk", cluster.bulk);
+  if (!reading.is_open(cluster.advertise) && is_every_address(cluster.advertise + ":1"))
+    reading.report(section.where("advertise"),
+                   section.at("advertise") + ": `" + cluster.advertise +
+                       "` stands for all addresses of this machine, and other nodes have to be told one");
   const RegistrySettings& registry = cluster.registry;
   const CertificateSettings& certificate = registry.certificate;
   if (registry.ca_file.empty())

@@ -12,6 +12,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/one_line.h"
 #include "base/utf8.h"
 #include "config/file/document.h"
 #include "config/file/fit.h"
@@ -25,13 +26,20 @@ constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 std::string join(const std::filesystem::path& file, const std::vector<Problem>& problems) {
   std::string text;
+  const std::string name = base::one_line(file.string());
   for (const Problem& problem : problems) {
     if (!text.empty()) text += '\n';
-    text += file.string() + ':';
+    text += name + ':';
     if (problem.line > 0) text += std::to_string(problem.line) + ':' + std::to_string(problem.column) + ':';
-    text += ' ' + problem.message;
+    text += ' ' + base::one_line(problem.message);
   }
   return text;
+}
+
+/// They quote what stands in a file, with whatever characters.
+std::vector<Problem> in_lines(std::vector<Problem> problems) {
+  for (Problem& problem : problems) problem.message = base::one_line(problem.message);
+  return problems;
 }
 
 /// What is usually wrong where the parser of YAML stumbles: its own words help nobody.
@@ -92,7 +100,7 @@ void SectionReader::read(Reading& reading, const YAML::Node& node, const std::st
 }
 
 ConfigError::ConfigError(const std::filesystem::path& file, std::vector<Problem> problems)
-    : std::runtime_error(join(file, problems)), problems_(std::move(problems)) {}
+    : std::runtime_error(join(file, problems)), problems_(in_lines(std::move(problems))) {}
 
 Environment process_environment() {
   return [](const std::string& name) -> std::optional<std::string> {

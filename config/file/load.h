@@ -53,8 +53,19 @@ Environment process_environment();
 
 /// What a configuration may name and somebody may look at: a model's folder, a file of video (with or
 /// without file://), the file of a secret key, a folder that is made unless it is there, a file of
-/// certificates, the file of the private key of the certificate before it.
-enum class Named : std::uint8_t { model, video, secret_key, folder, certificate, private_key };
+/// certificates, the file of the private key of the certificate before it, the folder of a node's
+/// certificates and key, devices that compute, and those that only generate.
+enum class Named : std::uint8_t {
+  model,
+  video,
+  secret_key,
+  folder,
+  certificate,
+  private_key,
+  node_certificates,
+  device,
+  decode_device
+};
 
 /// Tells what is wrong with it: a sentence each, in which it is called as it is shown.
 using LookAt = std::function<std::vector<std::string>(Named what, const MaskedText& name)>;

@@ -19,6 +19,7 @@
 #include "base/timestamp.h"
 #include "config/file/foreign_keys.h"
 #include "config/file/load.h"
+#include "config/file/named_keys.h"
 #include "config/file/substitute.h"
 #include "config/schema/fields.h"
 #include "config/values/curve_key.h"
@@ -203,8 +204,10 @@ class SectionReader {
       } else {
         return;
       }
-      if (!reading_.is_open(node.Scalar()) && !check.legal(value))
-        expected(node, key, std::string(check.expected));
+      if (reading_.is_open(node.Scalar())) return;
+      if (!check.legal(value)) return expected(node, key, std::string(check.expected));
+      const auto what = named_by(key);
+      if (what && !value.empty()) reading_.look(node, at(key), *what, {value, value});
     });
   }
 
@@ -226,13 +229,8 @@ class SectionReader {
       // A path with a default has a meaning when it is empty.
       if (text->value.empty() && !value.empty()) return expected(node, key, "a path");
       value = text->value.empty() ? text->value : reading_.resolved(text->value);
-      if (value.empty()) return;
-      const MaskedText name{value.string(), value.string()};
-      if (std::string_view(key) == "model") reading_.look(node, at(key), Named::model, name);
-      if (std::string_view(key) == "secret_key_file") reading_.look(node, at(key), Named::secret_key, name);
-      if (std::string_view(key) == "ca_file") reading_.look(node, at(key), Named::certificate, name);
-      if (std::string_view(key) == "cert_file") reading_.look(node, at(key), Named::certificate, name);
-      if (std::string_view(key) == "key_file") reading_.look(node, at(key), Named::private_key, name);
+      const auto what = value.empty() ? std::nullopt : named_by(key);
+      if (what) reading_.look(node, at(key), *what, {value.string(), value.string()});
     });
   }
 
@@ -465,7 +463,9 @@ class SectionReader {
       const auto found = parse_number<T>(text->value);
       if (found && *found >= limits.min && *found <= limits.max) return void(value = *found);
       const std::string what = kind + (" from " + show(limits.min)) + " to " + show(limits.max);
-      expected(node, key, refers ? "a variable that is " + what : what);
+      if (!refers) return expected(node, key, what);
+      reading_.report(node, at(key) + ": expected a variable that is " + what + ", not `" + node.Scalar() +
+                                "`, which is " + in_a_word(text->value));
     });
   }
 

@@ -41,6 +41,14 @@ Substituted substitute(std::string_view text, const Environment& environment) {
   return result;
 }
 
+std::string in_a_word(const std::string& value) {
+  constexpr std::size_t kLongest = 20;
+  if (value.empty()) return "empty";
+  const bool is_word = value.size() <= kLongest &&
+                       std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return is_word ? '`' + value + '`' : "something else";
+}
+
 bool has_variable(std::string_view text) {
   const Substituted result = substitute(text, [](const std::string&) { return std::nullopt; });
   return !result.missing.empty();

@@ -21,6 +21,10 @@ struct Substituted {
 /// are.
 Substituted substitute(std::string_view text, const Environment& environment);
 
+/// What a variable of a number has instead of one, for messages: a short word, since of what is longer nobody
+/// knows what it is.
+std::string in_a_word(const std::string& value);
+
 /// Whether `substitute` would replace something.
 bool has_variable(std::string_view text);
 

@@ -2,12 +2,25 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 #include <string_view>
+
+#include <arpa/inet.h>
 
 #include "base/devices.h"
 #include "config/values/address.h"
 
 namespace vigil::config {
+namespace {
+
+/// In numbers, without brackets; of one network alone ("fe80::1%eth0"), too.
+bool is_v6(std::string_view host) {
+  const std::string address(host.substr(0, host.find('%')));
+  in6_addr bytes{};
+  return ::inet_pton(AF_INET6, address.c_str(), &bytes) == 1;
+}
+
+}  // namespace
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
@@ -84,6 +97,11 @@ bool is_listen_address(std::string_view text) {
   if (text.empty()) return true;
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || !is_port(text.substr(colon + 1))) return false;
+  const std::string_view host = text.substr(0, colon);
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  // Of one without brackets, nobody knows where it ends.
+  if (in_brackets ? !is_v6(host.substr(1, host.size() - 2)) : host.find_first_of("[]:") != host.npos)
+    return false;
   // It is no URL.
   return text.find_first_of("/ \t\r\n") == std::string_view::npos;
 }
@@ -93,7 +111,7 @@ bool is_node_address(std::string_view text) {
 }
 
 bool is_host_or_nothing(std::string_view text) {
-  return text.empty() || is_node_address(std::string(text) + ":1");
+  return text.empty() || is_v6(text) || is_node_address(std::string(text) + ":1");
 }
 
 bool is_device(std::string_view text) {

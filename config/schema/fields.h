@@ -85,10 +85,11 @@ inline constexpr Check kDevice = {is_device,
                                   "cpu, cuda, cuda:NUMBER, GPUs that share a model as in cuda:0+1, "
                                   "or several of them with commas, each GPU once"};
 inline constexpr Check kDecodeDevice = {is_decode_device, "GPUs as `device` names them, or nothing"};
-inline constexpr Check kNodeAddress = {is_node_address, "HOST:PORT"};
+inline constexpr Check kNodeAddress = {is_node_address, "HOST:PORT ([HOST]:PORT for IPv6)"};
 inline constexpr Check kHostOrNothing = {is_host_or_nothing,
                                          "a name or an address, without a port, or nothing"};
-inline constexpr Check kListenAddress = {is_listen_address, "HOST:PORT, or nothing for none"};
+inline constexpr Check kListenAddress = {is_listen_address,
+                                         "HOST:PORT ([HOST]:PORT for IPv6), or nothing for none"};
 
 template <class E>
 using EnumNames = std::span<const std::pair<std::string_view, E>>;

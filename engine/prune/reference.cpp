@@ -9,7 +9,7 @@ namespace {
 
 /// Differences of noise alone stay below so many times their own mean: of patches of 196 pixels they hardly
 /// vary, but the reference's noise adds to the frame's.
-constexpr float kNoiseMargin = 2;
+constexpr float kLumaNoiseMargin = 2;
 constexpr float kNoiseMemory = 0.05F;
 
 void copy_groups(const Luma& from, const base::GridMask& groups, int edge, Luma& to) {
@@ -28,7 +28,7 @@ Reference::Reference(const PruningOptions& options)
     : options_(options), anchors_(options.anchor_seconds, options.anchor_phase) {}
 
 float Reference::threshold() const {
-  return std::max(options_.luma_threshold, kNoiseMargin * noise_);
+  return std::max(options_.luma_threshold, kLumaNoiseMargin * noise_);
 }
 
 void Reference::hear(const Luma& frame) {

@@ -8,6 +8,7 @@
 #include <caf/send.hpp>
 
 #include "actors/device/device_actor.h"
+#include "actors/messages/patience.h"
 #include "actors/messages/shell.h"
 #include "actors/router/router_actor.h"
 #include "fleet/dock/guest_actor.h"
@@ -15,8 +16,6 @@
 namespace vigil::fleet {
 namespace {
 
-/// Windows that may be answered and not passed on yet.
-constexpr std::uint32_t kWindowsUnderWay = 64;
 constexpr std::chrono::milliseconds kDockTick{500};
 
 }  // namespace
@@ -39,6 +38,7 @@ void dock_state::start() {
   }
   routes.emplace(names);
   arrivals.emplace(deps->clock);
+  texts.emplace(deps->clock, deps->node);
   self->send(self, actors::tick_atom_v);
 }
 
@@ -48,9 +48,9 @@ void dock_state::report(const actors::DeviceReport& report) {
   const bool is_up = report.state == actors::DeviceState::up;
   if (report.state == actors::DeviceState::lost) ++lost_devices;
   if (const auto before = visions.extract(report.device); before && !is_up) drop_lanes(before.mapped());
-  desks.erase(report.device);
+  languages.erase(report.device);
   if (report.vision) visions[report.device] = report.vision;
-  if (report.tokens) desks[report.device] = report.tokens;
+  if (report.tokens) languages[report.device] = report.tokens;
   if (!is_up && has_language) detach_senders(report.device + " is down: " + report.reason);
   const actors::Routes::Decisions decisions = routes->enter(report.device, report.state, report.reason);
   for (const actors::Routes::Decision& decision : decisions.cameras) route(decision);
@@ -71,8 +71,8 @@ void dock_state::route(const actors::Routes::Decision& decision) {
     return;
   }
   // A device that was started again knows nothing of it.
-  if (const auto desk = desks.find(decision.device); desk != desks.end())
-    self->send(desk->second, actors::tokens_atom_v, camera, encoded_for.at(camera) != deps->node);
+  if (const auto language = languages.find(decision.device); language != languages.end())
+    self->send(language->second, actors::tokens_atom_v, camera, encoded_for.at(camera) != deps->node);
   self->send(router, actors::Route{camera, decision.device, vision->second});
 }
 
@@ -86,7 +86,7 @@ bool dock_state::attach(const Passage& passage, link_actor link) {
   if (encodes && !streams_here && !has_way(passage.stream)) return false;
   // What the one before sent is lost; its cameras join again.
   if (encodes) book.leave(passage.owner, passage, deps->clock.now());
-  self->monitor(link);
+  watch(link.address());
   links[passage] = std::move(link);
   return true;
 }
@@ -148,11 +148,14 @@ void dock_state::begin(const Beginning& beginning) {
 void dock_state::take(const std::string& from, SettingsFrame& frame) {
   const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
   if (guest == nullptr) {
-    // It was another's meanwhile, or was given up: only a join makes it this one's again.
+    // It was another's meanwhile, or was given up: only a join makes it this one's again. Its owner takes its
+    // own fence in a refusal for that of another one.
+    const std::uint64_t highest = book.highest_fence(frame.watch.name);
+    if (highest == actors::fence_of(frame.watch.version) && !book.is_contested(from, frame.watch.ref()))
+      return;
     for (const auto& [passage, link] : links)
       if (passage.owner == from)
-        self->send(link, GuestRefused{frame.watch.name, book.highest_fence(frame.watch.name),
-                                      "it has not joined as it is now"});
+        self->send(link, GuestRefused{frame.watch.name, highest, "it has not joined as it is now"});
     return;
   }
   if (guest->passage.vision != deps->node) return;
@@ -232,18 +235,17 @@ void dock_state::explain(const actors::Explain& request, link_actor link) {
   const auto source = sources.find(request.window.camera);
   if (source == sources.end()) return;
   const std::uint64_t ticket = ++last_ticket;
-  asked[ticket] = {std::move(link), request.ticket, deps->clock.now(),
-                   request.window,  request.rule,   goes_to(request.window.camera)};
+  texts->ask(ticket, request, std::move(link), goes_to(request.window.camera));
   ask_device(ticket);
 }
 
 void dock_state::explained(const actors::Explanation& text) {
   if (give_back_text(text)) return;
-  const auto found = asked.extract(text.ticket);
-  if (!found) return;
+  const auto asked = texts->take(text.ticket);
+  if (!asked) return;
   actors::Explanation own = text;
-  own.ticket = found.mapped().ticket;
-  self->send<caf::message_priority::high>(found.mapped().link, own);
+  own.ticket = asked->ticket;
+  self->send<caf::message_priority::high>(asked->link, own);
 }
 
 void dock_state::done(const actors::Done& done) {
@@ -277,7 +279,18 @@ void dock_state::forget(const std::string& camera) {
   deps->metrics.camera_removed(camera);
 }
 
+void dock_state::watch(const caf::actor_addr& other) {
+  // Each call makes a monitor of its own.
+  if (watched.insert(other).second) self->monitor(other);
+}
+
 void dock_state::lost(const caf::actor_addr& address) {
+  const auto is_own = [&](const auto& part) { return part.address() == address; };
+  if (is_own(router) || std::ranges::any_of(devices, is_own)) {
+    deps->logger.error("dock: ends, since a part of it has failed");
+    return stop();
+  }
+  watched.erase(address);
   const auto now = deps->clock.now();
   const auto is_it = [&](const auto& entry) { return entry.second.address() == address; };
   if (const auto link = std::find_if(links.begin(), links.end(), is_it); link != links.end()) {
@@ -323,7 +336,7 @@ void dock_state::end_overdue() {
     if (const auto stream = streams.find(camera); stream != streams.end()) {
       stream->second.ends = true;
       stream->second.next.reset();
-      self->send(stream->second.desk, actors::tokens_atom_v, actors::end_atom_v, camera);
+      self->send(stream->second.device, actors::tokens_atom_v, actors::end_atom_v, camera);
     } else if (encoded_for.contains(camera)) {
       held.erase(camera);
       end(camera);
@@ -334,13 +347,11 @@ void dock_state::end_overdue() {
 }
 
 void dock_state::tick() {
-  const auto now = deps->clock.now();
   deps->board.beat("dock", std::chrono::seconds(10));
   end_overdue();
   for (const auto& entry : ways) attach(entry.first);
   end_overdue_texts();
-  std::erase_if(asked,
-                [&](const auto& entry) { return entry.second.at + 2 * actors::kExplanationPatience < now; });
+  texts->forget_old();
   self->delayed_send(self, kDockTick, actors::tick_atom_v);
 }
 
@@ -360,7 +371,7 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
   return {
       [self](join_atom) {
         self->send(caf::actor_cast<actors::stream_actor>(self->current_sender()), actors::grant_atom_v,
-                   kWindowsUnderWay);
+                   actors::kWindowsUnderWay);
       },
       [self](const actors::WindowAnswersPtr& window) {
         self->state.answer(window, caf::actor_cast<actors::stream_actor>(self->current_sender()));

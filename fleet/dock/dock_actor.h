@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/dock/text_arrivals.h"
+#include "fleet/dock/texts_away.h"
 #include "fleet/link/link_desk.h"
 #include "fleet/messages/messages.h"
 #include "fleet/wire/link_frames.h"
@@ -81,6 +82,9 @@ struct dock_state {
   void explained(const actors::Explanation& text);
   void done(const actors::Done& done);
   void ended(const std::string& camera);
+  /// Monitors an actor of another node, once.
+  void watch(const caf::actor_addr& other);
+  /// Of this dock or elsewhere, an actor is no more.
   void lost(const caf::actor_addr& address);
   void hear(const BulkNews& news);
   void end_overdue();
@@ -124,17 +128,17 @@ struct dock_state {
 
   // --- and what comes from them (dock_streams.cpp) ---
 
-  /// A camera whose stream is at a device of this node, and whose tokens another one brings.
-  /// Of a node's session of tokens of a camera.
+  /// A node's session of tokens of a camera.
   struct TokensJoin {
     std::string from;
     std::uint32_t session = 0;
     std::shared_ptr<const actors::WatchSettings> watch;
   };
+  /// A camera whose stream is at a device of this node, and whose tokens another one brings.
   struct Stream {
     std::string from;
     std::uint32_t session = 0;
-    actors::tokens_actor desk;
+    actors::tokens_actor device;
     /// Its end is on its way through the device, which has not told yet that it came out.
     bool ends = false;
     /// Begins when it has: the end of what was here would be taken for the end of what begins.
@@ -148,16 +152,11 @@ struct dock_state {
 
   // --- Texts that go on at other nodes, and theirs here (dock_texts.cpp) ---
 
-  /// Which node is to go on with a camera's texts, as its owner with this fence says.
-  struct Generating {
-    std::string node;
-    std::uint64_t fence = 0;
-  };
   /// A text of another node, at a device of this one, by the ticket that it has here.
   struct GuestText {
     dock_actor from;
     std::uint64_t ticket = 0;
-    actors::tokens_actor desk;
+    actors::tokens_actor device;
     base::Clock::TimePoint at;
   };
   void know(const TextsAt& place);
@@ -185,10 +184,12 @@ struct dock_state {
   std::vector<actors::device_actor> devices;
   /// By device that is up, if it has that half of the model.
   std::map<std::string, actors::vision_actor> visions;
-  std::map<std::string, actors::tokens_actor> desks;
+  std::map<std::string, actors::tokens_actor> languages;
   std::map<Passage, link_actor> links;
   bool has_tower = false, has_language = false;
   std::size_t lost_devices = 0;
+  /// Of other nodes.
+  std::set<caf::actor_addr> watched;
   /// This node's, which knows ways to others; null until it has come.
   node_actor node;
   /// By node; and those that were asked for.
@@ -211,21 +212,9 @@ struct dock_state {
   std::map<std::string, guest_actor> guests;
   /// Who answered about a camera last.
   std::map<std::string, actors::stream_actor> sources;
-  /// What was asked to be explained, by the ticket that it has here.
-  struct Asked {
-    link_actor link;
-    std::uint64_t ticket = 0;
-    base::Clock::TimePoint at;
-    stream::WindowId window;
-    std::uint32_t rule = 0;
-    /// Where it is, if not here; and its bytes there.
-    std::string node = {};
-    std::uint64_t bytes = 0;
-  };
-  std::map<std::uint64_t, Asked> asked;
+  /// Of texts that were asked here and of those of other nodes.
   std::uint64_t last_ticket = 0;
-  /// By camera; of all that were ever told of.
-  std::map<std::string, Generating> generating;
+  std::optional<TextsAway> texts;
   std::optional<TextArrivals> arrivals;
   std::map<std::uint64_t, GuestText> guest_texts;
   static inline const char* name = "dock";

@@ -10,8 +10,7 @@ DockBook::Joined DockBook::join(const std::string& from, const Passage& passage,
   const std::uint64_t highest = fences_.of(watch.name);
   const auto before = guests_.find(watch.name);
   const bool is_new_owner = before != guests_.end() && before->second.passage.owner != passage.owner;
-  // Two nodes with one fence: the registry never gave it twice, so one of them is not what it says.
-  if (fence < highest || (is_new_owner && before->second.fence == fence)) return {false, highest, 0, {}};
+  if (fence < highest || is_contested(passage.owner, watch.ref())) return {false, highest, 0, {}};
   saw(watch.name, fence);
   Joined joined{true, fence, ++generation_, {}};
   if (is_new_owner) joined.before = before->second.passage;
@@ -23,6 +22,11 @@ const DockBook::Guest* DockBook::brought(const std::string& from, const actors::
   const Guest* const guest = find(watch.camera);
   return guest != nullptr && guest->from == from && guest->fence == actors::fence_of(watch.version) ? guest
                                                                                                     : nullptr;
+}
+
+bool DockBook::is_contested(const std::string& owner, const actors::WatchRef& watch) const {
+  const Guest* const guest = find(watch.camera);
+  return guest != nullptr && guest->passage.owner != owner && guest->fence == actors::fence_of(watch.version);
 }
 
 const DockBook::Guest* DockBook::renew(const std::string& from, const actors::WatchRef& watch) {

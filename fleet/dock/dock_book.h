@@ -62,6 +62,8 @@ class DockBook {
   /// are when a registry was set back.
   const Guest* renew(const std::string& from, const actors::WatchRef& watch);
   const Guest* find(const std::string& camera) const;
+  /// Whether another node has it by the fence of this version: the registry was set back, and gave it twice.
+  bool is_contested(const std::string& owner, const actors::WatchRef& watch) const;
 
   /// Whether something of an owner with this fence may come: there was none with a higher one.
   bool admits(const std::string& camera, std::uint64_t fence);

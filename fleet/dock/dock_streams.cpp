@@ -7,7 +7,7 @@ namespace vigil::fleet {
 
 bool dock_state::attach_sender(const std::string& from, dock_actor sender) {
   // One that is started again would know nothing of what came meanwhile.
-  if (!has_language || desks.empty() || desks.size() + lost_devices < devices.size()) return false;
+  if (!has_language || languages.empty() || languages.size() + lost_devices < devices.size()) return false;
   for (auto& [camera, stream] : streams) {
     if (stream.next && stream.next->from == from) stream.next.reset();
     if (stream.from != from) continue;
@@ -15,7 +15,7 @@ bool dock_state::attach_sender(const std::string& from, dock_actor sender) {
     // Its sessions are counted anew.
     stream.session = 0;
   }
-  self->monitor(sender);
+  watch(sender.address());
   senders[from] = std::move(sender);
   return true;
 }
@@ -67,7 +67,7 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
     return;
   }
   if (here != streams.end() && here->second.from == from && here->second.session == frame.session) {
-    self->send(here->second.desk, actors::tokens_atom_v, watch);
+    self->send(here->second.device, actors::tokens_atom_v, watch);
     return;
   }
   begin_stream({from, frame.session, watch});
@@ -76,11 +76,11 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
 void dock_state::begin_stream(const TokensJoin& join) {
   const std::string& camera = join.watch->name;
   const auto decision = routes->start(camera);
-  const auto desk = decision ? desks.find(decision->device) : desks.end();
+  const auto language = decision ? languages.find(decision->device) : languages.end();
   // Its senders were detached when that device went down.
-  if (desk == desks.end()) return;
-  streams[camera] = {join.from, join.session, desk->second};
-  self->send(desk->second, actors::tokens_atom_v, actors::join_atom_v, join.watch, join.session);
+  if (language == languages.end()) return;
+  streams[camera] = {join.from, join.session, language->second};
+  self->send(language->second, actors::tokens_atom_v, actors::join_atom_v, join.watch, join.session);
 }
 
 void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
@@ -95,7 +95,7 @@ void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
     next->watch = watch;
     return;
   }
-  self->send(stream->second.desk, actors::tokens_atom_v, watch);
+  self->send(stream->second.device, actors::tokens_atom_v, watch);
 }
 
 void dock_state::take(const std::string& from, PackedTokens& tokens) {
@@ -109,7 +109,7 @@ void dock_state::take(const std::string& from, PackedTokens& tokens) {
   const actors::TokensAck lost{camera, form.generation, form.sequence, actors::TokensOutcome::lost};
   if (!is_its) return self->send(sender->second, actors::tokens_atom_v, lost);
   if (const actors::VisualPatchPtr patch = unpack(tokens, deps->token_width, deps->clock)) {
-    self->send(stream->second.desk, patch);
+    self->send(stream->second.device, patch);
     return;
   }
   deps->logger.error("dock: ignored visual tokens of camera {} of node {} that do not fit", camera, from);
@@ -125,7 +125,7 @@ void dock_state::take(const std::string& from, TokensEndFrame& frame) {
   if (stream.next && is_its(*stream.next)) return stream.next.reset();
   if (stream.ends || !is_its(stream)) return;
   stream.ends = true;
-  self->send(stream.desk, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
+  self->send(stream.device, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
 }
 
 }  // namespace vigil::fleet

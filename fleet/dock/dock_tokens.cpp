@@ -1,4 +1,5 @@
 // The part of the dock's shell by which visual tokens of this node's devices go to other nodes' streams.
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -26,7 +27,7 @@ bool dock_state::has_way(const std::string& to) {
 void dock_state::make_way(const DockWay& made) {
   ways_wanted.erase(made.node);
   if (ways.contains(made.node) || !made.dock) return;
-  self->monitor(made.dock);
+  watch(made.dock.address());
   Way& way = ways.emplace(made.node, Way{made.dock, LinkDesk(made.send)}).first->second;
   if (made.is_open) tell(made.node, way.desk.bulk_opened());
   attach(made.node);
@@ -66,12 +67,17 @@ void dock_state::tell(const std::string& to, const std::optional<LinkDesk::Chang
 }
 
 void dock_state::send(Way& way, const LinkFrame& frame) {
-  way.desk.send(frame);
+  const auto change = way.desk.send(frame);
   answer_dropped(way);
+  if (!change) return;
+  const auto found = std::ranges::find_if(ways, [&](const auto& each) { return &each.second == &way; });
+  if (found == ways.end()) return;
+  tell(found->first, change);
+  attach(found->first);
 }
 
 void dock_state::answer_dropped(Way& way) {
-  for (const actors::PatchAck& dropped : way.desk.take_dropped()) {
+  for (const auto& [dropped, frames] : way.desk.take_dropped()) {
     const auto lane = lanes.find(dropped.camera);
     if (lane == lanes.end()) continue;
     self->send(lane->second.source, actors::TokensRoom{dropped.camera, lane->second.own_session, 1});
@@ -166,8 +172,11 @@ void dock_state::hear_stream(const actors::TokensAck& ack) {
 void dock_state::hear_stream(const GuestRefused& refused) {
   const auto lane = lanes.find(refused.camera);
   const DockBook::Guest* const guest = book.find(refused.camera);
-  // It may have another owner here meanwhile, of whom the stream will hear.
-  if (lane == lanes.end() || guest == nullptr || guest->fence >= refused.fence) return;
+  // It may have another owner here meanwhile, of whom the stream will hear. One with the fence of this one is
+  // that of another node, of which the stream has heard first.
+  if (lane == lanes.end() || guest == nullptr || guest->fence > refused.fence) return;
+  // It was the former fence of the same owner that was refused: the lane is about to be opened with the next.
+  if (guest->fence == refused.fence && lane->second.fence < refused.fence) return;
   refuse(guest->passage, refused.camera, refused.fence, refused.reason);
   book.lose(refused.camera, deps->clock.now());
   if (lane->second.goes_on) abandon(refused.camera, lane->second);

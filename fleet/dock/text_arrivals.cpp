@@ -1,7 +1,5 @@
 #include "fleet/dock/text_arrivals.h"
 
-#include <utility>
-
 namespace vigil::fleet {
 
 std::vector<TextArrivals::News> TextArrivals::begin(const std::string& node, TextForm form) {
@@ -16,7 +14,7 @@ std::vector<TextArrivals::News> TextArrivals::begin(const std::string& node, Tex
     news.push_back({form.ticket, nullptr, "too many texts are on their way"});
   } else {
     bytes_ += form.bytes();
-    arriving_[node] = {std::move(form), {}};
+    arriving_[node] = {std::move(form), {}, clock_.now()};
   }
   return news;
 }
@@ -33,6 +31,7 @@ std::vector<TextArrivals::News> TextArrivals::take(const std::string& node, cons
   for (const cluster::Bytes& page : packed.pages) fits = fits && page.size() == arriving.form.page_bytes;
   std::vector<News> news;
   if (fits) {
+    arriving.at = clock_.now();
     arriving.pages.insert(arriving.pages.end(), packed.pages.begin(), packed.pages.end());
     if (arriving.pages.size() < wanted) return news;
     news.push_back({packed.ticket, unpack(arriving.form, arriving.pages, clock_), ""});
@@ -41,6 +40,15 @@ std::vector<TextArrivals::News> TextArrivals::take(const std::string& node, cons
   }
   forget(node);
   return news;
+}
+
+std::vector<std::pair<std::string, TextArrivals::News>> TextArrivals::take_overdue() {
+  std::vector<std::pair<std::string, News>> overdue;
+  for (const auto& [node, arriving] : arriving_)
+    if (clock_.now() >= arriving.at + kPatience)
+      overdue.push_back({node, {arriving.form.ticket, nullptr, "its pages did not come in time"}});
+  for (const auto& [node, news] : overdue) forget(node);
+  return overdue;
 }
 
 void TextArrivals::forget(const std::string& node) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/messages/messages.h"
@@ -17,6 +18,10 @@ namespace vigil::fleet {
 /// refused, and the pages that belong to it are passed over. Not thread-safe.
 class TextArrivals {
  public:
+  /// Without a page for so long, no more come: by then whoever sent it has it explained himself
+  /// (TextsAway::kPatience).
+  static constexpr base::Duration kPatience{7000};
+
   /// Of all nodes together, bytes of texts that are not complete at most.
   explicit TextArrivals(const base::Clock& clock, std::uint64_t most = kMostTextBytes)
       : clock_(clock), most_(most) {}
@@ -30,6 +35,8 @@ class TextArrivals {
   /// It takes the place of one of this node that is not whole.
   std::vector<News> begin(const std::string& node, TextForm form);
   std::vector<News> take(const std::string& node, const PackedPages& pages);
+  /// Those that do not come any more, by node.
+  std::vector<std::pair<std::string, News>> take_overdue();
   /// Nothing more of what this node has begun comes.
   void forget(const std::string& node);
 
@@ -39,6 +46,8 @@ class TextArrivals {
   struct Arriving {
     TextForm form;
     std::vector<cluster::Bytes> pages;
+    /// When the last one came.
+    base::Clock::TimePoint at{};
   };
 
   const base::Clock& clock_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -15,8 +16,6 @@ namespace {
 
 constexpr std::string_view kTenure = "gateway/maker/";
 constexpr std::string_view kServed = "gateway/served";
-/// Series of what nodes tell of themselves.
-constexpr std::string_view kOwnNews = "process/";
 constexpr std::string_view kStaged = "gateway/staged/";
 constexpr std::string_view kEpisode = "episode/";
 
@@ -127,7 +126,7 @@ const SeriesTenure* GatewayBooks::tenure(const std::string& series) const {
 std::uint64_t GatewayBooks::highest_fence() const {
   std::uint64_t highest = 0;
   for (const auto& [name, series] : series_)
-    if (series.tenure && !name.starts_with(kOwnNews)) highest = std::max(highest, series.tenure->fence);
+    if (series.tenure && !is_own_news(name)) highest = std::max(highest, series.tenure->fence);
   return highest;
 }
 
@@ -274,19 +273,44 @@ void GatewayBooks::follow(std::span<const ShippedEvent> unit) {
   std::sort(topics.begin(), topics.end());
   Series& own = series_[series_key(unit.front().topic)];
   note_episode(own, topics, lacking.front()->body);
-  for (const ShippedEvent* event : lacking) append(own, topic_of(event->topic), *event);
+  // Before them: a gap among them has what was gathered written.
   follows_ = true;
+  for (const ShippedEvent* event : lacking) {
+    append(own, topic_of(event->topic), *event);
+    follows_ = true;
+  }
 }
 
-void GatewayBooks::set_notes(const std::string& series, const std::map<std::string, std::string>& notes) {
-  Series& own = series_[series];
+void GatewayBooks::set_notes(const SeriesCopy& copy) {
+  Series& own = series_[copy.series];
   for (const auto& [key, value] : own.notes)
-    if (!notes.contains(key)) notes_.push_back({key, std::nullopt});
-  for (const auto& [key, value] : notes) {
+    if (!copy.notes.contains(key)) notes_.push_back({key, std::nullopt});
+  for (const auto& [key, value] : copy.notes) {
     const auto there = own.notes.find(key);
     if (there == own.notes.end() || there->second != value) notes_.push_back({key, value});
   }
-  own.notes = notes;
+  own.notes = copy.notes;
+  note_ahead(own, copy.staged);
+}
+
+void GatewayBooks::note_ahead(Series& own, const std::vector<StagedEvent>& staged_there) {
+  struct Unit {
+    std::vector<std::string> topics;
+    std::string body;
+  };
+  // An episode's events in their order.
+  std::map<std::pair<std::string, std::uint64_t>, Unit> ahead;
+  for (const auto& [fence, event] : staged_there) {
+    const auto name = actors::event_name(event.body);
+    if (!name || event.sequence > last(event.topic)) continue;
+    Unit& unit = ahead[{name->episode, name->number}];
+    if (unit.topics.empty()) unit.body = event.body;
+    unit.topics.push_back(event.topic);
+  }
+  for (auto& [name, unit] : ahead) {
+    std::sort(unit.topics.begin(), unit.topics.end());
+    note_episode(own, unit.topics, unit.body);
+  }
 }
 
 bool GatewayBooks::has_changes() const {

@@ -76,8 +76,9 @@ class GatewayBooks {
   /// Copies of one event that another gateway has committed. What is missing before them nobody has any more.
   void follow(std::span<const ShippedEvent> unit);
 
-  /// Notes of open episodes, as another gateway has them.
-  void set_notes(const std::string& series, const std::map<std::string, std::string>& notes);
+  /// Notes of open episodes, as another gateway has them; and of what is committed here and only staged
+  /// there, of which its notes do not tell yet.
+  void set_notes(const SeriesCopy& copy);
 
   /// Writes what was gathered. Throws OutboxError. Events that were followed are acknowledged: nobody waits
   /// for them to be published.
@@ -130,6 +131,9 @@ class GatewayBooks {
                                                     std::map<std::uint64_t, Staged>& staged,
                                                     std::map<std::uint64_t, Staged>::iterator entry);
   void note_episode(Series& series, const std::vector<std::string>& topics, const std::string& body);
+  /// Of events that another gateway has staged, those that are committed here: whoever comes may be ahead of
+  /// the one that it follows.
+  void note_ahead(Series& own, const std::vector<StagedEvent>& staged_there);
   void append(Series& series, Topic& topic, const ShippedEvent& event);
   std::optional<ShippedEvent> event_at(const std::string& topic, std::uint64_t sequence) const;
 

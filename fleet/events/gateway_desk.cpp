@@ -94,7 +94,7 @@ void GatewayDesk::take(const std::vector<SeriesCopy>& series, bool with_notes) {
     if (copy.tenure.fence > 0 && (own == nullptr || own->fence < copy.tenure.fence))
       books_.set_tenure(copy.series, copy.tenure);
     for (const StagedEvent& staged : copy.staged) books_.stage_copy(copy.series, staged);
-    if (with_notes) books_.set_notes(copy.series, copy.notes);
+    if (with_notes) books_.set_notes(copy);
   }
   write();
 }

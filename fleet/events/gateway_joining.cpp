@@ -75,6 +75,11 @@ std::string GatewayJoining::trouble() const {
   }
 }
 
+std::string GatewayJoining::what_is_left() const {
+  return "it has not read all that " + source_ + " committed meanwhile: it is at position " +
+         std::to_string(cursor_) + " of " + std::to_string(until_);
+}
+
 std::uint64_t GatewayJoining::behind() const {
   if (step_ == Step::serving) return 0;
   std::uint64_t most = desk_.has();
@@ -88,7 +93,10 @@ std::vector<GatewayJoining::Ask> GatewayJoining::take_asks() {
   if (step_ == Step::looking) decide();
   if (step_ == Step::admission) check_admissions();
   if ((step_ == Step::admission || step_ == Step::finishing) && clock_.now() - joined_ > options_.patience)
-    look_again(missing_ + " does not admit it");
+    look_again(step_ == Step::finishing ? what_is_left() : missing_ + " does not admit it");
+  // What one that serves read of another one would be history, and told to nobody: makers bring it what is
+  // new.
+  if (step_ == Step::serving || step_ == Step::parted) return asks;
   for (const auto& [name, seen] : desk_.view()) {
     if (name == options_.name) continue;
     Lane& lane = lanes_[name];

@@ -109,6 +109,8 @@ class GatewayJoining {
   void lacks_outbox(const std::string& peer, const PeerQuestion& asked);
   void next_places();
   void check_admissions();
+  /// Of what was committed while it was admitted, if it is too much or too slow.
+  std::string what_is_left() const;
   /// All that have to admit it: those that hold a lease, and those that have been named, then with the token.
   std::map<std::string, std::string> wanted_admissions() const;
 

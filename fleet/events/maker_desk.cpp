@@ -154,7 +154,7 @@ void MakerDesk::publish(const std::vector<actors::OutboxEvent>& copies) {
     return;
   }
   Series& series = entry->second;
-  if (publish_again(series, copies)) return;
+  if (publish_again(entry->first, series, copies)) return;
   Unit unit;
   unit.number = ++series.units;
   for (const actors::OutboxEvent& event : copies) {
@@ -169,22 +169,34 @@ void MakerDesk::publish(const std::vector<actors::OutboxEvent>& copies) {
 }
 
 /// What an outbox that took the place of another one has again keeps its place here. What has another event
-/// there by now has the newer one.
-bool MakerDesk::publish_again(Series& series, const std::vector<actors::OutboxEvent>& copies) {
+/// there by now has the newer one, unless a gateway may have committed the other.
+bool MakerDesk::publish_again(const std::string& name, Series& series,
+                              const std::vector<actors::OutboxEvent>& copies) {
   bool is_again = false;
   for (const actors::OutboxEvent& event : copies)
     for (Unit& unit : series.queue)
       for (ShippedEvent& known : unit.events) {
         if (known.topic != event.topic || known.sequence != event.sequence) continue;
         is_again = true;
-        if (known.body != event.body && unit.committed.empty()) {
+        if (known.body != event.body && unit.committed.empty() && !unit.is_to_be_committed) {
+          unit.bytes -= size_of(known);
           known = shipped(event, unit.number);
+          unit.bytes += size_of(known);
           unit.staged.clear();
+          offer_anew(name, unit.number);
         }
         unit.positions.push_back(event.position);
         under_way_.insert(event.position);
       }
   return is_again;
+}
+
+void MakerDesk::offer_anew(const std::string& series, std::uint64_t unit) {
+  for (auto& [name, lane] : lanes_) {
+    if (!lane.sent) continue;
+    const auto found = lane.sent->offers.find(series);
+    if (found != lane.sent->offers.end()) std::ranges::replace(found->second, unit, std::uint64_t{0});
+  }
 }
 
 void MakerDesk::start_over() {
@@ -203,6 +215,10 @@ std::vector<MakerDesk::Ask> MakerDesk::take_asks() {
     Lane& lane = lanes_.at(name);
     if (lane.sent || clock_.now() < lane.again) continue;
     if (auto talk = next_for(lane, all)) asks.push_back({name, std::move(*talk)});
+    if (!lane.sent) continue;
+    for (const auto& [series, numbers] : lane.sent->commits)
+      for (Unit& unit : series_.at(series).queue)
+        if (std::ranges::count(numbers, unit.number) > 0) unit.is_to_be_committed = true;
   }
   return asks;
 }
@@ -352,7 +368,10 @@ void MakerDesk::take(const Sent& sent, const SeriesAnswer& answer, bool is_commi
     const auto unit = std::find_if(series.queue.begin(), series.queue.end(),
                                    [&](const Unit& each) { return each.number == number; });
     const bool is_done = done++ < answer.units;
-    if (unit == series.queue.end()) continue;
+    if (unit == series.queue.end()) {
+      if (number == 0 && !is_done) break;
+      continue;
+    }
     if (is_done) {
       (is_commit ? unit->committed : unit->staged).insert(sent.token);
       continue;
@@ -405,16 +424,19 @@ void MakerDesk::open(const std::string& name, Series& series, const Required& re
     for (ShippedEvent& event : unit.events) event.unit = unit.number;
     series.queue.push_back(std::move(unit));
   };
+  const auto unit_of = [](std::vector<ShippedEvent> events) {
+    Unit unit;
+    for (const ShippedEvent& event : events) unit.bytes += size_of(event);
+    unit.events = std::move(events);
+    return unit;
+  };
   std::set<std::pair<std::string, std::string>> told;
   for (std::vector<ShippedEvent>& events : merged.units) {
     // Of its own, it has them in hand.
     if (goes_on) break;
     for (const ShippedEvent& event : events) told.emplace(event.topic, event.body);
-    Unit unit;
-    for (const ShippedEvent& event : events) unit.bytes += size_of(event);
-    unit.events = std::move(events);
-    waiting_ += unit.events.size();
-    enqueue(std::move(unit));
+    waiting_ += events.size();
+    enqueue(unit_of(std::move(events)));
   }
   while (!own.empty()) {
     Unit unit = std::move(own.front());

@@ -134,6 +134,8 @@ class MakerDesk {
     std::vector<std::uint64_t> positions;
     /// Tokens of those that have staged it, and committed it; that lack what comes before it.
     std::set<std::string> staged, committed, gaps;
+    /// A gateway was told to commit it, and may have done so whatever it answers.
+    bool is_to_be_committed = false;
   };
   struct Series {
     std::uint64_t fence = 0;
@@ -150,7 +152,7 @@ class MakerDesk {
   struct Sent {
     std::uint64_t number = 0;
     std::string token;
-    /// Numbers of units, by series.
+    /// Numbers of units, by series; 0: of one that is another by now.
     std::map<std::string, std::vector<std::uint64_t>> offers, commits;
   };
   struct Lane {
@@ -186,7 +188,9 @@ class MakerDesk {
   void take(const std::string& token, const ClaimAnswer& answer);
   static bool is_everywhere(const std::set<std::string>& tokens, const Required& required);
   void take(const Sent& sent, const SeriesAnswer& answer, bool is_commit, Lane& lane);
-  bool publish_again(Series& series, const std::vector<actors::OutboxEvent>& copies);
+  bool publish_again(const std::string& name, Series& series, const std::vector<actors::OutboxEvent>& copies);
+  /// What gateways are being offered of a unit is old.
+  void offer_anew(const std::string& series, std::uint64_t unit);
   void settle();
   void open(const std::string& name, Series& series, const Required& required);
   void lose(const std::string& name, std::uint64_t higher);

@@ -6,7 +6,8 @@ namespace vigil::fleet {
 
 std::uint64_t FetchDesk::begin(const std::string& node, std::uint64_t size) {
   Fetch& fetch = fetches_[++last_];
-  fetch = {node, size, {}, clock_.now()};
+  const auto now = clock_.now();
+  fetch = {node, size, {}, now, now};
   fetch.bytes.reserve(size);
   return last_;
 }
@@ -35,13 +36,21 @@ std::optional<FetchDesk::Step> FetchDesk::take(const std::string& node, const Ev
   return step;
 }
 
-std::vector<std::uint64_t> FetchDesk::take_overdue() {
-  std::vector<std::uint64_t> overdue;
+std::vector<FetchDesk::Overdue> FetchDesk::take_overdue() {
+  std::vector<Overdue> overdue;
   const auto now = clock_.now();
   std::erase_if(fetches_, [&](const auto& entry) {
-    const bool is_overdue = now - entry.second.asked >= limits_.patience;
-    if (is_overdue) overdue.push_back(entry.first);
-    return is_overdue;
+    const auto& [ticket, fetch] = entry;
+    if (now - fetch.asked >= limits_.patience) {
+      overdue.push_back({ticket, "did not send it in time"});
+    } else if (now - fetch.begun >= limits_.in_all) {
+      overdue.push_back({ticket, "sends it too slowly: " + std::to_string(fetch.bytes.size()) + " of " +
+                                     std::to_string(fetch.size) + " bytes came within " +
+                                     base::format_duration(limits_.in_all)});
+    } else {
+      return false;
+    }
+    return true;
   });
   return overdue;
 }

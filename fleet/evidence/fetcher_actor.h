@@ -34,18 +34,29 @@ struct FetcherDeps {
   base::Duration patience{2000};
   /// Files that are looked for or fetched at once; who asks for another is told to come back.
   std::size_t at_once = 2;
+  /// Who waits for them at once, some of them for the same: of the four threads on which HTTP waits for
+  /// others, one stays free for other questions.
+  std::size_t waiters = 3;
 };
+
+/// Within what a wish is answered by what is set above: others are found, twice its patience at most, and
+/// then all of it comes, or does not.
+constexpr base::Duration kFetcherAnswers = FetchDesk::Limits{}.in_all + base::Duration(10'000);
 
 struct fetcher_state {
   using Promise = caf::typed_response_promise<EvidenceReplyPtr>;
 
   explicit fetcher_state(fetcher_actor::pointer self_pointer) : self(self_pointer) {}
 
+  /// Its bytes, be they too many to be fetched; 0: this node does not have it.
   std::uint64_t find(const std::string& file) const;
   void send_part(const EvidenceWish& wish);
   /// What can be said at once; null: others have to be asked.
   EvidenceReplyPtr fetch_here(const std::string& file) const;
-  void fetch(const std::string& file, Promise promise);
+  /// `who` asks; what nobody of them waits for any more is not fetched. Null: that is not known.
+  void fetch(const std::string& file, Promise promise, const caf::strong_actor_ptr& who);
+  /// Whoever that is is gone.
+  void leave(const caf::actor_addr& who);
   void look_around(std::uint64_t search, const NodeStanding& standing);
   /// `size`: 0: it has none; nothing: it did not answer.
   void found(std::uint64_t search, const std::string& node, std::optional<std::uint64_t> size);
@@ -60,13 +71,24 @@ struct fetcher_state {
   std::optional<EvidenceFolder> folder;
   std::optional<FetchDesk> desk;
   node_actor owner;
+  struct Waiter {
+    Promise promise;
+    caf::actor_addr who;
+  };
+  using Waiters = std::vector<Waiter>;
+  /// Who waits for this one already; null: it is neither looked for nor fetched.
+  Waiters* waiting_for(const std::string& file);
+  std::size_t waiting() const;
+  void answer(Waiters& waiters, const EvidenceReplyPtr& reply);
   /// Files that are looked for at other nodes.
   struct Search {
     std::string name;
-    Promise promise;
+    Waiters waiters;
     std::map<std::string, greeter_actor> ways;
     std::size_t nodes_left = 0;
     std::vector<std::string> silent;
+    /// Why it cannot be fetched of one that has it.
+    std::string too_large;
     /// How many this node does not deal with.
     std::size_t strangers = 0;
   };
@@ -77,7 +99,7 @@ struct fetcher_state {
     std::string name;
     std::string node;
     greeter_actor way;
-    Promise promise;
+    Waiters waiters;
   };
   std::map<std::uint64_t, Fetch> fetches;
   static inline const char* name = "fetcher";

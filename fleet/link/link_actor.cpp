@@ -62,7 +62,7 @@ void link_state::hear(const BulkNews& news) {
       return tell(desk->bulk_ended("the way for its pixels ended: " + news.reason));
     case BulkNews::What::room:
       desk->resume();
-      for (const actors::PatchAck& ack : desk->take_dropped()) acknowledge(ack);
+      tell_dropped();
   }
 }
 
@@ -73,8 +73,17 @@ void link_state::lost(const std::string& reason) {
 }
 
 void link_state::send(const LinkFrame& frame) {
-  desk->send(frame);
-  for (const actors::PatchAck& ack : desk->take_dropped()) acknowledge(ack);
+  const auto change = desk->send(frame);
+  tell_dropped();
+  tell(change);
+  if (change) attach();
+}
+
+void link_state::tell_dropped() {
+  for (const LinkDesk::Dropped& dropped : desk->take_dropped()) {
+    deps->metrics.frames_dropped(dropped.ack.camera, dropped.ack.reason, dropped.frames);
+    acknowledge(dropped.ack);
+  }
 }
 
 void link_state::acknowledge(const actors::PatchAck& ack) {

@@ -48,6 +48,7 @@ struct link_state {
   void hear(const BulkNews& news);
   void lost(const std::string& reason);
   void send(const LinkFrame& frame);
+  void tell_dropped();
   void acknowledge(const actors::PatchAck& ack);
   void answer(const actors::WindowForm& form);
   /// All of a camera has come.

@@ -49,13 +49,12 @@ struct BulkArrival {
 };
 using BulkArrivalPtr = std::shared_ptr<BulkArrival>;
 
-/// A way to another node opened (then with its port's incarnation), ended, or has room again.
+/// A way to another node opened, ended, or has room again.
 struct BulkNews {
   enum class What : std::uint8_t { opened, ended, room };
   std::string node;
   What what = What::opened;
   cluster::BulkDirection direction = cluster::BulkDirection::outgoing;
-  std::uint64_t incarnation = 0;
   std::string reason = {};
 };
 
@@ -79,7 +78,7 @@ struct Piece {
 
 /// How a dock reaches another node's.
 struct DockWay;
-/// What a node knows of its fleet (status/node_standing.h).
+/// What a node knows of its fleet (messages/node_standing.h).
 struct NodeStanding;
 using NodeStandingPtr = std::shared_ptr<const NodeStanding>;
 
@@ -121,7 +120,8 @@ struct GuestRoom {
   std::uint32_t patches = 0;
 };
 
-/// A camera is not served: it has another owner, or there is no device.
+/// A camera is not served by the fence that it came with: another node owns it by now, or it has not joined
+/// as it is now.
 struct GuestRefused {
   std::string camera;
   /// The highest fence that is known of it.
@@ -406,7 +406,7 @@ using fetcher_actor = caf::typed_actor<
     caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
     // A part has come (from its node).
     caf::reacts_to<BulkArrivalPtr>,
-    // A still or a clip is wanted by a person; answered within a minute.
+    // A still or a clip is wanted by a person; answered within kFetcherAnswers.
     caf::replies_to<fetch_atom, std::string>::with<EvidenceReplyPtr>,
     // Look for parts that do not come (to itself).
     caf::reacts_to<tick_atom>,

@@ -3,19 +3,19 @@
 #include <chrono>
 
 #include "actors/alerts/closing.h"
-#include "actors/messages/data.h"
+#include "actors/messages/topic.h"
 #include "base/fnv1a.h"
 
 namespace vigil::fleet {
 
 std::string series_key(std::string_view topic) {
-  if (!actors::is_whole_topic(topic)) return {};
-  if (topic.starts_with("process/")) return std::string(topic);
-  // alert/TENANT/CAMERA/…, topic/NAME/TENANT/CAMERA/…, status/TENANT/CAMERA/
-  std::size_t begin = 0;
-  for (int names = topic.starts_with("topic/") ? 3 : 2; names > 0; --names)
-    begin = topic.find('/', begin) + 1;
-  return std::string(topic.substr(begin, topic.find('/', begin) - begin));
+  const auto name = actors::read_topic(topic);
+  if (!name) return {};
+  return std::string(name->kind == actors::TopicKind::process ? topic : name->camera);
+}
+
+bool is_own_news(std::string_view series) {
+  return actors::kind_of(series) == actors::TopicKind::process;
 }
 
 std::uint64_t fingerprint(std::string_view body) {

@@ -14,6 +14,8 @@ namespace vigil::fleet {
 /// What names the series of a topic: its camera, or, of a process's own news, the topic itself (a camera's
 /// name has no '/'). Empty for what is no topic of Vigil.
 std::string series_key(std::string_view topic);
+/// Whether a series is of what a process tells of itself, and not a camera's.
+bool is_own_news(std::string_view series);
 
 /// Of a body; never 0.
 std::uint64_t fingerprint(std::string_view body);

@@ -25,11 +25,14 @@ constexpr base::Duration kBeyondLease{1000};
 void node_state::start() {
   loop = std::make_unique<ActorLoop>(node_actor(self));
   desk.emplace(deps->clock);
-  reach.emplace(deps->clock, std::max(kLeastStanding, deps->lease) + kBeyondLease);
-  reached.emplace(deps->clock, cluster::text_of(deps->record.control));
+  ways_out.emplace(deps->clock, std::max(kLeastStanding, deps->lease) + kBeyondLease);
+  ways_in.emplace(deps->clock, cluster::text_of(deps->record.control));
   reporter.emplace(deps->board, deps->series,
                    NodeReport::Options{.fleet = deps->fleet, .tells_phase = !deps->supervisor});
-  if (deps->fetcher) self->send(deps->fetcher, stand_atom_v);
+  if (deps->fetcher) {
+    self->monitor(deps->fetcher);
+    self->send(deps->fetcher, stand_atom_v);
+  }
   if (deps->dock) {
     self->monitor(deps->dock);
     self->send(deps->dock, way_atom_v, caf::actor_cast<caf::strong_actor_ptr>(node_actor(self)));
@@ -95,19 +98,21 @@ void node_state::join() {
       cluster::PlanKeeper::Options{.planning = {}, .changed = [this] { plan_changed(); }, .log = say});
   follow_configuration();
   if (deps->supervisor)
+    // Without a limit: it is of this process, answers from what it has, and if it ends, that is the answer.
     self->request(deps->supervisor, caf::infinite, actors::stages_atom_v)
         .then([this](const actors::Stages& own) {
           stages = own;
           has_stages = true;
-          turns = self->spawn(fleet::turns,
-                              TurnsDeps{deps->logger,
-                                        [way = *loop, this](const std::set<std::uint64_t>& over) mutable {
-                                          way.post([this, over] {
-                                            filled = over;
-                                            fill();
-                                          });
-                                        }},
-                              stages.alerts);
+          turns = self->spawn<caf::monitored>(
+              fleet::turns,
+              TurnsDeps{deps->logger,
+                        [way = *loop, this](const std::set<std::uint64_t>& over) mutable {
+                          way.post([this, over] {
+                            filled = over;
+                            fill();
+                          });
+                        }},
+              stages.alerts);
           self->send<caf::message_priority::high>(turns, std::make_shared<const Places>(places.places()));
           link_up();
         });
@@ -154,7 +159,13 @@ std::string node_state::answer(const std::string& text) {
     if (them != deps->record.name && member) {
       const auto known = member->nodes().find(them);
       if (known == member->nodes().end() || known->second.incarnation == theirs.node.incarnation) {
-        desk->came(theirs.node);
+        if (!desk->came(theirs.node)) {
+          // It is known when the registry tells of it, and comes again or is asked then.
+          deps->logger.warn(
+              "node: node {} is not known yet: {} others have come of which the registry does not tell", them,
+              NodeDesk::kMostUnseen);
+          return print(cluster::GreetingAnswer{greeting(), {}});
+        }
         if (why) checked(theirs.node, *why);
         found_way(them, sender);
       } else {
@@ -202,14 +213,30 @@ void node_state::greeted(const cluster::NodeRecord& node, const greeter_actor& g
 }
 
 void node_state::found_way(const std::string& node, const greeter_actor& greeter) {
-  greeter_actor& known = greeters[node];
-  // One that is found again and again is monitored once: each call makes a monitor of its own.
-  if (known != greeter) {
-    known = greeter;
-    self->monitor(greeter);
-  }
+  // Those that came with names of which the registry did not tell in time.
+  if (!greeters.contains(node))
+    std::erase_if(greeters, [&](const auto& each) { return !desk->knows_of(each.first); });
+  greeters[node] = greeter;
+  watch(greeter.address());
   list_bulk_peers();
   link_up();
+}
+
+void node_state::watch(const caf::actor_addr& other) {
+  // One that is found again and again, or by several names: each call makes a monitor of its own.
+  if (watched.insert(other).second) self->monitor(other);
+}
+
+void node_state::lost(const caf::actor_addr& address) {
+  for (const caf::actor_addr& part :
+       {caf::actor_cast<caf::actor_addr>(deps->dock), caf::actor_cast<caf::actor_addr>(deps->supervisor),
+        caf::actor_cast<caf::actor_addr>(deps->gateway), caf::actor_cast<caf::actor_addr>(deps->maker),
+        caf::actor_cast<caf::actor_addr>(deps->fetcher), caf::actor_cast<caf::actor_addr>(turns)})
+    if (part && address == part) return expel("what this node does has failed");
+  watched.erase(address);
+  gateways.lost(address);
+  lost_way(address);
+  std::erase_if(links, [&](const auto& link) { return link.second.address() == address; });
 }
 
 void node_state::lost_way(const caf::actor_addr& greeter) {
@@ -264,7 +291,7 @@ void node_state::follow_gateways() {
         .then(
             [this, node, incarnation](const caf::strong_actor_ptr& there) {
               gateways.found(node, incarnation, caf::actor_cast<gateway_actor>(there));
-              if (there) self->monitor(there);
+              if (there) watch(there->address());
               follow_gateways();
             },
             [this, node](const caf::error&) { gateways.failed(node); });
@@ -303,7 +330,7 @@ std::set<std::string> node_state::needed() const {
   for (const std::string& node : sent_to)
     if (member->nodes().contains(node)) nodes.insert(node);
   // So that a way that stands again is found.
-  nodes.merge(reach->all_unreachable());
+  nodes.merge(ways_out->all_unreachable());
   return nodes;
 }
 
@@ -354,18 +381,7 @@ void node_state::stop() {
 
 node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, NodeDeps deps) {
   actors::set_handlers(self, deps.logger);
-  self->set_down_handler([self](const caf::down_msg& message) {
-    node_state& own = self->state;
-    const NodeDeps& deps_of = *own.deps;
-    for (const caf::actor_addr& part :
-         {caf::actor_cast<caf::actor_addr>(deps_of.dock),
-          caf::actor_cast<caf::actor_addr>(deps_of.supervisor),
-          caf::actor_cast<caf::actor_addr>(deps_of.gateway), caf::actor_cast<caf::actor_addr>(deps_of.maker)})
-      if (part && message.source == part) return own.expel("what this node does has failed");
-    own.gateways.lost(message.source);
-    own.lost_way(message.source);
-    std::erase_if(own.links, [&](const auto& link) { return link.second.address() == message.source; });
-  });
+  self->set_down_handler([self](const caf::down_msg& message) { self->state.lost(message.source); });
   self->state.deps.emplace(std::move(deps));
   self->state.start();
   return {

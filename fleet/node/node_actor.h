@@ -29,12 +29,14 @@
 #include "fleet/messages/messages.h"
 #include "fleet/messages/node_standing.h"
 #include "fleet/node/actor_loop.h"
+#include "fleet/node/bulk_peer_book.h"
 #include "fleet/node/camera_book.h"
 #include "fleet/node/gateway_directory.h"
 #include "fleet/node/node_desk.h"
 #include "fleet/node/place_book.h"
-#include "fleet/node/reach_book.h"
-#include "fleet/node/reached_book.h"
+#include "fleet/node/refusal_book.h"
+#include "fleet/node/ways_in.h"
+#include "fleet/node/ways_out.h"
 #include "fleet/status/node_report.h"
 #include "fleet/turns/window_turns.h"
 
@@ -110,6 +112,10 @@ struct node_state {
   void failed(const cluster::NodeRecord& node, const std::string& reason);
   /// There is a way to that node, by this actor of it.
   void found_way(const std::string& node, const greeter_actor& greeter);
+  /// Monitors an actor of another node, once.
+  void watch(const caf::actor_addr& other);
+  /// Of this node or another, an actor is no more.
+  void lost(const caf::actor_addr& address);
   /// Whoever is at the end of a way that broke is greeted anew.
   void lost_way(const caf::actor_addr& greeter);
   /// Those that have met this node before the registry told of them.
@@ -204,11 +210,13 @@ struct node_state {
   std::unique_ptr<ActorLoop> loop;
   std::optional<cluster::FleetMember> member;
   std::optional<cluster::PlanKeeper> plan;
-  std::optional<ReachBook> reach;
-  std::optional<ReachedBook> reached;
+  std::optional<WaysOut> ways_out;
+  std::optional<WaysIn> ways_in;
   std::optional<NodeReport> reporter;
   actors::Stages stages;
   bool has_stages = false;
+  /// Of other nodes.
+  std::set<caf::actor_addr> watched;
   /// By node; by device (`device_of`).
   std::map<std::string, greeter_actor> greeters;
   std::map<std::string, link_actor> links;
@@ -223,8 +231,7 @@ struct node_state {
   std::set<std::string> open_ways;
   /// Of nodes that are known and needed, and have none: since when.
   std::map<std::string, base::Clock::TimePoint> without_way;
-  /// Endpoints of bulk ports, by node and incarnation.
-  std::map<std::pair<std::string, std::string>, std::string> endpoints;
+  BulkPeerBook bulk_peers;
   /// Where each camera's patches go, as of the last plan.
   PlaceBook places;
   turns_actor turns;
@@ -232,8 +239,7 @@ struct node_state {
   std::set<std::uint64_t> filled;
   /// Whom it told which node goes on with a camera's texts.
   std::map<std::string, std::pair<caf::actor_addr, TextsAt>> texts_told;
-  /// The highest fences by which cameras of the plan were refused, while they have lower ones.
-  std::map<std::string, cluster::Fence> refusals;
+  RefusalBook refusals;
   /// Cameras that this node had, as long as the configuration has them.
   std::set<std::string> had;
   std::optional<cluster::ConfigKeeper> configuration;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cluster/membership/node_roles.h"
 #include "cluster/placement/rendezvous.h"
 #include "fleet/messages/messages.h"
 
@@ -22,20 +23,6 @@ constexpr base::Duration kCheck{10'000};
 constexpr base::Duration kCheckAgain{2000};
 /// Of those that might be dealt with, how many are tried at once.
 constexpr std::size_t kProbes = 3;
-
-/// Whether nodes of these roles do cameras' work together.
-bool work_together(const std::set<NodeRole>& a, const std::set<NodeRole>& b) {
-  const auto meet = [&](NodeRole one, NodeRole other) {
-    return (a.contains(one) && b.contains(other)) || (a.contains(other) && b.contains(one));
-  };
-  return meet(NodeRole::camera, NodeRole::vision) || meet(NodeRole::camera, NodeRole::stream) ||
-         meet(NodeRole::vision, NodeRole::stream) || meet(NodeRole::stream, NodeRole::generate);
-}
-
-/// Whether nodes of these roles have to do with each other.
-bool deal(const std::set<NodeRole>& a, const std::set<NodeRole>& b) {
-  return a.contains(NodeRole::gateway) || b.contains(NodeRole::gateway) || work_together(a, b);
-}
 
 /// In which order a node tries others: not all the same first.
 std::uint64_t turn_of(const std::string& self, const std::string& other) {
@@ -63,7 +50,7 @@ void NodeDesk::see(const std::map<std::string, cluster::NodeRecord>& nodes, cons
 }
 
 bool NodeDesk::is_needed(const cluster::NodeRecord& node) const {
-  return roles_.contains(NodeRole::gateway) || node.roles.contains(NodeRole::gateway) ||
+  return cluster::one_deals_with_all(roles_) || cluster::one_deals_with_all(node.roles) ||
          needed_.contains(node.name) || probes_.contains(node.name);
 }
 
@@ -72,7 +59,7 @@ bool NodeDesk::is_counterpart(const Peer& peer) const {
 }
 
 bool NodeDesk::are_counterparts(const std::set<NodeRole>& own, const std::set<NodeRole>& other) {
-  return own == std::set{NodeRole::gateway} || work_together(own, other);
+  return cluster::each_deals_with_all(own) || cluster::work_together(own, other);
 }
 
 bool NodeDesk::has_counterparts() const {
@@ -117,15 +104,6 @@ void NodeDesk::choose_probes() {
     if (probes_.size() < kProbes) probes_.insert(name);
 }
 
-bool NodeDesk::may_greet_us(const cluster::NodeRecord& node) const {
-  if (roles_.contains(NodeRole::gateway) || node.roles.contains(NodeRole::gateway)) return true;
-  const auto computes = [](NodeRole role) { return role != NodeRole::camera; };
-  if (node.roles.contains(NodeRole::camera) && std::ranges::any_of(roles_, computes)) return true;
-  // To send it visual tokens, which one that encodes itself does without.
-  return node.roles.contains(NodeRole::vision) && roles_.contains(NodeRole::stream) &&
-         !roles_.contains(NodeRole::vision);
-}
-
 bool NodeDesk::deals_with(const std::string& node) const {
   const auto peer = peers_.find(node);
   return peer != peers_.end() && (peer->second.was_known || is_needed(peer->second.record));
@@ -144,7 +122,8 @@ std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
   for (auto& [name, peer] : peers_) {
     if (peer.state == Peer::State::known || peer.state == Peer::State::asked || !is_needed(peer.record))
       continue;
-    if (peer.state == Peer::State::fresh && peer.theirs_first && may_greet_us(peer.record)) {
+    if (peer.state == Peer::State::fresh && peer.theirs_first &&
+        cluster::may_greet(peer.record.roles, roles_)) {
       peer.state = Peer::State::waiting;
       peer.again = clock_.now() + kTheirTurn;
     }
@@ -159,7 +138,8 @@ std::vector<cluster::NodeRecord> NodeDesk::take_greetings() {
 std::vector<cluster::NodeRecord> NodeDesk::take_checks() {
   std::vector<cluster::NodeRecord> due;
   for (auto& [name, peer] : peers_) {
-    if (peer.state != Peer::State::known || clock_.now() < peer.check || !deal(roles_, peer.record.roles))
+    if (peer.state != Peer::State::known || clock_.now() < peer.check ||
+        !cluster::deal(roles_, peer.record.roles))
       continue;
     // The other side does, otherwise.
     if (!peer.was_greeted && !is_needed(peer.record)) continue;
@@ -232,7 +212,15 @@ void NodeDesk::failed(const std::string& node, const std::string& incarnation, c
   peer->again = clock_.now() + peer->pause;
 }
 
-void NodeDesk::came(const cluster::NodeRecord& node) {
+bool NodeDesk::came(const cluster::NodeRecord& node) {
+  if (!peers_.contains(node.name)) {
+    const auto is_unseen = [](const auto& each) { return !each.second.is_seen; };
+    const auto unseen = [&] { return std::ranges::count_if(peers_, is_unseen); };
+    if (unseen() >= static_cast<std::ptrdiff_t>(kMostUnseen))
+      std::erase_if(peers_,
+                    [&](const auto& each) { return is_unseen(each) && clock_.now() >= each.second.again; });
+    if (unseen() >= static_cast<std::ptrdiff_t>(kMostUnseen)) return false;
+  }
   Peer& peer = peers_[node.name];
   // The registry may tell of it a little later.
   if (peer.record.incarnation != node.incarnation) {
@@ -241,6 +229,7 @@ void NodeDesk::came(const cluster::NodeRecord& node) {
   }
   peer.record = node;
   know(peer);
+  return true;
 }
 
 bool NodeDesk::had_way(const std::string& node, const std::string& incarnation) const {

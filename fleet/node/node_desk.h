@@ -40,12 +40,17 @@ class NodeDesk {
   /// It could not be reached, or does not fit: tried again after a while.
   void failed(const std::string& node, const std::string& incarnation, const std::string& reason);
 
-  /// One that has come by itself and fits.
-  void came(const cluster::NodeRecord& node);
+  /// Nodes that have come and that the registry does not tell of, at most: their names are what they say.
+  static constexpr std::size_t kMostUnseen = 64;
+  /// One that has come by itself and fits. False, and it is not known, if the registry does not tell of it,
+  /// nor of as many others as may be.
+  bool came(const cluster::NodeRecord& node);
   /// The connection to it broke, though its lease may hold: it is greeted anew.
   void lost(const std::string& node, const std::string& self);
 
   bool knows(const std::string& node) const;
+  /// Whether the registry tells of it, or it has come lately.
+  bool knows_of(const std::string& node) const { return peers_.contains(node); }
   /// Whether it is known, was, or is to be: others are none of this node's business.
   bool deals_with(const std::string& node) const;
   /// Nodes that are known, that this one has to do with, and that are to be greeted again now: whether they
@@ -106,7 +111,6 @@ class NodeDesk {
 
   Peer* find(const std::string& node, const std::string& incarnation);
   bool is_needed(const cluster::NodeRecord& node) const;
-  bool may_greet_us(const cluster::NodeRecord& node) const;
   bool is_counterpart(const Peer& peer) const;
   void choose_probes();
   void know(Peer& peer);

@@ -9,39 +9,15 @@ namespace vigil::fleet {
 
 void node_state::list_bulk_peers() {
   if (deps->ways.bulk == nullptr) return;
-  std::vector<cluster::BulkPeer> peers;
-  const std::vector<cluster::NodeRecord> all = desk->known();
-  std::set<std::pair<std::string, std::string>> runs;
-  for (const cluster::NodeRecord& node : all) runs.emplace(node.name, node.incarnation);
-  std::erase_if(endpoints, [&](const auto& each) { return !runs.contains(each.first); });
-  for (const cluster::NodeRecord& node : all) {
-    const std::pair<std::string, std::string> key(node.name, node.incarnation);
-    const auto known = endpoints.find(key);
-    if (known == endpoints.end()) {
-      endpoints[key];
-      deps->ways.resolve(node.bulk,
-                         [way = *loop, this, key](std::vector<cluster::PeerAddress> found) mutable {
-                           way.post([this, key, found = std::move(found)] {
-                             // Asked again with the next change, if it is not known yet.
-                             if (found.empty()) {
-                               endpoints.erase(key);
-                             } else if (endpoints.contains(key)) {
-                               endpoints[key] = "tcp://" + cluster::text_of(found.front());
-                               list_bulk_peers();
-                             }
-                           });
-                         });
-    } else if (!known->second.empty()) {
-      cluster::BulkPeer peer{node.name, known->second};
-      if (!node.bulk_key.empty()) peer.keys = {node.bulk_key};
-      peers.push_back(std::move(peer));
-    }
-  }
-  try {
-    deps->ways.bulk->set_peers(peers);
-  } catch (const std::exception& error) {
-    deps->logger.error("node: {}", error.what());
-  }
+  for (const cluster::NodeRecord& node : bulk_peers.follow(desk->known()))
+    deps->ways.resolve(node.bulk, [way = *loop, this, run = BulkPeerBook::Run(node.name, node.incarnation)](
+                                      std::vector<cluster::PeerAddress> found) mutable {
+      way.post([this, run = std::move(run), found = std::move(found)] {
+        if (bulk_peers.resolved(run, found)) list_bulk_peers();
+      });
+    });
+  for (const cluster::BulkRefusal& each : bulk_peers.news(deps->ways.bulk->set_peers(bulk_peers.peers())))
+    deps->logger.error("node: no bulk way to node {}: {}", each.peer, each.why);
 }
 
 void node_state::link_up() {

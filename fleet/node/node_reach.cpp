@@ -72,7 +72,7 @@ void node_state::heard_while_entering(const cluster::NodeRecord& node, const std
 
 void node_state::entered(bool has_counterparts) {
   entering.reset();
-  if (has_counterparts && !reached->is_reached()) {
+  if (has_counterparts && !ways_in->is_reached()) {
     const bool has_way = std::ranges::any_of(member->nodes(), [this](const auto& node) {
       return is_counterpart(node.second) && met.contains({node.first, node.second.incarnation});
     });
@@ -80,12 +80,12 @@ void node_state::entered(bool has_counterparts) {
       deps->logger.warn(
           "node: has found no way to any node with which it deals: it is given nothing until it has, "
           "as long as others can have it");
-      reach->came_in_vain();
+      ways_out->came_in_vain();
     }
-    reached->came_in_vain(/*is_told=*/!has_way);
+    ways_in->came_in_vain(/*is_told=*/!has_way);
     member->alter([](cluster::NodeRecord& record) { record.apart = true; });
   }
-  for (const std::string& line : reached->take_lines()) deps->logger.warn("node: {}", line);
+  for (const std::string& line : ways_in->take_lines()) deps->logger.warn("node: {}", line);
   member->enter();
 }
 
@@ -126,17 +126,17 @@ void node_state::come_back_to(const cluster::NodeRecord& node, std::function<voi
 }
 
 void node_state::ask_whether_reached() {
-  if (reached->is_reached()) return;
+  if (ways_in->is_reached()) return;
   std::set<std::string> known;
   for (const auto& [node, greeter] : greeters)
     if (const auto record = member->nodes().find(node);
         record != member->nodes().end() && is_counterpart(record->second) && desk->reaches(node))
       known.insert(node);
-  for (const std::string& node : reached->take_asks(known)) ask_whether_reached(node, greeters.at(node));
+  for (const std::string& node : ways_in->take_asks(known)) ask_whether_reached(node, greeters.at(node));
 }
 
 void node_state::ask_whether_reached(const std::string& node, const greeter_actor& greeter) {
-  reached->ask(node);
+  ways_in->ask(node);
   cluster::Greeting asking = greeting();
   asking.asks_whether_reached = true;
   self->request(greeter, kReachPatience, greet_atom_v, print(asking))
@@ -145,27 +145,27 @@ void node_state::ask_whether_reached(const std::string& node, const greeter_acto
             try {
               const cluster::GreetingAnswer heard = cluster::parse_answer(text);
               if (!heard.greeting) {
-                reached->unheard(node);
+                ways_in->unheard(node);
               } else if (heard.not_reached) {
-                reached->heard(node, *heard.not_reached);
+                ways_in->heard(node, *heard.not_reached);
               } else {
-                reached->heard_nothing_of_it();
+                ways_in->heard_nothing_of_it();
               }
             } catch (const std::exception&) {
-              reached->unheard(node);
+              ways_in->unheard(node);
             }
             heard_whether_reached();
           },
           [this, node](const caf::error&) {
-            reached->unheard(node);
+            ways_in->unheard(node);
             heard_whether_reached();
           });
 }
 
 void node_state::heard_whether_reached() {
   if (!entering) return look_at_ways();
-  for (const std::string& line : reached->take_lines()) deps->logger.warn("node: {}", line);
-  if (reached->is_reached() || --*entering == 0) entered(true);
+  for (const std::string& line : ways_in->take_lines()) deps->logger.warn("node: {}", line);
+  if (ways_in->is_reached() || --*entering == 0) entered(true);
 }
 
 void node_state::look_for_namesake() {
@@ -224,9 +224,9 @@ void node_state::look_at_ways() {
   if (entering) return;
   ask_whether_reached();
   for (const cluster::NodeRecord& node : desk->take_checks()) check(node);
-  ReachBook::Seen seen{.has_counterparts = desk->has_counterparts(),
-                       .reaches_one = desk->reaches_a_counterpart(),
-                       .is_clock_off = desk->is_clock_off()};
+  WaysOut::Seen seen{.has_counterparts = desk->has_counterparts(),
+                     .reaches_one = desk->reaches_a_counterpart(),
+                     .is_clock_off = desk->is_clock_off()};
   const std::set<std::string> all = needed();
   for (const auto& [other, record] : member->nodes()) {
     const bool is_needed = all.contains(other);
@@ -235,14 +235,14 @@ void node_state::look_at_ways() {
     const bool has_bulk = !is_needed || deps->ways.bulk == nullptr || open_ways.contains(other);
     seen.ways[other] = desk->reaches(other) && has_bulk;
   }
-  for (const std::string& line : reach->see(seen)) deps->logger.warn("node: {}", line);
-  for (const std::string& line : reached->take_lines()) deps->logger.warn("node: {}", line);
+  for (const std::string& line : ways_out->see(seen)) deps->logger.warn("node: {}", line);
+  for (const std::string& line : ways_in->take_lines()) deps->logger.warn("node: {}", line);
   desk->need(needed());
   // Also without a line: of a node that is gone nothing is told any more.
   member->alter([this](cluster::NodeRecord& own) {
-    own.unreachable = reach->unreachable();
-    own.apart = reach->apart() || reached->holds_back();
-    own.clock_off = reach->clock_off();
+    own.unreachable = ways_out->unreachable();
+    own.apart = ways_out->apart() || ways_in->holds_back();
+    own.clock_off = ways_out->clock_off();
   });
 }
 

@@ -48,21 +48,12 @@ void node_state::refused(cluster::Fence fence) {
 void node_state::refused(const std::string& camera, cluster::Fence fence) {
   refused(fence);
   if (!plan) return;
-  cluster::Fence& highest = refusals[camera];
-  highest = std::max(highest, fence);
+  refusals.refused(camera, fence);
   tell_refused();
 }
 
 void node_state::tell_refused() {
-  const auto& own = plan->own().cameras;
-  // One that is handed over is refused, and has to be.
-  std::erase_if(refusals, [&](const auto& refusal) {
-    const auto entry = own.find(refusal.first);
-    return entry == own.end() || !entry->second.hand_to.empty() || entry->second.fence >= refusal.second;
-  });
-  std::set<cluster::Fence> fences;
-  for (const auto& [camera, fence] : refusals) fences.insert({own.at(camera).fence, fence});
-  member->refuse(fences);
+  member->refuse(refusals.too_low(plan->own().cameras));
 }
 
 void node_state::report() {

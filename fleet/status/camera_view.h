@@ -12,7 +12,8 @@ struct CameraView {
   std::string camera;
   /// Null: no node has it.
   const PlannedPlace* place = nullptr;
-  /// As its owner says; "unknown" if that says nothing, "unplaced" if there is none.
+  /// As its owner says; "unknown" if that says nothing, or if nobody wants it; "unplaced" if
+  /// there is none.
   std::string state = {};
   /// In one line; empty if there is nothing to say.
   std::string reason = {};

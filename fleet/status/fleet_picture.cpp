@@ -176,6 +176,10 @@ CameraView view_of(const FleetPicture& picture, const std::string& camera) {
       if (const auto found = plans->second.answer->why_unplaced.find(camera);
           found != plans->second.answer->why_unplaced.end())
         why = &found->second;
+    if (view.place == nullptr && why == nullptr && !knows(picture, camera)) {
+      view.state = "unknown";
+      return view;
+    }
     view.why_unplaced = why != nullptr    ? *why
                         : planner.empty() ? "nobody plans"
                         : is_told         ? "node " + planner + ", which plans, has not come to it yet"

@@ -23,7 +23,7 @@ std::string time_of(const json& seconds) {
 
 std::string joined(const json& words) {
   std::string text;
-  for (const json& word : words) text += (text.empty() ? "" : ",") + plain(word);
+  for (const json& word : words) text.append(text.empty() ? "" : ",").append(plain(word));
   return text;
 }
 
@@ -50,15 +50,27 @@ std::string configuration_of(const json& of) {
   return runs.empty() ? "-" : number(of.at("version")) + " (" + plain(cluster::shown_hash(runs)) + ')';
 }
 
-/// What of a node a person should look at.
-std::string remark_of(const json& node) {
+/// Why a node that is a member waits, as far as it tells; empty if it does not wait.
+std::string waits_of(const json& node, const json& fleet) {
+  if (node.at("state") != "joining") return {};
+  const json& own = node.at("configuration");
+  if (fleet.at("version") == 0) return "the fleet has no configuration yet";
+  const std::string runs = fleet.at("runs"), seen = own.at("seen");
+  if (runs == seen) return "it does not run by the fleet's configuration yet";
+  return "it has read the configuration " + plain(cluster::shown_hash(seen)) + ", and the fleet runs by " +
+         plain(cluster::shown_hash(runs)) + " (vigil config status)";
+}
+
+/// What of a node a person should look at; `fleet`: the configuration that it runs by.
+std::string remark_of(const json& node, const json& fleet) {
   std::string remark = plain(node.at("fault"));
   const auto add = [&](const std::string& more) { remark += (remark.empty() ? "" : "; ") + more; };
   // Nodes of builds before this one do not say so.
   const bool is_idle_gateway = node.value("serves", json()) == false;
   if (node.at("answers").get<bool>()) {
     if (node.at("membership") != "member") add(plain(node.at("membership")));
-    if (!node.at("ready").get<bool>()) add("not ready");
+    const std::string waits = waits_of(node, fleet);
+    if (!node.at("ready").get<bool>()) add("not ready" + (waits.empty() ? "" : ": " + waits));
     if (is_idle_gateway) {
       const std::string why = node.at("gateway");
       add("its gateway does not serve" + (why.empty() ? "" : ": " + plain(why)));
@@ -104,7 +116,7 @@ std::string nodes_table(const json& fleet) {
                     of_most(node.at("cameras"), node.at("cameras_most")),
                     of_most(node.at("streams"), node.at("streams_most")), time_of(node.at("lease_seconds")),
                     time_of(node.at("heard_seconds")), plain(node.at("version")),
-                    configuration_of(node.at("configuration")), remark_of(node)});
+                    configuration_of(node.at("configuration")), remark_of(node, fleet.at("configuration"))});
   std::string text = actors::table(rows);
   if (const auto there = fleet.at("nodes_there").get<std::size_t>(); there > fleet.at("nodes").size())
     text += "and " + std::to_string(there - fleet.at("nodes").size()) + " other nodes\n";

@@ -3,9 +3,7 @@
 // variants in turns, JSON lines.
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <iostream>
@@ -29,11 +27,19 @@
 #include "cluster/bulk/socket_bulk.h"
 #include "cluster/process/clock.h"
 #include "cluster/process/process.h"
+#include "loadtest/bulk/ends.h"
+#include "services/build_info.h"
 
 namespace {
 
 using namespace vigil::cluster;
 using vigil::base::Descriptor;
+using vigil::loadtest::Ends;
+using vigil::loadtest::exchange;
+using vigil::loadtest::fail;
+using vigil::loadtest::read_all;
+using vigil::loadtest::Signal;
+using vigil::loadtest::write_all;
 using Clock = std::chrono::steady_clock;
 
 struct Variant {
@@ -64,26 +70,6 @@ struct Tuning {
 
 std::int64_t now() {
   return Clock::now().time_since_epoch().count();
-}
-
-void fail(const char* what) {
-  throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
-}
-
-void write_all(int to, const void* bytes, std::size_t size) {
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t count = ::write(to, static_cast<const char*>(bytes) + done, size - done);
-    if (count <= 0) fail("write");
-    done += static_cast<std::size_t>(count);
-  }
-}
-
-void read_all(int from, void* bytes, std::size_t size) {
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t count = ::read(from, static_cast<char*>(bytes) + done, size - done);
-    if (count <= 0) fail("read");
-    done += static_cast<std::size_t>(count);
-  }
 }
 
 /// The receiver's book: when messages came, and how long they took.
@@ -153,27 +139,6 @@ Result receive_tcp(const Load& load, const Descriptor& listener) {
   return arrivals.result();
 }
 
-/// Waits for what the port's thread hears.
-class Signal {
- public:
-  void give() {
-    const std::lock_guard lock(mutex_);
-    given_ = true;
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return given_; }))
-      throw std::runtime_error("nothing moves");
-    given_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool given_ = false;
-};
-
 class Sender final : public BulkOwner {
  public:
   void received(const std::string&, BulkReceived) override {}
@@ -233,22 +198,6 @@ SocketBulkOptions sockets_of(const Variant& variant, const KeyPair& keys, const 
   return sockets;
 }
 
-struct Ends {
-  /// What the two processes tell each other: endpoints, in a fixed size.
-  std::array<int, 2> to_parent{};
-  std::array<int, 2> to_child{};
-};
-
-using EndpointText = std::array<char, 64>;
-
-std::string exchange(const std::string& own, int to, int from) {
-  EndpointText text{};
-  std::copy(own.begin(), own.end(), text.begin());
-  write_all(to, text.data(), text.size());
-  read_all(from, text.data(), text.size());
-  return text.data();
-}
-
 BulkPeer peer(const Variant& variant, const std::string& name, const std::string& endpoint,
               const KeyPair& keys) {
   return {name, endpoint, variant.curve ? std::vector{keys.public_key} : std::vector<std::string>()};
@@ -304,7 +253,6 @@ Result measure(const Variant& variant, const Load& load, const Tuning& tuning) {
       ::getsockname(listener.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0)
     fail("listen");
   Ends ends;
-  if (::pipe(ends.to_parent.data()) != 0 || ::pipe(ends.to_child.data()) != 0) fail("pipe");
   const Keys keys;
   const double cpu = process_cpu_seconds();
   const pid_t child = ::fork();
@@ -322,8 +270,6 @@ Result measure(const Variant& variant, const Load& load, const Tuning& tuning) {
   int status = 0;
   rusage used{};
   ::wait4(child, &status, 0, &used);
-  for (const int end : {ends.to_parent[0], ends.to_parent[1], ends.to_child[0], ends.to_child[1]})
-    ::close(end);
   if (status != 0) throw std::runtime_error("the sender failed");
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -340,7 +286,7 @@ double percentile(std::vector<double> values, double share) {
 
 nlohmann::json common(const Variant& variant, std::size_t bytes, int rounds) {
   return {{"variant", variant.name},       {"message_bytes", bytes}, {"rounds", rounds},
-          {"processor", processor_name()}, {"load", load_average()}, {"commit", VIGIL_COMMIT}};
+          {"processor", processor_name()}, {"load", load_average()}, {"commit", vigil::services::kCommit}};
 }
 
 void measure_throughput(const std::vector<Variant>& variants, std::size_t bytes, std::size_t total,

@@ -22,6 +22,7 @@
 
 #include "cluster/process/process.h"
 #include "cluster/registry/etcd_registry.h"
+#include "services/build_info.h"
 
 namespace {
 
@@ -138,7 +139,7 @@ class Bench {
     if (arguments_.pid != 0) line["server_us"] = processor / static_cast<double>(operations) * 1e6;
     line["bench"] = "etcd";
     line["machine"] = processor_name();
-    line["commit"] = VIGIL_COMMIT;
+    line["commit"] = vigil::services::kCommit;
     std::cout << line.dump() << std::endl;
   }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Flips bits, one at a time, in every kind of file that Vigil writes and reads again, and looks at what it makes of them: the files of an
 outbox that was killed at work, at the next two starts; the file of `vigil snooze`; and the two of `vigil keygen`. (Stills and clips are
-written, and never read again; the ages of evidence are flipped by tests/actors/evidence_ages_test.cpp.)
+written, and never read again; the ages of evidence are flipped by tests/actors/evidence/evidence_ages_test.cpp.)
 
 Each flip is told (the outbox is another one, damaged files were set aside, or a line on stderr says so) or changes nothing that anybody is
 shown: all events are replayed byte for byte under their numbers, and the numbers go on. Never is an event shown under an old number with

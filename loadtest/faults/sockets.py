@@ -333,7 +333,11 @@ def main():
     if unknown:
         parser.error(f"{unknown[0]}: no such attack; there are {', '.join(names)}")
     program = os.path.abspath(options.vigil or os.path.join(options.build, "bin/vigil"))
-    event_source = os.path.join(options.build, "bin/event_source")
+    event_source = os.path.join(os.path.abspath(options.build), "bin/event_source")
+    for path in (program, event_source):
+        if not os.path.exists(path):
+            print(f"sockets: {path} is missing: scripts/build release", file=sys.stderr)
+            sys.exit(2)
     held = True
     for name in options.attacks or names:
         result = try_attack(program, event_source, names[name], options.seconds)

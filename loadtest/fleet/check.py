@@ -3,7 +3,7 @@
 
   check.py FOLDER        seen-*.jsonl (recorder.py), journal.jsonl (machines.py), samples.jsonl (observer.py, for memory alone)
 
-Prints a line of JSON for each violation, and one with figures. Its status is 1 if there is a violation.
+Prints a line of JSON for each violation, and one with figures. Its status is 1 if there is a violation, and 2 if there is no such folder.
 
   two_contents   one topic and number, and two contents
   id_twice       one source and id on two numbers of a topic
@@ -20,6 +20,7 @@ Prints a line of JSON for each violation, and one with figures. Its status is 1 
   memory         a process has more and more
 """
 
+import argparse
 import collections
 import datetime
 import glob
@@ -263,7 +264,13 @@ def violations(log):
 
 
 def main():
-    log = Log.of(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", help="what --folder of scenes and of chaos named")
+    folder = parser.parse_args().folder
+    if not os.path.isdir(folder):
+        print(f"check: {folder}: no such folder", file=sys.stderr)
+        return 2
+    log = Log.of(folder)
     found = violations(log)
     for each in found:
         print(json.dumps(each._asdict()))

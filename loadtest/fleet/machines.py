@@ -1,5 +1,6 @@
 """A fleet on hosts of its own (network.py): etcd, nodes, their certificates, keys and cameras."""
 
+import argparse
 import base64
 import json
 import os
@@ -22,23 +23,36 @@ EVENTS, REPLAY, CONTROL, BULK, METRICS = 5556, 5557, 7400, 7401, 9464
 CLIP = ("one-by-one-person-detection.mp4", ((20, 26), (0, 6)))
 
 
-def sizes(*least):
+def sizes(*least, example):
     """Of argparse: as many whole numbers, separated by commas, and none smaller than the one that stands here in its place."""
     def parse(text):
-        found = [int(each) for each in text.split(",")]
-        if len(found) != len(least) or any(each < one for each, one in zip(found, least)):
-            raise ValueError(text)
+        words = text.split(",")
+        found = [int(each) for each in words if each.isascii() and each.isdecimal()]
+        if len(found) != len(words) or len(found) != len(least) or any(each < one for each, one in zip(found, least)):
+            joined = [",".join(str(each) for each in numbers) for numbers in (example, least)]
+            raise argparse.ArgumentTypeError(f"expected {len(least)} whole numbers such as {joined[0]}, the smallest {joined[1]}, not '{text}'")
         return found
-    parse.__name__ = f"{len(least)} numbers, at least {','.join(str(each) for each in least)}"
     return parse
 
 
 def add_sizes(parser):
     """--cameras, --nodes and --apart: what a fleet is to have."""
     parser.add_argument("--cameras", type=int, default=12)
-    parser.add_argument("--nodes", type=sizes(1, 1, 0), default=[3, 2, 2], help="camera nodes, computing nodes, gateways [3,2,2]")
-    parser.add_argument("--apart", type=sizes(1, 1, 0), metavar="V,S,X", help="instead of computing nodes that do all three: so many that encode, that have "
+    parser.add_argument("--nodes", type=sizes(1, 1, 0, example=(3, 2, 2)), default=[3, 2, 2], help="camera nodes, computing nodes, gateways [3,2,2]")
+    parser.add_argument("--apart", type=sizes(1, 1, 0, example=(2, 2, 1)), metavar="V,S,X", help="instead of computing nodes that do all three: so many that encode, that have "
                         "streams, and that generate; every third camera has alerts to be explained then")
+
+
+def program_of(build, name):
+    return os.path.join(os.path.abspath(build), "bin", name)
+
+
+def missing_program(build, *more):
+    """Why a fleet of that build cannot be started, in a line; nothing if all programs are there, and those that are named besides."""
+    for path in (program_of(build, name) for name in ("vigil", "clock_offset.so", *more)):
+        if not os.path.exists(path):
+            return f"{path} is missing: scripts/build release"
+    return None
 
 
 class Certificates:
@@ -210,10 +224,7 @@ class Fleet:
         self.clip = self._clip()
 
     def program(self, name):
-        path = os.path.join(self.build, "bin", name)
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{path} is missing: scripts/build release")
-        return path
+        return program_of(self.build, name)
 
     def _key(self, name):
         path = os.path.join(self.folder, name)

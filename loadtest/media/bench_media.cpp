@@ -21,6 +21,7 @@
 #include "media/ffmpeg.h"
 #include "media/media.h"
 #include "media/null_decode.h"
+#include "services/build_info.h"
 
 namespace {
 
@@ -153,7 +154,7 @@ int main(int argc, char** argv) {
     for (const Variant& variant : variants) {
       const nlohmann::json line = {
           {"machine", machine()},
-          {"commit", VIGIL_COMMIT},
+          {"commit", vigil::services::kCommit},
           {"file", file.substr(file.find_last_of('/') + 1)},
           {"threads", threads},
           {"variant", variant.name},

@@ -21,6 +21,7 @@
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/rocksdb_parts.h"
 #include "cluster/process/clock.h"
+#include "services/build_info.h"
 
 namespace {
 
@@ -77,8 +78,9 @@ class Events {
 json machine() {
   utsname name{};
   ::uname(&name);
-  return {
-      {"machine", name.machine}, {"cores", std::thread::hardware_concurrency()}, {"commit", VIGIL_COMMIT}};
+  return {{"machine", name.machine},
+          {"cores", std::thread::hardware_concurrency()},
+          {"commit", vigil::services::kCommit}};
 }
 
 void print(const char* bench, json figures) {

@@ -134,6 +134,10 @@ def main():
     what.add_argument("--explain", action="store_true")
     what.add_argument("--gateway", action="store_true")
     arguments = parser.parse_args()
+    program = os.path.join(os.path.abspath(arguments.build), "bin", "vigil")
+    if not os.path.exists(program):
+        print(f"stages: {program} is missing: scripts/build release", file=sys.stderr)
+        return 2
     bench, arrangements = ("stages_explained", EXPLAINED) if arguments.explain else ("stages_gateway", GATEWAY) if arguments.gateway else ("stages", ARRANGEMENTS)
     if shutil.which("ffprobe"):
         print(json.dumps({"bench": bench, "arrangement": "clips", "bytes_per_camera_second": clips(arguments.cameras)}), flush=True)
@@ -151,4 +155,4 @@ def main():
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        main()
+        sys.exit(main())

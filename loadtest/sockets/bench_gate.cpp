@@ -16,6 +16,7 @@
 #include "cluster/process/process.h"
 #include "cluster/sockets/gate.h"
 #include "cluster/topics/topics.h"
+#include "services/build_info.h"
 
 namespace {
 
@@ -139,7 +140,7 @@ int main(int argc, char** argv) {
         {"latency_us", {{"p50", percentile(0.5)}, {"p99", percentile(0.99)}, {"max", percentile(1)}}},
         {"processor", processor_name()},
         {"load", load_average()},
-        {"commit", VIGIL_COMMIT}};
+        {"commit", vigil::services::kCommit}};
     std::cout << line.dump() << std::endl;
   }
 }

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/sinks/ostream_sink.h>
 
+#include "actors/messages/types.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/scripted_language.h"
@@ -26,7 +27,7 @@ class TestConfig : public caf::actor_system_config {
  public:
   TestConfig() {
     set("scheduler.policy", caf::atom("testing"));
-    add_message_types<caf::id_block::vigil>();
+    know_messages(*this);
   }
 };
 

@@ -242,6 +242,16 @@ TEST(PipelineFigures, AreHeldOnlyIfWhatIsToldComesWithinTheStrideToo) {
   EXPECT_FALSE(told.held(1));
 }
 
+TEST(TokensWithin, AreThoseWhoseKeysAndValuesFit) {
+  model::TextConfig text;
+  text.num_hidden_layers = 2;
+  text.num_key_value_heads = 3;
+  text.head_dim = 16;
+  constexpr std::uint64_t kToken = 2 * 4 * 2 * 3 * 16;
+  EXPECT_EQ(tokens_within(text, 10 * kToken), 10);
+  EXPECT_EQ(tokens_within(text, 10 * kToken - 1), 9);
+}
+
 TEST(CacheFor, HasRoomForTheLongestWindowsWithFullAnswers) {
   // 28 by 28 pixels and two frames a token.
   const model::Preprocessor preprocessor({}, {});

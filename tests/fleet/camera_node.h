@@ -12,6 +12,7 @@
 
 #include "cluster/bulk/memory_bulk.h"
 #include "fleet/messages/messages.h"
+#include "fleet/messages/types.h"
 #include "tests/actors/pipeline.h"
 
 namespace vigil::fleet::testing {
@@ -25,11 +26,12 @@ class Owner final : public cluster::BulkOwner {
     if (on_arrival) on_arrival(std::make_shared<BulkArrival>(BulkArrival{peer, std::move(received)}));
   }
   void room(const std::string& peer) override { tell({peer, BulkNews::What::room}); }
-  void opened(const std::string& peer, cluster::BulkDirection direction, std::uint64_t incarnation) override {
-    tell({peer, BulkNews::What::opened, direction, incarnation});
+  void opened(const std::string& peer, cluster::BulkDirection direction,
+              std::uint64_t /*incarnation*/) override {
+    tell({peer, BulkNews::What::opened, direction});
   }
   void reset(const std::string& peer, const cluster::BulkReset& reset) override {
-    tell({peer, BulkNews::What::ended, reset.direction, 0, std::string(name_of(reset.why))});
+    tell({peer, BulkNews::What::ended, reset.direction, std::string(name_of(reset.why))});
   }
   void tell(const BulkNews& news) {
     if (on_news) on_news(news);
@@ -41,7 +43,7 @@ class Owner final : public cluster::BulkOwner {
 
 class CameraNodeTest : public actors::testing::PipelineTest {
  protected:
-  CameraNodeTest() { config_.add_message_types<caf::id_block::vigil_fleet>(); }
+  CameraNodeTest() { fleet::know_messages(config_); }
 
   std::vector<actors::DeviceSlot> devices() override { return {}; }
 

@@ -5,6 +5,7 @@
 
 import json
 import os
+import shutil
 import socket
 import ssl
 import sys
@@ -116,6 +117,26 @@ class Addresses(KeysTest):
             with socket.create_connection(("127.0.0.2", port), timeout=5):
                 pass
 
+    def test_an_address_that_is_taken_is_told_with_its_key(self):
+        self.fleet.etcd.start()
+        for key, port in (("listen", "control"), ("bulk", "bulk")):
+            node = self.node(f"c-{key}", "camera")
+            with socket.create_server(("127.0.0.1", getattr(node, port))):
+                node.start()
+                self.assertEqual(node.process.wait(20), 1)
+            self.assertRegex(node.said(), rf"cluster\.{key}: [^\n]*127\.0\.0\.1:{getattr(node, port)}: (bind: )?Address already in use")
+
+    def test_a_grace_in_which_no_window_fits_is_told_by_those_that_compute(self):
+        self.fleet.etcd.start()
+        gpu, c1 = self.node("gpu", COMPUTE), self.node("c1", "camera")
+        for node in (gpu, c1):
+            node.edit(lambda text: text.replace("shutdown_grace: 6s", "shutdown_grace: 4s"))
+            with socket.create_server(("127.0.0.1", node.bulk)):
+                node.start()
+                self.assertEqual(node.process.wait(20), 1)
+        short = "vigil: shutdown_grace: 4s is not longer than the window of camera `cam-0`, 4s: "
+        self.assertEqual((gpu.said().count(short), c1.said().count(short)), (1, 0), gpu.said() + c1.said())
+
     def test_advertise(self):
         self.fleet.etcd.start()
         gpu, c1 = self.node("gpu", COMPUTE, "advertise: localhost"), self.node("c1", "camera")
@@ -211,6 +232,32 @@ class Certificates(KeysTest):
             self.assertIn(f"{folder}/{node.name}/tls.crt: is for other.example, 127.0.0.2, and not for {host}, where other nodes are to reach this one",
                           node.said())
             self.assertEqual(len(node.said().splitlines()), 1, node.said())
+
+    def test_a_certificate_of_another_authority_is_told_at_the_start_and_not_taken_up_later(self):
+        self.fleet.etcd.start()
+        folder = os.path.join(self.fleet.folder, "tls")
+        others = Authority(self.fleet.folder, "others")
+        gpu, c1 = self.node("gpu", COMPUTE, f"tls_dir: {folder}/gpu"), self.node("c1", "camera", f"tls_dir: {folder}/c1")
+        for node in (gpu, c1):
+            self.site.issue(os.path.join(folder, node.name))
+        shutil.copy(others.certificate, os.path.join(folder, "c1", "ca.crt"))
+        c1.start()
+        self.assertEqual(c1.process.wait(20), 1)
+        wrong = f"{folder}/c1/tls.crt: is not of {folder}/c1/ca.crt: unable to get local issuer certificate"
+        self.assertIn(wrong, c1.said())
+        self.assertEqual(len(c1.said().splitlines()), 1, c1.said())
+        shutil.copy(self.site.certificate, os.path.join(folder, "c1", "ca.crt"))
+        for node in (gpu, c1):
+            node.start()
+        self.wait_for(lambda: self.fleet.watched([c1]) and gpu.windows() > 2, 40, "they work together")
+        before = len(c1.said())
+        others.issue(os.path.join(folder, "c1"))
+        shutil.copy(self.site.certificate, os.path.join(folder, "c1", "ca.crt"))
+        # It looks at them when it has to do with another node anew.
+        gpu.kill()
+        gpu.start()
+        self.wait_for(lambda: "the certificates from before go on to be used: " + wrong in c1.said()[before:], 40, "they are refused, and told")
+        self.wait_for(lambda: gpu.windows() > 2, 40, "and what it had before goes on")
 
     def test_nodes_of_another_authority_are_given_nothing_and_hurt_nobody(self):
         self.fleet.etcd.start()

@@ -274,7 +274,9 @@ class InTheRegistry(unittest.TestCase):
                 (lambda text: text.replace("password: hunter2", "password: '{X}'").replace("rtsp://h", "rtsp://u:hunter2@h"),
                  r"cameras.yaml:\d+:\d+: cameras.gate.url: a password, or what looks like one"),
                 (lambda text: text.replace("rtsp://u:hunter2@h", "rtsp://h").replace("fps: 2", "fps: fast"),
-                 "cameras.yaml: defaults.fps: expected a number")):
+                 r"cameras.yaml:\d+:\d+: defaults.fps: expected a number"),
+                (lambda text: text + "colour: red\n", r"cameras.yaml:\d+:\d+: colour: unknown key"),
+                (lambda text: text.replace("colour: red", "colour: [red"), r"^\S*cameras.yaml:\d+:\d+: not YAML: [^\n]*\n$")):
             self.edit(change)
             done = self.put()
             self.assertEqual(done.returncode, 1, done)
@@ -284,8 +286,8 @@ class InTheRegistry(unittest.TestCase):
         with open(self.fleet.config, "a") as file:
             file.write("rules: []\n")
         node = self.fleet.node("c1", "camera")
-        self.edit(lambda text: text.replace("fps: fast", "fps: 2"))
-        self.assertIn("rules: is the fleet's, whose configuration is in the registry", self.put().stderr)
+        self.edit(lambda text: text.replace("fps: fast", "fps: 2").replace("colour: [red\n", ""))
+        self.assertRegex(self.put().stderr, r"fleet.yaml:\d+:\d+: rules: is the fleet's, whose configuration is in the registry")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,12 @@ TEST(DockBook, LetsNoOtherNodeInByTheSameFence) {
   join(book, "a", watch("gate", 5), 0);
   EXPECT_FALSE(join(book, "b", watch("gate", 5), 0).admitted);
   EXPECT_TRUE(join(book, "a", watch("gate", 5), 1).admitted) << "its own next incarnation";
+  EXPECT_TRUE(book.is_contested("b", watch("gate", 5, 9).ref()));
+  EXPECT_FALSE(book.is_contested("a", watch("gate", 5).ref()));
+  EXPECT_FALSE(book.is_contested("b", watch("gate", 6).ref()));
+  EXPECT_FALSE(book.is_contested("b", watch("yard", 5).ref()));
+  book.end("gate");
+  EXPECT_FALSE(book.is_contested("b", watch("gate", 5).ref())) << "nobody has it";
 }
 
 TEST(DockBook, CountsIncarnationsOverAllOwners) {

@@ -138,6 +138,14 @@ class EventsActorsTest : public NodeTest {
     bytes.write("damage", 6);
   }
 
+  /// By camera, as the node shows them.
+  std::map<std::string, std::uint64_t> fences_of(const Node& node) {
+    std::map<std::string, std::uint64_t> found;
+    const json page = shown(node, {.cameras = true});
+    for (const json& camera : page.at("list")) found[camera.at("camera")] = camera.at("fence");
+    return found;
+  }
+
   json fleet_of(const actors::StatusBoard& board) const {
     return json::parse(board.json(metrics_)).at("fleet");
   }
@@ -330,12 +338,7 @@ TEST_F(EventsActorsTest, ACameraWhoseFenceIsRefusedGetsAHigherOneAndItsEventsGoO
   Node& node = start("c1", {NodeRole::camera, NodeRole::gateway}, {}, gateway_, maker_);
   start("gpu", testing::kComputes, {}, {}, listener);
   pass(8s);
-  const auto fences = [&] {
-    std::map<std::string, std::uint64_t> found;
-    const json page = shown(node, {.cameras = true});
-    for (const json& camera : page.at("list")) found[camera.at("camera")] = camera.at("fence");
-    return found;
-  };
+  const auto fences = [&] { return fences_of(node); };
   const auto by_fence = [](const auto& one, const auto& other) { return one.second < other.second; };
   const std::map<std::string, std::uint64_t> before = fences();
   ASSERT_EQ(before.size(), 4U);
@@ -361,6 +364,46 @@ TEST_F(EventsActorsTest, ACameraWhoseFenceIsRefusedGetsAHigherOneAndItsEventsGoO
   pass(1s);
   const std::string topic = "alert/t/" + lowest->first + "/r/";
   ASSERT_TRUE(publisher_.publish({1, topic, 1, {}, body(1)}));
+  publisher_.serve();
+  pass(1s);
+  EXPECT_EQ(publisher_.published(), 1U) << log_.str();
+  pass(5s);
+  EXPECT_EQ(fences(), after) << "once is enough";
+  caf::anon_send(listener, actors::stop_atom_v);
+}
+
+/// The registry came back from a backup, and gave a fence once more that another owner has had.
+TEST_F(EventsActorsTest, ACameraWhoseFenceAnotherOwnerHasAsWellGetsAHigherOneAndItsEventsGoOn) {
+  wish({"gate", "yard", "door"});
+  start_gateway("c1");
+  start_maker("c1");
+  GatewayNews news;
+  const maker_actor listener = system_.spawn(listening_maker, &news);
+  Node& node = start("c1", {NodeRole::camera, NodeRole::gateway}, {}, gateway_, maker_);
+  start("gpu", testing::kComputes, {}, {}, listener);
+  pass(8s);
+  const auto fences = [&] { return fences_of(node); };
+  const std::map<std::string, std::uint64_t> before = fences();
+  ASSERT_EQ(before.size(), 3U);
+  ASSERT_TRUE(news.view.contains("c1") && news.view.at("c1").serves) << log_.str();
+  MakerTalk former = talk("c1", news.view.at("c1").born);
+  former.maker = "former";
+  former.claims = {{"gate", before.at("gate")}};
+  ASSERT_EQ(ask<GatewayTalk>(former).claims.size(), 1U);
+
+  caf::anon_send(maker_, actors::claim_atom_v, std::string("gate"), before.at("gate"));
+  pass(3s);
+  const std::map<std::string, std::uint64_t> after = fences();
+  for (const auto& [camera, fence] : before) {
+    if (camera == "gate") {
+      EXPECT_GT(after.at(camera), before.at("gate")) << log_.str();
+    } else {
+      EXPECT_EQ(after.at(camera), fence) << camera << " was refused nowhere";
+    }
+  }
+  caf::anon_send(maker_, actors::claim_atom_v, std::string("gate"), after.at("gate"));
+  pass(1s);
+  ASSERT_TRUE(publisher_.publish({1, kTopic, 1, {}, body(1)}));
   publisher_.serve();
   pass(1s);
   EXPECT_EQ(publisher_.published(), 1U) << log_.str();

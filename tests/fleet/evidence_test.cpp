@@ -13,6 +13,7 @@
 #include "cluster/bulk/memory_bulk.h"
 #include "fleet/evidence/fetcher_actor.h"
 #include "fleet/messages/node_standing.h"
+#include "fleet/messages/types.h"
 #include "tests/actors/fakes.h"
 #include "tests/temporary_folder.h"
 
@@ -168,23 +169,56 @@ TEST_F(FetchDeskTest, APartThatDoesNotComeEndsIt) {
   clock_.advance(3s);
   const auto other = desk_.begin("c1", 10);
   clock_.advance(2s);
-  EXPECT_THAT(desk_.take_overdue(), ::testing::ElementsAre(slow));
+  const auto overdue = desk_.take_overdue();
+  ASSERT_THAT(overdue, ::testing::SizeIs(1));
+  EXPECT_EQ(overdue[0].ticket, slow);
+  EXPECT_EQ(overdue[0].failure, "did not send it in time");
   desk_.take("c1", chunk(other, 0, "012345"));
   clock_.advance(4s);
   EXPECT_THAT(desk_.take_overdue(), ::testing::IsEmpty()) << "it goes on";
 }
 
+TEST_F(FetchDeskTest, PartsThatAllComeTooSlowlyEndItTogether) {
+  FetchDesk desk({.bytes = 1000, .chunk = 6, .patience = 5s, .in_all = 120s}, clock_);
+  const auto ticket = desk.begin("c1", 1000);
+  const auto begun = clock_.now();
+  std::vector<FetchDesk::Overdue> overdue;
+  std::uint64_t come = 0;
+  while (overdue.empty() && come < 600) {
+    clock_.advance(4900ms);
+    if (const auto step = desk.take("c1", chunk(ticket, come, "012345", 1000)); step && step->next) come += 6;
+    overdue = desk.take_overdue();
+  }
+  ASSERT_THAT(overdue, ::testing::SizeIs(1));
+  EXPECT_EQ(overdue[0].ticket, ticket);
+  EXPECT_EQ(overdue[0].failure, "sends it too slowly: 150 of 1000 bytes came within 2m");
+  EXPECT_EQ(desk.size(), 0U);
+  EXPECT_GE(clock_.now() - begun, 120s);
+  EXPECT_LE(clock_.now() - begun, 125s);
+}
+
+TEST(FetchDesk, TheLargestHasTimeAtTenMegabitsASecond) {
+  const FetchDesk::Limits limits;
+  EXPECT_GT(base::seconds(limits.in_all), static_cast<double>(limits.bytes) * 8 / 10e6);
+}
+
+TEST_F(FetchDeskTest, WhatIsDroppedIsNotWaitedFor) {
+  const auto ticket = desk_.begin("c1", 10);
+  desk_.drop(ticket);
+  EXPECT_EQ(desk_.size(), 0U);
+  EXPECT_FALSE(desk_.take("c1", chunk(ticket, 0, "012345")));
+}
+
 struct Config : caf::actor_system_config {
   Config() {
     set("scheduler.policy", caf::atom("testing"));
-    add_message_types<caf::id_block::vigil>();
-    add_message_types<caf::id_block::vigil_fleet>();
+    fleet::know_messages(*this);
   }
 };
 
 /// As a node passes on what has to do with evidence.
 node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor fetcher,
-                                       const NodeStanding* standing) {
+                                       const NodeStanding* standing, const base::Duration* slowness) {
   self->send(fetcher, stand_atom_v);
   return {[](greet_atom, const std::string&) { return std::string(); },
           [](dock_atom) { return caf::strong_actor_ptr(); },
@@ -197,7 +231,10 @@ node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor f
           [self, fetcher](find_atom, const std::string& name) -> caf::result<std::uint64_t> {
             return self->delegate(fetcher, find_atom_v, name);
           },
-          [self, fetcher](fetch_atom, const EvidenceWish& wish) { self->send(fetcher, fetch_atom_v, wish); },
+          [self, fetcher, slowness](fetch_atom, const EvidenceWish& wish) {
+            if (*slowness == 0ms) return self->send(fetcher, fetch_atom_v, wish);
+            self->delayed_send(fetcher, *slowness, fetch_atom_v, wish);
+          },
           [](const Piece& piece) { piece.run(); },
           [](const BulkNews&) {},
           [self, fetcher](const BulkArrivalPtr& arrival) { self->send(fetcher, arrival); },
@@ -229,7 +266,7 @@ class FetcherTest : public ::testing::Test {
                                                              .clock = test.clock_,
                                                              .logger = test.logger_,
                                                              .limits = {.bytes = 100'000, .chunk = 1000}})) {
-      owner.node = test.system_.spawn(passing_node, fetcher, &test.standing_);
+      owner.node = test.system_.spawn(passing_node, fetcher, &test.standing_, &test.slowness_);
       cluster::NodeRecord record;
       record.name = own;
       record.roles = {cluster::NodeRole::camera};
@@ -277,15 +314,30 @@ class FetcherTest : public ::testing::Test {
     fs::create_directories((root_.path() / node / name).parent_path());
     std::ofstream(root_.path() / node / name) << bytes;
   }
+  /// Of somebody, who is gone with it.
+  class Wish {
+   public:
+    Wish(FetcherTest& test, const Node& node, const std::string& name)
+        : self_(test.system_), asked_(self_->request(node.fetcher, caf::infinite, fetch_atom_v, name)) {}
+
+    bool is_told() { return self_->has_next_message(); }
+    EvidenceReply told() {
+      EvidenceReply told{What::failed, {}, "no answer yet"};
+      if (!is_told()) return told;
+      asked_.receive([&](const EvidenceReplyPtr& reply) { told = *reply; },
+                     [&](const caf::error&) { told.reason = "an error"; });
+      return told;
+    }
+
+   private:
+    caf::scoped_actor self_;
+    decltype(self_->request(fetcher_actor(), caf::infinite, fetch_atom_v, std::string())) asked_;
+  };
+
   EvidenceReply fetched(const Node& node, const std::string& name, base::Duration within = 500ms) {
-    caf::scoped_actor self{system_};
-    auto asked = self->request(node.fetcher, caf::infinite, fetch_atom_v, name);
+    Wish wish(*this, node, name);
     pass(within);
-    EvidenceReply told{What::failed, {}, "no answer yet"};
-    if (!self->has_next_message()) return told;
-    asked.receive([&](const EvidenceReplyPtr& reply) { told = *reply; },
-                  [&](const caf::error& error) { told.reason = system_.render(error); });
-    return told;
+    return wish.told();
   }
 
   TemporaryFolder root_;
@@ -294,6 +346,8 @@ class FetcherTest : public ::testing::Test {
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_)};
   NodeStanding standing_;
   bool is_cut_ = false;
+  /// From the wish for a part to its sending.
+  base::Duration slowness_{0};
   std::vector<std::function<void()>> wire_;
   cluster::MemoryBulkNetwork network_{
       clock_, [this](const std::string&, const std::string&, const cluster::Frames& frames,
@@ -335,9 +389,15 @@ TEST_F(FetcherTest, ANodeThatDoesNotAnswerIsNamed) {
             "no node that answers has it, and c1 does not answer: it may be there");
 }
 
-TEST_F(FetcherTest, MoreThanMayBeFetchedIsNot) {
+TEST_F(FetcherTest, MoreThanMayBeFetchedIsNotAndSaidToBeSo) {
   keep("c1", kClip, std::string(100'001, 'x'));
-  EXPECT_EQ(fetched(c2_, kClip).what, What::absent);
+  for (const Node* node : {&c1_, &c2_, &c2_, &c2_}) {
+    const EvidenceReply reply = fetched(*node, kClip);
+    EXPECT_EQ(reply.what, What::failed) << node->name;
+    EXPECT_EQ(reply.reason,
+              "node c1 has it, and it is larger than what is fetched: 100001 bytes, of 100000 at most")
+        << node->name;
+  }
   keep("c1", kClip, std::string(100'000, 'x'));
   EXPECT_EQ(fetched(c2_, kClip).bytes.size(), 100'000U);
 }
@@ -354,23 +414,86 @@ TEST_F(FetcherTest, AWayThatIsCutEndsItInTime) {
 }
 
 TEST_F(FetcherTest, OnlySoManyAreFetchedAtOnce) {
-  keep("c1", kClip, std::string(5000, 'x'));
   keep("c2", "own/day/own.jpg", "own");
+  for (const char* name : {"a/b/1.jpg", "a/b/2.jpg", "a/b/3.jpg"}) keep("c1", name, std::string(5000, 'x'));
   is_cut_ = true;
-  caf::scoped_actor self{system_};
-  using Asked = decltype(self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip));
-  std::list<Asked> asked;
-  for (int i = 0; i < 2; ++i) asked.push_back(self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip));
+  Wish one(*this, c2_, "a/b/1.jpg");
+  Wish other(*this, c2_, "a/b/2.jpg");
   settle();
-  EXPECT_EQ(fetched(c2_, kClip).what, What::busy);
+  EXPECT_EQ(fetched(c2_, "a/b/3.jpg").what, What::busy);
   EXPECT_EQ(fetched(c2_, "own/day/own.jpg").bytes, "own") << "its own needs no other node";
   is_cut_ = false;
   pass(12s);
-  for (Asked& each : asked)
-    each.receive([](const EvidenceReplyPtr&) {}, [](const caf::error&) { ADD_FAILURE(); });
+  EXPECT_TRUE(one.is_told() && other.is_told());
   // The way has to be made anew, which whoever asks first may find out.
-  static_cast<void>(fetched(c2_, kClip, 6s));
-  EXPECT_EQ(fetched(c2_, kClip, 6s).what, What::found);
+  static_cast<void>(fetched(c2_, "a/b/3.jpg", 6s));
+  EXPECT_EQ(fetched(c2_, "a/b/3.jpg", 6s).what, What::found);
+}
+
+TEST_F(FetcherTest, WhoeverWishesForWhatIsOnItsWayWaitsForThat) {
+  for (const char* name : {"a/b/1.jpg", "a/b/2.jpg", "a/b/3.jpg"})
+    keep("c1", name, std::string(5000, name[4]));
+  slowness_ = 300ms;
+  Wish first(*this, c2_, "a/b/1.jpg");
+  pass(1s);
+  Wish again(*this, c2_, "a/b/1.jpg");
+  Wish other(*this, c2_, "a/b/2.jpg");
+  settle();
+  EXPECT_EQ(fetched(c2_, "a/b/3.jpg", 0ms).what, What::busy) << "both slots are taken";
+  EXPECT_EQ(fetched(c2_, "a/b/1.jpg", 0ms).what, What::busy) << "three wait already";
+  pass(1s);
+  EXPECT_EQ(first.told().bytes, std::string(5000, '1'));
+  EXPECT_EQ(again.told().bytes, std::string(5000, '1'));
+  pass(1s);
+  EXPECT_EQ(other.told().bytes, std::string(5000, '2'));
+  EXPECT_EQ(fetched(c2_, "a/b/3.jpg", 2s).bytes, std::string(5000, '3'));
+}
+
+TEST_F(FetcherTest, WhoeverWishesForWhatIsLookedForHasTheSameAnswer) {
+  Wish one(*this, c2_, kClip);
+  Wish other(*this, c2_, kClip);
+  Wish third(*this, c2_, "a/b/3.jpg");
+  settle();
+  for (Wish* wish : {&one, &other, &third}) EXPECT_EQ(wish->told().what, What::absent);
+}
+
+TEST_F(FetcherTest, WhatNobodyWaitsForAnyMoreTakesNoSlot) {
+  for (const char* name : {"a/b/1.jpg", "a/b/2.jpg", "a/b/3.jpg"})
+    keep("c1", name, std::string(5000, name[4]));
+  slowness_ = 300ms;
+  std::optional<Wish> only(std::in_place, *this, c2_, "a/b/1.jpg");
+  std::optional<Wish> one(std::in_place, *this, c2_, "a/b/2.jpg");
+  Wish other(*this, c2_, "a/b/2.jpg");
+  settle();
+  one.reset();
+  EXPECT_EQ(fetched(c2_, "a/b/3.jpg", 0ms).what, What::busy) << "the other one still waits";
+  only.reset();
+  Wish next(*this, c2_, "a/b/3.jpg");
+  pass(2s);
+  EXPECT_EQ(next.told().reason, "");
+  EXPECT_EQ(other.told().bytes, std::string(5000, '2'));
+}
+
+TEST_F(FetcherTest, WhoeverGoesWhileItIsLookedForIsNotLookedForAnyMore) {
+  std::optional<Wish> gone(std::in_place, *this, c2_, kClip);
+  dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).run_once();
+  gone.reset();
+  pass(3s);
+  keep("c1", kClip, "clip");
+  EXPECT_EQ(fetched(c2_, kClip).bytes, "clip");
+}
+
+TEST_F(FetcherTest, WhatComesTooSlowlyEndsBeforeWhoeverWaitsGivesUp) {
+  keep("c1", kClip, std::string(100'000, 'x'));
+  slowness_ = 4900ms;
+  Wish wish(*this, c2_, kClip);
+  const auto begun = clock_.now();
+  while (!wish.is_told() && clock_.now() - begun < 200s) pass(500ms);
+  EXPECT_LT(clock_.now() - begun, kFetcherAnswers);
+  EXPECT_EQ(wish.told().reason,
+            "node c1 has it, and sends it too slowly: 24000 of 100000 bytes came within 2m");
+  slowness_ = 0ms;
+  EXPECT_EQ(fetched(c2_, kClip, 2s).bytes.size(), 100'000U) << "asked again, over a better line";
 }
 
 TEST_F(FetcherTest, AFileThatGoesWhileItIsFetchedIsToldToBeGone) {

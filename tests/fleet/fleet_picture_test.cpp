@@ -160,6 +160,30 @@ TEST_F(FleetPictureTest, WhatHoldsAConfigurationUpIsTold) {
   EXPECT_THAT(text_, HasSubstr(" 7 (3fa97d1c2b5e)"));
 }
 
+TEST_F(FleetPictureTest, ANodeThatWaitsForTheFleetsConfigurationSaysSo) {
+  const std::string hash = "3fa97d1c2b5e" + std::string(52, '0');
+  cluster::NodeRecord& record = standing_.nodes.at("c2");
+  record.state = cluster::NodeState::joining;
+  said_["c2"].answer->is_ready = false;
+  page();
+  EXPECT_THAT(text_, HasSubstr("not ready: the fleet has no configuration yet\n"));
+  standing_.configuration = {.hash = hash, .version = 7, .before = {}};
+  record.config_seen = "4fb000000000" + std::string(52, '0');
+  page();
+  EXPECT_THAT(text_, HasSubstr("not ready: it has read the configuration 4fb000000000, and the fleet runs by "
+                               "3fa97d1c2b5e (vigil config status)\n"));
+  record.config_fault = "rules: is nothing";
+  page();
+  EXPECT_THAT(text_, HasSubstr("(vigil config status); cannot take the configuration: rules: is nothing\n"));
+  record.config_fault.clear();
+  record.config_seen = hash;
+  page();
+  EXPECT_THAT(text_, HasSubstr("not ready: it does not run by the fleet's configuration yet\n"));
+  record.state = cluster::NodeState::ready;
+  page();
+  EXPECT_THAT(text_, HasSubstr("not ready\n")) << "for another reason";
+}
+
 TEST_F(FleetPictureTest, ListsArePagesByName) {
   json told = page({.cameras = true, .limit = 2});
   ASSERT_EQ(told.at("list").size(), 2U);
@@ -209,6 +233,10 @@ TEST_F(FleetPictureTest, WhyThereIsLessOfACameraIsTold) {
 TEST_F(FleetPictureTest, ACameraThatNobodyKnowsIsNotMadeUp) {
   EXPECT_FALSE(knows(picture(), "zoo"));
   EXPECT_TRUE(knows(picture(), "attic"));
+  const json zoo = page({.camera = "zoo"}).at("list")[0];
+  EXPECT_EQ(zoo.at("state"), "unknown");
+  EXPECT_EQ(zoo.at("reason"), "");
+  EXPECT_EQ(zoo.at("why_unplaced"), "");
   EXPECT_THAT(
       explained("zoo"),
       ElementsAre("No node has zoo, and the configuration of node c1 does not have it either, or does not "

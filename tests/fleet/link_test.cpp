@@ -19,6 +19,24 @@ using ::testing::Not;
 
 class LinkTest : public testing::CameraNodeTest {
  protected:
+  /// Another camera node, by hand: its port, and its link, which writes down what it hears.
+  struct OtherCameraNode {
+    OtherCameraNode(LinkTest& test, std::vector<std::string>& heard)
+        : link(testing::link_by_hand(test.system_, heard)),
+          port({.name = "cam2"}, "cam2:1", "", owner, test.network_) {
+      port.set_peers({{"gpu", "gpu:1"}});
+      test.far_.set_peers({{"cam", "cam:1"}, {"cam2", "cam2:1"}});
+      test.pass(2s);
+      caf::send_as(caf::actor_cast<caf::actor>(link), test.dock_, attach_atom_v, std::string("cam2"),
+                   std::string("gpu"), std::string("gpu"));
+      test.pass(100ms);
+    }
+
+    link_actor link;
+    testing::Owner owner;
+    cluster::MemoryBulk port;
+  };
+
   LinkTest() {
     near_.set_peers({{"gpu", "gpu:1"}});
     far_.set_peers({{"cam", "cam:1"}});
@@ -312,15 +330,8 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   pass(4s);
   // Another camera node, by hand.
   std::vector<std::string> heard;
-  const link_actor other = testing::link_by_hand(system_, heard);
-  testing::Owner owner;
-  cluster::MemoryBulk port({.name = "cam2"}, "cam2:1", "", owner, network_);
-  port.set_peers({{"gpu", "gpu:1"}});
-  far_.set_peers({{"cam", "cam:1"}, {"cam2", "cam2:1"}});
-  pass(2s);
-  caf::send_as(caf::actor_cast<caf::actor>(other), dock_, attach_atom_v, std::string("cam2"),
-               std::string("gpu"), std::string("gpu"));
-  pass(100ms);
+  OtherCameraNode other(*this, heard);
+  cluster::MemoryBulk& port = other.port;
   actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
   ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
   pass(1s);
@@ -350,6 +361,17 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   EXPECT_THAT(heard, ElementsAre(HasSubstr("refused its owner is another node by now (fence 6)")));
 }
 
+TEST_F(LinkTest, ADockEndsWithAPartOfIt) {
+  start_dock();
+  start_node({});
+  auto* const actor = caf::actor_cast<caf::abstract_actor*>(dock_);
+  const dock_state& own = static_cast<dock_actor::stateful_pointer<dock_state>>(actor)->state;
+  caf::anon_send_exit(own.router, caf::exit_reason::kill);
+  pass(1s);
+  EXPECT_TRUE(actor->getf(caf::abstract_actor::is_cleaned_up_flag));
+  EXPECT_THAT(log_.str(), HasSubstr("dock: ends, since a part of it has failed"));
+}
+
 TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
   sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
   start_dock();
@@ -358,15 +380,8 @@ TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
   pass(4s);
   // Another camera node, by hand.
   std::vector<std::string> heard;
-  const link_actor other = testing::link_by_hand(system_, heard);
-  testing::Owner owner;
-  cluster::MemoryBulk port({.name = "cam2"}, "cam2:1", "", owner, network_);
-  port.set_peers({{"gpu", "gpu:1"}});
-  far_.set_peers({{"cam", "cam:1"}, {"cam2", "cam2:1"}});
-  pass(2s);
-  caf::send_as(caf::actor_cast<caf::actor>(other), dock_, attach_atom_v, std::string("cam2"),
-               std::string("gpu"), std::string("gpu"));
-  pass(100ms);
+  OtherCameraNode other(*this, heard);
+  cluster::MemoryBulk& port = other.port;
   actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
   ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
   pass(1s);
@@ -380,6 +395,37 @@ TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
   const std::size_t encoded = encoder_.frames;
   pass(4s);
   EXPECT_GT(encoder_.frames, encoded);
+}
+
+/// The registry was set back, and has given the camera's fence once more.
+TEST_F(LinkTest, AnOwnerHearsOfItsOwnFenceOnlyWhereAnotherOneHasTheCameraByIt) {
+  start_dock();
+  std::vector<std::string> heard;
+  OtherCameraNode other(*this, heard);
+  cluster::MemoryBulk& port = other.port;
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 5), actors::version_of(5, 1));
+  ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
+  pass(1s);
+  ASSERT_THAT(heard, ::testing::Contains("room for gate"));
+  ASSERT_TRUE(port.send("gpu", write(EndFrame{"gate", "gpu"})));
+  pass(1s);
+  ASSERT_THAT(heard, ::testing::Contains("over gate"));
+  heard.clear();
+  // The dock knows this fence as that of whoever sends it.
+  ASSERT_TRUE(port.send("gpu", write(SettingsFrame{watch})));
+  pass(1s);
+  EXPECT_THAT(heard, IsEmpty());
+
+  ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 1, "gpu"})));
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  EXPECT_THAT(fences_, ::testing::Contains(std::pair(std::string("gate"), std::uint64_t{5})));
+  fences_.clear();
+  ASSERT_TRUE(near_.send("gpu", write(SettingsFrame{watch})));
+  pass(1s);
+  EXPECT_THAT(fences_, ElementsAre(std::pair(std::string("gate"), std::uint64_t{5}))) << "of the other one";
 }
 
 }  // namespace

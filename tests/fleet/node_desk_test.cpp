@@ -387,5 +387,25 @@ TEST(ComputingNodes, FormersComputeToo) {
   EXPECT_FALSE(computes(fleet, {{"other", {}}}, "new")) << "nobody is there whom it would serve";
 }
 
+TEST_F(NodeDeskTest, NamesOfWhichTheRegistryDoesNotTellAreBounded) {
+  see({node("a"), node("z")});
+  for (std::size_t i = 0; i < NodeDesk::kMostUnseen; ++i)
+    EXPECT_TRUE(desk_.came(node("made up " + std::to_string(i))));
+  EXPECT_FALSE(desk_.came(node("one more")));
+  EXPECT_FALSE(desk_.knows_of("one more"));
+  EXPECT_EQ(desk_.known().size(), NodeDesk::kMostUnseen);
+  EXPECT_TRUE(desk_.came(node("z"))) << "the registry tells of it";
+  EXPECT_TRUE(desk_.came(node("made up 0"))) << "it is there already";
+  // One of them is of the fleet, and makes room by that.
+  see({node("a"), node("made up 7"), node("z")});
+  EXPECT_TRUE(desk_.came(node("one more")));
+  EXPECT_FALSE(desk_.came(node("another")));
+  // The others have had their time, though nothing changed in the registry.
+  clock_.advance(31s);
+  EXPECT_TRUE(desk_.came(node("another")));
+  EXPECT_TRUE(desk_.knows("made up 7") && desk_.knows("z"));
+  EXPECT_FALSE(desk_.knows_of("made up 1"));
+}
+
 }  // namespace
 }  // namespace vigil::fleet

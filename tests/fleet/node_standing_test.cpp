@@ -88,6 +88,28 @@ TEST_F(NodeTest, TheNextOwnersFenceIsAboveAllThatAnybodyHasSeen) {
   EXPECT_GT(page.at("list")[0].at("fence"), 1000);
 }
 
+TEST_F(NodeTest, AFenceByWhichItsCameraIsRefusedThoughItHasItIsToldToWhoeverPlans) {
+  wish({"gate", "yard"});
+  Node& c1 = start("c1", {NodeRole::camera});
+  pass(6s);
+  const auto fences = [&] {
+    const json page = shown(c1, {.cameras = true});
+    return std::pair(camera_of(page, "gate").at("fence").get<std::uint64_t>(),
+                     camera_of(page, "yard").at("fence").get<std::uint64_t>());
+  };
+  const auto before = fences();
+  const auto refuse = [&](std::uint64_t fence) {
+    caf::anon_send(c1.actor, fence_atom_v, std::string("gate"), fence);
+    pass(4s);
+  };
+  refuse(before.first);
+  const auto after = fences();
+  EXPECT_GT(after.first, std::max(before.first, before.second)) << "another owner has that one";
+  EXPECT_EQ(after.second, before.second);
+  refuse(before.first);
+  EXPECT_EQ(fences(), after) << "it has a higher one";
+}
+
 TEST_F(NodeTest, ANodeThatComputesIsDrainedWhenNoCameraNeedsIt) {
   wish({"gate"});
   Node& c1 = start("c1", {NodeRole::camera});

@@ -81,7 +81,7 @@ TEST_F(NodeTest, ACameraWithoutANodeIsToldWithThePlannersReason) {
   EXPECT_EQ(page.at("planner"), "gpu");
   EXPECT_EQ(page.at("list")[0].at("explanation"),
             json::parse(R"(["No node has gate, so that it is not watched: no node with the role camera."])"));
-  EXPECT_EQ(shown(gpu, {.camera = "zoo"}).at("list")[0].at("state"), "unplaced");
+  EXPECT_EQ(shown(gpu, {.camera = "zoo"}).at("list")[0].at("state"), "unknown");
 }
 
 TEST_F(NodeTest, ANodeThatDoesNotAnswerIsNamedWithinTwoSeconds) {
@@ -118,6 +118,31 @@ TEST_F(NodeTest, ANodeThatHasEndedIsNamedAtOnce) {
   ASSERT_TRUE(page.is_object());
   EXPECT_EQ(node_of(page, "c1").at("fault"), "there is no way to it yet");
   EXPECT_GT(node_of(page, "c1").at("heard_seconds"), 1);
+}
+
+TEST_F(NodeTest, WhatANodeDoesFailsWithAnyOfItsParts) {
+  const auto gateway = system_.spawn(testing::seasoned_gateway, std::make_shared<std::uint64_t>(0));
+  Node& gate = start("w1", {NodeRole::gateway}, {}, gateway);
+  // Of a supervisor, what a node asks for alone.
+  const caf::actor supervisor = system_.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler([](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+      return caf::message();
+    });
+    return {[](actors::stages_atom) { return actors::Stages(); }};
+  });
+  Node& camera =
+      start("c1", {NodeRole::camera}, {}, {}, {}, "1", caf::actor_cast<actors::supervisor_actor>(supervisor));
+  pass(6s);
+  ASSERT_EQ(gate.expelled + camera.expelled, "");
+  caf::anon_send_exit(gateway, caf::exit_reason::kill);
+  const auto* const own = static_cast<node_actor::stateful_pointer<node_state>>(
+      caf::actor_cast<caf::abstract_actor*>(camera.actor));
+  ASSERT_TRUE(own->state.turns);
+  caf::anon_send_exit(own->state.turns, caf::exit_reason::kill);
+  pass(100ms);
+  EXPECT_EQ(gate.expelled, "what this node does has failed");
+  EXPECT_EQ(camera.expelled, "what this node does has failed");
+  caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
 }
 
 TEST_F(NodeTest, WithTheRegistryGoneNodesSayWhatTheyHave) {

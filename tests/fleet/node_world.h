@@ -12,6 +12,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "cluster/registry/memory_registry.h"
+#include "fleet/messages/types.h"
 #include "fleet/node/node_actor.h"
 #include "fleet/status/fleet_status_actor.h"
 #include "tests/actors/fakes.h"
@@ -39,8 +40,7 @@ class NodeClock final : public base::Clock {
 struct NodeTestConfig : caf::actor_system_config {
   NodeTestConfig() {
     set("scheduler.policy", caf::atom("testing"));
-    add_message_types<caf::id_block::vigil>();
-    add_message_types<caf::id_block::vigil_fleet>();
+    fleet::know_messages(*this);
   }
 };
 
@@ -148,7 +148,8 @@ class NodeTest : public ::testing::Test {
   }
 
   Node& start(const std::string& name, std::set<NodeRole> roles, dock_actor dock = {},
-              gateway_actor gateway = {}, maker_actor maker = {}, const std::string& incarnation = "1") {
+              gateway_actor gateway = {}, maker_actor maker = {}, const std::string& incarnation = "1",
+              actors::supervisor_actor supervisor = {}) {
     Node& node = nodes_.emplace_back(*this, name);
     cluster::NodeRecord record;
     record.name = name;
@@ -185,7 +186,7 @@ class NodeTest : public ::testing::Test {
                               .ways = ways,
                               .configuration = configuration,
                               .resolve = [](auto camera) { return camera; },
-                              .supervisor = {},
+                              .supervisor = std::move(supervisor),
                               .dock = std::move(dock),
                               .maker = std::move(maker),
                               .gateway = std::move(gateway),

@@ -289,7 +289,9 @@ class Mistakes(unittest.TestCase):
         with Fleet(BUILD) as fleet:
             for roles, expected in (("chef", "unknown role 'chef' (known: camera, vision, stream, generate, gateway)"),
                                     ("cache", "'cache' has nothing to do yet"),
-                                    ("vision,generate,stove", "unknown role 'stove'")):
+                                    ("vision,generate,stove", "unknown role 'stove'"),
+                                    ("camera,,vision", "vigil: --roles: a comma with no role beside it in 'camera,,vision'"),
+                                    ("camera,", "vigil: --roles: a comma with no role beside it in 'camera,'")):
                 node = fleet.node("c1", roles)
                 node.start()
                 self.assertEqual(node.process.wait(20), 2)
@@ -310,7 +312,7 @@ class Mistakes(unittest.TestCase):
                      (lambda text: text.replace('listen: "127.0.0.1:{CONTROL}"', 'listen: "0.0.0.0:{CONTROL}"'), "is beyond this machine and not encrypted"),
                      (lambda text: text.replace('listen: "127.0.0.1:{CONTROL}"', 'listen: "0.0.0.0:{CONTROL}"\n  tls_dir: /tls'),
                       "stands for all addresses of this machine"),
-                     (lambda text: text.replace("  lease: 3s\n", '  lease: 3s\n  seeds: ["::1:7400"]\n'), "'::1:7400' is no HOST:PORT")]
+                     (lambda text: text.replace("  lease: 3s\n", '  lease: 3s\n  seeds: ["::1:7400"]\n'), "expected HOST:PORT ([HOST]:PORT for IPv6), not `::1:7400`")]
             with open(fleet.config) as file:
                 good = file.read()
             for spoil, expected in cases:

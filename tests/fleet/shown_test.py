@@ -130,7 +130,9 @@ class Shown(unittest.TestCase):
         self.assertRegex(told, r"^Node c\d was given cam-1, with the fence \d+: .+\.\nNode gpu computes its windows: .+\.\nNode c\d says that it is up, since .+\n$")
         unknown = self.shown(self.gpu, "--camera", "zoo")
         self.assertEqual(unknown.returncode, 1)
-        self.assertIn("No node has zoo", unknown.stdout)
+        self.assertEqual(unknown.stdout, "")
+        self.assertRegex(unknown.stderr, r"^vigil: No node has zoo, and .+\n$")
+        self.assertEqual(json.loads(self.shown(self.gpu, "--camera", "zoo", "--output", "json").stdout)["list"][0]["state"], "unknown")
         self.assertEqual(get(self.gpu, "/fleet?camera=zoo")[0], 404)
         self.assertEqual(get(self.gpu, "/fleet?camera=../zoo")[0], 400)
 

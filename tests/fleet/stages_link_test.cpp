@@ -18,7 +18,22 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-using StagesLinkTest = testing::HalvesTest;
+class StagesLinkTest : public testing::HalvesTest {
+ protected:
+  /// The camera's node goes on at v1 and s1; cam2 is linked by hand, by way of v2. What it hears is in
+  /// `heard`.
+  link_actor link_another_owner(std::vector<std::string>& heard) {
+    start_gate();
+    start_vision(v2_);
+    make_way(v2_, s1_);
+    const link_actor other = testing::link_by_hand(system_, heard);
+    for (const HalfNode* node : {&s1_, &v2_})
+      caf::send_as(caf::actor_cast<caf::actor>(other), node->dock, attach_atom_v, std::string("cam2"),
+                   std::string("v2"), std::string("s1"));
+    pass(200ms);
+    return other;
+  }
+};
 
 TEST_F(StagesLinkTest, AlertsComeOfACameraThatTwoNodesCompute) {
   start_gate();
@@ -241,15 +256,8 @@ TEST_F(StagesLinkTest, AHigherFenceTakesTheCameraAndTheStreamGoesOn) {
 }
 
 TEST_F(StagesLinkTest, AFormerOwnerIsRefusedByTheStreamWhicheverTowerBringsIt) {
-  start_gate();
-  start_vision(v2_);
-  make_way(v2_, s1_);
   std::vector<std::string> heard;
-  const link_actor other = testing::link_by_hand(system_, heard);
-  for (const HalfNode* node : {&s1_, &v2_})
-    caf::send_as(caf::actor_cast<caf::actor>(other), node->dock, attach_atom_v, std::string("cam2"),
-                 std::string("v2"), std::string("s1"));
-  pass(200ms);
+  const link_actor other = link_another_owner(heard);
   // Fence 4 has never been at v2, and s1 knows of 5.
   const actors::WatchSettings watch = actors::watch_of(*owned("gate", 4), actors::version_of(4, 1));
   ASSERT_TRUE(cam2_.send("v2", write(JoinFrame{watch, 0, "s1"})));
@@ -257,6 +265,16 @@ TEST_F(StagesLinkTest, AFormerOwnerIsRefusedByTheStreamWhicheverTowerBringsIt) {
   EXPECT_THAT(heard, Contains("refused its owner is another node by now (fence 5)")) << log_.str();
   EXPECT_TRUE(goes_on(s1_));
   EXPECT_THAT(v2_.encoder.forgotten, ElementsAre("gate")) << "it comes to its end there";
+}
+
+TEST_F(StagesLinkTest, OfTwoOwnersOfOneFenceTheSecondOneHearsThatTheStreamRefusesIt) {
+  std::vector<std::string> heard;
+  const link_actor other = link_another_owner(heard);
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 5), actors::version_of(5, 1));
+  ASSERT_TRUE(cam2_.send("v2", write(JoinFrame{watch, 0, "s1"})));
+  pass(1s);
+  EXPECT_THAT(heard, Contains("refused its owner is another node by now (fence 5)")) << log_.str();
+  EXPECT_TRUE(goes_on(s1_));
 }
 
 TEST_F(StagesLinkTest, AStreamsDeviceThatIsMadeAgainIsJoinedAgain) {

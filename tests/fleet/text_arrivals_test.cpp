@@ -57,6 +57,23 @@ class TextArrivalsTest : public ::testing::Test {
   TextArrivals arrivals_{clock_, 100};
 };
 
+TEST_F(TextArrivalsTest, RoomForWhatDoesNotComeAnyMoreIsForOthers) {
+  TextArrivals arrivals(clock_, 2 * 3 * kPage);
+  EXPECT_EQ(refusal(arrivals.begin("s1", form())), "none");
+  EXPECT_EQ(refusal(arrivals.begin("s2", form(8))), "none");
+  EXPECT_EQ(refusal(arrivals.begin("s3", form(9))), "too many texts are on their way");
+  clock_.advance(5s);
+  EXPECT_EQ(refusal(arrivals.take("s2", pages(0, 8))), "none");
+  clock_.advance(TextArrivals::kPatience - 5s);
+  const auto overdue = arrivals.take_overdue();
+  ASSERT_EQ(overdue.size(), 1U) << "of the other one, pages come";
+  EXPECT_EQ(overdue[0].first, "s1");
+  EXPECT_EQ(overdue[0].second.ticket, 7U);
+  EXPECT_EQ(overdue[0].second.refusal, "its pages did not come in time");
+  EXPECT_EQ(refusal(arrivals.begin("s3", form(9))), "none");
+  EXPECT_EQ(refusal(arrivals.take("s1", pages(1))), "none") << "late pages are passed over";
+}
+
 TEST_F(TextArrivalsTest, AllComesOutAsItWent) {
   EXPECT_EQ(refusal(arrivals_.begin("s1", form())), "none");
   EXPECT_EQ(arrivals_.bytes(), 3 * kPage);

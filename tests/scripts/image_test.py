@@ -232,6 +232,10 @@ class Image(unittest.TestCase):
         self.assertEqual(sorted(others), ["etc/group", "etc/nsswitch.conf", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/bin/vigil",
                                           "usr/share/doc/vigil/LICENSE", "usr/share/doc/vigil/sbom.json"])
 
+    def test_has_what_the_program_opens_by_itself(self):
+        # FFmpeg's devices, which no `ldd` tells of.
+        self.assertTrue([name for name in self.members if re.fullmatch(r"usr/lib/[^/]+/libavdevice\.so\.\d+", name)])
+
     def test_certificates_are_those_of_the_package(self):
         folder = os.path.join(self.root, "usr/share/ca-certificates/mozilla")
         single = []

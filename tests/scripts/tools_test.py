@@ -108,11 +108,24 @@ class Tools(unittest.TestCase):
                     ("server.py: error: --clip: expected NAME=FILE, not 'foo'", 2, "/usr/bin/python3", "tests/rtsp/server.py", "--clip", "foo"),
                     ("server.py: error: --serve: expected NAME=STREAM, not 'foo'", 2, "/usr/bin/python3", "tests/rtsp/server.py", "--serve", "foo"),
                     ("scripts/build: no preset 'relese' (known: release debug asan tsan fuzz lint lint-groups cuda)", 2, "scripts/build", "relese"),
+                    ("scripts/build: which preset? scripts/build PRESET [TARGET ...]", 2, "scripts/build"),
+                    (f"scenes: {ROOT}/nope/bin/vigil is missing: scripts/build release", 2, "loadtest/fleet/scenes", "--build", "nope", "order"),
+                    (f"chaos: {ROOT}/nope/bin/vigil is missing: scripts/build release", 2, "loadtest/fleet/chaos", "--build", "nope"),
+                    ("scenes: error: stages needs nodes that do one thing each: --apart V,S,X, such as --apart 2,2,1", 2, "loadtest/fleet/scenes", "stages"),
+                    ("scenes: error: argument --apart: expected 3 whole numbers such as 2,2,1, the smallest 1,1,0, not '1,2'", 2,
+                     "loadtest/fleet/scenes", "--apart", "1,2"),
+                    ("chaos: error: argument --nodes: expected 3 whole numbers such as 3,2,2, the smallest 1,1,0, not '1,x,0'", 2,
+                     "loadtest/fleet/chaos", "--nodes", "1,x,0"),
+                    ("check.py: error: the following arguments are required: FOLDER", 2, "loadtest/fleet/check.py"),
+                    ("check: nope: no such folder", 2, "loadtest/fleet/check.py", "nope"),
+                    (f"stages: {ROOT}/nope/bin/vigil is missing: scripts/build release", 2, "loadtest/pipeline/stages.py", "nope"),
+                    (f"sockets: {ROOT}/nope/bin/vigil is missing: scripts/build release", 2, "loadtest/faults/sockets.py", "--build", "nope"),
                     ("scripts/check-rooms: nope: no such folder", 1, "scripts/check-rooms", "nope")):
                 done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
                 missing = re.fullmatch(r"\w+: Python package needed: \w+; see tools/README.md\n", done.stderr)
                 if not missing:
-                    self.assertEqual((done.stderr.rstrip("\n").rsplit("\n", 1)[-1], done.returncode, done.stdout), (line, status, ""), command)
+                    with self.subTest(command=command):
+                        self.assertEqual((done.stderr.rstrip("\n").rsplit("\n", 1)[-1], done.returncode, done.stdout), (line, status, ""))
         self.assertFalse(os.path.exists(os.path.join(ROOT, "build", "relese")))
 
     def test_scripts_say_what_they_do_and_do_nothing(self):

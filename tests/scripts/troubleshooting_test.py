@@ -8,7 +8,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROOMS = ("actors", "base", "cluster", "config", "engine", "fleet", "media", "services")
 # What the system, OpenSSL or FFmpeg says, and names of states.
-OTHERS = {"Connection refused", "No route to host", "401 Unauthorized", "404 Not Found", "certificate", "certificate verify failed", "IP address mismatch", "hostname mismatch", "Protocol not supported", "wrong version number", "down", "stalled", "connecting", "dropped", "ahead"}
+OTHERS = {"Connection refused", "No route to host", "401 Unauthorized", "404 Not Found", "certificate", "certificate verify failed", "IP address mismatch", "hostname mismatch", "Protocol not supported", "wrong version number", "tlsv1 alert unknown ca", "down", "stalled", "connecting", "dropped", "ahead"}
 
 
 def main():

@@ -5,10 +5,14 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import wave
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fleet"))
+from certificates import Authority  # noqa: E402
 
 CONFIGURATION = """model: {model}
 cameras:
@@ -38,6 +42,55 @@ OWN = """model: {model}
 cluster: {{name: city, configuration: registry, registry: {{endpoints: ["127.0.0.1:2379"]}}}}
 """
 
+FLEET = """model: {model}
+cameras: {{good: {{url: good.mp4, window: {{length: 20s}}, rules: [{{name: r, prompt: p}}]}}}}
+shutdown_grace: 21s
+engine: {{device: "cpu"}}
+cluster:
+  name: city
+  tls_dir: tls
+  advertise: 127.0.0.1
+  registry: {{endpoints: ["127.0.0.1:2379"]}}
+"""
+
+
+def of_node(check, expect, folder):
+    """What a node would end with at its start, and what it needs by its roles."""
+    certificates = os.path.join(folder, "tls")
+    site, others = Authority(folder, "site"), Authority(folder, "others")
+    site.issue(certificates)
+    expect(check(FLEET)[2], [])
+    # All at once: what is named, and what is missing.
+    wrong = FLEET.replace("tls_dir: tls", "tls_dir: nowhere").replace("  name: city\n", "").replace(
+        "2379\"]", "2379\"], ca_file: none.crt, certificate: {{cert_file: none.crt, key_file: none.key}}")
+    expect(check(wrong)[2], ["site.yaml:6:12: cluster.tls_dir: nowhere/ca.crt: no such file", "site.yaml:8:54: cluster.registry.ca_file: none.crt: no such file",
+                             "site.yaml:8:89: cluster.registry.certificate.cert_file: none.crt: no such file",
+                             "site.yaml:8:109: cluster.registry.certificate.key_file: none.key: no ", "site.yaml: cluster.name: is missing"])
+    expect(check(FLEET.replace("advertise: 127.0.0.1", "advertise: cam.example"))[2],
+           ["site.yaml:7:12: cluster.tls_dir: tls/tls.crt: is for 127.0.0.1, localhost, and not for cam.example, where other nodes are to reach this one"])
+    # Of a host that is not known nothing is said but that.
+    expect(check(FLEET.replace("advertise: 127.0.0.1", 'advertise: "{{NO_SUCH}}.example"'))[2],
+           ["site.yaml:8:14: cluster.advertise: the environment variable NO_SUCH is not set"])
+    shutil.copy(others.certificate, os.path.join(certificates, "ca.crt"))
+    expect(check(FLEET)[2], ["site.yaml:7:12: cluster.tls_dir: tls/tls.crt: is not of tls/ca.crt: unable to get local issuer certificate"])
+    expect(check(FLEET, "--text-only")[2], [])
+    site.issue(certificates)
+    # No machine has as many GPUs, and not every node needs one; of which node this is, nothing is known without its roles.
+    for roles, lines in ((None, []), ("camera,gateway", []), ("stream,generate", ["site.yaml:4:18: engine.device: cuda:99: "])):
+        expect(check(FLEET.replace('"cpu"', '"cuda:99"'), *(["--roles", roles] if roles else []))[2], lines)
+    expect(check(SOUND.replace("metrics:", "engine: {{device: \"cuda:99\"}}\nmetrics:").replace("nort", "north"))[2][:1], ["site.yaml:6:18: engine.device: cuda:99: "])
+    for roles, lines in (("gateway", []), ("camera", ["site.yaml:1:8: model: "]), ("vision", ["site.yaml:1:8: model: "])):
+        expect(check(FLEET.replace("{model}", "no-model"), "--roles", roles)[2], lines)
+    for roles, lines in (("gateway", []), ("camera", ["site.yaml:2:23: cameras.good.url: none.mp4: no such file"])):
+        expect(check(FLEET.replace("good.mp4", "none.mp4"), "--roles", roles)[2], lines)
+    status, out, told = check(FLEET, "--roles", "camera,nothing")
+    expect(told, ["vigil: --roles: "])
+    # A grace that is too short is no fault.
+    for roles, lines in ((None, 1), ("stream,vision", 1), ("camera,gateway", 0)):
+        status, out, told = check(FLEET.replace("21s", "20s"), *(["--roles", roles] if roles else []))
+        expect(told, ["site.yaml: shutdown_grace: 20s is not longer than the window of camera `good`, 20s: a node that computes it and ends loses windows; 25s"] * lines)
+        expect([str(status), out], ["0", "ok: 1 camera, 1 rule\n"])
+
 
 def main():
     vigil, model, clip = (os.path.abspath(each) for each in sys.argv[1:])
@@ -53,7 +106,7 @@ def main():
 
         def check(text, *options):
             write("site.yaml", text.format(model=model).encode())
-            done = subprocess.run([vigil, "check-config", "site.yaml", *options], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run([vigil, "check-config", *options, "site.yaml"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
             return done.returncode, done.stdout, done.stderr.replace(os.path.realpath(folder) + "/", "").splitlines()
 
         def expect(told, lines):
@@ -114,9 +167,10 @@ def main():
                ["site.yaml: cluster.name: is missing", "site.yaml: cluster.registry.endpoints: is missing"])
         without_certificates = OWN.replace("name: city", "name: city, tls_dir: nowhere")
         status, out, told = check(without_certificates)
-        expect(told, ["site.yaml: cluster.tls_dir: nowhere/ca.crt: no such file"])
+        expect(told, ["site.yaml:2:32: cluster.tls_dir: nowhere/ca.crt: no such file"])
         if (status, out) != (1, "") or check(without_certificates, "--text-only")[0] != 0:
             problems.append(f"of a node without its certificates: status {status}, {out!r}")
+        of_node(check, expect, folder)
         expect(check(OWN + "rules: []\n")[2], ["site.yaml:3:8: rules: is the fleet's, whose configuration is in the registry (cluster.configuration)"])
         expect(check(OWN.replace("registry, r", "file, r"))[2], ["site.yaml:1:1: cameras: is missing"])
     sys.exit("\n".join(problems) or 0)

@@ -94,6 +94,16 @@ def main():
         snooze("road", "--clear")
         os.remove(site + ".snoozes")
 
+        # Where the registry is has to be known, though.
+        fleet = os.path.join(folder, "fleet.yaml")
+        with open(fleet, "w", encoding="utf-8") as file:
+            file.write('name: "{NODE}"\nmodel: m\ncameras: {road: {url: "{CLIP}", rules: [{name: car, prompt: p}]}}\n'
+                       'cluster: {name: city, tls_dir: "{NODE}/tls", registry: {endpoints: ["127.0.0.1:9"], ca_file: "{NODE}/tls/ca.crt"}}\n')
+        for arguments in (("--list",), ("road", "--clear"), ("road", "30m")):
+            done = command("snooze", *arguments, "--config", fleet)
+            check((done.returncode, done.stdout) == (1, "") and "fleet.yaml:4:94: cluster.registry.ca_file: the environment variable NODE is not set\n" in done.stderr,
+                  f"{arguments}, and no NODE: {done}")
+
         # Whoever snoozes need not know the variables.
         write(video="{CLIP}")
         with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:

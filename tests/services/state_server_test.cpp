@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/sinks/null_sink.h>
 
+#include "actors/messages/types.h"
 #include "actors/status/status_actor.h"
 #include "cluster/http/http_client.h"
 #include "cluster/process/clock.h"
@@ -27,7 +28,7 @@ int free_port() {
 }
 
 struct MessageTypes : cluster::SystemConfig {
-  MessageTypes() { add_message_types<caf::id_block::vigil>(); }
+  MessageTypes() { actors::know_messages(*this); }
 };
 
 /// Owes an answer to all who ask.

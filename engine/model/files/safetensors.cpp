@@ -67,7 +67,7 @@ std::optional<kernels::DType> readable_type(std::string_view name) {
   return std::nullopt;
 }
 
-struct Range {
+struct ByteRange {
   std::uint64_t begin;
   std::uint64_t end;
   const std::string* tensor;
@@ -120,7 +120,7 @@ struct SafetensorsFile::State {
 
   void read(std::span<const std::byte> bytes);
   void read_metadata(const Json& entry);
-  Range read_tensor(const std::string& tensor, const Json& entry, std::span<const std::byte> data);
+  ByteRange read_tensor(const std::string& tensor, const Json& entry, std::span<const std::byte> data);
 };
 
 std::int64_t TensorView::elements() const {
@@ -171,7 +171,7 @@ void SafetensorsFile::State::read(std::span<const std::byte> bytes) {
   const Json header = parse_json(text, name + ": header", {.depth = 8, .unique_keys = true});
   if (!header.is_object()) throw ModelError(name + ": header: an object was expected");
 
-  std::vector<Range> ranges;
+  std::vector<ByteRange> ranges;
   for (const auto& [tensor, entry] : header.items()) {
     if (tensor == "__metadata__") {
       read_metadata(entry);
@@ -179,8 +179,9 @@ void SafetensorsFile::State::read(std::span<const std::byte> bytes) {
       ranges.push_back(read_tensor(tensor, entry, bytes.subspan(header_size)));
     }
   }
-  std::erase_if(ranges, [](const Range& range) { return range.begin == range.end; });
-  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::erase_if(ranges, [](const ByteRange& range) { return range.begin == range.end; });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].begin < ranges[i - 1].end) {
       fail(name, *ranges[i].tensor, "its bytes overlap those of " + in_quotes(*ranges[i - 1].tensor));
@@ -198,8 +199,8 @@ void SafetensorsFile::State::read_metadata(const Json& entry) {
   }
 }
 
-Range SafetensorsFile::State::read_tensor(const std::string& tensor, const Json& entry,
-                                          std::span<const std::byte> data) {
+ByteRange SafetensorsFile::State::read_tensor(const std::string& tensor, const Json& entry,
+                                              std::span<const std::byte> data) {
   if (!entry.is_object()) fail(name, tensor, "its entry is not an object");
   const auto type = entry.find("dtype");
   if (type == entry.end() || !type->is_string()) fail(name, tensor, "dtype is not a string");

@@ -63,14 +63,14 @@ struct Symbol {
 /// A merge that was possible when it was found; it still is if `left` and its neighbour then merge to the
 /// same token. (Not: if the two are the same as then. The tokenizers library lets a pair merge at the rank of
 /// another that made the same token there.)
-struct Candidate {
+struct MergeAt {
   std::int32_t rank;
   std::int32_t left;
   std::int32_t merged_id;
 };
 
 struct Later {
-  bool operator()(const Candidate& a, const Candidate& b) const {
+  bool operator()(const MergeAt& a, const MergeAt& b) const {
     return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
   }
 };
@@ -189,7 +189,7 @@ void BytePairEncoder::encode(std::string_view word, std::vector<std::int32_t>& i
   const auto symbol = [&symbols](std::int32_t at) -> Symbol& {
     return symbols[static_cast<std::size_t>(at)];
   };
-  std::priority_queue<Candidate, std::vector<Candidate>, Later> candidates;
+  std::priority_queue<MergeAt, std::vector<MergeAt>, Later> candidates;
   /// The merge of the symbol at `left` and the one after it, or null.
   const auto possible = [&](std::int32_t left) -> const Merge* {
     if (left < 0 || symbol(left).next < 0) return nullptr;
@@ -201,7 +201,7 @@ void BytePairEncoder::encode(std::string_view word, std::vector<std::int32_t>& i
   };
   for (std::int32_t i = 0; i + 1 < length; ++i) consider(i);
   while (!candidates.empty()) {
-    const Candidate best = candidates.top();
+    const MergeAt best = candidates.top();
     candidates.pop();
     const Merge* merge = possible(best.left);
     if (merge == nullptr || merge->id != best.merged_id) continue;

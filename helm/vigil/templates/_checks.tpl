@@ -66,6 +66,7 @@ config.alerts.curve.allow: nobody could read events; list the public keys of cli
 {{- end }}
 {{- end }}
 {{- end }}
+{{- $known := include "vigil.roles" . | splitList ", " }}
 {{- $roles := list }}
 {{- range $name, $pool := $pools }}
 {{- range $key, $value := include "vigil.bounds" $ | fromYaml }}
@@ -74,8 +75,10 @@ config.alerts.curve.allow: nobody could read events; list the public keys of cli
 config.cluster.{{ $key }}: is {{ $given }} for all nodes, and pools.{{ $name }}.{{ $value.value }} says something else; leave out one
 {{- end }}
 {{- end }}
-{{- if has "cache" $pool.roles }}
-pools.{{ $name }}.roles: has cache, which has nothing to do yet: `vigil node` refuses it, too; leave it out
+{{- range $pool.roles }}
+{{- if not (has . $known) }}
+pools.{{ $name }}.roles: has {{ . }}, which has nothing to do yet: `vigil node` refuses it, too; leave it out
+{{- end }}
 {{- end }}
 {{- $some := or (gt (int $pool.replicas) 0) (ne $pool.autoscaling.kind "none") }}
 {{- if $some }}{{ $roles = concat $roles $pool.roles }}{{ end }}
@@ -83,12 +86,12 @@ pools.{{ $name }}.roles: has cache, which has nothing to do yet: `vigil node` re
 pools.{{ $name }}: is the name of something else in the fleet; give it another
 {{- end }}
 {{- if not $pool.roles }}
-pools.{{ $name }}.roles: some of camera, vision, stream, generate and gateway
+pools.{{ $name }}.roles: some of {{ join ", " $known }}
 {{- end }}
 {{- $needed := include "vigil.pool.finish" (list $config $pool) | int }}
 {{- $given := int $pool.terminationGracePeriodSeconds }}
 {{- if and (gt $given 0) (lt $given $needed) }}
-pools.{{ $name }}.terminationGracePeriodSeconds: {{ $given }} is too short; its nodes need {{ $needed }} (preStopSeconds, config.shutdown_grace and 15), or say 0
+pools.{{ $name }}.terminationGracePeriodSeconds: {{ $given }} is too short; its nodes need {{ $needed }} (preStopSeconds, config.shutdown_grace{{ if has "camera" $pool.roles }} one and a half times{{ end }}, and 15), or say 0
 {{- end }}
 {{- if and (include "vigil.pool.computes" $pool) (hasPrefix "cuda" (default "cpu" (dig "engine" "device" "cpu" $config))) (eq (int $pool.gpu.count) 0) }}
 pools.{{ $name }}.gpu.count: is 0, and config.engine.device is {{ $config.engine.device }}
@@ -109,7 +112,7 @@ pools.{{ $name }}.autoscaling.keda.serverAddress: where is Prometheus?
 pools.{{ $name }}.autoscaling: the cluster does not know keda.sh/v1alpha1 (with `helm template`, say so by --api-versions)
 {{- end }}
 {{- end }}
-{{- range list "camera" "vision" "stream" "generate" "gateway" }}
+{{- range $known }}
 {{- if not (has . $roles) }}
 pools: no node has the role {{ . }}{{ if eq . "gateway" }}, and nobody else publishes events{{ end }}
 {{- end }}

@@ -17,9 +17,10 @@
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* (list CONFIG POOL): what a pod needs to finish. */}}
+{{/* (list CONFIG POOL): what a pod needs to finish. Cameras are handed over first, for half the grace at most. */}}
 {{- define "vigil.pool.finish" -}}
 {{- $grace := include "vigil.seconds" (default "10s" (index . 0).shutdown_grace) | int }}
+{{- if has "camera" (index . 1).roles }}{{ $grace = div (add (mul $grace 3) 1) 2 }}{{ end }}
 {{- add $grace (index . 1).preStopSeconds 15 }}
 {{- end }}
 
@@ -41,6 +42,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- $_ := set $resources.limits .gpu.resource (int .gpu.count) }}
 {{- end }}
 {{- toYaml $resources }}
+{{- end }}
+
+{{/* The roles that `vigil node` takes: as its help lists them, which tests/helm/chart/roles_test.py compares. */}}
+{{- define "vigil.roles" -}}
+camera, vision, stream, generate, gateway
 {{- end }}
 
 {{/* Whether the model computes there. */}}

@@ -15,15 +15,25 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class AlertReturn : public AlertHandover {};
+class AlertReturn : public AlertHandover {
+ protected:
+  /// It has the camera, and an episode.
+  void one_begins() {
+    start(one_);
+    settle(one_);
+    begin(one_, 7);
+  }
+  /// In its outbox, and committed nowhere: no gateway serves from now on.
+  void one_keeps_an_update() {
+    one_.publisher.holds_back = true;
+    show(one_, 7, 6, 0.9F);
+  }
+};
 
 TEST_F(AlertReturn, WhatAProcessLeftIsToldByTheNextOneThoughTheCameraIsElsewhere) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   // No gateway serves: it is in the outbox, and the process is killed.
-  one_.publisher.holds_back = true;
-  show(one_, 7, 6, 0.9F);
+  one_keeps_an_update();
   one_.publisher.holds_back = false;
   start(one_);
   const auto claims = one_.desk->take_claims();
@@ -41,12 +51,9 @@ TEST_F(AlertReturn, WhatAProcessLeftIsToldByTheNextOneThoughTheCameraIsElsewhere
 }
 
 TEST_F(AlertReturn, ACameraThatIsHereAgainGoesOnWithWhatTheProcessBeforeLeft) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   const std::string episode = gateways_.last(kAlert).at("data").at("episode");
-  one_.publisher.holds_back = true;
-  show(one_, 7, 6, 0.9F);
+  one_keeps_an_update();
   one_.publisher.holds_back = false;
   start(one_);
   settle(one_);
@@ -60,9 +67,7 @@ TEST_F(AlertReturn, ACameraThatIsHereAgainGoesOnWithWhatTheProcessBeforeLeft) {
 }
 
 TEST_F(AlertReturn, AfterADoubtfulAppendWhatIsLostIsCountedOnce) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   one_.publisher.refuses = true;
   one_.outbox->fails_afterwards = true;
   show(one_, 7, 6, 0.9F);
@@ -75,12 +80,9 @@ TEST_F(AlertReturn, AfterADoubtfulAppendWhatIsLostIsCountedOnce) {
 }
 
 TEST_F(AlertReturn, TheNextTenureOfTheSameProcessGoesOnWithWhatItHas) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   // In the outbox, and not committed; then the fence grows.
-  one_.publisher.holds_back = true;
-  show(one_, 7, 6, 0.9F);
+  one_keeps_an_update();
   show(one_, 8, 8, 0.9F);
   EXPECT_THAT(one_.publisher.messages, SizeIs(1));
   const auto claims = one_.desk->take_claims();
@@ -95,13 +97,10 @@ TEST_F(AlertReturn, TheNextTenureOfTheSameProcessGoesOnWithWhatItHas) {
 }
 
 TEST_F(AlertReturn, WhereSomebodyElseWasBetweenItsOwnIsForgotten) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   const std::string episode = gateways_.last(kAlert).at("data").at("episode");
   // One that is not committed, and one that could not be written.
-  one_.publisher.holds_back = true;
-  show(one_, 7, 6, 0.9F);
+  one_keeps_an_update();
   one_.outbox->fails = true;
   show(one_, 7, 8, 0.9F);
   one_.outbox->fails = false;
@@ -122,9 +121,7 @@ TEST_F(AlertReturn, WhereSomebodyElseWasBetweenItsOwnIsForgotten) {
 }
 
 TEST_F(AlertReturn, AnEpisodeThatTheOtherEndedIsOver) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   start(two_);
   for (const int end : {6, 8, 10}) show(two_, 8, end, 0.1F);
   settle(two_);
@@ -138,11 +135,8 @@ TEST_F(AlertReturn, AnEpisodeThatTheOtherEndedIsOver) {
 }
 
 TEST_F(AlertReturn, ARestartedProcessGoesOnWithItsOwn) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
-  one_.publisher.holds_back = true;
-  show(one_, 7, 6, 0.9F);
+  one_begins();
+  one_keeps_an_update();
   // Written, and committed nowhere. Killed.
   EXPECT_EQ(one_.disk->unacknowledged(9).size(), 1U);
   start(one_);
@@ -165,9 +159,7 @@ TEST_F(AlertReturn, ARestartedProcessGoesOnWithItsOwn) {
 }
 
 TEST_F(AlertReturn, ARestartedProcessForgetsWhatOthersWentOnFrom) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   show(one_, 7, 6, 0.9F);
   one_.publisher.messages.clear();
   start(two_);
@@ -182,11 +174,8 @@ TEST_F(AlertReturn, ARestartedProcessForgetsWhatOthersWentOnFrom) {
 }
 
 TEST_F(AlertReturn, WhatNobodyAsksForGoesAtLastAndHoldsUpNobody) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
-  one_.publisher.holds_back = true;
-  show(one_, 7, 6, 0.9F);
+  one_begins();
+  one_keeps_an_update();
   start(one_);
   // The camera is another node's now, and nobody answers for it.
   for (const Claim& claim : one_.desk->take_claims())
@@ -228,9 +217,7 @@ TEST_F(AlertReturn, WhatIsNoAnswerToAClaimIsIgnored) {
 }
 
 TEST_F(AlertReturn, BooksThatComeWhileTheOutboxFailsCountWhenItWorks) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   start(two_);
   settle(two_);
   show(two_, 8, 6, 0.9F);
@@ -254,9 +241,7 @@ TEST_F(AlertReturn, BooksThatComeWhileTheOutboxFailsCountWhenItWorks) {
 }
 
 TEST_F(AlertReturn, BooksThatComeInDoubtFindWhatTheAppendHasKept) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   one_.outbox->fails_afterwards = true;
   show(one_, 7, 6, 0.9F);
   one_.outbox->fails_afterwards = false;
@@ -269,9 +254,7 @@ TEST_F(AlertReturn, BooksThatComeInDoubtFindWhatTheAppendHasKept) {
 }
 
 TEST_F(AlertReturn, AnotherOutboxIsClaimedForAnew) {
-  start(one_);
-  settle(one_);
-  begin(one_, 7);
+  one_begins();
   const auto other = make_memory_outbox();
   one_.outbox->replace(*other);
   show(one_, 7, 6, 0.9F);

@@ -1,19 +1,22 @@
 // Topics whose numbers others give, too: the same suite for all outboxes, and a process that is killed.
+#include <functional>
 #include <random>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/null_sink.h>
 
-#include "actors/alerts/books.h"
 #include "actors/alerts/fallback_outbox.h"
 #include "actors/alerts/outbox.h"
 #include "tests/actors/outboxes.h"
+#include "tests/actors/watched_outbox.h"
 
 namespace vigil::actors {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::all_events;
 using ::testing::ElementsAre;
 using testing::event;
 using ::testing::IsEmpty;
@@ -102,6 +105,24 @@ TEST_P(ContinuationTest, WhatDoesNotStayGoesAndEventsAndNotesComeWithIt) {
   EXPECT_EQ(outbox_->continue_from(topics, std::vector{event("a/", 11)}, notes), 8U);
   EXPECT_THAT(all(), ElementsAre("1:a/#1@0", "4:b/#1@0", "7:b/#2@0", "8:a/#11@0"));
   EXPECT_EQ(outbox_->last_sequence("new/"), 4U);
+}
+
+TEST_P(ContinuationTest, ATopicGoesOnMoreThanOnceInOneWrite) {
+  for (std::uint64_t i = 1; i <= 3; ++i) outbox_->append(event("a/", i));
+  const std::vector<Continuation> topics = {{"a/", 2}, {"b/", 1}, {"a/", 6}, {"a/", 9}, {"b/", 4}};
+  const std::vector<OutboxEvent> events = {event("a/", 3), event("b/", 2), event("a/", 7), event("a/", 10)};
+  for (const std::uint64_t unsaid : {4U, 6U, 8U, 9U, 11U}) {
+    const std::vector<OutboxEvent> gap = {event("a/", 3), event("a/", unsaid), event("a/", unsaid + 2)};
+    EXPECT_THROW(outbox_->continue_from(topics, gap, {}), std::invalid_argument) << unsaid;
+  }
+  const std::vector<Continuation> down = {{"a/", 6}, {"a/", 2}};
+  EXPECT_THROW(outbox_->continue_from(down, {}, {}), std::invalid_argument);
+  EXPECT_THAT(all(), ElementsAre("1:a/#1@0", "2:a/#2@0", "3:a/#3@0"));
+
+  outbox_->continue_from(topics, events, {});
+  EXPECT_THAT(all(), ElementsAre("1:a/#1@0", "2:a/#2@0", "4:a/#3@0", "5:b/#2@0", "6:a/#7@0", "7:a/#10@0"));
+  EXPECT_EQ(outbox_->last_sequence("a/"), 10U);
+  EXPECT_EQ(outbox_->last_sequence("b/"), 4U) << "without an event behind the last one";
 }
 
 TEST_P(ContinuationTest, WhatWasForgottenTakesNothingWithItThatHasItsNumberNow) {
@@ -249,14 +270,185 @@ TEST(Continuations, KeepTheirNumbersOnTheWayFromMemoryToTheDisk) {
   EXPECT_EQ(outbox->last_sequence("process/north/"), 0U);
 }
 
-TEST(Series, AreOfCamerasOrOfProcesses) {
-  EXPECT_EQ(series_of("alert/north/gate/person/"), "gate");
-  EXPECT_EQ(series_of("topic/night/north/gate/person/"), "gate");
-  EXPECT_EQ(series_of("status/north/gate/"), "gate");
-  EXPECT_EQ(series_of("process/node-1/"), "");
-  for (const char* no : {"", "/", "alert/north/gate/", "alert/north/gate/person", "alert//gate/person/",
-                         "gate/", "status/north/", "process/a/b/", "topic/night/north/gate/"})
-    EXPECT_EQ(series_of(no), std::nullopt) << no;
+/// A disk with events of a former process, all published, and an outbox in memory until it works.
+class JumpingTest : public ::testing::Test {
+ protected:
+  JumpingTest() {
+    for (std::uint64_t i = 1; i <= 9; ++i) kept_->acknowledge(kept_->append(event("a/", i)));
+  }
+  void works() {
+    works_ = true;
+    look_again();
+  }
+  void look_again() {
+    clock_.passed += 5s;
+    outbox_->refresh();
+  }
+  std::vector<std::string> all() const { return named(all_events(*outbox_)); }
+  std::vector<std::string> waiting() const { return named(outbox_->unacknowledged(99)); }
+  /// "TOPIC#SEQUENCE" of each.
+  static std::vector<std::string> named(const std::vector<OutboxEvent>& events) {
+    std::vector<std::string> names = shown(events);
+    for (std::string& name : names)
+      name = name.substr(name.find(':') + 1, name.find('@') - name.find(':') - 1);
+    return names;
+  }
+  void tell(const std::string& topic, std::uint64_t sequence, bool published = false) {
+    const std::uint64_t position = outbox_->append(event(topic, sequence));
+    if (published) outbox_->acknowledge(position);
+  }
+
+  bool works_ = false;
+  /// Of a disk that has opened: what it does from then on.
+  std::function<void(testing::WatchedOutbox&)> trouble_;
+  testing::OutboxClock clock_;
+  config::RetentionClock ages_{clock_};
+  Metrics metrics_;
+  spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::null_sink_mt>()};
+  std::unique_ptr<Outbox> kept_ = make_memory_outbox();
+  std::unique_ptr<Outbox> outbox_ =
+      make_fallback_outbox({.open =
+                                [this] {
+                                  if (!works_) throw OutboxError("no disk");
+                                  auto disk = std::make_unique<testing::WatchedOutbox>(*kept_);
+                                  if (trouble_) trouble_(*disk);
+                                  return disk;
+                                },
+                            .given_numbers = true},
+                           ages_, clock_, metrics_, logger_);
+};
+
+TEST_F(JumpingTest, NumbersBehindAJumpStayOnTheWayToTheDisk) {
+  outbox_->continue_from("a/", 7);
+  tell("a/", 8, true);
+  outbox_->continue_from("a/", 20);
+  tell("a/", 21);
+  works();
+  EXPECT_EQ(outbox_->last_sequence("a/"), 21U);
+  EXPECT_THAT(all(), ElementsAre("a/#1", "a/#2", "a/#3", "a/#4", "a/#5", "a/#6", "a/#7", "a/#8", "a/#21"));
+  EXPECT_THAT(waiting(), ElementsAre("a/#21"));
+  tell("a/", 22);
+}
+
+TEST_F(JumpingTest, WhatWaitsBeforeAJumpIsNotLost) {
+  outbox_->continue_from("a/", 7);
+  tell("a/", 8);
+  tell("b/", 1);
+  outbox_->continue_from("a/", 20);
+  tell("a/", 21);
+  outbox_->continue_from("a/", 30);
+  tell("a/", 31);
+  works();
+  EXPECT_THAT(waiting(), ElementsAre("a/#8", "b/#1", "a/#21", "a/#31"));
+  EXPECT_EQ(outbox_->last_sequence("a/"), 31U);
+}
+
+TEST_F(JumpingTest, AJumpWithNothingBehindItIsKept) {
+  outbox_->continue_from("a/", 7);
+  tell("a/", 8);
+  outbox_->continue_from("a/", 20);
+  outbox_->continue_from("new/", 5);
+  works();
+  EXPECT_EQ(outbox_->last_sequence("a/"), 20U);
+  EXPECT_EQ(outbox_->last_sequence("new/"), 5U);
+  EXPECT_THAT(waiting(), ElementsAre("a/#8"));
+  tell("a/", 21);
+  tell("new/", 6);
+}
+
+TEST_F(JumpingTest, WhatTheDiskHadWhereAnotherOneWentOnIsForgotten) {
+  outbox_->continue_from("a/", 7);
+  outbox_->continue_from("a/", 20);
+  works();
+  EXPECT_EQ(outbox_->last_sequence("a/"), 20U);
+  EXPECT_THAT(all(), ElementsAre("a/#1", "a/#2", "a/#3", "a/#4", "a/#5", "a/#6", "a/#7"))
+      << "#8 and #9 may be somebody else's";
+}
+
+TEST_F(JumpingTest, AJumpDownForgetsInMemoryAndOnTheDisk) {
+  outbox_->continue_from("a/", 20);
+  tell("a/", 21);
+  const Continuation down{"a/", 12, 3};
+  outbox_->continue_from(std::span(&down, 1), {}, {});
+  tell("a/", 13);
+  works();
+  EXPECT_THAT(all(), ElementsAre("a/#1", "a/#2", "a/#3", "a/#13"));
+}
+
+TEST_F(JumpingTest, WhatMemoryForgotDoesNotMoveOthers) {
+  outbox_->continue_from("a/", 7);
+  tell("a/", 8);
+  tell("a/", 9, true);
+  tell("a/", 10);
+  clock_.passed += 10h;
+  ASSERT_EQ(outbox_->prune(1h), 1U) << "#9, since #8 waits";
+  works();
+  EXPECT_THAT(waiting(), ElementsAre("a/#8", "a/#10"));
+  EXPECT_THAT(all(), ElementsAre("a/#1", "a/#2", "a/#3", "a/#4", "a/#5", "a/#6", "a/#7", "a/#8", "a/#10"));
+}
+
+TEST_F(JumpingTest, ADiskThatKeptTheFirstAttemptGetsTheRestOnce) {
+  outbox_->continue_from("a/", 7);
+  tell("a/", 8);
+  outbox_->continue_from("a/", 20);
+  trouble_ = [](testing::WatchedOutbox& disk) { disk.fails_afterwards = true; };
+  works();
+  outbox_->continue_from("a/", 30);
+  tell("a/", 31);
+  trouble_ = [](testing::WatchedOutbox& disk) { disk.fails = true; };
+  look_again();
+  outbox_->continue_from("b/", 3);
+  trouble_ = nullptr;
+  look_again();
+  EXPECT_THAT(all(), ElementsAre("a/#1", "a/#2", "a/#3", "a/#4", "a/#5", "a/#6", "a/#7", "a/#8", "a/#31"));
+  EXPECT_THAT(kept_->position_of("a/", 8), 10U) << "moved once";
+  EXPECT_EQ(outbox_->last_sequence("b/"), 3U);
+}
+
+// Whatever is said and told while there is no disk: once there is one, it has what it would have had.
+TEST_F(JumpingTest, TheDiskEndsAsIfItHadBeenThere) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto draw = [&](std::uint64_t below) { return random() % below; };
+    kept_ = make_memory_outbox();
+    const auto oracle = make_memory_outbox();
+    for (const char* topic : {"a/", "b/"})
+      for (std::uint64_t i = 1; i <= 9; ++i)
+        for (Outbox* each : {kept_.get(), oracle.get()}) each->acknowledge(each->append(event(topic, i)));
+    works_ = false;
+    const auto outbox = make_fallback_outbox({.open = [&]() -> std::unique_ptr<Outbox> {
+                                                if (!works_) throw OutboxError("no disk");
+                                                auto disk = std::make_unique<testing::WatchedOutbox>(*kept_);
+                                                const std::uint64_t trouble = draw(3);
+                                                disk->fails = trouble == 1;
+                                                disk->fails_afterwards = trouble == 2;
+                                                return disk;
+                                              },
+                                              .given_numbers = true},
+                                             ages_, clock_, metrics_, logger_);
+    std::set<std::string> topics;
+    for (int step = 0; step < 30 || outbox->identity() != kept_->identity(); ++step) {
+      const std::string topic = draw(2) == 0 ? "a/" : "b/";
+      if (topics.insert(topic).second || draw(4) == 0) {
+        const std::uint64_t last = draw(30);
+        const Continuation at{topic, last, draw(2) == 0 ? Continuation{}.stays : draw(30)};
+        for (Outbox* each : {outbox.get(), oracle.get()}) each->continue_from(std::span(&at, 1), {}, {});
+      } else if (draw(6) == 0) {
+        works_ = true;
+        clock_.passed += 5s;
+        outbox->refresh();
+      } else {
+        const OutboxEvent next = event(topic, oracle->last_sequence(topic) + 1);
+        for (Outbox* each : {outbox.get(), oracle.get()}) each->append(next);
+      }
+    }
+    for (const std::string& topic : topics) {
+      EXPECT_EQ(kept_->last_sequence(topic), oracle->last_sequence(topic)) << seed << ' ' << topic;
+      EXPECT_EQ(named(kept_->replay(query({topic})).events), named(oracle->replay(query({topic})).events))
+          << seed;
+    }
+    EXPECT_EQ(named(kept_->unacknowledged(999)), named(oracle->unacknowledged(999))) << seed;
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/alerts/alert_desk.h"
+#include "actors/messages/topic.h"
 #include "tests/actors/events.h"
 #include "tests/actors/watched_outbox.h"
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 
+#include "actors/messages/types.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "bench/metric_sum.h"
 #include "cluster/process/clock.h"
@@ -93,7 +94,7 @@ class GpuPipeline : public ::testing::Test {
   }
 
   struct Config : cluster::SystemConfig {
-    Config() { add_message_types<caf::id_block::vigil>(); }
+    Config() { know_messages(*this); }
   };
 
   cluster::SystemClock clock_;

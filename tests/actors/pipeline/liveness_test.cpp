@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/sinks/null_sink.h>
 
+#include "actors/messages/types.h"
 #include "actors/status/work_beat.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/process/system.h"
@@ -91,7 +92,7 @@ class Liveness : public ::testing::Test {
   }
 
   struct Config : cluster::SystemConfig {
-    Config() { add_message_types<caf::id_block::vigil>(); }
+    Config() { know_messages(*this); }
   };
 
   Gate gate_;

@@ -19,6 +19,7 @@
 #include <spdlog/sinks/null_sink.h>
 #include <unistd.h>
 
+#include "actors/messages/types.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "cluster/http/http.h"
 #include "cluster/http/http_client.h"
@@ -99,7 +100,7 @@ TEST(Run, FramesInAnEventOnATopicAndFiguresOnAPage) {
   DrainReport report;
   {
     cluster::SystemConfig config;
-    config.add_message_types<caf::id_block::vigil>();
+    know_messages(config);
     caf::actor_system system(config);
     const auto handle = system.spawn(
         supervisor, PipelineDeps{.cameras = {camera(), camera("yard", config::Pace::fast, "/clips/yard.mp4"),
@@ -270,7 +271,7 @@ class SilentCamera : public ::testing::Test {
   }
 
   struct Config : cluster::SystemConfig {
-    Config() { add_message_types<caf::id_block::vigil>(); }
+    Config() { know_messages(*this); }
   };
 
   std::latch opened_{1};

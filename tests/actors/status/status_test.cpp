@@ -260,6 +260,22 @@ TEST_F(StatusTest, PeopleSeeWhatANodeIs) {
   board_.fleet(standing);
   EXPECT_THAT(*status_text(board_.json(metrics_)),
               HasSubstr("node c1 of fleet city: member, ready; node c?[2J2 plans\n"));
+  EXPECT_THAT(*status_text(board_.json(metrics_)), Not(HasSubstr("it waits")));
+}
+
+TEST_F(StatusTest, PeopleSeeThatANodeWaitsForTheFleetsConfiguration) {
+  FleetStanding standing{.fleet = "city", .node = "c1", .roles = {"camera"}, .membership = "member"};
+  board_.fleet(standing);
+  const std::string waits = "it waits: it does not run by the fleet's configuration (vigil config status)\n";
+  EXPECT_THAT(*status_text(board_.json(metrics_)), HasSubstr(": member, joining; "));
+  EXPECT_THAT(*status_text(board_.json(metrics_)), HasSubstr(waits));
+  standing.state = "draining";
+  board_.fleet(standing);
+  EXPECT_THAT(*status_text(board_.json(metrics_)), Not(HasSubstr(waits)));
+  // One that is no member yet is not let in for other reasons.
+  standing.state = standing.membership = "joining";
+  board_.fleet(standing);
+  EXPECT_THAT(*status_text(board_.json(metrics_)), Not(HasSubstr(waits)));
 }
 
 TEST_F(StatusTest, TellsOfThoseCamerasThatAreAskedFor) {

@@ -346,6 +346,25 @@ TEST(FleetReload, WhateverChangesGetsAVersionThatItNeverHad) {
   EXPECT_TRUE(fleet.report("a", CameraState::connecting, "")->first_of_them);
 }
 
+TEST(FleetReload, NoNumberOfChangesReachesTheNextFence) {
+  const auto owned = [](const std::string& name, std::uint64_t fence, double threshold) {
+    auto settings = std::make_shared<OwnCamera>(*with_threshold(name, threshold));
+    settings->tenure.fence = fence;
+    return settings;
+  };
+  Fleet fleet({owned("a", 7, 0.5), owned("b", 8, 0.5)}, 1);
+  // Each camera's are counted for themselves, and anew with each fence.
+  for (int i = 0; i < 100; ++i) fleet.reload({owned("a", 7, 0.5), owned("b", 8, i % 2 == 0 ? 0.6 : 0.5)});
+  EXPECT_EQ(fleet.watch_settings("a")->version, version_of(7, 1));
+  EXPECT_EQ(fleet.watch_settings("b")->version, version_of(8, 101));
+  fleet.reload({owned("a", 9, 0.5), owned("b", 10, 0.5)});
+  EXPECT_EQ(fleet.watch_settings("a")->version, version_of(9, 1));
+  EXPECT_EQ(fleet.watch_settings("b")->version, version_of(10, 1));
+  // By a registry that was set back, a fence that it had before.
+  fleet.reload({owned("a", 9, 0.5), owned("b", 8, 0.5)});
+  EXPECT_EQ(fleet.watch_settings("b")->version, version_of(8, 102));
+}
+
 TEST(FleetReload, TheLastListCountsWhileACameraStillLeaves) {
   ManualClock clock;
   Fleet fleet({camera("a"), camera("b"), camera("c")}, 1);

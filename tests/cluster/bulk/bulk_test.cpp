@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/one_line.h"
 #include "tests/cluster/bulk/fixture.h"
 
 namespace vigil::cluster {
@@ -18,6 +19,7 @@ namespace {
 using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using enum BulkDirection;
@@ -331,23 +333,42 @@ TEST_P(BulkTest, WhoIsTakenOffTheListIsCutOffAndNobodyElse) {
   expect_exchange(a_, "a", b_, "b");
 }
 
-TEST_P(BulkTest, ListsThatMakeNoSenseChangeNothing) {
+TEST_P(BulkTest, WhoeverMakesNoSenseIsLeftOutOfAListAndNobodyElse) {
   start_both();
-  std::vector<std::vector<BulkPeer>> bad = {{world_->peer("b"), world_->peer("b")},
-                                            {{"", world_->peer("b").endpoint}},
-                                            {{std::string(256, 'x'), world_->peer("b").endpoint}},
-                                            {{"two\nlines", world_->peer("b").endpoint}}};
+  const BulkPeer b = world_->peer("b");
+  const std::string at = b.endpoint;
+  const std::string long_name(256, 'x');
+  std::vector<BulkPeer> listed = {
+      {"", at, b.keys}, {long_name, at, b.keys}, {"two\nlines", at, b.keys}, b, b};
+  std::vector<std::string> left_out = {"", long_name.substr(1), base::one_line("two\nlines"), "b"};
   if (world_->encrypted()) {
-    BulkPeer thief = world_->peer("c");
-    thief.keys = world_->peer("b").keys;
-    bad.push_back({world_->peer("b"), thief});
-    bad.push_back({{"b", world_->peer("b").endpoint, {}}});
+    // Before it in the list, and new there.
+    BulkPeer thief = world_->peer("a");
+    thief.name = "a thief";
+    thief.keys = b.keys;
+    listed.insert(listed.begin(), thief);
+    left_out.push_back("a thief");
+    BulkPeer twice = world_->peer("c");
+    twice.keys.push_back(twice.keys.front());
+    listed.push_back(twice);
+    left_out.push_back("c");
+    listed.push_back({"bare", at, {}});
+    left_out.push_back("bare");
   } else {
-    bad.push_back({{"b", world_->peer("b").endpoint, {"key"}}});
+    listed.push_back({"keyed", at, {make_key_pair().public_key}});
+    left_out.push_back("keyed");
   }
-  for (const auto& each : bad) EXPECT_THROW(a_.port->set_peers(each), BulkError);
+  std::vector<std::string> names;
+  for (const BulkRefusal& each : a_.port->set_peers(listed)) {
+    names.push_back(each.peer);
+    EXPECT_FALSE(each.why.empty());
+    EXPECT_EQ(base::one_line(each.why), each.why);
+  }
+  EXPECT_THAT(names, UnorderedElementsAreArray(left_out));
   expect_exchange(a_, "a", b_, "b");
   EXPECT_THAT(a_.heard.resets("b", outgoing), SizeIs(0));
+  EXPECT_THAT(a_.heard.resets("b", incoming), SizeIs(0));
+  EXPECT_THAT(a_.port->counters(), SizeIs(1));
 }
 
 TEST_P(BulkTest, OptionsThatContradictEachOtherAreRefused) {

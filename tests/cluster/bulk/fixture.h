@@ -13,9 +13,6 @@
 
 namespace vigil::cluster::testing {
 
-inline constexpr std::size_t kKiB = 1 << 10;
-inline constexpr std::size_t kMiB = 1 << 20;
-
 struct Kind {
   std::string name;
   std::function<std::unique_ptr<World>()> make;

@@ -16,6 +16,9 @@
 
 namespace vigil::cluster::testing {
 
+inline constexpr std::size_t kKiB = 1 << 10;
+inline constexpr std::size_t kMiB = 1 << 20;
+
 /// Bytes that tell which they are.
 inline Bytes made_bytes(std::uint64_t seed, std::size_t size) {
   std::mt19937_64 random(seed);
@@ -71,6 +74,12 @@ class Heard final : public BulkOwner {
     changed_.notify_all();
   }
 
+  void trouble(const std::string& line) override {
+    const std::lock_guard lock(mutex_);
+    troubles_.push_back(line);
+    changed_.notify_all();
+  }
+
   /// Whether receipts are kept, until `release`.
   void keep(const std::string& peer, bool keeps = true) {
     const std::lock_guard lock(mutex_);
@@ -92,6 +101,9 @@ class Heard final : public BulkOwner {
     return get([&] { return size_of(receipts_, peer); });
   }
 
+  std::vector<std::string> troubles() const {
+    return get([&] { return troubles_; });
+  }
   std::vector<Copied> all() const {
     return get([&] { return all_; });
   }
@@ -136,6 +148,7 @@ class Heard final : public BulkOwner {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<Copied> all_;
+  std::vector<std::string> troubles_;
   std::map<std::string, bool> keeps_;
   std::map<std::string, std::vector<BulkReceipt>> receipts_;
   std::map<std::string, std::vector<std::uint64_t>> acknowledged_;

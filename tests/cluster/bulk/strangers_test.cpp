@@ -6,113 +6,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <zmq.hpp>
-#include <zmq_addon.hpp>
 
-#include "cluster/bulk/frames.h"
-#include "cluster/bulk/socket_bulk.h"
-#include "cluster/bulk/wire.h"
-#include "cluster/process/clock.h"
 #include "cluster/process/process.h"
-#include "tests/cluster/bulk/heard.h"
+#include "tests/cluster/bulk/rude.h"
 #include "tests/cluster/sockets/raw_peer.h"
 
 namespace vigil::cluster {
 namespace {
 
 using namespace testing;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using enum BulkDirection;
-
-constexpr std::size_t kKiB = 1 << 10;
-constexpr std::size_t kMiB = 1 << 20;
-
-BulkOptions options(const std::string& name, BulkLimits limits = {}) {
-  return {.name = name,
-          .limits = limits,
-          .heartbeat = 100ms,
-          .silence = 1500ms,
-          .handshake = 1500ms,
-          .first_pause = 10ms,
-          .longest_pause = 100ms};
-}
-
-bool until(const std::function<bool()>& holds) {
-  const Heard nobody;
-  const auto end = std::chrono::steady_clock::now() + 30s;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    nobody.wait_a_moment();
-  }
-  return true;
-}
-
-struct Node {
-  explicit Node(const std::string& name, BulkLimits limits = {}, SocketBulkOptions sockets = {})
-      : port(options(name, limits),
-             (sockets.endpoint = sockets.endpoint.empty() ? "tcp://127.0.0.1:0" : sockets.endpoint, sockets),
-             heard, clock) {}
-
-  SystemClock clock;
-  Heard heard;
-  SocketBulk port;
-};
-
-/// Whether a message goes from one to the other, within the time that a test waits.
-void expect_served(Node& from, Node& to, const std::string& from_name, const std::string& to_name) {
-  const std::size_t before = to.heard.count(from_name);
-  EXPECT_TRUE(until([&] { return bool(from.port.send(to_name, {"served", {made_bytes(1, 100 * kKiB)}})); }));
-  EXPECT_TRUE(until([&] { return to.heard.count(from_name) > before; }));
-}
-
-/// A sender of the protocol that does what a test wants; the receiver dials it.
-class RawSender {
- public:
-  RawSender() : socket_(context_, zmq::socket_type::router) {
-    socket_.set(zmq::sockopt::linger, 0);
-    socket_.set(zmq::sockopt::rcvtimeo, 10'000);
-    socket_.bind("tcp://127.0.0.1:*");
-  }
-  BulkPeer peer(const std::string& name) const { return {name, socket_.get(zmq::sockopt::last_endpoint)}; }
-
-  /// Waits for a receiver.
-  BulkHello hear_hello() {
-    const auto parcel = hear();
-    return parcel && std::holds_alternative<BulkHello>(*parcel) ? std::get<BulkHello>(*parcel) : BulkHello{};
-  }
-  std::optional<BulkParcel> hear() {
-    std::vector<zmq::message_t> parts;
-    if (!zmq::recv_multipart(socket_, std::back_inserter(parts)) || parts.size() != 2) return std::nullopt;
-    receiver_ = parts[0].to_string();
-    parts.erase(parts.begin());
-    auto decoded = decode(frames_of(std::move(parts)), {}, false);
-    if (auto* parcel = std::get_if<BulkParcel>(&decoded)) return std::move(*parcel);
-    return std::nullopt;
-  }
-  /// What the receiver says at last.
-  std::optional<BulkEnd> hear_bye() {
-    while (const auto parcel = hear()) {
-      if (const auto* bye = std::get_if<BulkBye>(&*parcel)) return bye->why;
-    }
-    return std::nullopt;
-  }
-  void say(const Frames& frames) {
-    socket_.send(zmq::buffer(receiver_), zmq::send_flags::sndmore);
-    send_frames(socket_, frames);
-  }
-  void send(std::uint64_t number, const BulkMessage& message, bool checksums = true) {
-    std::size_t begin = 0;
-    say(encode_together({{number, message}}, begin, checksums));
-  }
-
- private:
-  zmq::context_t context_;
-  zmq::socket_t socket_;
-  std::string receiver_;
-};
 
 class RudeSenderTest : public ::testing::Test {
  protected:
@@ -197,38 +106,6 @@ TEST_F(RudeSenderTest, GarbageEndsTheStream) {
   meet({});
   rude_.say({made_bytes(5, 1000)});
   expect_cut(BulkEnd::checksum, 0);
-}
-
-/// A receiver that does what a test wants.
-class RawReceiver {
- public:
-  explicit RawReceiver(const std::string& endpoint) : socket_(context_, zmq::socket_type::dealer) {
-    socket_.set(zmq::sockopt::linger, 0);
-    socket_.set(zmq::sockopt::rcvtimeo, 10'000);
-    socket_.connect(endpoint);
-  }
-  void say(const Frames& frames) { send_frames(socket_, frames); }
-  std::optional<BulkParcel> hear() {
-    std::vector<zmq::message_t> parts;
-    if (!zmq::recv_multipart(socket_, std::back_inserter(parts))) return std::nullopt;
-    auto decoded = decode(frames_of(std::move(parts)), {}, false);
-    if (auto* parcel = std::get_if<BulkParcel>(&decoded)) return std::move(*parcel);
-    return std::nullopt;
-  }
-  std::optional<BulkEnd> hear_bye() {
-    while (const auto parcel = hear()) {
-      if (const auto* bye = std::get_if<BulkBye>(&*parcel)) return bye->why;
-    }
-    return std::nullopt;
-  }
-
- private:
-  zmq::context_t context_;
-  zmq::socket_t socket_;
-};
-
-BulkHello hello(const std::string& from) {
-  return {.from = from, .to = "a", .incarnation = 5, .grant = {10 * kMiB, 10}, .limits = {}};
 }
 
 TEST(RudeReceiverTest, WhoAcknowledgesWhatWasNotSentIsCutOff) {
@@ -367,7 +244,10 @@ TEST(SocketBulkTest, PlainTextIsForLoopbackUnlessTheOptionsSaySo) {
   EXPECT_NO_THROW(make({.endpoint = "tcp://0.0.0.0:0", .keys = make_key_pair()}));
   EXPECT_NO_THROW(make({.endpoint = "tcp://127.0.0.2:0"}));
   Node a("a");
-  EXPECT_THROW(a.port.set_peers({{"b", "tcp://192.0.2.1:7"}}), BulkError);
+  EXPECT_THAT(a.port.set_peers({{"b", "tcp://192.0.2.1:7"}}),
+              ElementsAre(BulkRefusal{"b",
+                                      "tcp://192.0.2.1:7: plain text is for loopback alone, unless the "
+                                      "configuration says otherwise"}));
   EXPECT_THROW(a.port.set_keys(make_key_pair()), BulkError);
 }
 
@@ -382,7 +262,7 @@ TEST(SocketBulkTest, EndpointsThatMakeNoSenseAreRefused) {
   }
 }
 
-TEST(SocketBulkTest, ManyPeersThatSayNothingAndOneWithoutAKeyEndNothing) {
+TEST(SocketBulkTest, ManyPeersThatSayNothingEndNothing) {
   // All are dialed at once; nobody answers.
   const RawSender mute;
   Node a("a");
@@ -396,11 +276,31 @@ TEST(SocketBulkTest, ManyPeersThatSayNothingAndOneWithoutAKeyEndNothing) {
   }));
   for (const auto& [name, counters] : a.port.counters())
     EXPECT_EQ(counters.failed_dials.at(static_cast<std::size_t>(BulkEnd::connection)), 0U) << name;
+}
 
-  const KeyPair keys = make_key_pair();
-  Node c("c", {}, {.endpoint = "", .keys = keys});
-  c.port.set_peers({{"b", "tcp://127.0.0.1:1", {"abc"}}});
-  EXPECT_TRUE(until([&] { return c.port.counters()["b"].dials > 1; }));
+TEST(SocketBulkTest, OneThatMakesNoSenseKeepsNoOtherOffTheList) {
+  const KeyPair a_keys = make_key_pair();
+  const KeyPair b_keys = make_key_pair();
+  Node a("a", {}, {.endpoint = "", .keys = a_keys});
+  Node b("b", {}, {.endpoint = "", .keys = b_keys});
+  const std::string key = make_key_pair().public_key;
+  const auto refused = a.port.set_peers({{"bad key", b.port.endpoint(), {"abc"}},
+                                         {"line", b.port.endpoint(), {std::string(39, 'a') + '\n'}},
+                                         {"name", "tcp://nowhere.invalid:1", {key}},
+                                         {"no port", "tcp://127.0.0.1", {key}},
+                                         {"no\nname", b.port.endpoint(), {key}},
+                                         {"no key", b.port.endpoint(), {}},
+                                         {"b", b.port.endpoint(), {b_keys.public_key}}});
+  std::vector<std::string> names;
+  for (const BulkRefusal& each : refused) {
+    names.push_back(each.peer);
+    EXPECT_EQ(each.why.find('\n'), std::string::npos) << each.why;
+    EXPECT_EQ(each.why.find("abc"), std::string::npos) << each.why;
+    EXPECT_FALSE(each.why.empty());
+  }
+  EXPECT_THAT(names, UnorderedElementsAre("bad key", "line", "name", "no port", HasSubstr("no"), "no key"));
+  EXPECT_THAT(b.port.set_peers({{"a", a.port.endpoint(), {a_keys.public_key}}}), SizeIs(0));
+  expect_served(a, b, "a", "b");
 }
 
 TEST(SocketBulkTest, ItEndsQuicklyWhatevertheOthersDo) {

@@ -24,11 +24,13 @@ namespace vigil::cluster {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::RawClient;
 using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
 HttpRoute page(std::string path, std::string body) {
   return {.path = std::move(path),
@@ -149,11 +151,20 @@ TEST(Http, RefusesWhatIsNoAddress) {
        {"", "127.0.0.1", ":80", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1"})
     EXPECT_THAT(reason_of([&] { HttpServer({.listen = listen, .routes = {}}); }), HasSubstr("not HOST:PORT"))
         << listen;
-  for (const char* url : {"", "127.0.0.1:80", "ftp://127.0.0.1/", "http://", "http://:80/", "http://h:x/",
-                          "http://h:123456/", "http://h /", "http://[]/"})
-    EXPECT_THAT(reason_of([&] { http_get(url, 1s); }), HasSubstr("not an http:// or https:// address"))
+  for (const char* url :
+       {"", "127.0.0.1:80", "ftp://127.0.0.1/", "http://", "http://:80/", "http://h /", "http://[]/"})
+    EXPECT_THAT([&] { http_get(url, 1s); },
+                ThrowsMessage<HttpUrlError>(HasSubstr("not an http:// or https:// address")))
         << url;
-  EXPECT_THAT(reason_of([&] { http_get("http://me:hunter2@127.0.0.1/", 1s); }), Not(HasSubstr("hunter2")));
+  for (const std::string port : {"", "x", "0", "65536", "70000", "123456", "99999999999", "-1", "+1", "8 0"})
+    for (const std::string host : {"h", "[::1]"})
+      EXPECT_THAT([&] { http_get("http://" + host + ":" + port + "/", 1s); },
+                  ThrowsMessage<HttpUrlError>(
+                      AnyOf(HasSubstr("a port is a number from 1 to 65535, not '" + port + "'"),
+                            HasSubstr("the given text"))))
+          << port;
+  for (const char* url : {"http://me:hunter2@127.0.0.1/", "http://me:hunter2@127.0.0.1:x/"})
+    EXPECT_THAT([&] { http_get(url, 1s); }, ThrowsMessage<HttpUrlError>(Not(HasSubstr("hunter2")))) << url;
 }
 
 TEST(Http, ListensOnIpv6) {

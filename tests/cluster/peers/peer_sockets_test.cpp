@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -18,10 +19,12 @@ namespace vigil::cluster {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using testing::Authority;
 using ::testing::HasSubstr;
 using testing::Letter;
 using testing::RawClient;
+using ::testing::StartsWith;
 
 using Dialed = std::variant<SecureSocket, std::string>;
 
@@ -103,15 +106,15 @@ TEST_F(PeerSocketsTest, BelievesACertificateForAnotherHostNotAtAll) {
 
 TEST_F(PeerSocketsTest, TellsBothSidesThatAnAuthorityIsAnothers) {
   site_.issue(folder("a"), "IP:127.0.0.1");
-  Authority("elsewhere").issue(folder("b"), "IP:127.0.0.1");
+  const Authority elsewhere("elsewhere");
+  elsewhere.issue(folder("b"), "IP:127.0.0.1");
   PeerSockets a(options("a"));
   PeerSockets b(options("b"));
   EXPECT_THAT(dial(b, listen(a)), HasSubstr("its certificate is refused: "));
   EXPECT_TRUE(logged("peers: refused a connection of 127.0.0.1:"));
 
   // The other way it is the listening side that does not believe: the dialer hears of it, too.
-  std::filesystem::copy_file(folder("a") / "ca.crt", folder("b") / "ca.crt",
-                             std::filesystem::copy_options::overwrite_existing);
+  Authority::believe(folder("b"), {&site_, &elsewhere});
   PeerSockets c(options("b"));
   EXPECT_THAT(dial(c, listen(a)), HasSubstr("no TLS: tlsv1 alert unknown ca"));
   EXPECT_TRUE(logged("peers: refused a connection of 127.0.0.1:"));
@@ -121,11 +124,20 @@ TEST_F(PeerSocketsTest, TellsBothSidesThatAnAuthorityIsAnothers) {
 TEST_F(PeerSocketsTest, RefusesCertificatesThatAreOverOrNotYetValid) {
   site_.issue(folder("b"), "IP:127.0.0.1");
   PeerSockets b(options("b"));
-  site_.issue(folder("a"), "IP:127.0.0.1", -3600, -60);
-  PeerSockets a(options("a"));
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  const PeerSockets::Options own = options("a");
+  PeerSockets a(own);
   const PeerAddress address = listen(a);
+  // Its own would not let a node begin with them: this is what it has when time has passed.
+  const auto becomes = [&](long from, long until) {
+    site_.issue(folder("later"), "IP:127.0.0.1", from, until);
+    SSL_CTX* const context = own.certificates->current().get();
+    SSL_CTX_use_certificate_chain_file(context, (folder("later") / "tls.crt").c_str());
+    SSL_CTX_use_PrivateKey_file(context, (folder("later") / "tls.key").c_str(), SSL_FILETYPE_PEM);
+  };
+  becomes(-3600, -60);
   EXPECT_THAT(dial(b, address), HasSubstr("its certificate is refused: certificate has expired"));
-  site_.issue(folder("a"), "IP:127.0.0.1", 3600, 7200);
+  becomes(3600, 7200);
   EXPECT_THAT(dial(b, address), HasSubstr("its certificate is refused: certificate is not yet valid"));
 }
 
@@ -211,6 +223,130 @@ TEST_F(PeerSocketsTest, OneForAnotherHostDoesNotReplaceTheOneFromBefore) {
   EXPECT_TRUE(logged("were read again"));
 }
 
+TEST_F(PeerSocketsTest, WhatIsWrongWithNewOnesIsToldThoughNobodyConnects) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  PeerSockets::Options own = options("");
+  own.certificates = std::make_shared<NodeCertificates>(folder("a"), own.log, "127.0.0.1");
+  own.look = 10ms;
+  const PeerSockets a(own);
+  site_.issue(folder("a"), "IP:127.0.0.2");
+  EXPECT_TRUE(logged("tls.crt: is for 127.0.0.2, and not for 127.0.0.1"));
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  EXPECT_TRUE(logged("were read again"));
+}
+
+TEST_F(PeerSocketsTest, ItsOwnCertificateHasToBeOfTheAuthoritiesThatItBelieves) {
+  const std::string certificate = (folder("a") / "tls.crt").string();
+  const std::string not_of = certificate + ": is not of " + (folder("a") / "ca.crt").string() + ": ";
+  const auto why_not = [this] {
+    try {
+      NodeCertificates(folder("a"), nullptr, "127.0.0.1");
+      return std::string();
+    } catch (const CertificateError& error) {
+      return std::string(error.what());
+    }
+  };
+  const Authority elsewhere("elsewhere");
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  EXPECT_EQ(why_not(), "");
+  Authority::believe(folder("a"), {&elsewhere});
+  EXPECT_EQ(why_not(), not_of + "unable to get local issuer certificate");
+  // One of the same name has another key.
+  const Authority namesake("site");
+  Authority::believe(folder("a"), {&namesake});
+  EXPECT_EQ(why_not(), not_of + "certificate signature failure");
+  Authority::believe(folder("a"), {&elsewhere, &site_});
+  EXPECT_EQ(why_not(), "");
+  const Authority between("between", site_);
+  between.issue(folder("a"), "IP:127.0.0.1");
+  EXPECT_EQ(why_not(), "") << "what lies between comes with it";
+  Authority::believe(folder("a"), {&elsewhere});
+  EXPECT_EQ(why_not(), not_of + "unable to get local issuer certificate (CN = between)");
+  site_.issue(folder("a"), "IP:127.0.0.1", -3600, -60);
+  EXPECT_THAT(why_not(), StartsWith(certificate + ": has expired: it was valid until "));
+  site_.issue(folder("a"), "IP:127.0.0.1", 3600, 7200);
+  EXPECT_THAT(why_not(), StartsWith(certificate + ": is not yet valid: it will be from "));
+  // A node is a server and a client.
+  for (const char* usage : {"serverAuth", "clientAuth"}) {
+    site_.issue(folder("a"), "IP:127.0.0.1", -60, 3600, usage);
+    EXPECT_THAT(why_not(), AllOf(StartsWith(not_of), HasSubstr("certificate purpose"))) << usage;
+  }
+  site_.issue(folder("a"), "IP:127.0.0.1", -60, 3600, "serverAuth,clientAuth");
+  EXPECT_EQ(why_not(), "");
+}
+
+TEST_F(PeerSocketsTest, OneThatItsIssuersDoNotVouchForDoesNotReplaceTheOneFromBefore) {
+  for (const char* node : {"a", "b"}) site_.issue(folder(node), "IP:127.0.0.1");
+  PeerSockets::Options own = options("");
+  own.certificates = std::make_shared<NodeCertificates>(folder("a"), own.log, "127.0.0.1");
+  PeerSockets a(own);
+  PeerSockets b(options("b"));
+  const PeerAddress address = listen(a);
+  const std::string kept = "peers: the certificates from before go on to be used: " + folder("a").string();
+  const Authority next("next");
+  next.issue(folder("a"), "IP:127.0.0.1");
+  Authority::believe(folder("a"), {&site_});
+  EXPECT_EQ(dial(b, address), "x");
+  EXPECT_TRUE(logged(kept + "/tls.crt: is not of " + folder("a").string() +
+                     "/ca.crt: unable to get local issuer certificate\n"));
+  site_.issue(folder("a"), "IP:127.0.0.1", -3600, -60);
+  EXPECT_EQ(dial(b, address), "x");
+  EXPECT_TRUE(logged(kept + "/tls.crt: has expired: it was valid until "));
+  site_.issue(folder("a"), "IP:127.0.0.1", 3600, 7200);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(dial(b, address), "x");
+  const std::string not_yet = kept + "/tls.crt: is not yet valid: it will be from ";
+  ASSERT_TRUE(logged(not_yet));
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(log_.find(not_yet), log_.rfind(not_yet)) << "it is said once";
+  EXPECT_EQ(log_.find("were read again"), std::string::npos);
+}
+
+TEST_F(PeerSocketsTest, OneThatIsNotYetValidIsTakenUpWhenItIs) {
+  site_.issue(folder("a"), "IP:127.0.0.1");
+  PeerSockets::Options own = options("");
+  own.certificates = std::make_shared<NodeCertificates>(folder("a"), own.log);
+  // The machine's clock says when.
+  site_.issue(folder("a"), "IP:127.0.0.1", 2, 3600);
+  const auto is_taken_up = [this] {
+    const std::lock_guard lock(mutex_);
+    return log_.find("were read again") != std::string::npos;
+  };
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!is_taken_up() && std::chrono::steady_clock::now() < end) own.certificates->current();
+  EXPECT_TRUE(is_taken_up());
+}
+
+TEST_F(PeerSocketsTest, AuthoritiesAreReplacedOneAfterTheOther) {
+  const Authority next("next");
+  for (const char* node : {"a", "b"}) site_.issue(folder(node), "IP:127.0.0.1");
+  PeerSockets a(options("a"));
+  PeerSockets b(options("b"));
+  const PeerAddress to_a = listen(a);
+  const PeerAddress to_b = listen(b);
+  const auto works = [&] {
+    EXPECT_EQ(dial(b, to_a), "x");
+    EXPECT_EQ(dial(a, to_b), "x");
+  };
+  // Both are believed, then each node has a certificate of the new one, then that alone is believed.
+  for (const char* node : {"a", "b"}) {
+    Authority::believe(folder(node), {&site_, &next});
+    works();
+  }
+  for (const char* node : {"a", "b"}) {
+    next.issue(folder(node), "IP:127.0.0.1");
+    Authority::believe(folder(node), {&site_, &next});
+    works();
+  }
+  for (const char* node : {"a", "b"}) {
+    Authority::believe(folder(node), {&next});
+    works();
+  }
+  site_.issue(folder("c"), "IP:127.0.0.1");
+  Authority::believe(folder("c"), {&site_, &next});
+  PeerSockets c(options("c"));
+  EXPECT_THAT(dial(c, to_a), HasSubstr("no TLS: tlsv1 alert unknown ca"));
+}
+
 TEST_F(PeerSocketsTest, KeepsPlainTextOnThisMachine) {
   PeerSockets a(options(""));
   PeerSockets b(options(""));
@@ -219,7 +355,9 @@ TEST_F(PeerSocketsTest, KeepsPlainTextOnThisMachine) {
     a.listen({"0.0.0.0", 0}, [](SecureSocket) {});
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("0.0.0.0:0 is beyond this machine, and there are no certificates"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("0.0.0.0:0 is beyond this machine, and there are no certificates (cluster.tls_dir)"));
   }
   PeerSockets::Options told = options("");
   told.allow_plain_text = true;

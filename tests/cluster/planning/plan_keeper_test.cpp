@@ -1,14 +1,12 @@
 // Nodes that plan, and that have what is planned, over a registry in memory, in virtual time.
 #include "cluster/planning/plan_keeper.h"
 
-#include <list>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/registry/memory_registry.h"
-#include "tests/cluster/virtual_loop.h"
+#include "tests/cluster/planning/planning_nodes.h"
 
 namespace vigil::cluster {
 namespace {
@@ -18,97 +16,9 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using Node = testing::PlanningNode;
 using ::testing::SizeIs;
-using testing::VirtualLoop;
-using testing::VirtualTime;
-
-struct Node {
-  Node(VirtualTime& time, const std::shared_ptr<MemoryStore>& store, const std::string& name,
-       std::set<NodeRole> roles, const std::string& incarnation)
-      : loop(time),
-        registry(store, time, {.post = [this, &time](MemoryRegistry::Leg, std::function<void()> step) {
-                   if (!cut) time.at(2ms, std::move(step));
-                 }}) {
-    NodeRecord record;
-    record.name = name;
-    record.incarnation = incarnation;
-    record.roles = std::move(roles);
-    record.control = {name, 7400};
-    record.bulk = {name, 7401};
-    record.state = NodeState::ready;
-    const auto say = [this](const std::string& line) { log += line + '\n'; };
-    member = std::make_unique<FleetMember>(
-        registry, loop, time,
-        FleetMember::Options{
-            .fleet = "city", .record = record, .ttl = 3000ms, .changed = [this] { step(); }, .log = say});
-    keeper = std::make_unique<PlanKeeper>(
-        registry, loop, time, *member,
-        PlanKeeper::Options{.planning = {},
-                            .changed = [this] { ++changes; },
-                            .log = say,
-                            .plan =
-                                [this](const PlanningInput& input, const PlannerOptions& options) {
-                                  ++plannings;
-                                  return plan_fleet(input, options);
-                                }});
-  }
-  void step() {
-    if (keeper) keeper->step();
-  }
-
-  bool cut = false;
-  int changes = 0;
-  int plannings = 0;
-  std::string log;
-  VirtualLoop loop;
-  MemoryRegistry registry;
-  std::unique_ptr<FleetMember> member;
-  std::unique_ptr<PlanKeeper> keeper;
-};
-
-class PlanKeeperTest : public ::testing::Test {
- protected:
-  Node& start(const std::string& name, std::set<NodeRole> roles, const std::string& incarnation = "1") {
-    return nodes_.emplace_back(time_, store_, name, std::move(roles), incarnation);
-  }
-  Node& start_planner(std::size_t cameras) {
-    Node& planner = start("p", {NodeRole::stream});
-    planner.member->stand_for_planner(true);
-    want(planner, cameras);
-    return planner;
-  }
-  static void want(Node& node, std::size_t cameras) {
-    std::vector<WantedCamera> wanted;
-    for (std::size_t i = 0; i < cameras; ++i) wanted.push_back({"cam-" + std::to_string(100'000 + i)});
-    node.keeper->want(std::move(wanted));
-  }
-  void kill(const Node& node) {
-    nodes_.remove_if([&](const Node& each) { return &each == &node; });
-  }
-  void run(base::Duration time) {
-    for (base::Duration done{0}; done < time; done += 50ms) {
-      time_.advance(50ms);
-      store_->expire();
-      for (Node& node : nodes_) node.registry.expire();
-    }
-  }
-  /// How many nodes have each camera.
-  std::map<std::string, int> owners() const {
-    std::map<std::string, int> owners;
-    for (const Node& node : nodes_)
-      for (const auto& [camera, entry] : node.keeper->own().cameras) ++owners[camera];
-    return owners;
-  }
-  std::vector<int> counts() const {
-    std::vector<int> counts;
-    for (const auto& [camera, count] : owners()) counts.push_back(count);
-    return counts;
-  }
-
-  VirtualTime time_;
-  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>(time_);
-  std::list<Node> nodes_;
-};
+using PlanKeeperTest = testing::PlanningNodes;
 
 TEST_F(PlanKeeperTest, EveryNodeHasWhatIsPlannedForIt) {
   start_planner(60);

@@ -37,6 +37,13 @@ class QuietGatewaysTest : public GatewaysTest {
       settle(follower);
     }
   }
+  /// At this gateway, and no more than this was said.
+  void expect_goes_on(Follower& follower, std::size_t gateway, const std::string& said) {
+    EXPECT_EQ(follower.following(), gateway);
+    EXPECT_EQ(notices_, said);
+    both("alert/x/");
+    follow_to(follower, "alert/x/", 1);
+  }
 };
 
 TEST_F(QuietGatewaysTest, OneThatAnswersIsNotLeft) {
@@ -44,11 +51,8 @@ TEST_F(QuietGatewaysTest, OneThatAnswersIsNotLeft) {
   Follower follower(options(), clock_);
   settle(follower);
   pass_heartbeats(follower, a_, 20);
-  EXPECT_EQ(follower.following(), 0U);
   EXPECT_EQ(b_.asked, 0U);
-  EXPECT_EQ(notices_, "");
-  both("alert/x/");
-  follow_to(follower, "alert/x/", 1);
+  expect_goes_on(follower, 0, "");
 }
 
 TEST_F(QuietGatewaysTest, OneThatAnswersLateIsNotLeft) {
@@ -83,10 +87,7 @@ TEST_F(QuietGatewaysTest, OneThatDoesNotAnswerIsLeftAndThatIsToldOnce) {
   follow_until(follower, [&] { return notices_.size() >= told.size(); });
   settle(follower);
   pass_heartbeats(follower, b_, 20);
-  EXPECT_EQ(follower.following(), 1U);
-  EXPECT_EQ(notices_, told);
-  both("alert/x/");
-  follow_to(follower, "alert/x/", 1);
+  expect_goes_on(follower, 1, told);
 }
 
 TEST_F(QuietGatewaysTest, OneThatIsBackInTimeIsNotLeft) {

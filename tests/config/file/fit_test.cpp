@@ -102,6 +102,24 @@ TEST(Certificates, AreLookedAtBeforeTheirKeys) {
             std::find(seen.begin(), seen.end(), "key /etc/vigil/k"));
 }
 
+TEST(OfAMachine, ANodesCertificatesAndDevicesAreLookedAtWhereTheyAreNamed) {
+  const LookAt look = [](Named what, const MaskedText& name) -> std::vector<std::string> {
+    if (what == Named::node_certificates) return {name.shown + ": is no folder of certificates"};
+    if (what == Named::device) return {"no " + name.shown};
+    if (what == Named::decode_device) return {"nor " + name.shown};
+    return {};
+  };
+  EXPECT_THAT(problems_of(std::string(kSite) + "engine:\n  device: cuda:0\n  decode_device: cuda:1\n"
+                                               "cluster:\n  tls_dir: tls\n",
+                          look),
+              ElementsAre("4: engine.device: no cuda:0", "5: engine.decode_device: nor cuda:1",
+                          "7: cluster.tls_dir: /etc/vigil/tls: is no folder of certificates"));
+  EXPECT_THAT(problems_of(std::string(kSite) + "engine: {device: cpu, decode_device: ''}\n"
+                                               "cluster: {tls_dir: ''}\n",
+                          look),
+              ElementsAre("3: engine.device: no cpu"));
+}
+
 TEST(NotYaml, SaysWhatIsUsuallyWrong) {
   EXPECT_THAT(problems_of("model: m\nname: a: b\n"),
               ElementsAre(testing::AllOf(HasSubstr("2: not YAML: "), HasSubstr("needs quotes"))));
@@ -212,6 +230,38 @@ TEST(Addresses, OfANodeThatListensOnAllOneIsToBeTold) {
               IsEmpty());
   EXPECT_THAT(of_cluster("listen: '0.0.0.0:7400'"),
               ElementsAre(HasSubstr("is beyond this machine and not encrypted")));
+}
+
+TEST(Addresses, WhatOthersAreToldIsOneAddressWithoutAPort) {
+  const auto told = [](const std::string& advertise) {
+    return of_site("cluster: {name: city, allow_plain_text: true, listen: '0.0.0.0:7400', advertise: '" +
+                   advertise + "'}\n");
+  };
+  for (const std::string one : {"n.example", "10.0.0.7", "::1", "[::1]", "fe80::1%eth0", "[2001:db8::7]"})
+    EXPECT_THAT(told(one), IsEmpty()) << one;
+  for (const std::string with_port :
+       {"127.0.0.1:99", "n.example:1", "[::1]:7400", "[::1", "::1]", "[n.example]", "[]", ":", "a b"})
+    EXPECT_THAT(told(with_port),
+                ElementsAre("3: cluster.advertise: expected a name or an address, without a port, "
+                            "or nothing, not `" +
+                            with_port + '`'));
+  for (const std::string all : {"0.0.0.0", "::", "[::]", "0:0:0:0:0:0:0:0"})
+    EXPECT_THAT(
+        told(all),
+        ElementsAre("3: cluster.advertise: `" + all +
+                    "` stands for all addresses of this machine, and other nodes have to be told one"));
+}
+
+TEST(Addresses, OfIPv6NeedBrackets) {
+  const auto listens = [](const std::string& address) {
+    return of_site("cluster: {name: city, listen: '" + address + "'}\n");
+  };
+  EXPECT_THAT(listens("[::1]:7400"), IsEmpty());
+  for (const std::string wrong :
+       {"::1:7400", "[::1:7400", "::1]:7400", "[]:7400", "[localhost]:7400", "127.0.0.1:99:7400"})
+    EXPECT_THAT(
+        listens(wrong),
+        ElementsAre("3: cluster.listen: expected HOST:PORT ([HOST]:PORT for IPv6), not `" + wrong + '`'));
 }
 
 }  // namespace

@@ -201,13 +201,18 @@ TEST(ParseCluster, WhatANodeHasRoomForMayComeFromItsEnvironment) {
   EXPECT_EQ(problems("'{ROOM}'", nullptr),
             "cluster.max_cameras: the environment variable ROOM is not set\n"
             "cluster.max_streams: the environment variable ROOM is not set\n");
-  for (const char* value : {"", "many", "-1", "1000001", "4.5", " 4", "{ROOM}"}) {
-    EXPECT_EQ(
-        problems("'{ROOM}'", value),
-        "cluster.max_cameras: expected a variable that is a whole number from 0 to 1000000, not `{ROOM}`\n"
-        "cluster.max_streams: expected a variable that is a whole number from 0 to 1000000, not `{ROOM}`\n")
-        << value;
-  }
+  const auto of_both = [](const std::string& is) {
+    const std::string rest =
+        ": expected a variable that is a whole number from 0 to 1000000, not `{ROOM}`, which is " + is + '\n';
+    return "cluster.max_cameras" + rest + "cluster.max_streams" + rest;
+  };
+  for (const char* value : {"many", "-1", "1000001", "4.5", " 4", "{ROOM}"})
+    EXPECT_EQ(problems("'{ROOM}'", value), of_both('`' + std::string(value) + '`'));
+  EXPECT_EQ(problems("'{ROOM}'", ""), of_both("empty"));
+  // What is no slip of a number may be anything.
+  for (const char* value : {"-----BEGIN PRIVATE KEY-----", "4\n", "vier\u00a0hundert"})
+    EXPECT_EQ(problems("'{ROOM}'", value), of_both("something else"));
+  EXPECT_THAT(problems("'4{ROOM}'", "x"), HasSubstr("not `4{ROOM}`, which is `4x`"));
   EXPECT_THAT(problems("{ROOM}", "40"), HasSubstr("`{NAME}` needs quotes"));
 }
 

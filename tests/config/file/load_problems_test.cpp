@@ -1,7 +1,13 @@
 // What is wrong with the values of a file is said all at once, each at its place.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/one_line.h"
 #include "config/file/load.h"
 #include "tests/config/file/texts.h"
 
@@ -10,9 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace testing;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(Load, ReportsEveryProblemAtOnceWithItsPlace) {
   const auto problems = problems_of(
@@ -48,6 +59,34 @@ TEST(Load, ReportsEveryProblemAtOnceWithItsPlace) {
           Problem{15, 16,
                   "alerts.bind: expected tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events "
                   "are not encrypted, so they stay on this machine), not `tcp://0.0.0.0:5556`"}));
+}
+
+TEST(Load, WhateverStandsInAValueItsProblemIsOneLine) {
+  const std::vector<std::pair<std::string, std::string>> values = {
+      {"a\\n", "a?"}, {"\\0", "?"}, {"a\\e[31mb", "a?[31mb"}, {"\\r\\t", "??"}};
+  for (const auto& [given, shown] : values) {
+    const std::string quoted = '"' + given + '"';
+    const std::string file = "name: " + quoted + "\nmodel: m\n" + quoted + ": 1\ncameras:\n  " + quoted +
+                             ": {url: gate.mp4}\nlog: {level: " + quoted + "}\nmetrics: {listen: " + quoted +
+                             "}\nshutdown_grace: " + quoted + "\ndefaults: {fps: " + quoted +
+                             "}\ncluster: {name: city, seeds: [" + quoted + "]}\n";
+    std::vector<std::string> told;
+    for (const Problem& problem : problems_of(file)) told.push_back(problem.message);
+    for (const std::string key :
+         {"name", "log.level", "metrics.listen", "shutdown_grace", "defaults.fps", "cluster.seeds"})
+      EXPECT_THAT(told, Contains(AllOf(StartsWith(key + ": expected "), EndsWith(", not `" + shown + '`'))));
+    EXPECT_THAT(told, Contains(StartsWith(shown + ": unknown key")));
+    EXPECT_THAT(told, Contains(AllOf(StartsWith("cameras: expected "), EndsWith(", not `" + shown + '`'))));
+    try {
+      parse(file, "/etc/vi\ngil.yaml", kNothing);
+      FAIL() << "no error";
+    } catch (const ConfigError& error) {
+      const std::string all = error.what();
+      EXPECT_EQ(static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n')), told.size() - 1);
+      EXPECT_EQ(base::one_line(all).find("/etc/vi?gil.yaml:1:7: name: expected "), 0U);
+      EXPECT_THAT(all, Not(HasSubstr("\x1b")));
+    }
+  }
 }
 
 TEST(Load, TheErrorNamesFileLineAndColumnOfEachProblem) {

@@ -191,7 +191,7 @@ TEST(Load, MetricsLeaveTheMachineWithACertificateOrAWordOnly) {
   for (const char* listen : {"0.0.0.0", "127.0.0.1", "'[::1]'", "'127.0.0.1:0'", "'127.0.0.1:99999'"})
     for (const char* key : {"listen", "probes"})
       EXPECT_THAT(problem(std::string(key) + ": " + listen),
-                  HasSubstr("expected HOST:PORT, or nothing for none, not `"))
+                  HasSubstr("expected HOST:PORT ([HOST]:PORT for IPv6), or nothing for none, not `"))
           << listen;
   const Settings settings =
       read(minimal() + "metrics: {tls: {cert_file: c.pem, key_file: /k.pem}, cameras: false}\n");

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/run/device_check.h"
 #include "kernels/device/error.h"
 
 namespace vigil::run {
@@ -26,6 +27,21 @@ TEST(DeviceTest, OtherWordsAreRefused) {
                            "cuda:99999999999", "cuda1", "cpu:0", "cuda:0+", "cuda:0++1", "cuda:0+0",
                            "cuda:0+1+0", "cuda:0 1", "cuda:0,1", "cuda:0,cuda:1", "cpu+cpu"})
     EXPECT_THROW(parse_device(text), std::invalid_argument) << text;
+}
+
+TEST(DeviceTest, OneThatIsNotThereIsToldOf) {
+  EXPECT_EQ(fault_of(parse_device("cpu")), "");
+  const int there = kernels::cuda_devices();
+  for (const char* text : {"cuda:999", "cuda:0+999"}) {
+    const std::string fault = fault_of(parse_device(text));
+    EXPECT_NE(fault, "") << "nowhere are so many";
+    if (there > 0) {
+      EXPECT_EQ(fault, "there is no GPU 999: this machine has " + std::to_string(there) + ", from 0 on");
+    }
+  }
+  if (there > 0) {
+    EXPECT_EQ(fault_of(parse_device("cuda")), "");
+  }
 }
 
 TEST(DeviceTest, SeveralAreSeparatedByCommas) {

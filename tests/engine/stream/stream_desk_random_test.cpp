@@ -28,10 +28,10 @@ using testing::reason_of;
 using testing::Room;
 
 /// Holds some of what it is offered, which nobody may write to meanwhile.
-class Shelf final : public PageSink {
+class RandomShelf final : public PageSink {
  public:
-  explicit Shelf(Room& room) : room_(room) {}
-  ~Shelf() override { clear(); }
+  explicit RandomShelf(Room& room) : room_(room) {}
+  ~RandomShelf() override { clear(); }
 
   void take(LeavingTokens tokens) noexcept override {
     ++offered;
@@ -70,7 +70,7 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
   std::mt19937 random(20261123);
   const auto below = [&](std::uint32_t count) { return static_cast<int>(random() % count); };
   Room room(40, {.rows = 24, .texts = 3, .windows = 3, .asks_at_once = asks_at_once}, 4);
-  const auto shelf = std::make_shared<Shelf>(room);
+  const auto shelf = std::make_shared<RandomShelf>(room);
   if (has_budgets) room.desk.leave_to(shelf);
   bool fails = false;
   room.passes.before = [&](const run::Pass&) {

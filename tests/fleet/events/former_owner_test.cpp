@@ -54,6 +54,14 @@ class FormerOwnerTest : public GatewaysTest {
     come(one_);
     run(base::Duration(100));
   }
+  static void own(Maker& maker, std::uint64_t fence) {
+    maker.desk.have("c");
+    maker.desk.claim("c", fence);
+  }
+  void hand_over() {
+    old_.desk.leave("c");
+    own(next_, 6);
+  }
   void publish(Maker& maker, const std::string& what) {
     maker.desk.publish({{++maker.positions, kRule, ++maker.sequence, {}, what}});
   }
@@ -71,14 +79,11 @@ class FormerOwnerTest : public GatewaysTest {
 };
 
 TEST_F(FormerOwnerTest, WhatItKeptIsNumberedBeforeWhatTheNextOneTells) {
-  old_.desk.have("c");
-  old_.desk.claim("c", 5);
+  own(old_, 5);
   run(base::Duration(1000));
   EXPECT_FALSE(old_.desk.keeps()) << "it is its own";
   // The camera moves while nobody serves.
-  old_.desk.leave("c");
-  next_.desk.have("c");
-  next_.desk.claim("c", 6);
+  hand_over();
   run(base::Duration(30'000));
   EXPECT_TRUE(old_.desk.keeps());
   EXPECT_FALSE(next_.desk.keeps());
@@ -107,8 +112,7 @@ TEST_F(FormerOwnerTest, WhatItKeptIsNumberedBeforeWhatTheNextOneTells) {
 
 TEST_F(FormerOwnerTest, WhatWasUnderWayWhenTheGatewayWentIsToldFirst) {
   gateway_comes();
-  old_.desk.have("c");
-  old_.desk.claim("c", 5);
+  own(old_, 5);
   run(base::Duration(500));
   publish(old_, "a");
   run(base::Duration(500));
@@ -116,9 +120,7 @@ TEST_F(FormerOwnerTest, WhatWasUnderWayWhenTheGatewayWentIsToldFirst) {
   run(base::Duration(100));
   publish(old_, "b");
   publish(old_, "c");
-  old_.desk.leave("c");
-  next_.desk.have("c");
-  next_.desk.claim("c", 6);
+  hand_over();
   run(base::Duration(5000));
   EXPECT_TRUE(old_.desk.keeps());
   gateway_comes();
@@ -132,8 +134,7 @@ TEST_F(FormerOwnerTest, WhatWasUnderWayWhenTheGatewayWentIsToldFirst) {
 TEST_F(FormerOwnerTest, WhatARunBeforeLeftIsClaimedAsAFormerOwnersToo) {
   // Started again without the camera: it tells what is on its disk, under the fence that it noted.
   old_.desk.claim("c", 5);
-  next_.desk.have("c");
-  next_.desk.claim("c", 6);
+  own(next_, 6);
   run(base::Duration(1000));
   EXPECT_TRUE(old_.desk.keeps());
   gateway_comes();
@@ -144,18 +145,14 @@ TEST_F(FormerOwnerTest, WhatARunBeforeLeftIsClaimedAsAFormerOwnersToo) {
   run(base::Duration(500));
   EXPECT_THAT(told(), ElementsAre("1a", "2b"));
   // It has the camera again: that is not a former owner's any more.
-  old_.desk.have("c");
-  old_.desk.claim("c", 7);
+  own(old_, 7);
   run(base::Duration(120'000));
   EXPECT_EQ(old_.desk.series(), 1U);
 }
 
 TEST_F(FormerOwnerTest, OneThatIsGoneIsNotWaitedFor) {
-  old_.desk.have("c");
-  old_.desk.claim("c", 5);
-  old_.desk.leave("c");
-  next_.desk.have("c");
-  next_.desk.claim("c", 6);
+  own(old_, 5);
+  hand_over();
   run(base::Duration(1000));
   ASSERT_TRUE(old_.desk.keeps());
   is_old_gone_ = true;
@@ -176,8 +173,7 @@ TEST_F(FormerOwnerTest, OneThatIsGoneIsNotWaitedFor) {
 }
 
 TEST_F(FormerOwnerTest, OneThatDoesNotComeToAnEndIsWaitedForNoLongerThanItIsSaid) {
-  next_.desk.have("c");
-  next_.desk.claim("c", 6);
+  own(next_, 6);
   run(base::Duration(1000));
   come(one_);
   const auto look = [&](std::int64_t ms) {
@@ -203,8 +199,7 @@ TEST_F(FormerOwnerTest, OneThatDoesNotComeToAnEndIsWaitedForNoLongerThanItIsSaid
 }
 
 TEST_F(FormerOwnerTest, WhatHasWaitedIsToldFirstThoughTheCameraMovesWhenTheGatewayIsBack) {
-  old_.desk.have("c");
-  old_.desk.claim("c", 5);
+  own(old_, 5);
   run(base::Duration(1000));
   gateway_comes();
   run(base::Duration(500));
@@ -221,15 +216,13 @@ TEST_F(FormerOwnerTest, WhatHasWaitedIsToldFirstThoughTheCameraMovesWhenTheGatew
 
 TEST_F(FormerOwnerTest, ACameraThatMovesWhileAllGatewaysAnswerMakesNobodyWait) {
   gateway_comes();
-  old_.desk.have("c");
-  old_.desk.claim("c", 5);
+  own(old_, 5);
   run(base::Duration(11'000));
   publish(old_, "a");
   old_.desk.leave("c");
   run(base::Duration(50));
   EXPECT_FALSE(old_.desk.keeps());
-  next_.desk.have("c");
-  next_.desk.claim("c", 6);
+  own(next_, 6);
   run(base::Duration(200));
   EXPECT_EQ(one_.desk->books().tenure("c")->fence, 6U);
 }

@@ -10,8 +10,11 @@
 namespace vigil::fleet::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 using GatewayJoiningTest = GatewaysTest;
@@ -37,6 +40,76 @@ TEST_F(GatewayJoiningTest, TheFirstServesAtOnceAndAnEmptyOneGetsAllThatItHas) {
   // What is history is told to nobody as news.
   EXPECT_THAT(other_.outbox->unacknowledged(10), IsEmpty());
   EXPECT_EQ(emptied_, 0);
+}
+
+TEST_F(GatewayJoiningTest, WhatIsNewOnceItServesItTellsItself) {
+  come(one_);
+  settle();
+  claim(one_);
+  tell({&one_}, "E", 0, "new");
+  come(other_);
+  std::vector<GatewayJoining::Ask> asks;
+  for (int round = 0; round < 20 && other_.desk->mode() != GatewayMode::serving; ++round) {
+    for (const GatewayJoining::Ask& each : asks)
+      other_.joining->heard(each.to, one_.joining->answer(each.question));
+    clock_.ms += 20;
+    for (Gateway* gateway : {&one_, &other_}) gateway->joining->see(view_);
+    asks = other_.joining->take_asks();
+  }
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+  // One event: staged by both, committed by the one, and by the other one when that has its answers.
+  tell({&one_, &other_}, "E", 1, "update", /*commits=*/false);
+  --sequence_;
+  tell({&one_}, "E", 1, "update");
+  for (const GatewayJoining::Ask& each : asks)
+    other_.joining->heard(each.to, one_.joining->answer(each.question));
+  --sequence_;
+  tell({&other_}, "E", 1, "update");
+  EXPECT_EQ(other_.events(), one_.events());
+  EXPECT_THAT(other_.outbox->unacknowledged(10), SizeIs(2)) << "on both of its topics, to be published";
+}
+
+TEST_F(GatewayJoiningTest, WhatIsOverHereIsNotOpenAgainByOneThatIsBehind) {
+  let_both_serve();
+  tell({&one_, &other_}, "E", 0, "new");
+  // Staged by both, committed by the other one alone before it is started again; and one event more.
+  tell({&one_, &other_}, "E", 1, "update", /*commits=*/false);
+  tell({&one_, &other_}, "E", 2, "end", /*commits=*/false);
+  sequence_ -= 2;
+  tell({&other_}, "E", 1, "update");
+  tell({&other_}, "E", 2, "end");
+  come(other_);
+  settle();
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+  EXPECT_EQ(emptied_, 0);
+  EXPECT_THAT(other_.outbox->notes(), Not(Contains(Key("episode/E"))));
+  EXPECT_THAT(one_.outbox->notes(), Contains(Key("episode/E")));
+  sequence_ -= 2;
+  tell({&one_}, "E", 1, "update");
+  tell({&one_}, "E", 2, "end");
+  EXPECT_EQ(other_.notes(), one_.notes());
+}
+
+TEST_F(GatewayJoiningTest, WhatIsOpenHereStaysOpenByOneThatIsBehind) {
+  let_both_serve();
+  tell({&one_, &other_}, "E", 0, "new", /*commits=*/false);
+  --sequence_;
+  tell({&other_}, "E", 0, "new");
+  come(other_);
+  settle();
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::serving) << other_.joining->trouble();
+  EXPECT_THAT(other_.outbox->notes(), Contains(Key("episode/E")));
+  --sequence_;
+  tell({&one_}, "E", 0, "new");
+  EXPECT_EQ(other_.notes(), one_.notes());
+}
+
+TEST_F(GatewayJoiningTest, WhatItReadsIsNoNewsWhereATopicGoesOnBehindAGapEither) {
+  third_.desk->join("token");
+  third_.desk->take(
+      {{kRule, 1, 0, body("E", 0, "new", kRule), 1}, {kCopy, 3, 0, body("E", 0, "new", kCopy), 1}});
+  EXPECT_THAT(third_.events(), SizeIs(2));
+  EXPECT_THAT(third_.outbox->unacknowledged(10), IsEmpty());
 }
 
 TEST_F(GatewayJoiningTest, WaitsForNoneThatHasNoOutbox) {
@@ -78,6 +151,29 @@ TEST_F(GatewayJoiningTest, HowMuchItLacksIsKnownUntilItServes) {
   EXPECT_EQ(other_.joining->behind(), 0U);
   tell({&one_}, "E", 3, "end");
   EXPECT_EQ(other_.joining->behind(), 0U) << "makers bring it what is new";
+}
+
+TEST_F(GatewayJoiningTest, WhatIsNotReadInTimeIsNamed) {
+  come(one_);
+  settle();
+  claim(one_);
+  for (int i = 0; i < 3; ++i) tell({&one_}, "E", i, "update");
+  come(other_);
+  while (other_.desk->mode() != GatewayMode::joining) ask(other_, {&one_});
+  tell({&one_}, "E", 3, "end");
+  for (int i = 0; i < 2; ++i) ask(other_, {&one_});
+  // It is admitted, and the source tells nothing more.
+  ask(other_, {});
+  ASSERT_EQ(other_.desk->mode(), GatewayMode::joining);
+  ASSERT_EQ(other_.joining->trouble(), "it reads what it lacks from g1");
+  clock_.ms += 15'001;
+  other_.joining->take_asks();
+  EXPECT_EQ(other_.desk->mode(), GatewayMode::away);
+  EXPECT_EQ(other_.joining->trouble(),
+            "it has not read all that g1 committed meanwhile: it is at position 6 of 8");
+  settle();
+  EXPECT_EQ(other_.joining->trouble(), "");
+  EXPECT_EQ(other_.events(), one_.events());
 }
 
 TEST_F(GatewayJoiningTest, EventsAreCountedByWhatBecameOfThem) {

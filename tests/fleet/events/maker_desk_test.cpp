@@ -332,6 +332,50 @@ TEST_F(MakerDeskTest, WhatAnotherOutboxHasAgainKeepsItsPlace) {
   EXPECT_EQ(desk_.published(), 1);
 }
 
+TEST_F(MakerDeskTest, WhatIsAnotherBodyByNowIsOfferedAnewWhateverWasUnderWay) {
+  open();
+  desk_.publish({event(5, 1), event(6, 1, "topic/n/t/c/r/")});
+  const auto old = next("a");
+  ASSERT_TRUE(old);
+  ASSERT_THAT(old->offers, SizeIs(1));
+  serve("b");
+  desk_.start_over();
+  desk_.publish({event(1, 1, kTopic, "another")});
+  desk_.heard("a", answer_to(*old, "a-token"));
+  // Nobody has the new body, so that nobody may commit.
+  for (const char* gateway : {"a", "b"}) {
+    const auto talk = next(gateway);
+    ASSERT_TRUE(talk) << gateway;
+    EXPECT_THAT(talk->commits, IsEmpty()) << gateway;
+    ASSERT_THAT(talk->offers, SizeIs(1)) << gateway;
+    ASSERT_THAT(talk->offers[0].events, SizeIs(2));
+    EXPECT_EQ(talk->offers[0].events[0].body, "another");
+    desk_.heard(gateway, answer_to(*talk, std::string(gateway) + "-token"));
+  }
+  serve("a");
+  serve("b");
+  EXPECT_EQ(desk_.published(), 1);
+}
+
+TEST_F(MakerDeskTest, WhatIsBeingCommittedStaysWhatItIs) {
+  open();
+  desk_.publish({event(5, 1)});
+  serve("a");
+  serve("b");
+  const auto commit = next("a");
+  ASSERT_TRUE(commit);
+  ASSERT_THAT(commit->commits, SizeIs(1));
+  desk_.start_over();
+  desk_.publish({event(1, 1, kTopic, "another")});
+  desk_.heard("a", answer_to(*commit, "a-token"));
+  const auto other = next("b");
+  ASSERT_TRUE(other);
+  EXPECT_THAT(other->offers, IsEmpty()) << "the other gateway tells the same";
+  EXPECT_THAT(other->commits, SizeIs(1));
+  desk_.heard("b", answer_to(*other, "b-token"));
+  EXPECT_EQ(desk_.published(), 1);
+}
+
 TEST(ShippingPublisher, HandsCopiesOnTogetherAndIsFullAtABeginning) {
   ShippingPublisher publisher({.most = 3, .patience = base::Duration(10)});
   int woken = 0;

@@ -9,6 +9,7 @@
 #include "fleet/events/maker_actor.h"
 #include "fleet/events/shipping_publisher.h"
 #include "fleet/link/link_actor.h"
+#include "fleet/messages/types.h"
 #include "tests/actors/scripted_language.h"
 #include "tests/fleet/sim/stand_ins.h"
 
@@ -44,8 +45,7 @@ class Config : public caf::actor_system_config {
  public:
   explicit Config(const Host& host) {
     set("scheduler.policy", caf::atom("testing"));
-    add_message_types<caf::id_block::vigil>();
-    add_message_types<caf::id_block::vigil_fleet>();
+    fleet::know_messages(*this);
     module_factories.push_back([process = static_cast<std::uint32_t>(host.life + 1),
                                 number = static_cast<std::uint8_t>(host.id + 1)](
                                    caf::actor_system& system) -> caf::actor_system::module* {
@@ -73,11 +73,12 @@ class Owner final : public cluster::BulkOwner {
     if (node) caf::anon_send(node, std::make_shared<BulkArrival>(BulkArrival{peer, std::move(received)}));
   }
   void room(const std::string& peer) override { tell({peer, BulkNews::What::room}); }
-  void opened(const std::string& peer, cluster::BulkDirection direction, std::uint64_t incarnation) override {
-    tell({peer, BulkNews::What::opened, direction, incarnation});
+  void opened(const std::string& peer, cluster::BulkDirection direction,
+              std::uint64_t /*incarnation*/) override {
+    tell({peer, BulkNews::What::opened, direction});
   }
   void reset(const std::string& peer, const cluster::BulkReset& reset) override {
-    tell({peer, BulkNews::What::ended, reset.direction, 0, std::string(name_of(reset.why))});
+    tell({peer, BulkNews::What::ended, reset.direction, std::string(name_of(reset.why))});
   }
   void tell(const BulkNews& news) {
     if (node) caf::anon_send(node, news);
@@ -384,6 +385,10 @@ void ActorNode::tell() {
   if (const node_state* const own = state_of<node_state>(parts_->node); own != nullptr && own->member) {
     commons_.audit.believes(host_, own->member->record().incarnation,
                             own->member->state() == Membership::member);
+  }
+  // That may be wrong because time goes on. All else of a node is another only after it has done something.
+  if (std::exchange(told_, jobs_) == jobs_) return;
+  if (const node_state* const own = state_of<node_state>(parts_->node); own != nullptr) {
     for (const auto& [node, handle] : own->links)
       if (const link_state* const link = state_of<link_state>(handle); link != nullptr && link->desk)
         commons_.audit.bounded("frames of a link", link->desk->waiting(),
@@ -410,7 +415,7 @@ void ActorNode::tell() {
   if (const maker_state* const own = state_of<maker_state>(parts_->maker); own != nullptr && own->desk)
     commons_.audit.bounded("events of a maker", own->desk->waiting(), 192 + 300);
   // Not cheap, and no short peak is missed.
-  if (++tells_ % 256 != 0) return;
+  if (++tells_ % 64 != 0) return;
   for (const auto& [peer, counters] : parts_->bulk.counters())
     commons_.audit.bounded("bytes on a bulk way", counters.outgoing.most_waiting_bytes, 64U << 20U);
 }

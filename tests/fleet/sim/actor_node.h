@@ -74,6 +74,8 @@ class ActorNode final : public SimNode {
   std::optional<Micros> wake_;
   std::uint64_t jobs_ = 0;
   std::uint64_t tells_ = 0;
+  /// Jobs by the last look at what they have changed.
+  std::uint64_t told_ = 0;
   /// What was told of the dock: fences and generations, by camera.
   std::map<std::string, std::pair<std::uint64_t, std::uint32_t>> guests_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();

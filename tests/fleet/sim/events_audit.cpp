@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/alerts/books.h"
+#include "actors/messages/topic.h"
 #include "base/fnv1a.h"
 #include "cluster/membership/node_record.h"
 #include "tests/fleet/events/gateway_contents.h"
@@ -121,7 +122,8 @@ void EventsAudit::published(const Host& host, const actors::OutboxEvent& event,
   if (!outbox.position_of(event.topic, event.sequence))
     world_.fail("gateway " + host.name + " published " + place(event.topic, event.sequence) +
                 ", which is not on its disk");
-  if (const auto camera = actors::series_of(event.topic); camera && event.topic.starts_with("alert/"))
+  if (const auto camera = actors::series_of(event.topic);
+      camera && actors::kind_of(event.topic) == actors::TopicKind::rule)
     told_[{host.id, *camera}] = world_.now();
 }
 

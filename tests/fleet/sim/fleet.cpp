@@ -84,11 +84,6 @@ Fleet::Options Fleet::of_seed(std::uint64_t seed, bool of_actors) {
   options.layout = std::array{Options::Layout::apart, Options::Layout::gate, Options::Layout::apart,
                               Options::Layout::alike}[seed % 4];
   options.chaos.restores = seed % 3 == 0;
-  // Of actors, what they find so is not mended yet: README.md.
-  if (of_actors) {
-    options.chaos.restores = false;
-    if (options.layout == Options::Layout::alike) options.layout = Options::Layout::gate;
-  }
   return options;
 }
 

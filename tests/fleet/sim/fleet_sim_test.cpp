@@ -150,6 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"NetworkReorders", &Mistakes::network_reorders, "took patch"},
         Planted{"CameraEndsWhenCutOff", &Mistakes::camera_ends_when_cut_off, "nothing is taken of"},
         Planted{"RegistryIsTrusted", &Mistakes::registry_is_trusted, "is taken with fence"},
+        Planted{"RequestsAreKept", &Mistakes::requests_are_kept, "requests of a node"},
         Planted{"NoAnswerToANewOwner", &Mistakes::no_answer_to_a_new_owner, "tells nothing of camera", true},
         Planted{"BooksEndTooFar", &Mistakes::books_end_too_far, " after #", true},
         Planted{"DiskAnswersTooEarly", &Mistakes::disk_answers_too_early, " has not ", true}),

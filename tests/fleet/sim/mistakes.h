@@ -20,6 +20,8 @@ struct Mistakes {
   bool camera_ends_when_cut_off = false;
   /// Nobody notices that the registry was set back.
   bool registry_is_trusted = false;
+  /// A node keeps what it has asked others after they have answered: what waits has no bound.
+  bool requests_are_kept = false;
 
   // Of nodes of actors.
   /// Gateways answer no claim of a series that another node has claimed before: its new owner makes events

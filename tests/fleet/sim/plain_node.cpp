@@ -171,14 +171,22 @@ void PlainNode::request(const ConnectionPtr& connection, int side,
   requests_[number] = std::move(answered);
   loop_.after(kPatience, [this, number, alive = std::weak_ptr<int>(alive_)] {
     if (alive.expired()) return;
-    if (const auto late = requests_.extract(number)) late.mapped()(std::nullopt);
+    if (const Answered late = take_request(number)) late(std::nullopt);
   });
   connection->send(side, [connection, side, number, at = std::move(at)](void* there) {
     const std::string text = at(*static_cast<PlainNode*>(there), 1 - side);
     connection->send(1 - side, [number, text](void* here) {
-      if (const auto asked = static_cast<PlainNode*>(here)->requests_.extract(number)) asked.mapped()(text);
+      if (const Answered asked = static_cast<PlainNode*>(here)->take_request(number)) asked(text);
     });
   });
+}
+
+PlainNode::Answered PlainNode::take_request(std::uint64_t number) {
+  const auto request = requests_.find(number);
+  if (request == requests_.end()) return nullptr;
+  Answered answered = std::exchange(request->second, nullptr);
+  if (!commons_.mistakes.requests_are_kept) requests_.erase(request);
+  return answered;
 }
 
 void PlainNode::greet(const cluster::NodeRecord& node) {
@@ -332,7 +340,7 @@ void PlainNode::drain(std::function<void()> done) {
 
 void PlainNode::tell() {
   commons_.audit.believes(host_, member_->record().incarnation, member_->state() == Membership::member);
-  commons_.audit.bounded("requests of a node", requests_.size(), 64);
+  commons_.audit.bounded("requests of a node", requests_.size(), 16);
 }
 
 std::string PlainNode::describe() const {

@@ -88,6 +88,8 @@ class PlainNode final : public SimNode {
   void connect(const std::string& node, std::function<void(ConnectionPtr, int)> found);
   void request(const ConnectionPtr& connection, int side, std::function<std::string(PlainNode&, int side)> at,
                Answered answered);
+  /// Null: it is over.
+  Answered take_request(std::uint64_t number);
   void greet(const cluster::NodeRecord& node);
   std::string answer(const std::string& greeting, const ConnectionPtr& connection, int side);
   void lost(std::uint64_t connection);

@@ -35,6 +35,8 @@ class Node(unittest.TestCase):
         # What is mounted, as the page makes it.
         with open(os.path.join(ROOT, "docs", "deploy.md"), encoding="utf-8") as page:
             commands = re.search(r"^```sh certificates\n(.*?)^```$", page.read(), re.MULTILINE | re.DOTALL)[1]
+        # The page names a release and a namespace, and the sets of values are of others.
+        commands = commands.replace("vigil-$of.vigil.svc", "fleet-vigil-$of.video.svc")
         subprocess.run(["bash", "-ec", commands], cwd=cls.folder, check=True, capture_output=True)
         for name in ("tls", "etcd-tls"):
             shutil.copytree(f"{cls.folder}/nodes", f"{cls.folder}/etc/{name}")

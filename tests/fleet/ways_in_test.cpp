@@ -1,5 +1,5 @@
 // Whom a node asks whether they reach it, and when it is better given nothing.
-#include "fleet/node/reached_book.h"
+#include "fleet/node/ways_in.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,13 +15,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class ReachedBookTest : public ::testing::Test {
+class WaysInTest : public ::testing::Test {
  protected:
   ManualClock clock_;
-  ReachedBook book_{clock_, "me:7400"};
+  WaysIn book_{clock_, "me:7400"};
 };
 
-TEST_F(ReachedBookTest, OneThatReachesItIsEnough) {
+TEST_F(WaysInTest, OneThatReachesItIsEnough) {
   EXPECT_THAT(book_.take_asks({}), IsEmpty());
   EXPECT_FALSE(book_.holds_back()) << "nobody is there";
   EXPECT_THAT(book_.take_asks({"a", "b", "c", "d"}), ElementsAre("a", "b", "c"));
@@ -35,7 +35,7 @@ TEST_F(ReachedBookTest, OneThatReachesItIsEnough) {
   EXPECT_FALSE(book_.holds_back());
 }
 
-TEST_F(ReachedBookTest, ThreeThatDoNotAreBelievedOrAllThatThereAre) {
+TEST_F(WaysInTest, ThreeThatDoNotAreBelievedOrAllThatThereAre) {
   book_.take_asks({"a", "b", "c", "d"});
   book_.heard("a", "no way");
   book_.heard("b", "no way");
@@ -43,7 +43,7 @@ TEST_F(ReachedBookTest, ThreeThatDoNotAreBelievedOrAllThatThereAre) {
   book_.heard("c", "no way");
   EXPECT_TRUE(book_.holds_back());
 
-  ReachedBook of_two(clock_, "me:7400");
+  WaysIn of_two(clock_, "me:7400");
   EXPECT_THAT(of_two.take_asks({"a"}), ElementsAre("a"));
   of_two.heard("a", "no way");
   EXPECT_TRUE(of_two.holds_back()) << "there is no other one";
@@ -58,7 +58,7 @@ TEST_F(ReachedBookTest, ThreeThatDoNotAreBelievedOrAllThatThereAre) {
   EXPECT_FALSE(of_two.holds_back());
 }
 
-TEST_F(ReachedBookTest, WhoCameInVainIsHeldBackUntilOneReachesIt) {
+TEST_F(WaysInTest, WhoCameInVainIsHeldBackUntilOneReachesIt) {
   book_.ask("a");
   book_.came_in_vain(/*is_told=*/false);
   EXPECT_TRUE(book_.holds_back());
@@ -70,7 +70,7 @@ TEST_F(ReachedBookTest, WhoCameInVainIsHeldBackUntilOneReachesIt) {
   EXPECT_FALSE(book_.holds_back());
 }
 
-TEST_F(ReachedBookTest, AsksAgainLessAndLessOftenWhoeverWasNotAskedForTheLongest) {
+TEST_F(WaysInTest, AsksAgainLessAndLessOftenWhoeverWasNotAskedForTheLongest) {
   EXPECT_THAT(book_.take_asks({"a", "b", "c", "d"}), ElementsAre("a", "b", "c"));
   clock_.advance(10ms);
   EXPECT_THAT(book_.take_asks({"a", "b", "c", "d"}), IsEmpty()) << "three are asked already";
@@ -96,7 +96,7 @@ TEST_F(ReachedBookTest, AsksAgainLessAndLessOftenWhoeverWasNotAskedForTheLongest
   }
 }
 
-TEST_F(ReachedBookTest, ABuildThatDoesNotTellIsBelieved) {
+TEST_F(WaysInTest, ABuildThatDoesNotTellIsBelieved) {
   book_.take_asks({"a", "b"});
   book_.heard("a", "no way");
   book_.heard_nothing_of_it();
@@ -104,7 +104,7 @@ TEST_F(ReachedBookTest, ABuildThatDoesNotTellIsBelieved) {
   EXPECT_FALSE(book_.holds_back());
 }
 
-TEST_F(ReachedBookTest, SaysWhatIsNewsOnce) {
+TEST_F(WaysInTest, SaysWhatIsNewsOnce) {
   book_.take_asks({"a", "b"});
   EXPECT_THAT(book_.take_lines(), IsEmpty());
   book_.heard("a", "no way");
@@ -120,7 +120,7 @@ TEST_F(ReachedBookTest, SaysWhatIsNewsOnce) {
   book_.heard("a", "");
   EXPECT_THAT(book_.take_lines(), ElementsAre("node a reaches this one"));
 
-  ReachedBook told(clock_, "me:7400");
+  WaysIn told(clock_, "me:7400");
   told.came_in_vain(/*is_told=*/true);
   EXPECT_THAT(told.take_lines(), IsEmpty());
 }

@@ -14,10 +14,10 @@ namespace vigil::fleet {
 
 /// Whatever is seen counts once it has been so without a break for the patience, in either direction, so that
 /// nothing moves to and fro with a way that breaks and stands again. Not thread-safe.
-class ReachBook {
+class WaysOut {
  public:
   /// At least as long as leases last: a node that is gone then is gone for all, and nobody tells of it.
-  ReachBook(const base::Clock& clock, base::Duration patience) : clock_(clock), patience_(patience) {}
+  WaysOut(const base::Clock& clock, base::Duration patience) : clock_(clock), patience_(patience) {}
 
   struct Seen {
     /// Nodes that are there and with which this one has to do: whether there is a way to each.

@@ -1,4 +1,4 @@
-#include "fleet/node/reach_book.h"
+#include "fleet/node/ways_out.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class ReachBookTest : public ::testing::Test {
+class WaysOutTest : public ::testing::Test {
  protected:
   /// As seen every half second, for so long.
-  std::vector<std::string> see(const ReachBook::Seen& seen, base::Duration span) {
+  std::vector<std::string> see(const WaysOut::Seen& seen, base::Duration span) {
     std::vector<std::string> all;
     for (base::Duration done{0}; done < span; done += 500ms) {
       for (std::string& line : book_.see(seen)) all.push_back(std::move(line));
@@ -25,15 +25,15 @@ class ReachBookTest : public ::testing::Test {
     return all;
   }
   /// Of a node that deals with these.
-  static ReachBook::Seen ways(std::map<std::string, bool> ways) {
+  static WaysOut::Seen ways(std::map<std::string, bool> ways) {
     return {.ways = std::move(ways), .has_counterparts = true, .reaches_one = true};
   }
 
   actors::testing::ManualClock clock_;
-  ReachBook book_{clock_, 4000ms};
+  WaysOut book_{clock_, 4000ms};
 };
 
-TEST_F(ReachBookTest, TellsOfAWayThatHasBeenGoneForAsLongAsThePatience) {
+TEST_F(WaysOutTest, TellsOfAWayThatHasBeenGoneForAsLongAsThePatience) {
   EXPECT_THAT(see(ways({{"a", true}, {"b", true}}), 20s), IsEmpty());
   EXPECT_THAT(see(ways({{"a", false}, {"b", true}}), 4s), IsEmpty());
   EXPECT_THAT(book_.unreachable(), IsEmpty());
@@ -46,14 +46,14 @@ TEST_F(ReachBookTest, TellsOfAWayThatHasBeenGoneForAsLongAsThePatience) {
   EXPECT_THAT(book_.unreachable(), IsEmpty());
 }
 
-TEST_F(ReachBookTest, AWayThatBreaksAndStandsAgainIsNeverTold) {
+TEST_F(WaysOutTest, AWayThatBreaksAndStandsAgainIsNeverTold) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_THAT(see(ways({{"a", false}}), 3500ms), IsEmpty());
     EXPECT_THAT(see(ways({{"a", true}}), 500ms), IsEmpty());
   }
 }
 
-TEST_F(ReachBookTest, ANodeThatIsGoneOrNotDealtWithIsNotTold) {
+TEST_F(WaysOutTest, ANodeThatIsGoneOrNotDealtWithIsNotTold) {
   see(ways({{"a", false}}), 3s);
   EXPECT_THAT(see(ways({}), 500ms), IsEmpty()) << "its lease has ended";
   EXPECT_THAT(see(ways({{"a", false}}), 4s), IsEmpty()) << "it is back, and has its time";
@@ -63,7 +63,7 @@ TEST_F(ReachBookTest, ANodeThatIsGoneOrNotDealtWithIsNotTold) {
   EXPECT_THAT(book_.all_unreachable(), IsEmpty());
 }
 
-TEST_F(ReachBookTest, OfManyTheRecordHasTheFirst) {
+TEST_F(WaysOutTest, OfManyTheRecordHasTheFirst) {
   std::map<std::string, bool> many;
   for (int i = 0; i < 100; ++i) many["n" + std::to_string(100 + i)] = false;
   see(ways(many), 5s);
@@ -77,7 +77,7 @@ TEST_F(ReachBookTest, OfManyTheRecordHasTheFirst) {
   EXPECT_FALSE(book_.apart());
 }
 
-TEST_F(ReachBookTest, WhoCameInVainIsApartUntilTheFirstWayStands) {
+TEST_F(WaysOutTest, WhoCameInVainIsApartUntilTheFirstWayStands) {
   book_.came_in_vain();
   EXPECT_TRUE(book_.apart());
   EXPECT_THAT(see({.has_counterparts = true}, 60s), IsEmpty());
@@ -96,7 +96,7 @@ TEST_F(ReachBookTest, WhoCameInVainIsApartUntilTheFirstWayStands) {
   EXPECT_FALSE(book_.apart());
 }
 
-TEST_F(ReachBookTest, WhoIsAloneIsNotApart) {
+TEST_F(WaysOutTest, WhoIsAloneIsNotApart) {
   EXPECT_THAT(see({}, 60s), IsEmpty());
   EXPECT_FALSE(book_.apart());
   book_.came_in_vain();
@@ -104,8 +104,8 @@ TEST_F(ReachBookTest, WhoIsAloneIsNotApart) {
   EXPECT_FALSE(book_.apart()) << "those that it found there are gone";
 }
 
-TEST_F(ReachBookTest, AClockCountsOnceItHasBeenOffForAWhile) {
-  ReachBook::Seen seen = ways({});
+TEST_F(WaysOutTest, AClockCountsOnceItHasBeenOffForAWhile) {
+  WaysOut::Seen seen = ways({});
   seen.is_clock_off = true;
   EXPECT_THAT(see(seen, 4s), IsEmpty());
   EXPECT_FALSE(book_.clock_off());

@@ -1,4 +1,4 @@
-#include "fleet/node/reach_book.h"
+#include "fleet/node/ways_out.h"
 
 #include <algorithm>
 
@@ -10,11 +10,11 @@ constexpr std::size_t kMostTold = 32;
 
 }  // namespace
 
-void ReachBook::came_in_vain() {
+void WaysOut::came_in_vain() {
   apart_.holds = has_come_in_vain_ = true;
 }
 
-bool ReachBook::see(Standing& standing, bool now) const {
+bool WaysOut::see(Standing& standing, bool now) const {
   if (now == standing.holds) {
     standing.otherwise.reset();
     return false;
@@ -25,7 +25,7 @@ bool ReachBook::see(Standing& standing, bool now) const {
   return true;
 }
 
-std::vector<std::string> ReachBook::see(const Seen& seen) {
+std::vector<std::string> WaysOut::see(const Seen& seen) {
   std::vector<std::string> lines;
   std::erase_if(nodes_, [&](const auto& each) { return !seen.ways.contains(each.first); });
   for (const auto& [node, has_way] : seen.ways)
@@ -49,19 +49,19 @@ std::vector<std::string> ReachBook::see(const Seen& seen) {
   return lines;
 }
 
-bool ReachBook::apart() const {
+bool WaysOut::apart() const {
   return apart_.holds || std::ranges::count_if(nodes_, [](const auto& each) { return each.second.holds; }) >
                              static_cast<std::ptrdiff_t>(kMostTold);
 }
 
-std::set<std::string> ReachBook::unreachable() const {
+std::set<std::string> WaysOut::unreachable() const {
   std::set<std::string> told;
   for (const auto& [node, standing] : nodes_)
     if (standing.holds && told.size() < kMostTold) told.insert(node);
   return told;
 }
 
-std::set<std::string> ReachBook::all_unreachable() const {
+std::set<std::string> WaysOut::all_unreachable() const {
   std::set<std::string> all;
   for (const auto& [node, standing] : nodes_)
     if (standing.holds) all.insert(node);

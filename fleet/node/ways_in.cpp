@@ -1,4 +1,4 @@
-#include "fleet/node/reached_book.h"
+#include "fleet/node/ways_in.h"
 
 #include <algorithm>
 #include <tuple>
@@ -13,7 +13,7 @@ constexpr base::Duration kLongestRest{10'000};
 
 }  // namespace
 
-std::vector<std::string> ReachedBook::take_asks(const std::set<std::string>& nodes) {
+std::vector<std::string> WaysIn::take_asks(const std::set<std::string>& nodes) {
   if (is_reached_) return {};
   std::erase_if(nodes_,
                 [&](const auto& each) { return !each.second.is_asked && !nodes.contains(each.first); });
@@ -41,13 +41,13 @@ std::vector<std::string> ReachedBook::take_asks(const std::set<std::string>& nod
   return asks;
 }
 
-void ReachedBook::ask(const std::string& node) {
+void WaysIn::ask(const std::string& node) {
   Asked& asked = nodes_[node];
   asked.is_asked = true;
   asked.at = clock_.now();
 }
 
-void ReachedBook::heard(const std::string& node, const std::string& why_not) {
+void WaysIn::heard(const std::string& node, const std::string& why_not) {
   if (why_not.empty()) {
     if (holds_back()) lines_.push_back("node " + node + " reaches this one");
     return settle();
@@ -58,33 +58,33 @@ void ReachedBook::heard(const std::string& node, const std::string& why_not) {
     lines_.push_back("node " + node + " does not reach this one at " + address_ + ": " + why_not);
 }
 
-void ReachedBook::heard_nothing_of_it() {
+void WaysIn::heard_nothing_of_it() {
   settle();
 }
 
-void ReachedBook::unheard(const std::string& node) {
+void WaysIn::unheard(const std::string& node) {
   if (const auto asked = nodes_.find(node); asked != nodes_.end()) asked->second.is_asked = false;
 }
 
-void ReachedBook::came_in_vain(bool is_told) {
+void WaysIn::came_in_vain(bool is_told) {
   has_come_in_vain_ = !is_reached_;
   was_held_back_ = was_held_back_ || is_told;
 }
 
-void ReachedBook::settle() {
+void WaysIn::settle() {
   is_reached_ = true;
   has_come_in_vain_ = false;
   nodes_.clear();
 }
 
-bool ReachedBook::holds_back() const {
+bool WaysIn::holds_back() const {
   if (is_reached_) return false;
   const auto refused = static_cast<std::size_t>(
       std::ranges::count_if(nodes_, [](const auto& each) { return !each.second.why_not.empty(); }));
   return has_come_in_vain_ || (refused > 0 && refused >= std::min(kAskedAtOnce, nodes_.size()));
 }
 
-std::vector<std::string> ReachedBook::take_lines() {
+std::vector<std::string> WaysIn::take_lines() {
   if (holds_back() && !std::exchange(was_held_back_, true))
     lines_.push_back(
         "no node with which it deals has come to it at " + address_ +

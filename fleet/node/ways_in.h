@@ -16,10 +16,10 @@ namespace vigil::fleet {
 /// A node with which it deals, and to which it has a way, is asked to come back to it by the address that it
 /// tells of itself; some at a time, until the first one has. That is asked once in a node's life: what is
 /// lost later, others tell. Not thread-safe.
-class ReachedBook {
+class WaysIn {
  public:
   /// `address`: as it is told, for people.
-  ReachedBook(const base::Clock& clock, std::string address) : clock_(clock), address_(std::move(address)) {}
+  WaysIn(const base::Clock& clock, std::string address) : clock_(clock), address_(std::move(address)) {}
 
   /// Of these, those that are to be asked now. Each answer is to be told.
   std::vector<std::string> take_asks(const std::set<std::string>& nodes);
