@@ -88,8 +88,7 @@ int most_cameras(const CamerasArguments& arguments, kernels::DeviceKind device) 
   if (device == kernels::DeviceKind::cpu) return arguments.most;
   throw UsageError(
       "where windows keep their keys, a GPU's cache has room for every camera's: say how many with "
-      "--cameras, "
-      "or how large it is with --kv-tokens");
+      "--cameras, or how large it is with --kv-tokens");
 }
 
 /// Of this machine's memory, what a cache of the CPU takes at most.

@@ -1,18 +1,17 @@
 // vigil config: a fleet's configuration in its registry, and which node runs by which.
-#include <algorithm>
-#include <array>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "config/file/fleet.h"
 #include "config/file/load.h"
+#include "config/file/offer.h"
 #include "services/command.h"
 #include "services/fleet_registry.h"
 
@@ -44,72 +43,13 @@ void check_from_registry(const Site& site, const std::string& file) {
         "them from the registry");
 }
 
-/// What is wrong with a text by itself, and where. It need not be all of a configuration.
-std::vector<config::Problem> problems_in(const std::string& text, const std::string& file) {
-  try {
-    config::parse(text, file, config::process_environment(), {}, config::Unset::accepted,
-                  config::Secrets::kept);
-    return {};
-  } catch (const config::ConfigError& error) {
-    return error.problems();
-  }
-}
-
-/// Of both texts together the lines are those of neither: a problem has its place where it is one of the
-/// text's by itself, too.
-std::vector<config::Problem> placed(std::vector<config::Problem> problems,
-                                    const std::vector<config::Problem>& in_text) {
-  for (config::Problem& problem : problems) {
-    const auto own = std::find_if(in_text.begin(), in_text.end(), [&problem](const config::Problem& each) {
-      return each.message == problem.message;
-    });
-    problem.line = own == in_text.end() ? 0 : own->line;
-    problem.column = own == in_text.end() ? 0 : own->column;
-  }
-  return problems;
-}
-
-/// Nothing of a text that is no map of keys can be put beside another one.
-bool is_of_the_whole(const config::Problem& problem) {
-  constexpr std::array<std::string_view, 4> kBegins = {"not YAML", "not UTF-8", "another document",
-                                                       "the file: "};
-  return std::any_of(kBegins.begin(), kBegins.end(),
-                     [&problem](std::string_view begin) { return problem.message.starts_with(begin); });
-}
-
-/// Whether nodes could run by it; otherwise says why not.
-bool is_fit(const Site& site, const std::string& text, const ConfigArguments& arguments) {
-  const std::vector<config::Problem> in_text = problems_in(text, arguments.file);
-  if (const auto whole = std::find_if(in_text.begin(), in_text.end(), is_of_the_whole);
-      whole != in_text.end()) {
-    std::cerr << config::ConfigError(arguments.file, {*whole}).what() << '\n';
-    return false;
-  }
-  if (const auto secrets = config::literal_secrets(text); !secrets.empty()) {
-    // What nobody may read is not put where others may.
-    std::cerr << config::ConfigError(arguments.file, secrets).what() << '\n';
-    return false;
-  }
-  const std::string all = config::together(site.text, text, arguments.config);
-  try {
-    config::parse(all, arguments.file, config::process_environment(), {}, config::Unset::accepted,
-                  config::Secrets::kept);
-    // Nodes read what was written twice.
-    if (config::fleet_part(all) == config::fleet_part(text)) return true;
-    std::cerr << arguments.file
-              << ": says something else once it is written anew; tags and the like are no use\n";
-    return false;
-  } catch (const config::ConfigError& error) {
-    std::cerr << config::ConfigError(arguments.file, placed(error.problems(), in_text)).what() << '\n';
-    return false;
-  }
-}
-
 int put(const ConfigArguments& arguments) {
   const Site site = site_of(arguments);
   check_from_registry(site, arguments.config);
   const std::string text = config::read_text(arguments.file);
-  if (!is_fit(site, text, arguments)) return kFailed;
+  const std::vector<config::Problem> problems = config::problems_of_offer(
+      text, arguments.file, site.text, arguments.config, config::process_environment());
+  if (!problems.empty()) throw config::ConfigError(arguments.file, problems);
   cluster::FleetStore store = fleet_store(site.cluster);
   const std::string hash = store.put_text(config::without_comments(text));
   std::cout << "configuration " << cluster::shown_hash(hash)

@@ -390,7 +390,7 @@ bool AlertDesk::write_and_publish(bool all) {
     if (claims_) settle_claims();
     bool more = write_batch();
     while (all && more) more = write_batch();
-    publishing_.publish_written(left_behind_);
+    publishing_.publish_written(left_events_.end());
     failure_.clear();
     return more;
   } catch (const OutboxError& error) {

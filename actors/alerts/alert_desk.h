@@ -17,6 +17,7 @@
 #include "actors/alerts/evidence_promises.h"
 #include "actors/alerts/handover.h"
 #include "actors/alerts/held_news.h"
+#include "actors/alerts/left_events.h"
 #include "actors/alerts/open_episodes.h"
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/outbox_publishing.h"
@@ -265,10 +266,9 @@ class AlertDesk {
   /// Cameras that have ended, and those that nobody goes on with.
   std::set<std::string> left_;
   std::set<std::string> removed_;
-  /// Events up to this position of this outbox were there before, and wait for their series' books.
-  std::uint64_t left_behind_ = 0;
+  /// Of this outbox: what was there before, and waits for its series' books.
+  LeftEvents left_events_;
   std::string claimed_in_;
-  std::set<std::string> series_left_behind_;
   bool told_online_ = false;
   bool recovered_ = false;
   bool finished_ = false;

@@ -43,7 +43,7 @@ void AlertDesk::hold(HeldNews::News news) {
     return;
   }
   // One that connects may turn out to be as it was told to be.
-  if (news.window || news.state != CameraState::connecting || series_left_behind_.contains(camera))
+  if (news.window || news.state != CameraState::connecting || left_events_.contains(camera))
     claims_->want(camera);
   auto oldest = held_.push(std::move(news));
   if (!oldest) return;
@@ -76,36 +76,37 @@ void AlertDesk::settle_claims() {
   resolve_doubt();
   if (claimed_in_ != outbox_.identity()) {
     // What is there already, whoever wrote it, nobody publishes before it is known what it is worth.
-    const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
-    left_behind_ = waiting.empty() ? 0 : outbox_.last_position();
-    for (const OutboxEvent& event : waiting)
-      if (auto series = series_of(event.topic)) series_left_behind_.insert(std::move(*series));
+    left_events_ = LeftEvents(outbox_);
     claims_->doubt();
-    for (const std::string& series : series_left_behind_) claims_->want_former(series);
+    for (const std::string& series : left_events_.series()) claims_->want_former(series);
     claimed_in_ = outbox_.identity();
   }
   settle_losses();
   if (books_.empty()) return;
   // What one series does with its events changes nothing of another's.
-  const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
+  const std::vector<OutboxEvent> own = outbox_.unacknowledged_after(left_events_.end(), kAll);
   const std::vector<OutboxEvent> last = outbox_.last_events(1);
-  for (; !books_.empty(); books_.erase(books_.begin()))
-    if (claims_->fits(books_.front())) settle(books_.front(), waiting, last);
+  for (; !books_.empty(); books_.erase(books_.begin())) {
+    if (!claims_->fits(books_.front())) continue;
+    std::vector<OutboxEvent> waiting = left_events_.read(books_.front().camera, outbox_);
+    waiting.insert(waiting.end(), own.begin(), own.end());
+    settle(books_.front(), waiting, last);
+  }
 }
 
 // What the publisher has taken, it has to account for.
 void AlertDesk::settle_losses() {
   if (losses_.empty()) return;
-  const std::vector<OutboxEvent> waiting = outbox_.unacknowledged(kAll);
+  const std::vector<OutboxEvent> own =
+      outbox_.unacknowledged_after(std::max(left_events_.end(), publishing_.offered()), kAll);
   for (const Loss& loss : losses_) {
-    std::vector<std::uint64_t> positions;
-    for (const OutboxEvent& event : waiting) {
-      const bool taken = event.position > left_behind_ && event.position <= publishing_.offered();
-      if (!taken && series_of(event.topic) == loss.camera) positions.push_back(event.position);
-    }
+    std::vector<std::uint64_t> positions = left_events_.take(loss.camera);
+    for (const OutboxEvent& event : own)
+      if (series_of(event.topic) == loss.camera) positions.push_back(event.position);
     if (positions.empty()) continue;
-    outbox_.acknowledge(positions);
+    // It holds here even if it throws.
     give_up(loss.camera, positions.size() - std::min(positions.size(), loss.counted));
+    outbox_.acknowledge(positions);
   }
   losses_.clear();
 }
@@ -116,7 +117,7 @@ void AlertDesk::settle(const SeriesBooks& books, const std::vector<OutboxEvent>&
       hand_over(books, {.tenure = claims_->former(books.camera),
                         .lived = claims_->lived(books.camera),
                         .unacknowledged = waiting,
-                        .left_behind = left_behind_,
+                        .left_behind = left_events_.end(),
                         .notes = notes_,
                         .last = last,
                         .last_sequence = [this](const std::string& t) { return outbox_.last_sequence(t); }});
@@ -128,7 +129,7 @@ void AlertDesk::settle(const SeriesBooks& books, const std::vector<OutboxEvent>&
   noted_in_ = outbox_.identity();
   note(handover.notes);
   claims_->hold(books.camera, books.fence);
-  series_left_behind_.erase(books.camera);
+  left_events_.take(books.camera);
   give_up(books.camera, handover.dropped);
   begin_tenure(books.camera, handover);
   // Told again at worst.
@@ -284,19 +285,10 @@ void AlertDesk::give_up(const std::string& camera, std::size_t events) {
 
 // What nobody has asked for as long as events are kept, nobody will.
 void AlertDesk::forget_left_behind() {
-  if (series_left_behind_.empty()) return;
-  std::vector<std::uint64_t> positions;
-  for (const OutboxEvent& event : outbox_.unacknowledged(kAll)) {
-    if (event.position > left_behind_) break;
-    if (event.time >= clock_.wall() - options_.retention) continue;
-    positions.push_back(event.position);
-    given_up_.cameras.insert(series_of(event.topic).value_or(""));
+  for (const LeftEvents::Old& old : left_events_.take_before(clock_.wall() - options_.retention)) {
+    give_up(old.series, old.positions.size());
+    outbox_.acknowledge(old.positions);
   }
-  if (positions.empty()) return;
-  outbox_.acknowledge(positions);
-  given_up_.cameras.erase("");
-  given_up_.events += positions.size();
-  metrics_.messages_dropped("outbox", "fence", positions.size());
 }
 
 }  // namespace vigil::actors

@@ -12,8 +12,9 @@ namespace {
 // How long a new subscriber waits for the last event of its topics at most.
 constexpr auto kOutboxTick = std::chrono::milliseconds(50);
 constexpr auto kGivenUpEvery = std::chrono::seconds(5);
-// Of a camera that came a moment before the end, the gateways are still to say where its series goes on.
-constexpr auto kBooksPatience = std::chrono::seconds(1);
+// Of a camera that came a moment before the end, the gateways are still to say where its series goes on, and
+// may have to be found again first. It is a part of the 5 s that are left to write down what was found.
+constexpr auto kBooksPatience = std::chrono::seconds(3);
 
 }  // namespace
 

@@ -31,7 +31,7 @@ struct OwnPart {
   std::uint64_t tenure = 0;
   /// That was this very process's: what it remembers is right even if its outbox is another one now.
   bool lived = false;
-  /// What was not acknowledged, of all series, in the order of positions.
+  /// What was not acknowledged of it, in the order of positions; of others, which are left alone, too.
   std::span<const OutboxEvent> unacknowledged;
   /// Of these, events up to this position are a former process's: nobody publishes them as they are.
   std::uint64_t left_behind = 0;

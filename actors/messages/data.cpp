@@ -35,10 +35,6 @@ std::vector<std::string> alert_topics(const WatchSettings& watch, const config::
   return topics;
 }
 
-bool is_whole_topic(std::string_view topic) {
-  return read_topic(topic).has_value();
-}
-
 std::string status_topic(const WatchSettings& watch) {
   return text_of(TopicName{TopicKind::status, "", watch.tenant, watch.name, ""});
 }

@@ -284,10 +284,6 @@ std::string alert_topic(const WatchSettings& watch, const config::RuleSettings& 
 /// names.
 std::vector<std::string> alert_topics(const WatchSettings& watch, const config::RuleSettings& rule);
 
-/// Whether this is one topic, in one of the forms of those above and below, and not only the beginning of
-/// some.
-bool is_whole_topic(std::string_view topic);
-
 /// "status/<tenant>/<camera>/".
 std::string status_topic(const WatchSettings& watch);
 

@@ -22,11 +22,12 @@ std::string range_text(const ProtocolRange& range) {
 }
 
 /// How far their clock is before ours at least, whatever the way took; negative if behind.
-milliseconds clocks_apart(base::Clock::WallTime theirs, base::Clock::WallTime heard, base::Duration way) {
+milliseconds clocks_apart(base::Clock::WallTime theirs, base::Clock::WallTime heard,
+                          std::optional<base::Duration> way) {
   const auto apart = duration_cast<milliseconds>(theirs - heard);
   // They wrote it down at some time on the way.
   if (apart > milliseconds(0)) return apart;
-  return std::min(milliseconds(0), apart + way);
+  return way ? std::min(milliseconds(0), apart + *way) : milliseconds(0);
 }
 
 }  // namespace
@@ -85,7 +86,7 @@ bool is_about_clocks(std::string_view misfit) {
 }
 
 std::optional<std::string> misfit(const Greeting& mine, const Greeting& theirs, base::Clock::WallTime heard,
-                                  base::Duration way) {
+                                  std::optional<base::Duration> way) {
   const std::string& me = mine.node.name;
   const std::string& them = theirs.node.name;
   const auto differ = [&](const std::string& what, const std::string& own, const std::string& other) {

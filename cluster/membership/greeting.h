@@ -41,10 +41,11 @@ GreetingAnswer parse_answer(std::string_view json);
 inline constexpr base::Duration kClockTolerance = std::chrono::seconds(2);
 
 /// Why these two cannot be of one fleet, for a person who has to mend it; nothing if they can. `theirs`: from
-/// another node, heard at `heard` after a way there and back of `way` (0 if it came unasked). The reason says
-/// which side has what, so that either may log it.
+/// another node, heard at `heard` after a way there and back of `way`. The reason says which side has what,
+/// so that either may log it. Of one that came unasked it is not known how long it was under way, or waited
+/// here while this process stood still: without a way, no clock is found to be behind.
 std::optional<std::string> misfit(const Greeting& mine, const Greeting& theirs, base::Clock::WallTime heard,
-                                  base::Duration way);
+                                  std::optional<base::Duration> way);
 
 /// Whether that is why, also as the other side has told it.
 bool is_about_clocks(std::string_view misfit);

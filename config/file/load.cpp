@@ -66,7 +66,7 @@ std::optional<Problem> not_text(std::string_view text) {
   for (std::size_t at = newline == before.npos ? 0 : newline + 1; at < before.size(); ++column)
     at += base::utf8_character(before, at);
   return Problem{static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1, column,
-                 "not UTF-8: in another encoding, or no text at all"};
+                 "not UTF-8: in another encoding, or no text at all", /*of_whole=*/true};
 }
 
 /// The folders that a process makes for itself, unless something else has their names.
@@ -118,11 +118,12 @@ void read_document(const std::string& text, const std::filesystem::path& file, R
                    Read&& read) {
   if (const auto problem = not_text(text)) throw ConfigError(file, {*problem});
   try {
-    read(only_document(
-        text, [&reading](const YAML::Node& node, const std::string& what) { reading.report(node, what); }));
+    read(only_document(text, [&reading](const YAML::Node& node, const std::string& what) {
+      reading.report(node, what, /*of_whole=*/true);
+    }));
   } catch (const YAML::Exception& error) {
-    reading.problems.push_back(
-        {error.mark.line + 1, error.mark.column + 1, "not YAML: " + yaml_fault(text, error.mark, error.msg)});
+    reading.problems.push_back({error.mark.line + 1, error.mark.column + 1,
+                                "not YAML: " + yaml_fault(text, error.mark, error.msg), /*of_whole=*/true});
   }
   if (reading.problems.empty()) return;
   std::stable_sort(reading.problems.begin(), reading.problems.end(), [](const Problem& a, const Problem& b) {

@@ -20,7 +20,11 @@ struct Problem {
   int line = 0;
   int column = 0;
   std::string message;
-  friend bool operator==(const Problem&, const Problem&) = default;
+  /// Nothing of the text can be read for it; its message tells that, too.
+  bool of_whole = false;
+  friend bool operator==(const Problem& a, const Problem& b) {
+    return a.line == b.line && a.column == b.column && a.message == b.message;
+  }
 };
 
 /// A file that cannot be used. `what()` has one line `file:line:column: message` for each problem.

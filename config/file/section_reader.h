@@ -38,9 +38,9 @@ struct Reading {
   const Holds holds = Holds::all;
   std::vector<Problem> problems = {};
 
-  void report(const YAML::Node& node, std::string message) {
+  void report(const YAML::Node& node, std::string message, bool of_whole = false) {
     const YAML::Mark mark = node.Mark();
-    problems.push_back({mark.line + 1, mark.column + 1, std::move(message)});
+    problems.push_back({mark.line + 1, mark.column + 1, std::move(message), of_whole});
   }
 
   /// Reports what is wrong with what a file names, if anybody looks.
@@ -93,7 +93,8 @@ class SectionReader {
       : reading_(reading), node_(node), path_(std::move(path)) {
     if (node.IsNull()) return;
     if (!node.IsMap()) {
-      reading_.report(node, (path_.empty() ? std::string("the file") : path_) + ": expected keys and values");
+      reading_.report(node, (path_.empty() ? std::string("the file") : path_) + ": expected keys and values",
+                      /*of_whole=*/path_.empty());
       return;
     }
     for (const auto& entry : node) {

@@ -246,6 +246,8 @@ SeriesVerdict GatewayBooks::commit(const std::string& series, std::uint64_t fenc
     const auto staged = topic.staged.find(place.sequence);
     if (staged == topic.staged.end() || staged->second.stale || staged->second.fence != fence)
       return SeriesVerdict::missing;
+    // An offer of the body that was there before may have come last.
+    if (fingerprint(staged->second.event.body) != place.print) return SeriesVerdict::missing;
     if (place.sequence != topic.last + 1 && !unit.over_gap) return SeriesVerdict::gap;
     events.push_back(staged->second.event);
   }

@@ -284,7 +284,8 @@ void MakerDesk::add_series(const std::string& name, const Series& series, const 
     may_commit = may_commit && is_everywhere(unit.staged, required) && room.units > 0;
     if (may_commit && !unit.committed.contains(token)) {
       CommitUnit places;
-      for (const ShippedEvent& event : unit.events) places.places.push_back({event.topic, event.sequence, 0});
+      for (const ShippedEvent& event : unit.events)
+        places.places.push_back({event.topic, event.sequence, fingerprint(event.body)});
       places.over_gap = unit.gaps.contains(token);
       commit.units.push_back(std::move(places));
       sent.commits[name].push_back(unit.number);

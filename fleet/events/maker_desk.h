@@ -45,7 +45,8 @@ class MakerDesk {
     std::size_t offer_events = 256;
     std::size_t offer_bytes = 256 << 10;
     std::size_t claims = 8;
-    /// Events that are taken and not done, of all series; those of one beginning more.
+    /// Events that are taken and not done, of all series, that whoever publishes here keeps to; more wait
+    /// there.
     std::size_t most = 192;
     /// Until what did not work is tried again.
     base::Duration pause{200};
@@ -85,7 +86,6 @@ class MakerDesk {
 
   /// Copies of one event. What is of a series that is not claimed is dropped.
   void publish(const std::vector<actors::OutboxEvent>& copies);
-  bool has_room() const { return waiting_ < options_.most; }
 
   struct Ask {
     std::string gateway;

@@ -366,9 +366,9 @@ using node_actor = greeter_actor::extend<
     caf::reacts_to<ReadConfigurationPtr>,
     // What it knows of its fleet (from this process).
     caf::replies_to<stand_atom>::with<NodeStandingPtr>,
-    // A fence has been seen; by such a one a camera of this node was refused, where it has to be let in (from
-    // a link, and from its maker).
-    caf::reacts_to<fence_atom, std::uint64_t>, caf::reacts_to<fence_atom, std::string, std::uint64_t>,
+    // By such a fence a camera of this node was refused, where it has to be let in (from a link, and from its
+    // maker).
+    caf::reacts_to<fence_atom, std::string, std::uint64_t>,
     // Its gateway serves, or does not (any more).
     caf::reacts_to<serves_atom, bool>,
     // Its maker has events of cameras that are others' by now, or has none (any more).

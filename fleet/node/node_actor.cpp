@@ -143,10 +143,16 @@ std::string node_state::answer(const std::string& text) {
     const bool had_way = desk && desk->had_way(them, theirs.node.incarnation);
     // By whichever of its actors: the way there stays the one that there is.
     const bool is_known = there != greeters.end() && had_way && desk->knows(them);
-    const auto why = cluster::misfit(greeting(), theirs, deps->clock.wall(), base::Duration(0));
+    const auto why = cluster::misfit(greeting(), theirs, deps->clock.wall(), std::nullopt);
+    // Its clock is behind, or it was long under way: its answer will tell.
+    const bool is_late = !why && cluster::misfit(greeting(), theirs, deps->clock.wall(), base::Duration(0));
     if (is_known && (!why || cluster::is_about_clocks(*why))) {
       // It asks again, whether all is as it was.
-      checked(theirs.node, why.value_or(""));
+      if (is_late) {
+        check(theirs.node);
+      } else {
+        checked(theirs.node, why.value_or(""));
+      }
       list_bulk_peers();
       link_up();
       return print(cluster::GreetingAnswer{greeting(), {}});
@@ -168,6 +174,7 @@ std::string node_state::answer(const std::string& text) {
         }
         if (why) checked(theirs.node, *why);
         found_way(them, sender);
+        if (is_late) check(theirs.node);
       } else {
         // By the registry another one has that name: it counts until that tells otherwise.
         std::erase_if(met, [&](const auto& each) { return each.first.first == them; });
@@ -402,7 +409,6 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
         if (self->state.deps->fetcher) self->send(self->state.deps->fetcher, fetch_atom_v, wish);
       },
       [self](stand_atom) { return self->state.standing(); },
-      [self](fence_atom, std::uint64_t fence) { self->state.refused(fence); },
       [self](fence_atom, const std::string& camera, std::uint64_t fence) {
         self->state.refused(camera, fence);
       },

@@ -17,7 +17,7 @@ Prints a line of JSON for each violation, and one with figures. Its status is 1 
   episode        an episode that begins in the middle, goes on after its end, leaves out an ordinal, or overlaps another one of its rule: two owners at once
   window         a rule told the same window twice, or one that is older than the last: two owners at once
   fence          an event is of another owner of its camera than the one that looked at the windows of that time, by the fences in them: two owners at once
-  memory         a process has more and more
+  memory         a process has more and more, or more than any of so few cameras needs
 """
 
 import argparse
@@ -33,6 +33,9 @@ Violation = collections.namedtuple("Violation", "kind text")
 
 MEMORY_SETTLES = 90.0   # seconds after which a process has what it needs
 MEMORY_GROWTH = 256.0   # MiB that it may have more at the end
+MEMORY_RATE = 6.0       # MiB a minute that it may get, of one that is looked at for MEMORY_MINUTES after that: 4 were measured at most
+MEMORY_MINUTES = 5.0
+MEMORY_MOST = 1024.0    # MiB at any time, also of a run that is over before anything settles
 CLOCK_SETTLES = 5.0     # seconds in which what was told by a wrong clock reaches a subscriber
 
 
@@ -232,7 +235,7 @@ def fences(log):
 
 
 def memory_of(log):
-    """(MiB after it has settled, at the end, at most, MiB a minute) by process."""
+    """(MiB after it has settled, at the end, at most, MiB a minute, for how many minutes it was looked at then) by process."""
     found = collections.defaultdict(list)
     for line in log.samples:
         if "rss" in line:
@@ -245,14 +248,21 @@ def memory_of(log):
         mean_t, mean_m = (sum(point[axis] for point in late) / len(late) for axis in (0, 1))
         spread = sum((t - mean_t) ** 2 for t, _ in late)
         slope = sum((t - mean_t) * (m - mean_m) for t, m in late) / spread * 60 if spread else 0.0
-        figures[process] = (late[0][1], late[-1][1], max(m for _, m in points), slope)
+        figures[process] = (late[0][1], late[-1][1], max(m for _, m in points), slope, (late[-1][0] - late[0][0]) / 60)
     return figures
 
 
 def memory(log):
-    for (node, _), (settled, last, _, slope) in sorted(memory_of(log).items()):
-        if last > settled + MEMORY_GROWTH:
+    for (node, _), (settled, last, _, slope, minutes) in sorted(memory_of(log).items()):
+        if last > settled + MEMORY_GROWTH or (minutes >= MEMORY_MINUTES and slope > MEMORY_RATE):
             yield Violation("memory", f"{node}: from {settled:.0f} to {last:.0f} MiB, {slope:.1f} MiB a minute")
+    most = collections.Counter()
+    for line in log.samples:
+        if "rss" in line:
+            most[line["node"]] = max(most[line["node"]], line["rss"] / 2**20)
+    for node, found in sorted(most.items()):
+        if found > MEMORY_MOST:
+            yield Violation("memory", f"{node}: {found:.0f} MiB at most")
 
 
 CHECKS = (contents, orders, positions, what_is_kept, owners, fences, memory)

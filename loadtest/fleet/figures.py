@@ -117,7 +117,7 @@ def row_of(run, line, end, until):
     plan = run.plan_at(begin)
     own = [camera for camera, places in plan.items() if places["node"] == node]
     computed = [camera for camera, places in plan.items() if node in (places["vision"], places["stream"])]
-    row = {"fault": line["fault"], "name": line["name"], "cameras": len(own) + len(computed)}
+    row = {"fault": line["fault"], "name": line["name"], "cameras": len(own) + len(computed), "lasted": end - begin}
     row["silence"] = max((run.silence(camera, begin, until) for camera in run.told), default=0.0)
     ended = run.lease_ended(node, begin, until)
     if run.words:
@@ -160,6 +160,9 @@ def late(figures, window, patience=1.0):
         for column, most in (("sampled", SAMPLED), ("answered", window + ANSWERED)):
             if row.get(column) is not None and row[column] > most * patience + GRACE:
                 yield f"{row['fault']}: {column} after {row[column]:.1f} s"
+        # What nobody takes over is told again soon after it is over.
+        if "detected" not in row and row["silence"] > (row["lasted"] + window + ANSWERED) * patience + GRACE:
+            yield f"{row['fault']}: a camera was silent for {row['silence']:.1f} s, and it was over after {row['lasted']:.1f} s"
         if row.get("not sampled"):
             yield f"{row['fault']}: {row['not sampled']} cameras were not taken over"
         if row.get("not answered"):
@@ -188,7 +191,7 @@ def table(found, figures):
         values = [row[column] for row in figures["rows"] if row.get(column) is not None]
         if values:
             lines.append(f"{column}: median {statistics.median(values):.1f} s, at most {max(values):.1f} s, of {len(values)}")
-    for (node, pid), (settled, last, most, slope) in sorted(figures["memory"].items()):
+    for (node, pid), (settled, last, most, slope, _) in sorted(figures["memory"].items()):
         lines.append(f"memory of {node} ({pid}): {settled:.0f} MiB, at the end {last:.0f}, at most {most:.0f}, {slope:+.2f} MiB a minute")
     if words:
         wrote = ", ".join(f"{node} {tokens:.0f}" for node, tokens in sorted(figures["tokens"].items()))

@@ -186,8 +186,14 @@ class Check(unittest.TestCase):
 
     def test_memory_that_grows(self):
         grow = lambda rate: [{"t": t, "node": "c1", "pid": 7, "rss": (200 + max(0, t - 60) * rate) * 2**20} for t in range(600)]  # noqa: E731
-        self.assertEqual(kinds(check.Log(sound().seen, sound().journal, grow(0.1), sound().reads)), set())
-        self.assertEqual(kinds(check.Log(sound().seen, sound().journal, grow(1), sound().reads)), {"memory"})
+        kinds_of = lambda samples: kinds(check.Log(sound().seen, sound().journal, samples, sound().reads))  # noqa: E731
+        self.assertEqual(kinds_of(grow(0.05)), set())
+        self.assertEqual(kinds_of(grow(0.15)), {"memory"}, "9 MiB a minute, for minutes")
+        self.assertEqual(kinds_of(grow(0.15)[:300]), set(), "for too short a time to tell")
+        self.assertEqual(kinds_of(grow(1)), {"memory"})
+        # Of a run that is over before anything settles, what there is at most counts.
+        self.assertEqual(kinds_of(grow(0)[:40]), set())
+        self.assertEqual(kinds_of([*grow(0)[:40], {"t": 40, "node": "c1", "pid": 7, "rss": 1100 * 2**20}]), {"memory"})
 
     def test_the_files_of_a_run(self):
         import tempfile

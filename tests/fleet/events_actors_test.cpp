@@ -6,6 +6,7 @@
 #include "config/running/retention_clock.h"
 #include "fleet/events/gateway_actor.h"
 #include "fleet/events/maker_actor.h"
+#include "fleet/messages/shipped.h"
 #include "tests/fleet/node_world.h"
 #include "tests/temporary_folder.h"
 
@@ -111,7 +112,7 @@ class EventsActorsTest : public NodeTest {
   SeriesVerdict tell_event(std::uint64_t sequence, bool over_gap) {
     MakerTalk talks = talk();
     talks.offers = {{"gate", 1, {{kTopic, sequence, 0, body(sequence), sequence}}}};
-    talks.commits = {{"gate", 1, {{{{kTopic, sequence, 0}}, over_gap}}}};
+    talks.commits = {{"gate", 1, {{{{kTopic, sequence, fingerprint(body(sequence))}}, over_gap}}}};
     return ask<GatewayTalk>(talks).commits.at(0).verdict;
   }
 

@@ -112,8 +112,15 @@ class Gateways(Nodes):
         self.same(one, other)
         # A gateway: the other one goes on once its lease has ended.
         self.made["g1"].kill()
+        seen = one.events()
         one.close()
         self.told(other, 2, alerts=1)
+        # Its subscriber goes there: what it has, and what it is told again, is the same by its number and id, and all there is.
+        changed = self.watch("g2")
+        self.wait_for(lambda: set(seen) <= set(changed.events()) and len(changed.events()) > len(seen), 10, lambda: f"{seen} {changed.events()}")
+        again = changed.events()
+        self.assertEqual(seen, {key: again[key] for key in seen})
+        self.assertFalse(gaps(again))
         # It comes again, and has all.
         self.made["g1"].start()
         self.start("c1")

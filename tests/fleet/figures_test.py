@@ -126,6 +126,15 @@ class Figures(unittest.TestCase):
         self.assertEqual(self.late(story), ["kill c1 8 s: sampled after 6.5 s", "kill c1 8 s: answered after 8.5 s"])
         self.assertEqual(self.late(story, patience=2), [])
 
+    def test_what_nobody_takes_over_is_silent_for_as_long_as_it_lasts_and_a_little_more(self):
+        for end, expected in ((20.0, []), (40.0, ["cut c1 8 s: a camera was silent for 30.0 s, and it was over after 8.0 s"])):
+            story = Story()
+            story.tells("cam-1", *range(2, 11), *since(end))
+            story.tells("cam-2", *(second + 0.5 for second in range(2, 10)), *since(14))
+            story.fault("c1", 10.5, 18.5, name="cut")
+            story.settles(20.0)
+            self.assertEqual(self.late(story), expected)
+
     def test_a_resend_and_an_end_are_no_window(self):
         story = camera_node_killed(answered=(14.0, 16.0))
         first = story.seen[-1]._replace(topic="alert/default/cam-2/pulse/", seq=3, t=14.6)

@@ -109,7 +109,6 @@ class LinkTest : public testing::CameraNodeTest {
             [](serves_atom, bool) {},
             [](keeps_atom, bool) {},
             [](stand_atom) { return NodeStandingPtr(); },
-            [](fence_atom, std::uint64_t) {},
             [fences](fence_atom, const std::string& camera, std::uint64_t fence) {
               fences->emplace_back(camera, fence);
             },

@@ -277,6 +277,22 @@ TEST_F(NodeReachTest, AClockThatIsSteppedLaterBreaksNoWayAndIsTold) {
   EXPECT_EQ(node_of(shown(c1), "gpu").at("clock_off"), false);
 }
 
+TEST_F(NodeReachTest, AGreetingThatWasLongUnderWayIsNoClockThatIsBehind) {
+  wish({"gate"});
+  const Node& c1 = start("c1", {NodeRole::camera});
+  Node& gpu = start("gpu", kComputes);
+  pass(10s);
+  // As one that waited in a socket while c1 stood still.
+  const cluster::Greeting late{"city", cluster::parse_node(record("gpu").dump()), clock_.wall() - 4500ms};
+  caf::scoped_actor self{system_};
+  self->send(c1.actor, greet_atom_v, cluster::print(late));
+  pass(1s);
+  EXPECT_THAT(log_.str(), Not(HasSubstr("clocks are apart")));
+  gpu.clock.ahead = -5s;
+  pass(20s);
+  EXPECT_THAT(log_.str(), HasSubstr("clocks are apart: that of gpu is at least 5s behind that of c1"));
+}
+
 /// Its clock would keep it out at first contact; that of two nodes that had a way is no first contact.
 TEST_F(NodeReachTest, AWayThatBreaksAfterAClockWasSteppedIsMadeAnew) {
   wish({"gate"});

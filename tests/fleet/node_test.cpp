@@ -43,6 +43,33 @@ TEST_F(NodeTest, AnyNodeShowsAllOfTheFleet) {
   }
 }
 
+TEST_F(NodeTest, AllAddressesOfASeedAreAskedBeforeItJoins) {
+  start("gpu", kComputes);
+  start("g1", {NodeRole::gateway});
+  pass(3s);
+  // As the name of a headless service; one of its pods is gone already.
+  addresses_["nodes.svc"] = {"gone", "gpu", "g1"};
+  seeds_ = {{"nodes.svc", 7400}};
+  Node& c1 = start("c1", {NodeRole::camera});
+  settle();
+  EXPECT_THAT(asked_["c1"], ElementsAre("gone", "gpu", "g1"));
+  pass(3s);
+  EXPECT_EQ(node_of(shown(c1), "c1").at("membership"), "member");
+}
+
+TEST_F(NodeTest, OneThatDoesNotFitAtAnyAddressOfASeedIsRefused) {
+  model_ = "demo";
+  start("gpu", kComputes);
+  pass(3s);
+  addresses_["nodes.svc"] = {"gone", "gpu"};
+  seeds_ = {{"nodes.svc", 7400}};
+  model_ = "another";
+  Node& other = start("other", kComputes);
+  settle();
+  EXPECT_THAT(other.expelled, HasSubstr("says the one at gpu:7400: "));
+  EXPECT_THAT(other.expelled, HasSubstr("model"));
+}
+
 TEST_F(NodeTest, WithWhomANodeDoesNotDealAGatewayDoes) {
   wish({"gate", "yard", "door", "ramp"});
   Node& c1 = start("c1", {NodeRole::camera});

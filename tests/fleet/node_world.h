@@ -156,9 +156,11 @@ class NodeTest : public ::testing::Test {
     record.incarnation = incarnation;
     record.roles = std::move(roles);
     record.state = cluster::NodeState::ready;
+    record.model = model_;
     record.control = record.bulk = {told_.contains(name) ? told_.at(name) : name, 7400};
     NodeWays ways;
     ways.find = [this, name](const cluster::PeerAddress& address, auto done) {
+      asked_[name].push_back(address.host);
       // Who is mute is known by what stands before it alone, and so is not to be met by its own greetings.
       if (lost_.contains(address.host) || mute_.contains(name)) return;
       const std::pair between = std::minmax(name, address.host);
@@ -173,7 +175,13 @@ class NodeTest : public ::testing::Test {
         }
       done("nobody listens there");
     };
-    ways.resolve = [](const cluster::PeerAddress& address, auto done) { done({address}); };
+    ways.resolve = [this](const cluster::PeerAddress& address, auto done) {
+      const auto known = addresses_.find(address.host);
+      if (known == addresses_.end()) return done({address});
+      std::vector<cluster::PeerAddress> all;
+      for (const std::string& host : known->second) all.push_back({host, 0});
+      done(all);
+    };
     const auto settings = std::make_shared<config::Settings>();
     settings->cameras = cameras_;
     const auto configuration =
@@ -182,6 +190,7 @@ class NodeTest : public ::testing::Test {
         fleet::node, NodeDeps{.fleet = "city",
                               .record = record,
                               .lease = 3000ms,
+                              .seeds = seeds_,
                               .registry = *node.registry,
                               .ways = ways,
                               .configuration = configuration,
@@ -262,6 +271,12 @@ class NodeTest : public ::testing::Test {
   /// Under which hosts nodes say that they are reached, if not under their names; and at which of all hosts
   /// nothing is ever answered.
   std::map<std::string, std::string> told_;
+  /// Of nodes that are started from now on; what names stand for, if not for themselves; and where each node
+  /// has looked for others.
+  std::string model_;
+  std::vector<cluster::PeerAddress> seeds_;
+  std::map<std::string, std::vector<std::string>> addresses_;
+  std::map<std::string, std::vector<std::string>> asked_;
   /// And who is there under other names than their own.
   std::map<std::string, std::string> hosts_;
   std::set<std::string> lost_;

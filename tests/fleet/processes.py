@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -112,6 +113,16 @@ class Node:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/status", timeout=2) as answer:
                 return json.load(answer)
         return {}
+
+    def readiness(self):
+        """What /readyz answers; nothing, if nobody does."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/readyz", timeout=2) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
 
     def cameras(self):
         """State by camera."""

@@ -152,6 +152,8 @@ class Shown(unittest.TestCase):
 
     def test_stills_and_clips_come_through_any_node(self):
         self.start()
+        gateway = self.fleet.node("g1", "gateway")
+        gateway.start()
         clip = os.urandom(3_500_000)
         folder = os.path.join(self.fleet.folder, "evidence-c1", os.path.dirname(CLIP))
         os.makedirs(folder, exist_ok=True)
@@ -160,7 +162,8 @@ class Shown(unittest.TestCase):
         status, _, body = get(self.c2, f"/evidence/{CLIP}")
         self.assertEqual(status, 404)
         self.assertIn(b"1 other was not asked by this node: ask a gateway", body)
-        for node in (self.gpu, self.c1):
+        self.wait_for(lambda: get(gateway, f"/evidence/{CLIP}")[0] == 200, 20, "one that is a gateway alone has to do with all")
+        for node in (self.gpu, self.c1, gateway):
             status, kind, body = get(node, f"/evidence/{CLIP}")
             self.assertEqual((status, kind), (200, "video/mp4"), f"{node.name}: {body[:200]}")
             self.assertEqual(body, clip)

@@ -11,6 +11,7 @@
 #include "actors/alerts/alert_policy.h"
 #include "actors/alerts/closing.h"
 #include "actors/alerts/event_text.h"
+#include "actors/messages/topic.h"
 #include "base/timestamp.h"
 #include "tests/actors/events.h"
 
@@ -216,16 +217,16 @@ TEST(Topics, AreWholeWithAllTheNamesOfTheirForm) {
   const auto settings = camera("gate");
   settings->rules[0].topics = {"staff"};
   for (const std::string& topic : alert_topics(watch_of(*settings), settings->rules[0]))
-    EXPECT_TRUE(is_whole_topic(topic)) << topic;
-  EXPECT_TRUE(is_whole_topic(status_topic(watch_of(*settings))));
-  EXPECT_TRUE(is_whole_topic(process_topic("north-1")));
+    EXPECT_TRUE(read_topic(topic)) << topic;
+  EXPECT_TRUE(read_topic(status_topic(watch_of(*settings))));
+  EXPECT_TRUE(read_topic(process_topic("north-1")));
   for (const char* beginning :
        {"", "/", "alert/", "alert/north/gate/", "alert/north/gate/person", "alert/north/gate/person/more/",
         "alert//gate/person/", "topic/staff/north/gate/", "topic/staff/north/gate/person",
         "topic/staff/north/gate/person/more/", "status/north/", "status/north/gate",
         "status/north/gate/more/", "process/", "process/a", "process/a/b/", "process//",
         "alerts/north/gate/person/", "/alert/north/gate/"})
-    EXPECT_FALSE(is_whole_topic(beginning)) << beginning;
+    EXPECT_FALSE(read_topic(beginning)) << beginning;
 }
 
 TEST(EventText, IsALineForPeople) {

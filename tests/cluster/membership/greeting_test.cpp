@@ -38,7 +38,7 @@ Greeting greeting(const std::string& name) {
   return made;
 }
 
-std::string why(const Greeting& mine, const Greeting& theirs, base::Duration way = 0ms) {
+std::string why(const Greeting& mine, const Greeting& theirs, std::optional<base::Duration> way = 0ms) {
   return misfit(mine, theirs, kNow, way).value_or("they fit");
 }
 
@@ -136,6 +136,11 @@ TEST(Misfit, AllowsForTheWayWhenItComparesClocks) {
   EXPECT_EQ(why(greeting("a"), other), "clocks are apart: that of b is at least 5s behind that of a");
   // It may have been written at the beginning of a way that took long.
   EXPECT_EQ(why(greeting("a"), other, 4s), "they fit");
+  EXPECT_EQ(why(greeting("a"), other, std::nullopt), "they fit") << "nobody knows how long it was under way";
+  other.wall = kNow + 5s;
+  EXPECT_EQ(why(greeting("a"), other, std::nullopt),
+            "clocks are apart: that of b is at least 5s ahead of that of a")
+      << "whatever it took";
   other.wall = kNow + 1999ms;
   EXPECT_EQ(why(greeting("a"), other), "they fit");
 }

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include "fleet/events/gateway_joining.h"
+#include "fleet/messages/shipped.h"
 #include "tests/fleet/events/events_world.h"
 
 namespace vigil::fleet::testing {
@@ -161,10 +162,13 @@ class GatewaysTest : public ::testing::Test {
     for (Gateway* gateway : gateways) {
       MakerTalk offer = talk(*gateway);
       offer.offers = {{"c", 1, {}}};
-      for (const char* topic : {kRule, kCopy})
+      CommitUnit unit;
+      for (const char* topic : {kRule, kCopy}) {
         offer.offers.front().events.push_back(
             {topic, sequence, 0, body(episode, number, phase, topic), sequence});
-      if (commits) offer.commits = {{"c", 1, {{{{kRule, sequence, 0}, {kCopy, sequence, 0}}, false}}}};
+        unit.places.push_back({topic, sequence, fingerprint(offer.offers.front().events.back().body)});
+      }
+      if (commits) offer.commits = {{"c", 1, {unit}}};
       const GatewayTalk answer = gateway->desk->answer(offer);
       ASSERT_EQ(answer.offers.at(0).verdict, SeriesVerdict::done);
       if (commits) {

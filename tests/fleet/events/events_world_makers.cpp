@@ -213,7 +213,7 @@ void World::write(Maker& maker) {
     }
   }
   const std::vector<actors::OutboxEvent> events = disk.unacknowledged_after(maker.published, kAll);
-  for (auto event = events.begin(); event != events.end() && maker.desk->has_room();) {
+  for (auto event = events.begin(); event != events.end() && maker.desk->waiting() < kMost;) {
     std::vector<actors::OutboxEvent> copies;
     const std::string unit = unit_in(event->body);
     for (; event != events.end() && unit_in(event->body) == unit; ++event) copies.push_back(*event);

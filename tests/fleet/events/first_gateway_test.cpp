@@ -109,7 +109,7 @@ TEST_F(FirstGatewayTest, OneThatWentOnWithoutAnotherOneAndIsBehindByNowIsNotTheF
   MakerTalk without = talk(other_);
   without.claims = {{"c", 2}};
   without.offers = {{"c", 2, {{kRule, 1, 0, body("F", 0, "new", kRule), 1}}}};
-  without.commits = {{"c", 2, {{{{kRule, 1, 0}}, false}}}};
+  without.commits = {{"c", 2, {{{{kRule, 1, fingerprint(body("F", 0, "new", kRule))}}, false}}}};
   ASSERT_EQ(other_.desk->answer(without).commits.at(0).verdict, SeriesVerdict::done);
   const std::vector<std::string> seen = other_.events();
   restart({&one_, &other_});

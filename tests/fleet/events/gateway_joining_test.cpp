@@ -324,7 +324,7 @@ TEST_F(GatewayJoiningTest, WhatARunOfAMakerBeforeThisOneSentAndComesLateIsNotTak
   EXPECT_EQ(one_.desk->answer(late).offers.at(0).verdict, SeriesVerdict::claim);
   now.claims.clear();
   now.offers.clear();
-  now.commits = {{"c", 1, {{{{kRule, 1, 0}}, false}}}};
+  now.commits = {{"c", 1, {{{{kRule, 1, fingerprint(body("F", 0, "new", kRule))}}, false}}}};
   ASSERT_EQ(one_.desk->answer(now).commits.at(0).verdict, SeriesVerdict::done);
   EXPECT_THAT(one_.events(), ElementsAre(kRule + std::to_string(1) + body("F", 0, "new", kRule)));
 }
@@ -371,7 +371,7 @@ TEST_F(GatewaysTest, ACommitOverAGapIsCounted) {
   EXPECT_THAT(one_.desk->take_gaps(), ::testing::IsEmpty());
   MakerTalk talks = talk(one_);
   talks.offers = {{"c", 1, {{kRule, 5, 0, body("E", 5, "update", kRule), 1}}}};
-  talks.commits = {{"c", 1, {{{{kRule, 5, 0}}, false}}}};
+  talks.commits = {{"c", 1, {{{{kRule, 5, fingerprint(body("E", 5, "update", kRule))}}, false}}}};
   EXPECT_EQ(one_.desk->answer(talks).commits.at(0).verdict, SeriesVerdict::gap);
   EXPECT_THAT(one_.desk->take_gaps(), ::testing::IsEmpty());
   talks.commits.front().units.front().over_gap = true;

@@ -179,6 +179,7 @@ struct ActorNode::Parts {
     return {.node = host.name,
             .open =
                 [this](bool anew) {
+                  if (kept.fails()) throw actors::OutboxError("the disk of " + host.name + " fails");
                   if (anew) kept.replace();
                   return kept.open();
                 },

@@ -267,6 +267,19 @@ bool Chaos::step_clock() {
   return true;
 }
 
+bool Chaos::fail_disks() {
+  Host& host = any_host();
+  if (!may_hit({&host})) return false;
+  hit({&host});
+  world_.note(Kind::disk_fails, host.id);
+  hands_.disks_fail(host, true);
+  last(random_.between(100ms, random_.chance(0.5) ? 2s : 20s), [this, &host] {
+    healed({&host});
+    hands_.disks_fail(host, false);
+  });
+  return true;
+}
+
 /// All gateways may have to come again.
 bool Chaos::restore() {
   if (backup_ == nullptr || !may_hit(gateways_)) return false;
@@ -280,7 +293,9 @@ void Chaos::fault() {
     if (done) ++counts_[what];
   };
   const std::uint64_t roll = random_.below(100);
-  if (roll < 40) {
+  if (roll < 6 && options_.disks) {
+    count("disk that fails", fail_disks());
+  } else if (roll < 40) {
     count("cut", cut_some());
   } else if (roll < 57) {
     crash();

@@ -28,12 +28,16 @@ class Chaos {
     Micros away{40'000'000};
     /// Whether the registry is set back to a backup now and then, of this storm or of one before it.
     bool restores = false;
+    /// Whether nodes write to disks, which may fail for a while.
+    bool disks = false;
   };
 
   struct Hands {
     /// Starts what runs on a host; lets it end in order, `done` then.
     std::function<void(Host&)> start;
     std::function<void(Host&, std::function<void()> done)> drain;
+    /// Its disks fail from now on, or do not any more.
+    std::function<void(Host&, bool fails)> disks_fail;
     /// Whether enough of the fleet runs without it.
     std::function<bool(const Host&)> is_spare;
     /// Whether it is a gateway that serves, and the registry knows.
@@ -81,6 +85,7 @@ class Chaos {
   bool freeze();
   bool delay();
   bool step_clock();
+  bool fail_disks();
   bool restore();
 
   RegistryHost& registry_;

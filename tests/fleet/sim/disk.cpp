@@ -1,6 +1,9 @@
 #include "tests/fleet/sim/disk.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace vigil::fleet::sim {
@@ -16,41 +19,30 @@ class DiskOutbox final : public Outbox {
   using Outbox::acknowledge;
   using Outbox::append;
   using Outbox::continue_from;
-  void refresh() override {}
+  void refresh() override {
+    if (failed_ && disk_.fails()) disk_.refuse();
+    failed_ = false;
+  }
   std::uint64_t last_sequence(const std::string& topic) const override {
     return inner().last_sequence(topic);
   }
   std::uint64_t append(std::span<const OutboxEvent> events, std::span<const OutboxNote> notes) override {
-    const auto first = std::make_shared<std::uint64_t>(0);
-    disk_.put([first, events = std::vector<OutboxEvent>(events.begin(), events.end()),
-               notes = std::vector<OutboxNote>(notes.begin(), notes.end())](Outbox& outbox) {
-      *first = outbox.append(events, notes);
-    });
-    return *first;
+    return put({{}, {events.begin(), events.end()}, {notes.begin(), notes.end()}, false});
   }
   std::uint64_t continue_from(std::span<const actors::Continuation> topics,
                               std::span<const OutboxEvent> events,
                               std::span<const OutboxNote> notes) override {
-    const auto first = std::make_shared<std::uint64_t>(0);
-    disk_.put([first, topics = std::vector<actors::Continuation>(topics.begin(), topics.end()),
-               events = std::vector<OutboxEvent>(events.begin(), events.end()),
-               notes = std::vector<OutboxNote>(notes.begin(), notes.end())](Outbox& outbox) {
-      *first = outbox.continue_from(topics, events, notes);
-    });
-    return *first;
+    return put(
+        {{topics.begin(), topics.end()}, {events.begin(), events.end()}, {notes.begin(), notes.end()}, true});
   }
   std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
-    return inner().unacknowledged_after(position, limit);
+    return without_acknowledged(inner().unacknowledged_after(position, more(limit)), limit);
   }
   std::map<std::string, std::string> notes() const override { return inner().notes(); }
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
-    return inner().unacknowledged(limit);
+    return without_acknowledged(inner().unacknowledged(more(limit)), limit);
   }
-  void acknowledge(std::span<const std::uint64_t> positions) override {
-    disk_.put([positions = std::vector<std::uint64_t>(positions.begin(), positions.end())](Outbox& outbox) {
-      outbox.acknowledge(positions);
-    });
-  }
+  void acknowledge(std::span<const std::uint64_t> positions) override { disk_.acknowledge(positions); }
   std::size_t prune(base::Duration /*older_than*/) override { return 0; }
   const std::string& identity() const override { return inner().identity(); }
   std::uint64_t last_position() const override { return inner().last_position(); }
@@ -63,7 +55,27 @@ class DiskOutbox final : public Outbox {
  private:
   const Outbox& inner() const { return *disk_.kept_; }
 
+  std::uint64_t put(Disk::Write write) {
+    // Nobody uses one that has failed before it was opened again.
+    if (failed_) disk_.refuse();
+    failed_ = true;
+    const std::uint64_t first = disk_.put(std::move(write));
+    failed_ = false;
+    return first;
+  }
+
+  std::size_t more(std::size_t limit) const {
+    return limit + std::min(disk_.acknowledged_.size(), std::numeric_limits<std::size_t>::max() - limit);
+  }
+  std::vector<OutboxEvent> without_acknowledged(std::vector<OutboxEvent> events, std::size_t limit) const {
+    std::erase_if(events,
+                  [&](const OutboxEvent& event) { return disk_.acknowledged_.contains(event.position); });
+    if (events.size() > limit) events.resize(limit);
+    return events;
+  }
+
   Disk& disk_;
+  bool failed_ = false;
 };
 
 Disk::Disk(World& world, Host& host, Options options)
@@ -73,27 +85,61 @@ std::unique_ptr<Outbox> Disk::open() {
   return std::make_unique<DiskOutbox>(*this);
 }
 
-void Disk::put(const Write& write) {
+void Disk::refuse() const {
+  throw actors::OutboxError("the disk of " + host_.name + " fails");
+}
+
+std::uint64_t Disk::Write::to(Outbox& outbox) const {
+  return continues ? outbox.continue_from(topics, events, notes) : outbox.append(events, notes);
+}
+
+std::uint64_t Disk::put(Write write) {
   // As from a disk that is gone: whoever writes must not take it for done, or would go on for ever.
   if (!host_.up || host_.dying) throw actors::OutboxError("the host is dead");
-  // A write that a crash comes into is there as a whole or not at all: that is what the store's log is for.
-  if (!host_.does_something() && world_.random.chance(0.5)) return;
+  // A write that a crash comes into, or a fault, is there as a whole or not at all: that is what the store's
+  // log is for.
+  const bool is_whole = host_.does_something() && !fails_;
+  if (!is_whole && options_.tears && !write.events.empty()) {
+    write.continues = true;
+    write.topics.push_back({write.events.front().topic, write.events.front().sequence});
+    write.events.erase(write.events.begin());
+    write.notes.clear();
+  }
+  std::uint64_t first = 0;
+  if (is_whole || world_.random.chance(0.5)) first = keep(write);
+  if (fails_) refuse();
+  return first;
+}
+
+std::uint64_t Disk::keep(const Write& write) {
   world_.note(Kind::write, host_.id, -1, kept_->last_position());
-  write(*kept_);
+  const std::vector<std::uint64_t> positions(acknowledged_.begin(), acknowledged_.end());
+  kept_->acknowledge(positions);
+  acknowledged_.clear();
   if (options_.unsynced > 0) writes_.push_back(write);
+  return write.to(*kept_);
+}
+
+void Disk::acknowledge(std::span<const std::uint64_t> positions) {
+  if (!host_.up || host_.dying) throw actors::OutboxError("the host is dead");
+  if (host_.does_something()) acknowledged_.insert(positions.begin(), positions.end());
+  if (fails_) refuse();
 }
 
 void Disk::replace() {
   if (!host_.does_something()) return;
   kept_ = actors::make_memory_outbox();
+  acknowledged_.clear();
   writes_.clear();
 }
 
 void Disk::crash() {
+  if (host_.loses_power) acknowledged_.clear();
   if (options_.unsynced == 0) return;
   writes_.resize(writes_.size() - std::min(writes_.size(), options_.unsynced));
+  acknowledged_.clear();
   kept_ = actors::make_memory_outbox();
-  for (const Write& write : writes_) write(*kept_);
+  for (const Write& write : writes_) write.to(*kept_);
 }
 
 }  // namespace vigil::fleet::sim

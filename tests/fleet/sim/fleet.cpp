@@ -72,6 +72,11 @@ Fleet::Fleet(const Options& options)
       registry_, hosts, std::move(gateways), options.chaos,
       Chaos::Hands{.start = [this](Host& host) { start(host); },
                    .drain = [this](Host& host, std::function<void()> done) { drain(host, std::move(done)); },
+                   .disks_fail =
+                       [this](Host& host, bool fails) {
+                         places_.at(host.id).made->fail(fails);
+                         places_.at(host.id).kept->fail(fails);
+                       },
                    .is_spare = [this](const Host& host) { return is_spare(host); },
                    .serves = [this](const Host& host) { return events_.is_true(host); },
                    .check = [this] { check(); }});
@@ -84,6 +89,7 @@ Fleet::Options Fleet::of_seed(std::uint64_t seed, bool of_actors) {
   options.layout = std::array{Options::Layout::apart, Options::Layout::gate, Options::Layout::apart,
                               Options::Layout::alike}[seed % 4];
   options.chaos.restores = seed % 3 == 0;
+  options.chaos.disks = of_actors;
   return options;
 }
 
@@ -124,7 +130,8 @@ void Fleet::add(const std::string& name, std::set<NodeRole> roles) {
   const auto disk = [&] {
     return std::make_unique<Disk>(
         world_, host,
-        Disk::Options{.unsynced = options_.mistakes.disk_answers_too_early ? std::size_t{3} : 0});
+        Disk::Options{.unsynced = options_.mistakes.disk_answers_too_early ? std::size_t{3} : 0,
+                      .tears = options_.mistakes.disk_tears_writes});
   };
   const auto place =
       places_.emplace(host.id, Place{host, std::move(roles), disk(), disk(), nullptr, 0}).first;

@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"RequestsAreKept", &Mistakes::requests_are_kept, "requests of a node"},
         Planted{"NoAnswerToANewOwner", &Mistakes::no_answer_to_a_new_owner, "tells nothing of camera", true},
         Planted{"BooksEndTooFar", &Mistakes::books_end_too_far, " after #", true},
-        Planted{"DiskAnswersTooEarly", &Mistakes::disk_answers_too_early, " has not ", true}),
+        Planted{"DiskAnswersTooEarly", &Mistakes::disk_answers_too_early, " has not ", true},
+        Planted{"DiskTearsWrites", &Mistakes::disk_tears_writes, " has not ", true}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

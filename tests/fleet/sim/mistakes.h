@@ -31,6 +31,8 @@ struct Mistakes {
   bool books_end_too_far = false;
   /// A write is answered before it is kept.
   bool disk_answers_too_early = false;
+  /// A write that fails halfway leaves its end, and not its beginning.
+  bool disk_tears_writes = false;
 };
 
 }  // namespace vigil::fleet::sim

@@ -220,7 +220,7 @@ void PlainNode::greet(const cluster::NodeRecord& node) {
 
 std::string PlainNode::answer(const std::string& text, const ConnectionPtr& connection, int side) {
   const cluster::Greeting theirs = cluster::parse_greeting(text);
-  if (const auto why = cluster::misfit(greeting(), theirs, host_.clock.wall(), base::Duration(0)))
+  if (const auto why = cluster::misfit(greeting(), theirs, host_.clock.wall(), std::nullopt))
     return print(cluster::GreetingAnswer{std::nullopt, *why});
   desk_.came(theirs.node);
   adopt(theirs.node.name, connection, side);

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t kNoted = 400;
 
-constexpr std::array<std::string_view, 22> kNames = {
-    "event", "crash",      "power loss", "start",    "freeze", "thaw",    "cut",  "mend",
-    "delay", "clock step", "connected",  "closed",   "taken",  "refused", "plan", "lease over",
-    "write", "published",  "calm",       "restored", "joined", "left"};
+constexpr std::array<std::string_view, 23> kNames = {
+    "event", "crash",      "power loss", "start",    "freeze", "thaw",    "cut",       "mend",
+    "delay", "clock step", "connected",  "closed",   "taken",  "refused", "plan",      "lease over",
+    "write", "published",  "calm",       "restored", "joined", "left",    "disk fails"};
 
 }  // namespace
 

@@ -39,7 +39,8 @@ enum class Kind : std::uint8_t {
   calm,
   restored,
   joined,
-  left
+  left,
+  disk_fails
 };
 
 /// A machine: its clocks, and whether what is on it runs. All that was to happen on it is gone with a crash,

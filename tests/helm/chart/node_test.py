@@ -141,8 +141,18 @@ class Node(unittest.TestCase):
             shown = subprocess.run([VIGIL, "status", "--endpoint", f"{scheme}://localhost:{free[9464]}", *trust], capture_output=True, text=True, check=False,
                                    timeout=PATIENCE)
             self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertEqual(self.helm_test(objects, free[9465]), 0, said())
             node.send_signal(signal.SIGTERM)
             self.assertEqual(node.wait(timeout=pod["terminationGracePeriodSeconds"] - 5), 0, said())
+            self.assertEqual(self.helm_test(objects, free[9465]), 1, "nobody is there any more")
+
+    def helm_test(self, objects, port):
+        """What the pod of `helm test` runs, of a node of this machine."""
+        command = one(objects, "Pod", "-readyz")["spec"]["containers"][0]["command"]
+        words = [word for word in command if not word.startswith("http://")]
+        self.assertLess(len(words), len(command))
+        return subprocess.run([*words, f"http://127.0.0.1:{port}/readyz"], env={**self.environment, "ASK_SECONDS": "1", "no_proxy": "*"}, capture_output=True,
+                              check=False, timeout=PATIENCE).returncode
 
     def test_a_node_of_the_trial(self):
         self.run_node("trial", encrypted=False)
