@@ -68,8 +68,8 @@ TEST_F(NodeTest, FencesThatTheDockAndLinksSawReachTheRegistry) {
     return highest;
   };
   EXPECT_EQ(fence("gpu"), 17U);
-  caf::anon_send(c1.actor, fence_atom_v, std::uint64_t{23});
-  caf::anon_send(c1.actor, fence_atom_v, std::uint64_t{21});
+  caf::anon_send(c1.actor, fence_atom_v, std::string("elsewhere"), std::uint64_t{23});
+  caf::anon_send(c1.actor, fence_atom_v, std::string("elsewhere"), std::uint64_t{21});
   pass(500ms);
   EXPECT_EQ(fence("c1"), 23U);
   EXPECT_EQ(fence("gpu"), 17U);
@@ -81,7 +81,7 @@ TEST_F(NodeTest, TheNextOwnersFenceIsAboveAllThatAnybodyHasSeen) {
   wish({"gate"});
   Node& c1 = start("c1", {NodeRole::camera});
   pass(100ms);
-  caf::anon_send(c1.actor, fence_atom_v, std::uint64_t{1000});
+  caf::anon_send(c1.actor, fence_atom_v, std::string("elsewhere"), std::uint64_t{1000});
   pass(6s);
   const json page = shown(c1, {.camera = "gate"});
   EXPECT_EQ(page.at("list")[0].at("owner"), "c1");

@@ -52,7 +52,7 @@ TEST_F(NodeTest, AllAddressesOfASeedAreAskedBeforeItJoins) {
   seeds_ = {{"nodes.svc", 7400}};
   Node& c1 = start("c1", {NodeRole::camera});
   settle();
-  EXPECT_THAT(asked_["c1"], ElementsAre("gone", "gpu", "g1"));
+  EXPECT_THAT(asked_["c1"], ::testing::IsSupersetOf({"gone", "gpu", "g1"}));
   pass(3s);
   EXPECT_EQ(node_of(shown(c1), "c1").at("membership"), "member");
 }

@@ -48,13 +48,12 @@ TEST(Offer, OfWhatNodesCanRunByNothingIsWrong) {
 TEST(Offer, WhatIsWrongHasItsPlaceInTheTextThatIsOffered) {
   const auto problems = offered("cameras:\n  gate: {url: gate.mp4, fps: many}\n");
   EXPECT_THAT(problems,
-              Contains(Problem{2, 29, "cameras.gate.fps: expected a number from 0.01 to 120, not `many`"}));
+              Contains(Problem{2, 30, "cameras.gate.fps: expected a number from 0.01 to 120, not `many`"}));
 }
 
 TEST(Offer, WhatIsWrongOfBothTogetherHasNoPlace) {
-  // Another text would have to say which cameras.
-  const auto problems = offered("defaults: {fps: 1}\n");
-  ASSERT_THAT(problems, ElementsAre(message(HasSubstr("cameras"))));
+  const auto problems = offered(kCameras, kOwn + "colour: red\n");
+  ASSERT_THAT(problems, ElementsAre(message(HasSubstr("colour"))));
   EXPECT_EQ(problems[0].line, 0);
   EXPECT_EQ(problems[0].column, 0);
 }
@@ -77,11 +76,6 @@ TEST(Offer, PasswordsAreToldAloneAndNotShown) {
   EXPECT_THAT(
       problems,
       ElementsAre(message(AllOf(StartsWith("cameras.gate.url: a password"), Not(HasSubstr("hunter2"))))));
-}
-
-TEST(Offer, WhatIsAnotherThingOnceItIsWrittenAnewIsNotTaken) {
-  EXPECT_THAT(offered("cameras:\n  gate: {url: gate.mp4, rules: [{name: p, prompt: !!binary 'QQ=='}]}\n"),
-              ElementsAre(message(HasSubstr("written anew"))));
 }
 
 TEST(Offer, WhatIsTheFleetsMustNotStandInTheNodesOwnText) {

@@ -208,7 +208,7 @@ GatewayTalk World::ask(Gateway& gateway, MakerTalk talk) {
       std::uint64_t unit = 0;
       for (const ShippedEvent& event : offer.events) {
         if (std::exchange(unit, event.unit) != event.unit) commit.units.emplace_back();
-        commit.units.back().places.push_back({event.topic, event.sequence, 0});
+        commit.units.back().places.push_back({event.topic, event.sequence, fingerprint(event.body)});
       }
       talk.commits.push_back(std::move(commit));
     }

@@ -99,11 +99,11 @@ std::uint64_t Disk::put(Write write) {
   // A write that a crash comes into, or a fault, is there as a whole or not at all: that is what the store's
   // log is for.
   const bool is_whole = host_.does_something() && !fails_;
-  if (!is_whole && options_.tears && !write.events.empty()) {
+  if (fails_ && options_.tears && !write.events.empty()) {
     write.continues = true;
     write.topics.push_back({write.events.front().topic, write.events.front().sequence});
     write.events.erase(write.events.begin());
-    write.notes.clear();
+    return keep(write);
   }
   std::uint64_t first = 0;
   if (is_whole || world_.random.chance(0.5)) first = keep(write);

@@ -23,7 +23,7 @@ class Disk {
   struct Options {
     /// A mistake: writes are answered before they are kept, and the last so many are gone after a crash.
     std::size_t unsynced = 0;
-    /// A mistake: of a write that fails, or that a crash comes into, the end is kept without its beginning.
+    /// A mistake: of a write that fails the end is kept without its beginning, and nobody is told.
     bool tears = false;
   };
   Disk(World& world, Host& host, Options options);

@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"NoAnswerToANewOwner", &Mistakes::no_answer_to_a_new_owner, "tells nothing of camera", true},
         Planted{"BooksEndTooFar", &Mistakes::books_end_too_far, " after #", true},
         Planted{"DiskAnswersTooEarly", &Mistakes::disk_answers_too_early, " has not ", true},
-        Planted{"DiskTearsWrites", &Mistakes::disk_tears_writes, " has not ", true}),
+        Planted{"DiskTearsWrites", &Mistakes::disk_tears_writes, " after #", true}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

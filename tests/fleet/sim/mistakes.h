@@ -31,7 +31,7 @@ struct Mistakes {
   bool books_end_too_far = false;
   /// A write is answered before it is kept.
   bool disk_answers_too_early = false;
-  /// A write that fails halfway leaves its end, and not its beginning.
+  /// A write that fails halfway leaves its end, and not its beginning, and nobody is told.
   bool disk_tears_writes = false;
 };
 
