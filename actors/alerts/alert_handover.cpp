@@ -285,10 +285,10 @@ void AlertDesk::give_up(const std::string& camera, std::size_t events) {
 
 // What nobody has asked for as long as events are kept, nobody will.
 void AlertDesk::forget_left_behind() {
-  for (const LeftEvents::Old& old : left_events_.take_before(clock_.wall() - options_.retention)) {
-    give_up(old.series, old.positions.size());
-    outbox_.acknowledge(old.positions);
-  }
+  const LeftEvents::Old old = left_events_.take_before(clock_.wall() - options_.retention);
+  for (const auto& [series, events] : old.by_series) give_up(series, events);
+  // It holds here even if it throws.
+  if (!old.positions.empty()) outbox_.acknowledge(old.positions);
 }
 
 }  // namespace vigil::actors

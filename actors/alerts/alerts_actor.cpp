@@ -13,8 +13,9 @@ namespace {
 constexpr auto kOutboxTick = std::chrono::milliseconds(50);
 constexpr auto kGivenUpEvery = std::chrono::seconds(5);
 // Of a camera that came a moment before the end, the gateways are still to say where its series goes on, and
-// may have to be found again first. It is a part of the 5 s that are left to write down what was found.
-constexpr auto kBooksPatience = std::chrono::seconds(3);
+// may have to be found again first. With the 2 s in which they are told, it is within the supervisor's 5 s
+// for writing down what was found.
+constexpr auto kBooksPatience = std::chrono::seconds(2);
 
 }  // namespace
 

@@ -16,8 +16,8 @@ LeftEvents::LeftEvents(const Outbox& outbox) {
     more = events.size() == kAtOnce;
     for (const OutboxEvent& event : events) {
       after = event.position;
-      if (auto name = series_of(event.topic))
-        places_[std::move(*name)].push_back({event.position, event.time});
+      auto name = series_of(event.topic);
+      (name ? places_[std::move(*name)] : others_).push_back({event.position, event.time});
     }
   }
   end_ = after == 0 ? 0 : outbox.last_position();
@@ -54,18 +54,20 @@ std::vector<std::uint64_t> LeftEvents::take(const std::string& series) {
   return positions;
 }
 
-std::vector<LeftEvents::Old> LeftEvents::take_before(base::Clock::WallTime time) {
-  std::vector<Old> old;
-  for (auto entry = places_.begin(); entry != places_.end();) {
-    Old each{entry->first, {}};
-    std::erase_if(entry->second, [&](const Place& place) {
+LeftEvents::Old LeftEvents::take_before(base::Clock::WallTime time) {
+  Old old;
+  const auto take_from = [&](std::vector<Place>& places) {
+    return std::erase_if(places, [&](const Place& place) {
       if (place.time >= time) return false;
-      each.positions.push_back(place.position);
+      old.positions.push_back(place.position);
       return true;
     });
-    if (!each.positions.empty()) old.push_back(std::move(each));
+  };
+  for (auto entry = places_.begin(); entry != places_.end();) {
+    if (const std::size_t taken = take_from(entry->second)) old.by_series[entry->first] = taken;
     entry = entry->second.empty() ? places_.erase(entry) : std::next(entry);
   }
+  take_from(others_);
   return old;
 }
 

@@ -31,11 +31,12 @@ class LeftEvents {
   std::vector<std::uint64_t> take(const std::string& series);
 
   struct Old {
-    std::string series;
+    std::map<std::string, std::size_t> by_series;
+    /// Of these, and of those on topics that are none of a series.
     std::vector<std::uint64_t> positions;
   };
   /// As `take`, of those from before this time.
-  std::vector<Old> take_before(base::Clock::WallTime time);
+  Old take_before(base::Clock::WallTime time);
 
  private:
   struct Place {
@@ -44,6 +45,8 @@ class LeftEvents {
   };
   std::uint64_t end_ = 0;
   std::map<std::string, std::vector<Place>> places_;
+  /// On topics that are none of a series.
+  std::vector<Place> others_;
 };
 
 }  // namespace vigil::actors

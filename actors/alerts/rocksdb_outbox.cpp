@@ -85,11 +85,7 @@ class RocksdbOutbox final : public Outbox {
   }
 
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
-    std::vector<OutboxEvent> events = unacknowledged_after(0, limit);
-    if (acknowledged_.empty() && limit > 0) {
-      first_pending_ = events.empty() ? database_.next_position() : events.front().position;
-    }
-    return events;
+    return unacknowledged_after(0, limit);
   }
 
   std::vector<OutboxEvent> unacknowledged_after(std::uint64_t position, std::size_t limit) const override {
@@ -97,13 +93,18 @@ class RocksdbOutbox final : public Outbox {
     follow_generation();
     std::vector<OutboxEvent> events;
     const auto entry = database_.entries();
-    for (entry->Seek(position_key('p', std::max(first_pending_, position + 1)));
-         entry->Valid() && events.size() < limit; entry->Next()) {
+    const std::uint64_t begin =
+        position >= none_after_ ? std::max(first_pending_, position + 1) : position + 1;
+    for (entry->Seek(position_key('p', begin)); entry->Valid() && events.size() < limit; entry->Next()) {
       if (!entry->key().starts_with("p")) break;
       const std::uint64_t each = number_in(decode_position_key(view_of(entry->key())));
       if (!acknowledged_.contains(each)) events.push_back(event_at(each));
     }
     database_.check(entry->status());
+    if (acknowledged_.empty() && limit > 0) {
+      none_after_ = position;
+      first_pending_ = events.empty() ? database_.next_position() : events.front().position;
+    }
     return events;
   }
 
@@ -295,7 +296,7 @@ class RocksdbOutbox final : public Outbox {
     if (std::exchange(generation_, database_.generation()) == database_.generation()) return;
     // The positions of another one are other events'.
     if (std::exchange(identity_, database_.identity()) != database_.identity()) acknowledged_.clear();
-    first_pending_ = 0;
+    none_after_ = first_pending_ = 0;
     front_ = 0;
     passed_over_.clear();
   }
@@ -333,7 +334,9 @@ class RocksdbOutbox final : public Outbox {
   /// Of the database that what follows was learnt of.
   mutable std::string identity_;
   mutable std::uint64_t generation_ = 0;
-  /// No event before it waits for an acknowledgement: it spares the search what was deleted there.
+  /// None of the events behind the one and before the other waits for an acknowledgement: it spares the
+  /// search what was deleted there.
+  mutable std::uint64_t none_after_ = 0;
   mutable std::uint64_t first_pending_ = 0;
   /// Acknowledged, but not written yet.
   mutable std::set<std::uint64_t> acknowledged_;

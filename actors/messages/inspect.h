@@ -172,12 +172,6 @@ typename Inspector::result_type inspect(Inspector& f, Returned& x) {
 }
 
 template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, RestForm& x) {
-  return f(caf::meta::type_name("SourceRest"), x.camera, x.role, at_most(x.role, config::Role::record),
-           x.until, x.no_descriptor);
-}
-
-template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, CameraReport& x) {
   return f(caf::meta::type_name("CameraReport"), x.camera, x.state, at_most(x.state, CameraState::down),
            x.reason, x.failed);

@@ -148,12 +148,4 @@ WindowAnswersPtr answers_of(const WindowForm& form, const WatchBook& book, const
   return window;
 }
 
-RestForm form_of(const SourceRest& rest, const base::Clock& clock) {
-  return {rest.camera, rest.role, age_of(rest.until, clock), rest.no_descriptor};
-}
-
-SourceRest rest_of(const RestForm& form, const base::Clock& clock) {
-  return {form.camera, form.role, moment_of(form.until, clock), form.no_descriptor};
-}
-
 }  // namespace vigil::actors

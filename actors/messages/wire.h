@@ -97,15 +97,6 @@ struct WindowForm {
   WorkForm encoded;
 };
 
-/// SourceRest.
-struct RestForm {
-  std::string camera;
-  config::Role role = config::Role::detect;
-  Age until;
-  bool no_descriptor = false;
-  friend bool operator==(const RestForm&, const RestForm&) = default;
-};
-
 CaptureForm form_of(const CaptureTime& time, const base::Clock& clock);
 CaptureTime time_of(const CaptureForm& form, const base::Clock& clock);
 WorkForm form_of(const WorkSpan& span, const base::Clock& clock);
@@ -119,8 +110,5 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
 WindowForm form_of(const WindowAnswers& window, const base::Clock& clock);
 /// Null if nobody told its settings, or its answers are not those to their rules.
 WindowAnswersPtr answers_of(const WindowForm& form, const WatchBook& book, const base::Clock& clock);
-
-RestForm form_of(const SourceRest& rest, const base::Clock& clock);
-SourceRest rest_of(const RestForm& form, const base::Clock& clock);
 
 }  // namespace vigil::actors

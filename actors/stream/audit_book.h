@@ -21,7 +21,6 @@ class AuditBook {
 
   int steps() const { return steps_; }
   /// Of the last `kAnswers`, since the last step.
-  std::size_t differing() const { return differing_; }
   std::size_t answers() const { return agreed_.size(); }
 
  private:

@@ -216,8 +216,14 @@ class Desk {
       if (found->second.node != entry.stream) entry.why_stream = found->second.why;
       entry.stream = found->second.node;
     }
+    // One tower encodes a camera for one stream: while it does so for the former, another one does for the
+    // next.
+    const auto busy = [&](const std::string& camera, const std::string& node, const PlannedCamera& entry) {
+      const Devices& was = before.at(camera);
+      return begins_move(camera, node, entry, was) && was.vision != was.stream ? was.vision : std::string();
+    };
     beside("vision", NodeRole::vision, &PlannedCamera::vision, &StreamAdmission::Load::vision,
-           &PlannedCamera::why_vision);
+           &PlannedCamera::why_vision, busy);
     beside("generate", NodeRole::generate, &PlannedCamera::generate, &StreamAdmission::Load::stream, nullptr);
     for (const auto& [camera, node] : current_)
       leave_former(camera, node, next_.at(node).cameras.at(camera), before.at(camera));
@@ -247,14 +253,18 @@ class Desk {
     if (!is_needed || !can_answer(node, former_of(entry))) set_former(entry, {});
   }
 
-  /// Of a stream that has another place now: who was there answers until it is full there.
+  /// Whether a stream has another place now, and who was there can answer until it is full there. Of two
+  /// formers, the first one's windows are full.
+  bool begins_move(const std::string& camera, const std::string& node, const PlannedCamera& entry,
+                   const Devices& before) const {
+    return entry.stream != before.stream && entry.former_stream.empty() && !begun_.contains(camera) &&
+           can_answer(node, before) && input_.filled.contains(node);
+  }
+
   void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
                     const Devices& before) {
     if (entry.stream != before.stream) {
-      // Of two, the first one's windows are full.
-      if (entry.former_stream.empty() && !begun_.contains(camera) && can_answer(node, before) &&
-          input_.filled.contains(node))
-        set_former(entry, before);
+      if (begins_move(camera, node, entry, before)) set_former(entry, before);
       if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
     }
     const Devices former = former_of(entry);
@@ -304,10 +314,40 @@ class Desk {
         load += item.load;
         if (!found.contains(item.name)) without += item.load;
       }
-      if (without == 0 || !capacity || std::isinf(*capacity) || round == kRounds) return found;
+      double less = 0;
+      if (without > 0 && capacity && !std::isinf(*capacity))
+        less = std::max(kLess * without, round * kLeastLess * *capacity);
+      less = std::max(less, load * beyond_towers(found));
+      if (less == 0 || round == kRounds) return found;
       for (const PlacementItem& item : items) unplaced_.erase(item.name);
-      room = std::max(0.0, std::min(room, load) - std::max(kLess * without, round * kLeastLess * *capacity));
+      room = std::max(0.0, std::min(room, load) - less);
     }
+  }
+
+  /// By what part what towers do, and what their nodes do for streams of their own, is more than they have
+  /// room for; 0: it is not, or there is no tower.
+  double beyond_towers(const std::map<std::string, Found>& streams) const {
+    constexpr double kNothing = 1e-9;
+    const Rooms towers = nodes_with(input_.nodes, {NodeRole::vision}, &NodeRecord::streams);
+    const std::optional<double> capacity = taken_capacity(towers);
+    if (!capacity || std::isinf(*capacity)) return 0;
+    std::map<std::string, double> left;
+    for (const PlacementNode& tower : towers)
+      if (tower.state == PlacementNodeState::in) left[tower.name] = tower.capacity;
+    double apart = 0, own = 0;
+    for (std::size_t i = 0; i < input_.cameras.size(); ++i) {
+      const auto stream = streams.find(input_.cameras[i].name);
+      if (stream == streams.end()) continue;
+      if (const auto tower = left.find(stream->second.node); tower != left.end()) {
+        own += streams_.load(i).stream;
+        tower->second = std::max(0.0, tower->second - streams_.load(i).stream);
+      } else if (!input_.nodes.at(stream->second.node).roles.contains(NodeRole::vision)) {
+        apart += streams_.load(i).vision;
+      }
+    }
+    double room = 0;
+    for (const auto& [tower, rest] : left) room += rest;
+    return apart > room + kNothing ? (apart - room) / (apart + own) : 0;
   }
 
   std::map<std::string, Found> place_on(const std::string& role, const Rooms& rooms,
@@ -325,15 +365,22 @@ class Desk {
     return found;
   }
 
+  using Busy = std::function<std::string(const std::string& camera, const std::string& node,
+                                         const PlannedCamera& entry)>;
+
   /// What the streams' nodes do themselves, if they have the role; of the other cameras, what others do in
-  /// the room that their own streams leave them.
+  /// the room that their own streams leave them. `busy`: who is not to do it for that camera now, as long as
+  /// somebody else has room; empty: nobody.
   void beside(const std::string& role, NodeRole needed, std::string PlannedCamera::*field,
-              double StreamAdmission::Load::*load, std::string PlannedCamera::*reason) {
+              double StreamAdmission::Load::*load, std::string PlannedCamera::*reason,
+              const Busy& busy = {}) {
     const auto does = [&](const std::string& node) {
       const auto found = input_.nodes.find(node);
       return found != input_.nodes.end() && found->second.roles.contains(needed);
     };
     std::vector<PlacementItem> apart;
+    /// Bars, with who is busy among those that are closed.
+    std::map<std::pair<const PlacementBars*, std::string>, PlacementBars> without_busy;
     std::map<std::string, double> taken;
     for (std::size_t i = 0; i < input_.cameras.size(); ++i) {
       const WantedCamera& camera = input_.cameras[i];
@@ -345,6 +392,13 @@ class Desk {
         const bool is_owners = needed == NodeRole::vision;
         apart.push_back({camera.name, streams_.load(i).*load, entry.*field,
                          reach_.bars_for(needed, entry.stream, is_owners ? node->second : "")});
+        if (const std::string who = busy ? busy(camera.name, node->second, entry) : ""; !who.empty()) {
+          const PlacementBars* const all = apart.back().bars;
+          PlacementBars& bars =
+              without_busy.try_emplace({all, who}, all == nullptr ? PlacementBars() : *all).first->second;
+          bars.closed.insert(who);
+          apart.back().bars = &bars;
+        }
         continue;
       }
       entry.*field = entry.stream;

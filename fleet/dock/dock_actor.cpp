@@ -198,7 +198,9 @@ void dock_state::take(const std::string& from, PackedPatch& patch) {
 void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
   const Passage passage{from, deps->node, frame.stream};
-  if (guest != nullptr && guest->from == from && guest->passage == passage) {
+  // Of one that came to its end here when its stream could not be reached, nobody would tell that it has.
+  const bool is_here = encoded_for.contains(frame.camera) || held.contains(frame.camera);
+  if (guest != nullptr && guest->from == from && guest->passage == passage && is_here) {
     end(frame.camera);
     // It had not begun there yet.
     const auto link = held.erase(frame.camera) > 0 ? links.find(passage) : links.end();

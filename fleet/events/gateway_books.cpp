@@ -171,6 +171,8 @@ bool GatewayBooks::stage(const std::string& series, std::uint64_t fence, const S
   if (there != topic.staged.end()) {
     Staged& staged = there->second;
     if (!staged.stale && staged.fence > fence) return true;
+    // The maker may have said something else since.
+    if (!staged.stale && staged.fence == fence && bounds == Bounds::none) return true;
     if (staged.fence == fence && staged.event == event) {
       staged.stale = false;
       return true;
@@ -246,8 +248,9 @@ SeriesVerdict GatewayBooks::commit(const std::string& series, std::uint64_t fenc
     const auto staged = topic.staged.find(place.sequence);
     if (staged == topic.staged.end() || staged->second.stale || staged->second.fence != fence)
       return SeriesVerdict::missing;
-    // An offer of the body that was there before may have come last.
-    if (fingerprint(staged->second.event.body) != place.print) return SeriesVerdict::missing;
+    // An offer of the body that was there before may have come last. A maker of a former build does not say.
+    if (place.print != 0 && fingerprint(staged->second.event.body) != place.print)
+      return SeriesVerdict::missing;
     if (place.sequence != topic.last + 1 && !unit.over_gap) return SeriesVerdict::gap;
     events.push_back(staged->second.event);
   }
@@ -306,7 +309,11 @@ void GatewayBooks::note_ahead(Series& own, const std::vector<StagedEvent>& stage
     const auto name = actors::event_name(event.body);
     if (!name || event.sequence > last(event.topic)) continue;
     Unit& unit = ahead[{name->episode, name->number}];
-    if (unit.topics.empty()) unit.body = event.body;
+    if (unit.topics.empty()) {
+      // Another body may be staged there.
+      const auto committed = event_at(event.topic, event.sequence);
+      unit.body = committed ? committed->body : event.body;
+    }
     unit.topics.push_back(event.topic);
   }
   for (auto& [name, unit] : ahead) {

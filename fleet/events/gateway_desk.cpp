@@ -142,6 +142,14 @@ GatewayTalk GatewayDesk::answer(const MakerTalk& talk) {
     answer.verdict = TalkVerdict::other;
     return answer;
   }
+  // What a connection that is gone still had: whoever sent it has said something else since.
+  auto& [session, number] = heard_[talk.maker];
+  if (session == talk.session && talk.number < number) {
+    answer.verdict = TalkVerdict::away;
+    return answer;
+  }
+  session = talk.session;
+  number = talk.number;
   for (const SeriesClaim& each : talk.claims) claim(talk, each, answer);
   if (!talk.offers.empty() || !talk.commits.empty()) {
     if (knows_all(talk)) {

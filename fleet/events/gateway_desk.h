@@ -98,6 +98,8 @@ class GatewayDesk {
   std::map<std::string, GatewayTenure> peers_;
   /// Since it began to come, and before; by name, with the tokens that they had.
   std::map<std::string, std::string> without_;
+  /// Of each maker: its session, and the number of what it said last.
+  std::map<std::string, std::pair<std::string, std::uint64_t>> heard_;
   actors::GatewayCounts counts_;
 };
 

@@ -381,7 +381,8 @@ void MakerDesk::take(const Sent& sent, const SeriesAnswer& answer, bool is_commi
     if (answer.verdict == SeriesVerdict::gap) unit->gaps.insert(sent.token);
     break;
   }
-  if (answer.verdict == SeriesVerdict::full || answer.verdict == SeriesVerdict::wait)
+  if (answer.verdict == SeriesVerdict::full || answer.verdict == SeriesVerdict::wait ||
+      answer.verdict == SeriesVerdict::missing)
     lane.again = clock_.now() + options_.pause;
 }
 

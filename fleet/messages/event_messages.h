@@ -63,7 +63,7 @@ struct SeriesOffer {
   std::vector<ShippedEvent> events;
 };
 
-/// Copies of one event, to be committed together. Each has its print: what is staged may be another one.
+/// Copies of one event, to be committed together. What is staged may be another one, as its print tells.
 struct CommitUnit {
   std::vector<EventPoint> places;
   /// Whether its topics go on behind what is missing there, which nobody has any more.

@@ -162,30 +162,58 @@ std::string node_state::answer(const std::string& text) {
                          cluster::text_of(theirs.node.control), *why);
       return print(cluster::GreetingAnswer{std::nullopt, *why});
     }
-    if (them != deps->record.name && member) {
-      const auto known = member->nodes().find(them);
-      if (known == member->nodes().end() || known->second.incarnation == theirs.node.incarnation) {
-        if (!desk->came(theirs.node)) {
-          // It is known when the registry tells of it, and comes again or is asked then.
-          deps->logger.warn(
-              "node: node {} is not known yet: {} others have come of which the registry does not tell", them,
-              NodeDesk::kMostUnseen);
-          return print(cluster::GreetingAnswer{greeting(), {}});
-        }
-        if (why) checked(theirs.node, *why);
-        found_way(them, sender);
-        if (is_late) check(theirs.node);
-      } else {
-        // By the registry another one has that name: it counts until that tells otherwise.
-        std::erase_if(met, [&](const auto& each) { return each.first.first == them; });
-        met[{them, theirs.node.incarnation}] = sender;
-      }
+    if (is_late && !had_way) {
+      ask_for_time(theirs.node, sender);
+    } else {
+      let_in(theirs.node, sender, why.value_or(""));
+      if (is_late) check(theirs.node);
     }
     return print(cluster::GreetingAnswer{greeting(), {}});
   } catch (const std::exception& error) {
     deps->logger.error("node: refused a node: {}", error.what());
     return print(cluster::GreetingAnswer{std::nullopt, error.what()});
   }
+}
+
+/// `fault`: of its clock, which breaks no way that stood.
+void node_state::let_in(const cluster::NodeRecord& node, const greeter_actor& greeter,
+                        const std::string& fault) {
+  if (node.name == deps->record.name || !member || !greeter) return;
+  const auto known = member->nodes().find(node.name);
+  if (known == member->nodes().end() || known->second.incarnation == node.incarnation) {
+    if (!desk->came(node)) {
+      // It is known when the registry tells of it, and comes again or is asked then.
+      deps->logger.warn(
+          "node: node {} is not known yet: {} others have come of which the registry does not tell",
+          node.name, NodeDesk::kMostUnseen);
+      return;
+    }
+    if (!fault.empty()) checked(node, fault);
+    found_way(node.name, greeter);
+  } else {
+    // By the registry another one has that name: it counts until that tells otherwise.
+    std::erase_if(met, [&](const auto& each) { return each.first.first == node.name; });
+    met[{node.name, node.incarnation}] = greeter;
+  }
+}
+
+/// Of one that comes for the first time, and whose greeting is of a time ago: its clock is behind, or the
+/// greeting was long under way.
+void node_state::ask_for_time(const cluster::NodeRecord& node, const greeter_actor& greeter) {
+  if (!greeter || !asked_for_time.insert(node.name).second) return;
+  const auto sent = deps->clock.now();
+  self->request(greeter, kGreetingPatience, greet_atom_v, print(greeting()))
+      .then(
+          [=, this](const std::string& text) {
+            asked_for_time.erase(node.name);
+            const auto way = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
+            const std::string why = why_not(text, way);
+            if (why.empty()) return let_in(node, greeter, "");
+            deps->logger.error("node: refused node {} at {}: {}", node.name, cluster::text_of(node.control),
+                               why);
+          },
+          // Whoever does not answer comes again.
+          [this, name = node.name](const caf::error&) { asked_for_time.erase(name); });
 }
 
 void node_state::greet(const cluster::NodeRecord& node) {

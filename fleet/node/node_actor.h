@@ -137,6 +137,8 @@ struct node_state {
   void heard_whether_reached();
   /// Whether the run before this one still lives.
   void look_for_namesake();
+  void let_in(const cluster::NodeRecord& node, const greeter_actor& greeter, const std::string& fault);
+  void ask_for_time(const cluster::NodeRecord& node, const greeter_actor& greeter);
   void check(const cluster::NodeRecord& node);
   void checked(const cluster::NodeRecord& node, const std::string& fault);
   /// Tells to which nodes there is no way.
@@ -219,6 +221,8 @@ struct node_state {
   std::set<caf::actor_addr> watched;
   /// By node; by device (`device_of`).
   std::map<std::string, greeter_actor> greeters;
+  /// Nodes that are asked for their time at first contact, and later; by name.
+  std::set<std::string> asked_for_time, checking;
   std::map<std::string, link_actor> links;
   GatewayDirectory gateways;
   /// Nodes to which this one's dock needs a way.

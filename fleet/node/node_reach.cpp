@@ -198,17 +198,21 @@ void node_state::look_for_namesake() {
 
 void node_state::check(const cluster::NodeRecord& node) {
   const auto there = greeters.find(node.name);
-  if (there == greeters.end()) return;
+  if (there == greeters.end() || !checking.insert(node.name).second) return;
   const auto sent = deps->clock.now();
   self->request(there->second, kAnswerPatience, greet_atom_v, print(greeting()))
       .then(
           [this, node, sent](const std::string& text) {
+            checking.erase(node.name);
             const auto way = std::chrono::duration_cast<base::Duration>(deps->clock.now() - sent);
             const std::string why = why_not(text, way);
             if (why.empty() || cluster::is_about_clocks(why)) return checked(node, why);
             failed(node, why);
           },
-          [this, node](const caf::error&) { checked(node, "it does not answer"); });
+          [this, node](const caf::error&) {
+            checking.erase(node.name);
+            checked(node, "it does not answer");
+          });
 }
 
 void node_state::checked(const cluster::NodeRecord& node, const std::string& fault) {

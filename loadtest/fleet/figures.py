@@ -117,7 +117,7 @@ def row_of(run, line, end, until):
     plan = run.plan_at(begin)
     own = [camera for camera, places in plan.items() if places["node"] == node]
     computed = [camera for camera, places in plan.items() if node in (places["vision"], places["stream"])]
-    row = {"fault": line["fault"], "name": line["name"], "cameras": len(own) + len(computed), "lasted": end - begin}
+    row = {"fault": line["fault"], "name": line["name"], "cameras": len(own) + len(computed), "begin": begin, "until": until, "lasted": end - begin}
     row["silence"] = max((run.silence(camera, begin, until) for camera in run.told), default=0.0)
     ended = run.lease_ended(node, begin, until)
     if run.words:
@@ -154,19 +154,27 @@ def of(log):
             "tokens": run.tokens()}
 
 
-def late(figures, window, patience=1.0):
-    """What took longer than is promised. window: its length in seconds; patience: a factor."""
+def left(figures):
+    """Cameras that nobody took over as long as it was to be seen, whatever the machine had to do."""
     for row in figures["rows"]:
+        if row.get("not sampled"):
+            yield f"{row['fault']}: {row['not sampled']} cameras were not taken over"
+        if row.get("not answered"):
+            yield f"{row['fault']}: of {row['not answered']} cameras nothing was told any more"
+
+
+def late(figures, window, patience=1.0):
+    """What took longer than is promised of one fault at a time. window: its length in seconds; patience: a factor."""
+    for row in figures["rows"]:
+        if any(each is not row and each["begin"] < row["until"] and row["begin"] < each["until"] for each in figures["rows"]):
+            continue
         for column, most in (("sampled", SAMPLED), ("answered", window + ANSWERED)):
             if row.get(column) is not None and row[column] > most * patience + GRACE:
                 yield f"{row['fault']}: {column} after {row[column]:.1f} s"
         # What nobody takes over is told again soon after it is over.
         if "detected" not in row and row["silence"] > (row["lasted"] + window + ANSWERED) * patience + GRACE:
             yield f"{row['fault']}: a camera was silent for {row['silence']:.1f} s, and it was over after {row['lasted']:.1f} s"
-        if row.get("not sampled"):
-            yield f"{row['fault']}: {row['not sampled']} cameras were not taken over"
-        if row.get("not answered"):
-            yield f"{row['fault']}: of {row['not answered']} cameras nothing was told any more"
+    yield from left(figures)
     if figures["wordless"] > WORDLESS * figures["explained"]:
         yield f"{figures['wordless']} of {figures['explained']} alerts came without words"
 

@@ -5,6 +5,7 @@ A fault is a block: `with fault: time.sleep(fault.seconds)`. `node` is whom it c
 
 import contextlib
 import os
+import shutil
 import subprocess
 import time
 
@@ -52,6 +53,18 @@ class Kill(Fault):
 
     def end(self):
         self.machine.start()
+
+
+class Lose(Kill):
+    """SIGKILL, and its disk is gone, too: it comes again with an empty one."""
+
+    def begin(self):
+        super().begin()
+        for entry in os.scandir(self.machine.home):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 class Stop(Fault):
@@ -185,12 +198,15 @@ def random_fault(trial, rng):
     nodes = list(trial.fleet.nodes.values())
     node, etcd = rng.choice(nodes), trial.fleet.etcd
     disks = [each for each in nodes if each.disk]
+    # What two gateways lose at once is lost, and the other fault of two may be the other one's.
+    others = [each for each in nodes if "gateway" not in each.roles]
     of = lambda roles: [each for each in nodes if roles == tuple(sorted(each.roles))]  # noqa: E731
     # One of each kind that is there is as likely as the next one: of each role, or of those that nodes have together.
     someone = lambda: rng.choice(of(rng.choice(sorted({tuple(sorted(each.roles)) for each in nodes}))))  # noqa: E731
     other = rng.choice([each for each in nodes if each is not node])
     chances = [
         (6, lambda: Kill(trial, someone(), rng.choice((1, 8, 15)))),
+        (1, lambda: Lose(trial, rng.choice(others or nodes), rng.choice((1, 8)))),
         (2, lambda: Stop(trial, someone(), rng.choice((1, 5)))),
         (1, lambda: Freeze(trial, someone(), rng.choice((1, 4, 10)))),
         (4, lambda: Cut(trial, someone(), rng.choice((1, 10, 10, 60)), side=rng.choice(("both", "in", "out")))),

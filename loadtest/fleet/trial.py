@@ -74,7 +74,7 @@ class Trial(contextlib.ExitStack):
         if gateways and not knows_gateways(self.fleet.vigil):
             gateways = 0
         for number in range(camera_nodes):
-            self.fleet.node(f"c{number + 1}", "camera", disk=False if gateways else 128)
+            self.fleet.node(f"c{number + 1}", "camera", disk=128)
         computing = zip(STAGES.items(), apart) if apart else [(("v", COMPUTE), compute_nodes)]
         for (letter, roles), count in computing:
             for number in range(count):

@@ -267,6 +267,28 @@ class InTheRegistry(unittest.TestCase):
         c2.start()
         self.wait_for(lambda: "up" in c2.cameras().values(), 30, "it takes its share")
 
+    def test_a_secret_is_a_reference_in_the_registry_and_what_it_stands_for_is_not_there(self):
+        secret = "s3cr3t-of-an-environment"
+        hidden = '  by-name: {inputs: [{url: "rtsp://127.0.0.1:9/live"}], username: viewer, password: "{GATE_PASSWORD}"}\n'
+        self.edit(lambda text: text.replace("cameras:\n", "cameras:\n" + hidden))
+        # Whoever puts it there may have the variable, too.
+        os.environ["GATE_PASSWORD"] = secret
+        self.addCleanup(os.environ.pop, "GATE_PASSWORD")
+        self.assertEqual(self.put().returncode, 0)
+        gpu, c1 = self.fleet.node("gpu", COMPUTE), self.fleet.node("c1", "camera")
+        gpu.start()
+        c1.start()
+        self.wait_for(lambda: c1.cameras().get("by-name") == "down", 30, "it is tried in vain: nobody listens there")
+        self.assertNotIn("is not set", c1.said())
+        snapshot = os.path.join(self.fleet.folder, "snapshot.db")
+        self.fleet.etcd.ctl("snapshot", "save", snapshot)
+        with open(snapshot, "rb") as file:
+            kept = file.read()
+        self.assertIn(b"{GATE_PASSWORD}", kept)
+        for secret in (secret, "s3cr3t"):
+            self.assertNotIn(secret.encode(), kept)
+            self.assertNotIn(secret, self.fleet.logs() + json.dumps(c1.status()) + self.config("show").stdout)
+
     def test_what_must_not_be_put_is_refused(self):
         for change, expected in (
                 (lambda text: text.replace("cameras:\n", "cameras:\n  gate: {url: 'rtsp://h/live', username: u, password: hunter2}\n"),

@@ -135,6 +135,13 @@ class Figures(unittest.TestCase):
             story.settles(20.0)
             self.assertEqual(self.late(story), expected)
 
+    def test_of_two_faults_at_once_no_time_is_promised_but_that_all_are_taken_over(self):
+        story = camera_node_killed(sampled=(13.0, 19.0), answered=(21.5, 27.0))
+        story.fault("g1", 11.0, 12.0, name="cut")
+        self.assertEqual(self.late(story), [])
+        story.seen = [each for each in story.seen if "cam-2" not in each.topic or each.t < 10]
+        self.assertEqual(self.late(story), ["kill c1 8 s: of 1 cameras nothing was told any more"])
+
     def test_a_resend_and_an_end_are_no_window(self):
         story = camera_node_killed(answered=(14.0, 16.0))
         first = story.seen[-1]._replace(topic="alert/default/cam-2/pulse/", seq=3, t=14.6)

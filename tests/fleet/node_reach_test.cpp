@@ -293,6 +293,20 @@ TEST_F(NodeReachTest, AGreetingThatWasLongUnderWayIsNoClockThatIsBehind) {
   EXPECT_THAT(log_.str(), HasSubstr("clocks are apart: that of gpu is at least 5s behind that of c1"));
 }
 
+TEST_F(NodeReachTest, OneThatComesWithAClockThatIsBehindIsRefusedOnBothSides) {
+  wish({"gate"});
+  const Node& gpu = start("gpu", kComputes);
+  pass(5s);
+  start("c1", {NodeRole::camera}).clock.ahead = -5s;
+  pass(10s);
+  EXPECT_THAT(log_.str(), HasSubstr("refused node c1 at c1:7400: "));
+  EXPECT_THAT(log_.str(), HasSubstr("clocks are apart: that of gpu is at least 5s ahead of that of c1"));
+  const json page = shown(gpu);
+  ASSERT_TRUE(page.is_object()) << page;
+  EXPECT_EQ(node_of(page, "gpu").at("clock_off"), false);
+  EXPECT_EQ(node_of(page, "c1").at("apart"), true) << "it is given nothing";
+}
+
 /// Its clock would keep it out at first contact; that of two nodes that had a way is no first contact.
 TEST_F(NodeReachTest, AWayThatBreaksAfterAClockWasSteppedIsMadeAnew) {
   wish({"gate"});

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -174,6 +175,22 @@ class Nodes(unittest.TestCase):
         self.wait_for(lambda: "up" in c1.cameras().values(), 8, "it has cameras again")
         self.assertNotIn("is called c1", c1.said())
 
+    def test_a_node_that_speaks_another_protocol_is_refused_on_both_sides(self):
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        with open(self.fleet.config) as file:
+            text = file.read()
+        with open(self.fleet.config, "w") as file:
+            file.write(text.replace("  name: city\n", f'  name: city\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
+        self.fleet.vigil = os.path.join(BUILD, "bin", "vigil_next")
+        other = self.fleet.node("c3", "camera")
+        other.start(VIGIL_TEST_OLDEST="2")
+        self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)
+        self.assertRegex(other.said(), r"no protocol in common: gpu has 1 \(version [\d.]+\), c3 has 2 \(version")
+        self.wait_for(lambda: "refused node c3" in gpu.said(), 5, "the other side says so, too")
+        self.assertRegex(gpu.said(), r"refused node c3 at .*: no protocol in common: gpu has 1 ")
+        self.settled([c1, c2])
+
     def test_a_node_that_does_not_fit_is_refused_on_both_sides(self):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
@@ -217,12 +234,15 @@ class Streams(unittest.TestCase):
             data = json.loads(self.heard.get())["data"]
             self.told.setdefault(data["camera"], []).append(data)
 
-    def start(self, cameras):
-        """With one computing node; when windows are full and another one is there, these two."""
+    def start(self, cameras, towers=(), names=("gpu1", "gpu2"), roles=COMPUTE):
+        """With one computing node; when windows are full and another one is there, these two. towers: nodes that encode, if these do not."""
         self.make(cameras)
-        gateway, self.camera_node, old, new = (self.fleet.node(name, roles) for name, roles in (
-            ("g1", "gateway"), ("c1", "camera"), ("gpu1", COMPUTE), ("gpu2", COMPUTE)))
+        gateway, self.camera_node, old, new = (self.fleet.node(name, of) for name, of in (
+            ("g1", "gateway"), ("c1", "camera"), *((name, roles) for name in names)))
+        self.towers = [self.fleet.node(name, "vision") for name in towers]
         self.fleet.etcd.start()
+        for tower in self.towers:
+            tower.start()
         gateway.start()
         wait_for(lambda: "gateway: serves" in gateway.said(), 15, gateway.said)
         watch = subprocess.Popen([self.fleet.vigil, "watch", "alert/", "--endpoint", f"tcp://127.0.0.1:{gateway.events}", "--output", "json"],
@@ -233,7 +253,7 @@ class Streams(unittest.TestCase):
         old.start()
         self.wait_for(lambda: self.full(2), 40, "windows are full")
         new.start()
-        self.wait_for(lambda: "node gpu2" in new.said(), 20, "the other one is there")
+        self.wait_for(lambda: f"node {new.name}" in new.said(), 20, "the other one is there")
         self.wait_for(lambda: self.full(4) and all(former == "" for former, _ in self.streams()), 40, "nothing moves any more")
         return old, new
 
@@ -278,6 +298,18 @@ class Streams(unittest.TestCase):
         self.wait_for(lambda: self.full(4), 20, "windows go on")
         self.check()
         self.assertNotIn("ERROR", self.camera_node.said())
+
+    def test_a_node_with_streams_alone_that_ends_loses_no_window(self):
+        old, _ = self.start(1, towers=("v1", "v2"), names=("s1", "s2"), roles="stream,generate")
+        self.assertEqual(self.streams(), {("", "s1")})
+        tower = lambda: {each["vision"] for each in self.fleet.plan()["c1"].values()}  # noqa: E731
+        before = tower()
+        self.assertEqual(old.terminate(30), 0, old.said())
+        self.assertNotIn("in time", old.said())
+        self.assertEqual(self.streams(), {("", "s2")})
+        self.assertNotEqual(tower(), before, "one tower encodes for one stream")
+        self.wait_for(lambda: self.full(4), 20, "windows go on")
+        self.check()
 
     def test_a_camera_node_that_ends_loses_no_window(self):
         _, _ = self.start(cameras=1)

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import unittest
 import urllib.error
 import urllib.request
@@ -177,6 +178,33 @@ class Shown(unittest.TestCase):
         status, _, body = get(self.gpu, f"/evidence/{CLIP}")
         self.assertEqual(status, 404)
         self.assertRegex(body.decode(), "c1 does not answer|its node is gone")
+
+    def test_the_clip_of_an_alert_is_had_through_a_gateway_and_gone_with_its_node(self):
+        with open(self.fleet.config) as file:
+            text = file.read()
+        with open(self.fleet.config, "w") as file:
+            file.write(text.replace('"Is there a person?"}', '"Is there a person?", threshold: 0, confirm: "1/1"}').replace(
+                "evidence: {enabled: true,", "evidence: {enabled: true, pre_roll: 1s, post_roll: 1s,"))
+        gateway = self.fleet.node("g1", "gateway")
+        self.all = (self.gpu, self.c1, self.c2, gateway)
+        self.start()
+        told = []
+        watch = subprocess.Popen([self.fleet.vigil, "watch", "alert/", "--endpoint", f"tcp://127.0.0.1:{gateway.events}", "--since", "1h", "--output", "json"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (watch.kill(), watch.communicate()))
+        threading.Thread(target=lambda: told.extend(map(json.loads, watch.stdout)), daemon=True).start()
+        ready = lambda: [event["data"] for event in list(told) if event["data"].get("evidence", {}).get("clip_state") == "ready"]  # noqa: E731
+        self.wait_for(ready, 40, lambda: f"a clip is ready: {told}")
+        evidence = ready()[0]["evidence"]
+        for name, kind, begins in ((evidence["clip"], "video/mp4", b"ftyp"), (evidence["thumb"], "image/jpeg", b"\xff\xd8")):
+            self.wait_for(lambda name=name: get(gateway, f"/evidence/{name}")[0] == 200, 20, f"{name} comes through the gateway")
+            status, told_kind, body = get(gateway, f"/evidence/{name}")
+            self.assertEqual((status, told_kind), (200, kind))
+            self.assertIn(begins, body[:16])
+        self.assertEqual(len(get(gateway, f"/evidence/{evidence['clip']}")[2]), evidence["bytes"])
+        owner = next(node for node in (self.c1, self.c2) if os.path.exists(os.path.join(self.fleet.folder, f"evidence-{node.name}", evidence["clip"])))
+        owner.kill()
+        self.wait_for(lambda: get(gateway, f"/evidence/{evidence['clip']}")[0] == 404, 20, "it is on one disk, whose node is gone")
 
 
 if __name__ == "__main__":

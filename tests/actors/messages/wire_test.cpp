@@ -175,19 +175,6 @@ TEST_F(Wire, SettingsComeBackAsTheyWere) {
   }
 }
 
-TEST_F(Wire, ARestBecomesOneOfTheReadersClock) {
-  const SourceRest rest{"gate", config::Role::record, clock_.now() + 30s, true};
-  const RestForm form = through(form_of(rest, clock_));
-  EXPECT_EQ(form, form_of(rest, clock_));
-  ManualClock other;
-  other.advance(77h);
-  const SourceRest read = rest_of(form, other);
-  EXPECT_EQ(read.camera, "gate");
-  EXPECT_EQ(read.role, config::Role::record);
-  EXPECT_EQ(read.until, other.now() + 30s);
-  EXPECT_TRUE(read.no_descriptor);
-}
-
 TEST_F(Wire, WhatWasChosenOfAPatchGoesWithIt) {
   FramePatch sent = patch();
   sent.encoded = base::GridMask::none(12, 22);
@@ -346,7 +333,6 @@ TEST_F(Wire, WhatNamesNoStateIsRefused) {
     EXPECT_TRUE(is_refused(PatchAck{"gate", 1, 1, PatchOutcome::encoded, "", share})) << share;
   EXPECT_TRUE(is_refused(StatusChange{{"gate", 1}, static_cast<CameraState>(200), ""}));
   EXPECT_TRUE(is_refused(DeviceReport{"cuda:0", static_cast<DeviceState>(3), "", {}}));
-  EXPECT_TRUE(is_refused(RestForm{"gate", static_cast<config::Role>(2), {}, false}));
   EvidenceReport report;
   report.evidence.state = static_cast<EvidenceState>(4);
   EXPECT_TRUE(is_refused(report));
@@ -410,7 +396,6 @@ TEST_F(Wire, NoAddressAndNoPasswordIsInAnyMessage) {
   through(StatusChange{told->ref(), change->state, change->reason});
   through(CameraReport{gate_->name, CameraState::down, "refused", false});
   through(RecorderReport{gate_->name, false, "refused"});
-  through(form_of(SourceRest{gate_->name, config::Role::detect, clock_.now(), false}, clock_));
   through(form_of(patch(), clock_));
   through(form_of(window(), clock_));
   through(ack_of(patch(), PatchOutcome::dropped, "encode_failed"));

@@ -189,6 +189,50 @@ TEST_F(PlannerStreamsTest, TowersApartAreKeptWithTheStreamsThatTheyEncodeFor) {
   EXPECT_EQ(first().former_vision, "");
 }
 
+TEST_F(PlannerStreamsTest, AnotherTowerEncodesForTheNextStreamWhileTheFormersGoesOn) {
+  start(20);
+  for (const char* tower : {"v1", "v2"}) add(tower, {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  std::map<std::string, std::string> towers;
+  for (const auto& [camera, entry] : cameras()) towers[camera] = entry.vision;
+  add("s2", {NodeRole::stream, NodeRole::generate});
+  drain("s1");
+  EXPECT_EQ(plan().fillings, 20U);
+  for (const auto& [camera, entry] : cameras()) {
+    EXPECT_EQ(entry.stream, "s2") << camera;
+    EXPECT_EQ(entry.former_stream, "s1") << camera;
+    EXPECT_EQ(entry.former_vision, towers.at(camera)) << camera;
+    EXPECT_NE(entry.vision, towers.at(camera)) << camera << ": one tower encodes for one stream";
+    EXPECT_NE(entry.vision, "") << camera;
+  }
+  const auto moved = cameras();
+  plan();
+  EXPECT_EQ(cameras(), moved) << "it stays so until all is filled";
+  fill_all();
+  plan();
+  for (const auto& [camera, entry] : cameras()) {
+    EXPECT_EQ(entry.former_stream, "") << camera;
+    EXPECT_EQ(entry.vision, moved.at(camera).vision) << camera;
+  }
+}
+
+TEST_F(PlannerStreamsTest, WhereNoOtherTowerHasRoomTheStreamBeginsAnewWithItsOwn) {
+  start(4);
+  add("v1", {NodeRole::vision}).streams = 4;
+  add("v2", {NodeRole::vision}).streams = 0.5;
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  add("s2", {NodeRole::stream, NodeRole::generate});
+  drain("s1");
+  plan();
+  for (const auto& [camera, entry] : cameras()) {
+    EXPECT_EQ(entry.stream, "s2") << camera;
+    EXPECT_NE(entry.vision, "") << camera << ": a tower that is busy is better than none";
+    EXPECT_EQ(entry.former_stream.empty(), entry.former_vision.empty()) << camera;
+  }
+}
+
 TEST_F(PlannerStreamsTest, OfAnotherOwnerNobodyHasComputedAnything) {
   start(1);
   gpu("old");

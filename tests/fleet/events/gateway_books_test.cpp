@@ -55,12 +55,39 @@ TEST_F(GatewayBooksTest, WhatIsCommittedStaysWhateverIsOfferedAndCommittedAfterI
   EXPECT_THAT(one_.events(), ElementsAre(std::string(kRule) + "1first"));
 }
 
-TEST_F(GatewayBooksTest, ACommitWithoutAPrintTakesNothing) {
+TEST_F(GatewayBooksTest, ACommitOfAMakerThatDoesNotSayWhatItIsTakesWhatIsStaged) {
   one_.desk->answer(offer("body"));
   MakerTalk talk = this->talk(one_);
   talk.commits = {{"c", 1, {{{{kRule, 1, 0}}, false}}}};
-  EXPECT_EQ(one_.desk->answer(talk).commits.at(0).verdict, SeriesVerdict::missing);
-  EXPECT_THAT(one_.events(), SizeIs(0));
+  EXPECT_EQ(one_.desk->answer(talk).commits.at(0).verdict, SeriesVerdict::done);
+  EXPECT_THAT(one_.events(), ElementsAre(std::string(kRule) + "1body"));
+}
+
+TEST_F(GatewayBooksTest, WhatAMakerSentBeforeAndComesAfterIsNotTaken) {
+  MakerTalk old = offer("old"), now = offer("new");
+  old.number = 7;
+  now.number = 8;
+  one_.desk->answer(now);
+  EXPECT_EQ(one_.desk->answer(old).verdict, TalkVerdict::away);
+  ASSERT_NE(one_.desk->books().staged(kRule, 1), nullptr);
+  EXPECT_EQ(one_.desk->books().staged(kRule, 1)->body, "new");
+  // The same once more means what it meant; another run of the maker counts anew.
+  EXPECT_EQ(one_.desk->answer(now).verdict, TalkVerdict::heard);
+  MakerTalk again = talk(one_);
+  again.session = "s2";
+  again.number = 1;
+  again.claims = {{"c", 1}};
+  EXPECT_EQ(one_.desk->answer(again).verdict, TalkVerdict::heard);
+}
+
+TEST_F(GatewayBooksTest, ACopyOfWhatAnotherOneHasDoesNotReplaceWhatTheMakerSaidSince) {
+  one_.desk->answer(offer("new"));
+  SeriesCopy copy;
+  copy.series = "c";
+  copy.staged = {{1, {kRule, 1, 0, "old", 1}}};
+  one_.desk->take({copy}, /*with_notes=*/false);
+  ASSERT_NE(one_.desk->books().staged(kRule, 1), nullptr);
+  EXPECT_EQ(one_.desk->books().staged(kRule, 1)->body, "new");
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include "tests/fleet/sim/actor_node.h"
 
+#include <cstdlib>
+#include <iostream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <caf/scheduler/test_coordinator.hpp>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/null_sink.h>
 
 #include "fleet/events/maker_actor.h"
@@ -97,6 +101,29 @@ State* state_of(const auto& handle) {
   return &static_cast<typename Handle::template stateful_pointer<State>>(actor)->state;
 }
 
+/// What nodes log, with the world's time, if somebody wants to see it.
+class Shown final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  Shown(const World& world, const Host& host) : world_(world), host_(host) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    std::clog << static_cast<double>(world_.now().count()) / 1e6 << ' ' << host_.name << ": "
+              << std::string_view(message.payload.data(), message.payload.size()) << '\n';
+  }
+  void flush_() override {}
+
+  const World& world_;
+  const Host& host_;
+};
+
+spdlog::sink_ptr sink_of(const World& world, const Host& host) {
+  // Nothing in this process writes to the environment.
+  if (std::getenv("VIGIL_SIM_LOG") == nullptr)  // NOLINT(concurrency-mt-unsafe)
+    return std::make_shared<spdlog::sinks::null_sink_mt>();
+  return std::make_shared<Shown>(world, host);
+}
+
 /// What a mistake makes of what a gateway answers makers.
 Wire::Meddle meddling(const Mistakes& mistakes) {
   if (!mistakes.no_answer_to_a_new_owner && !mistakes.books_end_too_far) return nullptr;
@@ -140,6 +167,17 @@ struct ActorNode::Parts {
       commons.audit.taken(host, camera, guest->fence, guest->passage.owner, guest->generation, ++patches);
   }
 
+  /// With the halves of the model that it has.
+  actors::DeviceSlot device(bool has_tower, bool has_language) {
+    actors::DeviceSlot slot = actors::testing::slot(encoder, language);
+    if (!has_tower) slot.engine.encoder = nullptr;
+    if (!has_language) {
+      slot.engine.desk = nullptr;
+      slot.engine.questions = nullptr;
+    }
+    return slot;
+  }
+
   NodeWays ways() {
     return {.find =
                 [this](const cluster::PeerAddress& address, auto done) {
@@ -169,7 +207,7 @@ struct ActorNode::Parts {
   actors::testing::ScriptedLanguage language;
   actors::Metrics metrics;
   actors::StatusBoard board{clock};
-  spdlog::logger logger{"sim", std::make_shared<spdlog::sinks::null_sink_mt>()};
+  spdlog::logger logger{"sim", sink_of(commons.world, host)};
   std::unique_ptr<cluster::Registry> registry;
   Owner owner;
   Config config;
@@ -213,10 +251,13 @@ ActorNode::ActorNode(ActorCommons& commons, Host& host, const Disks& disks, cons
     : commons_(commons), host_(host), parts_(std::make_unique<Parts>(commons, host, disks)) {
   Parts& own = *parts_;
   own.scheduler().clock().current_time = own.clock.now();
-  if (roles.contains(NodeRole::stream)) {
+  if (const bool has_tower = roles.contains(NodeRole::vision),
+      has_language = roles.contains(NodeRole::stream) || roles.contains(NodeRole::generate);
+      has_tower || has_language) {
     own.dock = own.system.spawn(dock, DockDeps{.node = host.name,
-                                               .devices = {actors::testing::slot(own.encoder, own.language)},
+                                               .devices = {own.device(has_tower, has_language)},
                                                .group = 2,
+                                               .token_width = 1,
                                                .clock = own.clock,
                                                .metrics = own.metrics,
                                                .board = own.board,
@@ -448,6 +489,13 @@ std::string ActorNode::describe() const {
     for (const auto& [camera, guest] : own->book.guests())
       text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.from +
               (guest.away ? " (away)" : "");
+    text += ", lanes";
+    for (const auto& [camera, lane] : own->lanes)
+      text += ' ' + camera + "->" + lane.stream + (lane.goes_on ? "" : " (ends)");
+    text += ", held";
+    for (const auto& [camera, next] : own->held) text += ' ' + camera;
+    text += ", ending";
+    for (const std::string& camera : own->ending) text += ' ' + camera;
   }
   if (const gateway_state* const own = state_of<gateway_state>(parts_->gateway);
       own != nullptr && own->joining) {

@@ -42,7 +42,11 @@ class DiskOutbox final : public Outbox {
   std::vector<OutboxEvent> unacknowledged(std::size_t limit) const override {
     return without_acknowledged(inner().unacknowledged(more(limit)), limit);
   }
-  void acknowledge(std::span<const std::uint64_t> positions) override { disk_.acknowledge(positions); }
+  void acknowledge(std::span<const std::uint64_t> positions) override {
+    // It holds for this one even if it fails; the next one knows nothing of it then.
+    acknowledged_.insert(positions.begin(), positions.end());
+    tell_disk();
+  }
   std::size_t prune(base::Duration /*older_than*/) override { return 0; }
   const std::string& identity() const override { return inner().identity(); }
   std::uint64_t last_position() const override { return inner().last_position(); }
@@ -59,23 +63,34 @@ class DiskOutbox final : public Outbox {
     // Nobody uses one that has failed before it was opened again.
     if (failed_) disk_.refuse();
     failed_ = true;
+    if (!disk_.fails()) tell_disk();
     const std::uint64_t first = disk_.put(std::move(write));
     failed_ = false;
     return first;
   }
 
+  void tell_disk() {
+    const std::vector<std::uint64_t> positions(acknowledged_.begin(), acknowledged_.end());
+    disk_.acknowledge(positions);
+    acknowledged_.clear();
+  }
+
   std::size_t more(std::size_t limit) const {
-    return limit + std::min(disk_.acknowledged_.size(), std::numeric_limits<std::size_t>::max() - limit);
+    return limit + std::min(disk_.acknowledged_.size() + acknowledged_.size(),
+                            std::numeric_limits<std::size_t>::max() - limit);
   }
   std::vector<OutboxEvent> without_acknowledged(std::vector<OutboxEvent> events, std::size_t limit) const {
-    std::erase_if(events,
-                  [&](const OutboxEvent& event) { return disk_.acknowledged_.contains(event.position); });
+    std::erase_if(events, [&](const OutboxEvent& event) {
+      return disk_.acknowledged_.contains(event.position) || acknowledged_.contains(event.position);
+    });
     if (events.size() > limit) events.resize(limit);
     return events;
   }
 
   Disk& disk_;
   bool failed_ = false;
+  /// That the disk has not taken.
+  std::set<std::uint64_t> acknowledged_;
 };
 
 Disk::Disk(World& world, Host& host, Options options)
@@ -116,14 +131,15 @@ std::uint64_t Disk::keep(const Write& write) {
   const std::vector<std::uint64_t> positions(acknowledged_.begin(), acknowledged_.end());
   kept_->acknowledge(positions);
   acknowledged_.clear();
+  const std::uint64_t first = write.to(*kept_);
   if (options_.unsynced > 0) writes_.push_back(write);
-  return write.to(*kept_);
+  return first;
 }
 
 void Disk::acknowledge(std::span<const std::uint64_t> positions) {
   if (!host_.up || host_.dying) throw actors::OutboxError("the host is dead");
-  if (host_.does_something()) acknowledged_.insert(positions.begin(), positions.end());
   if (fails_) refuse();
+  if (host_.does_something()) acknowledged_.insert(positions.begin(), positions.end());
 }
 
 void Disk::replace() {

@@ -16,16 +16,18 @@ namespace {
 /// How long nobody may be told of a camera when all is well: more than one window, and what that takes.
 constexpr std::chrono::seconds kUntold{25};
 
-/// Cameras of few frames, whose windows are long. Each window is told.
-std::vector<config::CameraSettings> settings(int cameras) {
+/// Cameras of few frames, whose windows are long. Each window is told, and explained where a node has nothing
+/// else to do.
+std::vector<config::CameraSettings> settings(const Fleet::Options& options) {
   std::vector<config::CameraSettings> all;
-  for (int i = 1; i <= cameras; ++i) {
+  for (int i = 1; i <= options.cameras; ++i) {
     const std::string name = "gate" + std::to_string(i);
     auto settings = actors::testing::camera(name, config::Pace::realtime, "/clips/" + name + ".mp4");
     settings->stream.fps = 0.2;
     settings->stream.window = {20s, 10s};
     settings->rules.front().confirm = {1, 1};
     settings->rules.front().max_per_hour = 1'000'000;
+    settings->rules.front().explain = options.layout == Fleet::Options::Layout::stages;
     all.push_back(*settings);
   }
   return all;
@@ -57,9 +59,8 @@ Fleet::Fleet(const Options& options)
       bulk_(clock_,
             [this](const std::string& from, const std::string& to, const cluster::Frames& frames,
                    const cluster::MemoryBulkNetwork::Arrive& arrive) { carry(from, to, frames, arrive); }),
-      actor_commons_{world_,           network_, registry_, bulk_,
-                     audit_,           events_,  "city",    settings(options.cameras),
-                     options_.mistakes} {
+      actor_commons_{world_, network_,          registry_,        bulk_, audit_, events_,
+                     "city", settings(options), options_.mistakes} {
   add_nodes();
   std::vector<Host*> hosts;
   std::set<const Host*> gateways;
@@ -86,7 +87,8 @@ Fleet::Fleet(const Options& options)
 
 Fleet::Options Fleet::of_seed(std::uint64_t seed, bool of_actors) {
   Options options{.seed = seed, .of_actors = of_actors};
-  options.layout = std::array{Options::Layout::apart, Options::Layout::gate, Options::Layout::apart,
+  options.layout = std::array{Options::Layout::apart, Options::Layout::gate,
+                              of_actors ? Options::Layout::stages : Options::Layout::apart,
                               Options::Layout::alike}[seed % 4];
   options.chaos.restores = seed % 3 == 0;
   options.chaos.disks = of_actors;
@@ -112,7 +114,15 @@ void Fleet::add_nodes() {
     }
     add(number("cam", i), roles);
   }
-  for (int i = 1; i <= options_.computing_nodes; ++i) add(number("gpu", i), computing);
+  if (options_.layout == Options::Layout::stages) {
+    for (int i = 1; i <= options_.computing_nodes; ++i) {
+      add(number("tower", i), {NodeRole::vision});
+      add(number("stream", i), {NodeRole::stream});
+    }
+    add("words", {NodeRole::generate});
+  } else {
+    for (int i = 1; i <= options_.computing_nodes; ++i) add(number("gpu", i), computing);
+  }
   for (int i = 1; i <= gateways; ++i) add(number("gw", i), {NodeRole::gateway});
 }
 

@@ -17,9 +17,10 @@ class Fleet {
     std::uint64_t seed = 1;
     /// Otherwise of plain classes.
     bool of_actors = false;
-    /// What nodes do. apart: one thing each, vision, stream and generate being one; gate: of two gateways,
-    /// one reads cameras, too; alike: three nodes do everything. Plain nodes are no gateways.
-    enum class Layout : std::uint8_t { apart, gate, alike };
+    /// What nodes do. apart: one thing each, vision, stream and generate being one; stages: these are things
+    /// of their own, too, with one node alone that generates; gate: of two gateways, one reads cameras, too;
+    /// alike: three nodes do everything. Plain nodes are no gateways, and their layout is never stages.
+    enum class Layout : std::uint8_t { apart, stages, gate, alike };
     Layout layout = Layout::apart;
     int camera_nodes = 3;
     int computing_nodes = 2;
