@@ -204,6 +204,23 @@ TEST_F(StagesLinkTest, AStreamWhoseNodeIsGoneBeginsAtAnotherWithTheSameTower) {
   EXPECT_FALSE(told_of("gate/person end"));
 }
 
+TEST_F(StagesLinkTest, AnEndThatComesWhenTheTowerHasGivenTheCameraUpKeepsNobodyOut) {
+  start_gate();
+  start_stream(s2_);
+  make_way(v1_, s2_);
+  cut("v1", "s1");
+  pass(7s);
+  ASSERT_EQ(told("status/").back(), "gate down");
+  // It was under way when the tower lost the stream.
+  ASSERT_EQ(cam_.send("v1", write(EndFrame{"gate", "s1"})).answer, cluster::BulkSent::Answer::taken);
+  pass(1s);
+  start_link(v1_, s2_);
+  plan({owned("gate", 5, "v1>s2")});
+  pass(4s);
+  EXPECT_EQ(told("status/").back(), "gate up") << log_.str();
+  EXPECT_TRUE(goes_on(s2_)) << log_.str();
+}
+
 TEST_F(StagesLinkTest, AStreamThatMovesGoesOnThereWithTheEpisodesOfTheCamera) {
   start_gate();
   start_stream(s2_);
