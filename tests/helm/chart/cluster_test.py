@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -131,6 +132,31 @@ class Cluster(unittest.TestCase):
                              "--output", "custom-columns=KIND:.kind,NAME:.metadata.name").stdout.splitlines()
         found = {"/".join(line.split()) for line in lines}
         return found - {"ServiceAccount/default", "ConfigMap/kube-root-ca.crt"}
+
+    def asked(self, phase):
+        """What `helm test` ends with when its pod does so."""
+        done = []
+        test = threading.Thread(target=lambda: done.append(self.helm.run("test", "fleet", "--namespace", self.namespace, "--timeout", "60s")))
+        test.start()
+
+        def has_ended():
+            # Whoever plays pods says meanwhile that it runs.
+            self.kubectl("patch", "pod", "fleet-vigil-readyz", "--namespace", self.namespace, "--subresource", "status", "--patch",
+                         json.dumps({"status": {"phase": phase}}), status=None)
+            return not test.is_alive()
+        self.until(has_ended, "helm test goes on")
+        return done[0]
+
+    def test_helm_test_is_a_pod_that_is_gone_when_it_has_succeeded(self):
+        self.install()
+        done = self.asked("Succeeded")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.until(lambda: "fleet-vigil-readyz" not in self.names("pods"), "its pod is still there")
+        # One that has failed stays, to be looked at, until the next one.
+        done = self.asked("Failed")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("fleet-vigil-readyz", self.names("pods"))
+        self.assertEqual(self.asked("Succeeded").returncode, 0)
 
     def test_the_server_takes_every_set_of_values(self):
         for account in ("fleet", "fleet-vigil"):
