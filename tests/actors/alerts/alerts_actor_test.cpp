@@ -223,7 +223,7 @@ TEST_F(ClaimingAlertsActor, EndsAfterAMomentWithoutTheBooks) {
   self_->monitor(alerts_);
   self_->send(alerts_, stop_atom_v);
   answers();
-  pass(900ms);
+  pass(1900ms);
   EXPECT_FALSE(ended());
   pass(200ms);
   EXPECT_THAT(ended().value_or(""), HasSubstr("1 event is lost: nobody said where their series go on"));
