@@ -101,9 +101,12 @@ class RocksdbOutbox final : public Outbox {
       if (!acknowledged_.contains(each)) events.push_back(event_at(each));
     }
     database_.check(entry->status());
-    if (acknowledged_.empty() && limit > 0) {
+    const std::uint64_t first = events.empty() ? database_.next_position() : events.front().position;
+    // What spares more is worth remembering.
+    if (acknowledged_.empty() && limit > 0 && first > position &&
+        first - position >= first_pending_ - none_after_) {
       none_after_ = position;
-      first_pending_ = events.empty() ? database_.next_position() : events.front().position;
+      first_pending_ = first;
     }
     return events;
   }

@@ -261,6 +261,7 @@ class Desk {
            can_answer(node, before) && input_.filled.contains(node);
   }
 
+  /// Of a stream that has another place now: who was there answers until it is full there.
   void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
                     const Devices& before) {
     if (entry.stream != before.stream) {
@@ -328,6 +329,12 @@ class Desk {
   /// room for; 0: it is not, or there is no tower.
   double beyond_towers(const std::map<std::string, Found>& streams) const {
     constexpr double kNothing = 1e-9;
+    // Mostly each does its own, and a city has many cameras.
+    if (std::ranges::none_of(input_.nodes, [](const auto& node) {
+          return node.second.roles.contains(NodeRole::stream) &&
+                 !node.second.roles.contains(NodeRole::vision);
+        }))
+      return 0;
     const Rooms towers = nodes_with(input_.nodes, {NodeRole::vision}, &NodeRecord::streams);
     const std::optional<double> capacity = taken_capacity(towers);
     if (!capacity || std::isinf(*capacity)) return 0;

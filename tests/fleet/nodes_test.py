@@ -73,10 +73,7 @@ class Nodes(unittest.TestCase):
         self.assertNotIn("were not handed over", c1.said())
 
     def grace(self, seconds):
-        with open(self.fleet.config) as file:
-            text = file.read()
-        with open(self.fleet.config, "w") as file:
-            file.write(text.replace("shutdown_grace: 6s", f"shutdown_grace: {seconds}s"))
+        self.fleet.edit(lambda text: text.replace("shutdown_grace: 6s", f"shutdown_grace: {seconds}s"))
 
     def lines(self, node):
         """What it says of its end, beside its log."""
@@ -178,10 +175,7 @@ class Nodes(unittest.TestCase):
     def test_a_node_that_speaks_another_protocol_is_refused_on_both_sides(self):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
-        with open(self.fleet.config) as file:
-            text = file.read()
-        with open(self.fleet.config, "w") as file:
-            file.write(text.replace("  name: city\n", f'  name: city\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
+        self.fleet.edit(lambda text: text.replace("  name: city\n", f'  name: city\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
         self.fleet.vigil = os.path.join(BUILD, "bin", "vigil_next")
         other = self.fleet.node("c3", "camera")
         other.start(VIGIL_TEST_OLDEST="2")
@@ -194,10 +188,7 @@ class Nodes(unittest.TestCase):
     def test_a_node_that_does_not_fit_is_refused_on_both_sides(self):
         gpu, c1, c2 = self.start()
         self.settled([c1, c2])
-        with open(self.fleet.config) as file:
-            text = file.read()
-        with open(self.fleet.config, "w") as file:
-            file.write(text.replace("  name: city\n", f'  name: harbour\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
+        self.fleet.edit(lambda text: text.replace("  name: city\n", f'  name: harbour\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
         other = self.fleet.node("stranger", "camera")
         other.start()
         self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)

@@ -174,6 +174,13 @@ class Fleet(contextlib.ExitStack):
                        "log: {level: info}\n"
                        "shutdown_grace: 6s\n")
 
+    def edit(self, change):
+        """Its file, before nodes read it, as `change` makes it of its text."""
+        with open(self.config) as file:
+            text = file.read()
+        with open(self.config, "w") as file:
+            file.write(change(text))
+
     def command(self, *arguments):
         return subprocess.run([self.vigil, *arguments], capture_output=True, text=True, timeout=30, check=False)
 

@@ -180,11 +180,8 @@ class Shown(unittest.TestCase):
         self.assertRegex(body.decode(), "c1 does not answer|its node is gone")
 
     def test_the_clip_of_an_alert_is_had_through_a_gateway_and_gone_with_its_node(self):
-        with open(self.fleet.config) as file:
-            text = file.read()
-        with open(self.fleet.config, "w") as file:
-            file.write(text.replace('"Is there a person?"}', '"Is there a person?", threshold: 0, confirm: "1/1"}').replace(
-                "evidence: {enabled: true,", "evidence: {enabled: true, pre_roll: 1s, post_roll: 1s,"))
+        self.fleet.edit(lambda text: text.replace('"Is there a person?"}', '"Is there a person?", threshold: 0, confirm: "1/1"}').replace(
+            "evidence: {enabled: true,", "evidence: {enabled: true, pre_roll: 1s, post_roll: 1s,"))
         gateway = self.fleet.node("g1", "gateway")
         self.all = (self.gpu, self.c1, self.c2, gateway)
         self.start()

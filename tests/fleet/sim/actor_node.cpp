@@ -1,14 +1,9 @@
 #include "tests/fleet/sim/actor_node.h"
 
-#include <cstdlib>
-#include <iostream>
 #include <sstream>
-#include <string_view>
 #include <utility>
 
 #include <caf/scheduler/test_coordinator.hpp>
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/null_sink.h>
 
 #include "fleet/events/maker_actor.h"
 #include "fleet/events/shipping_publisher.h"
@@ -99,29 +94,6 @@ State* state_of(const auto& handle) {
   if (actor->getf(caf::abstract_actor::is_cleaned_up_flag)) return nullptr;
   using Handle = std::decay_t<decltype(handle)>;
   return &static_cast<typename Handle::template stateful_pointer<State>>(actor)->state;
-}
-
-/// What nodes log, with the world's time, if somebody wants to see it.
-class Shown final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
- public:
-  Shown(const World& world, const Host& host) : world_(world), host_(host) {}
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    std::clog << static_cast<double>(world_.now().count()) / 1e6 << ' ' << host_.name << ": "
-              << std::string_view(message.payload.data(), message.payload.size()) << '\n';
-  }
-  void flush_() override {}
-
-  const World& world_;
-  const Host& host_;
-};
-
-spdlog::sink_ptr sink_of(const World& world, const Host& host) {
-  // Nothing in this process writes to the environment.
-  if (std::getenv("VIGIL_SIM_LOG") == nullptr)  // NOLINT(concurrency-mt-unsafe)
-    return std::make_shared<spdlog::sinks::null_sink_mt>();
-  return std::make_shared<Shown>(world, host);
 }
 
 /// What a mistake makes of what a gateway answers makers.

@@ -1,17 +1,23 @@
-// What a whole node has in a simulation instead of sources, an engine and topics.
+// What a whole node has in a simulation instead of sources, an engine, topics and a log.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/null_sink.h>
 
 #include "tests/actors/fakes.h"
 #include "tests/fleet/sim/actor_node.h"
@@ -94,5 +100,28 @@ class Topics final : public actors::Publisher {
   std::map<std::string, std::uint64_t> last_;
   std::uint64_t handed_over_ = 0;
 };
+
+/// What nodes log, with the world's time, if somebody wants to see it.
+class Shown final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  Shown(const World& world, const Host& host) : world_(world), host_(host) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    std::clog << static_cast<double>(world_.now().count()) / 1e6 << ' ' << host_.name << ": "
+              << std::string_view(message.payload.data(), message.payload.size()) << '\n';
+  }
+  void flush_() override {}
+
+  const World& world_;
+  const Host& host_;
+};
+
+inline spdlog::sink_ptr sink_of(const World& world, const Host& host) {
+  // Nothing in this process writes to the environment.
+  if (std::getenv("VIGIL_SIM_LOG") == nullptr)  // NOLINT(concurrency-mt-unsafe)
+    return std::make_shared<spdlog::sinks::null_sink_mt>();
+  return std::make_shared<Shown>(world, host);
+}
 
 }  // namespace vigil::fleet::sim
