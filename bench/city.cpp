@@ -96,9 +96,12 @@ City::City(const CityOptions& options)
                   },
               .random = [this] { return random_(); },
               .tell = [this](std::size_t events) { gateways_.offer(events); },
+              .window = options.window,
+              .gateways = [this] { return gateways_.count(); },
               .greetings = CityMeter(time_),
               .plannings = CityMeter(time_),
-              .planner = CityMeter(time_)} {
+              .planner = CityMeter(time_)},
+      status_(time_) {
   make_places();
   observe();
   tell_alerts();
@@ -119,10 +122,13 @@ void City::start(Place& place) {
   record.incarnation = std::to_string(++place.incarnation) + '-' + std::string(30, 'i');
   if (record.roles.contains(NodeRole::gateway)) gateways_.come(record.name);
   place.node = std::make_unique<CityNode>(around_, std::move(record), options_.lease, random_());
+  if (place.record.roles.contains(NodeRole::gateway) && options_.pages > 0)
+    place.status = std::make_unique<CityStatus>(around_, *place.node, status_, 1 / options_.pages);
 }
 
 void City::stop(Place& place) {
   if (place.record.roles.contains(NodeRole::gateway)) gateways_.go(place.record.name);
+  place.status.reset();
   place.node.reset();
 }
 
@@ -190,6 +196,11 @@ City::Place& City::any(NodeRole role) {
 
 bool City::is_settled() const {
   if (cameras_.unwatched() > 0 || cameras_.owned_twice() > 0) return false;
+  if (std::ranges::any_of(places_, [](const auto& each) {
+        const auto& node = each.second.node;
+        return node && node->is_planner() && node->under_way() > 0;
+      }))
+    return false;
   std::size_t living = 0;
   for (const auto& [name, place] : places_) living += place.node ? 1U : 0U;
   return std::ranges::all_of(places_, [living](const auto& each) {
@@ -217,6 +228,7 @@ void City::begin(const std::string& name) {
   waited_.clear();
   etcd_.meters().reset();
   gateways_.begin_phase();
+  status_.reset();
   cameras_.begin_phase();
   for (CityMeter* meter : {&around_.greetings, &around_.plannings, &around_.planner}) meter->reset();
 }
@@ -286,6 +298,13 @@ void City::run(const std::function<void(const CityPhase&)>& done) {
     time_.advance(kLeaderless);
     settled();
   });
+  if (const std::size_t servers = options_.costs.etcd_servers; servers > 2) {
+    phase("etcd_server_lost", [&] {
+      etcd_.lose_server(servers - 1);
+      settled();
+    });
+    etcd_.restore_server(servers - 1);
+  }
   phase("power_cut", [&] {
     power(0, false);
     for (auto& [name, place] : places_)
@@ -335,6 +354,9 @@ CityPhase City::end() {
   add("etcd_disk_peak", "s/s", etcd.disk.peak(), 1);
   add("etcd_keep_alives_peak", "1/s", etcd.keep_alives.peak());
   add("etcd_reads_peak", "1/s", etcd.reads.peak());
+  add("etcd_read_bytes_peak", "B/s", etcd.read_bytes.peak());
+  add("etcd_connections", "1", etcd.connections.total());
+  add("etcd_connections_peak", "1/s", etcd.connections.peak());
   add("etcd_events", "1", etcd.events.total());
   add("etcd_events_peak", "1/s", etcd.events.peak());
   add("etcd_event_bytes_peak", "B/s", etcd.event_bytes.peak());
@@ -342,6 +364,7 @@ CityPhase City::end() {
   add("etcd_processor", "s", etcd.processor());
   add("etcd_longest_queue", "s", in_seconds(etcd.longest_queue()), base::seconds(options_.lease) / 3);
   add("etcd_watchers", "1", static_cast<double>(most_watchers_));
+  add("etcd_watchers_at_end", "1", static_cast<double>(etcd_.watchers()));
   add("etcd_bytes", "B", static_cast<double>(etcd_.bytes()), 2.0 * 1024 * 1024 * 1024);
   add("plannings", "1", around_.plannings.total());
   add("planner_processor", "s", around_.planner.total());
@@ -359,6 +382,10 @@ CityPhase City::end() {
   add("gateway_published_peak", "1/s", gateways_.published().peak());
   add("gateway_processor_peak", "s/s", gateways_.processor().peak(), 1);
   add("gateway_longest", "s", gateways_.longest());
+  add("pages", "1", status_.pages.total());
+  add("pages_incomplete", "1", static_cast<double>(status_.incomplete));
+  add("page_longest", "s", in_seconds(status_.longest));
+  add("page_processor_peak", "s/s", status_.processor.peak(), 1);
   add("nodes", "1", static_cast<double>(living));
   return phase;
 }

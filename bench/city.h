@@ -20,6 +20,7 @@
 #include "bench/city_etcd.h"
 #include "bench/city_gateways.h"
 #include "bench/city_node.h"
+#include "bench/city_status.h"
 #include "bench/virtual_thread.h"
 
 namespace vigil::bench {
@@ -36,6 +37,8 @@ struct CityOptions {
   std::size_t events_of_alert = 3;
   /// Of each gateway's topics.
   std::size_t subscribers = 10;
+  /// Pages of the fleet that each gateway makes in a second: those that its cache does not have.
+  double pages = 1;
   /// How many there are; one of them loses its power.
   std::size_t sites = 10;
   /// Cameras that leave the configuration in a day, as a share; as many come.
@@ -44,6 +47,8 @@ struct CityOptions {
   std::size_t upgrades_at_once = 10;
   std::size_t upgrades = 50;
   base::Duration steady = std::chrono::minutes(10);
+  /// Of a camera.
+  base::Duration window = std::chrono::seconds(40);
   /// How long a phase goes on at most until all is in its place.
   base::Duration patience = std::chrono::minutes(15);
   std::uint64_t seed = 1;
@@ -78,7 +83,7 @@ class City {
   City& operator=(const City&) = delete;
 
   /// Phases, in this order: start, steady, node_lost, computing_node_lost, planner_lost, etcd_leader_lost,
-  /// power_cut, power_back, gateway_lost, upgrade.
+  /// etcd_server_lost (if there are three), power_cut, power_back, gateway_lost, upgrade.
   void run(const std::function<void(const CityPhase&)>& done);
 
   /// What is wrong at the end: cameras without an owner, or with two. Empty if nothing is.
@@ -90,6 +95,8 @@ class City {
     std::size_t site = 0;
     std::uint64_t incarnation = 0;
     std::unique_ptr<CityNode> node;
+    /// Of a gateway.
+    std::unique_ptr<CityStatus> status = {};
   };
 
   void make_places();
@@ -117,6 +124,7 @@ class City {
   CityCameras cameras_;
   CityGateways gateways_;
   CitySurroundings around_;
+  CityStatusMeters status_;
   std::map<std::string, Place> places_;
   std::vector<std::size_t> left_out_;
   // Of the phase.

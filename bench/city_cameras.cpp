@@ -32,6 +32,7 @@ void CityCameras::hold(const std::string& camera, const std::string& node,
   auto holder = std::ranges::find(at.holders, node, &Holder::node);
   if (holder == at.holders.end()) holder = at.holders.insert(at.holders.end(), {.node = node});
   holder->stream = entry.stream;
+  holder->former = entry.former_stream;
   judge(at);
 }
 
@@ -41,11 +42,13 @@ void CityCameras::release(const std::string& camera, const std::string& node) {
   judge(at);
 }
 
-void CityCameras::deliver(const std::string& camera, const std::string& node, bool delivers) {
+void CityCameras::deliver(const std::string& camera, const std::string& node, bool to_stream,
+                          bool to_former) {
   Camera& at = cameras_[index_of(camera)];
   const auto holder = std::ranges::find(at.holders, node, &Holder::node);
   if (holder == at.holders.end()) return;
-  holder->delivers = delivers;
+  holder->to_stream = to_stream;
+  holder->to_former = to_former;
   judge(at);
 }
 
@@ -56,7 +59,9 @@ void CityCameras::set_computing(const std::string& node, bool is_there) {
     computing_.erase(node);
   }
   for (Camera& camera : cameras_)
-    if (std::ranges::any_of(camera.holders, [&](const Holder& holder) { return holder.stream == node; }))
+    if (std::ranges::any_of(camera.holders, [&](const Holder& holder) {
+          return holder.stream == node || holder.former == node;
+        }))
       judge(camera);
 }
 
@@ -79,7 +84,8 @@ void CityCameras::want(std::size_t camera, bool wanted) {
 void CityCameras::judge(Camera& camera) {
   const bool counts = camera.wanted && camera.power;
   const bool watched = std::ranges::any_of(camera.holders, [this](const Holder& holder) {
-    return holder.delivers && computing_.contains(holder.stream);
+    return (holder.to_stream && computing_.contains(holder.stream)) ||
+           (holder.to_former && computing_.contains(holder.former));
   });
   note(counts && camera.holders.empty(), camera.unowned, unowned_, longest_unowned_);
   note(counts && !watched, camera.unwatched, unwatched_, longest_unwatched_);

@@ -26,8 +26,8 @@ class CityCameras {
   /// A node has it by its plan, or not any more.
   void hold(const std::string& camera, const std::string& node, const cluster::PlannedCamera& entry);
   void release(const std::string& camera, const std::string& node);
-  /// Its frames come to that node.
-  void deliver(const std::string& camera, const std::string& node, bool delivers);
+  /// Its frames come from that node to its stream, and to its former one.
+  void deliver(const std::string& camera, const std::string& node, bool to_stream, bool to_former);
   /// Nodes that compute.
   void set_computing(const std::string& node, bool is_there);
   void set_power(std::size_t site, bool on);
@@ -51,7 +51,9 @@ class CityCameras {
   struct Holder {
     std::string node = {};
     std::string stream = {};
-    bool delivers = false;
+    /// Answers while the other's windows fill.
+    std::string former = {};
+    bool to_stream = false, to_former = false;
   };
   struct Camera {
     std::vector<Holder> holders;

@@ -27,6 +27,9 @@ struct CityCosts {
   /// Cores that each server has for these, and servers; every client talks to one of them.
   double etcd_cores = 4;
   std::size_t etcd_servers = 3;
+  /// Of a connection of a client, at the server, and of each watch that it begins there.
+  Nanoseconds etcd_connect = std::chrono::microseconds(1500);
+  Nanoseconds etcd_watch = std::chrono::microseconds(100);
 
   // A node: reading a byte of a record or a plan, and what follows from an event, whatever its size.
   double parse_byte = 19;
@@ -36,6 +39,13 @@ struct CityCosts {
   Nanoseconds print_camera = std::chrono::microseconds(3);
   /// Of a greeting, on either side: a handshake of TLS 1.3 with certificates of both.
   Nanoseconds handshake = std::chrono::microseconds(1500);
+
+  // A page of the fleet, at the gateway that shows it: for each node that answers, each camera of a plan that
+  // has changed, and the page itself; and at each node, to answer.
+  Nanoseconds status_answer = std::chrono::microseconds(20);
+  Nanoseconds status_node = std::chrono::microseconds(20);
+  Nanoseconds status_camera = std::chrono::microseconds(1);
+  Nanoseconds status_page = std::chrono::milliseconds(16);
 
   // A gateway's disk: a write of events, and each event of it.
   Nanoseconds gateway_write = std::chrono::microseconds(400);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,11 @@
 
 namespace vigil::bench {
 
+class CityRegistry;
+
+/// Of key and value.
+std::size_t bytes_of(const cluster::RegistryEntry& entry);
+
 /// Servers with their disks (one sync for all writes that wait) and their processors (a station each, as many
 /// times as fast as it has cores). The first one leads; every write is work for all. Not thread-safe.
 class CityEtcd {
@@ -22,20 +29,26 @@ class CityEtcd {
   /// All have to outlive it.
   CityEtcd(VirtualTime& time, const CityCosts& costs);
 
-  /// No leader for so long: what is asked comes to nothing. The next leader gives every lease its time anew.
+  /// No leader for so long: what is asked comes to nothing, and watches break. The next leader gives every
+  /// lease its time anew.
   void lose_leader(Nanoseconds time);
+  /// One that does not lead: its clients go to others, at once, and stay there when it is back. Throws
+  /// std::invalid_argument.
+  void lose_server(std::size_t server);
+  void restore_server(std::size_t server);
 
   /// Of one phase of a simulation.
   struct Meters {
     Meters(const VirtualTime& time, std::size_t servers);
     void reset();
-    CityMeter writes, written_bytes, keep_alives, reads, events, event_bytes;
+    CityMeter writes, written_bytes, keep_alives, reads, read_bytes, events, event_bytes, connections;
     /// Seconds of the disk.
     CityMeter disk;
     struct Server {
       /// Seconds of one core.
       CityMeter processor;
       CityStation cores;
+      bool lost = false;
     };
     std::vector<Server> servers;
     /// Of the busiest server: seconds of one core in the worst second and in all; the longest that any work
@@ -43,7 +56,6 @@ class CityEtcd {
     double processor_peak() const;
     double processor() const;
     Nanoseconds longest_queue() const;
-    /// From a put until the last watcher was sent it, at most.
     /// Of a request, and of a value.
     std::size_t largest = 0;
     std::size_t largest_value = 0;
@@ -57,9 +69,15 @@ class CityEtcd {
  private:
   friend class CityRegistry;
   struct Watcher {
+    std::string prefix;
     std::size_t server = 0;
     cluster::Revision next = 0;
     bool ended = false;
+    /// Its connection is there; another one each time.
+    bool attached = false;
+    std::uint64_t connection = 0;
+    /// What is sent on it comes to this, of which `next` has not come yet.
+    cluster::Revision sent = 0;
     std::function<void(cluster::RegistryResult<cluster::RegistryNews>)> seen;
   };
   using WatcherPtr = std::shared_ptr<Watcher>;
@@ -69,13 +87,16 @@ class CityEtcd {
   };
 
   bool is_up() const { return time_.elapsed() >= up_at_; }
+  bool is_lost(std::size_t server) const { return meters_.servers[server].lost; }
+  /// Of one server, or of all.
+  void break_connections(std::optional<std::size_t> server);
   void write(std::size_t bytes, std::function<void()> apply);
   void sync();
   /// Processor time of a server; how long until it is done.
   Nanoseconds compute(std::size_t server, Nanoseconds work);
   /// Of all servers; until the leader has done it.
   Nanoseconds compute_everywhere(Nanoseconds work);
-  void begin_watch(const std::string& prefix, cluster::Revision from, const WatcherPtr& watcher);
+  void attach(const WatcherPtr& watcher);
   /// Sends what has changed to those who watch it.
   void publish();
   void send(const WatcherPtr& watcher, const std::shared_ptr<const cluster::RegistryNews>& news,
@@ -91,42 +112,10 @@ class CityEtcd {
   cluster::Revision published_ = 0;
   std::map<std::string, std::vector<WatcherPtr>, std::less<>> watchers_;
   std::vector<cluster::LeaseId> leases_;
-  std::size_t clients_ = 0;
+  /// By number: in the order in which they came.
+  std::map<std::size_t, CityRegistry*> clients_;
+  std::size_t clients_ever_ = 0;
   Nanoseconds up_at_{0};
-};
-
-/// A node's client. Ends with the node; then nothing is answered. Not thread-safe.
-class CityRegistry final : public cluster::Registry {
- public:
-  CityRegistry(CityEtcd& etcd, VirtualTime& time, VirtualThread& thread, const CityCosts& costs);
-  ~CityRegistry() override;
-  CityRegistry(const CityRegistry&) = delete;
-  CityRegistry& operator=(const CityRegistry&) = delete;
-
-  void range(const std::string& prefix, Done<cluster::RegistryRange> done) override;
-  void commit(cluster::RegistryTransaction transaction, Done<cluster::RegistryCommit> done) override;
-  void grant(base::Duration ttl, Done<cluster::RegistryLease> done) override;
-  void keep_alive(cluster::LeaseId lease, Done<cluster::RegistryLease> done) override;
-  void revoke(cluster::LeaseId lease, Done<cluster::RegistryHeader> done) override;
-  std::unique_ptr<cluster::RegistryWatch> watch(
-      const std::string& prefix, cluster::Revision from,
-      std::function<void(cluster::RegistryResult<cluster::RegistryNews>)> seen) override;
-
- private:
-  template <class T>
-  class Call;
-  template <class T>
-  std::shared_ptr<Call<T>> begin(Done<T> done);
-  /// Done at the server when the request has come there; what may be repeated waits for a leader.
-  enum class Repeat : std::uint8_t { no, yes };
-  void there(Repeat repeat, std::function<void()> piece);
-
-  CityEtcd& etcd_;
-  VirtualTime& time_;
-  VirtualThread& thread_;
-  const CityCosts& costs_;
-  const std::size_t server_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
 }  // namespace vigil::bench

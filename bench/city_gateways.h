@@ -22,6 +22,7 @@ class CityGateways {
 
   void come(const std::string& gateway);
   void go(const std::string& gateway);
+  std::size_t count() const { return gateways_.size(); }
 
   /// Events of one maker.
   void offer(std::size_t events);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/planning/planner.h"
+#include "fleet/status/fleet_picture.h"
 
 namespace vigil::bench {
 namespace {
@@ -74,6 +75,50 @@ CityPhase measured_city_costs(const CityOptions& options, const base::Clock& clo
   add("largest_plan_bytes", "B", static_cast<double>(std::ranges::max(plans, {}, &std::string::size).size()));
   add("print_plan_byte", "ns", print_time / bytes * 1e9);
   add("parse_plan_byte", "ns", parse_time / bytes * 1e9);
+
+  // A page of the fleet, as a gateway makes it.
+  const auto fleet_plan = std::make_shared<const cluster::FleetPlan>(input.plan);
+  std::shared_ptr<const fleet::PlanIndex> index;
+  const double index_time = timed(clock, [&] { index = std::make_shared<fleet::PlanIndex>(fleet_plan); });
+  add("index_camera", "us", index_time / static_cast<double>(options.cameras) * 1e6);
+  const fleet::NodeAnswer answer{.membership = "member",
+                                 .lease_left = options.lease,
+                                 .registry_answers = true,
+                                 .is_ready = true,
+                                 .states = {{"live", 250}, {"down", 1}}};
+  const std::string answered = print(answer);
+  constexpr int kAnswers = 1000;
+  add("print_answer", "us",
+      timed(clock,
+            [&] {
+              for (int i = 0; i < kAnswers; ++i) print(answer);
+            }) /
+          kAnswers * 1e6);
+  add("parse_answer", "us",
+      timed(clock,
+            [&] {
+              for (int i = 0; i < kAnswers; ++i) fleet::parse_node_answer(answered);
+            }) /
+          kAnswers * 1e6);
+  auto standing = std::make_shared<fleet::NodeStanding>();
+  standing->fleet = "city";
+  standing->record = input.nodes.begin()->second;
+  standing->membership = cluster::Membership::member;
+  standing->registry_answers = true;
+  standing->nodes = input.nodes;
+  fleet::FleetPicture picture;
+  picture.standing = standing;
+  picture.plan = index;
+  picture.plan_age = base::Duration(0);
+  for (const auto& [name, record] : input.nodes) picture.nodes[name] = {answer, "", base::Duration(0)};
+  std::string page;
+  const double page_time = timed(clock, [&] {
+    const fleet::FleetPage shown = page_of({}, *index, {});
+    page = print(picture, {}, shown);
+  });
+  add("print_page", "ms", page_time * 1e3);
+  add("page_bytes", "B", static_cast<double>(page.size()));
+
   input.nodes.erase(input.nodes.begin());
   add("plan_node_lost", "s", timed(clock, [&] { planning = plan_fleet(input, {}); }));
   return phase;

@@ -109,13 +109,37 @@ void CityNode::hear(const cluster::NodeRecord& node) {
 }
 
 void CityNode::judge(const std::string& name, Camera& camera) {
-  const bool watched = camera.delivers && (camera.stream == record().name || desk_.knows(camera.stream));
-  if (watched == std::exchange(camera.watched, watched)) return;
-  around_.cameras.deliver(name, record().name, watched);
+  const bool to_stream = camera.delivers && has_way(camera.stream);
+  const bool to_former = camera.delivers && !camera.former.empty() && has_way(camera.former);
+  if (to_stream && !camera.former.empty() && !std::exchange(camera.fills, true)) begin_to_fill(name, camera);
+  const bool is_same = to_stream == std::exchange(camera.reaches_stream, to_stream);
+  if (to_former == std::exchange(camera.reaches_former, to_former) && is_same) return;
+  around_.cameras.deliver(name, record().name, to_stream, to_former);
 }
 
 void CityNode::judge_all() {
   for (auto& [name, camera] : own_) judge(name, camera);
+}
+
+void CityNode::begin_to_fill(const std::string& name, Camera& camera) {
+  around_.time.at(around_.window, [this, alive = std::weak_ptr(alive_), name, stream = camera.stream_fence] {
+    if (alive.expired()) return;
+    const auto own = own_.find(name);
+    if (own == own_.end() || own->second.stream_fence != stream) return;
+    own->second.full = true;
+    fills_ = true;
+  });
+}
+
+/// As `node_state::fill`.
+void CityNode::fill() {
+  std::set<cluster::Fence> full;
+  for (const auto& [name, camera] : own_) {
+    if (camera.former.empty() || camera.hands_over) continue;
+    const bool is_down = camera.tried && !camera.delivers;
+    if (is_down || camera.full) full.insert(camera.stream_fence);
+  }
+  member_.fill(full);
 }
 
 void CityNode::plan_changed() {
@@ -139,6 +163,9 @@ void CityNode::plan_changed() {
     }
     camera->second.fence = entry.fence;
     camera->second.stream = entry.stream;
+    camera->second.former = entry.former_stream;
+    if (std::exchange(camera->second.stream_fence, entry.stream_fence) != entry.stream_fence)
+      camera->second.fills = camera->second.full = false;
     camera->second.hands_over = !entry.hand_to.empty();
     around_.cameras.hold(name, record().name, entry);
     judge(name, camera->second);
@@ -148,8 +175,9 @@ void CityNode::plan_changed() {
   greets_until_ = around_.time.now() + kGreetingsOver;
   greet_those_due();
   unsettled_ = true;
+  fill();
   turn();
-  if (own_.empty() && left_) leave();
+  leave_if_drained();
 }
 
 void CityNode::power_changed(std::size_t site, bool on) {
@@ -170,6 +198,8 @@ void CityNode::power_changed(std::size_t site, bool on) {
 void CityNode::tick() {
   if (around_.time.now() < greets_until_) greet_those_due();
   if (unsettled_) settle();
+  if (std::exchange(fills_, false)) fill();
+  leave_if_drained();
   thread_.after(kTick, [this] { tick(); });
 }
 
@@ -236,7 +266,8 @@ void CityNode::delivers(const std::string& name, Camera& camera) {
 void CityNode::fails(const actors::SourceId& id, Camera& camera) {
   camera.delivers = false;
   camera.tried = true;
-  unsettled_ = true;
+  // Nothing of it comes, so that nothing fills.
+  unsettled_ = fills_ = true;
   judge(id.camera, camera);
   dialer_.rest(id, around_.time.now() + camera.backoff.next());
 }
@@ -265,12 +296,21 @@ void CityNode::wake() {
 void CityNode::drain(std::function<void()> left) {
   left_ = std::move(left);
   member_.alter([](cluster::NodeRecord& own) { own.state = cluster::NodeState::draining; });
-  if (own_.empty()) leave();
+  if (record().roles.contains(NodeRole::stream)) keeper_.follow();
+  leave_if_drained();
 }
 
-void CityNode::leave() {
-  auto left = std::exchange(left_, nullptr);
-  member_.leave(std::move(left));
+/// As `node_state::is_drained`.
+bool CityNode::is_drained() const {
+  const auto could = [this](NodeRole role) { return fleet::has_successor(member_.nodes(), record(), role); };
+  if (!own_.empty() && could(NodeRole::camera)) return false;
+  if (!could(NodeRole::stream)) return true;
+  return keeper_.knows_fleet() && !fleet::computes(keeper_.fleet(), member_.nodes(), record().name);
+}
+
+void CityNode::leave_if_drained() {
+  if (!left_ || !is_drained()) return;
+  member_.leave(std::exchange(left_, nullptr));
 }
 
 }  // namespace vigil::bench

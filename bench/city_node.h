@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/camera/backoff.h"
 #include "actors/supervisor/dialer.h"
 #include "bench/city_cameras.h"
 #include "bench/city_costs.h"
 #include "bench/city_etcd.h"
+#include "bench/city_registry.h"
 #include "bench/virtual_thread.h"
 #include "cluster/membership/fleet_member.h"
 #include "cluster/planning/plan_keeper.h"
@@ -36,6 +38,10 @@ struct CitySurroundings {
   std::function<std::uint64_t()> random;
   /// Events that a node makes.
   std::function<void(std::size_t)> tell;
+  /// How long a window is: a stream that has moved is full after it.
+  base::Duration window;
+  /// How many there are now.
+  std::function<std::size_t()> gateways;
   CityMeter greetings, plannings, planner;
 };
 
@@ -52,14 +58,28 @@ class CityNode {
   const cluster::NodeRecord& record() const { return member_.record(); }
   bool is_planner() const { return member_.is_planner(); }
   bool is_member() const { return member_.state() == cluster::Membership::member; }
-  std::size_t handovers() const { return keeper_.handovers(); }
   std::size_t nodes_seen() const { return member_.nodes().size(); }
   /// Connections of messages, one for each node that it knows.
   std::size_t links() const { return desk_.known().size(); }
   const VirtualThread& thread() const { return thread_; }
   Nanoseconds take_longest_wait() { return thread_.take_longest_wait(); }
 
-  /// As on SIGTERM: hands its cameras over, then gives its lease back.
+  /// Of those that are there, as this node knows them.
+  const std::map<std::string, cluster::NodeRecord>& nodes() const { return member_.nodes(); }
+  bool has_way(const std::string& node) const { return node == record().name || desk_.knows(node); }
+  CityRegistry& registry() { return registry_; }
+  bool registry_answers() const { return member_.registry_answers(); }
+  /// Cameras that are on their way, and streams that are answered where they were, if it plans.
+  std::size_t under_way() const { return keeper_.handovers() + keeper_.fillings(); }
+  /// Says of itself what a page shows, once it has done what came before.
+  void answer(std::function<void()> done) {
+    thread_.post([this, done = std::move(done)] {
+      thread_.spend(around_.costs.status_answer);
+      done();
+    });
+  }
+
+  /// As on SIGTERM: hands its cameras and streams over, then gives its lease back.
   void drain(std::function<void()> left);
   /// The power of a site's cameras has changed.
   void power_changed(std::size_t site, bool on);
@@ -70,9 +90,13 @@ class CityNode {
   struct Camera {
     cluster::Fence fence = 0;
     std::string stream = {};
+    /// Answers it while its windows fill; empty: nobody.
+    std::string former = {};
+    cluster::Fence stream_fence = 0;
+    bool fills = false, full = false;
     bool delivers = false;
-    /// Delivers, and there is a way to where it is computed.
-    bool watched = false;
+    /// Delivers, and there is a way to where it is computed, and to where it was.
+    bool reaches_stream = false, reaches_former = false;
     bool tried = false;
     bool hands_over = false;
     actors::Backoff backoff;
@@ -89,6 +113,10 @@ class CityNode {
   void judge_all();
   void tick();
   void settle();
+  void begin_to_fill(const std::string& name, Camera& camera);
+  void fill();
+  bool is_drained() const;
+  void leave_if_drained();
   void turn();
   void turn_soon();
   void apply(const actors::Dialer::Turn& turn);
@@ -96,7 +124,6 @@ class CityNode {
   void delivers(const std::string& name, Camera& camera);
   void fails(const actors::SourceId& id, Camera& camera);
   void wake();
-  void leave();
 
   CitySurroundings& around_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
@@ -110,6 +137,8 @@ class CityNode {
   bool is_made_ = false;
   bool has_wanted_ = false;
   bool unsettled_ = false;
+  /// A stream's windows have become full.
+  bool fills_ = false;
   bool turns_ = false;
   /// Until when others may be to be greeted.
   base::Clock::TimePoint greets_until_;

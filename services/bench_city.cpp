@@ -19,6 +19,7 @@ struct CityArguments {
   bench::CityOptions city;
   std::string lease = "5s";
   std::string steady = "10m";
+  std::string window = "40s";
   double etcd_sync = 2;
   bool measure = false;
 };
@@ -43,6 +44,7 @@ int bench_city(CityArguments arguments) {
   bench::CityOptions& options = arguments.city;
   options.lease = duration_of("--lease", arguments.lease);
   options.steady = duration_of("--steady", arguments.steady);
+  options.window = duration_of("--window", arguments.window);
   options.costs.etcd_sync = bench::Nanoseconds(static_cast<std::int64_t>(arguments.etcd_sync * 1e6));
   if (options.lease < std::chrono::seconds(1)) throw UsageError("--lease: expected a second or more");
   if (options.nodes < options.gateways + 2)
@@ -71,7 +73,8 @@ void add_bench_city(CLI::App& bench, Invocation& chosen) {
   command->footer(
       "Membership, planning and greetings are those of `vigil node`; etcd, gateways, the network and cameras "
       "are modelled by what they were measured to take (docs/scale.md). The city starts, is steady, loses a "
-      "node, its planner, etcd's leader, the power of a site and a gateway, and is upgraded. Prints a JSON "
+      "node, its planner, etcd's leader, one of its servers, the power of a site and a gateway, and is "
+      "upgraded. Prints a JSON "
       "line a figure and phase, the same whenever it is run; of_capacity is 1 where a limit is reached. Exit "
       "code 1 if cameras are without an owner, or have two, at the end.");
   auto arguments = std::make_shared<CityArguments>();
@@ -97,6 +100,11 @@ void add_bench_city(CLI::App& bench, Invocation& chosen) {
       ->capture_default_str();
   command->add_option("--subscribers", options.subscribers, "Of each gateway")
       ->check(from_to(0, kMostCityNodes))
+      ->capture_default_str();
+  command->add_option("--pages", options.pages, "Pages of the fleet that each gateway makes in a second")
+      ->check(from_to(0, 1000))
+      ->capture_default_str();
+  command->add_option("--window", arguments->window, "Of a camera: a stream that moves is full after it")
       ->capture_default_str();
   command->add_option("--sites", options.sites, "Sites, one of which loses its power")
       ->check(from_to(1, kMostCityNodes))

@@ -31,15 +31,16 @@ struct FleetSeries::Families {
    public:
     explicit Follower(Counter& counter) : counter_(&counter) {}
 
-    void follow(std::uint64_t total) {
-      counter_->Increment(static_cast<double>(total < seen_ ? total : total - seen_));
+    void follow(double total) {
+      counter_->Increment(total < seen_ ? total : total - seen_);
       seen_ = total;
     }
+    void follow(std::uint64_t total) { follow(static_cast<double>(total)); }
     Counter& counter() const { return *counter_; }
 
    private:
     Counter* counter_;
-    std::uint64_t seen_ = 0;
+    double seen_ = 0;
   };
 
   struct Flow {
@@ -51,6 +52,9 @@ struct FleetSeries::Families {
     Gauge& up;
     Flow outgoing;
     Flow incoming;
+    Follower blocked;
+    Follower dials;
+    std::map<std::string, Follower> failed_dials = {};
   };
 
   explicit Families(std::shared_ptr<Registry> own) : registry(std::move(own)) {
@@ -83,6 +87,37 @@ struct FleetSeries::Families {
     }
   }
 
+  Link link(const std::string& node) {
+    const Labels labels{{"node", node}};
+    return {up.Add(labels), flow(node, "outgoing"), flow(node, "incoming"), Follower(blocked.Add(labels)),
+            Follower(dials.Add(labels))};
+  }
+
+  void follow(const std::string& node, const LinkFigures& now, Link& link) {
+    link.up.Set(now.is_up ? 1 : 0);
+    follow(node, "outgoing", now.outgoing, link.outgoing);
+    follow(node, "incoming", now.incoming, link.incoming);
+    link.blocked.follow(now.blocked.count());
+    link.dials.follow(now.dials);
+    for (const auto& [reason, count] : now.failed_dials) {
+      auto series = link.failed_dials.find(reason);
+      if (series == link.failed_dials.end())
+        series = link.failed_dials
+                     .emplace(reason, Follower(failed_dials.Add({{"node", node}, {"reason", reason}})))
+                     .first;
+      series->second.follow(count);
+    }
+  }
+
+  void forget(const Link& link) {
+    up.Remove(&link.up);
+    forget(link.outgoing);
+    forget(link.incoming);
+    blocked.Remove(&link.blocked.counter());
+    dials.Remove(&link.dials.counter());
+    for (const auto& [reason, series] : link.failed_dials) failed_dials.Remove(&series.counter());
+  }
+
   void forget(const Flow& flow) {
     bytes.Remove(&flow.bytes.counter());
     waiting.Remove(&flow.waiting);
@@ -113,6 +148,12 @@ struct FleetSeries::Families {
   Family<Counter>& bytes = counter(r, "vigil_link_bytes_total", "Bulk bytes between this node and the other");
   Family<Counter>& resets =
       counter(r, "vigil_link_resets_total", "Streams of bulk bytes that ended, by direction and reason");
+  Family<Counter>& blocked =
+      counter(r, "vigil_link_blocked_seconds_total", "How long sends to the other node have found no credit");
+  Family<Counter>& dials =
+      counter(r, "vigil_link_dials_total", "Attempts to connect to the other node for bulk bytes");
+  Family<Counter>& failed_dials =
+      counter(r, "vigil_link_failed_dials_total", "Of these, those that came to nothing, by reason");
   Family<Gauge>& waiting = gauge(r, "vigil_link_waiting_bytes",
                                  "Bulk bytes sent and not acknowledged, or received and not let go");
 
@@ -153,21 +194,13 @@ void FleetSeries::links(const std::map<std::string, LinkFigures>& links) {
   const std::lock_guard lock(own.mutex);
   std::erase_if(own.links, [&](const auto& entry) {
     if (links.contains(entry.first)) return false;
-    own.up.Remove(&entry.second.up);
-    own.forget(entry.second.outgoing);
-    own.forget(entry.second.incoming);
+    own.forget(entry.second);
     return true;
   });
   for (const auto& [node, now] : links) {
     auto link = own.links.find(node);
-    if (link == own.links.end())
-      link = own.links
-                 .emplace(node, Families::Link{own.up.Add({{"node", node}}), own.flow(node, "outgoing"),
-                                               own.flow(node, "incoming")})
-                 .first;
-    link->second.up.Set(now.is_up ? 1 : 0);
-    own.follow(node, "outgoing", now.outgoing, link->second.outgoing);
-    own.follow(node, "incoming", now.incoming, link->second.incoming);
+    if (link == own.links.end()) link = own.links.emplace(node, own.link(node)).first;
+    own.follow(node, now, link->second);
   }
 }
 

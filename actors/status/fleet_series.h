@@ -47,6 +47,11 @@ struct LinkFigures {
   bool is_up = false;
   LinkFlow outgoing;
   LinkFlow incoming;
+  /// How long sends have found no credit.
+  std::chrono::duration<double> blocked{0};
+  /// Attempts at a connection to it; and of these, those that came to nothing, by why.
+  std::uint64_t dials = 0;
+  std::map<std::string, std::uint64_t> failed_dials = {};
 };
 
 /// The metrics `vigil_fleet_` and `vigil_link_`, in the registry of others. What belongs to a node that is

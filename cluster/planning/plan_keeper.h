@@ -51,6 +51,7 @@ class PlanKeeper {
   /// Of the last planning of this node: cameras without an owner or a stream, and why.
   const std::map<std::string, std::string>& unplaced() const { return unplaced_; }
   std::size_t handovers() const { return handovers_; }
+  std::size_t fillings() const { return fillings_; }
   /// And of whose streams there is less, or nothing, for want of room.
   std::size_t degraded() const { return degraded_; }
   std::size_t refused() const { return refused_; }

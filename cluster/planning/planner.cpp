@@ -126,8 +126,7 @@ class Desk {
     std::vector<PlacementItem> items;
     for (const WantedCamera& camera : input_.cameras) {
       const auto owner = owners_.find(camera.name);
-      items.push_back(
-          {camera.name, camera.camera_load, owner == owners_.end() ? "" : owner->second.node, bars});
+      items.push_back({camera.name, 1, owner == owners_.end() ? "" : owner->second.node, bars});
     }
     Rooms rooms = nodes_with(input_.nodes, {NodeRole::camera}, &NodeRecord::cameras);
     for (PlacementNode& room : rooms)

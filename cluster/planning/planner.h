@@ -28,8 +28,7 @@ struct StreamRung {
 /// A camera that the fleet is to watch.
 struct WantedCamera {
   std::string name;
-  /// Of reading it, and of computing its stream, in the units of the nodes' capacities.
-  double camera_load = 1;
+  /// Of computing its stream, in the units of the nodes' capacities.
   double stream_load = 1;
   /// Of computing its stream, the part of the vision tower, which another node may have.
   double vision_load = 0.5;

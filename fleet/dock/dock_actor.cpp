@@ -39,6 +39,7 @@ void dock_state::start() {
   routes.emplace(names);
   arrivals.emplace(deps->clock);
   texts.emplace(deps->clock, deps->node);
+  encodings.emplace(deps->node);
   self->send(self, actors::tick_atom_v);
 }
 
@@ -56,7 +57,7 @@ void dock_state::report(const actors::DeviceReport& report) {
   for (const actors::Routes::Decision& decision : decisions.cameras) route(decision);
   // What had ended on the way through the engine before this one would otherwise never come out.
   if (report.state != actors::DeviceState::restarting)
-    for (const std::string& camera : ending) end(camera);
+    for (const std::string& camera : encodings->ending()) end(camera);
   if (decisions.hopeless.empty()) return;
   // A new process is what brings a device back: this node ends, and its streams go to others.
   deps->logger.error("dock: {}", decisions.hopeless);
@@ -66,13 +67,14 @@ void dock_state::report(const actors::DeviceReport& report) {
 void dock_state::route(const actors::Routes::Decision& decision) {
   const std::string& camera = decision.camera;
   const auto vision = visions.find(decision.device);
-  if (vision == visions.end() || !encoded_for.contains(camera)) {
+  const std::string* const stream = encodings->stream_of(camera);
+  if (vision == visions.end() || stream == nullptr) {
     self->send(router, actors::Route{camera, {}, {}});
     return;
   }
   // A device that was started again knows nothing of it.
   if (const auto language = languages.find(decision.device); language != languages.end())
-    self->send(language->second, actors::tokens_atom_v, camera, encoded_for.at(camera) != deps->node);
+    self->send(language->second, actors::tokens_atom_v, camera, *stream != deps->node);
   self->send(router, actors::Route{camera, decision.device, vision->second});
 }
 
@@ -110,30 +112,21 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
     return refuse(passage, camera, joined.fence,
                   "its owner is another node by now (fence " + std::to_string(joined.fence) + ')');
   if (joined.before) refuse(*joined.before, camera, joined.fence, "its owner is node " + from + " now");
-  const Beginning beginning{passage, std::make_shared<const actors::WatchSettings>(std::move(frame.watch)),
-                            frame.generation, joined.generation};
+  const Encodings::Beginning beginning{passage,
+                                       std::make_shared<const actors::WatchSettings>(std::move(frame.watch)),
+                                       frame.generation, joined.generation};
   deps->metrics.camera_added(*beginning.watch);
-  const auto before = encoded_for.find(camera);
-  const auto lane = lanes.find(camera);
-  const bool goes_on = before == encoded_for.end() ||
-                       (before->second == frame.stream && (lane == lanes.end() || lane->second.goes_on));
-  // The end of what was here of it would be taken for the end of what begins.
-  if (goes_on && !ending.contains(camera)) {
-    held.erase(camera);
-    return begin(beginning);
-  }
-  held[camera] = beginning;
+  if (encodings->join(beginning)) return begin(beginning);
   end(camera);
 }
 
 void dock_state::end(const std::string& camera) {
-  ending.insert(camera);
+  encodings->end(camera);
   self->send(router, actors::end_atom_v, camera);
 }
 
-void dock_state::begin(const Beginning& beginning) {
+void dock_state::begin(const Encodings::Beginning& beginning) {
   const std::string& camera = beginning.watch->name;
-  encoded_for[camera] = beginning.passage.stream;
   guest_actor& here = guests[camera];
   if (here) self->send(here, actors::stop_atom_v);
   here = nullptr;
@@ -161,11 +154,7 @@ void dock_state::take(const std::string& from, SettingsFrame& frame) {
   if (guest->passage.vision != deps->node) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
-  if (const auto waits = held.find(watch->name); waits != held.end()) {
-    waits->second.watch = watch;
-  } else {
-    self->send(router, watch);
-  }
+  if (!encodings->renew(watch)) self->send(router, watch);
 }
 
 void dock_state::take(const std::string& from, PackedPatch& patch) {
@@ -182,7 +171,7 @@ void dock_state::take(const std::string& from, PackedPatch& patch) {
   }
   const auto link = links.find(guest->passage);
   if (link == links.end()) return;
-  if (held.contains(form.watch.camera)) return self->send(link->second, lost);
+  if (encodings->waits(form.watch.camera)) return self->send(link->second, lost);
   patch.form.generation = guest->generation;
   if (const actors::FramePatchPtr whole = unpack(patch, deps->group, deps->clock)) {
     self->send(router, whole);
@@ -199,11 +188,11 @@ void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
   const Passage passage{from, deps->node, frame.stream};
   // Of one that came to its end here when its stream could not be reached, nobody would tell that it has.
-  const bool is_here = encoded_for.contains(frame.camera) || held.contains(frame.camera);
-  if (guest != nullptr && guest->from == from && guest->passage == passage && is_here) {
+  if (guest != nullptr && guest->from == from && guest->passage == passage &&
+      encodings->is_here(frame.camera)) {
     end(frame.camera);
     // It had not begun there yet.
-    const auto link = held.erase(frame.camera) > 0 ? links.find(passage) : links.end();
+    const auto link = encodings->drop_waiting(frame.camera) ? links.find(passage) : links.end();
     if (link != links.end()) self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
   } else if (const auto link = links.find(passage); link != links.end()) {
     // Nothing of its own is here.
@@ -256,15 +245,11 @@ void dock_state::done(const actors::Done& done) {
 }
 
 void dock_state::ended(const std::string& camera) {
-  const auto stream = streams.extract(camera);
   sources.erase(camera);
-  ending.erase(camera);
-  if (const auto before = encoded_for.find(camera);
-      before != encoded_for.end() && before->second == deps->node)
-    encoded_for.erase(before);
+  const auto brought = streams.over(camera);
   // Its stream goes on elsewhere.
-  if (const auto next = held.extract(camera)) return begin(next.mapped());
-  if (stream && stream.mapped().next) return begin_stream(*stream.mapped().next);
+  if (const auto next = encodings->stream_over(camera)) return begin(*next);
+  if (brought) return begin_stream(*brought);
   const DockBook::Guest* const guest = book.find(camera);
   if (guest == nullptr || guest->passage.stream != deps->node) return;
   if (const auto link = links.find(guest->passage); link != links.end())
@@ -335,12 +320,10 @@ void dock_state::hear(const BulkNews& news) {
 
 void dock_state::end_overdue() {
   for (const std::string& camera : book.overdue(deps->clock.now(), deps->patience)) {
-    if (const auto stream = streams.find(camera); stream != streams.end()) {
-      stream->second.ends = true;
-      stream->second.next.reset();
-      self->send(stream->second.device, actors::tokens_atom_v, actors::end_atom_v, camera);
-    } else if (encoded_for.contains(camera)) {
-      held.erase(camera);
+    if (const auto device = streams.end(camera)) {
+      self->send(*device, actors::tokens_atom_v, actors::end_atom_v, camera);
+    } else if (encodings->stream_of(camera) != nullptr) {
+      encodings->drop_waiting(camera);
       end(camera);
     } else {
       forget(camera);

@@ -20,8 +20,10 @@
 #include "actors/supervisor/routes.h"
 #include "base/clock.h"
 #include "fleet/dock/dock_book.h"
+#include "fleet/dock/encodings.h"
 #include "fleet/dock/text_arrivals.h"
 #include "fleet/dock/texts_away.h"
+#include "fleet/dock/token_streams.h"
 #include "fleet/link/link_desk.h"
 #include "fleet/messages/messages.h"
 #include "fleet/wire/link_frames.h"
@@ -66,13 +68,7 @@ struct dock_state {
   void take(const std::string& node, PackedPages& pages);
   void refuse(const Passage& passage, const std::string& camera, std::uint64_t fence,
               const std::string& reason);
-  /// A camera that was let in begins, at this node's device.
-  struct Beginning {
-    Passage passage;
-    actors::WatchPtr watch;
-    std::uint32_t own_generation = 0, generation = 0;
-  };
-  void begin(const Beginning& beginning);
+  void begin(const Encodings::Beginning& beginning);
   /// It has ended here for good.
   void forget(const std::string& camera);
   /// Nothing follows of it: what this node's device has comes to its end.
@@ -99,16 +95,6 @@ struct dock_state {
     LinkDesk desk;
     bool asking = false;
   };
-  /// A camera that a device of this node encodes for another node's stream.
-  struct Lane {
-    std::string stream;
-    /// As this dock counts, and its device.
-    std::uint32_t session = 0, own_session = 0;
-    actors::tokens_sender_actor source;
-    std::uint64_t fence = 0;
-    /// Otherwise it comes to its end here, and what is left of it is let go.
-    bool goes_on = true;
-  };
   bool has_way(const std::string& node);
   void make_way(const DockWay& way);
   void attach(const std::string& node);
@@ -118,7 +104,7 @@ struct dock_state {
   void open_lane(const actors::WatchPtr& watch, std::uint32_t session, actors::tokens_sender_actor source);
   void know(const actors::WatchPtr& watch);
   void take(const actors::VisualPatchPtr& patch);
-  void abandon(const std::string& camera, Lane& lane);
+  void abandon(const std::string& camera, Encodings::Lane& lane);
   /// Those of a device that is no more.
   void drop_lanes(const actors::vision_actor& device);
   void lane_over(const std::string& camera);
@@ -128,23 +114,7 @@ struct dock_state {
 
   // --- and what comes from them (dock_streams.cpp) ---
 
-  /// A node's session of tokens of a camera.
-  struct TokensJoin {
-    std::string from;
-    std::uint32_t session = 0;
-    std::shared_ptr<const actors::WatchSettings> watch;
-  };
-  /// A camera whose stream is at a device of this node, and whose tokens another one brings.
-  struct Stream {
-    std::string from;
-    std::uint32_t session = 0;
-    actors::tokens_actor device;
-    /// Its end is on its way through the device, which has not told yet that it came out.
-    bool ends = false;
-    /// Begins when it has: the end of what was here would be taken for the end of what begins.
-    std::optional<TokensJoin> next = {};
-  };
-  void begin_stream(const TokensJoin& join);
+  void begin_stream(const TokenStreams::Join& join);
   bool attach_sender(const std::string& node, dock_actor sender);
   void detach_senders(const std::string& reason);
   template <class Message>
@@ -195,19 +165,12 @@ struct dock_state {
   /// By node; and those that were asked for.
   std::map<std::string, Way> ways;
   std::set<std::string> ways_wanted;
-  /// By camera.
-  std::map<std::string, Lane> lanes;
+  std::optional<Encodings> encodings;
+  /// Of lanes.
   std::uint32_t sessions = 0;
-  /// Where each camera's stream is that a device of this node encodes.
-  std::map<std::string, std::string> encoded_for;
-  /// Cameras of which a device of this node has not told yet that they have ended.
-  std::set<std::string> ending;
-  /// Cameras that have come back while they end, or whose stream is another's now: they begin when what was
-  /// here of them has ended.
-  std::map<std::string, Beginning> held;
-  /// By node; by camera.
+  /// By node: whoever brings tokens.
   std::map<std::string, dock_actor> senders;
-  std::map<std::string, Stream> streams;
+  TokenStreams streams;
   /// By camera.
   std::map<std::string, guest_actor> guests;
   /// Who answered about a camera last.

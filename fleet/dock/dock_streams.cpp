@@ -8,13 +8,7 @@ namespace vigil::fleet {
 bool dock_state::attach_sender(const std::string& from, dock_actor sender) {
   // One that is started again would know nothing of what came meanwhile.
   if (!has_language || languages.empty() || languages.size() + lost_devices < devices.size()) return false;
-  for (auto& [camera, stream] : streams) {
-    if (stream.next && stream.next->from == from) stream.next.reset();
-    if (stream.from != from) continue;
-    book.lose(camera, deps->clock.now());
-    // Its sessions are counted anew.
-    stream.session = 0;
-  }
+  for (const std::string& camera : streams.come_anew(from)) book.lose(camera, deps->clock.now());
   watch(sender.address());
   senders[from] = std::move(sender);
   return true;
@@ -24,15 +18,14 @@ void dock_state::detach_senders(const std::string& reason) {
   for (const auto& [from, sender] : senders)
     self->send(sender, actors::tokens_atom_v, detach_atom_v, deps->node, reason);
   senders.clear();
-  // What was on its way out never comes, and all others join anew.
-  std::erase_if(streams, [](const auto& stream) { return stream.second.ends; });
+  streams.drop_ending();
 }
 
 template <class Message>
 void dock_state::tell_sender(const std::string& camera, const Message& message) {
-  const auto stream = streams.find(camera);
-  if (stream == streams.end()) return;
-  if (const auto sender = senders.find(stream->second.from); sender != senders.end())
+  const TokenStreams::Stream* const stream = streams.find(camera);
+  if (stream == nullptr) return;
+  if (const auto sender = senders.find(stream->from); sender != senders.end())
     self->send(sender->second, actors::tokens_atom_v, message);
 }
 template void dock_state::tell_sender(const std::string&, const actors::TokensRoom&);
@@ -55,61 +48,54 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
   // What was encoded here is not wanted any more; its stream stays.
-  if (encoded_for.erase(camera) > 0) {
-    held.erase(camera);
+  if (encodings->give_up(camera)) {
     self->send(router, actors::end_atom_v, camera);
     if (const auto here = guests.extract(camera); here && here.mapped())
       self->send(here.mapped(), actors::stop_atom_v);
   }
-  const auto here = streams.find(camera);
-  if (here != streams.end() && here->second.ends) {
-    here->second.next = TokensJoin{from, frame.session, watch};
-    return;
+  const TokenStreams::Join join{from, frame.session, watch};
+  switch (streams.join(join)) {
+    case TokenStreams::Joined::waits:
+      return;
+    case TokenStreams::Joined::renewed:
+      return self->send(streams.find(camera)->device, actors::tokens_atom_v, watch);
+    case TokenStreams::Joined::begins:
+      begin_stream(join);
   }
-  if (here != streams.end() && here->second.from == from && here->second.session == frame.session) {
-    self->send(here->second.device, actors::tokens_atom_v, watch);
-    return;
-  }
-  begin_stream({from, frame.session, watch});
 }
 
-void dock_state::begin_stream(const TokensJoin& join) {
+void dock_state::begin_stream(const TokenStreams::Join& join) {
   const std::string& camera = join.watch->name;
   const auto decision = routes->start(camera);
   const auto language = decision ? languages.find(decision->device) : languages.end();
   // Its senders were detached when that device went down.
   if (language == languages.end()) return;
-  streams[camera] = {join.from, join.session, language->second};
+  streams.begin(join, language->second);
   self->send(language->second, actors::tokens_atom_v, actors::join_atom_v, join.watch, join.session);
 }
 
 void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
-  const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
-  const auto stream = streams.find(frame.watch.name);
-  if (guest == nullptr || stream == streams.end()) return;
-  std::optional<TokensJoin>& next = stream->second.next;
-  if ((next ? next->from : stream->second.from) != from) return;
+  if (book.renew(from, frame.watch.ref()) == nullptr) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
+  const auto renewed = streams.renew(from, watch);
+  if (!renewed) return;
   deps->metrics.camera_added(*watch);
-  if (next) {
-    next->watch = watch;
-    return;
-  }
-  self->send(stream->second.device, actors::tokens_atom_v, watch);
+  if (*renewed == TokenStreams::Joined::renewed)
+    self->send(streams.find(watch->name)->device, actors::tokens_atom_v, watch);
 }
 
 void dock_state::take(const std::string& from, PackedTokens& tokens) {
   const VisualForm& form = tokens.form;
   const std::string& camera = form.watch.camera;
-  const auto stream = streams.find(camera);
-  const bool is_its = book.brought(from, form.watch) != nullptr && stream != streams.end() &&
-                      stream->second.from == from && stream->second.session == form.session;
+  const TokenStreams::Stream* const stream = streams.find(camera);
+  const bool is_its = book.brought(from, form.watch) != nullptr && stream != nullptr &&
+                      stream->from == from && stream->session == form.session;
   const auto sender = senders.find(from);
   if (sender == senders.end()) return;
   const actors::TokensAck lost{camera, form.generation, form.sequence, actors::TokensOutcome::lost};
   if (!is_its) return self->send(sender->second, actors::tokens_atom_v, lost);
   if (const actors::VisualPatchPtr patch = unpack(tokens, deps->token_width, deps->clock)) {
-    self->send(stream->second.device, patch);
+    self->send(stream->device, patch);
     return;
   }
   deps->logger.error("dock: ignored visual tokens of camera {} of node {} that do not fit", camera, from);
@@ -118,14 +104,8 @@ void dock_state::take(const std::string& from, PackedTokens& tokens) {
 }
 
 void dock_state::take(const std::string& from, TokensEndFrame& frame) {
-  const auto found = streams.find(frame.camera);
-  if (found == streams.end()) return;
-  Stream& stream = found->second;
-  const auto is_its = [&](const auto& each) { return each.from == from && each.session == frame.session; };
-  if (stream.next && is_its(*stream.next)) return stream.next.reset();
-  if (stream.ends || !is_its(stream)) return;
-  stream.ends = true;
-  self->send(stream.device, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
+  if (const auto device = streams.end(from, frame.session, frame.camera))
+    self->send(*device, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
 }
 
 }  // namespace vigil::fleet

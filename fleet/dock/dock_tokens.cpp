@@ -52,8 +52,7 @@ void dock_state::tell(const std::string& to, const std::optional<LinkDesk::Chang
   if (!change || change->is_up) return;
   deps->logger.warn("dock: {} cannot be reached: {}", to, change->reason);
   stay_all(to, change->reason);
-  for (auto& [camera, lane] : lanes)
-    if (lane.stream == to && lane.goes_on) abandon(camera, lane);
+  for (const std::string& camera : encodings->lanes_to(to)) abandon(camera, *encodings->lane(camera));
   for (auto link = links.begin(); link != links.end();) {
     const Passage& passage = link->first;
     if (passage.vision != deps->node || passage.stream != to) {
@@ -78,21 +77,21 @@ void dock_state::send(Way& way, const LinkFrame& frame) {
 
 void dock_state::answer_dropped(Way& way) {
   for (const auto& [dropped, frames] : way.desk.take_dropped()) {
-    const auto lane = lanes.find(dropped.camera);
-    if (lane == lanes.end()) continue;
-    self->send(lane->second.source, actors::TokensRoom{dropped.camera, lane->second.own_session, 1});
-    self->send(lane->second.source, actors::TokensAck{dropped.camera, dropped.generation, dropped.sequence,
-                                                      actors::TokensOutcome::lost});
+    const Encodings::Lane* const lane = encodings->lane(dropped.camera);
+    if (lane == nullptr) continue;
+    self->send(lane->source, actors::TokensRoom{dropped.camera, lane->own_session, 1});
+    self->send(lane->source, actors::TokensAck{dropped.camera, dropped.generation, dropped.sequence,
+                                               actors::TokensOutcome::lost});
   }
 }
 
 void dock_state::open_lane(const actors::WatchPtr& watch, std::uint32_t session,
                            actors::tokens_sender_actor source) {
   const std::string& camera = watch->name;
-  const auto to = encoded_for.find(camera);
-  Lane& lane = lanes[camera];
-  lane = {to == encoded_for.end() ? "" : to->second, ++sessions, session, std::move(source),
-          actors::fence_of(watch->version),          true};
+  Encodings::Lane& lane = encodings->open(camera, {.session = ++sessions,
+                                                   .own_session = session,
+                                                   .source = std::move(source),
+                                                   .fence = actors::fence_of(watch->version)});
   const auto way = ways.find(lane.stream);
   const DockBook::Guest* const guest = book.find(camera);
   if (guest == nullptr || way == ways.end() || !way->second.desk.is_up()) return abandon(camera, lane);
@@ -100,30 +99,28 @@ void dock_state::open_lane(const actors::WatchPtr& watch, std::uint32_t session,
 }
 
 void dock_state::know(const actors::WatchPtr& watch) {
-  const auto found = lanes.find(watch->name);
-  if (found == lanes.end() || !found->second.goes_on) return;
-  Lane& lane = found->second;
-  Way& way = ways.at(lane.stream);
+  Encodings::Lane* const lane = encodings->lane(watch->name);
+  if (lane == nullptr || !lane->goes_on) return;
+  Way& way = ways.at(lane->stream);
   const DockBook::Guest* const guest = book.find(watch->name);
   const std::uint64_t fence = actors::fence_of(watch->version);
-  if (guest != nullptr && fence > lane.fence) {
+  if (guest != nullptr && fence > lane->fence) {
     // Another owner, of the same stream.
-    lane.fence = fence;
-    send(way, TokensJoinFrame{*watch, lane.session, guest->passage.owner});
+    lane->fence = fence;
+    send(way, TokensJoinFrame{*watch, lane->session, guest->passage.owner});
   } else {
     send(way, TokensSettingsFrame{*watch});
   }
 }
 
 void dock_state::take(const actors::VisualPatchPtr& patch) {
-  const auto found = lanes.find(patch->watch.camera);
-  if (found == lanes.end()) return;
-  const Lane& lane = found->second;
-  if (lane.goes_on) return send(ways.at(lane.stream), pack(*patch, lane.session, deps->clock));
-  self->send(lane.source, ack_of(*patch, actors::TokensOutcome::lost));
+  const Encodings::Lane* const lane = encodings->lane(patch->watch.camera);
+  if (lane == nullptr) return;
+  if (lane->goes_on) return send(ways.at(lane->stream), pack(*patch, lane->session, deps->clock));
+  self->send(lane->source, ack_of(*patch, actors::TokensOutcome::lost));
 }
 
-void dock_state::abandon(const std::string& camera, Lane& lane) {
+void dock_state::abandon(const std::string& camera, Encodings::Lane& lane) {
   lane.goes_on = false;
   // The device takes what it has to its end, so that the camera can begin anew.
   self->send(lane.source, actors::TokensRoom{camera, lane.own_session, kAll});
@@ -131,28 +128,19 @@ void dock_state::abandon(const std::string& camera, Lane& lane) {
 }
 
 void dock_state::drop_lanes(const actors::vision_actor& device) {
-  std::vector<std::string> over;
-  for (auto lane = lanes.begin(); lane != lanes.end();) {
-    const bool is_its = lane->second.source.address() == device.address();
-    if (is_its && !lane->second.goes_on) over.push_back(lane->first);
-    // Others join again from the next one, and their streams go on.
-    lane = is_its && lane->second.goes_on ? lanes.erase(lane) : std::next(lane);
-  }
-  for (const std::string& camera : over) lane_over(camera);
+  const auto is_its = [&](const Encodings::Lane& lane) { return lane.source.address() == device.address(); };
+  for (const std::string& camera : encodings->drop_lanes(is_its)) lane_over(camera);
 }
 
 void dock_state::lane_over(const std::string& camera) {
-  const auto lane = lanes.extract(camera);
-  ending.erase(camera);
-  if (!lane) return;
-  encoded_for.erase(camera);
-  if (lane.mapped().goes_on)
-    send(ways.at(lane.mapped().stream), TokensEndFrame{camera, lane.mapped().session});
-  if (const auto next = held.extract(camera)) return begin(next.mapped());
+  const auto over = encodings->lane_over(camera);
+  if (!over) return;
+  if (over->lane.goes_on) send(ways.at(over->lane.stream), TokensEndFrame{camera, over->lane.session});
+  if (over->next) return begin(*over->next);
   const DockBook::Guest* const guest = book.find(camera);
   // Its tokens may come from elsewhere by now.
   if (guest != nullptr && guest->passage.vision != deps->node) return;
-  if (lane.mapped().goes_on) return forget(camera);
+  if (over->lane.goes_on) return forget(camera);
   // Its owner's node may come back with it.
   if (const auto here = guests.extract(camera); here && here.mapped())
     self->send(here.mapped(), actors::stop_atom_v);
@@ -160,26 +148,26 @@ void dock_state::lane_over(const std::string& camera) {
 }
 
 void dock_state::hear_stream(const actors::TokensRoom& room) {
-  const auto lane = lanes.find(room.camera);
-  if (lane == lanes.end() || lane->second.session != room.session) return;
-  self->send(lane->second.source, actors::TokensRoom{room.camera, lane->second.own_session, room.patches});
+  const Encodings::Lane* const lane = encodings->lane(room.camera);
+  if (lane == nullptr || lane->session != room.session) return;
+  self->send(lane->source, actors::TokensRoom{room.camera, lane->own_session, room.patches});
 }
 
 void dock_state::hear_stream(const actors::TokensAck& ack) {
-  if (const auto lane = lanes.find(ack.camera); lane != lanes.end()) self->send(lane->second.source, ack);
+  if (const Encodings::Lane* const lane = encodings->lane(ack.camera)) self->send(lane->source, ack);
 }
 
 void dock_state::hear_stream(const GuestRefused& refused) {
-  const auto lane = lanes.find(refused.camera);
+  Encodings::Lane* const lane = encodings->lane(refused.camera);
   const DockBook::Guest* const guest = book.find(refused.camera);
   // It may have another owner here meanwhile, of whom the stream will hear. One with the fence of this one is
   // that of another node, of which the stream has heard first.
-  if (lane == lanes.end() || guest == nullptr || guest->fence > refused.fence) return;
+  if (lane == nullptr || guest == nullptr || guest->fence > refused.fence) return;
   // It was the former fence of the same owner that was refused: the lane is about to be opened with the next.
-  if (guest->fence == refused.fence && lane->second.fence < refused.fence) return;
+  if (guest->fence == refused.fence && lane->fence < refused.fence) return;
   refuse(guest->passage, refused.camera, refused.fence, refused.reason);
   book.lose(refused.camera, deps->clock.now());
-  if (lane->second.goes_on) abandon(refused.camera, lane->second);
+  if (lane->goes_on) abandon(refused.camera, *lane);
 }
 
 }  // namespace vigil::fleet

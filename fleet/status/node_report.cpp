@@ -1,19 +1,25 @@
 #include "fleet/status/node_report.h"
 
 #include <algorithm>
+#include <array>
 
 namespace vigil::fleet {
 namespace {
 
 using cluster::Membership;
 
+using Ends = std::array<std::uint64_t, cluster::kBulkEnds.size()>;
+
+std::map<std::string, std::uint64_t> by_name(const Ends& counts) {
+  std::map<std::string, std::uint64_t> named;
+  for (const cluster::BulkEnd end : cluster::kBulkEnds)
+    if (const std::uint64_t count = counts[static_cast<std::size_t>(end)]; count > 0)
+      named.emplace(cluster::name_of(end), count);
+  return named;
+}
+
 actors::LinkFlow flow_of(const cluster::BulkCounters::Flow& flow) {
-  actors::LinkFlow told{flow.bytes, flow.waiting_bytes};
-  for (const cluster::BulkEnd end : cluster::kBulkEnds) {
-    const std::uint64_t count = flow.of(end);
-    if (count > 0) told.resets.emplace(cluster::name_of(end), count);
-  }
-  return told;
+  return {flow.bytes, flow.waiting_bytes, by_name(flow.resets)};
 }
 
 }  // namespace
@@ -62,8 +68,13 @@ std::map<std::string, actors::LinkFigures> links_of(
     actors::LinkFigures& link = links[name];
     const auto counters = bulk.find(name);
     if (counters == bulk.end()) continue;
-    const auto& [outgoing, incoming, refused, blocked, dials, failed] = counters->second;
-    link = {outgoing.open && incoming.open, flow_of(outgoing), flow_of(incoming)};
+    const cluster::BulkCounters& bulk_of = counters->second;
+    link = {.is_up = bulk_of.outgoing.open && bulk_of.incoming.open,
+            .outgoing = flow_of(bulk_of.outgoing),
+            .incoming = flow_of(bulk_of.incoming),
+            .blocked = bulk_of.blocked,
+            .dials = bulk_of.dials,
+            .failed_dials = by_name(bulk_of.failed_dials)};
   }
   return links;
 }

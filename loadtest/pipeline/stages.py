@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """What it takes to have the vision tower, the language model and explanations on nodes of their own: bytes from node to node, and how much later answers come.
 
-  loadtest/pipeline/stages.py BUILD [--cameras N] [--seconds S] [--rounds N] [--pruning PRESET] [--explain | --gateway]
+  loadtest/pipeline/stages.py BUILD [--cameras N] [--seconds S] [--rounds N] [--pruning PRESET] [--plain] [--only ARRANGEMENT] [--explain | --gateway]
 
 The same cameras (the clips of tests/videos, looped, at their own pace) are watched by one process, by a camera node and one that computes, and by three
-nodes, in turns, all on this machine, without encryption. Every window is told; its time is from when its last frame was captured until a subscriber has the
-event. With --explain, the event has the model's text, too, and a fourth arrangement has a node that generates it. With --gateway, the gateway has a node of its own or not, and all else is one. Prints JSON lines: each run, then the medians over rounds. Needs etcd
-and ss, and ffprobe for what the clips take. VIGIL_TEST_ENGINE='{device: cuda}' computes on a GPU.
+nodes, in turns, all on this machine, with mutual TLS and CURVE between nodes, as between machines, or --plain. Every window is told; its time is from when its last frame was captured until a subscriber has the
+event. With --explain, the event has the model's text, too, and a fourth arrangement has a node that generates it. With --gateway, the gateway has a node of its own or not, and all else is one. Prints JSON lines: each run, then the medians over rounds. Needs etcd,
+openssl and ss, and ffprobe for what the clips take. VIGIL_TEST_ENGINE='{device: cuda}' computes on a GPU.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from datetime import datetime
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "fleet"))
+from certificates import Authority  # noqa: E402
 from processes import COMPUTE, Fleet, wait_for  # noqa: E402
 
 ARRANGEMENTS = {
@@ -43,14 +44,18 @@ GATEWAY = {
 }
 
 
-def configure(fleet, pruning, explains):
+def configure(fleet, arguments):
     with open(fleet.config) as file:
         text = file.read()
     text = text.replace('rules: [{name: person, prompt: "Is there a person?"}]',
                         'rules: [{name: person, prompt: "Is there a person?", threshold: 0, confirm: 1/1, cooldown: 0s, max_per_hour: 10000}]')
-    if explains:
+    if arguments.explain:
         text = text.replace('?", threshold', '? Explain.", explain: true, threshold')
-    text = text.replace("defaults: {fps: 2,", f"defaults: {{pruning: {pruning}, fps: 2,")
+    text = text.replace("defaults: {fps: 2,", f"defaults: {{pruning: {arguments.pruning}, fps: 2,")
+    if not arguments.plain:
+        folder = os.path.join(fleet.folder, "tls")
+        Authority(fleet.folder, "authority").issue(folder)
+        text = text.replace("cluster:\n", f"cluster:\n  tls_dir: {folder}\n")
     with open(fleet.config, "w") as file:
         file.write(text)
 
@@ -71,7 +76,7 @@ def sent(nodes, name, other):
 
 def measure(arguments, roles):
     with Fleet(arguments.build, cameras=arguments.cameras) as fleet:
-        configure(fleet, arguments.pruning, arguments.explain)
+        configure(fleet, arguments)
         fleet.etcd.start()
         nodes = {name: fleet.node(name, what) for name, what in roles.items()}
         for node in nodes.values():
@@ -130,6 +135,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pruning", default="balanced")
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--only", metavar="ARRANGEMENT", help="as 'three nodes'")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--explain", action="store_true")
     what.add_argument("--gateway", action="store_true")
@@ -139,6 +146,10 @@ def main():
         print(f"stages: {program} is missing: scripts/build release", file=sys.stderr)
         return 2
     bench, arrangements = ("stages_explained", EXPLAINED) if arguments.explain else ("stages_gateway", GATEWAY) if arguments.gateway else ("stages", ARRANGEMENTS)
+    if arguments.only:
+        if arguments.only not in arrangements:
+            parser.error(f"--only: no arrangement '{arguments.only}' (there are: {', '.join(arrangements)})")
+        arrangements = {arguments.only: arrangements[arguments.only]}
     if shutil.which("ffprobe"):
         print(json.dumps({"bench": bench, "arrangement": "clips", "bytes_per_camera_second": clips(arguments.cameras)}), flush=True)
     runs = {name: [] for name in arrangements}
@@ -150,7 +161,7 @@ def main():
     for name, all_of_it in runs.items():
         figures = {key: statistics.median(run[key] for run in all_of_it) for key in ("within_10_ms", "median_ms", "within_95_ms")}
         ways = {way: statistics.median(run["bytes_per_camera_second"][way] for run in all_of_it) for way in all_of_it[0]["bytes_per_camera_second"]}
-        print(json.dumps({"bench": bench, "arrangement": name, "engine": os.environ.get("VIGIL_TEST_ENGINE", "{device: cpu}"), "pruning": arguments.pruning, "rounds": arguments.rounds, **figures, "bytes_per_camera_second": ways}), flush=True)
+        print(json.dumps({"bench": bench, "arrangement": name, "engine": os.environ.get("VIGIL_TEST_ENGINE", "{device: cpu}"), "pruning": arguments.pruning, "encrypted": not arguments.plain, "rounds": arguments.rounds, **figures, "bytes_per_camera_second": ways}), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ using actors::testing::ManualClock;
 using What = EvidenceReply::What;
 using ::testing::HasSubstr;
 
-const std::string kClip = "gate/2026-11-26/20261126T100012.480Z-person-0a1b.mp4";
+const std::string kFetchedClip = "gate/2026-11-26/20261126T100012.480Z-person-0a1b.mp4";
 
 struct Config : caf::actor_system_config {
   Config() {
@@ -181,9 +181,9 @@ class FetcherTest : public ::testing::Test {
 TEST_F(FetcherTest, WhatAnyNodeHasComesThroughAnyOther) {
   std::string clip;
   for (int i = 0; i < 3210; ++i) clip += static_cast<char>(i * 7);
-  keep("c1", kClip, clip);
+  keep("c1", kFetchedClip, clip);
   for (const Node* node : {&c1_, &c2_}) {
-    const EvidenceReply reply = fetched(*node, kClip);
+    const EvidenceReply reply = fetched(*node, kFetchedClip);
     EXPECT_EQ(reply.what, What::found) << reply.reason;
     EXPECT_EQ(reply.bytes, clip) << node->name;
   }
@@ -195,40 +195,40 @@ TEST_F(FetcherTest, HostileNamesAreRefusedAndAskedOfNobody) {
 }
 
 TEST_F(FetcherTest, WhatNobodyHasIsSaidToBeGone) {
-  EXPECT_EQ(fetched(c2_, kClip).what, What::absent);
-  EXPECT_THAT(fetched(c2_, kClip).reason, HasSubstr("or its node is gone, and it with that"));
-  EXPECT_EQ(fetched(c2_, kClip).reason.find('\n'), std::string::npos);
+  EXPECT_EQ(fetched(c2_, kFetchedClip).what, What::absent);
+  EXPECT_THAT(fetched(c2_, kFetchedClip).reason, HasSubstr("or its node is gone, and it with that"));
+  EXPECT_EQ(fetched(c2_, kFetchedClip).reason.find('\n'), std::string::npos);
 }
 
 TEST_F(FetcherTest, ANodeThatDoesNotAnswerIsNamed) {
-  keep("c1", kClip, "clip");
+  keep("c1", kFetchedClip, "clip");
   standing_.ways.erase("c1");
-  EXPECT_EQ(fetched(c2_, kClip).reason,
+  EXPECT_EQ(fetched(c2_, kFetchedClip).reason,
             "no node that answers has it, and c1 does not answer: it may be there");
 }
 
 TEST_F(FetcherTest, MoreThanMayBeFetchedIsNotAndSaidToBeSo) {
-  keep("c1", kClip, std::string(100'001, 'x'));
+  keep("c1", kFetchedClip, std::string(100'001, 'x'));
   for (const Node* node : {&c1_, &c2_, &c2_, &c2_}) {
-    const EvidenceReply reply = fetched(*node, kClip);
+    const EvidenceReply reply = fetched(*node, kFetchedClip);
     EXPECT_EQ(reply.what, What::failed) << node->name;
     EXPECT_EQ(reply.reason,
               "node c1 has it, and it is larger than what is fetched: 100001 bytes, of 100000 at most")
         << node->name;
   }
-  keep("c1", kClip, std::string(100'000, 'x'));
-  EXPECT_EQ(fetched(c2_, kClip).bytes.size(), 100'000U);
+  keep("c1", kFetchedClip, std::string(100'000, 'x'));
+  EXPECT_EQ(fetched(c2_, kFetchedClip).bytes.size(), 100'000U);
 }
 
 TEST_F(FetcherTest, AWayThatIsCutEndsItInTime) {
-  keep("c1", kClip, std::string(5000, 'x'));
+  keep("c1", kFetchedClip, std::string(5000, 'x'));
   is_cut_ = true;
-  const EvidenceReply reply = fetched(c2_, kClip, 6s);
+  const EvidenceReply reply = fetched(c2_, kFetchedClip, 6s);
   EXPECT_EQ(reply.what, What::failed);
   EXPECT_EQ(reply.reason, "node c1 has it, and did not send it in time");
   is_cut_ = false;
   pass(5s);
-  EXPECT_EQ(fetched(c2_, kClip).what, What::found) << "asked again, it comes";
+  EXPECT_EQ(fetched(c2_, kFetchedClip).what, What::found) << "asked again, it comes";
 }
 
 TEST_F(FetcherTest, OnlySoManyAreFetchedAtOnce) {
@@ -268,8 +268,8 @@ TEST_F(FetcherTest, WhoeverWishesForWhatIsOnItsWayWaitsForThat) {
 }
 
 TEST_F(FetcherTest, WhoeverWishesForWhatIsLookedForHasTheSameAnswer) {
-  Wish one(*this, c2_, kClip);
-  Wish other(*this, c2_, kClip);
+  Wish one(*this, c2_, kFetchedClip);
+  Wish other(*this, c2_, kFetchedClip);
   Wish third(*this, c2_, "a/b/3.jpg");
   settle();
   for (Wish* wish : {&one, &other, &third}) EXPECT_EQ(wish->told().what, What::absent);
@@ -293,35 +293,35 @@ TEST_F(FetcherTest, WhatNobodyWaitsForAnyMoreTakesNoSlot) {
 }
 
 TEST_F(FetcherTest, WhoeverGoesWhileItIsLookedForIsNotLookedForAnyMore) {
-  std::optional<Wish> gone(std::in_place, *this, c2_, kClip);
+  std::optional<Wish> gone(std::in_place, *this, c2_, kFetchedClip);
   dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).run_once();
   gone.reset();
   pass(3s);
-  keep("c1", kClip, "clip");
-  EXPECT_EQ(fetched(c2_, kClip).bytes, "clip");
+  keep("c1", kFetchedClip, "clip");
+  EXPECT_EQ(fetched(c2_, kFetchedClip).bytes, "clip");
 }
 
 TEST_F(FetcherTest, WhatComesTooSlowlyEndsBeforeWhoeverWaitsGivesUp) {
-  keep("c1", kClip, std::string(100'000, 'x'));
+  keep("c1", kFetchedClip, std::string(100'000, 'x'));
   slowness_ = 4900ms;
-  Wish wish(*this, c2_, kClip);
+  Wish wish(*this, c2_, kFetchedClip);
   const auto begun = clock_.now();
   while (!wish.is_told() && clock_.now() - begun < 200s) pass(500ms);
   EXPECT_LT(clock_.now() - begun, kFetcherAnswers);
   EXPECT_EQ(wish.told().reason,
             "node c1 has it, and sends it too slowly: 24000 of 100000 bytes came within 2m");
   slowness_ = 0ms;
-  EXPECT_EQ(fetched(c2_, kClip, 2s).bytes.size(), 100'000U) << "asked again, over a better line";
+  EXPECT_EQ(fetched(c2_, kFetchedClip, 2s).bytes.size(), 100'000U) << "asked again, over a better line";
 }
 
 TEST_F(FetcherTest, AFileThatGoesWhileItIsFetchedIsToldToBeGone) {
-  keep("c1", kClip, std::string(5000, 'x'));
+  keep("c1", kFetchedClip, std::string(5000, 'x'));
   is_cut_ = true;
   caf::scoped_actor self{system_};
-  auto asked = self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip);
+  auto asked = self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kFetchedClip);
   settle();
   is_cut_ = false;
-  fs::remove(root_.path() / "c1" / kClip);
+  fs::remove(root_.path() / "c1" / kFetchedClip);
   // What was sent is on its way again with the next stream, or asked for in vain.
   pass(7s);
   asked.receive([](const EvidenceReplyPtr& reply) { EXPECT_EQ(reply->what, What::failed); },
@@ -329,10 +329,10 @@ TEST_F(FetcherTest, AFileThatGoesWhileItIsFetchedIsToldToBeGone) {
 }
 
 TEST_F(FetcherTest, WhoWaitsIsToldWhenTheNodeEnds) {
-  keep("c1", kClip, std::string(5000, 'x'));
+  keep("c1", kFetchedClip, std::string(5000, 'x'));
   is_cut_ = true;
   caf::scoped_actor self{system_};
-  auto asked = self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kClip);
+  auto asked = self->request(c2_.fetcher, caf::infinite, fetch_atom_v, kFetchedClip);
   settle();
   caf::anon_send(c2_.owner.node, actors::stop_atom_v);
   settle();

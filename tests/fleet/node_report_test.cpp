@@ -170,6 +170,9 @@ TEST(LinksOf, AreDownToNodesThatAreNotKnownAndWhileOneDirectionIs) {
   both.outgoing = {.open = true, .messages = 1, .bytes = 100, .waiting_messages = 1, .waiting_bytes = 40};
   both.outgoing.resets[static_cast<std::size_t>(BulkEnd::silence)] = 3;
   both.incoming = {.open = true, .messages = 1, .bytes = 7};
+  both.blocked = 2s;
+  both.dials = 5;
+  both.failed_dials[static_cast<std::size_t>(BulkEnd::refused)] = 4;
   BulkCounters half = both;
   half.incoming.open = false;
   const std::map<std::string, cluster::NodeRecord> nodes{
@@ -182,6 +185,9 @@ TEST(LinksOf, AreDownToNodesThatAreNotKnownAndWhileOneDirectionIs) {
   EXPECT_EQ(links.at("c2").outgoing.waiting_bytes, 40U);
   EXPECT_EQ(links.at("c2").outgoing.resets, (std::map<std::string, std::uint64_t>{{"silence", 3}}));
   EXPECT_EQ(links.at("c2").incoming.bytes, 7U);
+  EXPECT_EQ(links.at("c2").blocked, 2s);
+  EXPECT_EQ(links.at("c2").dials, 5U);
+  EXPECT_EQ(links.at("c2").failed_dials, (std::map<std::string, std::uint64_t>{{"refused", 4}}));
   EXPECT_FALSE(links.at("c3").is_up);
   EXPECT_FALSE(links.at("c4").is_up) << "it is there, and not known";
 }

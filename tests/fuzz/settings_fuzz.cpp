@@ -83,6 +83,8 @@ void fuzz_scalars(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
+  // Who writes the secret itself where no secret belongs sees it again: libFuzzer finds it in comparisons.
+  if (shows(text)) return 0;
   fuzz_scalars(text);
   fuzz_settings(text);
   fuzz_fleet(text);

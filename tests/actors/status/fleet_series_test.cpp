@@ -75,7 +75,10 @@ TEST_F(FleetSeriesTest, TimesTheRegistry) {
 TEST_F(FleetSeriesTest, CountsWhatALinkCarriesAndHowItBreaks) {
   LinkFigures link{.is_up = true,
                    .outgoing = {.bytes = 100, .waiting_bytes = 40},
-                   .incoming = {.bytes = 7, .resets = {{"checksum", 2}}}};
+                   .incoming = {.bytes = 7, .resets = {{"checksum", 2}}},
+                   .blocked = std::chrono::milliseconds(1500),
+                   .dials = 4,
+                   .failed_dials = {{"silence", 3}}};
   series_.links({{"n2", link}, {"n3", {}}});
   for (const char* line :
        {"vigil_link_up{node=\"n2\"} 1\n", "vigil_link_up{node=\"n3\"} 0\n",
@@ -83,14 +86,18 @@ TEST_F(FleetSeriesTest, CountsWhatALinkCarriesAndHowItBreaks) {
         "vigil_link_bytes_total{direction=\"incoming\",node=\"n2\"} 7\n",
         "vigil_link_waiting_bytes{direction=\"outgoing\",node=\"n2\"} 40\n",
         "vigil_link_resets_total{direction=\"incoming\",node=\"n2\",reason=\"checksum\"} 2\n",
+        "vigil_link_blocked_seconds_total{node=\"n2\"} 1.5\n", "vigil_link_dials_total{node=\"n2\"} 4\n",
+        "vigil_link_failed_dials_total{node=\"n2\",reason=\"silence\"} 3\n",
         "vigil_link_resets_total{direction=\"outgoing\",node=\"n3\",reason=\"silence\"} 0\n"})
     EXPECT_THAT(page(), HasSubstr(line));
   link.is_up = false;
   link.outgoing = {.bytes = 150, .resets = {{"silence", 1}}};
+  link.failed_dials["silence"] = 4;
   series_.links({{"n2", link}, {"n3", {}}});
   for (const char* line :
        {"vigil_link_up{node=\"n2\"} 0\n", "vigil_link_bytes_total{direction=\"outgoing\",node=\"n2\"} 150\n",
         "vigil_link_waiting_bytes{direction=\"outgoing\",node=\"n2\"} 0\n",
+        "vigil_link_failed_dials_total{node=\"n2\",reason=\"silence\"} 4\n",
         "vigil_link_resets_total{direction=\"outgoing\",node=\"n2\",reason=\"silence\"} 1\n"})
     EXPECT_THAT(page(), HasSubstr(line));
 }
@@ -104,8 +111,12 @@ TEST_F(FleetSeriesTest, ACountThatBeginsAnewGoesOn) {
 
 TEST_F(FleetSeriesTest, NothingIsLeftOfANodeThatIsGone) {
   const std::string before = page();
-  series_.links(
-      {{"n2", {.is_up = true, .outgoing = {.bytes = 100, .resets = {{"limits", 1}}}, .incoming = {}}}});
+  series_.links({{"n2",
+                  {.is_up = true,
+                   .outgoing = {.bytes = 100, .resets = {{"limits", 1}}},
+                   .incoming = {},
+                   .dials = 2,
+                   .failed_dials = {{"silence", 1}}}}});
   series_.links({});
   EXPECT_EQ(page(), before);
 }

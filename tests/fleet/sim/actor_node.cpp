@@ -356,7 +356,7 @@ bool ActorNode::run() {
   auto& clock = scheduler.clock();
   clock.current_time = parts_->clock.now();
   clock.trigger_expired_timeouts();
-  while (!scheduler.jobs.empty() && host_.does_something()) {
+  while (!scheduler.jobs.empty() && host_.does(Point::turn)) {
     ++jobs_;
     scheduler.run_once();
   }
@@ -461,13 +461,7 @@ std::string ActorNode::describe() const {
     for (const auto& [camera, guest] : own->book.guests())
       text += ' ' + camera + '#' + std::to_string(guest.fence) + "<-" + guest.from +
               (guest.away ? " (away)" : "");
-    text += ", lanes";
-    for (const auto& [camera, lane] : own->lanes)
-      text += ' ' + camera + "->" + lane.stream + (lane.goes_on ? "" : " (ends)");
-    text += ", held";
-    for (const auto& [camera, next] : own->held) text += ' ' + camera;
-    text += ", ending";
-    for (const std::string& camera : own->ending) text += ' ' + camera;
+    if (own->encodings) text += ", encodes" + own->encodings->describe();
   }
   if (const gateway_state* const own = state_of<gateway_state>(parts_->gateway);
       own != nullptr && own->joining) {

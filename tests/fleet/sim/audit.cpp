@@ -37,6 +37,7 @@ void Audit::look() {
   if (!std::exchange(is_changed_, false)) return;
   if (std::exchange(was_restored_, false)) {
     // What the registry forgot it may give again; those who have it refuse it then.
+    for (const auto& [given, node] : given_) given_twice_ = std::max(given_twice_, given.second);
     seen_ = 0;
     plan_.clear();
     records_.clear();
@@ -157,10 +158,7 @@ void Audit::taken(const Host& dock, const std::string& camera, Fence fence, cons
     world_.fail("node " + dock.name + " took patch " + std::to_string(sequence) + " of camera " + camera +
                 " after " + std::to_string(last.sequence));
   last = {dock.life, fence, owner, generation, sequence};
-  const auto [sender, is_new] = senders_.emplace(std::pair(camera, fence), owner);
-  if (!is_new && sender->second != owner)
-    world_.fail("nodes " + sender->second + " and " + owner + " sent camera " + camera + " with fence " +
-                std::to_string(fence));
+  sends(dock, camera, fence, owner, " sent camera ");
   auto& recent = last_[camera];
   if (fence >= recent.second) recent = {world_.now(), fence};
 }
@@ -173,10 +171,19 @@ void Audit::guest(const Host& dock, const std::string& camera, Fence fence, cons
     world_.fail("node " + dock.name + " lets node " + owner + " send camera " + camera + " with fence " +
                 std::to_string(fence) + " after " + std::to_string(last.fence));
   last.fence = std::max(fence, last.fence);
-  const auto [sender, is_new] = senders_.emplace(std::pair(camera, fence), owner);
-  if (!is_new && sender->second != owner)
-    world_.fail("nodes " + sender->second + " and " + owner + " have camera " + camera + " with fence " +
-                std::to_string(fence));
+  sends(dock, camera, fence, owner, " have camera ");
+}
+
+void Audit::sends(const Host& dock, const std::string& camera, Fence fence, const std::string& owner,
+                  const char* what) {
+  const auto check = [&](auto& senders, const auto& key) {
+    const auto [sender, is_new] = senders.emplace(key, owner);
+    if (!is_new && sender->second != owner)
+      world_.fail("nodes " + sender->second + " and " + owner + what + camera + " with fence " +
+                  std::to_string(fence));
+  };
+  if (fence > given_twice_) check(senders_, std::pair(camera, fence));
+  check(senders_to_, std::tuple(dock.id, dock.life, camera, fence));
 }
 
 void Audit::believes(const Host& node, const std::string& incarnation, bool is_member) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Audit {
   const cluster::FleetPlan& plan() const { return plan_; }
 
  private:
+  void sends(const Host& dock, const std::string& camera, cluster::Fence fence, const std::string& owner,
+             const char* what);
   std::string& record_of(const std::string& node);
   void see_plan(const std::string& node, const cluster::NodePlan& plan);
   void check_plans();
@@ -79,8 +82,12 @@ class Audit {
   };
   /// By the host that took it, and camera.
   std::map<std::pair<int, std::string>, Taken> taken_;
-  /// Who sent under which fence of a camera.
+  /// Who sent under which fence of a camera: to anybody, and to a dock in one of its lives.
   std::map<std::pair<std::string, cluster::Fence>, std::string> senders_;
+  std::map<std::tuple<int, std::uint64_t, std::string, cluster::Fence>, std::string> senders_to_;
+  /// What a registry gave before it was set back it may give once more, before anybody who has it can tell:
+  /// no dock takes both then.
+  cluster::Fence given_twice_ = 0;
   std::map<std::string, std::pair<Micros, cluster::Fence>> last_;
 
   std::uint64_t patches_ = 0;

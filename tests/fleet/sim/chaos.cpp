@@ -173,7 +173,19 @@ void Chaos::crash() {
   Host& host = any_host();
   if (!host.up || host.crash_in > 0 || !may_hit({&host})) return;
   hit({&host});
-  host.crash_in = 1 + random_.below(random_.chance(0.5) ? 20 : 400);
+  if (random_.chance(0.5)) {
+    // One that it comes to, again and again or now and then.
+    std::vector<std::size_t> points;
+    for (std::size_t i = 0; i < kPoints; ++i)
+      if (host.done[i] > 0) points.push_back(i);
+    if (points.empty()) points.push_back(0);
+    const std::size_t point = points[random_.below(points.size())];
+    host.crash_at = static_cast<Point>(point);
+    host.crash_in = 1 + random_.below(std::clamp<std::uint64_t>(host.done[point], 1, 5));
+  } else {
+    host.crash_at.reset();
+    host.crash_in = 1 + random_.below(random_.chance(0.5) ? 20 : 400);
+  }
   host.loses_power = random_.chance(0.5);
   const Micros away = random_.chance(0.5) ? random_.between(100ms, 5s) : random_.between(5s, 60s);
   // Whoever has less to do than that comes to it all the same.
@@ -200,6 +212,7 @@ void Chaos::power_cut() {
   hit(gateways_);
   std::uint64_t before = 0;
   for (Host* host : hosts) {
+    host->crash_at.reset();
     host->crash_in = 1 + random_.below(20);
     host->loses_power = true;
     before += host->crashes;

@@ -70,6 +70,7 @@ class DiskOutbox final : public Outbox {
   }
 
   void tell_disk() {
+    if (acknowledged_.empty()) return;
     const std::vector<std::uint64_t> positions(acknowledged_.begin(), acknowledged_.end());
     disk_.acknowledge(positions);
     acknowledged_.clear();
@@ -113,15 +114,17 @@ std::uint64_t Disk::put(Write write) {
   if (!host_.up || host_.dying) throw actors::OutboxError("the host is dead");
   // A write that a crash comes into, or a fault, is there as a whole or not at all: that is what the store's
   // log is for.
-  const bool is_whole = host_.does_something() && !fails_;
+  const bool is_whole = host_.does(Point::write) && !fails_;
   if (fails_ && options_.tears && !write.events.empty()) {
     write.continues = true;
     write.topics.push_back({write.events.front().topic, write.events.front().sequence});
     write.events.erase(write.events.begin());
     return keep(write);
   }
-  std::uint64_t first = 0;
-  if (is_whole || world_.random.chance(0.5)) first = keep(write);
+  const bool is_kept = is_whole || world_.random.chance(0.5);
+  const std::uint64_t first = is_kept ? keep(write) : 0;
+  // Whoever writes goes on, and is heard by nobody any more.
+  if (is_kept) host_.does(Point::written);
   if (fails_) refuse();
   return first;
 }
@@ -139,11 +142,11 @@ std::uint64_t Disk::keep(const Write& write) {
 void Disk::acknowledge(std::span<const std::uint64_t> positions) {
   if (!host_.up || host_.dying) throw actors::OutboxError("the host is dead");
   if (fails_) refuse();
-  if (host_.does_something()) acknowledged_.insert(positions.begin(), positions.end());
+  if (host_.does(Point::acknowledge)) acknowledged_.insert(positions.begin(), positions.end());
 }
 
 void Disk::replace() {
-  if (!host_.does_something()) return;
+  if (!host_.does(Point::replace)) return;
   kept_ = actors::make_memory_outbox();
   acknowledged_.clear();
   writes_.clear();

@@ -38,6 +38,7 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
   double done = 0;
   std::uint64_t seeds = 0, events = 0, patches = 0, moves = 0, published = 0, served = 0;
   std::map<std::string, int> faults;
+  std::map<std::string, std::uint64_t> crashes;
   for (std::uint64_t seed = only == 0 ? number_of("VIGIL_SIM_FIRST", 1) : only; done < hours; ++seed) {
     Fleet::Options options = Fleet::of_seed(seed, of_actors);
     options.chaos.restores |= number_of("VIGIL_SIM_RESTORES", 0) > 0;
@@ -55,6 +56,9 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
     published += fleet.events().events();
     served += fleet.events().served();
     for (const auto& [fault, count] : fleet.chaos().counts()) faults[fault] += count;
+    for (const auto& host : fleet.world().hosts())
+      for (std::size_t i = 0; i < kPoints; ++i)
+        crashes["before a " + std::string(name_of(static_cast<Point>(i)))] += host->crashes_before[i];
     ASSERT_TRUE(is_well) << fleet.story() << "\nVIGIL_SIM_SEED=" << seed << " shows it again";
     if (only != 0) break;
   }
@@ -63,6 +67,8 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
             << " events, " << patches << " patches taken, " << published << " events published, " << moves
             << " times a camera got an owner, " << served << " times a gateway came to serve\n";
   for (const auto& [fault, count] : faults) std::cout << "  " << fault << ": " << count << '\n';
+  for (const auto& [where, count] : crashes)
+    if (count > 0) std::cout << "  a crash " << where << ": " << count << '\n';
   EXPECT_GT(moves, 0U);
   EXPECT_GT(patches, 0U);
   EXPECT_EQ(published > 0, of_actors);

@@ -18,7 +18,7 @@ void Connection::own(int side, void* user, std::function<void()> closed) {
 }
 
 void Connection::send(int from, Parcel parcel) {
-  if (!is_open(from) || !host(from).does_something()) return;
+  if (!is_open(from) || !host(from).does(Point::message)) return;
   Side& to = sides_[index(1 - from)];
   if (network_.is_cut(host(from), *to.host)) {
     to.held.push_back(std::move(parcel));
@@ -107,8 +107,8 @@ bool Network::is_cut(const Host& from, const Host& to) const {
   return way != ways_.end() && way->second.cuts > 0;
 }
 
-void Network::post(Host& from, Host& to, std::function<void()> run) {
-  if (!from.does_something() || !to.up || is_cut(from, to)) return;
+void Network::post(Host& from, Host& to, std::function<void()> run, Point point) {
+  if (!from.does(point) || !to.up || is_cut(from, to)) return;
   world_.after(latency(from, to), &to, std::move(run));
 }
 
@@ -131,7 +131,7 @@ void Network::stream(Host& from, Host& to, std::function<void()> run) {
 }
 
 void Network::dial(Host& from, Host& to, std::function<void(ConnectionPtr)> done) {
-  if (!from.does_something()) return;
+  if (!from.does(Point::dial)) return;
   const auto answer = std::make_shared<std::function<void(ConnectionPtr)>>(std::move(done));
   const auto once = [answer](const ConnectionPtr& found) {
     if (!*answer) {

@@ -80,7 +80,7 @@ class Network {
   Network(World& world, Options options);
 
   /// One message by itself: later, in any order, or never if the way is cut.
-  void post(Host& from, Host& to, std::function<void()> run);
+  void post(Host& from, Host& to, std::function<void()> run, Point point = Point::message);
 
   /// Part of what goes from one host to another in order, and waits while the way is cut.
   void stream(Host& from, Host& to, std::function<void()> run);

@@ -252,6 +252,7 @@ void PlainNode::plan_changed() {
     now[name].stream = entry.stream;
   }
   cameras_ = std::move(now);
+  member_->refuse(refusals_.too_low(plan_->own().cameras));
   if (drained_ && cameras_.empty()) loop_.post(std::exchange(drained_, nullptr));
 }
 
@@ -310,11 +311,30 @@ void PlainNode::dock_join(const Join& join) {
   actors::WatchSettings watch;
   watch.name = join.watch.camera;
   watch.version = join.watch.version;
-  if (dock_.join(join.node, {join.node, host_.name, host_.name}, watch, join.generation).admitted) {
+  const auto joined = dock_.join(join.node, {join.node, host_.name, host_.name}, watch, join.generation);
+  if (joined.admitted) {
     links_[join.node] = join.link;
-  } else {
-    commons_.world.note(Kind::refused, host_.id, -1, actors::fence_of(join.watch.version));
+    return;
   }
+  commons_.world.note(Kind::refused, host_.id, -1, actors::fence_of(join.watch.version));
+  const auto connection = connections_.find(join.link);
+  if (join.node == host_.name) {
+    refused(watch.name, joined.fence);
+  } else if (connection != connections_.end()) {
+    const auto& [way, side] = connection->second;
+    way->send(side, [camera = watch.name, fence = joined.fence](void* there) {
+      static_cast<PlainNode*>(there)->refused(camera, fence);
+    });
+  }
+}
+
+void PlainNode::refused(const std::string& camera, cluster::Fence fence) {
+  if (fence > member_->record().highest_fence) {
+    member_->saw(fence);
+    member_->doubt();
+  }
+  refusals_.refused(camera, fence);
+  member_->refuse(refusals_.too_low(plan_->own().cameras));
 }
 
 void PlainNode::dock_patch(const Join& patch) {

@@ -22,6 +22,7 @@
 #include "cluster/planning/plan_keeper.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/node/refusal_book.h"
 #include "tests/fleet/sim/audit.h"
 #include "tests/fleet/sim/mistakes.h"
 #include "tests/fleet/sim/network.h"
@@ -102,6 +103,8 @@ class PlainNode final : public SimNode {
   // Of a node that computes.
   void dock_join(const Join& join);
   void dock_patch(const Join& patch);
+  /// What another one says of a camera of this node: it knows such a fence of it.
+  void refused(const std::string& camera, cluster::Fence fence);
 
   Commons& commons_;
   Host& host_;
@@ -121,6 +124,7 @@ class PlainNode final : public SimNode {
   std::uint64_t last_request_ = 0;
   std::map<std::string, Camera> cameras_;
   std::uint32_t generations_ = 0;
+  RefusalBook refusals_;
   DockBook dock_;
   /// By which connection each node sends its cameras.
   std::map<std::string, std::uint64_t> links_;

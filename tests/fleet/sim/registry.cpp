@@ -44,10 +44,13 @@ class Client final : public cluster::Registry {
   void post(MemoryRegistry::Leg leg, std::function<void()> step) {
     Network& network = registry_.network();
     if (leg != MemoryRegistry::Leg::request) return network.post(registry_.host(), host_, std::move(step));
-    network.post(host_, registry_.host(), [store = registry_.shared_store(), step = std::move(step)] {
-      store->expire();
-      step();
-    });
+    network.post(
+        host_, registry_.host(),
+        [store = registry_.shared_store(), step = std::move(step)] {
+          store->expire();
+          step();
+        },
+        Point::request);
     last_asked_ = network.world().now();
     watch_time();
   }

@@ -74,7 +74,7 @@ class Topics final : public actors::Publisher {
   Topics(ActorCommons& commons, Host& host, const actors::Outbox& outbox)
       : commons_(commons), host_(host), outbox_(outbox) {}
   bool publish(const actors::OutboxEvent& event) override {
-    if (!host_.does_something()) return false;
+    if (!host_.does(Point::publish)) return false;
     handed_over_ = event.position;
     const auto last = last_.find(event.topic);
     if (last != last_.end() && event.sequence > last->second + 1)

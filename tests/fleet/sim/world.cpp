@@ -38,11 +38,20 @@ Micros Host::Clock::lasting(std::chrono::nanoseconds time) const {
   return micros - Micros(micros.count() * drift / 1'000'000) + Micros(1 + std::abs(drift));
 }
 
-bool Host::does_something() {
+std::string_view name_of(Point point) {
+  constexpr std::array<std::string_view, kPoints> kPointNames = {
+      "message",        "request of the registry", "connection", "turn",       "write",
+      "end of a write", "acknowledgement",         "new outbox", "publication"};
+  return kPointNames[static_cast<std::size_t>(point)];
+}
+
+bool Host::does(Point point) {
   if (!up || dying) return false;
-  if (crash_in > 0 && --crash_in == 0) {
+  ++done[static_cast<std::size_t>(point)];
+  if ((!crash_at || crash_at == point) && crash_in > 0 && --crash_in == 0) {
     dying = true;
     ++crashes;
+    ++crashes_before[static_cast<std::size_t>(point)];
   }
   return !dying;
 }

@@ -1,11 +1,14 @@
 // A fleet's world in virtual time: one queue orders whatever happens, one seed decides it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -43,6 +46,21 @@ enum class Kind : std::uint8_t {
   disk_fails
 };
 
+/// What a host does, as a crash may come before it: by its name, or before whatever it does next.
+enum class Point : std::uint8_t {
+  message,
+  request,
+  dial,
+  turn,
+  write,
+  written,
+  acknowledge,
+  replace,
+  publish
+};
+constexpr std::size_t kPoints = 9;
+std::string_view name_of(Point point);
+
 /// A machine: its clocks, and whether what is on it runs. All that was to happen on it is gone with a crash,
 /// and waits while it is frozen.
 class Host {
@@ -70,7 +88,7 @@ class Host {
 
   /// Counts what it does; a crash that was planned for this moment comes true: nothing that it does from now
   /// on counts. False if it does not.
-  bool does_something();
+  bool does(Point point);
 
   const std::string name;
   const int id;
@@ -81,10 +99,14 @@ class Host {
   bool dying = false;
   /// Another one after each crash.
   std::uint64_t life = 0;
-  /// How many things it may still do until it crashes; 0: as many as it likes.
+  /// Before which of the things that it does it crashes, of this name or of any; 0: it does not.
   std::uint64_t crash_in = 0;
-  /// How often such a crash came.
+  std::optional<Point> crash_at = {};
+  /// What it has done so far, by its name.
+  std::array<std::uint64_t, kPoints> done = {};
+  /// How often such a crash came, and by what it came before.
   std::uint64_t crashes = 0;
+  std::array<std::uint64_t, kPoints> crashes_before = {};
   /// Whether nobody is told when it does.
   bool loses_power = false;
   std::deque<std::function<void()>> held;

@@ -1,0 +1,94 @@
+#include "fleet/dock/token_streams.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace vigil::fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using Joined = TokenStreams::Joined;
+
+TokenStreams::Join join(const std::string& from, std::uint32_t session, const std::string& tenant = "") {
+  auto watch = std::make_shared<actors::WatchSettings>();
+  watch->name = "gate";
+  watch->tenant = tenant;
+  return {from, session, std::move(watch)};
+}
+
+TEST(TokenStreams, ASessionBeginsAndTakesSettings) {
+  TokenStreams streams;
+  EXPECT_EQ(streams.find("gate"), nullptr);
+  EXPECT_FALSE(streams.renew("v", join("v", 1).watch));
+  EXPECT_EQ(streams.join(join("v", 1)), Joined::begins);
+  EXPECT_EQ(streams.find("gate"), nullptr) << "until there is a device";
+  streams.begin(join("v", 1), {});
+  ASSERT_NE(streams.find("gate"), nullptr);
+  EXPECT_EQ(streams.find("gate")->from, "v");
+  EXPECT_EQ(streams.join(join("v", 1)), Joined::renewed);
+  EXPECT_EQ(streams.renew("v", join("v", 1).watch), Joined::renewed);
+  EXPECT_FALSE(streams.renew("w", join("w", 1).watch)) << "of another";
+  EXPECT_EQ(streams.join(join("v", 2)), Joined::begins) << "its next session";
+  EXPECT_EQ(streams.join(join("w", 1)), Joined::begins) << "another node's";
+}
+
+TEST(TokenStreams, WhoJoinsWhileItEndsWaits) {
+  TokenStreams streams;
+  streams.begin(join("v", 1), {});
+  EXPECT_FALSE(streams.end("v", 2, "gate")) << "another session";
+  EXPECT_FALSE(streams.end("w", 1, "gate")) << "another node";
+  EXPECT_FALSE(streams.end("v", 1, "yard"));
+  EXPECT_TRUE(streams.end("v", 1, "gate"));
+  EXPECT_FALSE(streams.end("v", 1, "gate")) << "once";
+  EXPECT_EQ(streams.join(join("w", 1)), Joined::waits);
+  EXPECT_EQ(streams.renew("w", join("w", 1, "new").watch), Joined::waits);
+  EXPECT_FALSE(streams.renew("v", join("v", 1).watch)) << "it has ended";
+  const auto next = streams.over("gate");
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->from, "w");
+  EXPECT_EQ(next->watch->tenant, "new");
+  EXPECT_EQ(streams.find("gate"), nullptr);
+  EXPECT_FALSE(streams.over("gate"));
+}
+
+TEST(TokenStreams, WhoWaitsMayEndToo) {
+  TokenStreams streams;
+  streams.begin(join("v", 1), {});
+  streams.end("v", 1, "gate");
+  streams.join(join("v", 2));
+  EXPECT_FALSE(streams.end("v", 2, "gate")) << "no device has it";
+  EXPECT_FALSE(streams.over("gate"));
+
+  streams.begin(join("v", 1), {});
+  streams.end("v", 1, "gate");
+  streams.join(join("v", 2));
+  EXPECT_TRUE(streams.end("gate")) << "all of it";
+  EXPECT_FALSE(streams.over("gate"));
+  EXPECT_FALSE(streams.end("gate"));
+}
+
+TEST(TokenStreams, ANodeThatComesAnewCountsAnew) {
+  TokenStreams streams;
+  streams.begin(join("v", 1), {});
+  EXPECT_TRUE(streams.come_anew("w").empty());
+  EXPECT_THAT(streams.come_anew("v"), ElementsAre("gate"));
+  EXPECT_EQ(streams.join(join("v", 1)), Joined::begins) << "it is not the session from before";
+  streams.begin(join("v", 1), {});
+  streams.end("gate");
+  streams.join(join("w", 1));
+  streams.come_anew("w");
+  EXPECT_FALSE(streams.over("gate")) << "what waited of it has gone, too";
+}
+
+TEST(TokenStreams, WhatWasOnItsWayOutOfALostDeviceIsGone) {
+  TokenStreams streams;
+  streams.begin(join("v", 1), {});
+  streams.drop_ending();
+  EXPECT_NE(streams.find("gate"), nullptr);
+  streams.end("gate");
+  streams.drop_ending();
+  EXPECT_EQ(streams.find("gate"), nullptr);
+}
+
+}  // namespace
+}  // namespace vigil::fleet
