@@ -123,7 +123,8 @@ void City::start(Place& place) {
   if (record.roles.contains(NodeRole::gateway)) gateways_.come(record.name);
   place.node = std::make_unique<CityNode>(around_, std::move(record), options_.lease, random_());
   if (place.record.roles.contains(NodeRole::gateway) && options_.pages > 0)
-    place.status = std::make_unique<CityStatus>(around_, *place.node, status_, 1 / options_.pages);
+    place.status = std::make_unique<CityStatus>(around_, *place.node, status_,
+                                                Nanoseconds(static_cast<std::int64_t>(1e9 / options_.pages)));
 }
 
 void City::stop(Place& place) {

@@ -14,8 +14,7 @@ struct CityCosts {
   /// From one machine to another.
   Nanoseconds way = std::chrono::microseconds(500);
 
-  // A server of etcd. One sync of its log takes all writes that wait; the rest is processor time of its
-  // leader.
+  // A server of etcd. One sync of its log takes all writes that wait; the rest is processor time of each.
   Nanoseconds etcd_sync = std::chrono::milliseconds(2);
   Nanoseconds etcd_write = std::chrono::microseconds(160);
   Nanoseconds etcd_keep_alive = std::chrono::microseconds(105);
@@ -44,7 +43,7 @@ struct CityCosts {
   // has changed, and the page itself; and at each node, to answer.
   Nanoseconds status_answer = std::chrono::microseconds(20);
   Nanoseconds status_node = std::chrono::microseconds(20);
-  Nanoseconds status_camera = std::chrono::microseconds(1);
+  Nanoseconds status_camera = std::chrono::nanoseconds(1400);
   Nanoseconds status_page = std::chrono::milliseconds(16);
 
   // A gateway's disk: a write of events, and each event of it.

@@ -131,15 +131,13 @@ void CityNode::begin_to_fill(const std::string& name, Camera& camera) {
   });
 }
 
-/// As `node_state::fill`.
 void CityNode::fill() {
-  std::set<cluster::Fence> full;
-  for (const auto& [name, camera] : own_) {
-    if (camera.former.empty() || camera.hands_over) continue;
-    const bool is_down = camera.tried && !camera.delivers;
-    if (is_down || camera.full) full.insert(camera.stream_fence);
-  }
-  member_.fill(full);
+  member_.fill(fleet::filled_of(keeper_.own(), [this](const std::string& name, const auto& /*entry*/) {
+    const auto own = own_.find(name);
+    if (own == own_.end()) return false;
+    const bool is_down = own->second.tried && !own->second.delivers;
+    return is_down || own->second.full;
+  }));
 }
 
 void CityNode::plan_changed() {
@@ -166,7 +164,6 @@ void CityNode::plan_changed() {
     camera->second.former = entry.former_stream;
     if (std::exchange(camera->second.stream_fence, entry.stream_fence) != entry.stream_fence)
       camera->second.fills = camera->second.full = false;
-    camera->second.hands_over = !entry.hand_to.empty();
     around_.cameras.hold(name, record().name, entry);
     judge(name, camera->second);
   }
@@ -205,13 +202,12 @@ void CityNode::tick() {
 
 void CityNode::settle() {
   unsettled_ = false;
-  std::map<cluster::Fence, bool> tried;
-  for (const auto& [name, camera] : own_) {
-    if (camera.hands_over) continue;
-    tried[camera.fence] = camera.tried;
-    unsettled_ = unsettled_ || !camera.tried;
-  }
-  member_.settle(cluster::settled_up_to(tried));
+  member_.settle(fleet::settled_of(keeper_.own(), [this](const std::string& name) {
+    const auto own = own_.find(name);
+    const bool tried = own != own_.end() && own->second.tried;
+    unsettled_ = unsettled_ || !tried;
+    return tried;
+  }));
 }
 
 void CityNode::turn() {
@@ -300,16 +296,12 @@ void CityNode::drain(std::function<void()> left) {
   leave_if_drained();
 }
 
-/// As `node_state::is_drained`.
-bool CityNode::is_drained() const {
-  const auto could = [this](NodeRole role) { return fleet::has_successor(member_.nodes(), record(), role); };
-  if (!own_.empty() && could(NodeRole::camera)) return false;
-  if (!could(NodeRole::stream)) return true;
-  return keeper_.knows_fleet() && !fleet::computes(keeper_.fleet(), member_.nodes(), record().name);
-}
-
 void CityNode::leave_if_drained() {
-  if (!left_ || !is_drained()) return;
+  if (!left_) return;
+  const cluster::FleetPlan* const fleet = keeper_.knows_fleet() ? &keeper_.fleet() : nullptr;
+  if (!fleet::is_drained(record(), keeper_.own(), fleet, member_.nodes(),
+                         record().roles.contains(NodeRole::stream)))
+    return;
   member_.leave(std::exchange(left_, nullptr));
 }
 

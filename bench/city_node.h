@@ -19,6 +19,7 @@
 #include "cluster/membership/fleet_member.h"
 #include "cluster/planning/plan_keeper.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/node/plan_progress.h"
 
 namespace vigil::bench {
 
@@ -98,7 +99,6 @@ class CityNode {
     /// Delivers, and there is a way to where it is computed, and to where it was.
     bool reaches_stream = false, reaches_former = false;
     bool tried = false;
-    bool hands_over = false;
     actors::Backoff backoff;
   };
 
@@ -115,7 +115,6 @@ class CityNode {
   void settle();
   void begin_to_fill(const std::string& name, Camera& camera);
   void fill();
-  bool is_drained() const;
   void leave_if_drained();
   void turn();
   void turn_soon();

@@ -14,6 +14,8 @@ using cluster::RegistryNews;
 constexpr std::chrono::seconds kTimeLimit{5};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{2000};
+/// A connection that stood for so long was none in vain.
+constexpr std::chrono::seconds kLasting{1};
 
 std::size_t bytes_of(const cluster::RegistryTransaction& transaction) {
   std::size_t bytes = 0;
@@ -63,7 +65,7 @@ void CityRegistry::lost() {
   for (const auto& weak : watches_) weak.lock()->attached = false;
   server_ = (server_ + 1) % costs_.etcd_servers;
   tried_ = 0;
-  pause_ = Nanoseconds(0);
+  if (time_.elapsed() - connected_at_ >= kLasting) pause_ = Nanoseconds(0);
   rest();
 }
 
@@ -100,8 +102,8 @@ void CityRegistry::connect() {
 
 void CityRegistry::connected() {
   is_connected_ = true;
+  connected_at_ = time_.elapsed();
   tried_ = 0;
-  pause_ = Nanoseconds(0);
   for (const auto& weak : watches_) {
     const auto watcher = weak.lock();
     if (!watcher || watcher->ended) continue;

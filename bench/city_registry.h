@@ -16,8 +16,9 @@
 
 namespace vigil::bench {
 
-/// As `EtcdRegistry`: a connection to one server; if it breaks, one to the next, after a pause, with all
-/// watches from where they were. Ends with the node; then nothing is answered. Not thread-safe.
+/// As `EtcdRegistry`: a connection to one server; if it breaks, one to the next, at once if it has lasted,
+/// otherwise after a pause, with all watches from where they were. Ends with the node; then nothing is
+/// answered. Not thread-safe.
 class CityRegistry final : public cluster::Registry {
  public:
   /// All have to outlive it. What it is told costs the thread what reading it does.
@@ -45,8 +46,9 @@ class CityRegistry final : public cluster::Registry {
   std::shared_ptr<Call<T>> begin(Done<T> done);
   /// What happens at the server that is asked.
   using Piece = std::function<void(std::size_t server)>;
-  /// Done when the request has come there, unless its time is over; what may be repeated waits for a leader.
+  /// What may be repeated waits for a leader.
   enum class Repeat : std::uint8_t { no, yes };
+  /// Done when the request has come there, unless its time is over.
   template <class T>
   void there(const std::shared_ptr<Call<T>>& call, Repeat repeat, Piece piece);
   /// The connection is gone.
@@ -64,6 +66,7 @@ class CityRegistry final : public cluster::Registry {
   std::size_t server_;
   std::minstd_rand random_;
   bool is_connected_ = false;
+  Nanoseconds connected_at_{0};
   /// Servers that were tried in vain since the last pause, and the next pause.
   std::size_t tried_ = 0;
   Nanoseconds pause_{0};

@@ -28,11 +28,12 @@ struct CityStatus::Page {
   bool is_over = false;
 };
 
-CityStatus::CityStatus(CitySurroundings& around, CityNode& gateway, CityStatusMeters& meters, double pause)
+CityStatus::CityStatus(CitySurroundings& around, CityNode& gateway, CityStatusMeters& meters,
+                       Nanoseconds pause)
     : around_(around),
       gateway_(gateway),
       meters_(meters),
-      pause_(static_cast<std::int64_t>(pause * 1e9)),
+      pause_(pause),
       keys_("city"),
       thread_(around.time) {
   // Not all gateways at once.

@@ -32,8 +32,8 @@ struct CityStatusMeters {
 /// every node is asked, and each of the two may take 2 s. Ends with the object. Not thread-safe.
 class CityStatus {
  public:
-  /// A page each `pause` seconds that the gateway's cache does not have. All have to outlive it.
-  CityStatus(CitySurroundings& around, CityNode& gateway, CityStatusMeters& meters, double pause);
+  /// A page after each `pause` that the gateway's cache does not have. All have to outlive it.
+  CityStatus(CitySurroundings& around, CityNode& gateway, CityStatusMeters& meters, Nanoseconds pause);
   CityStatus(const CityStatus&) = delete;
   CityStatus& operator=(const CityStatus&) = delete;
 

@@ -108,7 +108,7 @@ void executor_state::work() {
   scheduled = false;
   run::WorkSource* next = executor->next();
   if (next == nullptr) return;
-  const bool encodes = next == &*vision;
+  const bool encodes = vision && next == &*vision;
   beat->begins(encodes ? WorkBeat::Work::patches : WorkBeat::Work::rows,
                encodes ? vision->most() : static_cast<std::size_t>(deps->engine.desk->most_rows()));
   const auto begin = deps->clock.now();

@@ -52,7 +52,10 @@ void dock_state::report(const actors::DeviceReport& report) {
   languages.erase(report.device);
   if (report.vision) visions[report.device] = report.vision;
   if (report.tokens) languages[report.device] = report.tokens;
-  if (!is_up && has_language) detach_senders(report.device + " is down: " + report.reason);
+  if (!is_up && has_language) {
+    streams.device_lost(report.device);
+    detach_senders(report.device + " is down: " + report.reason);
+  }
   const actors::Routes::Decisions decisions = routes->enter(report.device, report.state, report.reason);
   for (const actors::Routes::Decision& decision : decisions.cameras) route(decision);
   // What had ended on the way through the engine before this one would otherwise never come out.
@@ -121,7 +124,7 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
 }
 
 void dock_state::end(const std::string& camera) {
-  encodings->end(camera);
+  encodings->ends_now(camera);
   self->send(router, actors::end_atom_v, camera);
 }
 
@@ -259,6 +262,7 @@ void dock_state::ended(const std::string& camera) {
 
 void dock_state::forget(const std::string& camera) {
   book.end(camera);
+  texts->forget(camera, book.highest_fence(camera));
   routes->remove(camera);
   if (const auto here = guests.extract(camera); here && here.mapped())
     self->send(here.mapped(), actors::stop_atom_v);
@@ -321,7 +325,7 @@ void dock_state::hear(const BulkNews& news) {
 void dock_state::end_overdue() {
   for (const std::string& camera : book.overdue(deps->clock.now(), deps->patience)) {
     if (const auto device = streams.end(camera)) {
-      self->send(*device, actors::tokens_atom_v, actors::end_atom_v, camera);
+      tell_device(*device, actors::end_atom_v, camera);
     } else if (encodings->stream_of(camera) != nullptr) {
       encodings->drop_waiting(camera);
       end(camera);

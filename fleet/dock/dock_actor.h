@@ -115,6 +115,9 @@ struct dock_state {
   // --- and what comes from them (dock_streams.cpp) ---
 
   void begin_stream(const TokenStreams::Join& join);
+  /// Of a stream that is at this device, if that is up.
+  template <class... Message>
+  void tell_device(const std::string& device, const Message&... message);
   bool attach_sender(const std::string& node, dock_actor sender);
   void detach_senders(const std::string& reason);
   template <class Message>

@@ -18,8 +18,14 @@ void dock_state::detach_senders(const std::string& reason) {
   for (const auto& [from, sender] : senders)
     self->send(sender, actors::tokens_atom_v, detach_atom_v, deps->node, reason);
   senders.clear();
-  streams.drop_ending();
 }
+
+template <class... Message>
+void dock_state::tell_device(const std::string& device, const Message&... message) {
+  if (const auto language = languages.find(device); language != languages.end())
+    self->send(language->second, actors::tokens_atom_v, message...);
+}
+template void dock_state::tell_device(const std::string&, const actors::end_atom&, const std::string&);
 
 template <class Message>
 void dock_state::tell_sender(const std::string& camera, const Message& message) {
@@ -58,7 +64,7 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
     case TokenStreams::Joined::waits:
       return;
     case TokenStreams::Joined::renewed:
-      return self->send(streams.find(camera)->device, actors::tokens_atom_v, watch);
+      return tell_device(streams.find(camera)->device, watch);
     case TokenStreams::Joined::begins:
       begin_stream(join);
   }
@@ -70,7 +76,7 @@ void dock_state::begin_stream(const TokenStreams::Join& join) {
   const auto language = decision ? languages.find(decision->device) : languages.end();
   // Its senders were detached when that device went down.
   if (language == languages.end()) return;
-  streams.begin(join, language->second);
+  streams.begin(join, language->first);
   self->send(language->second, actors::tokens_atom_v, actors::join_atom_v, join.watch, join.session);
 }
 
@@ -80,8 +86,7 @@ void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
   const auto renewed = streams.renew(from, watch);
   if (!renewed) return;
   deps->metrics.camera_added(*watch);
-  if (*renewed == TokenStreams::Joined::renewed)
-    self->send(streams.find(watch->name)->device, actors::tokens_atom_v, watch);
+  if (*renewed == TokenStreams::Joined::renewed) tell_device(streams.find(watch->name)->device, watch);
 }
 
 void dock_state::take(const std::string& from, PackedTokens& tokens) {
@@ -95,7 +100,8 @@ void dock_state::take(const std::string& from, PackedTokens& tokens) {
   const actors::TokensAck lost{camera, form.generation, form.sequence, actors::TokensOutcome::lost};
   if (!is_its) return self->send(sender->second, actors::tokens_atom_v, lost);
   if (const actors::VisualPatchPtr patch = unpack(tokens, deps->token_width, deps->clock)) {
-    self->send(stream->device, patch);
+    if (const auto language = languages.find(stream->device); language != languages.end())
+      self->send(language->second, patch);
     return;
   }
   deps->logger.error("dock: ignored visual tokens of camera {} of node {} that do not fit", camera, from);
@@ -105,7 +111,7 @@ void dock_state::take(const std::string& from, PackedTokens& tokens) {
 
 void dock_state::take(const std::string& from, TokensEndFrame& frame) {
   if (const auto device = streams.end(from, frame.session, frame.camera))
-    self->send(*device, actors::tokens_atom_v, actors::end_atom_v, frame.camera);
+    tell_device(*device, actors::end_atom_v, frame.camera);
 }
 
 }  // namespace vigil::fleet

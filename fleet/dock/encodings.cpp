@@ -81,8 +81,10 @@ std::optional<Encodings::Beginning> Encodings::stream_over(const std::string& ca
   const auto found = cameras_.find(camera);
   if (found == cameras_.end()) return std::nullopt;
   Camera& here = found->second;
+  // It is another one that has ended: what is encoded here goes elsewhere, and ends with its lane.
+  if (here.stream && *here.stream != node_) return std::nullopt;
   here.ends = false;
-  if (here.stream == node_) here.stream.reset();
+  here.stream.reset();
   const auto next = begin_next(here);
   tidy(camera);
   return next;

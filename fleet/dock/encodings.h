@@ -24,7 +24,9 @@ class Encodings {
   /// A camera that was let in begins, at this node's device.
   struct Beginning {
     Passage passage;
+    /// Not null.
     actors::WatchPtr watch;
+    /// As its owner counts, and the dock (`DockBook::Guest`).
     std::uint32_t own_generation = 0, generation = 0;
   };
   /// Its visual tokens go to another node's stream.
@@ -40,16 +42,17 @@ class Encodings {
 
   /// True: it begins now. False: it will when what is here of it has ended, which is to be asked for.
   bool join(const Beginning& beginning);
-  /// Its end is on its way through the device.
-  void end(const std::string& camera) { cameras_[camera].ends = true; }
-  /// Whether something of it is here, or waits to begin.
+  /// Its end is on its way through the device: of one that is here.
+  void ends_now(const std::string& camera) { cameras_[camera].ends = true; }
+  /// Whether it has begun here, or waits to begin; not: what was given up still comes out.
   bool is_here(const std::string& camera) const;
-  /// Where its stream is; null: it has not begun here, or is over.
+  /// Where the stream is of what has begun, also while another one waits; null: nothing has, or it is over.
   const std::string* stream_of(const std::string& camera) const;
   /// Those whose ends have not come out.
   std::vector<std::string> ending() const;
 
-  /// Whether it waits to begin; and does so by newer settings, or no longer.
+  /// Whether it waits to begin. The other two: it does so by newer settings, or no longer; false: it does
+  /// not wait.
   bool waits(const std::string& camera) const;
   bool renew(const actors::WatchPtr& watch);
   bool drop_waiting(const std::string& camera);
@@ -66,7 +69,7 @@ class Encodings {
   /// Cameras whose lanes go on to that node.
   std::vector<std::string> lanes_to(const std::string& node) const;
   /// The device of these is no more: those that go on join again from the next one, and their streams stay.
-  /// Returns the others, whose ends never come out.
+  /// Returns the others, whose ends never come out, with their lanes still here (`lane_over`).
   std::vector<std::string> drop_lanes(const std::function<bool(const Lane&)>& is_its);
   /// All that was on the lane has gone. Returns the lane, if there was one, and what begins now.
   struct Over {

@@ -13,6 +13,11 @@ std::string TextsAway::know(const TextsAt& place) {
   return place.node == self_ ? std::string() : place.node;
 }
 
+void TextsAway::forget(const std::string& camera, std::uint64_t fence) {
+  const auto place = places_.find(camera);
+  if (place != places_.end() && place->second.fence <= fence) places_.erase(place);
+}
+
 std::string TextsAway::place_of(const std::string& camera) const {
   const auto place = places_.find(camera);
   return place == places_.end() || place->second.node == self_ ? std::string() : place->second.node;

@@ -42,6 +42,8 @@ class TextsAway {
   /// Which node is to go on with a camera's texts, as its owner with this fence says; an earlier owner's word
   /// counts for nothing. Returns it, if it is another one than this.
   std::string know(const TextsAt& place);
+  /// Of a camera that has ended here, what an owner up to this fence has said.
+  void forget(const std::string& camera, std::uint64_t fence);
   /// The other node that goes on with a camera's texts; empty: none does.
   std::string place_of(const std::string& camera) const;
   /// Whether that node may have one more.
@@ -75,7 +77,7 @@ class TextsAway {
   const base::Clock& clock_;
   const std::string self_;
   std::map<std::uint64_t, Text> texts_;
-  /// By camera; of all that were ever told of.
+  /// By camera.
   std::map<std::string, Place> places_;
 };
 

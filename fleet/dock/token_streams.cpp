@@ -11,7 +11,7 @@ const TokenStreams::Stream* TokenStreams::find(const std::string& camera) const 
 
 TokenStreams::Joined TokenStreams::join(const Join& join) {
   const auto here = streams_.find(join.watch->name);
-  if (here == streams_.end()) return Joined::begins;
+  if (here == streams_.end() || here->second.device.empty()) return Joined::begins;
   if (here->second.ends) {
     here->second.next = join;
     return Joined::waits;
@@ -20,8 +20,8 @@ TokenStreams::Joined TokenStreams::join(const Join& join) {
   return is_same ? Joined::renewed : Joined::begins;
 }
 
-void TokenStreams::begin(const Join& join, actors::tokens_actor device) {
-  streams_[join.watch->name] = {join.from, join.session, std::move(device)};
+void TokenStreams::begin(const Join& join, const std::string& device) {
+  streams_[join.watch->name] = {join.from, join.session, device};
 }
 
 std::optional<TokenStreams::Joined> TokenStreams::renew(const std::string& from,
@@ -35,8 +35,8 @@ std::optional<TokenStreams::Joined> TokenStreams::renew(const std::string& from,
   return Joined::waits;
 }
 
-std::optional<actors::tokens_actor> TokenStreams::end(const std::string& from, std::uint32_t session,
-                                                      const std::string& camera) {
+std::optional<std::string> TokenStreams::end(const std::string& from, std::uint32_t session,
+                                             const std::string& camera) {
   const auto here = streams_.find(camera);
   if (here == streams_.end()) return std::nullopt;
   Stream& stream = here->second;
@@ -44,14 +44,19 @@ std::optional<actors::tokens_actor> TokenStreams::end(const std::string& from, s
     stream.next.reset();
     return std::nullopt;
   }
-  if (stream.ends || stream.from != from || stream.session != session) return std::nullopt;
+  if (stream.ends || stream.device.empty() || stream.from != from || stream.session != session)
+    return std::nullopt;
   stream.ends = true;
   return stream.device;
 }
 
-std::optional<actors::tokens_actor> TokenStreams::end(const std::string& camera) {
+std::optional<std::string> TokenStreams::end(const std::string& camera) {
   const auto here = streams_.find(camera);
   if (here == streams_.end()) return std::nullopt;
+  if (here->second.device.empty()) {
+    streams_.erase(here);
+    return std::nullopt;
+  }
   here->second.ends = true;
   here->second.next.reset();
   return here->second.device;
@@ -73,8 +78,11 @@ std::vector<std::string> TokenStreams::come_anew(const std::string& from) {
   return cameras;
 }
 
-void TokenStreams::drop_ending() {
-  std::erase_if(streams_, [](const auto& stream) { return stream.second.ends; });
+void TokenStreams::device_lost(const std::string& device) {
+  std::erase_if(streams_,
+                [&](const auto& stream) { return stream.second.ends && stream.second.device == device; });
+  for (auto& [camera, stream] : streams_)
+    if (stream.device == device) stream.device.clear();
 }
 
 }  // namespace vigil::fleet

@@ -25,7 +25,8 @@ class TokenStreams {
   struct Stream {
     std::string from;
     std::uint32_t session = 0;
-    actors::tokens_actor device;
+    /// By its name; empty: it is no more.
+    std::string device;
     /// Its end is on its way through the device, which has not told yet that it came out.
     bool ends = false;
     std::optional<Join> next = {};
@@ -33,25 +34,28 @@ class TokenStreams {
 
   /// Null: there is none. Until the next change.
   const Stream* find(const std::string& camera) const;
-  /// What a camera's device is to do: nothing until the end of what was has come out, take other settings of
-  /// the same session, or begin (`begin`).
+  /// What is to be done about who joins: nothing until the end of what was has come out, other settings for
+  /// the same session's device, or `begin`.
   enum class Joined { waits, renewed, begins };
+  /// `join.watch` is not null.
   Joined join(const Join& join);
-  void begin(const Join& join, actors::tokens_actor device);
-  /// Other settings of the session that waits, or else is here; nothing: of none that is that node's.
+  /// In place of whatever was there of this camera.
+  void begin(const Join& join, const std::string& device);
+  /// Other settings of the session that waits (`waits`), or else is here (`renewed`); nothing: of none that
+  /// is that node's.
   std::optional<Joined> renew(const std::string& from, const actors::WatchPtr& watch);
-  /// Of that session. Returns the device that is to end it; nothing: none is.
-  std::optional<actors::tokens_actor> end(const std::string& from, std::uint32_t session,
-                                          const std::string& camera);
-  /// Whoever brings it, and whoever waits. As above.
-  std::optional<actors::tokens_actor> end(const std::string& camera);
+  /// That session ends, or does not begin any more. Returns the device that is to end it; nothing: none is.
+  std::optional<std::string> end(const std::string& from, std::uint32_t session, const std::string& camera);
+  /// The camera ends here, and nobody waits. Returns the device that is to end it, again if it is told so
+  /// already; nothing: nothing is there of it any more.
+  std::optional<std::string> end(const std::string& camera);
   /// Its end has come out. Returns who begins now.
   std::optional<Join> over(const std::string& camera);
 
   /// That node counts its sessions anew. Returns the cameras that it brings.
   std::vector<std::string> come_anew(const std::string& from);
-  /// A device is no more: what was on its way out of it never comes. All others join anew.
-  void drop_ending();
+  /// What was on its way out of that device never comes; what else it had begins anew with the next join.
+  void device_lost(const std::string& device);
 
  private:
   std::map<std::string, Stream> streams_;

@@ -108,7 +108,7 @@ void link_state::answer(const actors::WindowForm& form) {
 
 void link_state::over(const std::string& camera) {
   // Its episodes go on with the answers of another.
-  if (moved.erase(camera) > 0) return;
+  if (moved.erase(camera) > 0) return forget(camera);
   // Given up there, while this node was away.
   if (ending.erase(camera) == 0) return;
   if (deps->turns) {
@@ -117,8 +117,17 @@ void link_state::over(const std::string& camera) {
     self->send<caf::message_priority::high>(alerts, actors::end_atom_v, camera);
   }
   book.forget(camera);
+  forget(camera);
+}
+
+void link_state::forget(const std::string& camera) {
   generations.erase(camera);
   refused.erase(camera);
+  // It may be on its way back, by another fence.
+  const auto place = texts.find(camera);
+  const actors::WatchPtr watch = book.newest(camera);
+  if (place != texts.end() && (watch == nullptr || place->second.fence <= actors::fence_of(watch->version)))
+    texts.erase(place);
 }
 
 void link_state::join_again(const std::string& camera) {

@@ -70,6 +70,8 @@ struct link_state {
   actors::WatchBook book;
   /// Which node goes on with each camera's texts.
   std::map<std::string, TextsAt> texts;
+  /// Nothing comes of it any more.
+  void forget(const std::string& camera);
   /// Cameras that are computed elsewhere, of which something is left there; and those that end.
   std::set<std::string> moved;
   std::set<std::string> ending;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fleet/node/node_actor.h"
+#include "fleet/node/plan_progress.h"
 
 namespace vigil::fleet {
 
@@ -61,31 +62,25 @@ void node_state::give_cameras() {
 /// Tells up to which fence all cameras that this node was given deliver, or were tried in vain.
 void node_state::settle() {
   const auto states = deps->board.cameras();
-  std::map<cluster::Fence, bool> tried;
-  for (const auto& [camera, entry] : plan->own().cameras) {
-    if (!entry.hand_to.empty()) continue;
+  member->settle(settled_of(plan->own(), [&](const std::string& camera) {
     const auto state = states.find(camera);
     const bool is_opened = state != states.end() && state->second != CameraState::connecting;
     const auto place = places.places().find(camera);
     // A camera is opened once something computes it.
     const bool is_nowhere = place != places.places().end() && place->second.device.empty();
-    tried[entry.fence] = is_opened || is_nowhere;
-  }
-  member->settle(cluster::settled_up_to(tried));
+    return is_opened || is_nowhere;
+  }));
 }
 
 void node_state::fill() {
   if (!deps->supervisor) return;
   const auto states = deps->board.cameras();
-  std::set<cluster::Fence> full;
-  for (const auto& [camera, entry] : plan->own().cameras) {
-    if (entry.former_stream.empty() || !entry.hand_to.empty()) continue;
+  member->fill(filled_of(plan->own(), [&](const std::string& camera, const cluster::PlannedCamera& entry) {
     const auto state = states.find(camera);
     // Nothing of it comes, so that nothing fills.
     const bool is_down = state != states.end() && state->second == CameraState::down;
-    if (is_down || filled.contains(entry.stream_fence)) full.insert(entry.stream_fence);
-  }
-  member->fill(full);
+    return is_down || filled.contains(entry.stream_fence);
+  }));
 }
 
 void node_state::drain() {
@@ -98,14 +93,8 @@ void node_state::drain() {
 }
 
 bool node_state::is_drained() const {
-  if (!plan) return true;
-  // Where nobody else could go on, there is nothing to wait for.
-  const auto could = [this](cluster::NodeRole role) {
-    return has_successor(member->nodes(), deps->record, role);
-  };
-  if (!plan->own().cameras.empty() && could(cluster::NodeRole::camera)) return false;
-  if (!deps->dock || (!could(cluster::NodeRole::vision) && !could(cluster::NodeRole::stream))) return true;
-  return plan->knows_fleet() && !computes(plan->fleet(), member->nodes(), deps->record.name);
+  return !plan || fleet::is_drained(deps->record, plan->own(), plan->knows_fleet() ? &plan->fleet() : nullptr,
+                                    member->nodes(), bool(deps->dock));
 }
 
 void node_state::tell_drained() {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Looks whether a fleet kept what it promises, by what its subscribers saw and by what was done to it when, and by nothing else.
+"""Looks whether a fleet kept what it promises, by what its subscribers saw and by what was done to it when; memory apart, by nothing else.
 
   check.py FOLDER        seen-*.jsonl (recorder.py), journal.jsonl (machines.py), samples.jsonl (observer.py, for memory alone)
 

@@ -57,12 +57,12 @@ TEST(Encodings, AnotherStreamWaitsForTheEndOfWhatIsHere) {
 TEST(Encodings, AStreamOfThisNodeEndsWithoutALane) {
   Encodings here("v");
   here.join(beginning("gate", "v"));
-  here.end("gate");
+  here.ends_now("gate");
   EXPECT_FALSE(here.join(beginning("gate", "v", 2))) << "it comes back while it ends";
   const auto next = here.stream_over("gate");
   ASSERT_TRUE(next);
   EXPECT_EQ(next->generation, 2U);
-  here.end("gate");
+  here.ends_now("gate");
   EXPECT_FALSE(here.stream_over("gate"));
   EXPECT_FALSE(here.is_here("gate"));
   EXPECT_EQ(here.describe(), "");
@@ -76,6 +76,11 @@ TEST(Encodings, AnEndOfAStreamHereIsNotThatOfALaneElsewhere) {
   EXPECT_FALSE(here.stream_over("gate"));
   EXPECT_EQ(*here.stream_of("gate"), "s");
   EXPECT_NE(here.lane("gate"), nullptr);
+  here.join(beginning("gate", "other", 2));
+  EXPECT_FALSE(here.stream_over("gate"));
+  EXPECT_THAT(here.ending(), ElementsAre("gate")) << "its lane's end is still to come";
+  EXPECT_TRUE(here.waits("gate"));
+  EXPECT_TRUE(here.lane_over("gate")->next);
 }
 
 TEST(Encodings, ALaneThatIsGivenUpIsNotGoneOnWith) {

@@ -16,10 +16,11 @@ from processes import COMPUTE, Fleet, have_etcd, wait_for
 class Watch:
     """`vigil watch` at one node, with all that it keeps, until it is closed."""
 
-    def __init__(self, node):
+    def __init__(self, *nodes):
         self.lines, self.errors = [], []
         self.process = subprocess.Popen(
-            [node.fleet.vigil, "watch", "alert/", "status/", "process/", "--endpoint", f"tcp://127.0.0.1:{node.events}", "--since", "1h", "--output", "json"],
+            [nodes[0].fleet.vigil, "watch", "alert/", "status/", "process/", *(word for node in nodes for word in ("--endpoint", f"tcp://127.0.0.1:{node.events}")),
+             "--since", "1h", "--output", "json"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for stream, into in ((self.process.stdout, self.lines), (self.process.stderr, self.errors)):
             threading.Thread(target=lambda stream=stream, into=into: into.extend(iter(stream.readline, "")), daemon=True).start()
@@ -71,8 +72,9 @@ class Nodes(unittest.TestCase):
         for name in names:
             self.made[name].start()
 
-    def watch(self, name):
-        watch = Watch(self.made[name])
+    def watch(self, *names):
+        """One subscriber of all of these gateways."""
+        watch = Watch(*(self.made[name] for name in names))
         self.addCleanup(watch.close)
         return watch
 
@@ -102,9 +104,9 @@ class Gateways(Nodes):
     def test_gateways_show_the_same_whatever_is_killed(self):
         self.start("g1", "g2", "gpu", "c1", "c2")
         self.wait_for(lambda: self.fleet.watched([self.made["c1"], self.made["c2"]]), 30, "all cameras are up")
-        one, other = self.watch("g1"), self.watch("g2")
+        one, other, both = self.watch("g1"), self.watch("g2"), self.watch("g1", "g2")
         self.told(one, 6, alerts=1)
-        self.same(one, other)
+        self.same(one, other, both)
         # A camera node: others go on with its series where it ended.
         self.made["c1"].kill()
         self.wait_for(lambda: self.fleet.watched([self.made["c2"]]), 12, "the other one has all of them")
@@ -121,6 +123,9 @@ class Gateways(Nodes):
         again = changed.events()
         self.assertEqual(seen, {key: again[key] for key in seen})
         self.assertFalse(gaps(again))
+        # One that has both goes on by itself, and shows each once.
+        self.same(both, other)
+        self.assertEqual(len(both.lines), len(both.events()), "nothing is shown twice")
         # It comes again, and has all.
         self.made["g1"].start()
         self.start("c1")

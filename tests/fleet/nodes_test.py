@@ -302,6 +302,18 @@ class Streams(unittest.TestCase):
         self.wait_for(lambda: self.full(4), 20, "windows go on")
         self.check()
 
+    def test_a_tower_that_ends_loses_no_window_where_another_one_is(self):
+        self.start(1, towers=("v1", "v2"), names=("s1", "s2"), roles="stream,generate")
+        tower = lambda: {each["vision"] for each in self.fleet.plan()["c1"].values()}  # noqa: E731
+        before, streams = tower(), self.streams()
+        ends = next(node for node in self.towers if {node.name} == before)
+        self.assertEqual(ends.terminate(30), 0, ends.said())
+        self.assertNotIn("in time", ends.said())
+        self.assertNotEqual(tower(), before)
+        self.assertEqual(self.streams(), streams, "the stream stays")
+        self.wait_for(lambda: self.full(4), 20, "windows go on")
+        self.check()
+
     def test_a_camera_node_that_ends_loses_no_window(self):
         _, _ = self.start(cameras=1)
         other = self.fleet.node("c2", "camera")

@@ -314,6 +314,28 @@ TEST_F(StagesLinkTest, AStreamsDeviceThatIsMadeAgainIsJoinedAgain) {
   EXPECT_TRUE(goes_on(s1_)) << log_.str();
 }
 
+TEST_F(StagesLinkTest, ACameraThatLeavesWhileItsStreamsDeviceIsMadeAgainMayComeBack) {
+  for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
+  start_vision(v1_);
+  start_dock(s1_, language(s1_), [this] { return language(s2_); });
+  make_way(v1_, s1_);
+  start_node({owned("gate", 5, "v1>s1")});
+  start_link(v1_, s1_);
+  pass(5s);
+  ASSERT_GT(patches(s1_), 2);
+  s1_.language.passes.on_ask = [](std::size_t) { throw 7; };
+  for (int i = 0; i < 100 && log_.str().find("its engine is made again") == std::string::npos; ++i)
+    pass(100ms);
+  ASSERT_THAT(log_.str(), HasSubstr("its engine is made again"));
+  plan({});
+  // Longer than docks keep a camera whose bringer is away.
+  pass(20s);
+  plan({owned("gate", 7, "v1>s1")});
+  pass(6s);
+  EXPECT_GT(patches(s2_), 2) << log_.str();
+  EXPECT_TRUE(goes_on(s1_));
+}
+
 TEST_F(StagesLinkTest, ATowersDeviceThatIsMadeAgainIsJoinedAgain) {
   for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
   start_dock(v1_, tower(v1_), [this] { return tower(v2_); });

@@ -38,6 +38,16 @@ TEST_F(TextsAwayTest, ACamerasTextsGoWhereItsNewestOwnerSays) {
   EXPECT_EQ(texts_.place_of("yard"), "");
 }
 
+TEST_F(TextsAwayTest, ACameraThatHasEndedIsForgottenUnlessItIsOnItsWayBack) {
+  texts_.know({"gate", 5, "s2"});
+  texts_.forget("gate", 4);
+  EXPECT_EQ(texts_.place_of("gate"), "s2") << "a later owner has said so";
+  texts_.forget("gate", 5);
+  EXPECT_EQ(texts_.place_of("gate"), "");
+  EXPECT_EQ(texts_.know({"gate", 3, "s3"}), "s3") << "nothing is left of it";
+  texts_.forget("yard", 9);
+}
+
 TEST_F(TextsAwayTest, ThisNodeIsNoOtherOne) {
   EXPECT_EQ(texts_.know({"gate", 5, "s1"}), "");
   EXPECT_EQ(texts_.place_of("gate"), "");

@@ -22,7 +22,7 @@ TEST(TokenStreams, ASessionBeginsAndTakesSettings) {
   EXPECT_FALSE(streams.renew("v", join("v", 1).watch));
   EXPECT_EQ(streams.join(join("v", 1)), Joined::begins);
   EXPECT_EQ(streams.find("gate"), nullptr) << "until there is a device";
-  streams.begin(join("v", 1), {});
+  streams.begin(join("v", 1), "cpu");
   ASSERT_NE(streams.find("gate"), nullptr);
   EXPECT_EQ(streams.find("gate")->from, "v");
   EXPECT_EQ(streams.join(join("v", 1)), Joined::renewed);
@@ -34,7 +34,7 @@ TEST(TokenStreams, ASessionBeginsAndTakesSettings) {
 
 TEST(TokenStreams, WhoJoinsWhileItEndsWaits) {
   TokenStreams streams;
-  streams.begin(join("v", 1), {});
+  streams.begin(join("v", 1), "cpu");
   EXPECT_FALSE(streams.end("v", 2, "gate")) << "another session";
   EXPECT_FALSE(streams.end("w", 1, "gate")) << "another node";
   EXPECT_FALSE(streams.end("v", 1, "yard"));
@@ -53,13 +53,13 @@ TEST(TokenStreams, WhoJoinsWhileItEndsWaits) {
 
 TEST(TokenStreams, WhoWaitsMayEndToo) {
   TokenStreams streams;
-  streams.begin(join("v", 1), {});
+  streams.begin(join("v", 1), "cpu");
   streams.end("v", 1, "gate");
   streams.join(join("v", 2));
   EXPECT_FALSE(streams.end("v", 2, "gate")) << "no device has it";
   EXPECT_FALSE(streams.over("gate"));
 
-  streams.begin(join("v", 1), {});
+  streams.begin(join("v", 1), "cpu");
   streams.end("v", 1, "gate");
   streams.join(join("v", 2));
   EXPECT_TRUE(streams.end("gate")) << "all of it";
@@ -69,25 +69,48 @@ TEST(TokenStreams, WhoWaitsMayEndToo) {
 
 TEST(TokenStreams, ANodeThatComesAnewCountsAnew) {
   TokenStreams streams;
-  streams.begin(join("v", 1), {});
+  streams.begin(join("v", 1), "cpu");
   EXPECT_TRUE(streams.come_anew("w").empty());
   EXPECT_THAT(streams.come_anew("v"), ElementsAre("gate"));
   EXPECT_EQ(streams.join(join("v", 1)), Joined::begins) << "it is not the session from before";
-  streams.begin(join("v", 1), {});
+  streams.begin(join("v", 1), "cpu");
   streams.end("gate");
   streams.join(join("w", 1));
   streams.come_anew("w");
   EXPECT_FALSE(streams.over("gate")) << "what waited of it has gone, too";
 }
 
+TEST(TokenStreams, TheDeviceThatHasItIsTold) {
+  TokenStreams streams;
+  streams.begin(join("v", 1), "cuda:1");
+  EXPECT_EQ(streams.end("v", 1, "gate"), "cuda:1");
+  EXPECT_EQ(streams.end("gate"), "cuda:1") << "again, for who was not heard";
+}
+
 TEST(TokenStreams, WhatWasOnItsWayOutOfALostDeviceIsGone) {
   TokenStreams streams;
-  streams.begin(join("v", 1), {});
-  streams.drop_ending();
-  EXPECT_NE(streams.find("gate"), nullptr);
+  streams.begin(join("v", 1), "cuda:0");
   streams.end("gate");
-  streams.drop_ending();
+  streams.device_lost("cuda:1");
+  EXPECT_NE(streams.find("gate"), nullptr) << "another's goes on to its end";
+  streams.device_lost("cuda:0");
   EXPECT_EQ(streams.find("gate"), nullptr);
+}
+
+TEST(TokenStreams, WhatALostDeviceHadBeginsAnewOrIsOver) {
+  TokenStreams streams;
+  streams.begin(join("v", 1), "cpu");
+  streams.device_lost("cpu");
+  EXPECT_EQ(streams.join(join("v", 1)), Joined::begins) << "the next device knows nothing of that session";
+  streams.begin(join("v", 1), "cpu");
+  EXPECT_EQ(streams.end("v", 1, "gate"), "cpu");
+
+  streams.begin(join("v", 2), "cpu");
+  streams.device_lost("cpu");
+  EXPECT_FALSE(streams.end("v", 2, "gate")) << "no device would tell that it came out";
+  EXPECT_NE(streams.find("gate"), nullptr);
+  EXPECT_FALSE(streams.end("gate"));
+  EXPECT_EQ(streams.find("gate"), nullptr) << "nothing is there to wait for";
 }
 
 }  // namespace

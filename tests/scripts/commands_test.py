@@ -43,7 +43,7 @@ NOT_RUN = [
     (r"LD_LIBRARY_PATH=\S+ .*build/tsan/bin/\S+", "needs a build with another preset, and a CAF of one's own"),
     (r"(\S+=\S+ )?build/cuda/\S+.*|ctest (--preset cuda )?-L gpu|.*--device cuda.*|.*cuda:0.*|.*gpu_peer\.py.*|.*attention_peers\.py.*", GPU),
     (r"(\S*/)?bench_(few_rows|collective)_cuda|vigil bench engine .*", GPU),
-    (r"(\S*/)?(vigil )?bench (cameras|ask) .*|\S*bench_(kernels|media|outbox|gate|bulk|etcd)\b.*|(python3 )?loadtest/\S+ .*|(\S*/)?vigil bench .*", LONG),
+    (r"(\S*/)?(vigil )?bench (cameras|ask) .*|\S*bench_(kernels|media|outbox|gate|bulk|etcd)\b.*|(\S+=\S+ )*(python3 )?loadtest/\S+( .*)?|(\S*/)?vigil bench .*", LONG),
     (r"(python3 )?tools/(golden|golden_\w+|synthetic_model)\.py .*", TORCH),
     (r"tools/(evaluate|policies|scenes/write|scenes/long|scenes/held_out_long|calibrate)\.py .*", LONG),
     (r"ctest --preset (tsan|asan)", "needs a build with another preset"),
@@ -58,7 +58,7 @@ NOT_RUN = [
 # What stands for a placeholder.
 PLACES = {"VIDEO": "tests/videos/bottle-detection.mp4", "URL": "tests/videos/bottle-detection.mp4", "CAMERA/RULE": "yard/zone", "FILE": "config/demo.yaml", "QUESTION": '"Is there a car?"'}
 
-STARTS = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:vigil |build/|scripts/|tools/\S+\.py|loadtest/\S+\.py|\.ci/\S+|ctest |cmake |ninja |python3 |apt-get |pip |curl |cd |bench_\w+)")
+STARTS = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:vigil |build/|scripts/|tools/\S+\.py|loadtest/\S+/\S+|\.ci/\S+|ctest |cmake |ninja |python3 |apt-get |pip |curl |cd |bench_\w+)")
 
 
 def commands(page):
@@ -71,7 +71,8 @@ def commands(page):
             code.append(re.sub(r"(^|\s+)# .*", "", line.strip()))
         else:
             code += [each for each in re.findall(r"`([^`]+)`", line) if " " in each]
-    lines = "\n".join(code).replace("\\\n", " ").splitlines()
+    # Tables of figures give their commands letters.
+    lines = re.sub(r"(?m)^\([a-z]\) ", "", "\n".join(code)).replace("\\\n", " ").splitlines()
     return [each for each in dict.fromkeys(" ".join(line.split()) for line in lines) if STARTS.match(each)]
 
 
@@ -148,6 +149,9 @@ class Trial:
                 return self.faults.append(f"{command}\n  {program} has no #! line")
             if program.endswith(".py"):
                 compile(known, program, "exec")
+            else:
+                # Some have options of modules.
+                known += self.run(f"{program} --help").stdout
         elif os.path.basename(program) == "vigil":
             names = []
             for word in words[1:]:

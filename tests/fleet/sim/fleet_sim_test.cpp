@@ -58,7 +58,7 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
     for (const auto& [fault, count] : fleet.chaos().counts()) faults[fault] += count;
     for (const auto& host : fleet.world().hosts())
       for (std::size_t i = 0; i < kPoints; ++i)
-        crashes["before a " + std::string(name_of(static_cast<Point>(i)))] += host->crashes_before[i];
+        crashes[std::string(name_of(static_cast<Point>(i)))] += host->crashes_before[i];
     ASSERT_TRUE(is_well) << fleet.story() << "\nVIGIL_SIM_SEED=" << seed << " shows it again";
     if (only != 0) break;
   }
@@ -68,7 +68,12 @@ TEST_P(FleetSim, ManySeedsKeepAllThatHasToHold) {
             << " times a camera got an owner, " << served << " times a gateway came to serve\n";
   for (const auto& [fault, count] : faults) std::cout << "  " << fault << ": " << count << '\n';
   for (const auto& [where, count] : crashes)
-    if (count > 0) std::cout << "  a crash " << where << ": " << count << '\n';
+    if (count > 0) std::cout << "  a crash before: " << where << ": " << count << '\n';
+  if (of_actors && only == 0 && hours >= static_cast<double>(kActorHours)) {
+    for (const Point point :
+         {Point::message, Point::request, Point::turn, Point::write, Point::written, Point::acknowledge})
+      EXPECT_GT(crashes[std::string(name_of(point))], 0U) << name_of(point);
+  }
   EXPECT_GT(moves, 0U);
   EXPECT_GT(patches, 0U);
   EXPECT_EQ(published > 0, of_actors);
@@ -138,6 +143,10 @@ TEST_P(PlantedMistakes, AreFound) {
     // Another one, which this one brings about or not, is not what is looked for.
     if (is_well || fleet.world().failure().find(GetParam().found) == std::string::npos) continue;
     std::cout << "after " << hours << " node-hours: " << fleet.world().failure() << '\n';
+    Fleet again(options);
+    EXPECT_FALSE(again.run(kRun));
+    EXPECT_EQ(again.world().failure(), fleet.world().failure()) << "a seed that fails does so again";
+    EXPECT_EQ(again.world().hash(), fleet.world().hash());
     return;
   }
   FAIL() << "not found in " << hours << " node-hours";

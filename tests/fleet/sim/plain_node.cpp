@@ -296,13 +296,10 @@ void PlainNode::send_of(const std::string& name, Camera& camera) {
 }
 
 void PlainNode::settle() {
-  std::map<cluster::Fence, bool> tried;
-  for (const auto& [name, entry] : plan_->own().cameras) {
-    if (!entry.hand_to.empty()) continue;
+  member_->settle(settled_of(plan_->own(), [this](const std::string& name) {
     const auto camera = cameras_.find(name);
-    tried[entry.fence] = camera != cameras_.end() && commons_.world.now() >= camera->second.opened;
-  }
-  member_->settle(cluster::settled_up_to(tried));
+    return camera != cameras_.end() && commons_.world.now() >= camera->second.opened;
+  }));
 }
 
 void PlainNode::dock_join(const Join& join) {

@@ -22,6 +22,7 @@
 #include "cluster/planning/plan_keeper.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/node/node_desk.h"
+#include "fleet/node/plan_progress.h"
 #include "fleet/node/refusal_book.h"
 #include "tests/fleet/sim/audit.h"
 #include "tests/fleet/sim/mistakes.h"
