@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
@@ -61,6 +62,16 @@ class EverySet(Charts):
             done = self.helm.lint(*arguments)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertNotRegex(done.stdout, r"\[(INFO|WARNING|ERROR)\]", arguments)
+
+    def test_a_package_renders_what_its_folder_does(self):
+        done = self.helm.run("package", CHART, "--destination", self.folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        package = done.stdout.split(": ", 1)[1].strip()
+        with tarfile.open(package) as archive:
+            names = archive.getnames()
+        self.assertIn("vigil/values.schema.json", names)
+        self.assertEqual([each for each in names if each.startswith("vigil/ci/")], [], "sets of values of tests stay here")
+        self.assertEqual(self.helm.render(sets()[0], chart=package), self.rendered[sets()[0]])
 
     def test_kubernetes_knows_every_key(self):
         files = [self.put(f"{name}.yaml", yaml.safe_dump_all(objects)) for name, objects in self.rendered.items()]
