@@ -89,8 +89,14 @@ struct FleetSeries::Families {
 
   Link link(const std::string& node) {
     const Labels labels{{"node", node}};
-    return {up.Add(labels), flow(node, "outgoing"), flow(node, "incoming"), Follower(blocked.Add(labels)),
-            Follower(dials.Add(labels))};
+    Link made{up.Add(labels), flow(node, "outgoing"), flow(node, "incoming"), Follower(blocked.Add(labels)),
+              Follower(dials.Add(labels))};
+    // As of resets.
+    made.failed_dials.emplace("connection", failed_dial(node, "connection"));
+    return made;
+  }
+  Follower failed_dial(const std::string& node, const std::string& reason) {
+    return Follower(failed_dials.Add({{"node", node}, {"reason", reason}}));
   }
 
   void follow(const std::string& node, const LinkFigures& now, Link& link) {
@@ -102,9 +108,7 @@ struct FleetSeries::Families {
     for (const auto& [reason, count] : now.failed_dials) {
       auto series = link.failed_dials.find(reason);
       if (series == link.failed_dials.end())
-        series = link.failed_dials
-                     .emplace(reason, Follower(failed_dials.Add({{"node", node}, {"reason", reason}})))
-                     .first;
+        series = link.failed_dials.emplace(reason, failed_dial(node, reason)).first;
       series->second.follow(count);
     }
   }

@@ -88,6 +88,7 @@ TEST_F(FleetSeriesTest, CountsWhatALinkCarriesAndHowItBreaks) {
         "vigil_link_resets_total{direction=\"incoming\",node=\"n2\",reason=\"checksum\"} 2\n",
         "vigil_link_blocked_seconds_total{node=\"n2\"} 1.5\n", "vigil_link_dials_total{node=\"n2\"} 4\n",
         "vigil_link_failed_dials_total{node=\"n2\",reason=\"silence\"} 3\n",
+        "vigil_link_failed_dials_total{node=\"n3\",reason=\"connection\"} 0\n",
         "vigil_link_resets_total{direction=\"outgoing\",node=\"n3\",reason=\"silence\"} 0\n"})
     EXPECT_THAT(page(), HasSubstr(line));
   link.is_up = false;

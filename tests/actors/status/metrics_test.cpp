@@ -331,7 +331,9 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   count_everything(metrics);
   FleetSeries fleet(metrics);
   fleet.tell({.configuration = "1f"});
-  fleet.links({{"n2", {}}});
+  LinkFigures link;
+  link.failed_dials["silence"] = 1;
+  fleet.links({{"n2", link}});
   const GatewaySeries gateway(metrics);
   const MakerSeries maker(metrics);
   std::map<std::string, std::string> told;
