@@ -33,6 +33,17 @@ class StagesLinkTest : public testing::HalvesTest {
     pass(200ms);
     return other;
   }
+
+  /// The stream's device is made again with the language model of s2, if its own fails.
+  void start_with_another_engine() {
+    for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
+    start_vision(v1_);
+    start_dock(s1_, language(s1_), [this] { return language(s2_); });
+    make_way(v1_, s1_);
+    start_node({owned("gate", 5, "v1>s1")});
+    start_link(v1_, s1_);
+    pass(5s);
+  }
 };
 
 TEST_F(StagesLinkTest, AlertsComeOfACameraThatTwoNodesCompute) {
@@ -295,13 +306,7 @@ TEST_F(StagesLinkTest, OfTwoOwnersOfOneFenceTheSecondOneHearsThatTheStreamRefuse
 }
 
 TEST_F(StagesLinkTest, AStreamsDeviceThatIsMadeAgainIsJoinedAgain) {
-  for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
-  start_vision(v1_);
-  start_dock(s1_, language(s1_), [this] { return language(s2_); });
-  make_way(v1_, s1_);
-  start_node({owned("gate", 5, "v1>s1")});
-  start_link(v1_, s1_);
-  pass(5s);
+  start_with_another_engine();
   ASSERT_TRUE(told_of("gate up"));
   ASSERT_GT(patches(s1_), 2);
   // What no window alone is to blame for.
@@ -315,13 +320,7 @@ TEST_F(StagesLinkTest, AStreamsDeviceThatIsMadeAgainIsJoinedAgain) {
 }
 
 TEST_F(StagesLinkTest, ACameraThatLeavesWhileItsStreamsDeviceIsMadeAgainMayComeBack) {
-  for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
-  start_vision(v1_);
-  start_dock(s1_, language(s1_), [this] { return language(s2_); });
-  make_way(v1_, s1_);
-  start_node({owned("gate", 5, "v1>s1")});
-  start_link(v1_, s1_);
-  pass(5s);
+  start_with_another_engine();
   ASSERT_GT(patches(s1_), 2);
   s1_.language.passes.on_ask = [](std::size_t) { throw 7; };
   for (int i = 0; i < 100 && log_.str().find("its engine is made again") == std::string::npos; ++i)
