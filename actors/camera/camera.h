@@ -94,6 +94,9 @@ class Camera {
   /// What became of a patch that it has sent: a credit comes back, unless the patch was lost.
   void acknowledge(const PatchAck& ack);
 
+  /// Nobody has seen anything of it: the next patch is whole.
+  void show_all() { choice_.missed(); }
+
   /// What it has sent, and what became of that.
   const PatchChoice::Counts& sent() const { return choice_.counts(); }
 

@@ -102,6 +102,7 @@ camera_actor::behavior_type camera(camera_actor::stateful_pointer<camera_state> 
         self->state.camera->acknowledge(ack);
         if (self->state.waits_for_credit) self->state.advance();
       },
+      [self](anew_atom) { self->state.camera->show_all(); },
       [self](step_atom) { self->state.advance(); },
       [self](const CameraPtr& camera, const WatchPtr& now) { self->state.alter(camera, now); },
       [self](stop_atom) {

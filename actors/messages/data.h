@@ -39,6 +39,8 @@ struct Tenure {
   std::string former = {};
   /// Why no device computes it, though its owner keeps it; empty: one does.
   std::string withheld = {};
+  /// The former has the same stream: it goes on only until the device is up.
+  bool has_same_stream = false;
   friend bool operator==(const Tenure&, const Tenure&) = default;
 };
 

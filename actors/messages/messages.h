@@ -115,6 +115,7 @@ CAF_ADD_ATOM(vigil, vigil::actors, claim_atom, "claim")
 CAF_ADD_ATOM(vigil, vigil::actors, lost_atom, "lost")
 CAF_ADD_ATOM(vigil, vigil::actors, removed_atom, "removed")
 CAF_ADD_ATOM(vigil, vigil::actors, tokens_atom, "tokens")
+CAF_ADD_ATOM(vigil, vigil::actors, anew_atom, "anew")
 
 CAF_END_TYPE_ID_BLOCK(vigil)
 
@@ -146,6 +147,8 @@ using camera_actor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::uint32_t>,
     // What became of a patch that it has sent; gives its credit back, unless it was lost.
     caf::reacts_to<PatchAck>,
+    // Another device takes its patches from now on, which has seen nothing of it: the next patch is whole.
+    caf::reacts_to<anew_atom>,
     // Do the next piece of work (to itself).
     caf::reacts_to<step_atom>,
     // Its rules or labels are others now; patches that are begun from now on say so.

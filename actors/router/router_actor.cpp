@@ -33,18 +33,21 @@ void router_state::route(const Route& route) {
   if (route.former_vision && vision != route.vision) {
     if (is_second && vision == route.former_vision) return;
     seconds.erase(camera);
-    if (std::exchange(vision, route.former_vision) != route.former_vision) {
-      left.erase(camera);
-      tell(gate.open(camera));
-    }
+    if (vision != route.former_vision) begin(camera, route.former_vision);
     seconds[camera].vision = route.vision;
     return join_second(camera);
   }
   if (is_second) return pass_over(camera);
   seconds.erase(camera);
   if (vision == route.vision) return;
-  vision = route.vision;
+  begin(camera, route.vision);
+}
+
+void router_state::begin(const std::string& camera, const vision_actor& device) {
   left.erase(camera);
+  const bool had_another = bool(std::exchange(visions.at(camera), device));
+  if (const camera_actor handle = had_another ? find(camera) : camera_actor())
+    self->send(handle, anew_atom_v);
   tell(gate.open(camera));
 }
 

@@ -26,6 +26,8 @@ struct router_state {
 
   void take(const FramePatchPtr& patch);
   void route(const Route& route);
+  /// The camera's patches go there from now on.
+  void begin(const std::string& camera, const vision_actor& device);
   /// As a device says.
   void grant(const std::string& camera, std::uint32_t room);
   void acknowledge(const PatchAck& ack);

@@ -13,9 +13,12 @@ std::string away(const std::string& device, bool is_elsewhere) {
 std::optional<Routes::Decision> Routes::watched(const std::string& camera) const {
   const auto device = placement_.device(camera);
   const auto former = formers_.find(camera);
-  const bool goes_on = former != formers_.end() && up_.contains(former->second);
-  if (device && up_.contains(*device)) return Decision{camera, *device, {}, goes_on ? former->second : ""};
-  return goes_on ? std::optional(Decision{camera, former->second}) : std::nullopt;
+  const bool goes_on = former != formers_.end() && up_.contains(former->second.device);
+  if (device && up_.contains(*device)) {
+    const bool both = goes_on && !former->second.has_same_stream;
+    return Decision{camera, *device, {}, both ? former->second.device : ""};
+  }
+  return goes_on ? std::optional(Decision{camera, former->second.device}) : std::nullopt;
 }
 
 Routes::Decision Routes::left(const std::string& camera, const std::string& reason) const {
@@ -25,7 +28,7 @@ Routes::Decision Routes::left(const std::string& camera, const std::string& reas
 std::vector<std::string> Routes::leaving(const std::string& device) const {
   std::vector<std::string> cameras;
   for (const auto& [camera, former] : formers_)
-    if (former == device) cameras.push_back(camera);
+    if (former.device == device) cameras.push_back(camera);
   return cameras;
 }
 
@@ -46,13 +49,14 @@ bool Routes::is_watched(const std::string& camera) const {
 }
 
 std::optional<Routes::Decision> Routes::assign(const std::string& camera, const std::string& device,
-                                               const std::string& former) {
+                                               const FormerDevice& former) {
   withheld_.erase(camera);
   const auto before = formers_.find(camera);
-  if (placement_.place(camera) == device && (before == formers_.end() ? "" : before->second) == former)
+  if (placement_.place(camera) == device &&
+      (before == formers_.end() ? FormerDevice() : before->second) == former)
     return std::nullopt;
   placement_.assign(camera, device);
-  if (former.empty()) {
+  if (former.device.empty()) {
     formers_.erase(camera);
   } else {
     formers_[camera] = former;

@@ -12,6 +12,14 @@
 
 namespace vigil::actors {
 
+/// Where a camera goes on until it is at home elsewhere; without a device: nowhere.
+struct FormerDevice {
+  std::string device = {};
+  /// As the other one has: it takes no patches beside that one.
+  bool has_same_stream = false;
+  friend bool operator==(const FormerDevice&, const FormerDevice&) = default;
+};
+
 /// Knows which device is up and which camera is placed where, and says what each camera has to be told.
 /// Not thread-safe.
 class Routes {
@@ -46,10 +54,10 @@ class Routes {
   std::optional<Decision> start(const std::string& camera);
   /// Whether the camera's device has told that it is up.
   bool is_watched(const std::string& camera) const;
-  /// Others say where a camera is from now on, and where it goes on until it is at home there. While one of
-  /// the two is up, it is watched. Nothing if that is no news.
+  /// Others say where a camera is from now on, and where it was until now. While one of the two is up, it is
+  /// watched. Nothing if that is no news.
   std::optional<Decision> assign(const std::string& camera, const std::string& device,
-                                 const std::string& former = {});
+                                 const FormerDevice& former = {});
   /// Others say that nothing is to compute it, until it is assigned again, and why. Nothing if that is no
   /// news.
   std::optional<Decision> withhold(const std::string& camera, const std::string& reason);
@@ -76,8 +84,8 @@ class Routes {
   Placement placement_;
   /// Devices that told that they are up.
   std::set<std::string> up_;
-  /// Of cameras that move, the device until now.
-  std::map<std::string, std::string> formers_;
+  /// Of cameras that move.
+  std::map<std::string, FormerDevice> formers_;
   /// Cameras that nothing is to compute, and why.
   std::map<std::string, std::string> withheld_;
 };

@@ -160,8 +160,10 @@ void supervisor_state::reload(const CameraList& list) {
   for (const CameraPtr& camera : list.cameras) {
     const Tenure& tenure = camera->tenure;
     if (tenure.device.empty() && tenure.withheld.empty()) continue;
-    const auto decision = tenure.withheld.empty() ? routes->assign(camera->name, tenure.device, tenure.former)
-                                                  : routes->withhold(camera->name, tenure.withheld);
+    const auto decision =
+        tenure.withheld.empty()
+            ? routes->assign(camera->name, tenure.device, FormerDevice{tenure.former, tenure.has_same_stream})
+            : routes->withhold(camera->name, tenure.withheld);
     if (!decision) continue;
     route(*decision);
     moved = true;

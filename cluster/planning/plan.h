@@ -36,7 +36,8 @@ struct PlannedCamera {
   /// And since it came to its rung.
   std::string why_rung = {};
   /// While the windows of a stream that has just moved fill: the node that goes on answering, and, if that is
-  /// another one, the one that encodes for it; empty: none. What has moved there has this number, from the
+  /// another one, the one that encodes for it; empty: none. If that is the stream's own node, only the tower
+  /// has moved, and the former one encodes until the other does. What has moved has this number, from the
   /// same count as fences; 0: it never moved from a node that lives.
   std::string former_stream = {};
   std::string former_vision = {};

@@ -87,6 +87,11 @@ class Desk {
     return record == input_.nodes.end() || record->second.state == NodeState::joining;
   }
 
+  bool is_draining(const std::string& node) const {
+    const auto record = input_.nodes.find(node);
+    return record != input_.nodes.end() && record->second.state == NodeState::draining;
+  }
+
   /// There is a node of that name, and it is not the run of it that has the plan.
   bool began_anew(const std::string& node) const {
     const auto record = input_.nodes.find(node);
@@ -194,8 +199,8 @@ class Desk {
       PlannedCamera& entry = next_.at(node).cameras.at(camera);
       keep_former(node, entry);
       before[camera] = {entry.vision, entry.stream};
-      const auto former = input_.nodes.find(entry.former_stream);
-      if (former != input_.nodes.end() && former->second.state != NodeState::draining) ++evening_out;
+      const Devices former = former_of(entry);
+      if (!former.stream.empty() && !is_draining(former.stream) && !is_draining(former.vision)) ++evening_out;
     }
     // One that drains has little time, and is rid of all that others have room for.
     const std::size_t most = options_.most_moves - std::min(options_.most_moves, evening_out);
@@ -219,7 +224,8 @@ class Desk {
     // next.
     const auto busy = [&](const std::string& camera, const std::string& node, const PlannedCamera& entry) {
       const Devices& was = before.at(camera);
-      return begins_move(camera, node, entry, was) && was.vision != was.stream ? was.vision : std::string();
+      const bool moves = entry.stream != was.stream && begins_move(camera, node, entry, was);
+      return moves && was.vision != was.stream ? was.vision : std::string();
     };
     beside("vision", NodeRole::vision, &PlannedCamera::vision, &StreamAdmission::Load::vision,
            &PlannedCamera::why_vision, busy);
@@ -252,23 +258,26 @@ class Desk {
     if (!is_needed || !can_answer(node, former_of(entry))) set_former(entry, {});
   }
 
-  /// Whether a stream has another place now, and who was there can answer until it is full there. Of two
+  /// Whether who has computed a camera that has another place now can do so until it is at home there. Of two
   /// formers, the first one's windows are full.
   bool begins_move(const std::string& camera, const std::string& node, const PlannedCamera& entry,
                    const Devices& before) const {
-    return entry.stream != before.stream && entry.former_stream.empty() && !begun_.contains(camera) &&
-           can_answer(node, before) && input_.filled.contains(node);
+    return entry.former_stream.empty() && !begun_.contains(camera) && can_answer(node, before) &&
+           input_.filled.contains(node);
   }
 
-  /// Of a stream that has another place now: who was there answers until it is full there.
+  /// Of a camera that has another place now: who was there answers until its windows are full there, or,
+  /// where only its tower is another, encodes until that one does.
   void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
                     const Devices& before) {
-    if (entry.stream != before.stream) {
-      if (begins_move(camera, node, entry, before)) set_former(entry, before);
-      if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
+    if (entry.stream != before.stream || entry.vision != before.vision) {
+      const bool begins = begins_move(camera, node, entry, before);
+      if (begins) set_former(entry, before);
+      if (begins || (entry.stream != before.stream && !entry.former_stream.empty()))
+        entry.stream_fence = ++fence_;
     }
-    const Devices former = former_of(entry);
-    if (entry.stream.empty() || entry.stream == former.stream || entry.vision == former.vision)
+    // One tower encodes a camera for one stream.
+    if (entry.stream.empty() || entry.vision.empty() || entry.vision == former_of(entry).vision)
       set_former(entry, {});
     if (!entry.former_stream.empty()) formers_.insert(camera);
   }

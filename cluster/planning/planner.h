@@ -98,9 +98,10 @@ struct Planning {
 
 /// Places cameras on camera nodes that are ready, and their streams on nodes that stream; keeps what is
 /// where it can be (placement.h). A stream's node encodes its patches, too, if it has that role; otherwise
-/// another one does, which may change without the stream. One that leaves a node that lives is answered there
-/// until its windows are full (`PlanningInput::filled`), if its patches can go both ways: one tower encodes
-/// for one stream of a camera, so that another one does for the next, as long as one has room. Where the
+/// another one does, which may change without the stream: a former one that lives encodes until the other
+/// can. A stream that leaves a node that lives is answered there until its windows are full
+/// (`PlanningInput::filled`), if its patches can go both ways: one tower encodes for one stream of a camera,
+/// so that another one does for the next, as long as one has room. Where the
 /// nodes that stream, or that encode for them, and are ready have no room for all of it, streams are lowered,
 /// and at last refused, until they have (admission.h). Nothing is given to, or left with, a node to which
 /// there is no way, as long as another one can have it (reachability.h).

@@ -138,6 +138,10 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
   here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, deps->logger}, link->second);
   // From here, so that nothing that comes later overtakes it.
   caf::send_as(here, router, actors::join_atom_v, beginning.watch, beginning.generation);
+  // Another tower may have brought it meanwhile. Of another owner, what is on its way comes first.
+  const Encodings::Lane* const lane = encodings->lane(camera);
+  if (lane != nullptr && lane->fence == actors::fence_of(beginning.watch->version))
+    join_lane(beginning.watch);
   if (const auto decision = routes->start(camera)) route(*decision);
 }
 

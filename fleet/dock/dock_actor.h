@@ -103,6 +103,8 @@ struct dock_state {
   void answer_dropped(Way& way);
   void open_lane(const actors::WatchPtr& watch, std::uint32_t session, actors::tokens_sender_actor source);
   void know(const actors::WatchPtr& watch);
+  /// It is this node that encodes it for its stream, if it has a lane.
+  void join_lane(const actors::WatchPtr& watch);
   void take(const actors::VisualPatchPtr& patch);
   void abandon(const std::string& camera, Encodings::Lane& lane);
   /// Those of a device that is no more.

@@ -99,18 +99,19 @@ void dock_state::open_lane(const actors::WatchPtr& watch, std::uint32_t session,
 }
 
 void dock_state::know(const actors::WatchPtr& watch) {
-  Encodings::Lane* const lane = encodings->lane(watch->name);
+  const Encodings::Lane* const lane = encodings->lane(watch->name);
   if (lane == nullptr || !lane->goes_on) return;
-  Way& way = ways.at(lane->stream);
+  // Another owner, of the same stream.
+  if (actors::fence_of(watch->version) > lane->fence) return join_lane(watch);
+  send(ways.at(lane->stream), TokensSettingsFrame{*watch});
+}
+
+void dock_state::join_lane(const actors::WatchPtr& watch) {
+  Encodings::Lane* const lane = encodings->lane(watch->name);
   const DockBook::Guest* const guest = book.find(watch->name);
-  const std::uint64_t fence = actors::fence_of(watch->version);
-  if (guest != nullptr && fence > lane->fence) {
-    // Another owner, of the same stream.
-    lane->fence = fence;
-    send(way, TokensJoinFrame{*watch, lane->session, guest->passage.owner});
-  } else {
-    send(way, TokensSettingsFrame{*watch});
-  }
+  if (lane == nullptr || !lane->goes_on || guest == nullptr) return;
+  lane->fence = std::max(lane->fence, actors::fence_of(watch->version));
+  send(ways.at(lane->stream), TokensJoinFrame{*watch, lane->session, guest->passage.owner});
 }
 
 void dock_state::take(const actors::VisualPatchPtr& patch) {

@@ -19,7 +19,9 @@ guest_actor::behavior_type guest(guest_actor::stateful_pointer<guest_state> self
         own.generation = generation;
         self->send(self->state.link, own);
       },
-      // It reads nothing, and its settings go the way of its patches.
+      // It reads nothing, and its settings go the way of its patches. Of one that is unknown here it hears
+      // so.
+      [](actors::anew_atom) {},
       [](actors::step_atom) {},
       [](const actors::CameraPtr&, const actors::WatchPtr&) {},
       [self](stop_atom) { self->quit(); },

@@ -36,6 +36,7 @@
 #include "actors/messages/messages.h"
 #include "cluster/bulk/bulk.h"
 #include "config/settings.h"
+#include "fleet/messages/device_names.h"
 #include "fleet/messages/event_messages.h"
 #include "fleet/messages/fleet_query.h"
 #include "fleet/messages/shipped.h"
@@ -136,16 +137,6 @@ struct TextsAt {
   std::string node;
   friend bool operator==(const TextsAt&, const TextsAt&) = default;
 };
-
-/// Stands before the node that encodes and the one that has the stream, in the name of a link's device.
-constexpr char kBetweenStages = '>';
-
-/// What takes patches of a camera node's cameras, as its router knows it: the node that computes, or the two
-/// that do. Empty while there is one missing.
-inline std::string device_of(const std::string& vision, const std::string& stream) {
-  if (vision.empty() || stream.empty()) return {};
-  return vision == stream ? stream : vision + kBetweenStages + stream;
-}
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, EvidenceWish& x) {

@@ -42,8 +42,8 @@ void node_state::give_cameras() {
     const cluster::PlannedCamera& entry = known.at(camera);
     const base::Clock::WallTime origin{std::chrono::milliseconds(entry.origin_ms)};
     list.cameras.push_back(std::make_shared<const actors::OwnCamera>(
-        book->open(camera, entry.rung),
-        actors::Tenure{entry.fence, origin, place.device, place.former, refusal_of(entry)}));
+        book->open(camera, entry.rung), actors::Tenure{entry.fence, origin, place.device, place.former,
+                                                       refusal_of(entry), place.has_same_stream()}));
     own.insert(camera);
     had.insert(camera);
   }

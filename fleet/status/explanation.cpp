@@ -43,7 +43,9 @@ void explain_stream(const FleetPicture& picture, const CameraView& view, Sentenc
   if (!entry.generate.empty() && entry.generate != entry.stream)
     apart += ", explanations node " + entry.generate;
   told.push_back("Node " + entry.stream + " computes its windows" + apart + behind(entry.why_stream));
-  if (picture.standing->nodes.contains(entry.former_stream))
+  if (entry.former_stream == entry.stream && picture.standing->nodes.contains(entry.former_vision))
+    told.push_back("Until node " + entry.vision + " encodes for it, node " + entry.former_vision + " does.");
+  else if (picture.standing->nodes.contains(entry.former_stream))
     told.push_back("Until these are full there, node " + entry.former_stream + " goes on answering.");
   if (!entry.rung.empty())
     told.push_back("There is less of it than its settings say: " +

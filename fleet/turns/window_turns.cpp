@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "fleet/messages/device_names.h"
+
 namespace vigil::fleet {
 namespace {
 
@@ -27,6 +29,10 @@ double shown_until(const actors::WindowAnswers& window) {
 }
 
 }  // namespace
+
+bool Place::has_same_stream() const {
+  return !former.empty() && stream_of(former) == stream_of(device);
+}
 
 void WindowTurns::begin(Lane& lane) {
   lane.is_over = lane.former_is_gone = lane.waits_for_end = false;
@@ -175,7 +181,11 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
   }
   lane.version = std::max(lane.version, version);
   const bool counts = follow(lane, actors::fence_of(version), news);
-  if (counts && device == lane.place.device) {
+  const bool is_its = device == lane.place.device || device == lane.place.former;
+  if (counts && is_its && lane.place.has_same_stream()) {
+    lane.is_over = lane.is_over || device == lane.place.device;
+    tell(lane, device, std::move(window), news);
+  } else if (counts && device == lane.place.device) {
     take_new(lane, std::move(window), news);
   } else if (counts && device == lane.place.former) {
     take_former(lane, std::move(window), news);
@@ -217,6 +227,8 @@ bool WindowTurns::end(const std::string& device, const std::string& camera) {
   }
   Lane& lane = found->second;
   const bool is_device = device == lane.place.device;
+  if (lane.place.has_same_stream() && (is_device || device == lane.place.former))
+    return !std::exchange(lane.has_ended, true);
   const bool counts =
       is_device ? lane.is_over || lane.former_is_gone : device == lane.place.former && !lane.is_over;
   // What the former has told so is the camera's end already.

@@ -21,20 +21,23 @@ struct Place {
   std::string former = {};
   /// Of the move from the one to the other (`cluster::PlannedCamera::stream_fence`).
   std::uint64_t fence = 0;
+  /// Whether both have the same stream, so that only the tower moves.
+  bool has_same_stream() const;
   friend bool operator==(const Place&, const Place&) = default;
 };
 /// By camera.
 using Places = std::map<std::string, Place>;
 
-/// Of a camera that moves, both devices get the patches. The former's windows are told until the other one
-/// has answered one of them with as many frames: then its windows are full, and from the next one on they are
-/// told. What it answers ahead of the former is held until then. If the former is gone, or falls far behind,
-/// or has answered nothing when the other one's windows are full by time, what the other one has counts at
-/// once, as it does of a camera that has begun anew meanwhile, in another tenure: its former has nothing of
-/// that. Of one tenure, each window that is told shows a later frame than the one before it, whichever device
-/// it comes from: where a frame is near the end of a stride, two devices may have it in different windows,
-/// since each counts from the frame that it began with. Windows of cameras that never moved pass as they are.
-/// Not thread-safe.
+/// Of a camera that moves, both devices get the patches, unless both have the same stream: then what comes
+/// from either is told, and the move is over with the first of the other one. The former's windows are told
+/// until the other one has answered one of them with as many frames: then its windows are full, and from the
+/// next one on they are told. What it answers ahead of the former is held until then. If the former is gone,
+/// or falls far behind, or has answered nothing when the other one's windows are full by time, what the other
+/// one has counts at once, as it does of a camera that has begun anew meanwhile, in another tenure: its
+/// former has nothing of that. Of one tenure, each window that is told shows a later frame than the one
+/// before it, whichever device it comes from: where a frame is near the end of a stride, two devices may have
+/// it in different windows, since each counts from the frame that it began with. Windows of cameras that
+/// never moved pass as they are. Not thread-safe.
 class WindowTurns {
  public:
   /// With the device that answered.

@@ -342,6 +342,10 @@ TEST_F(FleetPictureTest, PartsOfACameraAreSaid) {
   EXPECT_THAT(explained("gate"), Not(Contains(HasSubstr("Until these are full")))) << "it is gone";
   standing_.nodes["old"] = {};
   EXPECT_THAT(explained("gate"), Contains("Until these are full there, node old goes on answering."));
+  cluster::PlannedCamera& gate = plan_["c1"].cameras["gate"];
+  gate.former_stream = gate.stream;
+  gate.former_vision = "old";
+  EXPECT_THAT(explained("gate"), Contains("Until node eye encodes for it, node old does."));
   EXPECT_THAT(explained("gate"),
               Contains(HasSubstr("Node gpu computes its windows, what it sees node eye: ")));
   EXPECT_THAT(explained("gate"), Contains("Node c1 drains: it hands over what it has."));

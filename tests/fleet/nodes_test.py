@@ -314,8 +314,8 @@ class Streams(unittest.TestCase):
         self.assertNotIn("in time", ends.said())
         self.assertNotEqual(tower(), before)
         self.assertEqual(self.streams(), streams, "the stream stays")
-        # Its windows may begin anew (docs/fleet.md, what is not there yet).
         self.wait_for(lambda: self.full(4), 20, "windows go on")
+        self.check()
 
     def test_a_camera_node_that_ends_loses_no_window(self):
         _, _ = self.start(cameras=1)

@@ -42,6 +42,22 @@ TEST(PlaceBook, ACameraThatMovesLeavesWhereItIsNotAnyMore) {
   EXPECT_THAT(book.places(), IsEmpty());
 }
 
+TEST(PlaceBook, ATowerIsLeftWhenTheNextOneEncodes) {
+  PlaceBook book;
+  cluster::PlannedCamera camera = at("s1");
+  camera.vision = "v1";
+  book.follow({{"gate", camera}});
+  camera.vision = "v2";
+  camera.former_stream = "s1";
+  camera.former_vision = "v1";
+  EXPECT_THAT(book.follow({{"gate", camera}}), IsEmpty());
+  EXPECT_EQ(book.places().at("gate").former, "v1>s1");
+  EXPECT_TRUE(book.places().at("gate").has_same_stream());
+  camera.former_stream = camera.former_vision = "";
+  EXPECT_THAT(book.follow({{"gate", camera}}), ElementsAre(Left{"v1>s1", "gate"}));
+  EXPECT_FALSE(book.places().at("gate").has_same_stream());
+}
+
 TEST(PlaceBook, ACameraThatIsRefusedLeavesAllThatComputesIt) {
   PlaceBook book;
   book.follow({{"gate", at("g2", "g1", 7)}, {"yard", at("g2")}});

@@ -34,6 +34,15 @@ class StagesLinkTest : public testing::HalvesTest {
     return other;
   }
 
+  /// It is to be encoded by v2, and is by v1 until then.
+  static actors::CameraPtr changes_tower() {
+    auto gate = std::make_shared<actors::OwnCamera>(*owned("gate", 5, "v2>s1"));
+    gate->tenure.former = "v1>s1";
+    gate->tenure.has_same_stream = true;
+    return gate;
+  }
+  bool told_down() { return told_of("gate down"); }
+
   /// The stream's device is made again with the language model of s2, if its own fails.
   void start_with_another_engine() {
     for (int i = 0; i < 2; ++i) sources_.add("/clips/gate.mp4", frames(std::vector<int>(4000, 90)));
@@ -150,6 +159,49 @@ TEST_F(StagesLinkTest, ATowerThatIsGoneIsReplacedAndTheStreamStaysWhereItIs) {
   EXPECT_FALSE(told_of("gate/person end"));
   pass(20s);
   EXPECT_TRUE(goes_on(s1_)) << "what is left of the first way ends nothing";
+}
+
+TEST_F(StagesLinkTest, ATowerGoesOnUntilTheNextOneEncodesAndTheStreamHearsOfNothing) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  publisher_.messages.clear();
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  plan({changes_tower()});
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_EQ(v2_.encoder.frames, 0U) << "there is no way to it yet";
+  start_link(v2_, s1_);
+  pass(2s);
+  EXPECT_GT(v2_.encoder.frames, 0U);
+  const auto encoded = v1_.encoder.frames;
+  EXPECT_TRUE(goes_on(s1_));
+  EXPECT_EQ(v1_.encoder.frames, encoded) << "one encodes for one stream";
+  // As the node does when the plan has no former any more.
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"));
+  plan({owned("gate", 5, "v2>s1")});
+  EXPECT_TRUE(goes_on(s1_)) << "an end of the former's ends nothing";
+  EXPECT_THAT(v1_.encoder.forgotten, ElementsAre("gate"));
+  EXPECT_GE(patches(s1_), before + 10) << "it never began anew";
+  EXPECT_EQ(metric("vigil_frames_dropped_total"), 0) << log_.str();
+  EXPECT_THAT(v2_.metrics.text(), Not(HasSubstr("reason=\"unknown\""))) << "its first patch was whole";
+  EXPECT_FALSE(told_down());
+  EXPECT_FALSE(told_of("gate/person end"));
+}
+
+TEST_F(StagesLinkTest, ATowerThatHadTheCameraGoesOnWhereTheNextOneHasFailed) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  plan({changes_tower()});
+  start_link(v2_, s1_);
+  pass(2s);
+  ASSERT_GT(v2_.encoder.frames, 0U);
+  caf::anon_send(v2_.dock, actors::stop_atom_v);
+  pass(1s);
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(patches(s1_), before);
+  EXPECT_EQ(told("status/").back(), "gate up");
 }
 
 // One tower's end overtakes the other one's beginning by less than the stream takes to come to its end.

@@ -182,6 +182,34 @@ TEST_F(WindowTurnsTest, WhereTheFullOneIsGoneBeforeThePlanKnowsTheFormerGoesOn) 
   EXPECT_THAT(told(), ElementsAre("a 10", "b 11", "a 12"));
 }
 
+TEST_F(WindowTurnsTest, OfOneStreamAllIsToldWhicheverTowerEncodes) {
+  for (const char* const device : {"v1>s", "v2>s"}) turns_.up(device);
+  plan("v1>s");
+  take("v1>s", 10);
+  plan("v2>s", "v1>s", 7);
+  take("v1>s", 11);
+  EXPECT_THAT(turns_.filled(), IsEmpty()) << "the former still encodes";
+  take("v2>s", 12);
+  EXPECT_THAT(turns_.filled(), ElementsAre(7U)) << "the other one does";
+  take("v1>s", 13);
+  take("v2>s", 13);
+  EXPECT_THAT(told(), ElementsAre("v1>s 10", "v1>s 11", "v2>s 12", "v1>s 13"));
+  EXPECT_THAT(dropped(), ElementsAre("v2>s 13")) << "no frame twice";
+  plan("v2>s");
+  take("v2>s", 14);
+  EXPECT_THAT(told(), ElementsAre("v2>s 14"));
+}
+
+TEST_F(WindowTurnsTest, OfOneStreamTheEndOfEitherIsTheCameras) {
+  for (const char* const device : {"v1>s", "v2>s"}) {
+    plan("v2>s", "v1>s", 7);
+    EXPECT_FALSE(turns_.end("v1>other", "gate"));
+    EXPECT_TRUE(turns_.end(device, "gate"));
+    EXPECT_FALSE(turns_.end("v2>s", "gate")) << "once";
+    turns_.plan({});
+  }
+}
+
 TEST_F(WindowTurnsTest, AStreamThatGoesBackIsItsFormersAgain) {
   plan("b", "a", 7);
   take("a", 10);

@@ -97,8 +97,8 @@ TEST(Routes, ACameraThatMovesIsWatchedWhileOneOfItsDevicesIsUp) {
   Routes routes({});
   routes.enter("old", DeviceState::up, "");
   EXPECT_EQ(routes.assign("a", "old"), (Decision{"a", "old"}));
-  EXPECT_EQ(routes.assign("a", "new", "old"), (Decision{"a", "old"})) << "the other one is not there yet";
-  EXPECT_EQ(routes.assign("a", "new", "old"), std::nullopt) << "no news";
+  EXPECT_EQ(routes.assign("a", "new", {"old"}), (Decision{"a", "old"})) << "the other one is not there yet";
+  EXPECT_EQ(routes.assign("a", "new", {"old"}), std::nullopt) << "no news";
   EXPECT_TRUE(routes.is_watched("a"));
   const Decision both{"a", "new", "", "old"};
   EXPECT_THAT(routes.enter("new", DeviceState::up, "").cameras, ElementsAre(both));
@@ -116,13 +116,25 @@ TEST(Routes, ACameraThatMovesIsWatchedWhileOneOfItsDevicesIsUp) {
   EXPECT_EQ(routes.assign("b", "old"), (Decision{"b", "", "old cannot be reached"}));
 }
 
+TEST(Routes, AFormerOfTheSameStreamGoesOnUntilTheDeviceIsUp) {
+  Routes routes({});
+  routes.enter("v1>s", DeviceState::up, "");
+  routes.assign("a", "v1>s");
+  EXPECT_EQ(routes.assign("a", "v2>s", {"v1>s", true}), (Decision{"a", "v1>s"}));
+  EXPECT_EQ(routes.assign("a", "v2>s", {"v1>s", true}), std::nullopt) << "no news";
+  EXPECT_THAT(routes.enter("v2>s", DeviceState::up, "").cameras, ElementsAre(Decision{"a", "v2>s"}))
+      << "one tower encodes for one stream";
+  EXPECT_THAT(routes.enter("v2>s", DeviceState::restarting, "broken").cameras,
+              ElementsAre(Decision{"a", "v1>s"}));
+}
+
 TEST(Routes, OneThatHasMovedIsItsNewDevicesAlone) {
   Routes routes({});
   for (const char* device : {"old", "new"}) routes.enter(device, DeviceState::up, "");
-  routes.assign("a", "new", "old");
+  routes.assign("a", "new", {"old"});
   EXPECT_EQ(routes.assign("a", "new"), (Decision{"a", "new"}));
   EXPECT_THAT(routes.enter("old", DeviceState::lost, "gone").cameras, IsEmpty());
-  routes.assign("a", "next", "new");
+  routes.assign("a", "next", {"new"});
   routes.remove("a");
   EXPECT_THAT(routes.enter("new", DeviceState::lost, "gone").cameras, IsEmpty());
 }
@@ -130,7 +142,7 @@ TEST(Routes, OneThatHasMovedIsItsNewDevicesAlone) {
 TEST(Routes, ACameraThatIsWithheldIsNowhereUntilItIsAssignedAgain) {
   Routes routes({});
   for (const char* device : {"old", "new"}) routes.enter(device, DeviceState::up, "");
-  routes.assign("a", "new", "old");
+  routes.assign("a", "new", {"old"});
   const Decision refused{"a", "", "refused: no room"};
   EXPECT_EQ(routes.withhold("a", "refused: no room"), refused);
   EXPECT_EQ(routes.withhold("a", "refused: no room"), std::nullopt) << "no news";

@@ -217,6 +217,62 @@ TEST_F(PlannerStreamsTest, AnotherTowerEncodesForTheNextStreamWhileTheFormersGoe
   }
 }
 
+TEST_F(PlannerStreamsTest, ATowerThatDrainsEncodesUntilTheNextOneDoes) {
+  start(3);
+  add("v1", {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  ASSERT_EQ(first().vision, "v1");
+  add("v2", {NodeRole::vision});
+  drain("v1");
+  EXPECT_EQ(plan().fillings, 3U);
+  for (const auto& [camera, entry] : cameras()) {
+    EXPECT_EQ(entry.vision, "v2") << camera;
+    EXPECT_EQ(entry.stream, "s1") << camera << ": it stays";
+    EXPECT_EQ(entry.former_stream, "s1") << camera;
+    EXPECT_EQ(entry.former_vision, "v1") << camera;
+    EXPECT_GT(entry.stream_fence, entry.fence) << camera;
+  }
+  const auto moved = cameras();
+  plan();
+  EXPECT_EQ(cameras(), moved) << "until the next one encodes";
+  fill_all();
+  EXPECT_EQ(plan().fillings, 0U);
+  EXPECT_EQ(first().former_vision, "");
+  EXPECT_EQ(first().vision, "v2");
+}
+
+TEST_F(PlannerStreamsTest, ATowerThatIsGoneHasNoPartInWhatFollows) {
+  start(1);
+  add("v1", {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  add("v2", {NodeRole::vision});
+  input_.nodes.erase("v1");
+  EXPECT_EQ(plan().fillings, 0U);
+  EXPECT_EQ(first().vision, "v2");
+  EXPECT_EQ(first().former_stream, "");
+}
+
+TEST_F(PlannerStreamsTest, AStreamThatMovesWhileItsTowerDoesLeavesBoth) {
+  start(1);
+  add("v1", {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  add("v2", {NodeRole::vision});
+  drain("v1");
+  plan();
+  const Fence fence = first().stream_fence;
+  add("s2", {NodeRole::stream, NodeRole::generate});
+  drain("s1");
+  EXPECT_EQ(plan().fillings, 1U);
+  EXPECT_EQ(first().stream, "s2");
+  EXPECT_EQ(first().vision, "v2");
+  EXPECT_EQ(first().former_stream, "s1");
+  EXPECT_EQ(first().former_vision, "v1") << "the next one has not told that it encodes";
+  EXPECT_GT(first().stream_fence, fence) << "another move";
+}
+
 TEST_F(PlannerStreamsTest, WhereNoOtherTowerHasRoomTheStreamBeginsAnewWithItsOwn) {
   start(4);
   add("v1", {NodeRole::vision}).streams = 4;
