@@ -97,7 +97,7 @@ void CityEtcd::restore_server(std::size_t server) {
 
 void CityEtcd::break_connections(std::optional<std::size_t> server) {
   for (const auto& [number, client] : clients_)
-    if (!server || client->server_ == *server) client->lost();
+    if (!server || client->server_ == *server) client->lost(!server);
 }
 
 std::size_t CityEtcd::watchers() const {

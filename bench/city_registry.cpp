@@ -14,6 +14,7 @@ using cluster::RegistryNews;
 constexpr std::chrono::seconds kTimeLimit{5};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr std::chrono::seconds kElection{1};
 /// A connection that stood for so long was none in vain.
 constexpr std::chrono::seconds kLasting{1};
 
@@ -58,7 +59,7 @@ CityRegistry::~CityRegistry() {
   etcd_.clients_.erase(number_);
 }
 
-void CityRegistry::lost() {
+void CityRegistry::lost(bool no_leader) {
   // Whoever is about to connect finds out by itself.
   if (!std::exchange(is_connected_, false)) return;
   std::erase_if(watches_, [](const auto& watch) { return watch.expired(); });
@@ -66,10 +67,11 @@ void CityRegistry::lost() {
   server_ = (server_ + 1) % costs_.etcd_servers;
   tried_ = 0;
   if (time_.elapsed() - connected_at_ >= kLasting) pause_ = Nanoseconds(0);
-  rest();
+  rest(no_leader);
 }
 
-void CityRegistry::rest() {
+void CityRegistry::rest(bool no_leader) {
+  if (no_leader) pause_ = std::max<Nanoseconds>(pause_, kElection);
   // Not all clients at once.
   const Nanoseconds pause = pause_ * std::uniform_int_distribution(50, 100)(random_) / 100;
   pause_ = std::clamp<Nanoseconds>(pause_ * 2, kFirstPause, kLongestPause);
@@ -78,23 +80,25 @@ void CityRegistry::rest() {
   });
 }
 
-void CityRegistry::missed() {
+void CityRegistry::missed(bool no_leader) {
   server_ = (server_ + 1) % costs_.etcd_servers;
-  if (++tried_ < costs_.etcd_servers) return connect();
-  tried_ = 0;
-  rest();
+  const bool is_last = ++tried_ >= costs_.etcd_servers;
+  if (!is_last && !no_leader) return connect();
+  if (is_last) tried_ = 0;
+  rest(no_leader);
 }
 
 void CityRegistry::connect() {
   // There and back for TCP, for TLS, and to ask who is there.
   time_.at(5 * costs_.way, [this, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
-    if (etcd_.is_lost(server_)) return missed();
+    if (etcd_.is_lost(server_)) return missed(false);
     etcd_.meters_.connections.add(1);
     const Nanoseconds done = etcd_.compute(server_, costs_.etcd_connect + costs_.etcd_read);
     time_.at(done + costs_.way, [this, alive] {
       if (alive.expired()) return;
-      if (!etcd_.is_up() || etcd_.is_lost(server_)) return missed();
+      if (etcd_.is_lost(server_)) return missed(false);
+      if (!etcd_.is_up()) return missed(true);
       connected();
     });
   });

@@ -51,11 +51,11 @@ class CityRegistry final : public cluster::Registry {
   /// Done when the request has come there, unless its time is over.
   template <class T>
   void there(const std::shared_ptr<Call<T>>& call, Repeat repeat, Piece piece);
-  /// The connection is gone.
-  void lost();
+  /// The connection is gone. A server that knows none that leads speaks for all.
+  void lost(bool no_leader);
   void connect();
-  void missed();
-  void rest();
+  void missed(bool no_leader);
+  void rest(bool no_leader);
   void connected();
 
   CityEtcd& etcd_;

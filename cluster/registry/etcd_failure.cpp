@@ -26,7 +26,7 @@ EtcdVerdict judge(const EtcdStatus& status) {
       // gRPC has one number for a server that cannot be reached and for one that is not who it should be.
       if (has(status.text, "handshake failed") || has(status.text, "is not in peer certificate"))
         return {.kind = Kind::refused, .lost = true};
-      return {.lost = true};
+      return {.lost = true, .no_leader = has(status.text, "etcdserver: no leader")};
     case etcd_code::kUnauthenticated:
       return {.kind = Kind::refused, .unknown_user = true};
     case etcd_code::kInvalidArgument:

@@ -15,6 +15,9 @@ struct EtcdVerdict {
   bool unknown_user = false;
   /// The server may be gone, or cut off.
   bool lost = false;
+  /// The servers have none of them that leads: mostly the others would say the same, until they have elected
+  /// one.
+  bool no_leader = false;
 };
 
 EtcdVerdict judge(const EtcdStatus& status);

@@ -21,6 +21,8 @@ using std::chrono::steady_clock;
 
 constexpr base::Duration kFirstPause{100};
 constexpr base::Duration kLongestPause{2000};
+// An election takes a second or so, and a server says at once that there is none that leads.
+constexpr base::Duration kElection{1000};
 // A connection that lasts so long was a good one.
 constexpr std::chrono::seconds kLasting{1};
 // Calls that may wait for a connection.
@@ -192,7 +194,7 @@ class EtcdRegistry::Client {
       // One that had little time left says nothing about the server.
       const bool silent =
           status.code != etcd_code::kDeadlineExceeded || elapsed(sent) >= patience_.call() * 9 / 10;
-      if (silent && channel == channel_) lose(why.text);
+      if (silent && channel == channel_) lose(why.text, verdict.no_leader);
       if (call->repeat == Repeat::yes && steady_clock::now() < call->until) return dispatch(call);
     }
     call->fail(why);
@@ -271,22 +273,24 @@ class EtcdRegistry::Client {
     if (!last_failure_ || tried_ == 0 || why.kind == Kind::refused) last_failure_ = why;
     if (!std::exchange(complained_, true)) log(why.text);
     drop();
-    if (++tried_ < options_.endpoints.size()) return connect();
-    tried_ = 0;
-    if (const auto complaint = patience_.complaint(steady_clock::now())) log(*complaint);
-    rest();
+    const bool is_last = ++tried_ >= options_.endpoints.size();
+    if (!is_last && !verdict.no_leader) return connect();
+    if (is_last) tried_ = 0;
+    if (const auto complaint = is_last ? patience_.complaint(steady_clock::now()) : std::nullopt)
+      log(*complaint);
+    rest(verdict.no_leader);
     // Another attempt would have the same answer, and this one is certain.
-    if (last_failure_->kind == Kind::refused)
+    if (is_last && last_failure_->kind == Kind::refused)
       for (const auto& call : std::exchange(waiting_, {})) call->fail(*last_failure_);
   }
 
-  void lose(const std::string& reason) {
+  void lose(const std::string& reason, bool no_leader = false) {
     log(reason);
     complained_ = true;
     const bool lasted = state_ == State::up && steady_clock::now() - since_ >= kLasting;
     if (lasted) pause_ = base::Duration(0);
     drop();
-    rest();
+    rest(no_leader);
   }
 
   /// Has no server any more, and will try the next one.
@@ -296,9 +300,11 @@ class EtcdRegistry::Client {
     at_ = (at_ + 1) % options_.endpoints.size();
   }
 
-  /// Waits before the next attempt.
-  void rest() {
+  /// Waits before the next attempt: if no server leads, for about as long as an election takes, so that a
+  /// city's clients do not ask one server after the other meanwhile.
+  void rest(bool no_leader) {
     state_ = State::pause;
+    if (no_leader) pause_ = std::max(pause_, kElection);
     // Not all clients at once.
     const auto pause = pause_ * std::uniform_int_distribution(50, 100)(random_) / 100;
     pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
@@ -369,7 +375,7 @@ class EtcdRegistry::Client {
     const EtcdVerdict verdict = judge(status);
     if (status.code != 0 && !verdict.lost && verdict.kind == Kind::refused)
       return cancelled(watch, status.text);
-    lose(failure(Kind::unreachable, endpoint(), status, patience_.attempt()).text);
+    lose(failure(Kind::unreachable, endpoint(), status, patience_.attempt()).text, verdict.no_leader);
   }
 
   void end_ahead(const std::shared_ptr<Watch>& watch, Revision revision) {

@@ -15,6 +15,9 @@ TEST(EtcdFailureTest, WhatIsNotKnownToBeUndoneIsUnreachable) {
     EXPECT_TRUE(verdict.lost) << code;
   }
   EXPECT_EQ(judge({8, "etcdserver: too many requests"}).kind, Kind::unreachable);
+  EXPECT_FALSE(judge({14, "etcdserver: leader changed"}).no_leader);
+  EXPECT_TRUE(judge({14, "etcdserver: no leader"}).no_leader);
+  EXPECT_TRUE(judge({14, "etcdserver: no leader"}).lost) << "it may be the only one";
 }
 
 TEST(EtcdFailureTest, RefusalsHaveTheirKinds) {

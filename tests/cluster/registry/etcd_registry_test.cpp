@@ -2,6 +2,7 @@
 #include "cluster/registry/etcd_registry.h"
 
 #include <csignal>
+#include <deque>
 #include <filesystem>
 #include <latch>
 
@@ -10,6 +11,7 @@
 
 #include "tests/cluster/registry/asking.h"
 #include "tests/cluster/registry/etcd_server.h"
+#include "tests/cluster/registry/slow_proxy.h"
 
 namespace vigil::cluster::testing {
 namespace {
@@ -250,6 +252,26 @@ TEST_F(EtcdClusterTest, WithoutMostOfThemNobodyAnswersAndAWatchGoesOnLater) {
   servers_[1]->start();
   const Revision last = until_good([&] { return ask.put("b", "3"); }).header.revision;
   EXPECT_EQ(short_form(seen.until(last)).back(), "b=3");
+}
+
+// A city's clients would ask each of the servers, again and again, while these elect one.
+TEST_F(EtcdClusterTest, AServerThatKnowsNoLeaderSpeaksForAllOfThem) {
+  std::deque<SlowProxy> ways;
+  for (int i = 0; i < 3; ++i) ways.emplace_back(servers_[0]->endpoint(), 0ms);
+  EtcdRegistry registry(options({ways[0].endpoint(), ways[1].endpoint(), ways[2].endpoint()}, 3s));
+  Asking ask(registry);
+  until_good([&] { return ask.put("a", "1"); });
+  servers_[1]->kill();
+  servers_[2]->kill();
+  const auto connections = [&] {
+    return ways[0].connections() + ways[1].connections() + ways[2].connections();
+  };
+  // Also when it has long known so.
+  for (int i = 0; i < 2; ++i) {
+    const std::size_t before = connections();
+    EXPECT_EQ(bad(ask.put("a", "2")).kind, Kind::unreachable);
+    EXPECT_LE(connections() - before, 5U) << "in the three seconds of the call";
+  }
 }
 
 TEST_F(EtcdRegistryTest, WhatWasForgottenWhileTheConnectionWasBrokenEndsAWatch) {

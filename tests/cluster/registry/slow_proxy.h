@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -49,6 +50,8 @@ class SlowProxy {
   SlowProxy& operator=(const SlowProxy&) = delete;
 
   std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// How many have connected.
+  std::size_t connections() const { return connections_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -91,6 +94,7 @@ class SlowProxy {
 
   void accept() {
     Pair pair{{base::Descriptor(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)), socket()}};
+    ++connections_;
     if (::connect(pair.sides[1].number(), reinterpret_cast<const sockaddr*>(&to_), sizeof to_) == 0)
       pairs_.push_back(std::move(pair));
   }
@@ -119,6 +123,7 @@ class SlowProxy {
   const base::Descriptor end_;
   int port_ = 0;
   std::list<Pair> pairs_;
+  std::atomic<std::size_t> connections_{0};
   std::thread thread_;
 };
 
