@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A fleet of real nodes, which Prometheus scrapes, is asked everything that dashboards, rules and runbooks ask: each query of a panel has data, the numbers
-at the top of the dashboard Nodes are right, and of a fleet that is well no alert is about more than a camera that is not there.
+"""A fleet of real nodes, which Prometheus scrapes, is asked everything that dashboards, rules and runbooks ask, and by which the chart scales: each query
+has data, the numbers at the top of the dashboard Nodes are right, and of a fleet that is well no alert is about more than a camera that is not there.
 
   fleet_test.py BUILD      (exit status 77: no prometheus, no etcd, or no RTSP server)
 """
@@ -11,8 +11,9 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "fleet")]
+sys.path += [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "fleet"), os.path.join(HERE, "chart")]
 
+import kube_tools  # noqa: E402
 from free_ports import free_ports  # noqa: E402
 from names import ROOT, dashboards, queries, read  # noqa: E402
 from processes import COMPUTE, Fleet, have_etcd  # noqa: E402
@@ -63,6 +64,14 @@ def configure(fleet, rtsp):
         file.write(text)
 
 
+def scaling(folder):
+    """What KEDA asks, of pods of the chart that compute. Nothing where there is no helm."""
+    if not kube_tools.have_programs():
+        return []
+    return [("autoscaling.yaml", trigger["metadata"]["query"]) for each in kube_tools.Helm(folder).render("keda") if each["kind"] == "ScaledObject"
+            for trigger in each["spec"]["triggers"]]
+
+
 def top_faults(prometheus):
     """What is wrong at the top of the dashboard Nodes."""
     nodes = next(each for each in dashboards() if each["uid"] == "vigil-nodes")
@@ -79,16 +88,20 @@ def main():
     with Processes() as processes, Fleet(build) as fleet:
         until = time.monotonic() + PATIENCE
         nodes = [fleet.node("c1", "camera"), fleet.node("gpu", COMPUTE), fleet.node("g1", "gateway")]
-        # It is there first, so that it sees what follows the first event.
-        prometheus = start_prometheus(processes, free_ports(1)[0], [node.metrics for node in nodes])
+        # It is there first, so that it sees what follows the first event. Nodes are pods of the chart to it.
+        pods = {node.metrics: {"namespace": "video", "pod": f"fleet-vigil-{pool}-0"} for node, pool in zip(nodes, ("camera", "compute", "gateway"))}
+        prometheus = start_prometheus(processes, free_ports(1)[0], pods)
         configure(fleet, start_rtsp_server(processes))
         fleet.etcd.start()
         for node in nodes:
             node.start()
         try:
             prometheus.wait_for("count(vigil_fleet_member == 1) == 3 and count(vigil_cameras)", processes, until)
-            trial = Trial(prometheus, {}, os.path.basename(__file__))
+            asked = scaling(processes.folder)
+            trial = Trial(prometheus, {}, os.path.basename(__file__), asked)
             count = trial.ask_all(processes, until)
+            # Where no pod is found, the lag is 0.
+            trial.faults += [f"{query}: no lag" for _, query in asked if "latency" in query and max(prometheus.values(query, True)) <= 0]
             while (faults := top_faults(prometheus)) and time.monotonic() < until:
                 time.sleep(1)
             trial.faults += faults

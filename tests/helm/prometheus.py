@@ -25,7 +25,7 @@ global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 rule_files: {rules}
 scrape_configs:
   - job_name: vigil
-    static_configs: [{{targets: {targets}}}]
+    static_configs: {targets}
 """
 
 
@@ -64,11 +64,13 @@ class Processes:
 
 
 def start_prometheus(processes, port, targets):
-    """Scrapes every second, and computes all rules as often. Ends the test where there is no Prometheus."""
+    """Scrapes these ports every second, which may have labels, and computes all rules as often. Ends the test where there is no Prometheus."""
     if not shutil.which("prometheus"):
         print("skipped: no prometheus (scripts/dependencies --faults)")
         sys.exit(77)
-    path = processes.write("prometheus.yaml", SCRAPING.format(rules=json.dumps(RULES), targets=json.dumps([f"127.0.0.1:{each}" for each in targets])))
+    labels = targets if isinstance(targets, dict) else dict.fromkeys(targets, {})
+    static = [{"targets": [f"127.0.0.1:{target}"], "labels": of} for target, of in labels.items()]
+    path = processes.write("prometheus.yaml", SCRAPING.format(rules=json.dumps(RULES), targets=json.dumps(static)))
     processes.start("prometheus", ["prometheus", f"--config.file={path}", f"--storage.tsdb.path={processes.folder}/series",
                                    f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"])
     return Prometheus(port)

@@ -23,10 +23,11 @@ MAY_BE = ("VigilDeviceBehind", "VigilFramesDropped", "VigilWindowsOvertaken", "V
 
 
 class Trial:
-    """`no_data`: metrics that cannot be had, and why. A query that names one of them is let off, and has to be empty."""
+    """`no_data`: metrics that cannot be had, and why. A query that names one of them is let off, and has to be empty. `more`: what is asked, too, and has
+    to have data: what it is, and the expression."""
 
-    def __init__(self, prometheus, no_data, table):
-        self.prometheus, self.no_data, self.table = prometheus, no_data, table
+    def __init__(self, prometheus, no_data, table, more=()):
+        self.prometheus, self.no_data, self.table, self.more = prometheus, no_data, table, more
         self.faults = []
         self.known = documented()
         self.excused = set()
@@ -52,6 +53,8 @@ class Trial:
                 self.excused |= names & set(self.no_data)
                 expression = filled_in(target["expr"], choice)
                 yield f"{page['uid']} / {panel['title']}: {expression}", expression, target["instant"], not names & set(self.no_data)
+        for what, expression in self.more:
+            yield f"{what}: {expression}", expression, True, True
         # What rules compare is there, whatever its value: each metric, what of it a selector chooses, and each alias.
         for path in RULES:
             text = re.sub(r"^ *#.*", "", read(path), flags=re.MULTILINE)
