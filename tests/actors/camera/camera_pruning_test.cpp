@@ -70,6 +70,17 @@ TEST_F(CameraTest, KeepsNoMoreOfAPictureThanItsSettingsSay) {
   EXPECT_GT(kept().back(), 0) << "while it runs, from the next patch on";
 }
 
+TEST_F(CameraTest, WhereNobodyHasSeenItTheNextPictureIsWhole) {
+  sources_.add(url_, frames(std::vector<int>(8, 1)));
+  Camera gate = make(pruned());
+  gate.grant(2);
+  run(gate);
+  gate.show_all();
+  gate.grant(2);
+  run(gate);
+  EXPECT_THAT(kept(), ElementsAre(2, 0, 2, 0)) << "otherwise the third has nothing new";
+}
+
 TEST_F(CameraTest, AfterAStrideThatWasDroppedItSendsAWholePicture) {
   sources_.add(url_, frames(std::vector<int>(14, 1)));
   Camera gate = make(pruned(config::Pace::realtime));
