@@ -82,9 +82,8 @@ void CityRegistry::rest(bool no_leader) {
 
 void CityRegistry::missed(bool no_leader) {
   server_ = (server_ + 1) % costs_.etcd_servers;
-  const bool is_last = ++tried_ >= costs_.etcd_servers;
-  if (!is_last && !no_leader) return connect();
-  if (is_last) tried_ = 0;
+  if (++tried_ < costs_.etcd_servers && !no_leader) return connect();
+  tried_ = 0;
   rest(no_leader);
 }
 

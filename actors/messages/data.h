@@ -39,7 +39,7 @@ struct Tenure {
   std::string former = {};
   /// Why no device computes it, though its owner keeps it; empty: one does.
   std::string withheld = {};
-  /// The former has the same stream: it goes on only until the device is up.
+  /// The former has the same stream: it goes on only until the device is up, and gets nothing beside it.
   bool has_same_stream = false;
   friend bool operator==(const Tenure&, const Tenure&) = default;
 };

@@ -200,7 +200,9 @@ class Desk {
       keep_former(node, entry);
       before[camera] = {entry.vision, entry.stream};
       const Devices former = former_of(entry);
-      if (!former.stream.empty() && !is_draining(former.stream) && !is_draining(former.vision)) ++evening_out;
+      // Where only the tower moves, no window has to fill.
+      if (!former.stream.empty() && former.stream != entry.stream && !is_draining(former.stream))
+        ++evening_out;
     }
     // One that drains has little time, and is rid of all that others have room for.
     const std::size_t most = options_.most_moves - std::min(options_.most_moves, evening_out);
@@ -210,9 +212,9 @@ class Desk {
       const auto found = stream.find(camera);
       if (found == stream.end()) {
         // Nobody else has room: whoever answered before goes on, but with what is refused.
-        const bool is_refused = entry.rung == kRefused;
-        if (!entry.former_stream.empty() && !is_refused) unplaced_.erase(camera);
-        entry.stream = is_refused ? "" : entry.former_stream;
+        const bool goes_on = entry.rung != kRefused && entry.former_stream != entry.stream;
+        if (goes_on && !entry.former_stream.empty()) unplaced_.erase(camera);
+        entry.stream = goes_on ? entry.former_stream : "";
         set_former(entry, {});
         before.at(camera).stream = entry.stream;
         continue;
@@ -224,8 +226,9 @@ class Desk {
     // next.
     const auto busy = [&](const std::string& camera, const std::string& node, const PlannedCamera& entry) {
       const Devices& was = before.at(camera);
-      const bool moves = entry.stream != was.stream && begins_move(camera, node, entry, was);
-      return moves && was.vision != was.stream ? was.vision : std::string();
+      const Devices former =
+          entry.stream != was.stream && begins_move(camera, node, entry, was) ? was : former_of(entry);
+      return former.stream != entry.stream && former.vision != former.stream ? former.vision : std::string();
     };
     beside("vision", NodeRole::vision, &PlannedCamera::vision, &StreamAdmission::Load::vision,
            &PlannedCamera::why_vision, busy);
@@ -271,10 +274,9 @@ class Desk {
   void leave_former(const std::string& camera, const std::string& node, PlannedCamera& entry,
                     const Devices& before) {
     if (entry.stream != before.stream || entry.vision != before.vision) {
-      const bool begins = begins_move(camera, node, entry, before);
-      if (begins) set_former(entry, before);
-      if (begins || (entry.stream != before.stream && !entry.former_stream.empty()))
-        entry.stream_fence = ++fence_;
+      if (begins_move(camera, node, entry, before)) set_former(entry, before);
+      // What is said of a move before this one does not count.
+      if (!entry.former_stream.empty()) entry.stream_fence = ++fence_;
     }
     // One tower encodes a camera for one stream.
     if (entry.stream.empty() || entry.vision.empty() || entry.vision == former_of(entry).vision)

@@ -60,9 +60,9 @@ struct PlanningInput {
   /// By name.
   std::vector<WantedCamera> cameras;
   base::Clock::WallTime wall;
-  /// Of each camera node: the streams, by their fences, whose windows are full where they have moved to, or
-  /// that there is no use in waiting for. Not there: of a build that does not tell; its streams move without
-  /// a former.
+  /// Of each camera node: the streams, by their fences, that need their former no more: their windows are
+  /// full where they have moved to, or the tower encodes that they have now, or there is no use in waiting.
+  /// Not there: of a build that does not tell; its streams move without a former.
   std::map<std::string, std::set<Fence>> filled = {};
   /// Of each camera node: fences of its cameras that are refused, and the higher ones, if any, that were seen
   /// of them.
@@ -89,7 +89,7 @@ struct Planning {
   std::map<std::string, std::string> unplaced;
   /// Cameras that are on their way.
   std::size_t handovers = 0;
-  /// Streams that are answered where they were before, until they are full where they are.
+  /// Streams that have a former.
   std::size_t fillings = 0;
   /// Cameras of whose streams there is less, and of which there is nothing, for want of room.
   std::size_t degraded = 0;

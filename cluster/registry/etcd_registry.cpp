@@ -275,7 +275,7 @@ class EtcdRegistry::Client {
     drop();
     const bool is_last = ++tried_ >= options_.endpoints.size();
     if (!is_last && !verdict.no_leader) return connect();
-    if (is_last) tried_ = 0;
+    tried_ = 0;
     if (const auto complaint = is_last ? patience_.complaint(steady_clock::now()) : std::nullopt)
       log(*complaint);
     rest(verdict.no_leader);
@@ -300,8 +300,8 @@ class EtcdRegistry::Client {
     at_ = (at_ + 1) % options_.endpoints.size();
   }
 
-  /// Waits before the next attempt: if no server leads, for about as long as an election takes, so that a
-  /// city's clients do not ask one server after the other meanwhile.
+  /// Waits before the next attempt, at the next server: if no server leads, for about as long as an election
+  /// takes, so that a city's clients do not ask one server after the other meanwhile.
   void rest(bool no_leader) {
     state_ = State::pause;
     if (no_leader) pause_ = std::max(pause_, kElection);

@@ -191,6 +191,12 @@ void dock_state::take(const std::string& from, PackedPatch& patch) {
   self->send(link->second, lost);
 }
 
+void dock_state::take(const std::string& from, MovedFrame& frame) {
+  const DockBook::Guest* const guest = book.find(frame.camera);
+  if (guest != nullptr && guest->from == from && guest->passage == Passage{from, deps->node, frame.stream})
+    encodings->leaves_stream(frame.camera);
+}
+
 void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
   const Passage passage{from, deps->node, frame.stream};

@@ -59,10 +59,12 @@ struct dock_state {
   void take(const std::string& node, JoinFrame& frame);
   void take(const std::string& node, SettingsFrame& frame);
   void take(const std::string& node, PackedPatch& patch);
+  void take(const std::string& node, MovedFrame& frame);
   void take(const std::string& node, EndFrame& frame);
   void take(const std::string& node, TokensJoinFrame& frame);
   void take(const std::string& node, TokensSettingsFrame& frame);
   void take(const std::string& node, PackedTokens& tokens);
+  void take(const std::string& node, TokensMovedFrame& frame);
   void take(const std::string& node, TokensEndFrame& frame);
   void take(const std::string& node, TextFrame& frame);
   void take(const std::string& node, PackedPages& pages);

@@ -109,6 +109,10 @@ void dock_state::take(const std::string& from, PackedTokens& tokens) {
   self->send(sender->second, actors::tokens_atom_v, lost);
 }
 
+void dock_state::take(const std::string& from, TokensMovedFrame& frame) {
+  if (streams.leave(from, frame.session, frame.camera)) book.lose(frame.camera, deps->clock.now());
+}
+
 void dock_state::take(const std::string& from, TokensEndFrame& frame) {
   if (const auto device = streams.end(from, frame.session, frame.camera))
     tell_device(*device, actors::end_atom_v, frame.camera);

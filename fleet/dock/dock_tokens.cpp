@@ -99,11 +99,8 @@ void dock_state::open_lane(const actors::WatchPtr& watch, std::uint32_t session,
 }
 
 void dock_state::know(const actors::WatchPtr& watch) {
-  const Encodings::Lane* const lane = encodings->lane(watch->name);
-  if (lane == nullptr || !lane->goes_on) return;
-  // Another owner, of the same stream.
-  if (actors::fence_of(watch->version) > lane->fence) return join_lane(watch);
-  send(ways.at(lane->stream), TokensSettingsFrame{*watch});
+  // It may have another owner, of the same stream; or another tower may have brought it meanwhile.
+  join_lane(watch);
 }
 
 void dock_state::join_lane(const actors::WatchPtr& watch) {
@@ -136,12 +133,20 @@ void dock_state::drop_lanes(const actors::vision_actor& device) {
 void dock_state::lane_over(const std::string& camera) {
   const auto over = encodings->lane_over(camera);
   if (!over) return;
-  if (over->lane.goes_on) send(ways.at(over->lane.stream), TokensEndFrame{camera, over->lane.session});
+  if (over->lane.goes_on) {
+    Way& way = ways.at(over->lane.stream);
+    if (over->stream_stays) send(way, TokensMovedFrame{camera, over->lane.session});
+    send(way, TokensEndFrame{camera, over->lane.session});
+  }
   if (over->next) return begin(*over->next);
   const DockBook::Guest* const guest = book.find(camera);
   // Its tokens may come from elsewhere by now.
   if (guest != nullptr && guest->passage.vision != deps->node) return;
-  if (over->lane.goes_on) return forget(camera);
+  if (over->lane.goes_on) {
+    const auto link = over->stream_stays && guest != nullptr ? links.find(guest->passage) : links.end();
+    if (link != links.end()) self->send<caf::message_priority::high>(link->second, over_atom_v, camera);
+    return forget(camera);
+  }
   // Its owner's node may come back with it.
   if (const auto here = guests.extract(camera); here && here.mapped())
     self->send(here.mapped(), actors::stop_atom_v);

@@ -28,6 +28,10 @@ bool Encodings::join(const Beginning& beginning) {
   return true;
 }
 
+void Encodings::leaves_stream(const std::string& camera) {
+  if (stream_of(camera) != nullptr) cameras_.at(camera).stream_stays = true;
+}
+
 bool Encodings::is_here(const std::string& camera) const {
   const Camera* const here = find(camera);
   return here != nullptr && (here->stream || here->next);
@@ -73,6 +77,7 @@ bool Encodings::give_up(const std::string& camera) {
 }
 
 std::optional<Encodings::Beginning> Encodings::begin_next(Camera& camera) {
+  camera.stream_stays = false;
   if (camera.next) camera.stream = camera.next->passage.stream;
   return std::exchange(camera.next, std::nullopt);
 }
@@ -131,7 +136,7 @@ std::optional<Encodings::Over> Encodings::lane_over(const std::string& camera) {
   here.ends = false;
   std::optional<Over> over;
   if (here.lane) {
-    over.emplace(Over{*std::exchange(here.lane, std::nullopt), std::nullopt});
+    over.emplace(Over{*std::exchange(here.lane, std::nullopt), here.stream_stays, std::nullopt});
     here.stream.reset();
     over->next = begin_next(here);
   }

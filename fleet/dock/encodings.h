@@ -44,6 +44,8 @@ class Encodings {
   bool join(const Beginning& beginning);
   /// Its end is on its way through the device: of one that is here.
   void ends_now(const std::string& camera) { cameras_[camera].ends = true; }
+  /// The end that follows is not that of its stream, if that is another node's.
+  void leaves_stream(const std::string& camera);
   /// Whether it has begun here, or waits to begin; not: what was given up still comes out.
   bool is_here(const std::string& camera) const;
   /// Where the stream is of what has begun, also while another one waits; null: nothing has, or it is over.
@@ -74,6 +76,8 @@ class Encodings {
   /// All that was on the lane has gone. Returns the lane, if there was one, and what begins now.
   struct Over {
     Lane lane;
+    /// Another tower goes on with it.
+    bool stream_stays = false;
     std::optional<Beginning> next;
   };
   std::optional<Over> lane_over(const std::string& camera);
@@ -86,6 +90,7 @@ class Encodings {
     /// Of what has begun.
     std::optional<std::string> stream;
     bool ends = false;
+    bool stream_stays = false;
     std::optional<Beginning> next;
     std::optional<Lane> lane;
   };

@@ -50,6 +50,16 @@ std::optional<std::string> TokenStreams::end(const std::string& from, std::uint3
   return stream.device;
 }
 
+bool TokenStreams::leave(const std::string& from, std::uint32_t session, const std::string& camera) {
+  const auto here = streams_.find(camera);
+  if (here == streams_.end() || here->second.ends || here->second.from != from ||
+      here->second.session != session)
+    return false;
+  // None is called so.
+  here->second.session = 0;
+  return true;
+}
+
 std::optional<std::string> TokenStreams::end(const std::string& camera) {
   const auto here = streams_.find(camera);
   if (here == streams_.end()) return std::nullopt;

@@ -46,6 +46,9 @@ class TokenStreams {
   std::optional<Joined> renew(const std::string& from, const actors::WatchPtr& watch);
   /// That session ends, or does not begin any more. Returns the device that is to end it; nothing: none is.
   std::optional<std::string> end(const std::string& from, std::uint32_t session, const std::string& camera);
+  /// That session's end, which follows, is not that of its stream, which waits for another tower. False: it
+  /// is not the one that is here.
+  bool leave(const std::string& from, std::uint32_t session, const std::string& camera);
   /// The camera ends here, and nobody waits. Returns the device that is to end it, again if it is told so
   /// already; nothing: nothing is there of it any more.
   std::optional<std::string> end(const std::string& camera);

@@ -211,8 +211,9 @@ link_actor::behavior_type link(link_actor::stateful_pointer<link_state> self, Li
         self->state.texts[place.camera] = place;
         self->send(self->state.stream, place);
       },
-      [self](moved_atom, const std::string& camera) {
+      [self](moved_atom, const std::string& camera, bool stream_stays) {
         self->state.moved.insert(camera);
+        if (stream_stays) self->state.send(MovedFrame{camera, self->state.deps->stream});
         self->state.send(EndFrame{camera, self->state.deps->stream});
       },
       [self](detach_atom, const std::string& reason) {

@@ -231,8 +231,9 @@ using link_actor = caf::typed_actor<
     caf::reacts_to<BulkNews>,
     // Which node goes on with a camera's texts (from its node).
     caf::reacts_to<TextsAt>,
-    // A camera is computed elsewhere from now on: what is left of it there ends.
-    caf::reacts_to<moved_atom, std::string>,
+    // A camera is computed elsewhere from now on: what is left of it there ends; and whether its stream goes
+    // on there with another tower.
+    caf::reacts_to<moved_atom, std::string, bool>,
     // The dock cannot go on for now, and why: attach again (from the dock).
     caf::reacts_to<detach_atom, std::string>,
     // Try to attach again (to itself).

@@ -34,9 +34,9 @@ void node_state::give_cameras() {
     for (const auto& [camera, entry] : known)
       if (!places.places().contains(camera)) self->send(deps->maker, actors::join_atom_v, camera);
   }
-  for (const auto& [device, camera] : places.follow(known))
-    if (const auto link = links.find(device); link != links.end())
-      self->send(link->second, moved_atom_v, camera);
+  for (const PlaceBook::Left& left : places.follow(known))
+    if (const auto link = links.find(left.device); link != links.end())
+      self->send(link->second, moved_atom_v, left.camera, left.stream_stays);
   std::set<std::string> own;
   for (const auto& [camera, place] : places.places()) {
     const cluster::PlannedCamera& entry = known.at(camera);

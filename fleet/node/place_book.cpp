@@ -16,10 +16,13 @@ std::vector<PlaceBook::Left> PlaceBook::follow(const std::map<std::string, clust
       if (place.device.empty() && refusal_of(entry).empty()) place = before->second;
       for (const std::string& device : {before->second.device, before->second.former})
         if (!device.empty() && device != place.device && device != place.former)
-          left.push_back({device, camera});
+          left.push_back({device, camera, place.goes_on(stream_of(device))});
     }
     now.emplace(camera, std::move(place));
   }
+  // Its next owner goes on with it where it is, and with what else has been left.
+  for (const auto& [camera, place] : places_)
+    if (!now.contains(camera) && place.has_same_stream()) left.push_back({place.former, camera, true});
   places_ = std::move(now);
   return left;
 }

@@ -19,6 +19,8 @@ class PlaceBook {
   struct Left {
     std::string device;
     std::string camera;
+    /// The stream of this device goes on with another tower.
+    bool stream_stays = false;
     friend bool operator==(const Left&, const Left&) = default;
   };
 

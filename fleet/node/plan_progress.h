@@ -16,8 +16,8 @@ namespace vigil::fleet {
 cluster::Fence settled_of(const cluster::NodePlan& plan,
                           const std::function<bool(const std::string& camera)>& is_tried);
 
-/// Streams, by their numbers, that another node need not answer any more: their windows are full
-/// (`is_full`), or there is no use in waiting.
+/// Streams, by their numbers, that need their former no more (`cluster::PlanningInput::filled`): their
+/// windows are full (`is_full`), or there is no use in waiting.
 std::set<cluster::Fence> filled_of(
     const cluster::NodePlan& plan,
     const std::function<bool(const std::string& camera, const cluster::PlannedCamera& entry)>& is_full);

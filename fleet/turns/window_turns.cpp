@@ -34,6 +34,10 @@ bool Place::has_same_stream() const {
   return !former.empty() && stream_of(former) == stream_of(device);
 }
 
+bool Place::goes_on(const std::string& stream) const {
+  return stream == stream_of(device) || stream == stream_of(former);
+}
+
 void WindowTurns::begin(Lane& lane) {
   lane.is_over = lane.former_is_gone = lane.waits_for_end = false;
   lane.since = std::numeric_limits<double>::infinity();
@@ -56,29 +60,34 @@ bool WindowTurns::follow(Lane& lane, std::uint64_t tenure, News& news) {
   return true;
 }
 
-void WindowTurns::tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news) {
-  const double shown = shown_until(*window);
+void WindowTurns::tell(Lane& lane, Window window, News& news) {
+  const double shown = shown_until(*window.second);
   if (lane.has_ended || shown <= lane.shown + kFrame) {
-    news.dropped.emplace_back(device, std::move(window));
+    news.dropped.push_back(std::move(window));
     return;
   }
-  lane.told = window->end;
+  lane.told = window.second->end;
   lane.shown = shown;
-  news.told.emplace_back(device, std::move(window));
+  news.told.push_back(std::move(window));
 }
 
 void WindowTurns::tell_held(Lane& lane, News& news) {
-  for (auto& window : std::exchange(lane.held, {})) tell(lane, lane.place.device, std::move(window), news);
+  for (Window& window : std::exchange(lane.held, {})) tell(lane, std::move(window), news);
 }
 
 void WindowTurns::drop_held(Lane& lane, News& news) {
-  for (auto& window : std::exchange(lane.held, {}))
-    news.dropped.emplace_back(lane.place.device, std::move(window));
+  for (Window& window : std::exchange(lane.held, {})) news.dropped.push_back(std::move(window));
 }
 
 void WindowTurns::move(Lane& lane, const Place& place, News& news) const {
   const Place before = lane.place;
   const bool goes_on = place.device == before.device;
+  if (!goes_on && stream_of(place.device) == stream_of(before.device) && place.former == before.former &&
+      !place.has_same_stream()) {
+    // Its stream goes on with another tower, and so does what is held of it.
+    lane.place = place;
+    return;
+  }
   const bool comes_back = place.device == before.former;
   if (goes_on || (!comes_back && place.former.empty())) {
     tell_held(lane, news);
@@ -119,46 +128,44 @@ WindowTurns::News WindowTurns::plan(const Places& places) {
   return news;
 }
 
-void WindowTurns::take_new(Lane& lane, actors::WindowAnswersPtr window, News& news) {
-  const std::string& device = lane.place.device;
-  if (lane.is_over) return tell(lane, device, std::move(window), news);
-  lane.since = std::min(lane.since, window->end);
-  const auto length = std::chrono::duration<double>(window->watch->window.length).count();
+void WindowTurns::take_new(Lane& lane, Window window, News& news) {
+  if (lane.is_over) return tell(lane, std::move(window), news);
+  const double end = window.second->end;
+  lane.since = std::min(lane.since, end);
+  const auto length = std::chrono::duration<double>(window.second->watch->window.length).count();
   if (lane.former_is_gone) {
-    lane.is_over = window->end >= lane.since + length - kMoment;
-    return tell(lane, device, std::move(window), news);
+    lane.is_over = end >= lane.since + length - kMoment;
+    return tell(lane, std::move(window), news);
   }
-  if (window->end > lane.told + kMoment) {
+  if (end > lane.told + kMoment) {
     // A former that has answered nothing until the windows of the other one are full never had the camera.
-    const bool never_had_it = lane.answered.empty() && window->end >= lane.since + length - kMoment;
+    const bool never_had_it = lane.answered.empty() && end >= lane.since + length - kMoment;
     lane.held.push_back(std::move(window));
     if (lane.held.size() <= kBehind && !never_had_it) return;
     lane.former_is_gone = true;
     return tell_held(lane, news);
   }
   lane.is_over = std::ranges::any_of(lane.answered, [&](const auto& known) {
-    return is_same(known.first, window->end) && window->frames >= known.second;
+    return is_same(known.first, end) && window.second->frames >= known.second;
   });
-  if (!lane.is_over) return void(news.dropped.emplace_back(device, std::move(window)));
+  if (!lane.is_over) return news.dropped.push_back(std::move(window));
   // It may show a frame that the former's of this end does not.
-  tell(lane, device, std::move(window), news);
+  tell(lane, std::move(window), news);
   tell_held(lane, news);
 }
 
-void WindowTurns::take_former(Lane& lane, actors::WindowAnswersPtr window, News& news) {
-  if (lane.is_over) {
-    news.dropped.emplace_back(lane.place.former, std::move(window));
-    return;
-  }
-  const double end = window->end;
-  const int frames = window->frames;
+void WindowTurns::take_former(Lane& lane, Window window, News& news) {
+  if (lane.is_over) return news.dropped.push_back(std::move(window));
+  const double end = window.second->end;
+  const int frames = window.second->frames;
   lane.answered.emplace_back(end, frames);
   if (lane.answered.size() > kKnown) lane.answered.pop_front();
-  tell(lane, lane.place.former, std::move(window), news);
-  while (!lane.held.empty() && lane.held.front()->end <= end + kMoment) {
-    lane.is_over = is_same(lane.held.front()->end, end) && lane.held.front()->frames >= frames;
+  tell(lane, std::move(window), news);
+  while (!lane.held.empty() && lane.held.front().second->end <= end + kMoment) {
+    const actors::WindowAnswers& next = *lane.held.front().second;
+    lane.is_over = is_same(next.end, end) && next.frames >= frames;
     if (lane.is_over) return tell_held(lane, news);
-    news.dropped.emplace_back(lane.place.device, std::move(lane.held.front()));
+    news.dropped.push_back(std::move(lane.held.front()));
     lane.held.pop_front();
   }
 }
@@ -181,14 +188,15 @@ WindowTurns::News WindowTurns::take(const std::string& device, actors::WindowAns
   }
   lane.version = std::max(lane.version, version);
   const bool counts = follow(lane, actors::fence_of(version), news);
-  const bool is_its = device == lane.place.device || device == lane.place.former;
-  if (counts && is_its && lane.place.has_same_stream()) {
+  // Windows are a stream's: of one that goes on, some may still come by way of a tower that it had before.
+  const std::string stream = stream_of(device);
+  if (counts && lane.place.has_same_stream() && lane.place.goes_on(stream)) {
     lane.is_over = lane.is_over || device == lane.place.device;
-    tell(lane, device, std::move(window), news);
-  } else if (counts && device == lane.place.device) {
-    take_new(lane, std::move(window), news);
-  } else if (counts && device == lane.place.former) {
-    take_former(lane, std::move(window), news);
+    tell(lane, {device, std::move(window)}, news);
+  } else if (counts && stream == stream_of(lane.place.device)) {
+    take_new(lane, {device, std::move(window)}, news);
+  } else if (counts && stream == stream_of(lane.place.former)) {
+    take_former(lane, {device, std::move(window)}, news);
   } else {
     // What is left of a camera where it is not any more.
     news.dropped.emplace_back(device, std::move(window));

@@ -17,12 +17,15 @@ namespace vigil::fleet {
 /// Where a camera is computed, by the plan.
 struct Place {
   std::string device;
-  /// Which one goes on answering until the windows of that one are full; empty: none.
+  /// Which one goes on answering until the windows of that one are full, or, with the same stream, encoding
+  /// until that one does; empty: none.
   std::string former = {};
   /// Of the move from the one to the other (`cluster::PlannedCamera::stream_fence`).
   std::uint64_t fence = 0;
   /// Whether both have the same stream, so that only the tower moves.
   bool has_same_stream() const;
+  /// Whether one of the two has this stream.
+  bool goes_on(const std::string& stream) const;
   friend bool operator==(const Place&, const Place&) = default;
 };
 /// By camera.
@@ -77,8 +80,8 @@ class WindowTurns {
     /// Only the device counts, and not the former any more.
     bool is_over = false;
     bool former_is_gone = false;
-    /// Windows of the device, ahead of the former's.
-    std::deque<actors::WindowAnswersPtr> held;
+    /// Windows of the device's stream, ahead of the former's.
+    std::deque<Window> held;
     /// Ends and frames of the former's last windows.
     std::deque<std::pair<double, int>> answered;
     /// The end of the device's first window.
@@ -91,9 +94,9 @@ class WindowTurns {
 
   void move(Lane& lane, const Place& place, News& news) const;
   static bool follow(Lane& lane, std::uint64_t tenure, News& news);
-  static void take_new(Lane& lane, actors::WindowAnswersPtr window, News& news);
-  static void take_former(Lane& lane, actors::WindowAnswersPtr window, News& news);
-  static void tell(Lane& lane, const std::string& device, actors::WindowAnswersPtr window, News& news);
+  static void take_new(Lane& lane, Window window, News& news);
+  static void take_former(Lane& lane, Window window, News& news);
+  static void tell(Lane& lane, Window window, News& news);
   /// What is held and not told counts; or it does not.
   static void tell_held(Lane& lane, News& news);
   static void drop_held(Lane& lane, News& news);

@@ -64,10 +64,12 @@ enum class Kind : char {
   join = 'J',
   settings = 'S',
   patch = 'P',
+  moved = 'M',
   end = 'E',
   tokens_join = 'j',
   tokens_settings = 's',
   tokens = 't',
+  tokens_moved = 'm',
   tokens_end = 'e',
   text = 'T',
   pages = 'p',
@@ -104,6 +106,9 @@ struct Writer {
   cluster::BulkMessage operator()(const SettingsFrame& frame) const {
     return message(Kind::settings, frame.watch);
   }
+  cluster::BulkMessage operator()(const MovedFrame& frame) const {
+    return message(Kind::moved, frame.camera, frame.stream);
+  }
   cluster::BulkMessage operator()(const EndFrame& frame) const {
     return message(Kind::end, frame.camera, frame.stream);
   }
@@ -122,6 +127,9 @@ struct Writer {
     cluster::BulkMessage made = message(Kind::tokens, tokens.form);
     made.parts.insert(made.parts.end(), tokens.embeddings.begin(), tokens.embeddings.end());
     return made;
+  }
+  cluster::BulkMessage operator()(const TokensMovedFrame& frame) const {
+    return message(Kind::tokens_moved, frame.camera, frame.session);
   }
   cluster::BulkMessage operator()(const TokensEndFrame& frame) const {
     return message(Kind::tokens_end, frame.camera, frame.session);
@@ -147,6 +155,8 @@ std::optional<LinkFrame> read(const cluster::BulkMessage& message) {
       return read_alone(message, JoinFrame{}, &JoinFrame::watch, &JoinFrame::generation, &JoinFrame::stream);
     case Kind::settings:
       return read_alone(message, SettingsFrame{}, &SettingsFrame::watch);
+    case Kind::moved:
+      return read_alone(message, MovedFrame{}, &MovedFrame::camera, &MovedFrame::stream);
     case Kind::end:
       return read_alone(message, EndFrame{}, &EndFrame::camera, &EndFrame::stream);
     case Kind::tokens_join:
@@ -154,6 +164,8 @@ std::optional<LinkFrame> read(const cluster::BulkMessage& message) {
                         &TokensJoinFrame::owner);
     case Kind::tokens_settings:
       return read_alone(message, TokensSettingsFrame{}, &TokensSettingsFrame::watch);
+    case Kind::tokens_moved:
+      return read_alone(message, TokensMovedFrame{}, &TokensMovedFrame::camera, &TokensMovedFrame::session);
     case Kind::tokens_end:
       return read_alone(message, TokensEndFrame{}, &TokensEndFrame::camera, &TokensEndFrame::session);
     case Kind::text:

@@ -33,6 +33,13 @@ struct EndFrame {
   std::string stream;
 };
 
+/// The camera's end, which follows, is only that of this way: its stream goes on with another tower. Builds
+/// that do not know this end the stream.
+struct MovedFrame {
+  std::string camera;
+  std::string stream;
+};
+
 /// From the node that encodes a camera to the one that has its stream. It joins, in the n-th session there,
 /// for its owner.
 struct TokensJoinFrame {
@@ -41,6 +48,7 @@ struct TokensJoinFrame {
   std::string owner;
 };
 
+/// Of builds that do not join anew with other settings.
 struct TokensSettingsFrame {
   actors::WatchSettings watch;
 };
@@ -50,13 +58,20 @@ struct TokensEndFrame {
   std::uint32_t session = 0;
 };
 
+/// As `MovedFrame`.
+struct TokensMovedFrame {
+  std::string camera;
+  std::uint32_t session = 0;
+};
+
 /// From the node that has a stream to the one that goes on with a text of it: its pages follow.
 struct TextFrame {
   TextForm form;
 };
 
-using LinkFrame = std::variant<JoinFrame, SettingsFrame, PackedPatch, EndFrame, TokensJoinFrame,
-                               TokensSettingsFrame, PackedTokens, TokensEndFrame, TextFrame, PackedPages>;
+using LinkFrame =
+    std::variant<JoinFrame, SettingsFrame, PackedPatch, MovedFrame, EndFrame, TokensJoinFrame,
+                 TokensSettingsFrame, PackedTokens, TokensMovedFrame, TokensEndFrame, TextFrame, PackedPages>;
 
 /// The header is a byte that says which of them, the first part its form; the frames of a patch, or its
 /// embeddings, or pages, follow as they are.

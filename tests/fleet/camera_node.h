@@ -140,7 +140,7 @@ inline link_actor link_by_hand(caf::actor_system& system, std::vector<std::strin
         [&heard](over_atom, const std::string& camera) { heard.push_back("over " + camera); },
         [](const BulkNews&) {},
         [](const TextsAt&) {},
-        [](moved_atom, const std::string&) {},
+        [](moved_atom, const std::string&, bool) {},
         [&heard](detach_atom, const std::string& reason) { heard.push_back("detach " + reason); },
         [](tick_atom) {},
         [](stop_atom) {},

@@ -54,6 +54,26 @@ TEST(Encodings, AnotherStreamWaitsForTheEndOfWhatIsHere) {
   EXPECT_EQ(here.open("gate", lane(2)).stream, "other");
 }
 
+TEST(Encodings, AStreamThatGoesOnWithAnotherTowerIsLeftOnce) {
+  Encodings here("v");
+  here.leaves_stream("gate");
+  EXPECT_EQ(here.describe(), "") << "nothing is here of it";
+  here.join(beginning("gate", "s"));
+  here.open("gate", lane(1));
+  here.leaves_stream("gate");
+  here.ends_now("gate");
+  EXPECT_FALSE(here.join(beginning("gate", "s", 2))) << "it comes back while it ends";
+  auto over = here.lane_over("gate");
+  ASSERT_TRUE(over);
+  EXPECT_TRUE(over->stream_stays);
+  ASSERT_TRUE(over->next);
+  here.open("gate", lane(2));
+  here.ends_now("gate");
+  over = here.lane_over("gate");
+  ASSERT_TRUE(over);
+  EXPECT_FALSE(over->stream_stays) << "the next end is the camera's";
+}
+
 TEST(Encodings, AStreamOfThisNodeEndsWithoutALane) {
   Encodings here("v");
   here.join(beginning("gate", "v"));

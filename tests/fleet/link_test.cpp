@@ -88,7 +88,7 @@ class LinkTest : public testing::CameraNodeTest {
     settings->tenure.device.clear();
     settings->tenure.withheld = "refused: no room";
     settings->stream.window.stride = stride;
-    caf::anon_send(link_, moved_atom_v, camera);
+    caf::anon_send(link_, moved_atom_v, camera, false);
     plan({settings});
   }
 

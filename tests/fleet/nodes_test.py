@@ -259,12 +259,12 @@ class Streams(unittest.TestCase):
     def streams(self):
         return {(each.get("former_stream", ""), each.get("stream", "")) for each in self.fleet.plan().get("c1", {}).values()}
 
-    def check(self, episodes=1):
-        """Of each camera, no window is missing, comes twice or is not full. An owner goes on with the windows of the one before, in an episode of its own."""
+    def check(self, episodes=1, frames=8):
+        """Of each camera, no window is missing, comes twice or has less than so many frames, once it is full. An owner goes on with the windows of the one before, in an episode of its own."""
         for camera in self.fleet.cameras:
             all_of = [data for data in self.told[camera] if data["phase"] != "end"]
             begun = next(i for i, data in enumerate(all_of) if data["window"]["frames"] >= 8)
-            self.assertEqual([data["window"] for data in all_of[begun:] if data["window"]["frames"] < 8], [], f"{camera}: windows are full")
+            self.assertEqual([data["window"] for data in all_of[begun:] if data["window"]["frames"] < frames], [], f"{camera}: windows are full")
             told = {}
             for data in all_of:
                 told.setdefault(data["episode"], []).append(data["confirmations"])
@@ -315,7 +315,21 @@ class Streams(unittest.TestCase):
         self.assertNotEqual(tower(), before)
         self.assertEqual(self.streams(), streams, "the stream stays")
         self.wait_for(lambda: self.full(4), 20, "windows go on")
-        self.check()
+        # A patch of two may be under way just then.
+        self.check(frames=6)
+
+    def test_a_tower_that_ends_while_it_takes_over_leaves_its_streams_to_a_third(self):
+        self.start(1, towers=("v1", "v2", "v3"), names=("s1", "s2"), roles="stream,generate")
+        place = lambda: next(iter(self.fleet.plan()["c1"].values()))  # noqa: E731
+        towers = {node.name: node for node in self.towers}
+        for _ in range(2):
+            before = place()["vision"]
+            towers[before].process.send_signal(signal.SIGTERM)
+            self.wait_for(lambda: place()["vision"] not in ("", before), 10, "another tower is to encode")  # noqa: B023
+        self.wait_for(lambda: sum(node.process.poll() is None for node in self.towers) == 1, 30, "both have ended")
+        self.wait_for(lambda: self.full(6), 20, "windows go on")
+        self.assertEqual([node.process.returncode for node in self.towers if node.process.returncode is not None], [0, 0])
+        self.check(frames=4)
 
     def test_a_camera_node_that_ends_loses_no_window(self):
         _, _ = self.start(cameras=1)

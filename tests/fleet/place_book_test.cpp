@@ -7,7 +7,7 @@
 namespace vigil::fleet {
 
 void PrintTo(const PlaceBook::Left& left, std::ostream* out) {
-  *out << left.camera << " at " << left.device;
+  *out << left.camera << " at " << left.device << (left.stream_stays ? ", whose stream stays" : "");
 }
 
 namespace {
@@ -54,8 +54,18 @@ TEST(PlaceBook, ATowerIsLeftWhenTheNextOneEncodes) {
   EXPECT_EQ(book.places().at("gate").former, "v1>s1");
   EXPECT_TRUE(book.places().at("gate").has_same_stream());
   camera.former_stream = camera.former_vision = "";
-  EXPECT_THAT(book.follow({{"gate", camera}}), ElementsAre(Left{"v1>s1", "gate"}));
+  EXPECT_THAT(book.follow({{"gate", camera}}), ElementsAre(Left{"v1>s1", "gate", true}));
   EXPECT_FALSE(book.places().at("gate").has_same_stream());
+}
+
+TEST(PlaceBook, ACameraThatGoesWhileItsTowerMovesLeavesTheFormerOne) {
+  PlaceBook book;
+  cluster::PlannedCamera camera = at("s1", "s1", 7);
+  camera.vision = "v2";
+  camera.former_vision = "v1";
+  book.follow({{"gate", camera}});
+  EXPECT_THAT(book.follow({}), ElementsAre(Left{"v1>s1", "gate", true}))
+      << "the camera ends, or goes on, at the other one";
 }
 
 TEST(PlaceBook, ACameraThatIsRefusedLeavesAllThatComputesIt) {

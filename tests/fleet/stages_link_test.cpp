@@ -177,7 +177,7 @@ TEST_F(StagesLinkTest, ATowerGoesOnUntilTheNextOneEncodesAndTheStreamHearsOfNoth
   EXPECT_TRUE(goes_on(s1_));
   EXPECT_EQ(v1_.encoder.frames, encoded) << "one encodes for one stream";
   // As the node does when the plan has no former any more.
-  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"));
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"), true);
   plan({owned("gate", 5, "v2>s1")});
   EXPECT_TRUE(goes_on(s1_)) << "an end of the former's ends nothing";
   EXPECT_THAT(v1_.encoder.forgotten, ElementsAre("gate"));
@@ -186,6 +186,36 @@ TEST_F(StagesLinkTest, ATowerGoesOnUntilTheNextOneEncodesAndTheStreamHearsOfNoth
   EXPECT_THAT(v2_.metrics.text(), Not(HasSubstr("reason=\"unknown\""))) << "its first patch was whole";
   EXPECT_FALSE(told_down());
   EXPECT_FALSE(told_of("gate/person end"));
+}
+
+TEST_F(StagesLinkTest, AStreamWaitsForItsNextTowerWhereTheOneThatHasItLeavesFirst) {
+  start_gate();
+  const std::int64_t before = patches(s1_);
+  start_vision(v2_);
+  make_way(v2_, s1_);
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"), true);
+  pass(2s);
+  EXPECT_THAT(v1_.encoder.forgotten, ElementsAre("gate"));
+  EXPECT_GE(patches(s1_), before);
+  start_link(v2_, s1_);
+  plan({owned("gate", 5, "v2>s1")});
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(patches(s1_), before) << "it never began anew";
+  EXPECT_FALSE(told_of("gate/person end"));
+  // And comes back, as any other that joins.
+  caf::anon_send(links_.at("v2>s1"), moved_atom_v, std::string("gate"), true);
+  plan({owned("gate", 5, "v1>s1")});
+  EXPECT_TRUE(goes_on(s1_)) << log_.str();
+  EXPECT_GT(patches(s1_), before + 5);
+}
+
+TEST_F(StagesLinkTest, AStreamThatNoTowerComesForEnds) {
+  start_gate();
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"), true);
+  plan({});
+  pass(20s);
+  EXPECT_FALSE(s1_.language.desk.is_open("gate"));
+  EXPECT_EQ(s1_.language.book.free_pages(), s1_.language.book.pages());
 }
 
 TEST_F(StagesLinkTest, ATowerThatHadTheCameraGoesOnWhereTheNextOneHasFailed) {
@@ -290,7 +320,7 @@ TEST_F(StagesLinkTest, AStreamThatMovesGoesOnThereWithTheEpisodesOfTheCamera) {
   make_way(v1_, s2_);
   start_link(v1_, s2_);
   // As the node does with a plan.
-  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"));
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"), false);
   plan({owned("gate", 5, "v1>s2")});
   pass(3s);
   EXPECT_TRUE(goes_on(s2_)) << log_.str();
@@ -444,7 +474,7 @@ TEST_F(StagesLinkTest, ANodeThatHasBothHalvesEncodesForAnothersStream) {
   EXPECT_FALSE(v1_.language.desk.is_open("gate"));
   EXPECT_TRUE(v1_.language.desk.is_open("yard"));
   // One that comes to be all its own.
-  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"));
+  caf::anon_send(links_.at("v1>s1"), moved_atom_v, std::string("gate"), false);
   plan({owned("gate", 5, "v1"), owned("yard", 6, "v1")});
   pass(6s);
   EXPECT_TRUE(v1_.language.desk.is_open("gate")) << log_.str();

@@ -51,6 +51,22 @@ TEST(TokenStreams, WhoJoinsWhileItEndsWaits) {
   EXPECT_FALSE(streams.over("gate"));
 }
 
+TEST(TokenStreams, AStreamThatIsLeftIsEndedByNobodyWhoHadIt) {
+  TokenStreams streams;
+  EXPECT_FALSE(streams.leave("v", 1, "gate")) << "there is none";
+  streams.begin(join("v", 1), "cpu");
+  EXPECT_FALSE(streams.leave("v", 2, "gate")) << "another session";
+  EXPECT_FALSE(streams.leave("w", 1, "gate")) << "another node";
+  EXPECT_TRUE(streams.leave("v", 1, "gate"));
+  EXPECT_FALSE(streams.end("v", 1, "gate")) << "what follows is only that of the way";
+  ASSERT_NE(streams.find("gate"), nullptr);
+  EXPECT_EQ(streams.join(join("w", 1)), Joined::begins);
+  streams.begin(join("w", 1), "cpu");
+  streams.end("w", 1, "gate");
+  EXPECT_FALSE(streams.leave("w", 1, "gate")) << "it has ended";
+  EXPECT_FALSE(streams.leave("v", 1, "gate")) << "it has moved";
+}
+
 TEST(TokenStreams, WhoWaitsMayEndToo) {
   TokenStreams streams;
   streams.begin(join("v", 1), "cpu");

@@ -117,7 +117,7 @@ class TurnsTest : public testing::CameraNodeTest {
     caf::anon_send<caf::message_priority::high>(
         turns_, std::make_shared<const Places>(Places{{"gate", {device, former, fence}}}));
     if (former.empty() && device == "new" && old_.link_)
-      caf::anon_send(old_.link_, moved_atom_v, std::string("gate"));
+      caf::anon_send(old_.link_, moved_atom_v, std::string("gate"), false);
     caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{{settings}});
   }
 

@@ -200,6 +200,40 @@ TEST_F(WindowTurnsTest, OfOneStreamAllIsToldWhicheverTowerEncodes) {
   EXPECT_THAT(told(), ElementsAre("v2>s 14"));
 }
 
+TEST_F(WindowTurnsTest, AStreamThatFillsGoesOnWithAnotherTower) {
+  for (const char* const device : {"v1>s1", "v2>s2", "v3>s2"}) turns_.up(device);
+  plan("v1>s1");
+  take("v1>s1", 10);
+  plan("v2>s2", "v1>s1", 7);
+  take("v2>s2", 11, 4);
+  take("v2>s2", 12, 8);
+  plan("v3>s2", "v1>s1", 8);
+  EXPECT_THAT(dropped(), IsEmpty()) << "what is held is the stream's";
+  take("v2>s2", 13, 8);
+  take("v1>s1", 11);
+  EXPECT_THAT(told(), ElementsAre("v1>s1 10", "v1>s1 11"));
+  EXPECT_THAT(dropped(), ElementsAre("v2>s2 11")) << "it had fewer frames";
+  take("v1>s1", 12);
+  EXPECT_THAT(told(), ElementsAre("v1>s1 12", "v2>s2 13")) << "from whoever they came";
+  EXPECT_THAT(turns_.filled(), ElementsAre(8U));
+}
+
+TEST_F(WindowTurnsTest, OfOneStreamAThirdTowerIsWaitedFor) {
+  for (const char* const device : {"v1>s", "v2>s", "v3>s"}) turns_.up(device);
+  plan("v1>s");
+  take("v1>s", 10);
+  plan("v2>s", "v1>s", 7);
+  take("v2>s", 11);
+  EXPECT_THAT(turns_.filled(), ElementsAre(7U));
+  plan("v3>s", "v1>s", 8);
+  take("v2>s", 12);
+  take("v1>s", 13);
+  EXPECT_THAT(turns_.filled(), IsEmpty());
+  take("v3>s", 14);
+  EXPECT_THAT(told(), ElementsAre("v1>s 10", "v2>s 11", "v2>s 12", "v1>s 13", "v3>s 14"));
+  EXPECT_THAT(turns_.filled(), ElementsAre(8U));
+}
+
 TEST_F(WindowTurnsTest, OfOneStreamTheEndOfEitherIsTheCameras) {
   for (const char* const device : {"v1>s", "v2>s"}) {
     plan("v2>s", "v1>s", 7);

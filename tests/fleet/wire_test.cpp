@@ -302,6 +302,9 @@ TEST(LinkFrames, AreReadBackAsTheyWere) {
   const auto end = read(write(EndFrame{"gate", "gpu"}));
   EXPECT_EQ(std::get<EndFrame>(*end).camera, "gate");
   EXPECT_EQ(std::get<EndFrame>(*end).stream, "gpu");
+  const auto moved = read(write(MovedFrame{"gate", "gpu"}));
+  EXPECT_EQ(std::get<MovedFrame>(*moved).camera, "gate");
+  EXPECT_EQ(std::get<MovedFrame>(*moved).stream, "gpu");
   const auto tokens = read(write(TokensJoinFrame{watch, 8, "cam"}));
   ASSERT_TRUE(tokens);
   EXPECT_EQ(std::get<TokensJoinFrame>(*tokens).watch, watch);
@@ -311,6 +314,9 @@ TEST(LinkFrames, AreReadBackAsTheyWere) {
   const auto over = read(write(TokensEndFrame{"gate", 8}));
   EXPECT_EQ(std::get<TokensEndFrame>(*over).camera, "gate");
   EXPECT_EQ(std::get<TokensEndFrame>(*over).session, 8U);
+  const auto stays = read(write(TokensMovedFrame{"gate", 9}));
+  EXPECT_EQ(std::get<TokensMovedFrame>(*stays).camera, "gate");
+  EXPECT_EQ(std::get<TokensMovedFrame>(*stays).session, 9U);
 }
 
 TEST(LinkFrames, ThatAreNoneAreRefused) {

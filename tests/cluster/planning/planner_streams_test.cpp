@@ -242,6 +242,42 @@ TEST_F(PlannerStreamsTest, ATowerThatDrainsEncodesUntilTheNextOneDoes) {
   EXPECT_EQ(first().vision, "v2");
 }
 
+TEST_F(PlannerStreamsTest, ATowerThatIsToEncodeAndDrainsItselfIsFollowedByAThirdOne) {
+  start(1);
+  add("v1", {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  add("v2", {NodeRole::vision});
+  drain("v1");
+  plan();
+  const Fence fence = first().stream_fence;
+  add("v3", {NodeRole::vision});
+  drain("v2");
+  EXPECT_EQ(plan().fillings, 1U);
+  EXPECT_EQ(first().vision, "v3");
+  EXPECT_EQ(first().former_vision, "v1");
+  EXPECT_GT(first().stream_fence, fence);
+  input_.filled["c"] = {fence};
+  EXPECT_EQ(plan().fillings, 1U) << "it was said of the second one";
+}
+
+TEST_F(PlannerStreamsTest, TheFormersTowerIsLeftAloneWhenTheNextOneDrains) {
+  start(1);
+  add("v1", {NodeRole::vision});
+  add("s1", {NodeRole::stream, NodeRole::generate});
+  plan();
+  for (const char* tower : {"v2", "v3"}) add(tower, {NodeRole::vision});
+  add("s2", {NodeRole::stream, NodeRole::generate});
+  drain("s1");
+  plan();
+  ASSERT_EQ(first().former_vision, "v1");
+  const std::string next = first().vision;
+  drain(next);
+  EXPECT_EQ(plan().fillings, 1U);
+  EXPECT_EQ(first().former_vision, "v1") << "it still encodes for the former";
+  EXPECT_EQ(first().vision, next == "v2" ? "v3" : "v2");
+}
+
 TEST_F(PlannerStreamsTest, ATowerThatIsGoneHasNoPartInWhatFollows) {
   start(1);
   add("v1", {NodeRole::vision});
