@@ -138,7 +138,7 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
   here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, deps->logger}, link->second);
   // From here, so that nothing that comes later overtakes it.
   caf::send_as(here, router, actors::join_atom_v, beginning.watch, beginning.generation);
-  // Another tower may have brought it meanwhile. Of another owner, what is on its way comes first.
+  // Of another owner, what is on its way comes first.
   const Encodings::Lane* const lane = encodings->lane(camera);
   if (lane != nullptr && lane->fence == actors::fence_of(beginning.watch->version))
     join_lane(beginning.watch);
@@ -392,7 +392,7 @@ dock_actor::behavior_type dock(dock_actor::stateful_pointer<dock_state> self, Do
         self->state.open_lane(watch, session,
                               caf::actor_cast<actors::tokens_sender_actor>(self->current_sender()));
       },
-      [self](tokens_atom, const actors::WatchPtr& watch) { self->state.know(watch); },
+      [self](tokens_atom, const actors::WatchPtr& watch) { self->state.join_lane(watch); },
       [self](const actors::VisualPatchPtr& patch) { self->state.take(patch); },
       [self](tokens_atom, end_atom, const std::string& camera) { self->state.lane_over(camera); },
       // It is what tells devices.

@@ -104,8 +104,8 @@ struct dock_state {
   void send(Way& way, const LinkFrame& frame);
   void answer_dropped(Way& way);
   void open_lane(const actors::WatchPtr& watch, std::uint32_t session, actors::tokens_sender_actor source);
-  void know(const actors::WatchPtr& watch);
-  /// It is this node that encodes it for its stream, if it has a lane.
+  /// It is this node that encodes it for its stream, with these settings, if it has a lane. It may have
+  /// another owner, or another tower may have brought it meanwhile.
   void join_lane(const actors::WatchPtr& watch);
   void take(const actors::VisualPatchPtr& patch);
   void abandon(const std::string& camera, Encodings::Lane& lane);

@@ -98,11 +98,6 @@ void dock_state::open_lane(const actors::WatchPtr& watch, std::uint32_t session,
   send(way->second, TokensJoinFrame{*watch, lane.session, guest->passage.owner});
 }
 
-void dock_state::know(const actors::WatchPtr& watch) {
-  // It may have another owner, of the same stream; or another tower may have brought it meanwhile.
-  join_lane(watch);
-}
-
 void dock_state::join_lane(const actors::WatchPtr& watch) {
   Encodings::Lane* const lane = encodings->lane(watch->name);
   const DockBook::Guest* const guest = book.find(watch->name);
