@@ -6,14 +6,16 @@
 import json
 import os
 import queue
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
 import unittest
 
-from processes import COMPUTE, Fleet, have_etcd, wait_for
+from processes import COMPUTE, SOURCE, Fleet, have_etcd, wait_for
 
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")
@@ -194,6 +196,37 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)
         self.assertIn("another fleet: gpu has city, stranger has harbour", other.said())
         self.wait_for(lambda: "refused node stranger" in gpu.said(), 5, "the other side says so, too")
+
+    def test_a_node_with_another_model_is_refused_on_both_sides(self):
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        model = os.path.join(self.fleet.folder, "model")
+        shutil.copytree(os.path.join(SOURCE, "models", "demo"), model)
+        with open(os.path.join(model, "config.json"), "a") as file:
+            file.write("\n")
+        self.fleet.edit(lambda text: text.replace("  name: city\n", f'  name: city\n  seeds: ["127.0.0.1:{gpu.control}"]\n')
+                        .replace(f"model: {SOURCE}/models/demo\n", f"model: {model}\n"))
+        other = self.fleet.node("gpu2", COMPUTE)
+        other.start()
+        self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)
+        self.assertRegex(other.said(), r"another model: gpu has \w{16}, gpu2 has \w{16}")
+        self.wait_for(lambda: "refused node gpu2" in gpu.said(), 5, "the other side says so, too")
+        self.assertRegex(gpu.said(), r"refused node gpu2 at .*: another model: gpu has \w{16}, gpu2 has \w{16}")
+
+    def test_a_node_whose_clock_is_off_is_refused_on_both_sides(self):
+        gpu, c1, c2 = self.start()
+        self.settled([c1, c2])
+        self.fleet.edit(lambda text: text.replace("  name: city\n", f'  name: city\n  seeds: ["127.0.0.1:{gpu.control}"]\n'))
+        offset = os.path.join(self.fleet.folder, "clock")
+        with open(offset, "wb") as file:
+            file.write(struct.pack("=q", 5))
+        other = self.fleet.node("c3", "camera")
+        other.start(LD_PRELOAD=os.path.join(BUILD, "bin", "clock_offset.so"), CLOCK_OFFSET=offset)
+        self.assertEqual(self.wait_for(lambda: other.process.poll(), 20, "it ends"), 1)
+        apart = r"clocks are apart: that of c3 is at least (4\d{3}ms|5s) ahead of that of gpu"
+        self.assertRegex(other.said(), apart)
+        self.wait_for(lambda: "refused node c3" in gpu.said(), 5, "the other side says so, too")
+        self.assertRegex(gpu.said(), "refused node c3 at .*: " + apart)
 
 
 @unittest.skipUnless(have_etcd(), "etcd is not installed (scripts/dependencies does it)")

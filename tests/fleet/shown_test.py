@@ -179,9 +179,10 @@ class Shown(unittest.TestCase):
         self.assertEqual(status, 404)
         self.assertRegex(body.decode(), "c1 does not answer|its node is gone")
 
-    def test_the_clip_of_an_alert_is_had_through_a_gateway_and_gone_with_its_node(self):
+    def start_told(self, rolls):
+        """With a gateway, and a rule that every window tells. It, and all events of alerts."""
         self.fleet.edit(lambda text: text.replace('"Is there a person?"}', '"Is there a person?", threshold: 0, confirm: "1/1"}').replace(
-            "evidence: {enabled: true,", "evidence: {enabled: true, pre_roll: 1s, post_roll: 1s,"))
+            "evidence: {enabled: true,", f"evidence: {{enabled: true, {rolls}"))
         gateway = self.fleet.node("g1", "gateway")
         self.all = (self.gpu, self.c1, self.c2, gateway)
         self.start()
@@ -190,6 +191,10 @@ class Shown(unittest.TestCase):
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(lambda: (watch.kill(), watch.communicate()))
         threading.Thread(target=lambda: told.extend(map(json.loads, watch.stdout)), daemon=True).start()
+        return gateway, told
+
+    def test_the_clip_of_an_alert_is_had_through_a_gateway_and_gone_with_its_node(self):
+        gateway, told = self.start_told("pre_roll: 1s, post_roll: 1s,")
         ready = lambda: [event["data"] for event in list(told) if event["data"].get("evidence", {}).get("clip_state") == "ready"]  # noqa: E731
         self.wait_for(ready, 40, lambda: f"a clip is ready: {told}")
         evidence = ready()[0]["evidence"]
@@ -202,6 +207,17 @@ class Shown(unittest.TestCase):
         owner = next(node for node in (self.c1, self.c2) if os.path.exists(os.path.join(self.fleet.folder, f"evidence-{node.name}", evidence["clip"])))
         owner.kill()
         self.wait_for(lambda: get(gateway, f"/evidence/{evidence['clip']}")[0] == 404, 20, "it is on one disk, whose node is gone")
+
+    def test_an_alert_whose_node_is_lost_before_its_clip_is_there_says_that_there_is_none(self):
+        gateway, told = self.start_told("pre_roll: 1s, post_roll: 15s,")
+        of = lambda state: {event["data"]["camera"]: event["data"] for event in list(told)  # noqa: E731
+                            if event["data"].get("evidence", {}).get("clip_state") == state}
+        self.wait_for(lambda: of("pending"), 40, lambda: f"a clip is to come: {told}")
+        camera, alert = next(iter(of("pending").items()))
+        owner = next(node for node in (self.c1, self.c2) if camera in self.fleet.plan()[node.name])
+        owner.kill()
+        self.wait_for(lambda: camera in of("failed"), 30, lambda: f"who has {camera} now says so: {told}")
+        self.assertEqual(of("failed")[camera]["episode"], alert["episode"], "of the same alert")
 
 
 if __name__ == "__main__":
