@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -15,6 +17,8 @@ using cluster::Placement;
 using cluster::PlacementNodeState;
 
 constexpr int kMinutes = 60;
+/// A node that comes gets its share a few cameras at a time, and has it from this part of it on.
+constexpr double kFilled = 0.9;
 
 struct Spread {
   double most = 0;
@@ -22,6 +26,34 @@ struct Spread {
   void add(double load, double share) {
     most = std::max(most, load / share);
     least = std::min(least, load / share);
+  }
+};
+
+/// In any minute of a day, of the nodes that are in; the least of those that have had their share since they
+/// came.
+struct DaySpread {
+  Spread worst;
+  /// Minutes until a node that came had its share.
+  int longest = 0;
+  /// Nodes that have come and have not had it, for so many minutes; at the beginning all have.
+  std::map<std::string, int> filling = {};
+
+  void look(const PlacementFleet& fleet, const Placement& placement) {
+    for (const cluster::PlacementNode& node : fleet.nodes)
+      if (node.state != PlacementNodeState::in) filling[node.name] = 0;
+    std::set<std::string> in;
+    for (const cluster::PlacementNode& node : fleet.nodes)
+      if (node.state == PlacementNodeState::in) in.insert(node.name);
+    for (const cluster::NodeLoad& node : placement.nodes) {
+      if (node.share <= 0 || !in.contains(node.node)) continue;
+      Spread own;
+      own.add(node.load, node.share);
+      worst.most = std::max(worst.most, own.most);
+      const auto came = filling.find(node.node);
+      if (came != filling.end()) longest = std::max(longest, ++came->second);
+      if (came != filling.end() && own.least >= kFilled) filling.erase(came);
+      if (!filling.contains(node.node)) worst.least = std::min(worst.least, own.least);
+    }
   }
 };
 
@@ -148,7 +180,7 @@ void PlacementBench::add_a_node(PlacementFleet fleet, std::size_t node) {
 void PlacementBench::day(PlacementFleet fleet) {
   std::vector<Follower> controls = followers(fleet);
   PlacementDay churn(fleet, options_.fleet, options_.day);
-  Spread worst;
+  DaySpread spread;
   for (int hour = 0; hour < options_.hours; ++hour) {
     std::size_t necessary = 0, rebalanced = 0;
     for (int i = 0; i < kMinutes; ++i) {
@@ -158,7 +190,7 @@ void PlacementBench::day(PlacementFleet fleet) {
         if (placement.places[move].cause != cluster::PlaceCause::starts) ++necessary;
       necessary -= placement.rebalanced;
       rebalanced += placement.rebalanced;
-      worst.most = std::max(worst.most, spread_of(placement).most);
+      spread.look(fleet, placement);
       adopt(fleet, placement);
       for (Follower& follower : controls) {
         follower.moves += follower.control->follow(fleet, minute);
@@ -170,7 +202,9 @@ void PlacementBench::day(PlacementFleet fleet) {
     for (Follower& follower : controls)
       follower.figures->add("moves_an_hour", "1", static_cast<double>(std::exchange(follower.moves, 0)));
   }
-  bounded_.add("day_most_over_share", "1", worst.most);
+  bounded_.add("day_most_over_share", "1", spread.worst.most);
+  bounded_.add("day_least_over_share", "1", spread.worst.least);
+  bounded_.add("day_longest_filling", "min", spread.longest);
   add_spread(bounded_, "churned", spread_of(placed(fleet, 0)));
   for (const Follower& follower : controls) {
     follower.figures->add("day_most_over_share", "1", follower.most);

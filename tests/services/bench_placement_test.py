@@ -61,6 +61,7 @@ def main():
     expect(line["cameras"] == 100_000 and line["nodes"] == 1000 and line["median"] < 1, f"a full placement takes {line['median']:.2f} s")
     expect(mean("bounded", "moved_by_lost_node") <= 1.05 / 1000, "of a city, a lost node moves more than its own")
     expect(mean("bounded", "churned_most_over_share") <= 1.1, "an hour of churn leaves a city uneven")
+    expect(mean("bounded", "day_least_over_share") >= 0.9, "a node that had its share is left without in an hour of churn")
     sys.exit("\n".join(faults) or 0)
 
 
