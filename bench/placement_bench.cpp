@@ -39,13 +39,11 @@ struct DaySpread {
   std::map<std::string, int> filling = {};
 
   void look(const PlacementFleet& fleet, const Placement& placement) {
+    std::set<std::string> away;
     for (const cluster::PlacementNode& node : fleet.nodes)
-      if (node.state != PlacementNodeState::in) filling[node.name] = 0;
-    std::set<std::string> in;
-    for (const cluster::PlacementNode& node : fleet.nodes)
-      if (node.state == PlacementNodeState::in) in.insert(node.name);
+      if (node.state != PlacementNodeState::in) away.insert(node.name), filling[node.name] = 0;
     for (const cluster::NodeLoad& node : placement.nodes) {
-      if (node.share <= 0 || !in.contains(node.node)) continue;
+      if (node.share <= 0 || away.contains(node.node)) continue;
       Spread own;
       own.add(node.load, node.share);
       worst.most = std::max(worst.most, own.most);

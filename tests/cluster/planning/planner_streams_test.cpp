@@ -17,6 +17,13 @@ class PlannerStreamsTest : public testing::PlannedFleet {
     for (int i = 0; i < cameras; ++i) input_.cameras.push_back({"cam-" + std::to_string(1000 + i)});
     if (tells) input_.filled["c"];
   }
+  /// Their tower and their streams are on nodes of their own.
+  void start_apart(int cameras) {
+    start(cameras);
+    add("v1", {NodeRole::vision});
+    add("s1", {NodeRole::stream, NodeRole::generate});
+    plan();
+  }
   void drain(const std::string& name) { input_.nodes.at(name).state = NodeState::draining; }
   /// Plans until nothing changes, and writes it.
   Planning plan() {
@@ -168,10 +175,7 @@ TEST_F(PlannerStreamsTest, ANodeThatBecomesSuchABuildIsNotWaitedFor) {
 }
 
 TEST_F(PlannerStreamsTest, TowersApartAreKeptWithTheStreamsThatTheyEncodeFor) {
-  start(1);
-  add("v1", {NodeRole::vision});
-  add("s1", {NodeRole::stream, NodeRole::generate});
-  plan();
+  start_apart(1);
   ASSERT_EQ(first().vision, "v1");
   add("s2", {NodeRole::stream, NodeRole::generate});
   drain("s1");
@@ -218,10 +222,7 @@ TEST_F(PlannerStreamsTest, AnotherTowerEncodesForTheNextStreamWhileTheFormersGoe
 }
 
 TEST_F(PlannerStreamsTest, ATowerThatDrainsEncodesUntilTheNextOneDoes) {
-  start(3);
-  add("v1", {NodeRole::vision});
-  add("s1", {NodeRole::stream, NodeRole::generate});
-  plan();
+  start_apart(3);
   ASSERT_EQ(first().vision, "v1");
   add("v2", {NodeRole::vision});
   drain("v1");
@@ -243,10 +244,7 @@ TEST_F(PlannerStreamsTest, ATowerThatDrainsEncodesUntilTheNextOneDoes) {
 }
 
 TEST_F(PlannerStreamsTest, ATowerThatIsToEncodeAndDrainsItselfIsFollowedByAThirdOne) {
-  start(1);
-  add("v1", {NodeRole::vision});
-  add("s1", {NodeRole::stream, NodeRole::generate});
-  plan();
+  start_apart(1);
   add("v2", {NodeRole::vision});
   drain("v1");
   plan();
@@ -262,10 +260,7 @@ TEST_F(PlannerStreamsTest, ATowerThatIsToEncodeAndDrainsItselfIsFollowedByAThird
 }
 
 TEST_F(PlannerStreamsTest, TheFormersTowerIsLeftAloneWhenTheNextOneDrains) {
-  start(1);
-  add("v1", {NodeRole::vision});
-  add("s1", {NodeRole::stream, NodeRole::generate});
-  plan();
+  start_apart(1);
   for (const char* tower : {"v2", "v3"}) add(tower, {NodeRole::vision});
   add("s2", {NodeRole::stream, NodeRole::generate});
   drain("s1");
@@ -279,10 +274,7 @@ TEST_F(PlannerStreamsTest, TheFormersTowerIsLeftAloneWhenTheNextOneDrains) {
 }
 
 TEST_F(PlannerStreamsTest, ATowerThatIsGoneHasNoPartInWhatFollows) {
-  start(1);
-  add("v1", {NodeRole::vision});
-  add("s1", {NodeRole::stream, NodeRole::generate});
-  plan();
+  start_apart(1);
   add("v2", {NodeRole::vision});
   input_.nodes.erase("v1");
   EXPECT_EQ(plan().fillings, 0U);
@@ -291,10 +283,7 @@ TEST_F(PlannerStreamsTest, ATowerThatIsGoneHasNoPartInWhatFollows) {
 }
 
 TEST_F(PlannerStreamsTest, AStreamThatMovesWhileItsTowerDoesLeavesBoth) {
-  start(1);
-  add("v1", {NodeRole::vision});
-  add("s1", {NodeRole::stream, NodeRole::generate});
-  plan();
+  start_apart(1);
   add("v2", {NodeRole::vision});
   drain("v1");
   plan();
