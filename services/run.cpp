@@ -75,9 +75,10 @@ int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const
                  const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
                  Ending& ending, spdlog::logger& logger, Announcer& announcer) {
   actors::Metrics& metrics = pipeline.metrics;
+  // Before the first line of a camera.
+  announcer.info(watching);
   const actors::supervisor_actor supervisor = system.spawn(actors::supervisor, std::move(pipeline));
   const Ending::Stopping stopping(ending, [&supervisor] { caf::anon_send(supervisor, actors::stop_atom_v); });
-  announcer.info(watching);
 
   std::optional<ReloadLoop> reload;
   if (!arguments.once) {

@@ -110,14 +110,13 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
   // Of a link that has not attached (again), everything is to come anew.
   if (!links.contains(passage)) return;
   const std::string camera = frame.watch.name;
-  const DockBook::Joined joined = book.join(from, passage, frame.watch, frame.generation);
+  const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
+  const DockBook::Joined joined = book.join(from, passage, watch, frame.generation);
   if (!joined.admitted)
     return refuse(passage, camera, joined.fence,
                   "its owner is another node by now (fence " + std::to_string(joined.fence) + ')');
   if (joined.before) refuse(*joined.before, camera, joined.fence, "its owner is node " + from + " now");
-  const Encodings::Beginning beginning{passage,
-                                       std::make_shared<const actors::WatchSettings>(std::move(frame.watch)),
-                                       frame.generation, joined.generation};
+  const Encodings::Beginning beginning{passage, watch, frame.generation, joined.generation};
   deps->metrics.camera_added(*beginning.watch);
   if (encodings->join(beginning)) return begin(beginning);
   end(camera);
@@ -146,20 +145,19 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
 }
 
 void dock_state::take(const std::string& from, SettingsFrame& frame) {
-  const DockBook::Guest* const guest = book.renew(from, frame.watch.ref());
+  const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
+  const DockBook::Guest* const guest = book.renew(from, watch);
   if (guest == nullptr) {
     // It was another's meanwhile, or was given up: only a join makes it this one's again. Its owner takes its
     // own fence in a refusal for that of another one.
-    const std::uint64_t highest = book.highest_fence(frame.watch.name);
-    if (highest == actors::fence_of(frame.watch.version) && !book.is_contested(from, frame.watch.ref()))
-      return;
+    const std::uint64_t highest = book.highest_fence(watch->name);
+    if (highest == actors::fence_of(watch->version) && !book.is_contested(from, watch->ref())) return;
     for (const auto& [passage, link] : links)
       if (passage.owner == from)
-        self->send(link, GuestRefused{frame.watch.name, highest, "it has not joined as it is now"});
+        self->send(link, GuestRefused{watch->name, highest, "it has not joined as it is now"});
     return;
   }
   if (guest->passage.vision != deps->node) return;
-  const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
   if (!encodings->renew(watch)) self->send(router, watch);
 }
@@ -222,17 +220,17 @@ void dock_state::refuse(const Passage& passage, const std::string& camera, std::
 void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::stream_actor& source) {
   self->send(source, actors::grant_atom_v, std::uint32_t{1});
   const std::string& camera = window->watch->name;
-  const DockBook::Guest* const guest = book.find(camera);
-  const bool is_owners = guest != nullptr && guest->fence == actors::fence_of(window->watch->version);
-  const auto link = is_owners ? links.find(guest->passage) : links.end();
-  // Of an owner before this one, or of one that is away: nobody is there to hear it.
+  const actors::WindowAnswersPtr own =
+      book.of_owner(window, !encodings->waits(camera) && !streams.waits(camera));
+  const auto link = own ? links.find(book.find(camera)->passage) : links.end();
+  // Of one that is away, or that it would tell nothing: nobody is there to hear it.
   if (link == links.end()) {
     deps->metrics.windows("undelivered", 1);
     if (window->id) self->send(source, actors::Done{*window->id});
     return;
   }
   sources[camera] = source;
-  self->send<caf::message_priority::high>(link->second, actors::form_of(*window, deps->clock));
+  self->send<caf::message_priority::high>(link->second, actors::form_of(*own, deps->clock));
 }
 
 void dock_state::explain(const actors::Explain& request, link_actor link) {

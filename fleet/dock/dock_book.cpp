@@ -1,20 +1,22 @@
 #include "fleet/dock/dock_book.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace vigil::fleet {
 
 DockBook::Joined DockBook::join(const std::string& from, const Passage& passage,
-                                const actors::WatchSettings& watch, std::uint32_t own_generation) {
-  const std::uint64_t fence = actors::fence_of(watch.version);
-  const std::uint64_t highest = fences_.of(watch.name);
-  const auto before = guests_.find(watch.name);
+                                const actors::WatchPtr& watch, std::uint32_t own_generation) {
+  const std::string& camera = watch->name;
+  const std::uint64_t fence = actors::fence_of(watch->version);
+  const std::uint64_t highest = fences_.of(camera);
+  const auto before = guests_.find(camera);
   const bool is_new_owner = before != guests_.end() && before->second.passage.owner != passage.owner;
-  if (fence < highest || is_contested(passage.owner, watch.ref())) return {false, highest, 0, {}};
-  saw(watch.name, fence);
+  if (fence < highest || is_contested(passage.owner, watch->ref())) return {false, highest, 0, {}};
+  saw(camera, fence);
   Joined joined{true, fence, ++generation_, {}};
   if (is_new_owner) joined.before = before->second.passage;
-  guests_[watch.name] = Guest{passage, from, fence, joined.generation, own_generation};
+  guests_[camera] = Guest{passage, from, fence, watch, joined.generation, own_generation};
   return joined;
 }
 
@@ -29,15 +31,30 @@ bool DockBook::is_contested(const std::string& owner, const actors::WatchRef& wa
   return guest != nullptr && guest->passage.owner != owner && guest->fence == actors::fence_of(watch.version);
 }
 
-const DockBook::Guest* DockBook::renew(const std::string& from, const actors::WatchRef& watch) {
-  const auto guest = guests_.find(watch.camera);
+const DockBook::Guest* DockBook::renew(const std::string& from, const actors::WatchPtr& watch) {
+  const std::string& camera = watch->name;
+  const auto guest = guests_.find(camera);
   if (guest == guests_.end() || guest->second.from != from) return nullptr;
-  const std::uint64_t fence = actors::fence_of(watch.version);
-  if (fence > guest->second.fence && fence >= fences_.of(watch.camera)) {
+  const std::uint64_t fence = actors::fence_of(watch->version);
+  if (fence > guest->second.fence && fence >= fences_.of(camera)) {
     guest->second.fence = fence;
-    saw(watch.camera, fence);
+    saw(camera, fence);
   }
-  return brought(from, watch);
+  const Guest* const its = brought(from, watch->ref());
+  if (its != nullptr && watch->version > its->watch->version) guest->second.watch = watch;
+  return its;
+}
+
+actors::WindowAnswersPtr DockBook::of_owner(const actors::WindowAnswersPtr& window, bool goes_on) const {
+  const actors::WatchSettings& asked = *window->watch;
+  const Guest* const guest = find(asked.name);
+  const std::uint64_t fence = actors::fence_of(asked.version);
+  if (guest == nullptr || fence > guest->fence) return nullptr;
+  if (fence == guest->fence) return window;
+  if (!goes_on || asked.rules != guest->watch->rules) return nullptr;
+  auto own = std::make_shared<actors::WindowAnswers>(*window);
+  own->watch = guest->watch;
+  return own;
 }
 
 bool DockBook::admits(const std::string& camera, std::uint64_t fence) {

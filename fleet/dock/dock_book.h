@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/messages/data.h"
 #include "actors/messages/watch.h"
 #include "base/clock.h"
 #include "base/duration.h"
@@ -37,6 +38,8 @@ class DockBook {
     /// Who sends it here: its owner, or the node that encodes it.
     std::string from;
     std::uint64_t fence = 0;
+    /// The newest that its owner has told. Not null.
+    actors::WatchPtr watch;
     /// Counted here, over all cameras and owners: each of these has incarnations of its own.
     std::uint32_t generation = 0;
     /// The owner's; or the session of whoever brings its visual tokens.
@@ -53,14 +56,19 @@ class DockBook {
     /// The passage of its owner until now, if that was another node.
     std::optional<Passage> before;
   };
-  Joined join(const std::string& from, const Passage& passage, const actors::WatchSettings& watch,
+  /// `watch` is not null.
+  Joined join(const std::string& from, const Passage& passage, const actors::WatchPtr& watch,
               std::uint32_t own_generation);
 
   /// Whether what is of this version comes from whoever brings the camera; null otherwise.
   const Guest* brought(const std::string& from, const actors::WatchRef& watch) const;
   /// As `brought`, of new settings: its owner may have been given a higher fence with nobody between, as all
   /// are when a registry was set back.
-  const Guest* renew(const std::string& from, const actors::WatchRef& watch);
+  const Guest* renew(const std::string& from, const actors::WatchPtr& watch);
+  /// The window as the camera's owner can take it. One that was asked while another node had the camera is
+  /// the next owner's, by its settings, where the stream goes on (`goes_on`) and is asked the same: whoever
+  /// had it is about to let it go. Null: there is no owner, or it is not for this one.
+  actors::WindowAnswersPtr of_owner(const actors::WindowAnswersPtr& window, bool goes_on) const;
   const Guest* find(const std::string& camera) const;
   /// Whether another node has it by the fence of this version: the registry was set back, and gave it twice.
   bool is_contested(const std::string& owner, const actors::WatchRef& watch) const;

@@ -40,9 +40,9 @@ template void dock_state::tell_sender(const std::string&, const actors::TokensAc
 void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
   const auto sender = senders.find(from);
   if (sender == senders.end()) return;
-  const std::string camera = frame.watch.name;
-  const DockBook::Joined joined =
-      book.join(from, {frame.owner, from, deps->node}, frame.watch, frame.session);
+  const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
+  const std::string& camera = watch->name;
+  const DockBook::Joined joined = book.join(from, {frame.owner, from, deps->node}, watch, frame.session);
   if (!joined.admitted) {
     self->send(sender->second, actors::tokens_atom_v,
                GuestRefused{camera, joined.fence,
@@ -51,7 +51,6 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
   }
   if (joined.before)
     refuse(*joined.before, camera, joined.fence, "its owner is node " + frame.owner + " now");
-  const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   deps->metrics.camera_added(*watch);
   // What was encoded here is not wanted any more; its stream stays.
   if (encodings->give_up(camera)) {
@@ -81,8 +80,8 @@ void dock_state::begin_stream(const TokenStreams::Join& join) {
 }
 
 void dock_state::take(const std::string& from, TokensSettingsFrame& frame) {
-  if (book.renew(from, frame.watch.ref()) == nullptr) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
+  if (book.renew(from, watch) == nullptr) return;
   const auto renewed = streams.renew(from, watch);
   if (!renewed) return;
   deps->metrics.camera_added(*watch);

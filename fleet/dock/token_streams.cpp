@@ -72,6 +72,11 @@ std::optional<std::string> TokenStreams::end(const std::string& camera) {
   return here->second.device;
 }
 
+bool TokenStreams::waits(const std::string& camera) const {
+  const Stream* const here = find(camera);
+  return here != nullptr && here->next;
+}
+
 std::optional<TokenStreams::Join> TokenStreams::over(const std::string& camera) {
   auto stream = streams_.extract(camera);
   return stream ? std::move(stream.mapped().next) : std::nullopt;

@@ -52,6 +52,8 @@ class TokenStreams {
   /// The camera ends here, and nobody waits. Returns the device that is to end it, again if it is told so
   /// already; nothing: nothing is there of it any more.
   std::optional<std::string> end(const std::string& camera);
+  /// Whether another session begins when what is here has come to its end.
+  bool waits(const std::string& camera) const;
   /// Its end has come out. Returns who begins now.
   std::optional<Join> over(const std::string& camera);
 

@@ -11,15 +11,15 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using TimePoint = base::Clock::TimePoint;
 
-actors::WatchSettings watch(const std::string& camera, std::uint64_t fence, std::uint64_t change = 1) {
-  actors::WatchSettings settings;
-  settings.name = camera;
-  settings.version = actors::version_of(fence, change);
+actors::WatchPtr watch(const std::string& camera, std::uint64_t fence, std::uint64_t change = 1) {
+  auto settings = std::make_shared<actors::WatchSettings>();
+  settings->name = camera;
+  settings->version = actors::version_of(fence, change);
   return settings;
 }
 
 /// From its owner, to a node that computes all of it.
-DockBook::Joined join(DockBook& book, const std::string& owner, const actors::WatchSettings& watch,
+DockBook::Joined join(DockBook& book, const std::string& owner, const actors::WatchPtr& watch,
                       std::uint32_t own_generation) {
   return book.join(owner, {owner, "g", "g"}, watch, own_generation);
 }
@@ -27,13 +27,13 @@ DockBook::Joined join(DockBook& book, const std::string& owner, const actors::Wa
 TEST(DockBook, LetsTheHighestFenceIn) {
   DockBook book;
   EXPECT_TRUE(join(book, "a", watch("gate", 5), 0).admitted);
-  EXPECT_NE(book.brought("a", watch("gate", 5).ref()), nullptr);
+  EXPECT_NE(book.brought("a", watch("gate", 5)->ref()), nullptr);
   const DockBook::Joined taken = join(book, "b", watch("gate", 7), 0);
   EXPECT_TRUE(taken.admitted);
   ASSERT_TRUE(taken.before);
   EXPECT_EQ(taken.before->owner, "a");
-  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr);
-  EXPECT_NE(book.brought("b", watch("gate", 7, 3).ref()), nullptr) << "a later change of its own";
+  EXPECT_EQ(book.brought("a", watch("gate", 5)->ref()), nullptr);
+  EXPECT_NE(book.brought("b", watch("gate", 7, 3)->ref()), nullptr) << "a later change of its own";
   const DockBook::Joined late = join(book, "a", watch("gate", 6), 1);
   EXPECT_FALSE(late.admitted);
   EXPECT_EQ(late.fence, 7U);
@@ -43,17 +43,17 @@ TEST(DockBook, LetsTheHighestFenceIn) {
 TEST(DockBook, FollowsTheFenceOfAnOwnerThatStays) {
   DockBook book;
   join(book, "a", watch("gate", 5), 3);
-  EXPECT_EQ(book.brought("a", watch("gate", 9).ref()), nullptr);
-  const DockBook::Guest* const renewed = book.renew("a", watch("gate", 9).ref());
+  EXPECT_EQ(book.brought("a", watch("gate", 9)->ref()), nullptr);
+  const DockBook::Guest* const renewed = book.renew("a", watch("gate", 9));
   ASSERT_NE(renewed, nullptr);
   EXPECT_EQ(renewed->own_generation, 3U) << "it goes on";
-  EXPECT_NE(book.brought("a", watch("gate", 9, 2).ref()), nullptr);
-  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr) << "what it sent by the one before";
+  EXPECT_NE(book.brought("a", watch("gate", 9, 2)->ref()), nullptr);
+  EXPECT_EQ(book.brought("a", watch("gate", 5)->ref()), nullptr) << "what it sent by the one before";
   EXPECT_EQ(book.highest_fence(), 9U);
   EXPECT_FALSE(join(book, "b", watch("gate", 7), 0).admitted);
-  EXPECT_EQ(book.renew("a", watch("gate", 8).ref()), nullptr) << "never back";
-  EXPECT_EQ(book.renew("b", watch("gate", 11).ref()), nullptr) << "another one has to join";
-  EXPECT_EQ(book.renew("a", watch("yard", 11).ref()), nullptr);
+  EXPECT_EQ(book.renew("a", watch("gate", 8)), nullptr) << "never back";
+  EXPECT_EQ(book.renew("b", watch("gate", 11)), nullptr) << "another one has to join";
+  EXPECT_EQ(book.renew("a", watch("yard", 11)), nullptr);
   EXPECT_TRUE(join(book, "b", watch("gate", 10), 0).admitted);
 }
 
@@ -71,12 +71,12 @@ TEST(DockBook, LetsNoOtherNodeInByTheSameFence) {
   join(book, "a", watch("gate", 5), 0);
   EXPECT_FALSE(join(book, "b", watch("gate", 5), 0).admitted);
   EXPECT_TRUE(join(book, "a", watch("gate", 5), 1).admitted) << "its own next incarnation";
-  EXPECT_TRUE(book.is_contested("b", watch("gate", 5, 9).ref()));
-  EXPECT_FALSE(book.is_contested("a", watch("gate", 5).ref()));
-  EXPECT_FALSE(book.is_contested("b", watch("gate", 6).ref()));
-  EXPECT_FALSE(book.is_contested("b", watch("yard", 5).ref()));
+  EXPECT_TRUE(book.is_contested("b", watch("gate", 5, 9)->ref()));
+  EXPECT_FALSE(book.is_contested("a", watch("gate", 5)->ref()));
+  EXPECT_FALSE(book.is_contested("b", watch("gate", 6)->ref()));
+  EXPECT_FALSE(book.is_contested("b", watch("yard", 5)->ref()));
   book.end("gate");
-  EXPECT_FALSE(book.is_contested("b", watch("gate", 5).ref())) << "nobody has it";
+  EXPECT_FALSE(book.is_contested("b", watch("gate", 5)->ref())) << "nobody has it";
 }
 
 TEST(DockBook, CountsIncarnationsOverAllOwners) {
@@ -123,12 +123,12 @@ TEST(DockBook, KeepsCamerasOfANodeThatIsAwayForAWhile) {
 TEST(DockBook, HoldsFencesOfOwnersWhoeverBringsThem) {
   DockBook book;
   EXPECT_TRUE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1).admitted);
-  EXPECT_EQ(book.brought("a", watch("gate", 5).ref()), nullptr) << "it is not the owner that sends";
-  ASSERT_NE(book.brought("v1", watch("gate", 5).ref()), nullptr);
+  EXPECT_EQ(book.brought("a", watch("gate", 5)->ref()), nullptr) << "it is not the owner that sends";
+  ASSERT_NE(book.brought("v1", watch("gate", 5)->ref()), nullptr);
   const auto taken = book.join("v2", {"b", "v2", "g"}, watch("gate", 6), 1);
   EXPECT_TRUE(taken.admitted);
   EXPECT_EQ(taken.before, (Passage{"a", "v1", "g"})) << "who is to hear it";
-  EXPECT_EQ(book.brought("v1", watch("gate", 5).ref()), nullptr);
+  EXPECT_EQ(book.brought("v1", watch("gate", 5)->ref()), nullptr);
   EXPECT_FALSE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 2).admitted);
   EXPECT_FALSE(book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 2).admitted) << "nor by another way";
 }
@@ -139,7 +139,7 @@ TEST(DockBook, LetsAnotherNodeBringACameraOfTheSameOwner) {
   const auto taken = book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 1);
   EXPECT_TRUE(taken.admitted);
   EXPECT_FALSE(taken.before) << "its owner is the same";
-  EXPECT_EQ(book.brought("v1", watch("gate", 5).ref()), nullptr);
+  EXPECT_EQ(book.brought("v1", watch("gate", 5)->ref()), nullptr);
   EXPECT_FALSE(book.join("v3", {"b", "v3", "g"}, watch("gate", 5), 1).admitted);
 }
 
@@ -154,6 +154,51 @@ TEST(DockBook, TellsTheWaysOfOneNodeApart) {
   EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("gate", "yard"));
   book.leave("a", TimePoint(10s));
   EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("dock", "gate", "yard"));
+}
+
+actors::WindowAnswersPtr window_of(const actors::WatchPtr& watch) {
+  auto window = std::make_shared<actors::WindowAnswers>();
+  window->watch = watch;
+  window->frames = 8;
+  return window;
+}
+
+actors::WatchPtr with_rule(const actors::WatchPtr& watch, const std::string& rule) {
+  auto changed = std::make_shared<actors::WatchSettings>(*watch);
+  changed->rules.emplace_back().name = rule;
+  return changed;
+}
+
+TEST(DockBook, AWindowIsTheOwnersWhoHasTheCameraWhenItIsAnswered) {
+  DockBook book;
+  const auto under_way = window_of(watch("gate", 5));
+  EXPECT_EQ(book.of_owner(under_way, true), nullptr) << "nobody";
+  join(book, "a", watch("gate", 5), 0);
+  EXPECT_EQ(book.of_owner(under_way, true), under_way);
+  const auto later = window_of(watch("gate", 5, 2));
+  EXPECT_EQ(book.of_owner(later, true), later) << "by the settings that it was asked with";
+
+  const auto next = watch("gate", 7);
+  join(book, "b", next, 0);
+  const auto handed_over = book.of_owner(under_way, true);
+  ASSERT_NE(handed_over, nullptr);
+  EXPECT_EQ(handed_over->watch, next);
+  EXPECT_EQ(handed_over->frames, 8);
+  EXPECT_EQ(book.of_owner(under_way, false), nullptr) << "of a stream that has ended";
+  EXPECT_EQ(book.of_owner(window_of(watch("gate", 8)), true), nullptr) << "of an owner that never came";
+}
+
+TEST(DockBook, AWindowThatWasAskedOtherThingsIsNotTheNextOwners) {
+  DockBook book;
+  join(book, "b", with_rule(watch("gate", 7), "fire"), 0);
+  EXPECT_EQ(book.of_owner(window_of(with_rule(watch("gate", 5), "smoke")), true), nullptr);
+  const auto changed = with_rule(watch("gate", 7, 2), "smoke");
+  ASSERT_NE(book.renew("b", changed), nullptr);
+  const auto handed_over = book.of_owner(window_of(with_rule(watch("gate", 5), "smoke")), true);
+  ASSERT_NE(handed_over, nullptr) << "its rules are others meanwhile";
+  EXPECT_EQ(handed_over->watch, changed);
+  book.renew("b", with_rule(watch("gate", 7, 1), "fire"));
+  EXPECT_EQ(book.find("gate")->watch, changed) << "never back";
 }
 
 }  // namespace

@@ -360,6 +360,29 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   EXPECT_THAT(heard, ElementsAre(HasSubstr("refused its owner is another node by now (fence 6)")));
 }
 
+TEST_F(LinkTest, AWindowThatIsUnderWayWhenTheOwnerChangesIsTheNextOwners) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  std::vector<std::string> heard;
+  OtherCameraNode other(*this, heard);
+  // While the device answers, so that its news finds another owner.
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
+  language_.passes.on_ask = [&, joined = false](std::size_t) mutable {
+    if (std::exchange(joined, true)) return;
+    auto arrival = std::make_shared<BulkArrival>();
+    arrival->node = "cam2";
+    arrival->received.message = write(JoinFrame{watch, 0, "gpu"});
+    caf::anon_send<caf::message_priority::high>(dock_, BulkArrivalPtr(std::move(arrival)));
+  };
+  pass(3s);
+  language_.passes.on_ask = {};
+  EXPECT_THAT(heard, ::testing::Contains("window of gate"));
+  EXPECT_THAT(far_metrics_.text(), Not(HasSubstr("outcome=\"undelivered\"} 1")));
+}
+
 TEST_F(LinkTest, ADockEndsWithAPartOfIt) {
   start_dock();
   start_node({});

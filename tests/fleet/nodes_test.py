@@ -306,7 +306,8 @@ class Streams(unittest.TestCase):
             # A window ends with its last frame, and where owners change, their frames are not a stride apart.
             starts, ends = ([self.seconds(data["window"][at]) for data in all_of[begun:]] for at in ("start", "end"))
             for before, after in zip(starts, starts[1:]):
-                self.assertAlmostEqual(after - before, 1, delta=0.5, msg=f"{camera}: a window is missing or comes twice: {starts}")
+                self.assertAlmostEqual(after - before, 1, delta=0.5,
+                                       msg=f"{camera}: a window is missing or comes twice: {starts}, {ends}\n{self.fleet.dropped()}\n{self.fleet.logs()}")
             for before, after in zip(ends, ends[1:]):
                 self.assertTrue(0.3 < after - before < 3, f"{camera}: {ends}")
 

@@ -128,15 +128,18 @@ class Node:
         """State by camera."""
         return {camera["camera"]: camera["state"] for camera in self.status().get("cameras", [])}
 
-    def metric(self, name, **labels):
-        """The sum of the series that have these labels."""
+    def page(self):
+        """Its metrics; nothing, if it is not there."""
         with contextlib.suppress(OSError):
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=2) as answer:
-                lines = answer.read().decode().splitlines()
-            wanted = [f'{label}="{value}"' for label, value in labels.items()]
-            return sum(float(line.rsplit(" ", 1)[1]) for line in lines
-                       if line.split("{")[0].split(" ")[0] == name and all(each in line for each in wanted))
-        return 0
+                return answer.read().decode()
+        return ""
+
+    def metric(self, name, **labels):
+        """The sum of the series that have these labels."""
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in self.page().splitlines()
+                   if line.split("{")[0].split(" ")[0] == name and all(each in line for each in wanted))
 
     def windows(self):
         return self.status().get("windows", {}).get("answered", 0)
@@ -203,6 +206,11 @@ class Fleet(contextlib.ExitStack):
         """Cameras by node."""
         plans = self.etcd.get("/vigil/city/plan/")
         return {key.rsplit("/", 1)[1]: json.loads(value)["cameras"] for key, value in plans.items()}
+
+    def dropped(self):
+        """What nodes that are there say of frames that no window showed, and of windows that were overtaken."""
+        return "\n".join(f"{node.name}: {line}" for node in self.nodes for line in node.page().splitlines()
+                         if line.startswith(("vigil_frames_dropped", "vigil_windows_total")))
 
     def logs(self):
         return "\n".join(f"--- {node.name}\n{node.said()}" for node in self.nodes if os.path.exists(node.log))

@@ -40,7 +40,9 @@ TEST(TokenStreams, WhoJoinsWhileItEndsWaits) {
   EXPECT_FALSE(streams.end("v", 1, "yard"));
   EXPECT_TRUE(streams.end("v", 1, "gate"));
   EXPECT_FALSE(streams.end("v", 1, "gate")) << "once";
+  EXPECT_FALSE(streams.waits("gate"));
   EXPECT_EQ(streams.join(join("w", 1)), Joined::waits);
+  EXPECT_TRUE(streams.waits("gate"));
   EXPECT_EQ(streams.renew("w", join("w", 1, "new").watch), Joined::waits);
   EXPECT_FALSE(streams.renew("v", join("v", 1).watch)) << "it has ended";
   const auto next = streams.over("gate");

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,16 +18,25 @@
 
 namespace vigil::cluster::testing {
 
-/// The machine's clock, which a test sets forward: nobody waits for what takes long and brings nothing.
+/// The machine's clock, which a test sets forward: nobody waits for what takes long and brings nothing. It
+/// leaves out how long the machine stood still between two looks: nobody was silent meanwhile. For one
+/// thread.
 class JumpingClock final : public base::Clock {
  public:
-  TimePoint now() const override { return clock_.now() + ahead_; }
+  TimePoint now() const override {
+    const TimePoint real = clock_.now();
+    now_ += std::min<TimePoint::duration>(real - std::exchange(looked_, real), kMost);
+    return now_;
+  }
   WallTime wall() const override { return clock_.wall(); }
-  void jump(base::Duration by) { ahead_ += by; }
+  void jump(base::Duration by) { now_ += by; }
 
  private:
+  /// Longer than any wait of a test between two looks.
+  static constexpr TimePoint::duration kMost = std::chrono::milliseconds(10);
   const SystemClock clock_;
-  base::Duration ahead_{0};
+  mutable TimePoint looked_ = clock_.now();
+  mutable TimePoint now_ = looked_;
 };
 
 /// What a gateway has committed, and its sockets while it runs.
