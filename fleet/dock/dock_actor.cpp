@@ -17,6 +17,8 @@ namespace vigil::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kDockTick{500};
+/// Patches that an owner-to-be may send: with the first, it is the owner.
+constexpr std::uint32_t kAhead = 1;
 
 }  // namespace
 
@@ -93,6 +95,7 @@ bool dock_state::attach(const Passage& passage, link_actor link) {
   if (encodes) book.leave(passage.owner, passage, deps->clock.now());
   watch(link.address());
   links[passage] = std::move(link);
+  let_heirs_in();
   return true;
 }
 
@@ -109,17 +112,32 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
   const Passage passage{from, deps->node, frame.stream};
   // Of a link that has not attached (again), everything is to come anew.
   if (!links.contains(passage)) return;
-  const std::string camera = frame.watch.name;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
-  const DockBook::Joined joined = book.join(from, passage, watch, frame.generation);
+  const DockBook::Heir comer{passage, from, watch, frame.generation};
+  const auto waits =
+      encodings->goes_on(watch->name, passage.stream) ? book.wait(comer) : std::optional<DockBook::Joined>();
+  if (!waits) return let_in(comer, 0);
+  refuse_former(*waits, watch->name, from);
+  // By which it shows that it brings something.
+  self->send(links.at(passage), GuestRoom{watch->name, kAhead});
+}
+
+void dock_state::let_in(const DockBook::Heir& comer, std::uint32_t ahead) {
+  const std::string& camera = comer.watch->name;
+  const DockBook::Joined joined = book.join(comer.from, comer.passage, comer.watch, comer.own_generation);
   if (!joined.admitted)
-    return refuse(passage, camera, joined.fence,
+    return refuse(comer.passage, camera, joined.fence,
                   "its owner is another node by now (fence " + std::to_string(joined.fence) + ')');
-  if (joined.before) refuse(*joined.before, camera, joined.fence, "its owner is node " + from + " now");
-  const Encodings::Beginning beginning{passage, watch, frame.generation, joined.generation};
+  refuse_former(joined, camera, comer.passage.owner);
+  const Encodings::Beginning beginning{comer.passage, comer.watch, comer.own_generation, joined.generation,
+                                       ahead};
   deps->metrics.camera_added(*beginning.watch);
   if (encodings->join(beginning)) return begin(beginning);
   end(camera);
+}
+
+void dock_state::let_heirs_in() {
+  for (const std::string& camera : book.orphans()) let_in(*book.take_heir(camera), 0);
 }
 
 void dock_state::end(const std::string& camera) {
@@ -134,7 +152,8 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
   here = nullptr;
   const auto link = links.find(beginning.passage);
   if (link == links.end()) return;
-  here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, deps->logger}, link->second);
+  here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, beginning.ahead, deps->logger},
+                     link->second);
   // From here, so that nothing that comes later overtakes it.
   caf::send_as(here, router, actors::join_atom_v, beginning.watch, beginning.generation);
   // Of another owner, what is on its way comes first.
@@ -146,6 +165,7 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
 
 void dock_state::take(const std::string& from, SettingsFrame& frame) {
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
+  if (book.renew_heir(from, watch)) return;
   const DockBook::Guest* const guest = book.renew(from, watch);
   if (guest == nullptr) {
     // It was another's meanwhile, or was given up: only a join makes it this one's again. Its owner takes its
@@ -157,6 +177,8 @@ void dock_state::take(const std::string& from, SettingsFrame& frame) {
         self->send(link, GuestRefused{watch->name, highest, "it has not joined as it is now"});
     return;
   }
+  if (guest->heir && actors::fence_of(guest->heir->watch->version) < guest->fence)
+    let_in(*book.take_heir(watch->name), 0);  // which hears that it is too late
   if (guest->passage.vision != deps->node) return;
   deps->metrics.camera_added(*watch);
   if (!encodings->renew(watch)) self->send(router, watch);
@@ -164,6 +186,7 @@ void dock_state::take(const std::string& from, SettingsFrame& frame) {
 
 void dock_state::take(const std::string& from, PackedPatch& patch) {
   const actors::PatchForm& form = patch.form;
+  if (book.brings(from, form.watch)) let_in(*book.take_heir(form.watch.camera), kAhead);
   const DockBook::Guest* const guest = book.brought(from, form.watch);
   const bool is_its =
       guest != nullptr && guest->own_generation == form.generation && guest->passage.vision == deps->node;
@@ -198,9 +221,15 @@ void dock_state::take(const std::string& from, MovedFrame& frame) {
 void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
   const Passage passage{from, deps->node, frame.stream};
+  book.drop_heir(from, frame.camera);
   // Of one that came to its end here when its stream could not be reached, nobody would tell that it has.
   if (guest != nullptr && guest->from == from && guest->passage == passage &&
       encodings->is_here(frame.camera)) {
+    if (const auto heir = book.take_heir(frame.camera)) {
+      if (const auto link = links.find(passage); link != links.end())
+        self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
+      return let_in(*heir, 0);
+    }
     end(frame.camera);
     // It had not begun there yet.
     const auto link = encodings->drop_waiting(frame.camera) ? links.find(passage) : links.end();
@@ -215,6 +244,12 @@ void dock_state::refuse(const Passage& passage, const std::string& camera, std::
                         const std::string& reason) {
   if (const auto link = links.find(passage); link != links.end())
     self->send(link->second, GuestRefused{camera, fence, reason});
+}
+
+void dock_state::refuse_former(const DockBook::Joined& joined, const std::string& camera,
+                               const std::string& owner) {
+  for (const auto& former : {joined.before, joined.heir})
+    if (former) refuse(*former, camera, joined.fence, "its owner is node " + owner + " now");
 }
 
 void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::stream_actor& source) {
@@ -269,6 +304,7 @@ void dock_state::ended(const std::string& camera) {
 }
 
 void dock_state::forget(const std::string& camera) {
+  const auto heir = book.take_heir(camera);
   book.end(camera);
   texts->forget(camera, book.highest_fence(camera));
   routes->remove(camera);
@@ -276,6 +312,7 @@ void dock_state::forget(const std::string& camera) {
     self->send(here.mapped(), actors::stop_atom_v);
   self->send(router, actors::forget_atom_v, camera);
   deps->metrics.camera_removed(camera);
+  if (heir) let_in(*heir, 0);
 }
 
 void dock_state::watch(const caf::actor_addr& other) {
@@ -295,6 +332,7 @@ void dock_state::lost(const caf::actor_addr& address) {
   if (const auto link = std::find_if(links.begin(), links.end(), is_it); link != links.end()) {
     if (link->first.vision == deps->node) book.leave(link->first.owner, link->first, now);
     links.erase(link);
+    let_heirs_in();
   }
   if (const auto sender = std::find_if(senders.begin(), senders.end(), is_it); sender != senders.end()) {
     book.leave(sender->first, now);
@@ -313,6 +351,7 @@ void dock_state::hear(const BulkNews& news) {
     if (news.what == BulkNews::What::ended) {
       book.leave(news.node, deps->clock.now());
       arrivals->forget(news.node);
+      let_heirs_in();
     }
     return;
   }
@@ -331,6 +370,7 @@ void dock_state::hear(const BulkNews& news) {
 }
 
 void dock_state::end_overdue() {
+  let_heirs_in();
   for (const std::string& camera : book.overdue(deps->clock.now(), deps->patience)) {
     if (const auto device = streams.end(camera)) {
       tell_device(*device, actors::end_atom_v, camera);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace vigil::fleet {
 
@@ -12,12 +13,62 @@ DockBook::Joined DockBook::join(const std::string& from, const Passage& passage,
   const std::uint64_t highest = fences_.of(camera);
   const auto before = guests_.find(camera);
   const bool is_new_owner = before != guests_.end() && before->second.passage.owner != passage.owner;
-  if (fence < highest || is_contested(passage.owner, watch->ref())) return {false, highest, 0, {}};
+  if (fence < highest || is_contested(passage.owner, watch->ref())) return {false, highest, 0};
   saw(camera, fence);
-  Joined joined{true, fence, ++generation_, {}};
+  Joined joined{true, fence, ++generation_};
   if (is_new_owner) joined.before = before->second.passage;
+  if (before != guests_.end() && before->second.heir && before->second.heir->passage.owner != passage.owner)
+    joined.heir = before->second.heir->passage;
   guests_[camera] = Guest{passage, from, fence, watch, joined.generation, own_generation};
   return joined;
+}
+
+std::optional<DockBook::Joined> DockBook::wait(const Heir& comer) {
+  const std::string& camera = comer.watch->name;
+  const std::uint64_t fence = actors::fence_of(comer.watch->version);
+  const auto found = guests_.find(camera);
+  if (found == guests_.end() || found->second.away || fence < fences_.of(camera) ||
+      is_contested(comer.passage.owner, comer.watch->ref()))
+    return std::nullopt;
+  Guest& guest = found->second;
+  const Passage same{guest.passage.owner, comer.passage.vision, comer.passage.stream};
+  if (guest.passage != same || guest.passage.owner == comer.passage.owner || guest.fence >= fence)
+    return std::nullopt;
+  saw(camera, fence);
+  Joined joined{true, fence};
+  if (guest.heir && guest.heir->passage.owner != comer.passage.owner) joined.heir = guest.heir->passage;
+  guest.heir = comer;
+  return joined;
+}
+
+bool DockBook::brings(const std::string& from, const actors::WatchRef& watch) const {
+  const Guest* const guest = find(watch.camera);
+  return guest != nullptr && guest->heir && guest->heir->from == from &&
+         actors::fence_of(guest->heir->watch->version) == actors::fence_of(watch.version);
+}
+
+bool DockBook::renew_heir(const std::string& from, const actors::WatchPtr& watch) {
+  if (!brings(from, watch->ref())) return false;
+  guests_.at(watch->name).heir->watch = watch;
+  return true;
+}
+
+void DockBook::drop_heir(const std::string& from, const std::string& camera) {
+  const auto guest = guests_.find(camera);
+  if (guest != guests_.end() && guest->second.heir && guest->second.heir->from == from)
+    guest->second.heir.reset();
+}
+
+std::optional<DockBook::Heir> DockBook::take_heir(const std::string& camera) {
+  const auto guest = guests_.find(camera);
+  return guest == guests_.end() ? std::nullopt : std::exchange(guest->second.heir, std::nullopt);
+}
+
+std::vector<std::string> DockBook::orphans() const {
+  std::vector<std::string> cameras;
+  for (const auto& [camera, guest] : guests_)
+    if (guest.away && guest.heir) cameras.push_back(camera);
+  return cameras;
 }
 
 const DockBook::Guest* DockBook::brought(const std::string& from, const actors::WatchRef& watch) const {
@@ -28,7 +79,11 @@ const DockBook::Guest* DockBook::brought(const std::string& from, const actors::
 
 bool DockBook::is_contested(const std::string& owner, const actors::WatchRef& watch) const {
   const Guest* const guest = find(watch.camera);
-  return guest != nullptr && guest->passage.owner != owner && guest->fence == actors::fence_of(watch.version);
+  if (guest == nullptr) return false;
+  const std::uint64_t fence = actors::fence_of(watch.version);
+  return (guest->passage.owner != owner && guest->fence == fence) ||
+         (guest->heir && guest->heir->passage.owner != owner &&
+          actors::fence_of(guest->heir->watch->version) == fence);
 }
 
 const DockBook::Guest* DockBook::renew(const std::string& from, const actors::WatchPtr& watch) {
@@ -74,13 +129,17 @@ const DockBook::Guest* DockBook::find(const std::string& camera) const {
 }
 
 void DockBook::leave(const std::string& from, const Passage& passage, base::Clock::TimePoint now) {
-  for (auto& [camera, guest] : guests_)
+  for (auto& [camera, guest] : guests_) {
     if (guest.from == from && guest.passage == passage && !guest.away) guest.away = now;
+    if (guest.heir && guest.heir->from == from && guest.heir->passage == passage) guest.heir.reset();
+  }
 }
 
 void DockBook::leave(const std::string& from, base::Clock::TimePoint now) {
-  for (auto& [camera, guest] : guests_)
+  for (auto& [camera, guest] : guests_) {
     if (guest.from == from && !guest.away) guest.away = now;
+    if (guest.heir && guest.heir->from == from) guest.heir.reset();
+  }
 }
 
 void DockBook::lose(const std::string& camera, base::Clock::TimePoint now) {

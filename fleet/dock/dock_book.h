@@ -26,12 +26,22 @@ struct Passage {
 };
 
 /// Every camera has one owner: the one with the highest fence that has come. What others send of it is
-/// refused. Of one owner, whoever came last brings it. A camera whose bringer is away is kept for a while, in
-/// case it comes back. Not thread-safe.
+/// refused. Where its stream goes on, the next owner is its heir first, and the one before brings it until
+/// that one does, or is gone: nothing of it is missing between the two. Of one owner, whoever came last
+/// brings it. A camera whose bringer is away is kept for a while, in case it comes back. Not thread-safe.
 class DockBook {
  public:
   /// `most`: cameras whose fences are kept one by one.
   explicit DockBook(std::size_t most = KnownFences::kMost) : fences_(most) {}
+
+  /// Who is to be a camera's owner.
+  struct Heir {
+    Passage passage;
+    std::string from;
+    /// Not null.
+    actors::WatchPtr watch;
+    std::uint32_t own_generation = 0;
+  };
 
   struct Guest {
     Passage passage;
@@ -46,6 +56,7 @@ class DockBook {
     std::uint32_t own_generation = 0;
     /// Since when whoever brings it is away.
     std::optional<base::Clock::TimePoint> away = {};
+    std::optional<Heir> heir = {};
   };
 
   struct Joined {
@@ -54,11 +65,27 @@ class DockBook {
     std::uint64_t fence = 0;
     std::uint32_t generation = 0;
     /// The passage of its owner until now, if that was another node.
-    std::optional<Passage> before;
+    std::optional<Passage> before = {};
+    /// That of its heir until now, if that was another node.
+    std::optional<Passage> heir = {};
   };
   /// `watch` is not null.
   Joined join(const std::string& from, const Passage& passage, const actors::WatchPtr& watch,
               std::uint32_t own_generation);
+
+  /// As `join`, of a camera whose stream goes on: who comes is its heir from now on, and joins when it brings
+  /// something (`brings`), or when whoever has it leaves. Nothing: it has no owner that goes on, or is
+  /// refused; it is to join at once.
+  std::optional<Joined> wait(const Heir& comer);
+  /// Whether what is of this version comes from the camera's heir.
+  bool brings(const std::string& from, const actors::WatchRef& watch) const;
+  /// Other settings of the heir; false: that node's is none. It does not want the camera any more.
+  bool renew_heir(const std::string& from, const actors::WatchPtr& watch);
+  void drop_heir(const std::string& from, const std::string& camera);
+  /// Who is to join in place of whoever has it.
+  std::optional<Heir> take_heir(const std::string& camera);
+  /// Cameras with heirs, whose bringers are away.
+  std::vector<std::string> orphans() const;
 
   /// Whether what is of this version comes from whoever brings the camera; null otherwise.
   const Guest* brought(const std::string& from, const actors::WatchRef& watch) const;

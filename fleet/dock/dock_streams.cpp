@@ -49,8 +49,7 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
                             "its owner is another node by now (fence " + std::to_string(joined.fence) + ')'});
     return;
   }
-  if (joined.before)
-    refuse(*joined.before, camera, joined.fence, "its owner is node " + frame.owner + " now");
+  refuse_former(joined, camera, frame.owner);
   deps->metrics.camera_added(*watch);
   // What was encoded here is not wanted any more; its stream stays.
   if (encodings->give_up(camera)) {

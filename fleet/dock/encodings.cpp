@@ -14,11 +14,14 @@ void Encodings::tidy(const std::string& camera) {
   if (here && !here->stream && !here->ends && !here->next && !here->lane) cameras_.erase(camera);
 }
 
+bool Encodings::goes_on(const std::string& camera, const std::string& stream) const {
+  const Camera* const here = find(camera);
+  return here != nullptr && here->stream == stream && (!here->lane || here->lane->goes_on) && !here->ends;
+}
+
 bool Encodings::join(const Beginning& beginning) {
   Camera& here = cameras_[beginning.watch->name];
-  const bool goes_on =
-      !here.stream || (*here.stream == beginning.passage.stream && (!here.lane || here.lane->goes_on));
-  if (!goes_on || here.ends) {
+  if (here.ends || (here.stream && !goes_on(beginning.watch->name, beginning.passage.stream))) {
     here.next = beginning;
     here.ends = true;
     return false;

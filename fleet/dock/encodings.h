@@ -28,6 +28,8 @@ class Encodings {
     actors::WatchPtr watch;
     /// As its owner counts, and the dock (`DockBook::Guest`).
     std::uint32_t own_generation = 0, generation = 0;
+    /// Patches that its owner was let send before.
+    std::uint32_t ahead = 0;
   };
   /// Its visual tokens go to another node's stream.
   struct Lane {
@@ -40,6 +42,8 @@ class Encodings {
     bool goes_on = true;
   };
 
+  /// Whether something is here of the camera, and goes on as it is with a stream at that node.
+  bool goes_on(const std::string& camera, const std::string& stream) const;
   /// True: it begins now. False: it will when what is here of it has ended, which is to be asked for.
   bool join(const Beginning& beginning);
   /// Its end is on its way through the device: of one that is here.

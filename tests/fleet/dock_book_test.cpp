@@ -156,6 +156,75 @@ TEST(DockBook, TellsTheWaysOfOneNodeApart) {
   EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("dock", "gate", "yard"));
 }
 
+DockBook::Heir heir(const std::string& owner, const actors::WatchPtr& watch,
+                    const std::string& stream = "g") {
+  return {{owner, "g", stream}, owner, watch, 3};
+}
+
+TEST(DockBook, TheNextOwnerWaitsWhileTheOneBeforeGoesOn) {
+  DockBook book;
+  EXPECT_FALSE(book.wait(heir("b", watch("gate", 7)))) << "there is none";
+  join(book, "a", watch("gate", 5), 0);
+  EXPECT_FALSE(book.wait(heir("a", watch("gate", 6)))) << "it is the owner";
+  EXPECT_FALSE(book.wait(heir("b", watch("gate", 5)))) << "by no higher fence";
+  EXPECT_FALSE(book.wait(heir("b", watch("gate", 6), "another"))) << "its stream does not go on";
+  const auto waits = book.wait(heir("b", watch("gate", 6)));
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(waits->fence, 6U);
+  EXPECT_FALSE(waits->heir);
+  EXPECT_EQ(book.highest_fence("gate"), 6U);
+  EXPECT_NE(book.brought("a", watch("gate", 5)->ref()), nullptr);
+  EXPECT_EQ(book.brought("b", watch("gate", 6)->ref()), nullptr);
+  EXPECT_TRUE(book.brings("b", watch("gate", 6, 2)->ref()));
+  EXPECT_FALSE(book.brings("a", watch("gate", 6)->ref()));
+  EXPECT_FALSE(book.brings("b", watch("gate", 5)->ref()));
+  EXPECT_TRUE(book.is_contested("c", watch("gate", 6)->ref()));
+  EXPECT_FALSE(book.wait(heir("c", watch("gate", 6))));
+  EXPECT_FALSE(join(book, "c", watch("gate", 6), 0).admitted);
+
+  const auto third = book.wait(heir("c", watch("gate", 8)));
+  ASSERT_TRUE(third && third->heir);
+  EXPECT_EQ(third->heir->owner, "b");
+  const auto next = book.take_heir("gate");
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->from, "c");
+  EXPECT_FALSE(book.take_heir("gate"));
+  const auto joined = book.join(next->from, next->passage, next->watch, next->own_generation);
+  EXPECT_TRUE(joined.admitted);
+  EXPECT_EQ(joined.before->owner, "a");
+  EXPECT_EQ(book.brought("a", watch("gate", 5)->ref()), nullptr);
+}
+
+TEST(DockBook, AnHeirIsForgottenWithItsWayAndFoundWhenTheOwnerIsAway) {
+  DockBook book;
+  const base::Clock::TimePoint now(5s);
+  join(book, "a", watch("gate", 5), 0);
+  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
+  EXPECT_THAT(book.orphans(), IsEmpty());
+  EXPECT_TRUE(book.renew_heir("b", watch("gate", 6, 2)));
+  EXPECT_FALSE(book.renew_heir("a", watch("gate", 5, 2)));
+  book.drop_heir("a", "gate");
+  book.leave("b", {"b", "g", "another"}, now);
+  EXPECT_EQ(book.find("gate")->heir->watch->version, actors::version_of(6, 2));
+  book.leave("b", {"b", "g", "g"}, now);
+  EXPECT_FALSE(book.find("gate")->heir);
+  EXPECT_FALSE(book.renew_heir("b", watch("gate", 6, 3)));
+  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
+  book.drop_heir("b", "gate");
+  EXPECT_FALSE(book.find("gate")->heir);
+  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
+  book.leave("b", now);
+  EXPECT_FALSE(book.find("gate")->heir);
+  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
+  book.leave("a", now);
+  EXPECT_THAT(book.orphans(), ElementsAre("gate"));
+  EXPECT_FALSE(book.wait(heir("c", watch("gate", 7)))) << "it has it at once";
+  // Whoever joins with another stream does not wait, and who waited hears so.
+  const auto joined = book.join("c", {"c", "g", "another"}, watch("gate", 7), 0);
+  ASSERT_TRUE(joined.admitted && joined.heir);
+  EXPECT_EQ(joined.heir->owner, "b");
+}
+
 actors::WindowAnswersPtr window_of(const actors::WatchPtr& watch) {
   auto window = std::make_shared<actors::WindowAnswers>();
   window->watch = watch;

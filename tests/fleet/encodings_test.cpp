@@ -24,7 +24,10 @@ TEST(Encodings, BeginWhereNothingIs) {
   Encodings here("v");
   EXPECT_FALSE(here.is_here("gate"));
   EXPECT_EQ(here.stream_of("gate"), nullptr);
+  EXPECT_FALSE(here.goes_on("gate", "s"));
   EXPECT_TRUE(here.join(beginning("gate", "s")));
+  EXPECT_TRUE(here.goes_on("gate", "s"));
+  EXPECT_FALSE(here.goes_on("gate", "other"));
   EXPECT_TRUE(here.is_here("gate"));
   EXPECT_EQ(*here.stream_of("gate"), "s");
   EXPECT_FALSE(here.waits("gate"));
@@ -39,6 +42,7 @@ TEST(Encodings, AnotherStreamWaitsForTheEndOfWhatIsHere) {
   EXPECT_FALSE(here.join(beginning("gate", "other", 2)));
   EXPECT_THAT(here.ending(), ElementsAre("gate"));
   EXPECT_TRUE(here.waits("gate"));
+  EXPECT_FALSE(here.goes_on("gate", "s"));
   EXPECT_EQ(*here.stream_of("gate"), "s") << "until it has ended";
   EXPECT_FALSE(here.join(beginning("gate", "s", 3))) << "it ends, whoever comes";
   EXPECT_FALSE(here.join(beginning("gate", "other", 4)));

@@ -4,6 +4,7 @@
 
 #include "fleet/dock/dock_actor.h"
 #include "fleet/link/link_actor.h"
+#include "tests/actors/patches.h"
 #include "tests/fleet/camera_node.h"
 
 namespace vigil::fleet {
@@ -21,8 +22,9 @@ class LinkTest : public testing::CameraNodeTest {
  protected:
   /// Another camera node, by hand: its port, and its link, which writes down what it hears.
   struct OtherCameraNode {
-    OtherCameraNode(LinkTest& test, std::vector<std::string>& heard)
-        : link(testing::link_by_hand(test.system_, heard)),
+    OtherCameraNode(LinkTest& link_test, std::vector<std::string>& heard)
+        : test(link_test),
+          link(testing::link_by_hand(test.system_, heard)),
           port({.name = "cam2"}, "cam2:1", "", owner, test.network_) {
       port.set_peers({{"gpu", "gpu:1"}});
       test.far_.set_peers({{"cam", "cam:1"}, {"cam2", "cam2:1"}});
@@ -31,7 +33,20 @@ class LinkTest : public testing::CameraNodeTest {
                    std::string("gpu"), std::string("gpu"));
       test.pass(100ms);
     }
+    bool join(const actors::WatchSettings& watch, std::uint32_t generation = 0) {
+      return static_cast<bool>(port.send("gpu", write(JoinFrame{watch, generation, "gpu"})));
+    }
+    /// A patch of the camera, at this time.
+    bool bring(const actors::WatchSettings& watch, double seconds) {
+      actors::FramePatch patch =
+          *actors::testing::frame_patch(std::make_shared<const actors::WatchSettings>(watch), seconds, 90);
+      patch.sequence = sequence++;
+      patch.captured = {test.clock_.now(), test.clock_.wall()};
+      return static_cast<bool>(port.send("gpu", write(pack(patch, 2, test.clock_))));
+    }
 
+    LinkTest& test;
+    std::uint64_t sequence = 0;
     link_actor link;
     testing::Owner owner;
     cluster::MemoryBulk port;
@@ -330,11 +345,17 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   // Another camera node, by hand.
   std::vector<std::string> heard;
   OtherCameraNode other(*this, heard);
-  cluster::MemoryBulk& port = other.port;
   actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
-  ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
+  ASSERT_TRUE(other.join(watch));
+  std::size_t encoded = encoder_.frames;
+  pass(2s);
+  EXPECT_THAT(heard, ElementsAre("room for gate"));
+  EXPECT_GT(encoder_.frames, encoded) << "the former one goes on until the next one brings something";
+  EXPECT_THAT(log_.str(), Not(HasSubstr("does not serve")));
+  EXPECT_EQ(metric("vigil_frames_dropped_total"), 0);
+  ASSERT_TRUE(other.bring(watch, 100));
   pass(1s);
-  EXPECT_THAT(heard, ::testing::Contains("room for gate"));
+  EXPECT_THAT(heard, ::testing::Contains("ack ")) << "it is encoded";
   EXPECT_THAT(log_.str(), HasSubstr("link: gpu does not serve camera gate: its owner is node cam2 now"));
 
   EXPECT_THAT(fences_, ElementsAre(std::pair(std::string("gate"), 6U))) << "whatever its node's plan says";
@@ -344,7 +365,7 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
                [&](const caf::error& error) { ADD_FAILURE() << system_.render(error); });
 
   // What the former owner still sends changes nothing, and it hears why.
-  const std::size_t encoded = encoder_.frames;
+  encoded = encoder_.frames;
   pass(4s);
   EXPECT_EQ(encoder_.frames, encoded);
   EXPECT_GT(metric("vigil_frames_dropped_total"), 0);
@@ -355,7 +376,7 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
   // Nor does it when it joins again.
   watch.version = actors::version_of(5, 9);
   heard.clear();
-  ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
+  ASSERT_TRUE(other.join(watch));
   pass(1s);
   EXPECT_THAT(heard, ElementsAre(HasSubstr("refused its owner is another node by now (fence 6)")));
 }
@@ -368,13 +389,15 @@ TEST_F(LinkTest, AWindowThatIsUnderWayWhenTheOwnerChangesIsTheNextOwners) {
   pass(4s);
   std::vector<std::string> heard;
   OtherCameraNode other(*this, heard);
-  // While the device answers, so that its news finds another owner.
   const actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
-  language_.passes.on_ask = [&, joined = false](std::size_t) mutable {
-    if (std::exchange(joined, true)) return;
+  ASSERT_TRUE(other.join(watch));
+  pass(100ms);
+  // While the device answers, so that its news finds another owner.
+  language_.passes.on_ask = [&, left = false](std::size_t) mutable {
+    if (std::exchange(left, true)) return;
     auto arrival = std::make_shared<BulkArrival>();
-    arrival->node = "cam2";
-    arrival->received.message = write(JoinFrame{watch, 0, "gpu"});
+    arrival->node = "cam";
+    arrival->received.message = write(EndFrame{"gate", "gpu"});
     caf::anon_send<caf::message_priority::high>(dock_, BulkArrivalPtr(std::move(arrival)));
   };
   pass(3s);
@@ -403,11 +426,12 @@ TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
   // Another camera node, by hand.
   std::vector<std::string> heard;
   OtherCameraNode other(*this, heard);
-  cluster::MemoryBulk& port = other.port;
-  actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
-  ASSERT_TRUE(port.send("gpu", write(JoinFrame{watch, 0, "gpu"})));
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
+  ASSERT_TRUE(other.join(watch));
   pass(1s);
   EXPECT_THAT(heard, ::testing::Contains("room for gate"));
+  ASSERT_TRUE(other.bring(watch, 100));
+  pass(1s);
   EXPECT_THAT(log_.str(), HasSubstr("link: gpu does not serve camera gate: its owner is node cam2 now"));
 
   // It never heard that it was another's, as one that was away.
@@ -416,6 +440,73 @@ TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
   EXPECT_THAT(heard, ::testing::Contains(HasSubstr("refused its owner is node cam now")));
   const std::size_t encoded = encoder_.frames;
   pass(4s);
+  EXPECT_GT(encoder_.frames, encoded);
+}
+
+TEST_F(LinkTest, WhoeverWaitsForACameraHasItWhenItsOwnerIsGone) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  std::vector<std::string> heard;
+  OtherCameraNode other(*this, heard);
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
+  ASSERT_TRUE(other.join(watch));
+  pass(1s);
+  ASSERT_THAT(heard, ElementsAre("room for gate"));
+  // Its settings are others meanwhile.
+  actors::WatchSettings changed = watch;
+  changed.version = actors::version_of(6, 2);
+  changed.rules[0].name = "another";
+  ASSERT_TRUE(other.port.send("gpu", write(SettingsFrame{changed})));
+  caf::anon_send(link_, actors::stop_atom_v);
+  pass(1s);
+  EXPECT_THAT(heard, ElementsAre("room for gate", "room for gate")) << "of all that there is";
+  const std::size_t encoded = encoder_.frames;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(other.bring(changed, 100 + i));
+    pass(1s);
+  }
+  EXPECT_GT(encoder_.frames, encoded);
+  EXPECT_THAT(heard, ::testing::Contains("window of gate")) << "by the newer settings";
+}
+
+TEST_F(LinkTest, WhoeverWaitsForACameraIsRefusedWhenItsOwnerIsGivenAHigherFence) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  std::vector<std::string> heard;
+  OtherCameraNode other(*this, heard);
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 6), actors::version_of(6, 1));
+  ASSERT_TRUE(other.join(watch));
+  pass(1s);
+  caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{{owned("gate", 7)}});
+  pass(2s);
+  EXPECT_THAT(heard, ElementsAre("room for gate", "refused its owner is another node by now (fence 7)"));
+  ASSERT_TRUE(other.bring(watch, 100));
+  const std::size_t encoded = encoder_.frames;
+  pass(4s);
+  EXPECT_THAT(heard, ::testing::Contains("ack fenced"));
+  EXPECT_GT(encoder_.frames, encoded);
+}
+
+TEST_F(LinkTest, WhoeverWaitsForACameraAndLetsItGoChangesNothing) {
+  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+  start_dock();
+  start_node({owned("gate", 5)});
+  start_link();
+  pass(4s);
+  std::vector<std::string> heard;
+  OtherCameraNode other(*this, heard);
+  ASSERT_TRUE(other.join(actors::watch_of(*owned("gate", 6), actors::version_of(6, 1))));
+  pass(1s);
+  ASSERT_TRUE(other.port.send("gpu", write(EndFrame{"gate", "gpu"})));
+  const std::size_t encoded = encoder_.frames;
+  pass(4s);
+  EXPECT_THAT(heard, ElementsAre("room for gate", "over gate"));
   EXPECT_GT(encoder_.frames, encoded);
 }
 
