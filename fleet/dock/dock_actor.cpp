@@ -11,14 +11,13 @@
 #include "actors/messages/patience.h"
 #include "actors/messages/shell.h"
 #include "actors/router/router_actor.h"
+#include "actors/vision/patch_queue.h"
 #include "fleet/dock/guest_actor.h"
 
 namespace vigil::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kDockTick{500};
-/// Patches that an owner-to-be may send: with the first, it is the owner.
-constexpr std::uint32_t kAhead = 1;
 
 }  // namespace
 
@@ -118,8 +117,8 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
       encodings->goes_on(watch->name, passage.stream) ? book.wait(comer) : std::optional<DockBook::Joined>();
   if (!waits) return let_in(comer, 0);
   refuse_former(*waits, watch->name, from);
-  // By which it shows that it brings something.
-  self->send(links.at(passage), GuestRoom{watch->name, kAhead});
+  // As a device would, so that it brings something.
+  self->send(links.at(passage), GuestRoom{watch->name, actors::first_credits(*watch, deps->group)});
 }
 
 void dock_state::let_in(const DockBook::Heir& comer, std::uint32_t ahead) {
@@ -186,10 +185,13 @@ void dock_state::take(const std::string& from, SettingsFrame& frame) {
 
 void dock_state::take(const std::string& from, PackedPatch& patch) {
   const actors::PatchForm& form = patch.form;
-  if (book.brings(from, form.watch)) let_in(*book.take_heir(form.watch.camera), kAhead);
+  if (book.brings(from, form.watch)) let_in(*book.take_heir(form.watch.camera), 1);
   const DockBook::Guest* const guest = book.brought(from, form.watch);
-  const bool is_its =
-      guest != nullptr && guest->own_generation == form.generation && guest->passage.vision == deps->node;
+  // What an owner that leaves has of a patch that is not full would be ahead of its heir's first one, which
+  // shows as much, and would be the one that is late.
+  const bool is_its = guest != nullptr && guest->own_generation == form.generation &&
+                      guest->passage.vision == deps->node &&
+                      !(guest->heir && std::cmp_less(form.frames, deps->group));
   actors::PatchAck lost{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::lost, ""};
   if (!is_its) {
     lost.reason = "fenced";

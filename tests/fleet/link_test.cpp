@@ -33,13 +33,18 @@ class LinkTest : public testing::CameraNodeTest {
                    std::string("gpu"), std::string("gpu"));
       test.pass(100ms);
     }
+    ~OtherCameraNode() {
+      caf::anon_send_exit(link, caf::exit_reason::kill);
+      test.pass(50ms);
+    }
     bool join(const actors::WatchSettings& watch, std::uint32_t generation = 0) {
       return static_cast<bool>(port.send("gpu", write(JoinFrame{watch, generation, "gpu"})));
     }
     /// A patch of the camera, at this time.
-    bool bring(const actors::WatchSettings& watch, double seconds) {
+    bool bring(const actors::WatchSettings& watch, double seconds, std::size_t frames = 2) {
       actors::FramePatch patch =
           *actors::testing::frame_patch(std::make_shared<const actors::WatchSettings>(watch), seconds, 90);
+      patch.frames.resize(frames);
       patch.sequence = sequence++;
       patch.captured = {test.clock_.now(), test.clock_.wall()};
       return static_cast<bool>(port.send("gpu", write(pack(patch, 2, test.clock_))));
@@ -491,6 +496,27 @@ TEST_F(LinkTest, WhoeverWaitsForACameraIsRefusedWhenItsOwnerIsGivenAHigherFence)
   pass(4s);
   EXPECT_THAT(heard, ::testing::Contains("ack fenced"));
   EXPECT_GT(encoder_.frames, encoded);
+}
+
+TEST_F(LinkTest, WhatIsNotAFullPatchOfAnOwnerThatLeavesIsItsHeirsToBring) {
+  start_dock();
+  std::vector<std::string> heard;
+  OtherCameraNode other(*this, heard);
+  const actors::WatchSettings watch = actors::watch_of(*owned("gate", 5), actors::version_of(5, 1));
+  ASSERT_TRUE(other.join(watch));
+  pass(200ms);
+  ASSERT_TRUE(other.bring(watch, 0, 1));
+  pass(1s);
+  EXPECT_EQ(encoder_.frames, 1U) << "as at the end of a file";
+  // The next one has not found the camera yet.
+  start_node({owned("gate", 6)});
+  start_link();
+  pass(1s);
+  ASSERT_TRUE(other.bring(watch, 1));
+  ASSERT_TRUE(other.bring(watch, 2, 1));
+  pass(1s);
+  EXPECT_EQ(encoder_.frames, 3U);
+  EXPECT_THAT(heard, ::testing::Contains("ack fenced").Times(1));
 }
 
 TEST_F(LinkTest, WhoeverWaitsForACameraAndLetsItGoChangesNothing) {
