@@ -257,9 +257,8 @@ void dock_state::refuse_former(const DockBook::Joined& joined, const std::string
 void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::stream_actor& source) {
   self->send(source, actors::grant_atom_v, std::uint32_t{1});
   const std::string& camera = window->watch->name;
-  const actors::WindowAnswersPtr own =
-      book.of_owner(window, !encodings->waits(camera) && !streams.waits(camera));
-  const auto link = own ? links.find(book.find(camera)->passage) : links.end();
+  const auto heard = book.heard(window, !encodings->waits(camera) && !streams.waits(camera));
+  const auto link = heard ? links.find(heard->passage) : links.end();
   // Of one that is away, or that it would tell nothing: nobody is there to hear it.
   if (link == links.end()) {
     deps->metrics.windows("undelivered", 1);
@@ -267,7 +266,7 @@ void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::st
     return;
   }
   sources[camera] = source;
-  self->send<caf::message_priority::high>(link->second, actors::form_of(*own, deps->clock));
+  self->send<caf::message_priority::high>(link->second, actors::form_of(*heard->window, deps->clock));
 }
 
 void dock_state::explain(const actors::Explain& request, link_actor link) {

@@ -100,16 +100,21 @@ const DockBook::Guest* DockBook::renew(const std::string& from, const actors::Wa
   return its;
 }
 
-actors::WindowAnswersPtr DockBook::of_owner(const actors::WindowAnswersPtr& window, bool goes_on) const {
+std::optional<DockBook::Heard> DockBook::heard(const actors::WindowAnswersPtr& window, bool goes_on) const {
   const actors::WatchSettings& asked = *window->watch;
   const Guest* const guest = find(asked.name);
   const std::uint64_t fence = actors::fence_of(asked.version);
-  if (guest == nullptr || fence > guest->fence) return nullptr;
-  if (fence == guest->fence) return window;
-  if (!goes_on || asked.rules != guest->watch->rules) return nullptr;
-  auto own = std::make_shared<actors::WindowAnswers>(*window);
-  own->watch = guest->watch;
-  return own;
+  if (guest == nullptr || fence > guest->fence) return std::nullopt;
+  const auto as_of = [&](const Passage& passage, const actors::WatchPtr& watch) -> std::optional<Heard> {
+    if (!goes_on || asked.rules != watch->rules) return std::nullopt;
+    auto own = std::make_shared<actors::WindowAnswers>(*window);
+    own->watch = watch;
+    return Heard{passage, std::move(own)};
+  };
+  if (guest->heir)
+    if (auto next = as_of(guest->heir->passage, guest->heir->watch)) return next;
+  if (fence == guest->fence) return Heard{guest->passage, window};
+  return as_of(guest->passage, guest->watch);
 }
 
 bool DockBook::admits(const std::string& camera, std::uint64_t fence) {

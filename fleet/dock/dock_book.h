@@ -92,10 +92,15 @@ class DockBook {
   /// As `brought`, of new settings: its owner may have been given a higher fence with nobody between, as all
   /// are when a registry was set back.
   const Guest* renew(const std::string& from, const actors::WatchPtr& watch);
-  /// The window as the camera's owner can take it. One that was asked while another node had the camera is
-  /// the next owner's, by its settings, where the stream goes on (`goes_on`) and is asked the same: whoever
-  /// had it is about to let it go. Null: there is no owner, or it is not for this one.
-  actors::WindowAnswersPtr of_owner(const actors::WindowAnswersPtr& window, bool goes_on) const;
+  /// Who hears of a window, and as what: the heir, or else the owner, by its settings, where the stream goes
+  /// on
+  /// (`goes_on`) and is asked the same. What the one before would tell of it may find that the next one has
+  /// told something already. Nothing: there is nobody for whom it is.
+  struct Heard {
+    Passage passage;
+    actors::WindowAnswersPtr window;
+  };
+  std::optional<Heard> heard(const actors::WindowAnswersPtr& window, bool goes_on) const;
   const Guest* find(const std::string& camera) const;
   /// Whether another node has it by the fence of this version: the registry was set back, and gave it twice.
   bool is_contested(const std::string& owner, const actors::WatchRef& watch) const;

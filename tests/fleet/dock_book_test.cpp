@@ -241,31 +241,50 @@ actors::WatchPtr with_rule(const actors::WatchPtr& watch, const std::string& rul
 TEST(DockBook, AWindowIsTheOwnersWhoHasTheCameraWhenItIsAnswered) {
   DockBook book;
   const auto under_way = window_of(watch("gate", 5));
-  EXPECT_EQ(book.of_owner(under_way, true), nullptr) << "nobody";
+  EXPECT_FALSE(book.heard(under_way, true)) << "nobody";
   join(book, "a", watch("gate", 5), 0);
-  EXPECT_EQ(book.of_owner(under_way, true), under_way);
+  EXPECT_EQ(book.heard(under_way, true)->window, under_way);
   const auto later = window_of(watch("gate", 5, 2));
-  EXPECT_EQ(book.of_owner(later, true), later) << "by the settings that it was asked with";
+  EXPECT_EQ(book.heard(later, false)->window, later) << "by the settings that it was asked with";
+  EXPECT_EQ(book.heard(later, true)->passage.owner, "a");
 
   const auto next = watch("gate", 7);
   join(book, "b", next, 0);
-  const auto handed_over = book.of_owner(under_way, true);
-  ASSERT_NE(handed_over, nullptr);
-  EXPECT_EQ(handed_over->watch, next);
-  EXPECT_EQ(handed_over->frames, 8);
-  EXPECT_EQ(book.of_owner(under_way, false), nullptr) << "of a stream that has ended";
-  EXPECT_EQ(book.of_owner(window_of(watch("gate", 8)), true), nullptr) << "of an owner that never came";
+  const auto handed_over = book.heard(under_way, true);
+  ASSERT_TRUE(handed_over);
+  EXPECT_EQ(handed_over->passage.owner, "b");
+  EXPECT_EQ(handed_over->window->watch, next);
+  EXPECT_EQ(handed_over->window->frames, 8);
+  EXPECT_FALSE(book.heard(under_way, false)) << "of a stream that has ended";
+  EXPECT_FALSE(book.heard(window_of(watch("gate", 8)), true)) << "of an owner that never came";
+}
+
+TEST(DockBook, AWindowIsTheHeirsFromWhenItWaits) {
+  DockBook book;
+  join(book, "a", watch("gate", 5), 0);
+  const auto window = window_of(watch("gate", 5));
+  const auto next = watch("gate", 6);
+  ASSERT_TRUE(book.wait(heir("b", next)));
+  const auto heard = book.heard(window, true);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->passage.owner, "b") << "which may have told that it is up";
+  EXPECT_EQ(heard->window->watch, next);
+  ASSERT_TRUE(book.renew_heir("b", with_rule(watch("gate", 6, 2), "smoke")));
+  EXPECT_EQ(book.heard(window, true)->window, window) << "which it does not ask";
+  EXPECT_EQ(book.heard(window, true)->passage.owner, "a");
+  book.drop_heir("b", "gate");
+  EXPECT_EQ(book.heard(window, true)->passage.owner, "a");
 }
 
 TEST(DockBook, AWindowThatWasAskedOtherThingsIsNotTheNextOwners) {
   DockBook book;
   join(book, "b", with_rule(watch("gate", 7), "fire"), 0);
-  EXPECT_EQ(book.of_owner(window_of(with_rule(watch("gate", 5), "smoke")), true), nullptr);
+  EXPECT_FALSE(book.heard(window_of(with_rule(watch("gate", 5), "smoke")), true));
   const auto changed = with_rule(watch("gate", 7, 2), "smoke");
   ASSERT_NE(book.renew("b", changed), nullptr);
-  const auto handed_over = book.of_owner(window_of(with_rule(watch("gate", 5), "smoke")), true);
-  ASSERT_NE(handed_over, nullptr) << "its rules are others meanwhile";
-  EXPECT_EQ(handed_over->watch, changed);
+  const auto handed_over = book.heard(window_of(with_rule(watch("gate", 5), "smoke")), true);
+  ASSERT_TRUE(handed_over) << "its rules are others meanwhile";
+  EXPECT_EQ(handed_over->window->watch, changed);
   book.renew("b", with_rule(watch("gate", 7, 1), "fire"));
   EXPECT_EQ(book.find("gate")->watch, changed) << "never back";
 }
