@@ -18,15 +18,12 @@ double load_of(const std::vector<FramePatchPtr>& patches) {
   return load;
 }
 
-std::uint32_t first_credits(const WatchSettings& watch, int frames_per_patch) {
-  return 2 * static_cast<std::uint32_t>(patches_in(watch, watch.window.stride, frames_per_patch));
-}
-
 PatchQueue::Joined PatchQueue::join(const WatchSettings& watch) {
   const auto [entry, is_new] = lanes_.try_emplace(watch.name);
   Lane& lane = entry->second;
   lane.ended = false;
-  const std::uint32_t credits = first_credits(watch, frames_per_patch_);
+  const int stride = patches_in(watch, watch.window.stride, frames_per_patch_);
+  const auto credits = static_cast<std::uint32_t>(2 * stride);
   // What the last incarnation had under way may still arrive beside the new one's.
   lane.capacity = 2 * static_cast<std::size_t>(credits);
   return {credits, is_new};

@@ -20,17 +20,13 @@ double load_of(const FramePatch& patch);
 /// Of all of them, as so many whole ones.
 double load_of(const std::vector<FramePatchPtr>& patches);
 
-/// What a camera that joins is granted: two strides' worth of patches, so that one is captured while another
-/// waits.
-std::uint32_t first_credits(const WatchSettings& watch, int frames_per_patch);
-
 /// Not thread-safe.
 class PatchQueue {
  public:
   explicit PatchQueue(int frames_per_patch) : frames_per_patch_(frames_per_patch) {}
 
   struct Joined {
-    /// To grant the camera (`first_credits`).
+    /// To grant the camera: two strides' worth, so that one is captured while another waits.
     std::uint32_t credits = 0;
     /// Whether the next stage does not know the camera yet.
     bool is_new = false;

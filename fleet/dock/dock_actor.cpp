@@ -11,7 +11,6 @@
 #include "actors/messages/patience.h"
 #include "actors/messages/shell.h"
 #include "actors/router/router_actor.h"
-#include "actors/vision/patch_queue.h"
 #include "fleet/dock/guest_actor.h"
 
 namespace vigil::fleet {
@@ -94,7 +93,6 @@ bool dock_state::attach(const Passage& passage, link_actor link) {
   if (encodes) book.leave(passage.owner, passage, deps->clock.now());
   watch(link.address());
   links[passage] = std::move(link);
-  let_heirs_in();
   return true;
 }
 
@@ -112,31 +110,17 @@ void dock_state::take(const std::string& from, JoinFrame& frame) {
   // Of a link that has not attached (again), everything is to come anew.
   if (!links.contains(passage)) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
-  const DockBook::Heir comer{passage, from, watch, frame.generation};
-  const auto waits =
-      encodings->goes_on(watch->name, passage.stream) ? book.wait(comer) : std::optional<DockBook::Joined>();
-  if (!waits) return let_in(comer, 0);
-  refuse_former(*waits, watch->name, from);
-  // As a device would, so that it brings something.
-  self->send(links.at(passage), GuestRoom{watch->name, actors::first_credits(*watch, deps->group)});
-}
-
-void dock_state::let_in(const DockBook::Heir& comer, std::uint32_t ahead) {
-  const std::string& camera = comer.watch->name;
-  const DockBook::Joined joined = book.join(comer.from, comer.passage, comer.watch, comer.own_generation);
+  const std::string& camera = watch->name;
+  const DockBook::Joined joined =
+      book.join(from, passage, watch, frame.generation, encodings->goes_on(camera, passage.stream));
   if (!joined.admitted)
-    return refuse(comer.passage, camera, joined.fence,
+    return refuse(passage, camera, joined.fence,
                   "its owner is another node by now (fence " + std::to_string(joined.fence) + ')');
-  refuse_former(joined, camera, comer.passage.owner);
-  const Encodings::Beginning beginning{comer.passage, comer.watch, comer.own_generation, joined.generation,
-                                       ahead};
+  if (joined.before) refuse(*joined.before, camera, joined.fence, "its owner is node " + from + " now");
+  const Encodings::Beginning beginning{passage, watch, frame.generation, joined.generation};
   deps->metrics.camera_added(*beginning.watch);
   if (encodings->join(beginning)) return begin(beginning);
   end(camera);
-}
-
-void dock_state::let_heirs_in() {
-  for (const std::string& camera : book.orphans()) let_in(*book.take_heir(camera), 0);
 }
 
 void dock_state::end(const std::string& camera) {
@@ -151,8 +135,7 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
   here = nullptr;
   const auto link = links.find(beginning.passage);
   if (link == links.end()) return;
-  here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, beginning.ahead, deps->logger},
-                     link->second);
+  here = self->spawn(guest, GuestDeps{camera, beginning.own_generation, deps->logger}, link->second);
   // From here, so that nothing that comes later overtakes it.
   caf::send_as(here, router, actors::join_atom_v, beginning.watch, beginning.generation);
   // Of another owner, what is on its way comes first.
@@ -164,7 +147,6 @@ void dock_state::begin(const Encodings::Beginning& beginning) {
 
 void dock_state::take(const std::string& from, SettingsFrame& frame) {
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
-  if (book.renew_heir(from, watch)) return;
   const DockBook::Guest* const guest = book.renew(from, watch);
   if (guest == nullptr) {
     // It was another's meanwhile, or was given up: only a join makes it this one's again. Its owner takes its
@@ -176,8 +158,6 @@ void dock_state::take(const std::string& from, SettingsFrame& frame) {
         self->send(link, GuestRefused{watch->name, highest, "it has not joined as it is now"});
     return;
   }
-  if (guest->heir && actors::fence_of(guest->heir->watch->version) < guest->fence)
-    let_in(*book.take_heir(watch->name), 0);  // which hears that it is too late
   if (guest->passage.vision != deps->node) return;
   deps->metrics.camera_added(*watch);
   if (!encodings->renew(watch)) self->send(router, watch);
@@ -185,14 +165,12 @@ void dock_state::take(const std::string& from, SettingsFrame& frame) {
 
 void dock_state::take(const std::string& from, PackedPatch& patch) {
   const actors::PatchForm& form = patch.form;
-  if (book.brings(from, form.watch)) let_in(*book.take_heir(form.watch.camera), 1);
+  const std::string camera = form.watch.camera;
   const DockBook::Guest* const guest = book.brought(from, form.watch);
-  // What an owner that leaves has of a patch that is not full would be ahead of its heir's first one, which
-  // shows as much, and would be the one that is late.
-  const bool is_its = guest != nullptr && guest->own_generation == form.generation &&
-                      guest->passage.vision == deps->node &&
-                      !(guest->heir && std::cmp_less(form.frames, deps->group));
-  actors::PatchAck lost{form.watch.camera, form.generation, form.sequence, actors::PatchOutcome::lost, ""};
+  const bool is_its =
+      guest != nullptr && guest->own_generation == form.generation && guest->passage.vision == deps->node;
+  if (!is_its && take_former(from, patch)) return;
+  actors::PatchAck lost{camera, form.generation, form.sequence, actors::PatchOutcome::lost, ""};
   if (!is_its) {
     lost.reason = "fenced";
     for (const auto& [passage, link] : links)
@@ -201,17 +179,34 @@ void dock_state::take(const std::string& from, PackedPatch& patch) {
   }
   const auto link = links.find(guest->passage);
   if (link == links.end()) return;
-  if (encodings->waits(form.watch.camera)) return self->send(link->second, lost);
+  if (encodings->waits(camera)) return self->send(link->second, lost);
+  book.drop_former(camera);
   patch.form.generation = guest->generation;
   if (const actors::FramePatchPtr whole = unpack(patch, deps->group, deps->clock)) {
     self->send(router, whole);
     return;
   }
-  deps->logger.error("dock: ignored a patch of camera {} of node {} whose pixels do not fit",
-                     form.watch.camera, from);
+  deps->logger.error("dock: ignored a patch of camera {} of node {} whose pixels do not fit", camera, from);
   lost.outcome = actors::PatchOutcome::dropped;
   lost.reason = "damaged";
   self->send(link->second, lost);
+}
+
+bool dock_state::take_former(const std::string& from, PackedPatch& patch) {
+  actors::PatchForm& form = patch.form;
+  const DockBook::Former* const former = book.brought_before(from, form.watch, form.generation);
+  // One that is not full is the last, and would be ahead of the next owner's first one, which shows as much
+  // and would be the one that is late.
+  if (former == nullptr || std::cmp_less(form.frames, deps->group) || encodings->waits(form.watch.camera))
+    return false;
+  // Of what is not its owner's, the router tells nobody.
+  if (const auto link = links.find(former->passage); link != links.end())
+    self->send(link->second, actors::PatchAck{form.watch.camera, form.generation, form.sequence,
+                                              actors::PatchOutcome::encoded, ""});
+  form.generation = former->generation;
+  form.watch = book.find(form.watch.camera)->watch->ref();
+  if (const actors::FramePatchPtr whole = unpack(patch, deps->group, deps->clock)) self->send(router, whole);
+  return true;
 }
 
 void dock_state::take(const std::string& from, MovedFrame& frame) {
@@ -223,15 +218,10 @@ void dock_state::take(const std::string& from, MovedFrame& frame) {
 void dock_state::take(const std::string& from, EndFrame& frame) {
   const DockBook::Guest* const guest = book.find(frame.camera);
   const Passage passage{from, deps->node, frame.stream};
-  book.drop_heir(from, frame.camera);
+  book.drop_former(from, frame.camera);
   // Of one that came to its end here when its stream could not be reached, nobody would tell that it has.
   if (guest != nullptr && guest->from == from && guest->passage == passage &&
       encodings->is_here(frame.camera)) {
-    if (const auto heir = book.take_heir(frame.camera)) {
-      if (const auto link = links.find(passage); link != links.end())
-        self->send<caf::message_priority::high>(link->second, over_atom_v, frame.camera);
-      return let_in(*heir, 0);
-    }
     end(frame.camera);
     // It had not begun there yet.
     const auto link = encodings->drop_waiting(frame.camera) ? links.find(passage) : links.end();
@@ -248,17 +238,12 @@ void dock_state::refuse(const Passage& passage, const std::string& camera, std::
     self->send(link->second, GuestRefused{camera, fence, reason});
 }
 
-void dock_state::refuse_former(const DockBook::Joined& joined, const std::string& camera,
-                               const std::string& owner) {
-  for (const auto& former : {joined.before, joined.heir})
-    if (former) refuse(*former, camera, joined.fence, "its owner is node " + owner + " now");
-}
-
 void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::stream_actor& source) {
   self->send(source, actors::grant_atom_v, std::uint32_t{1});
   const std::string& camera = window->watch->name;
-  const auto heard = book.heard(window, !encodings->waits(camera) && !streams.waits(camera));
-  const auto link = heard ? links.find(heard->passage) : links.end();
+  const actors::WindowAnswersPtr own =
+      book.of_owner(window, !encodings->waits(camera) && !streams.waits(camera));
+  const auto link = own ? links.find(book.find(camera)->passage) : links.end();
   // Of one that is away, or that it would tell nothing: nobody is there to hear it.
   if (link == links.end()) {
     deps->metrics.windows("undelivered", 1);
@@ -266,7 +251,7 @@ void dock_state::answer(const actors::WindowAnswersPtr& window, const actors::st
     return;
   }
   sources[camera] = source;
-  self->send<caf::message_priority::high>(link->second, actors::form_of(*heard->window, deps->clock));
+  self->send<caf::message_priority::high>(link->second, actors::form_of(*own, deps->clock));
 }
 
 void dock_state::explain(const actors::Explain& request, link_actor link) {
@@ -305,7 +290,6 @@ void dock_state::ended(const std::string& camera) {
 }
 
 void dock_state::forget(const std::string& camera) {
-  const auto heir = book.take_heir(camera);
   book.end(camera);
   texts->forget(camera, book.highest_fence(camera));
   routes->remove(camera);
@@ -313,7 +297,6 @@ void dock_state::forget(const std::string& camera) {
     self->send(here.mapped(), actors::stop_atom_v);
   self->send(router, actors::forget_atom_v, camera);
   deps->metrics.camera_removed(camera);
-  if (heir) let_in(*heir, 0);
 }
 
 void dock_state::watch(const caf::actor_addr& other) {
@@ -333,7 +316,6 @@ void dock_state::lost(const caf::actor_addr& address) {
   if (const auto link = std::find_if(links.begin(), links.end(), is_it); link != links.end()) {
     if (link->first.vision == deps->node) book.leave(link->first.owner, link->first, now);
     links.erase(link);
-    let_heirs_in();
   }
   if (const auto sender = std::find_if(senders.begin(), senders.end(), is_it); sender != senders.end()) {
     book.leave(sender->first, now);
@@ -352,7 +334,6 @@ void dock_state::hear(const BulkNews& news) {
     if (news.what == BulkNews::What::ended) {
       book.leave(news.node, deps->clock.now());
       arrivals->forget(news.node);
-      let_heirs_in();
     }
     return;
   }
@@ -371,7 +352,6 @@ void dock_state::hear(const BulkNews& news) {
 }
 
 void dock_state::end_overdue() {
-  let_heirs_in();
   for (const std::string& camera : book.overdue(deps->clock.now(), deps->patience)) {
     if (const auto device = streams.end(camera)) {
       tell_device(*device, actors::end_atom_v, camera);

@@ -70,11 +70,8 @@ struct dock_state {
   void take(const std::string& node, PackedPages& pages);
   void refuse(const Passage& passage, const std::string& camera, std::uint64_t fence,
               const std::string& reason);
-  void refuse_former(const DockBook::Joined& joined, const std::string& camera, const std::string& owner);
-  /// It is the camera's owner now, and was let send so many patches before.
-  void let_in(const DockBook::Heir& comer, std::uint32_t ahead);
-  /// Of cameras whose owners are away.
-  void let_heirs_in();
+  /// Of the owner before, whose camera has another one that brings nothing yet. False: it is not taken.
+  bool take_former(const std::string& node, PackedPatch& patch);
   void begin(const Encodings::Beginning& beginning);
   /// It has ended here for good.
   void forget(const std::string& camera);

@@ -26,21 +26,20 @@ struct Passage {
 };
 
 /// Every camera has one owner: the one with the highest fence that has come. What others send of it is
-/// refused. Where its stream goes on, the next owner is its heir first, and the one before brings it until
-/// that one does, or is gone: nothing of it is missing between the two. Of one owner, whoever came last
-/// brings it. A camera whose bringer is away is kept for a while, in case it comes back. Not thread-safe.
+/// refused. Where its stream goes on, the one before may bring it until the new one does: nothing of it is
+/// missing between the two. Of one owner, whoever came last brings it. A camera whose bringer is away is kept
+/// for a while, in case it comes back. Not thread-safe.
 class DockBook {
  public:
   /// `most`: cameras whose fences are kept one by one.
   explicit DockBook(std::size_t most = KnownFences::kMost) : fences_(most) {}
 
-  /// Who is to be a camera's owner.
-  struct Heir {
+  /// The owner before, as it brings the camera.
+  struct Former {
     Passage passage;
-    std::string from;
-    /// Not null.
-    actors::WatchPtr watch;
-    std::uint32_t own_generation = 0;
+    std::uint64_t fence = 0;
+    /// As `Guest`'s.
+    std::uint32_t generation = 0, own_generation = 0;
   };
 
   struct Guest {
@@ -56,7 +55,8 @@ class DockBook {
     std::uint32_t own_generation = 0;
     /// Since when whoever brings it is away.
     std::optional<base::Clock::TimePoint> away = {};
-    std::optional<Heir> heir = {};
+    /// As long as its owner has brought nothing.
+    std::optional<Former> former = {};
   };
 
   struct Joined {
@@ -65,42 +65,29 @@ class DockBook {
     std::uint64_t fence = 0;
     std::uint32_t generation = 0;
     /// The passage of its owner until now, if that was another node.
-    std::optional<Passage> before = {};
-    /// That of its heir until now, if that was another node.
-    std::optional<Passage> heir = {};
+    std::optional<Passage> before;
   };
-  /// `watch` is not null.
+  /// `watch` is not null. `goes_on`: what is here of the camera does, with the same stream.
   Joined join(const std::string& from, const Passage& passage, const actors::WatchPtr& watch,
-              std::uint32_t own_generation);
-
-  /// As `join`, of a camera whose stream goes on: who comes is its heir from now on, and joins when it brings
-  /// something (`brings`), or when whoever has it leaves. Nothing: it has no owner that goes on, or is
-  /// refused; it is to join at once.
-  std::optional<Joined> wait(const Heir& comer);
-  /// Whether what is of this version comes from the camera's heir.
-  bool brings(const std::string& from, const actors::WatchRef& watch) const;
-  /// Other settings of the heir; false: that node's is none. It does not want the camera any more.
-  bool renew_heir(const std::string& from, const actors::WatchPtr& watch);
-  void drop_heir(const std::string& from, const std::string& camera);
-  /// Who is to join in place of whoever has it.
-  std::optional<Heir> take_heir(const std::string& camera);
-  /// Cameras with heirs, whose bringers are away.
-  std::vector<std::string> orphans() const;
+              std::uint32_t own_generation, bool goes_on);
 
   /// Whether what is of this version comes from whoever brings the camera; null otherwise.
   const Guest* brought(const std::string& from, const actors::WatchRef& watch) const;
   /// As `brought`, of new settings: its owner may have been given a higher fence with nobody between, as all
   /// are when a registry was set back.
   const Guest* renew(const std::string& from, const actors::WatchPtr& watch);
-  /// Who hears of a window, and as what: the heir, or else the owner, by its settings, where the stream goes
-  /// on
-  /// (`goes_on`) and is asked the same. What the one before would tell of it may find that the next one has
-  /// told something already. Nothing: there is nobody for whom it is.
-  struct Heard {
-    Passage passage;
-    actors::WindowAnswersPtr window;
-  };
-  std::optional<Heard> heard(const actors::WindowAnswersPtr& window, bool goes_on) const;
+  /// Whether this comes from the owner before, which may bring it still; null otherwise. Until the next
+  /// change.
+  const Former* brought_before(const std::string& from, const actors::WatchRef& watch,
+                               std::uint32_t own_generation) const;
+  /// Its owner brings it from now on; or this node, which had it before, lets it go.
+  void drop_former(const std::string& camera);
+  void drop_former(const std::string& from, const std::string& camera);
+  /// The window as the camera's owner can take it. One that was asked while another node had the camera is
+  /// the next owner's, by its settings, where the stream goes on (`goes_on`) and is asked the same: what the
+  /// one before would tell of it could come behind what this one has told already. Null: there is no owner,
+  /// or it is not for this one.
+  actors::WindowAnswersPtr of_owner(const actors::WindowAnswersPtr& window, bool goes_on) const;
   const Guest* find(const std::string& camera) const;
   /// Whether another node has it by the fence of this version: the registry was set back, and gave it twice.
   bool is_contested(const std::string& owner, const actors::WatchRef& watch) const;

@@ -42,14 +42,16 @@ void dock_state::take(const std::string& from, TokensJoinFrame& frame) {
   if (sender == senders.end()) return;
   const auto watch = std::make_shared<const actors::WatchSettings>(std::move(frame.watch));
   const std::string& camera = watch->name;
-  const DockBook::Joined joined = book.join(from, {frame.owner, from, deps->node}, watch, frame.session);
+  const DockBook::Joined joined =
+      book.join(from, {frame.owner, from, deps->node}, watch, frame.session, false);
   if (!joined.admitted) {
     self->send(sender->second, actors::tokens_atom_v,
                GuestRefused{camera, joined.fence,
                             "its owner is another node by now (fence " + std::to_string(joined.fence) + ')'});
     return;
   }
-  refuse_former(joined, camera, frame.owner);
+  if (joined.before)
+    refuse(*joined.before, camera, joined.fence, "its owner is node " + frame.owner + " now");
   deps->metrics.camera_added(*watch);
   // What was encoded here is not wanted any more; its stream stays.
   if (encodings->give_up(camera)) {

@@ -28,8 +28,6 @@ class Encodings {
     actors::WatchPtr watch;
     /// As its owner counts, and the dock (`DockBook::Guest`).
     std::uint32_t own_generation = 0, generation = 0;
-    /// Patches that its owner was let send before.
-    std::uint32_t ahead = 0;
   };
   /// Its visual tokens go to another node's stream.
   struct Lane {

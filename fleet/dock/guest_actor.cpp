@@ -10,11 +10,9 @@ guest_actor::behavior_type guest(guest_actor::stateful_pointer<guest_state> self
                                  link_actor link) {
   actors::set_handlers(self, deps.logger);
   self->state.link = std::move(link);
-  self->state.ahead = deps.ahead;
   return {
       [self, camera = deps.camera](grant_atom, std::uint32_t patches) {
-        // Its own node is told what there is room for in all.
-        self->send(self->state.link, GuestRoom{camera, patches + std::exchange(self->state.ahead, 0)});
+        self->send(self->state.link, GuestRoom{camera, patches});
       },
       [self, generation = deps.own_generation](const actors::PatchAck& ack) {
         actors::PatchAck own = ack;

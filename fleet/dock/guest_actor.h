@@ -16,8 +16,6 @@ struct GuestDeps {
   std::string camera;
   /// As the camera's own node counts.
   std::uint32_t own_generation = 0;
-  /// Patches that the camera was let send before, of which its own node knows.
-  std::uint32_t ahead = 0;
   spdlog::logger& logger;
 };
 
@@ -26,7 +24,6 @@ struct guest_state {
 
   guest_actor::pointer self;
   link_actor link;
-  std::uint32_t ahead = 0;
   static inline const char* name = "guest";
 };
 

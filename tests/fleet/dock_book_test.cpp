@@ -21,7 +21,7 @@ actors::WatchPtr watch(const std::string& camera, std::uint64_t fence, std::uint
 /// From its owner, to a node that computes all of it.
 DockBook::Joined join(DockBook& book, const std::string& owner, const actors::WatchPtr& watch,
                       std::uint32_t own_generation) {
-  return book.join(owner, {owner, "g", "g"}, watch, own_generation);
+  return book.join(owner, {owner, "g", "g"}, watch, own_generation, true);
 }
 
 TEST(DockBook, LetsTheHighestFenceIn) {
@@ -122,32 +122,32 @@ TEST(DockBook, KeepsCamerasOfANodeThatIsAwayForAWhile) {
 // The node with the stream, whose cameras others encode.
 TEST(DockBook, HoldsFencesOfOwnersWhoeverBringsThem) {
   DockBook book;
-  EXPECT_TRUE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1).admitted);
+  EXPECT_TRUE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1, true).admitted);
   EXPECT_EQ(book.brought("a", watch("gate", 5)->ref()), nullptr) << "it is not the owner that sends";
   ASSERT_NE(book.brought("v1", watch("gate", 5)->ref()), nullptr);
-  const auto taken = book.join("v2", {"b", "v2", "g"}, watch("gate", 6), 1);
+  const auto taken = book.join("v2", {"b", "v2", "g"}, watch("gate", 6), 1, true);
   EXPECT_TRUE(taken.admitted);
   EXPECT_EQ(taken.before, (Passage{"a", "v1", "g"})) << "who is to hear it";
   EXPECT_EQ(book.brought("v1", watch("gate", 5)->ref()), nullptr);
-  EXPECT_FALSE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 2).admitted);
-  EXPECT_FALSE(book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 2).admitted) << "nor by another way";
+  EXPECT_FALSE(book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 2, true).admitted);
+  EXPECT_FALSE(book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 2, true).admitted) << "nor by another way";
 }
 
 TEST(DockBook, LetsAnotherNodeBringACameraOfTheSameOwner) {
   DockBook book;
-  book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1);
-  const auto taken = book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 1);
+  book.join("v1", {"a", "v1", "g"}, watch("gate", 5), 1, true);
+  const auto taken = book.join("v2", {"a", "v2", "g"}, watch("gate", 5), 1, true);
   EXPECT_TRUE(taken.admitted);
   EXPECT_FALSE(taken.before) << "its owner is the same";
   EXPECT_EQ(book.brought("v1", watch("gate", 5)->ref()), nullptr);
-  EXPECT_FALSE(book.join("v3", {"b", "v3", "g"}, watch("gate", 5), 1).admitted);
+  EXPECT_FALSE(book.join("v3", {"b", "v3", "g"}, watch("gate", 5), 1, true).admitted);
 }
 
 TEST(DockBook, TellsTheWaysOfOneNodeApart) {
   DockBook book;
-  book.join("a", {"a", "g", "s1"}, watch("gate", 5), 0);
-  book.join("a", {"a", "g", "s2"}, watch("yard", 5), 0);
-  book.join("a", {"a", "g", "g"}, watch("dock", 5), 0);
+  book.join("a", {"a", "g", "s1"}, watch("gate", 5), 0, true);
+  book.join("a", {"a", "g", "s2"}, watch("yard", 5), 0, true);
+  book.join("a", {"a", "g", "g"}, watch("dock", 5), 0, true);
   book.leave("a", {"a", "g", "s2"}, TimePoint(10s));
   EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("yard"));
   book.lose("gate", TimePoint(10s));
@@ -156,73 +156,66 @@ TEST(DockBook, TellsTheWaysOfOneNodeApart) {
   EXPECT_THAT(book.overdue(TimePoint(15s), 5s), ElementsAre("dock", "gate", "yard"));
 }
 
-DockBook::Heir heir(const std::string& owner, const actors::WatchPtr& watch,
-                    const std::string& stream = "g") {
-  return {{owner, "g", stream}, owner, watch, 3};
+TEST(DockBook, TheOwnerBeforeBringsTheCameraUntilTheNextOneDoes) {
+  DockBook book;
+  join(book, "a", watch("gate", 5), 3);
+  EXPECT_EQ(book.brought_before("a", watch("gate", 5)->ref(), 3), nullptr) << "it is the owner";
+  const auto generation = book.find("gate")->generation;
+  EXPECT_EQ(join(book, "b", watch("gate", 6), 0).before->owner, "a");
+  const DockBook::Former* former = book.brought_before("a", watch("gate", 5, 2)->ref(), 3);
+  ASSERT_NE(former, nullptr);
+  EXPECT_EQ(former->generation, generation);
+  EXPECT_EQ(former->passage.owner, "a");
+  EXPECT_EQ(book.brought_before("a", watch("gate", 5)->ref(), 4), nullptr) << "of another incarnation";
+  EXPECT_EQ(book.brought_before("a", watch("gate", 4)->ref(), 3), nullptr);
+  EXPECT_EQ(book.brought_before("b", watch("gate", 5)->ref(), 3), nullptr);
+  EXPECT_FALSE(join(book, "a", watch("gate", 5), 5).admitted);
+
+  join(book, "b", watch("gate", 6), 1);
+  join(book, "c", watch("gate", 7), 0);
+  EXPECT_NE(book.brought_before("a", watch("gate", 5)->ref(), 3), nullptr)
+      << "as long as those after it bring nothing";
+  EXPECT_EQ(book.brought_before("b", watch("gate", 6)->ref(), 1), nullptr);
+  book.drop_former("gate");
+  EXPECT_EQ(book.brought_before("a", watch("gate", 5)->ref(), 3), nullptr);
 }
 
-TEST(DockBook, TheNextOwnerWaitsWhileTheOneBeforeGoesOn) {
-  DockBook book;
-  EXPECT_FALSE(book.wait(heir("b", watch("gate", 7)))) << "there is none";
-  join(book, "a", watch("gate", 5), 0);
-  EXPECT_FALSE(book.wait(heir("a", watch("gate", 6)))) << "it is the owner";
-  EXPECT_FALSE(book.wait(heir("b", watch("gate", 5)))) << "by no higher fence";
-  EXPECT_FALSE(book.wait(heir("b", watch("gate", 6), "another"))) << "its stream does not go on";
-  const auto waits = book.wait(heir("b", watch("gate", 6)));
-  ASSERT_TRUE(waits);
-  EXPECT_EQ(waits->fence, 6U);
-  EXPECT_FALSE(waits->heir);
-  EXPECT_EQ(book.highest_fence("gate"), 6U);
-  EXPECT_NE(book.brought("a", watch("gate", 5)->ref()), nullptr);
-  EXPECT_EQ(book.brought("b", watch("gate", 6)->ref()), nullptr);
-  EXPECT_TRUE(book.brings("b", watch("gate", 6, 2)->ref()));
-  EXPECT_FALSE(book.brings("a", watch("gate", 6)->ref()));
-  EXPECT_FALSE(book.brings("b", watch("gate", 5)->ref()));
-  EXPECT_TRUE(book.is_contested("c", watch("gate", 6)->ref()));
-  EXPECT_FALSE(book.wait(heir("c", watch("gate", 6))));
-  EXPECT_FALSE(join(book, "c", watch("gate", 6), 0).admitted);
+TEST(DockBook, AnOwnerBeforeThatLeftOrWhoseStreamDoesNotGoOnBringsNothing) {
+  const auto brings = [](const DockBook& book) {
+    return book.brought_before("a", watch("gate", 5)->ref(), 0) != nullptr;
+  };
+  const auto taken_over = [](const Passage& by, bool goes_on) {
+    DockBook book;
+    join(book, "a", watch("gate", 5), 0);
+    book.join("b", by, watch("gate", 6), 0, goes_on);
+    return book;
+  };
+  EXPECT_TRUE(brings(taken_over({"b", "g", "g"}, true)));
+  EXPECT_FALSE(brings(taken_over({"b", "g", "g"}, false)));
+  EXPECT_FALSE(brings(taken_over({"b", "g", "another"}, true)));
+  EXPECT_FALSE(brings(taken_over({"b", "another", "g"}, true)));
 
-  const auto third = book.wait(heir("c", watch("gate", 8)));
-  ASSERT_TRUE(third && third->heir);
-  EXPECT_EQ(third->heir->owner, "b");
-  const auto next = book.take_heir("gate");
-  ASSERT_TRUE(next);
-  EXPECT_EQ(next->from, "c");
-  EXPECT_FALSE(book.take_heir("gate"));
-  const auto joined = book.join(next->from, next->passage, next->watch, next->own_generation);
-  EXPECT_TRUE(joined.admitted);
-  EXPECT_EQ(joined.before->owner, "a");
-  EXPECT_EQ(book.brought("a", watch("gate", 5)->ref()), nullptr);
-}
-
-TEST(DockBook, AnHeirIsForgottenWithItsWayAndFoundWhenTheOwnerIsAway) {
-  DockBook book;
   const base::Clock::TimePoint now(5s);
-  join(book, "a", watch("gate", 5), 0);
-  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
-  EXPECT_THAT(book.orphans(), IsEmpty());
-  EXPECT_TRUE(book.renew_heir("b", watch("gate", 6, 2)));
-  EXPECT_FALSE(book.renew_heir("a", watch("gate", 5, 2)));
-  book.drop_heir("a", "gate");
-  book.leave("b", {"b", "g", "another"}, now);
-  EXPECT_EQ(book.find("gate")->heir->watch->version, actors::version_of(6, 2));
-  book.leave("b", {"b", "g", "g"}, now);
-  EXPECT_FALSE(book.find("gate")->heir);
-  EXPECT_FALSE(book.renew_heir("b", watch("gate", 6, 3)));
-  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
-  book.drop_heir("b", "gate");
-  EXPECT_FALSE(book.find("gate")->heir);
-  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
+  DockBook book = taken_over({"b", "g", "g"}, true);
+  book.drop_former("b", "gate");
+  book.leave("a", {"a", "g", "another"}, now);
   book.leave("b", now);
-  EXPECT_FALSE(book.find("gate")->heir);
-  ASSERT_TRUE(book.wait(heir("b", watch("gate", 6))));
-  book.leave("a", now);
-  EXPECT_THAT(book.orphans(), ElementsAre("gate"));
-  EXPECT_FALSE(book.wait(heir("c", watch("gate", 7)))) << "it has it at once";
-  // Whoever joins with another stream does not wait, and who waited hears so.
-  const auto joined = book.join("c", {"c", "g", "another"}, watch("gate", 7), 0);
-  ASSERT_TRUE(joined.admitted && joined.heir);
-  EXPECT_EQ(joined.heir->owner, "b");
+  EXPECT_TRUE(brings(book));
+  DockBook left = book;
+  left.drop_former("a", "gate");
+  EXPECT_FALSE(brings(left));
+  left = book;
+  left.leave("a", {"a", "g", "g"}, now);
+  EXPECT_FALSE(brings(left));
+  left = book;
+  left.leave("a", now);
+  EXPECT_FALSE(brings(left));
+
+  DockBook away;
+  join(away, "a", watch("gate", 5), 0);
+  away.leave("a", now);
+  join(away, "b", watch("gate", 6), 0);
+  EXPECT_FALSE(brings(away)) << "it was away already";
 }
 
 actors::WindowAnswersPtr window_of(const actors::WatchPtr& watch) {
@@ -241,50 +234,31 @@ actors::WatchPtr with_rule(const actors::WatchPtr& watch, const std::string& rul
 TEST(DockBook, AWindowIsTheOwnersWhoHasTheCameraWhenItIsAnswered) {
   DockBook book;
   const auto under_way = window_of(watch("gate", 5));
-  EXPECT_FALSE(book.heard(under_way, true)) << "nobody";
+  EXPECT_EQ(book.of_owner(under_way, true), nullptr) << "nobody";
   join(book, "a", watch("gate", 5), 0);
-  EXPECT_EQ(book.heard(under_way, true)->window, under_way);
+  EXPECT_EQ(book.of_owner(under_way, true), under_way);
   const auto later = window_of(watch("gate", 5, 2));
-  EXPECT_EQ(book.heard(later, false)->window, later) << "by the settings that it was asked with";
-  EXPECT_EQ(book.heard(later, true)->passage.owner, "a");
+  EXPECT_EQ(book.of_owner(later, false), later) << "by the settings that it was asked with";
 
   const auto next = watch("gate", 7);
   join(book, "b", next, 0);
-  const auto handed_over = book.heard(under_way, true);
-  ASSERT_TRUE(handed_over);
-  EXPECT_EQ(handed_over->passage.owner, "b");
-  EXPECT_EQ(handed_over->window->watch, next);
-  EXPECT_EQ(handed_over->window->frames, 8);
-  EXPECT_FALSE(book.heard(under_way, false)) << "of a stream that has ended";
-  EXPECT_FALSE(book.heard(window_of(watch("gate", 8)), true)) << "of an owner that never came";
-}
-
-TEST(DockBook, AWindowIsTheHeirsFromWhenItWaits) {
-  DockBook book;
-  join(book, "a", watch("gate", 5), 0);
-  const auto window = window_of(watch("gate", 5));
-  const auto next = watch("gate", 6);
-  ASSERT_TRUE(book.wait(heir("b", next)));
-  const auto heard = book.heard(window, true);
-  ASSERT_TRUE(heard);
-  EXPECT_EQ(heard->passage.owner, "b") << "which may have told that it is up";
-  EXPECT_EQ(heard->window->watch, next);
-  ASSERT_TRUE(book.renew_heir("b", with_rule(watch("gate", 6, 2), "smoke")));
-  EXPECT_EQ(book.heard(window, true)->window, window) << "which it does not ask";
-  EXPECT_EQ(book.heard(window, true)->passage.owner, "a");
-  book.drop_heir("b", "gate");
-  EXPECT_EQ(book.heard(window, true)->passage.owner, "a");
+  const auto handed_over = book.of_owner(under_way, true);
+  ASSERT_NE(handed_over, nullptr);
+  EXPECT_EQ(handed_over->watch, next);
+  EXPECT_EQ(handed_over->frames, 8);
+  EXPECT_EQ(book.of_owner(under_way, false), nullptr) << "of a stream that has ended";
+  EXPECT_EQ(book.of_owner(window_of(watch("gate", 8)), true), nullptr) << "of an owner that never came";
 }
 
 TEST(DockBook, AWindowThatWasAskedOtherThingsIsNotTheNextOwners) {
   DockBook book;
   join(book, "b", with_rule(watch("gate", 7), "fire"), 0);
-  EXPECT_FALSE(book.heard(window_of(with_rule(watch("gate", 5), "smoke")), true));
+  EXPECT_EQ(book.of_owner(window_of(with_rule(watch("gate", 5), "smoke")), true), nullptr);
   const auto changed = with_rule(watch("gate", 7, 2), "smoke");
   ASSERT_NE(book.renew("b", changed), nullptr);
-  const auto handed_over = book.heard(window_of(with_rule(watch("gate", 5), "smoke")), true);
-  ASSERT_TRUE(handed_over) << "its rules are others meanwhile";
-  EXPECT_EQ(handed_over->window->watch, changed);
+  const auto handed_over = book.of_owner(window_of(with_rule(watch("gate", 5), "smoke")), true);
+  ASSERT_NE(handed_over, nullptr) << "its rules are others meanwhile";
+  EXPECT_EQ(handed_over->watch, changed);
   book.renew("b", with_rule(watch("gate", 7, 1), "fire"));
   EXPECT_EQ(book.find("gate")->watch, changed) << "never back";
 }

@@ -350,6 +350,10 @@ TEST_F(StagesLinkTest, AHigherFenceTakesTheCameraAndTheStreamGoesOn) {
     patch.captured = {clock_.now(), clock_.wall()};
     return static_cast<bool>(cam2_.send("v1", write(pack(patch, 2, clock_))));
   };
+  const std::int64_t joined = patches(s1_);
+  pass(4s);
+  EXPECT_GT(patches(s1_), joined) << "the former one's, until the next one brings something";
+  EXPECT_THAT(heard, Contains("window of gate"));
   ASSERT_TRUE(bring(0));
   pass(1s);
   EXPECT_THAT(log_.str(), HasSubstr("link: v1>s1 does not serve camera gate: its owner is node cam2 now"));

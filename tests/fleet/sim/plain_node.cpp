@@ -260,7 +260,6 @@ void PlainNode::tick() {
   for (const cluster::NodeRecord& node : desk_.take_greetings()) greet(node);
   for (auto& [name, camera] : cameras_) send_of(name, camera);
   settle();
-  for (const std::string& camera : dock_.orphans()) let_in(*dock_.take_heir(camera));
   for (const std::string& camera : dock_.overdue(host_.clock.now(), kAway)) dock_.end(camera);
   loop_.after(kTick, [this, alive = std::weak_ptr<int>(alive_)] {
     if (!alive.expired()) tick();
@@ -309,26 +308,22 @@ void PlainNode::dock_join(const Join& join) {
   auto watch = std::make_shared<actors::WatchSettings>();
   watch->name = join.watch.camera;
   watch->version = join.watch.version;
-  const DockBook::Heir comer{{join.node, host_.name, host_.name}, join.node, watch, join.generation};
-  if (dock_.wait(comer) || let_in(comer)) {
+  const auto joined =
+      dock_.join(join.node, {join.node, host_.name, host_.name}, watch, join.generation, true);
+  if (joined.admitted) {
     links_[join.node] = join.link;
     return;
   }
   commons_.world.note(Kind::refused, host_.id, -1, actors::fence_of(join.watch.version));
-  const cluster::Fence fence = dock_.highest_fence(watch->name);
   const auto connection = connections_.find(join.link);
   if (join.node == host_.name) {
-    refused(watch->name, fence);
+    refused(watch->name, joined.fence);
   } else if (connection != connections_.end()) {
     const auto& [way, side] = connection->second;
-    way->send(side, [camera = watch->name, fence](void* there) {
+    way->send(side, [camera = watch->name, fence = joined.fence](void* there) {
       static_cast<PlainNode*>(there)->refused(camera, fence);
     });
   }
-}
-
-bool PlainNode::let_in(const DockBook::Heir& comer) {
-  return dock_.join(comer.from, comer.passage, comer.watch, comer.own_generation).admitted;
 }
 
 void PlainNode::refused(const std::string& camera, cluster::Fence fence) {
@@ -341,14 +336,15 @@ void PlainNode::refused(const std::string& camera, cluster::Fence fence) {
 }
 
 void PlainNode::dock_patch(const Join& patch) {
-  if (dock_.brings(patch.node, patch.watch)) let_in(*dock_.take_heir(patch.watch.camera));
   const DockBook::Guest* const guest = dock_.brought(patch.node, patch.watch);
   if (commons_.mistakes.dock_ignores_fences)
     return commons_.audit.taken(host_, patch.watch.camera, actors::fence_of(patch.watch.version), patch.node,
                                 patch.generation, patch.sequence);
-  if (guest == nullptr || guest->own_generation != patch.generation) return;
+  const bool is_its = guest != nullptr && guest->own_generation == patch.generation;
+  if (!is_its && dock_.brought_before(patch.node, patch.watch, patch.generation) == nullptr) return;
+  if (is_its) dock_.drop_former(patch.watch.camera);
   commons_.audit.taken(host_, patch.watch.camera, actors::fence_of(patch.watch.version), patch.node,
-                       guest->generation, patch.sequence);
+                       patch.generation, patch.sequence);
 }
 
 void PlainNode::drain(std::function<void()> done) {

@@ -104,7 +104,6 @@ class PlainNode final : public SimNode {
   // Of a node that computes.
   void dock_join(const Join& join);
   void dock_patch(const Join& patch);
-  bool let_in(const DockBook::Heir& comer);
   /// What another one says of a camera of this node: it knows such a fence of it.
   void refused(const std::string& camera, cluster::Fence fence);
 
