@@ -205,7 +205,12 @@ bool dock_state::take_former(const std::string& from, PackedPatch& patch) {
                                               actors::PatchOutcome::encoded, ""});
   form.generation = former->generation;
   form.watch = book.find(form.watch.camera)->watch->ref();
-  if (const actors::FramePatchPtr whole = unpack(patch, deps->group, deps->clock)) self->send(router, whole);
+  if (const actors::FramePatchPtr whole = unpack(patch, deps->group, deps->clock)) {
+    self->send(router, whole);
+  } else {
+    deps->logger.error("dock: ignored a patch of camera {} of node {} whose pixels do not fit",
+                       form.watch.camera, from);
+  }
   return true;
 }
 

@@ -102,6 +102,14 @@ class LinkTest : public testing::CameraNodeTest {
     pass(200ms);
   }
 
+  /// A camera with a fence of 5, whose pictures go on.
+  void start_gate() {
+    sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
+    start_dock();
+    start_node({owned("gate", 5)});
+    start_link();
+  }
+
   /// By the plan, as its node does it.
   void refuse(const std::string& camera, std::uint64_t fence, base::Duration stride = 2s) {
     auto settings = std::make_shared<actors::OwnCamera>(*owned(camera, fence));
@@ -189,10 +197,7 @@ TEST_F(LinkTest, ACameraWaitsForANodeThatIsNotThereYet) {
 }
 
 TEST_F(LinkTest, ALinkThatIsCutIsMadeAnewAndTheCameraGoesOn) {
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   ASSERT_TRUE(told_of("gate up"));
   cut("cam", "gpu");
@@ -209,10 +214,7 @@ TEST_F(LinkTest, ALinkThatIsCutIsMadeAnewAndTheCameraGoesOn) {
 }
 
 TEST_F(LinkTest, ANodeThatIsGoneLeavesItsCamerasUnwatched) {
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   caf::anon_send(dock_, actors::stop_atom_v);
   pass(1s);
@@ -222,10 +224,7 @@ TEST_F(LinkTest, ANodeThatIsGoneLeavesItsCamerasUnwatched) {
 
 TEST_F(LinkTest, ACameraThatIsTakenAwayEndsAlthoughNobodyServesIt) {
   sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   cut("cam", "gpu");
   pass(6s);
@@ -240,10 +239,7 @@ TEST_F(LinkTest, ACameraThatIsTakenAwayEndsAlthoughNobodyServesIt) {
 }
 
 TEST_F(LinkTest, ACameraThatIsRefusedWhileItRunsIsComputedNoMoreUntilItIsAdmittedAgain) {
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   ASSERT_EQ(told("status/").back(), "gate up");
   ASSERT_THAT(far_metrics_.text(), HasSubstr("camera=\"gate\""));
@@ -342,10 +338,7 @@ TEST_F(LinkTest, ACameraThatComesBackBeforeItsEndHasComeOutBeginsBehindThat) {
 }
 
 TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   // Another camera node, by hand.
   std::vector<std::string> heard;
@@ -392,10 +385,7 @@ TEST_F(LinkTest, AHigherFenceTakesTheCameraAndTheFormerOwnerIsRefused) {
 }
 
 TEST_F(LinkTest, AWindowThatIsUnderWayWhenTheOwnerChangesIsTheNextOwners) {
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   std::vector<std::string> heard;
   OtherCameraNode other(*this, heard);
@@ -428,10 +418,7 @@ TEST_F(LinkTest, ADockEndsWithAPartOfIt) {
 }
 
 TEST_F(LinkTest, AnOwnerThatWasRefusedJoinsAgainWhenItIsGivenAHigherFence) {
-  sources_.add("/clips/gate.mp4", frames(std::vector<int>(1000, 90)));
-  start_dock();
-  start_node({owned("gate", 5)});
-  start_link();
+  start_gate();
   pass(4s);
   // Another camera node, by hand.
   std::vector<std::string> heard;
