@@ -162,7 +162,7 @@ WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
     return {true, std::nullopt};
   }
   follow(lane, watch);
-  desk_.append(camera, patch.tokens);
+  desk_.append(camera, patch.tokens, patch.captured.wall);
   audits_.push(patch);
   const Shown newest{patch.frames, patch.tokens->seconds + patch.tokens->duration, patch.captured,
                      patch.encoded};

@@ -36,25 +36,36 @@ CameraStream::CameraStream(kv::Book& book, const model::ModelConfig& model,
       keys_(book),
       account_(book) {}
 
-std::int64_t CameraStream::append(model::VisualTokensPtr patch) {
+std::int64_t CameraStream::append(model::VisualTokensPtr patch,
+                                  std::optional<base::Clock::WallTime> captured) {
   std::int64_t time = 0;
   if (!patches_.empty()) {
     const model::VisualTokens& last = *patches_.back().tokens;
     time = patches_.back().time + steps_between(last, *patch) * model::time_interval(vision_, last.duration);
   }
-  patches_.push_back({std::move(patch), time});
+  patches_.push_back({std::move(patch), captured, time});
   return patches().last - 1;
 }
 
-void CameraStream::leave_to(std::shared_ptr<PageSink> sink, std::string camera) {
+void CameraStream::leave_to(std::shared_ptr<PageSink> sink, std::string camera, std::uint64_t run) {
   sink_ = std::move(sink);
   camera_ = std::move(camera);
+  run_ = run;
 }
 
-void CameraStream::offer(const PatchRange& patches, Leaving why) const {
-  if (!sink_ || patches.count() <= 0) return;
-  LeavingTokens leaving{camera_, why, patches, kv::View(book_)};
-  leaving.view.extend(keys_, 0, visual_tokens(patches));
+void CameraStream::offer(const PatchRange& patches, Leaving why, bool with_keys) {
+  const PatchRange fresh{with_keys ? patches.first : std::max(patches.first, offered_), patches.last};
+  if (!sink_ || fresh.count() <= 0 || (!with_keys && !sink_->takes_keyless())) return;
+  LeavingTokens leaving{camera_, why, run_, {}, kv::View(book_)};
+  for (std::int64_t number = fresh.first; number < fresh.last; ++number) {
+    const Patch& patch = at(number);
+    const auto before = static_cast<std::int32_t>(prompt_.size());
+    const model::Position time = model::at_time(static_cast<std::int32_t>(patch.time), time_axes_);
+    leaving.patches.push_back(
+        {number, patch.tokens, {before + time.t, before + time.h, before + time.w}, patch.captured});
+  }
+  if (with_keys) leaving.view.extend(keys_, visual_tokens({keyed_.first, fresh.first}), visual_tokens(fresh));
+  offered_ = std::max(offered_, fresh.last);
   sink_->take(std::move(leaving));
 }
 
@@ -63,10 +74,11 @@ void CameraStream::slide(std::int64_t first, Leaving why) {
   if (gone == 0) return;
   const std::int64_t keyless = std::min(first_ + gone, keyed_.last);
   if (keyless > keyed_.first) {
-    offer({keyed_.first, keyless}, why);
+    offer({keyed_.first, keyless}, why, true);
     keys_.drop_front(visual_tokens({keyed_.first, keyless}));
     keyed_.first = keyless;
   }
+  offer({first_, first_ + gone}, why, false);
   patches_.erase(patches_.begin(), patches_.begin() + gone);
   first_ += gone;
 }
@@ -302,7 +314,7 @@ void CameraStream::keep() {
 }
 
 void CameraStream::evict(Leaving why) {
-  offer(keyed_, why);
+  offer(keyed_, why, true);
   discard();
 }
 

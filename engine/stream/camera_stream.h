@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/kv/book.h"
 #include "engine/kv/view.h"
 #include "engine/model/files/config.h"
@@ -71,8 +72,9 @@ class CameraStream {
                RefreshPolicyPtr policy);
 
   /// The next patch; how manieth it is. It may be of another size than those before it, but no window shows
-  /// both.
-  std::int64_t append(model::VisualTokensPtr patch);
+  /// both. `captured`: when its last frame was, for the sink.
+  std::int64_t append(model::VisualTokensPtr patch,
+                      std::optional<base::Clock::WallTime> captured = std::nullopt);
   /// Forgets the patches before this one.
   void slide(std::int64_t first, Leaving why = Leaving::slid);
 
@@ -111,8 +113,8 @@ class CameraStream {
   /// Goes on by another policy; what it keeps is given back. Not between `place` and `computed`.
   void follow(RefreshPolicyPtr policy);
 
-  /// Where its keys go from now on when they leave it, under this name; null: nowhere.
-  void leave_to(std::shared_ptr<PageSink> sink, std::string camera);
+  /// Where its keys go from now on when they leave it, under this name and number; null: nowhere.
+  void leave_to(std::shared_ptr<PageSink> sink, std::string camera, std::uint64_t run);
 
   /// Pages that it may keep, and that a window's visual tokens may take; nothing: any number.
   void set_limit(std::optional<std::int64_t> pages);
@@ -138,6 +140,7 @@ class CameraStream {
  private:
   struct Patch {
     model::VisualTokensPtr tokens;
+    std::optional<base::Clock::WallTime> captured;
     /// Positions since the stream began.
     std::int64_t time = 0;
     /// Windows since all of it was computed.
@@ -145,8 +148,9 @@ class CameraStream {
   };
   const Patch& at(std::int64_t number) const { return patches_[static_cast<std::size_t>(number - first_)]; }
   void check(const PatchRange& range) const;
-  /// Offers the keys of these patches, the first of which has the oldest.
-  void offer(const PatchRange& patches, Leaving why) const;
+  /// Offers these patches: with their keys, of which the first has the oldest; or, without, those of them
+  /// that were never offered.
+  void offer(const PatchRange& patches, Leaving why, bool with_keys);
   /// Whether keys of the stream's pages serve the window at all.
   bool continues(const PatchRange& range) const;
   /// Which of the tokens of these patches, whose keys are there, the policy computes anew: counted from their
@@ -181,6 +185,9 @@ class CameraStream {
   std::shared_ptr<PageSink> sink_;
   /// For the sink.
   std::string camera_;
+  std::uint64_t run_ = 0;
+  /// Patches before this one were offered.
+  std::int64_t offered_ = 0;
 };
 
 }  // namespace vigil::stream

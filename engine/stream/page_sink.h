@@ -4,10 +4,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "engine/kv/view.h"
+#include "engine/model/language/positions.h"
+#include "engine/model/vision/visual_tokens.h"
 #include "engine/stream/ids.h"
 
 namespace vigil::stream {
@@ -22,22 +27,42 @@ constexpr std::string_view name_of(Leaving why) {
   return kLeavingNames[static_cast<std::size_t>(why)];
 }
 
+/// A patch that leaves: what the stream had of its picture, and where its tokens lie.
+struct LeavingPatch {
+  /// How manieth of its stream.
+  std::int64_t number = 0;
+  model::VisualTokensPtr tokens;
+  /// Of the first cell of its grid; in the others, height and width count on from there.
+  model::Position at;
+  /// When its last frame was captured; nothing where nobody said.
+  std::optional<base::Clock::WallTime> captured;
+};
+
 /// Some tokens of a camera's stream, with their keys and values.
 struct LeavingTokens {
   std::string camera;
   Leaving why = Leaving::slid;
-  /// Whole patches, which follow one another.
-  PatchRange patches;
-  /// Their tokens, oldest first. As long as it is there, nobody writes to their slots, and their pages are
-  /// taken; it may be handed over to another thread, and is over before its book.
+  /// Which of the desk's streams it is: none before had this number. Positions of two are not comparable.
+  std::uint64_t run = 0;
+  /// They follow one another; at least one.
+  std::vector<LeavingPatch> patches;
+  /// Their tokens, oldest first; without any, nobody kept their keys. As long as it is there, nobody writes
+  /// to their slots, and their pages are taken; it may be handed over to another thread, and is over before
+  /// its book.
   kv::View view;
+
+  PatchRange range() const { return {patches.front().number, patches.back().number + 1}; }
 };
 
-/// Is offered what a stream has computed and keeps no longer, before its pages are free. Only what was
-/// computed to its end, and is a stream's: windows under a policy that keeps no keys have none.
+/// Is offered what a stream has computed and keeps no longer, before its pages are free. Only keys that were
+/// computed to their end, and are a stream's: windows under a policy that keeps no keys have none. A patch
+/// comes again where its keys were computed again.
 class PageSink {
  public:
   virtual ~PageSink() = default;
+
+  /// Whether patches whose keys were never offered are of use as well, for what the tower has made of them.
+  virtual bool takes_keyless() const { return false; }
 
   /// Called in the desk's thread; what it takes long for, it does elsewhere, with the view. Passes that wrote
   /// the keys may still be on their way to a device: what reads them there is submitted behind these. What it

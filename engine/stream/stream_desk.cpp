@@ -37,8 +37,8 @@ const StreamDesk::Stream& StreamDesk::find(const std::string& camera) const {
 void StreamDesk::open(const std::string& camera, RefreshPolicyPtr policy) {
   if (is_open(camera)) throw std::invalid_argument("the stream of camera " + camera + " is open");
   CameraStream stream(book_, folder_.config, prompts_.before_tokens(), std::move(policy));
-  stream.leave_to(sink_, camera);
-  streams_.try_emplace(camera, std::move(stream));
+  stream.leave_to(sink_, camera, ++runs_);
+  streams_.try_emplace(camera, std::move(stream), runs_);
 }
 
 void StreamDesk::follow(const std::string& camera, RefreshPolicyPtr policy) {
@@ -49,8 +49,9 @@ void StreamDesk::follow(const std::string& camera, RefreshPolicyPtr policy) {
   is_full_ = false;
 }
 
-std::int64_t StreamDesk::append(const std::string& camera, model::VisualTokensPtr patch) {
-  return find(camera).stream.append(std::move(patch));
+std::int64_t StreamDesk::append(const std::string& camera, model::VisualTokensPtr patch,
+                                std::optional<Clock::WallTime> captured) {
+  return find(camera).stream.append(std::move(patch), captured);
 }
 
 void StreamDesk::slide(const std::string& camera, std::int64_t first) {
@@ -89,7 +90,7 @@ void StreamDesk::set_budget(const std::string& camera, std::uint64_t bytes) {
 
 void StreamDesk::leave_to(std::shared_ptr<PageSink> sink) {
   sink_ = std::move(sink);
-  for (auto& [camera, stream] : streams_) stream.stream.leave_to(sink_, camera);
+  for (auto& [camera, stream] : streams_) stream.stream.leave_to(sink_, camera, stream.run);
 }
 
 void StreamDesk::reserve_texts() {
@@ -104,6 +105,7 @@ void StreamDesk::close(const std::string& camera) {
   const std::vector<Key> left = stream.open;
   for (const Key key : left) fail(key, "its stream has ended", false);
   stream.stream.evict(Leaving::closed);
+  stream.stream.slide(stream.stream.patches().last, Leaving::closed);
   streams_.erase(camera);
   reserve_texts();
   is_full_ = false;

@@ -136,7 +136,8 @@ class StreamDesk final : public run::WorkSource {
   // Of an open stream; std::invalid_argument for another.
 
   /// As CameraStream::append.
-  std::int64_t append(const std::string& camera, model::VisualTokensPtr patch);
+  std::int64_t append(const std::string& camera, model::VisualTokensPtr patch,
+                      std::optional<base::Clock::WallTime> captured = std::nullopt);
   /// Patches before this one are wanted no more, but by windows that were asked.
   void slide(const std::string& camera, std::int64_t first);
   const CameraStream& stream(const std::string& camera) const { return find(camera).stream; }
@@ -278,8 +279,10 @@ class StreamDesk final : public run::WorkSource {
     }
   };
   struct Stream {
-    explicit Stream(CameraStream of) : stream(std::move(of)) {}
+    Stream(CameraStream of, std::uint64_t which) : stream(std::move(of)), run(which) {}
     CameraStream stream;
+    /// For the sink.
+    std::uint64_t run;
     std::int64_t wanted_from = 0;
     /// Its budget has no room for the patches before this one.
     std::int64_t shortened_to = 0;
@@ -456,6 +459,8 @@ class StreamDesk final : public run::WorkSource {
   std::uint64_t turn_ = 0;
   DeskNews news_;
   std::shared_ptr<PageSink> sink_;
+  /// Streams that were opened.
+  std::uint64_t runs_ = 0;
 };
 
 }  // namespace vigil::stream

@@ -23,10 +23,12 @@ using testing::Room;
 /// Holds what it is offered, or not, until it is told to let go.
 class Shelf final : public PageSink {
  public:
-  explicit Shelf(bool holds = true) : holds_(holds) {}
+  explicit Shelf(bool holds = true, bool takes_keyless = false)
+      : holds_(holds), takes_keyless_(takes_keyless) {}
+  bool takes_keyless() const override { return takes_keyless_; }
   void take(LeavingTokens tokens) noexcept override {
     lines_.push_back(tokens.camera + ' ' + std::string(name_of(tokens.why)) + ' ' +
-                     std::to_string(tokens.patches.first) + '-' + std::to_string(tokens.patches.last) + ": " +
+                     std::to_string(tokens.range().first) + '-' + std::to_string(tokens.range().last) + ": " +
                      std::to_string(tokens.view.size()));
     if (holds_) held_.push_back(std::move(tokens));
   }
@@ -37,8 +39,10 @@ class Shelf final : public PageSink {
   /// Each as "gate slid 0-2: 4", for patches and tokens.
   const std::vector<std::string>& lines() const { return lines_; }
 
+  const std::vector<LeavingTokens>& held() const { return held_; }
+
  private:
-  bool holds_;
+  bool holds_, takes_keyless_;
   std::vector<std::string> lines_;
   std::vector<LeavingTokens> held_;
 };
@@ -281,6 +285,57 @@ TEST_F(Budget, WhatNoStreamKeepsIsNotOffered) {
   room.desk.slide("whole", 4);
   room.desk.close("whole");
   EXPECT_TRUE(shelf->lines().empty());
+}
+
+// What the tower has made of them is worth something by itself, once.
+TEST_F(Budget, PatchesWithoutKeysAreOfferedToWhoWantsThem) {
+  const auto all = std::make_shared<Shelf>(true, true);
+  room.desk.leave_to(all);
+  open("whole", "all");
+  for (int i = 0; i < 8; ++i) room.append("whole", static_cast<float>(i));
+  look("whole", {0, 8});
+  room.desk.slide("whole", 3);
+  room.desk.shorten("whole", 4);
+  room.desk.close("whole");
+  EXPECT_EQ(all->lines(), (Lines{"whole slid 0-3: 0", "whole forgotten 3-4: 0", "whole closed 4-8: 0"}));
+  all->clear();
+  open("gate");
+  for (int i = 0; i < 8; ++i) room.append("gate", static_cast<float>(i));
+  look("gate", {0, 6});
+  room.desk.follow("gate", make_refresh("none"));
+  EXPECT_EQ(all->lines(), (Lines{"gate evicted 0-6: 12"}));
+  room.desk.slide("gate", 4);
+  look("gate", {4, 6});
+  room.desk.close("gate");
+  EXPECT_EQ(all->lines(), (Lines{"gate evicted 0-6: 12", "gate closed 4-6: 4", "gate closed 6-8: 0"}))
+      << "without keys, those alone that were never offered";
+}
+
+// So that whoever keeps them can place them again, and say when they were seen.
+TEST_F(Budget, WhatLeavesTellsWhereAndWhenItWas) {
+  room.desk.leave_to(shelf);
+  for (const std::string camera : {"gate", "yard"}) {
+    open(camera);
+    for (int i = 0; i < 3; ++i) {
+      // A gap of time between the second and the third.
+      const model::VisualTokensPtr patch = patch_of(static_cast<float>(i), 1, 2, i < 2 ? i : 9);
+      room.desk.append(camera, patch, base::Clock::WallTime(std::chrono::seconds(1000 + i)));
+    }
+    look(camera, {0, 3});
+    room.desk.close(camera);
+  }
+  ASSERT_EQ(shelf->held().size(), 2U);
+  const LeavingTokens& tokens = shelf->held().front();
+  ASSERT_EQ(tokens.patches.size(), 3U);
+  const auto before = static_cast<std::int32_t>(room.prompts.before());
+  EXPECT_EQ(tokens.patches[0].at, (model::Position{before, before, before}));
+  EXPECT_GT(tokens.patches[1].at.t, before);
+  EXPECT_EQ(tokens.patches[2].at.t - before, 9 * (tokens.patches[1].at.t - before));
+  EXPECT_EQ(tokens.patches[2].at.h, before) << "time turns one axis";
+  EXPECT_EQ(tokens.patches[2].number, 2);
+  EXPECT_EQ(tokens.patches[2].tokens->count(), 2);
+  EXPECT_EQ(tokens.patches[2].captured, base::Clock::WallTime(std::chrono::seconds(1002)));
+  EXPECT_NE(tokens.run, shelf->held().back().run) << "positions of two streams are not comparable";
 }
 
 // What a pass left half done is no key of anything.

@@ -35,9 +35,9 @@ class RandomShelf final : public PageSink {
 
   void take(LeavingTokens tokens) noexcept override {
     ++offered;
-    EXPECT_GT(tokens.patches.count(), 0);
+    EXPECT_GT(tokens.range().count(), 0);
     const CameraStream& stream = room_.desk.stream(tokens.camera);
-    EXPECT_EQ(tokens.view.size(), stream.visual_tokens(tokens.patches));
+    EXPECT_EQ(tokens.view.size(), stream.visual_tokens(tokens.range()));
     if (offered % 3 == 0 || held_.size() > 2) return;
     Held& held = held_.emplace_back(std::move(tokens));
     for (const std::int32_t slot : held.tokens.view.slots())
