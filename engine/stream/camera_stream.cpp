@@ -17,6 +17,10 @@ constexpr double kLongestGap = 1 << 24;
 /// From here on the angles of positions are computed so that they are exact, below as transformers does.
 constexpr std::int64_t kFar = 1 << 16;
 
+bool has_embeddings(const model::VisualTokens& patch) {
+  return patch.count() == 0 || patch.embeddings.bytes() > 0;
+}
+
 /// Patches that would have had their place between the beginnings of these, and the second itself.
 std::int64_t steps_between(const model::VisualTokens& patch, const model::VisualTokens& next) {
   const double steps = (next.seconds - patch.seconds) / patch.duration;
@@ -45,6 +49,25 @@ std::int64_t CameraStream::append(model::VisualTokensPtr patch,
   }
   patches_.push_back({std::move(patch), captured, time});
   return patches().last - 1;
+}
+
+void CameraStream::restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim) {
+  if (patches.empty()) throw std::invalid_argument("nothing is remembered");
+  if (!policy_->keeps_keys() || !patches_.empty() || first_ > 0)
+    throw std::logic_error("a stream that has begun, or keeps no keys, cannot go on with others");
+  std::int64_t before = -1, tokens = 0;
+  for (const RememberedPatch& patch : patches) {
+    if (patch.time <= before || patch.time > std::numeric_limits<std::int32_t>::max() / 2)
+      throw std::invalid_argument(
+          "the times of what is remembered do not ascend, or no position can tell them");
+    if (!patch.has_keys && !has_embeddings(*patch.tokens))
+      throw std::invalid_argument("of a patch that is remembered neither keys nor embeddings are there");
+    before = patch.time;
+    tokens += patch.tokens->count();
+  }
+  keys_.append(tokens, claim);
+  for (const RememberedPatch& patch : patches) patches_.push_back({patch.tokens, std::nullopt, patch.time});
+  keyed_ = this->patches();
 }
 
 void CameraStream::leave_to(std::shared_ptr<PageSink> sink, std::string camera, std::uint64_t run) {
@@ -219,7 +242,12 @@ PlacedWindow CameraStream::place(const PatchRange& range, kv::Book::Claim& claim
     return window;
   }
 
-  if (!continues(range)) evict();
+  if (!continues(range)) {
+    for (std::int64_t number = range.first; number < range.last; ++number)
+      if (!has_embeddings(patch(number)))
+        throw std::invalid_argument("what is remembered of it had to make room for others");
+    evict();
+  }
   if (keyed_.count() == 0) keyed_ = {range.first, range.first};
   const PatchRange kept{range.first, keyed_.last};
   window.tokens.kept = visual_tokens(kept);

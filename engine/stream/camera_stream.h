@@ -57,6 +57,16 @@ struct PlacedWindow {
   PatchRange patches;
 };
 
+/// A patch that is remembered, for a stream that begins with what another one had.
+struct RememberedPatch {
+  /// Without embeddings if its keys are all that is left of it.
+  model::VisualTokensPtr tokens;
+  /// Where it lies, in positions since its stream began; later than the one before.
+  std::int64_t time = 0;
+  /// Its keys and values come, too; otherwise they are computed from the embeddings.
+  bool has_keys = false;
+};
+
 /// A camera's patches are appended at the back and forgotten at the front; windows are ranges of them. Under
 /// a policy that keeps keys, they are kept in pages of the stream, which windows look at; a token that is
 /// computed anew is written to another page if a window still reads it. Between two patches there are as many
@@ -75,6 +85,15 @@ class CameraStream {
   /// both. `captured`: when its last frame was, for the sink.
   std::int64_t append(model::VisualTokensPtr patch,
                       std::optional<base::Clock::WallTime> captured = std::nullopt);
+  /// Begins, in place of `append` and under a policy that keeps keys, with what is remembered: all of it is
+  /// as if it had been computed, as soon as somebody has written the keys and values of those that have some
+  /// into their `slots`. Those of the others the policy has to choose, with each window. Takes pages from the
+  /// claim. Once what it keeps was given back, a window of patches without embeddings cannot be placed.
+  /// Throws std::invalid_argument for no patches, for times that do not ascend or that no position can tell,
+  /// and for patches with neither keys nor embeddings: nothing has changed then.
+  void restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim);
+  /// The slots of all its tokens whose keys are there, oldest first. Until it changes.
+  std::span<const std::int32_t> slots() const { return keys_.slots(); }
   /// Forgets the patches before this one.
   void slide(std::int64_t first, Leaving why = Leaving::slid);
 

@@ -17,6 +17,16 @@ std::int64_t tokens_of(std::span<const KeptPatch> kept) {
   return tokens;
 }
 
+/// Adds tokens to ranges that ascend.
+void add(std::int64_t first, std::int64_t count, std::vector<kv::TokenRange>& to) {
+  if (count == 0) return;
+  if (!to.empty() && to.back().first + to.back().count == first) {
+    to.back().count += count;
+  } else {
+    to.push_back({first, count});
+  }
+}
+
 std::int64_t share_of(double share, std::int64_t tokens) {
   return std::min(tokens, static_cast<std::int64_t>(std::ceil(share * static_cast<double>(tokens))));
 }
@@ -39,17 +49,26 @@ class CodecSight final : public RefreshPolicy {
   void choose(std::span<const KeptPatch> kept, std::vector<kv::TokenRange>& to) const override {
     std::int64_t at = 0;
     for (const KeptPatch& patch : kept) {
-      const bool goes_on = !to.empty() && to.back().first + to.back().count == at;
-      if (patch.tokens > 0 && (patch.intra || &patch == &kept.front())) {
-        if (goes_on) {
-          to.back().count += patch.tokens;
-        } else {
-          to.push_back({at, patch.tokens});
-        }
-      }
+      if (patch.intra || &patch == &kept.front()) add(at, patch.tokens, to);
       at += patch.tokens;
     }
   }
+};
+
+class Those final : public RefreshPolicy {
+ public:
+  explicit Those(std::vector<std::int64_t> patches) : patches_(std::move(patches)) {}
+  bool keeps_keys() const override { return true; }
+  void choose(std::span<const KeptPatch> kept, std::vector<kv::TokenRange>& to) const override {
+    std::int64_t at = 0;
+    for (const KeptPatch& patch : kept) {
+      if (std::binary_search(patches_.begin(), patches_.end(), patch.number)) add(at, patch.tokens, to);
+      at += patch.tokens;
+    }
+  }
+
+ private:
+  std::vector<std::int64_t> patches_;
 };
 
 class FirstK final : public RefreshPolicy {
@@ -134,6 +153,10 @@ std::vector<kv::TokenRange> farthest(std::span<const float> distances, std::int6
   std::vector<kv::TokenRange> ranges;
   for (auto token = tokens.begin(); token != end; ++token) add(*token, ranges);
   return ranges;
+}
+
+RefreshPolicyPtr computes_those(std::vector<std::int64_t> patches) {
+  return std::make_shared<Those>(std::move(patches));
 }
 
 RefreshPolicyPtr make_refresh(std::string_view name, const RefreshOptions& options) {

@@ -52,6 +52,10 @@ using RefreshPolicyPtr = std::shared_ptr<const RefreshPolicy>;
 /// number is farther than all. As ranges like those of `RefreshPolicy::choose`.
 std::vector<kv::TokenRange> farthest(std::span<const float> distances, std::int64_t count);
 
+/// Computes all tokens of these patches anew, by their numbers, which ascend: of a stream that begins with
+/// what is remembered, those whose keys are not.
+RefreshPolicyPtr computes_those(std::vector<std::int64_t> patches);
+
 struct RefreshOptions {
   /// Of the tokens whose keys are there, those that are computed anew, from 0 to 1.
   double share = 0.15;

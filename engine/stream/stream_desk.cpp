@@ -41,6 +41,25 @@ void StreamDesk::open(const std::string& camera, RefreshPolicyPtr policy) {
   streams_.try_emplace(camera, std::move(stream), runs_);
 }
 
+std::optional<std::span<const std::int32_t>> StreamDesk::restore(const std::string& camera,
+                                                                 std::span<const RememberedPatch> patches) {
+  if (is_open(camera)) throw std::invalid_argument("the stream of camera " + camera + " is open");
+  std::int64_t tokens = 0;
+  std::vector<std::int64_t> others;
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    tokens += patches[i].tokens->count();
+    if (!patches[i].has_keys) others.push_back(static_cast<std::int64_t>(i));
+  }
+  auto claim = book_.claim(book_.pages_for(tokens));
+  if (!claim) return std::nullopt;
+  CameraStream stream(book_, folder_.config, prompts_.before_tokens(), computes_those(std::move(others)));
+  stream.restore(patches, *claim);
+  stream.keep();
+  if (tokens > 0 && !stream.keeps_pages()) return std::nullopt;
+  const auto entry = streams_.try_emplace(camera, std::move(stream), ++runs_).first;
+  return entry->second.stream.slots();
+}
+
 void StreamDesk::follow(const std::string& camera, RefreshPolicyPtr policy) {
   Stream& stream = find(camera);
   if (stream.ahead) drop_ahead(stream);

@@ -128,6 +128,13 @@ class StreamDesk final : public run::WorkSource {
 
   /// A camera's stream begins. Throws std::invalid_argument for one that is open.
   void open(const std::string& camera, RefreshPolicyPtr policy);
+  /// A stream that begins with what is remembered of another one (`CameraStream::restore`): its slots, from
+  /// oldest to newest, into which whoever calls writes keys and values of the patches that have some, before
+  /// a window is asked. What it keeps goes as soon as somebody else wants the room; then its windows fail.
+  /// Absent, and nothing is open, where the cache has no room for it that nobody keeps. Throws
+  /// std::invalid_argument for a camera whose stream is open, and as that.
+  std::optional<std::span<const std::int32_t>> restore(const std::string& camera,
+                                                       std::span<const RememberedPatch> patches);
   /// Its next windows are placed by this policy; what the one before kept is given up. As
   /// `CameraStream::follow` for an open stream; std::invalid_argument for another.
   void follow(const std::string& camera, RefreshPolicyPtr policy);

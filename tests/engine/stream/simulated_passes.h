@@ -227,6 +227,16 @@ class SimulatedPasses final : public run::Passes {
     return cache_[static_cast<std::size_t>(slot)].value;
   }
 
+  /// What stands for the keys and values in a slot, for a copy of them elsewhere.
+  Fingerprint read(std::int32_t slot) {
+    catch_up();
+    return cache_[static_cast<std::size_t>(slot)];
+  }
+  void write(std::int32_t slot, const Fingerprint& value) {
+    catch_up();
+    cache_[static_cast<std::size_t>(slot)] = value;
+  }
+
   static std::uint64_t input_of(std::int32_t token) { return static_cast<std::uint64_t>(token) + 1; }
   static std::uint64_t input_of(float visual) {
     std::uint32_t bits = 0;
