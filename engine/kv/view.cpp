@@ -70,10 +70,14 @@ void View::extend(const View& other, std::int64_t first, std::int64_t count) {
   slots_.insert(slots_.end(), from, from + count);
 }
 
-View View::fork() const {
+View View::part(std::int64_t first, std::int64_t count) const {
   View copy(*book_);
-  copy.extend(*this, 0, size());
+  copy.extend(*this, first, count);
   return copy;
+}
+
+View View::fork() const {
+  return part(0, size());
 }
 
 template <typename Parts, typename Visit>

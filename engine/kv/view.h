@@ -53,6 +53,8 @@ class View {
 
   /// Adds the tokens [first, first + count) of another view of this book, which has them, too, from then on.
   void extend(const View& other, std::int64_t first, std::int64_t count);
+  /// A second view on some tokens.
+  View part(std::int64_t first, std::int64_t count) const;
   /// A second view on all tokens.
   View fork() const;
 

@@ -63,6 +63,8 @@ void StreamDesk::admit() {
 
 void StreamDesk::make_room(Key key, const Window& window, Stream& stream,
                            const std::function<std::int64_t()>& needed) {
+  if (sink_) sink_->let_go();
+  if (needed() <= book_.free_pages()) return;
   // Its own pages last: without them it needs more.
   std::vector<Stream*> keeping;
   for (auto& [camera, each] : streams_)

@@ -68,6 +68,9 @@ class PageSink {
   /// the keys may still be on their way to a device: what reads them there is submitted behind these. What it
   /// holds, the desk has no room for until it lets go.
   virtual void take(LeavingTokens tokens) noexcept = 0;
+
+  /// The desk has a window that lacks room: what can be let go of is, before others give theirs.
+  virtual void let_go() noexcept {}
 };
 
 }  // namespace vigil::stream

@@ -11,7 +11,7 @@
 namespace vigil::model {
 namespace {
 
-constexpr std::int64_t kMostId = 1 << 22;
+constexpr std::int64_t kMostTokenId = 1 << 22;
 
 const icu::Normalizer2& nfc() {
   UErrorCode status = U_ZERO_ERROR;
@@ -90,7 +90,7 @@ void Tokenizer::read_added_tokens(const JsonObject& root) {
     const JsonObject entry(item, name_, "added_tokens");
     AddedToken token;
     token.content = entry.string("content");
-    token.id = static_cast<std::int32_t>(entry.integer("id", 0, kMostId));
+    token.id = static_cast<std::int32_t>(entry.integer("id", 0, kMostTokenId));
     token.special = entry.boolean("special", false);
     token.single_word = entry.boolean("single_word", false);
     token.lstrip = entry.boolean("lstrip", false);

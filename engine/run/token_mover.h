@@ -1,0 +1,64 @@
+// The seam by which what is remembered of tokens leaves a device and comes back, beside its passes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "engine/kv/forms.h"
+#include "engine/model/language/positions.h"
+#include "engine/model/vision/visual_tokens.h"
+#include "kernels/device/host_buffer.h"
+#include "kernels/device/mark.h"
+
+namespace vigil::run {
+
+/// What is kept of some tokens in the host's memory: keys and values of all layers and KV heads as
+/// kernels::PackedShape says, whatever shares the model; or embeddings, bf16 [tokens, hidden_size].
+struct MovedTokens {
+  kv::Form form = kv::Form::bf16;
+  std::int64_t tokens = 0;
+  /// `size` of them; null if there are none.
+  kernels::HostBytes bytes;
+  std::size_t size = 0;
+  /// When they have come there: nobody reads them before.
+  kernels::Mark arrived;
+};
+
+/// Called by whoever runs the passes, whose order it keeps to. Not thread-safe.
+class TokenMover {
+ public:
+  virtual ~TokenMover() = default;
+
+  /// Bytes of so many tokens in this form.
+  virtual std::size_t bytes_of(kv::Form form, std::int64_t tokens) const = 0;
+
+  /// Packs the keys and values in these slots, which passes before it have written; those that follow may
+  /// write to them again. Absent, and nothing was done, where there is no room: none in `to`, or too much is
+  /// under way. Throws DeviceLost.
+  virtual std::optional<MovedTokens> pack(std::span<const std::int32_t> slots, kv::Form form,
+                                          kernels::HostMemory& to) = 0;
+  /// The embeddings of these patches, one after the other. As `pack`.
+  virtual std::optional<MovedTokens> pack_embeddings(std::span<const model::VisualTokensPtr> patches,
+                                                     kernels::HostMemory& to) = 0;
+
+  /// Some tokens of a packed page, and where they go.
+  struct Unpacking {
+    kv::Form form = kv::Form::bf16;
+    /// Of the packed page.
+    std::int64_t tokens = 0;
+    std::span<const std::byte> bytes;
+    /// Its tokens [first, first + slots.size()), to these.
+    std::int64_t first = 0;
+    std::span<const std::int32_t> slots;
+    /// By how much each is turned to another position; empty: it stays where it was.
+    std::span<const model::Position> by;
+  };
+  /// Writes them into the cache, after all passes before and ahead of those that follow. The bytes may go
+  /// when it returns. Throws std::invalid_argument for bytes that are not as many as the form has,
+  /// DeviceLost.
+  virtual void unpack(const Unpacking& page) = 0;
+};
+
+}  // namespace vigil::run
