@@ -1,0 +1,281 @@
+#include "kernels/device/slow_path.h"
+#include "kernels/packed_kv/packed_kv_backends.h"
+#include "kernels/packed_kv/packed_kv_cuda.h"
+
+namespace vigil::kernels {
+namespace {
+
+using cuda::kBlock;
+using cuda::kColumns;
+using cuda::kRowThreads;
+
+/// Neighbouring columns that a thread turns together with as many of the other half of the head.
+constexpr int kHalf = kColumns / 2;
+/// Keys, of one layer and head each, that a block turns with the angles that it has read.
+constexpr int kHeadsATurn = 4;
+
+/// How `count` neighbouring columns of a block are read: what a thread keeps of it for all rows.
+template <PackedForm form, int count>
+struct Columns {
+  __device__ explicit Columns(const std::byte* /*block*/, int /*width*/, int /*column*/) {}
+};
+template <int count>
+struct Columns<PackedForm::int4, count> {
+  float base[count], step[count];
+  bool odd = false;
+
+  __device__ Columns(const std::byte* block, int width, int column) {
+    using Halves = cuda::Pack<std::uint16_t, count>;
+    const auto* scales = reinterpret_cast<const std::uint16_t*>(block);
+    const Halves bases = *reinterpret_cast<const Halves*>(scales + column);
+    const Halves steps = *reinterpret_cast<const Halves*>(scales + width + column);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      base[i] = packed::number(bases.values[i]);
+      step[i] = packed::number(steps.values[i]);
+      odd = odd || steps.values[i] >= 0x8000U;
+    }
+  }
+};
+
+/// `count` neighbouring columns of row `row` of a block of `tokens` rows.
+template <PackedForm form, int count>
+__device__ __forceinline__ void read_columns(const PackedShape& shape, const std::byte* block, int tokens,
+                                             int row, int column, const Columns<form, count>& columns,
+                                             float (&to)[count]) {
+  const std::byte* at = block + shape.head_bytes(tokens) + row * shape.row_bytes();
+  if constexpr (form == PackedForm::bf16) {
+    const auto all =
+        *reinterpret_cast<const cuda::Pack<std::uint16_t, count>*>(at + column * sizeof(std::uint16_t));
+#pragma unroll
+    for (int i = 0; i < count; ++i) to[i] = packed::number(all.values[i]);
+  } else if constexpr (form == PackedForm::fp8) {
+    const float scale = packed::number(reinterpret_cast<const std::uint16_t*>(block)[row]);
+    const auto all = *reinterpret_cast<const cuda::Pack<__nv_fp8x2_storage_t, count / 2>*>(at + column);
+#pragma unroll
+    for (int i = 0; i < count; i += 2) {
+      const __half2 two = __half2(__nv_cvt_fp8x2_to_halfraw2(all.values[i / 2], __NV_E4M3));
+      to[i] = __low2float(two) * scale;
+      to[i + 1] = __high2float(two) * scale;
+    }
+  } else {
+    std::uint32_t codes = 0;
+    if constexpr (count == kColumns) {
+      codes = *reinterpret_cast<const std::uint32_t*>(at + column / 2);
+    } else {
+      codes = *reinterpret_cast<const std::uint16_t*>(at + column / 2);
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      // An integer below 2^23 as the lowest bits of a float.
+      const float code = __uint_as_float((codes >> (4 * i) & 15U) | 0x4b000000U) - 0x1p23F;
+      // One rounding, and no product that is too large: as packed::int4_value.
+      to[i] = fmaf(code, fabsf(columns.step[i]), columns.base[i]);
+    }
+    if (columns.odd) {
+#pragma unroll
+      for (int i = 0; i < count; ++i)
+        if (signbit(columns.step[i]) && (codes >> (4 * i) & 15U) == packed::kNanInt4)
+          to[i] = packed::number(packed::kNan);
+    }
+  }
+}
+
+template <int count>
+__device__ __forceinline__ void store(float* at, const float (&values)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; i += 4)
+    *reinterpret_cast<float4*>(at + i) = make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
+}
+template <int count>
+__device__ __forceinline__ void store(__nv_bfloat16* at, const float (&values)[count]) {
+  cuda::Pack<__nv_bfloat162, count / 2> all;
+#pragma unroll
+  for (int i = 0; i < count; i += 2) all.values[i / 2] = __floats2bfloat162_rn(values[i], values[i + 1]);
+  *reinterpret_cast<cuda::Pack<__nv_bfloat162, count / 2>*>(at) = all;
+}
+
+/// The tokens of a part that lie in a block: rows [begin, end) of it, of which row `begin` is token `first`
+/// of the part.
+struct Rows {
+  std::int64_t block;
+  int tokens, begin, end;
+  std::int64_t first;
+
+  __device__ Rows(const PackedShape& shape, const PackedPart& part, unsigned index)
+      : block(part.token / kBlock + index),
+        tokens(static_cast<int>(shape.tokens_of_block(block))),
+        begin(static_cast<int>(max(part.token - block * kBlock, std::int64_t{0}))),
+        end(static_cast<int>(min(part.token + part.count - block * kBlock, std::int64_t{tokens}))),
+        first(block * kBlock + begin - part.token) {}
+};
+
+/// A block of threads a block of tokens of one head, as pack_rows. `kinds`: 2 for keys and values, 1 for
+/// values alone.
+template <typename T, PackedForm form, int lanes>
+__global__ void __launch_bounds__(kRowThreads<lanes>)
+    unpack_rows(const std::byte* from, const PackedShape shape, const PackedPart part, int kinds,
+                const KvSlots slots, const KvLayers to) {
+  constexpr int kStep = kRowThreads<lanes> / lanes;
+  constexpr int kRows = kBlock / kStep;
+  const Rows mine(shape, part, blockIdx.x);
+  const std::int64_t l = blockIdx.z;
+  const auto heads = static_cast<unsigned>(to.first.kv_heads);
+  const unsigned h = blockIdx.y % heads;
+  const bool value = kinds == 1 || blockIdx.y >= heads;
+  const int column = static_cast<int>(threadIdx.x) % lanes * kColumns;
+  const int first = static_cast<int>(threadIdx.x) / lanes;
+
+  __shared__ std::int64_t places[kBlock];
+  const int row = static_cast<int>(threadIdx.x);
+  if (row >= mine.begin && row < mine.end)
+    places[row] =
+        cuda::place_of(to, l, value, h, slots.slots[l * slots.stride + mine.first + row - mine.begin]);
+  const std::byte* block = from + shape.offset(part.layer + l, value, part.head + h, mine.block);
+  const Columns<form, kColumns> columns(block, lanes * kColumns, column);
+  __syncthreads();
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int now = first + r * kStep;
+    if (now < mine.begin || now >= mine.end) continue;
+    float values[kColumns];
+    read_columns<form, kColumns>(shape, block, mine.tokens, now, column, columns, values);
+    store(static_cast<T*>(to.first.base) + places[now] + column, values);
+  }
+}
+
+/// Keys that are turned: a block of threads a block of tokens of some heads, which share the angles. A thread
+/// has columns of both halves of a row.
+template <typename T, PackedForm form, int lanes>
+__global__ void __launch_bounds__(kRowThreads<lanes>)
+    turn_rows(const std::byte* from, const PackedShape shape, const PackedPart part, const float* cos,
+              const float* sin, const KvSlots slots, const KvLayers to) {
+  constexpr int kThreads = kRowThreads<lanes>;
+  constexpr int kStep = kThreads / lanes;
+  constexpr int kWidth = lanes * kColumns;
+  const Rows mine(shape, part, blockIdx.x);
+  const auto heads = static_cast<unsigned>(to.first.kv_heads);
+  const unsigned all = static_cast<unsigned>(to.count) * heads;
+  const unsigned begin = blockIdx.y * kHeadsATurn;
+  const int count = static_cast<int>(min(all - begin, static_cast<unsigned>(kHeadsATurn)));
+  const int column = static_cast<int>(threadIdx.x) % lanes * kHalf;
+
+  __shared__ std::int64_t places[kHeadsATurn][kBlock];
+  __shared__ const std::byte* blocks[kHeadsATurn];
+  for (int i = static_cast<int>(threadIdx.x); i < count * kBlock; i += kThreads) {
+    const unsigned l = (begin + i / kBlock) / heads, h = (begin + i / kBlock) % heads;
+    const int row = i % kBlock;
+    if (row >= mine.begin && row < mine.end)
+      places[i / kBlock][row] =
+          cuda::place_of(to, l, false, h, slots.slots[l * slots.stride + mine.first + row - mine.begin]);
+    if (row == 0) blocks[i / kBlock] = from + shape.offset(part.layer + l, false, part.head + h, mine.block);
+  }
+  __syncthreads();
+  for (int row = static_cast<int>(threadIdx.x) / lanes; row < mine.end; row += kStep) {
+    if (row < mine.begin) continue;
+    const std::int64_t angles = (mine.first + row - mine.begin) * (kWidth / 2) + column;
+    using Four = cuda::Pack<float, kHalf>;
+    const Four c = *reinterpret_cast<const Four*>(cos + angles);
+    const Four s = *reinterpret_cast<const Four*>(sin + angles);
+#pragma unroll
+    for (int head = 0; head < kHeadsATurn; ++head) {
+      if (head >= count) break;
+      const std::byte* block = blocks[head];
+      float low[kHalf], high[kHalf];
+      read_columns<form, kHalf>(shape, block, mine.tokens, row, column,
+                                Columns<form, kHalf>(block, kWidth, column), low);
+      read_columns<form, kHalf>(shape, block, mine.tokens, row, column + kWidth / 2,
+                                Columns<form, kHalf>(block, kWidth, column + kWidth / 2), high);
+#pragma unroll
+      for (int i = 0; i < kHalf; ++i) {
+        // Not a zero of another sign.
+        if (s.values[i] == 0.0F && c.values[i] == 1.0F) continue;
+        const float a = low[i], b = high[i];
+        low[i] = a * c.values[i] - b * s.values[i];
+        high[i] = b * c.values[i] + a * s.values[i];
+      }
+      T* key = static_cast<T*>(to.first.base) + places[head][row] + column;
+      store(key, low);
+      store(key + kWidth / 2, high);
+    }
+  }
+}
+
+__device__ float element_of(const PackedShape& shape, const std::byte* block, std::int64_t tokens,
+                            std::int64_t row, std::int64_t column) {
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(block);
+  const std::byte* at = block + shape.head_bytes(tokens) + row * shape.row_bytes();
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(at);
+  if (shape.form == PackedForm::bf16)
+    return packed::number(reinterpret_cast<const std::uint16_t*>(at)[column]);
+  if (shape.form == PackedForm::fp8) return packed::fp8_value(codes[column], scales[row]);
+  return packed::int4_value(codes[column / 2] >> (column % 2 * 4) & 15U, scales[column],
+                            scales[shape.head_dim + column]);
+}
+
+/// The same for heads of any width: a thread two elements that are turned together.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    unpack_elements(const std::byte* from, const PackedShape shape, const PackedPart part, const float* cos,
+                    const float* sin, const KvSlots slots, const KvLayers to) {
+  const std::int64_t half = shape.head_dim / 2, heads = to.first.kv_heads;
+  std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t j = at % half;
+  const std::int64_t i = (at /= half) % part.count;
+  const std::int64_t h = (at /= part.count) % heads;
+  const bool value = (at /= heads) % 2 != 0;
+  const std::int64_t l = at / 2;
+  if (l >= to.count) return;
+  const std::int64_t token = part.token + i, index = token / kBlock;
+  const std::byte* block = from + shape.offset(part.layer + l, value, part.head + h, index);
+  float low = element_of(shape, block, shape.tokens_of_block(index), token % kBlock, j);
+  float high = element_of(shape, block, shape.tokens_of_block(index), token % kBlock, j + half);
+  if (!value && cos != nullptr && !(sin[i * half + j] == 0.0F && cos[i * half + j] == 1.0F)) {
+    const float a = low, b = high, c = cos[i * half + j], s = sin[i * half + j];
+    low = a * c - b * s;
+    high = b * c + a * s;
+  }
+  T* place =
+      static_cast<T*>(to.first.base) + cuda::place_of(to, l, value, h, slots.slots[l * slots.stride + i]);
+  place[j] = cuda::rounded<T>(low);
+  place[j + half] = cuda::rounded<T>(high);
+}
+
+}  // namespace
+
+void cuda::unpack_kv(Stream& stream, const std::byte* from, const PackedShape& shape, const PackedPart& part,
+                     const float* cos, const float* sin, KvSlots slots, const KvLayers& to) {
+  const cudaStream_t queue = queue_of(stream);
+  const std::int64_t blocks = (part.token + part.count - 1) / kBlock - part.token / kBlock + 1;
+  const std::int64_t heads = to.first.kv_heads;
+  const bool aligned = rows_pack(to) && (cos == nullptr || (reinterpret_cast<std::uintptr_t>(cos) % 16 == 0 &&
+                                                            reinterpret_cast<std::uintptr_t>(sin) % 16 == 0));
+  with_type(to.first.dtype, [&](auto type) {
+    using T = decltype(type);
+    const bool fast =
+        aligned && with_lanes(shape.head_dim, [&](auto lanes) {
+          constexpr int kLanes = decltype(lanes)::value;
+          with_form(shape.form, [&](auto form) {
+            constexpr PackedForm kForm = decltype(form)::value;
+            const int kinds = cos == nullptr ? 2 : 1;
+            const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(kinds * heads),
+                            static_cast<unsigned>(to.count));
+            unpack_rows<T, kForm, kLanes>
+                <<<grid, kRowThreads<kLanes>, 0, queue>>>(from, shape, part, kinds, slots, to);
+            if (cos == nullptr) return;
+            const dim3 turns(static_cast<unsigned>(blocks), blocks_for(to.count * heads, kHeadsATurn));
+            turn_rows<T, kForm, kLanes>
+                <<<turns, kRowThreads<kLanes>, 0, queue>>>(from, shape, part, cos, sin, slots, to);
+          });
+        });
+    if (fast) return;
+    static SlowPath slow{"unpack_kv", "heads of other than 32, 64, 128 or 256 elements: element by element"};
+    slow.taken();
+    unpack_elements<T>
+        <<<blocks_for(to.count * 2 * heads * part.count * (shape.head_dim / 2), 256), 256, 0, queue>>>(
+            from, shape, part, cos, sin, slots, to);
+  });
+  check_launch("unpack_kv");
+}
+
+}  // namespace vigil::kernels
