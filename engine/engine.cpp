@@ -3,6 +3,7 @@
 #include "engine/run/guard.h"
 #include "engine/run/parallel_encoder.h"
 #include "engine/run/pass_runner.h"
+#include "engine/run/stream_token_mover.h"
 
 namespace vigil::engine {
 
@@ -65,6 +66,7 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
     Language language;
     language.model = of;
     language.passes = run::guarded(std::make_unique<run::PassRunner>(*of, streams, other), streams);
+    language.mover = run::guarded(std::make_unique<run::StreamTokenMover>(*of, streams), streams);
     language.questions = std::make_unique<stream::QuestionCompiler>(*folder, of->prompts);
     language.desk = std::make_unique<stream::StreamDesk>(
         *folder, of->prompts, of->book, *language.passes,

@@ -12,6 +12,7 @@
 #include "engine/run/cached_model.h"
 #include "engine/run/device.h"
 #include "engine/run/passes.h"
+#include "engine/run/token_mover.h"
 #include "engine/run/token_transfer.h"
 #include "engine/run/vision_encoder.h"
 #include "engine/stream/compiled_question.h"
@@ -54,6 +55,8 @@ struct Language {
   /// First, since the desk's pages lie in it.
   std::shared_ptr<run::CachedModel> model;
   std::unique_ptr<run::Passes> passes;
+  /// Beside the passes, for whoever runs these.
+  std::unique_ptr<run::TokenMover> mover;
   std::unique_ptr<stream::QuestionCompiler> questions;
   std::unique_ptr<stream::StreamDesk> desk;
 };

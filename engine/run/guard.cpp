@@ -94,6 +94,31 @@ class GuardedPasses final : public Passes {
   std::unique_ptr<Passes> part_;
 };
 
+class GuardedMover final : public TokenMover {
+ public:
+  GuardedMover(std::unique_ptr<TokenMover> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
+
+  std::size_t bytes_of(kv::Form form, std::int64_t tokens) const override {
+    return part_->bytes_of(form, tokens);
+  }
+  std::optional<MovedTokens> pack(std::span<const std::int32_t> slots, kv::Form form,
+                                  kernels::HostMemory& to) override {
+    return guard(streams_, [&] { return part_->pack(slots, form, to); });
+  }
+  std::optional<MovedTokens> pack_embeddings(std::span<const model::VisualTokensPtr> patches,
+                                             kernels::HostMemory& to) override {
+    return guard(streams_, [&] { return part_->pack_embeddings(patches, to); });
+  }
+  void unpack(const Unpacking& page) override {
+    guard(streams_, [&] { part_->unpack(page); });
+  }
+
+ private:
+  std::vector<kernels::Stream> streams_;
+  std::unique_ptr<TokenMover> part_;
+};
+
 }  // namespace
 
 std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
@@ -103,6 +128,10 @@ std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
 
 std::unique_ptr<Passes> guarded(std::unique_ptr<Passes> part, std::vector<kernels::Stream> streams) {
   return std::make_unique<GuardedPasses>(std::move(part), std::move(streams));
+}
+
+std::unique_ptr<TokenMover> guarded(std::unique_ptr<TokenMover> part, std::vector<kernels::Stream> streams) {
+  return std::make_unique<GuardedMover>(std::move(part), std::move(streams));
 }
 
 }  // namespace vigil::run

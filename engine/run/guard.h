@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/run/passes.h"
+#include "engine/run/token_mover.h"
 #include "engine/run/vision_encoder.h"
 #include "kernels/device/stream.h"
 
@@ -15,5 +16,6 @@ namespace vigil::run {
 std::unique_ptr<VisionEncoder> guarded(std::unique_ptr<VisionEncoder> part,
                                        std::vector<kernels::Stream> streams);
 std::unique_ptr<Passes> guarded(std::unique_ptr<Passes> part, std::vector<kernels::Stream> streams);
+std::unique_ptr<TokenMover> guarded(std::unique_ptr<TokenMover> part, std::vector<kernels::Stream> streams);
 
 }  // namespace vigil::run

@@ -43,13 +43,15 @@ class TokenMover {
   virtual std::optional<MovedTokens> pack_embeddings(std::span<const model::VisualTokensPtr> patches,
                                                      kernels::HostMemory& to) = 0;
 
-  /// Some tokens of a packed page, and where they go.
+  /// Some tokens of a packed page, or of some layers of it, and where they go.
   struct Unpacking {
     kv::Form form = kv::Form::bf16;
     /// Of the packed page.
     std::int64_t tokens = 0;
+    /// Those of the layers [layer, layer + layers); 0: of all of them.
     std::span<const std::byte> bytes;
-    /// Its tokens [first, first + slots.size()), to these.
+    std::int64_t layer = 0, layers = 0;
+    /// Of its tokens [first, first + slots.size()).
     std::int64_t first = 0;
     std::span<const std::int32_t> slots;
     /// By how much each is turned to another position; empty: it stays where it was.

@@ -40,6 +40,10 @@ Stream Stream::cuda(int index) {
   return {DeviceKind::cuda, 1, std::make_shared<CudaQueue>(index)};
 }
 
+Stream Stream::beside() const {
+  return queue_ ? cuda(queue_->device()) : *this;
+}
+
 void Stream::synchronize(Wait wait) const {
   if (queue_) queue_->synchronize(wait);
 }
@@ -62,6 +66,10 @@ int cuda_devices() {
 
 Stream Stream::cuda(int /*index*/) {
   throw DeviceError("this program was built without the CUDA backend");
+}
+
+Stream Stream::beside() const {
+  return *this;
 }
 
 void Stream::synchronize(Wait /*wait*/) const {}

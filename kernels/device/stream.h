@@ -30,6 +30,9 @@ class Stream {
   /// was built without the CUDA backend.
   static Stream cuda(int index = 0);
 
+  /// Another queue on the same device. Throws DeviceError.
+  Stream beside() const;
+
   DeviceKind kind() const { return kind_; }
   /// Of operations on the CPU; 1 on a GPU.
   int threads() const { return threads_; }

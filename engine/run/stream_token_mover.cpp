@@ -1,0 +1,211 @@
+#include "engine/run/stream_token_mover.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "engine/model/language/positions.h"
+#include "kernels/convert/convert.h"
+#include "kernels/packed_kv/packed_kv.h"
+
+namespace vigil::run {
+namespace {
+
+kernels::PackedForm packed_form(kv::Form form) {
+  switch (form) {
+    case kv::Form::bf16:
+      return kernels::PackedForm::bf16;
+    case kv::Form::fp8:
+      return kernels::PackedForm::fp8;
+    case kv::Form::int4:
+      return kernels::PackedForm::int4;
+    case kv::Form::embeddings:
+      break;
+  }
+  throw std::invalid_argument("embeddings are no keys and values");
+}
+
+kernels::KvLayers layers_of(const kv::PageStore& pages, std::int64_t first, std::int64_t count) {
+  const kv::PageLayout& layout = pages.layout();
+  return {pages.layer(static_cast<int>(first)), count, layout.page_elements() / layout.layers};
+}
+
+}  // namespace
+
+StreamTokenMover::StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams)
+    : model_(model) {
+  if (streams.size() != model.parts.size())
+    throw std::invalid_argument("a model in " + std::to_string(model.parts.size()) +
+                                " parts is not moved on " + std::to_string(streams.size()) + " streams");
+  const auto frequencies = model::multimodal_rope(model.folder->config.text);
+  std::int64_t head = 0;
+  for (std::size_t rank = 0; rank < streams.size(); ++rank) {
+    const kernels::Stream& passes = streams[rank];
+    ModelPart* part = model.parts[rank].get();
+    Lane& lane = lanes_.emplace_back(Lane{part, passes, passes.beside(), head});
+    head += part->pages.layout().kv_heads;
+    lane.frequency_memory = kernels::Buffer(passes, frequencies.size() * sizeof(kernels::RopeFrequency));
+    kernels::upload(passes, lane.frequency_memory.data(), frequencies.data(), lane.frequency_memory.bytes());
+    lane.frequencies = lane.frequency_memory.as<kernels::RopeFrequency>();
+  }
+}
+
+StreamTokenMover::~StreamTokenMover() {
+  // What is under way reads their stages.
+  for (const Lane& lane : lanes_) {
+    try {
+      lane.copies.synchronize();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
+
+std::int64_t StreamTokenMover::kv_heads() const {
+  return lanes_.back().head + lanes_.back().part->pages.layout().kv_heads;
+}
+
+std::size_t StreamTokenMover::bytes_of(kv::Form form, std::int64_t tokens) const {
+  const kv::PageLayout& layout = lanes_.front().part->pages.layout();
+  if (form == kv::Form::embeddings)
+    return static_cast<std::size_t>(tokens) * sizeof(std::uint16_t) *
+           static_cast<std::size_t>(model_.folder->config.text.hidden_size);
+  return static_cast<std::size_t>(
+      kernels::PackedShape{packed_form(form), layout.layers, kv_heads(), layout.head_dim, tokens}.bytes());
+}
+
+StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t bytes) {
+  for (Stage& stage : lane.out) {
+    if (!stage.copied.is_reached()) continue;
+    stage.memory.reserve(lane.passes, bytes);
+    return &stage;
+  }
+  return nullptr;
+}
+
+std::optional<MovedTokens> StreamTokenMover::pack(std::span<const std::int32_t> slots, kv::Form form,
+                                                  kernels::HostMemory& to) {
+  const kv::PageLayout& layout = lanes_.front().part->pages.layout();
+  MovedTokens moved;
+  moved.form = form;
+  moved.tokens = static_cast<std::int64_t>(slots.size());
+  const kernels::PackedShape whole{packed_form(form), layout.layers, kv_heads(), layout.head_dim,
+                                   moved.tokens};
+  moved.size = static_cast<std::size_t>(whole.bytes());
+  if (slots.empty()) return moved;
+  kernels::PackedShape own = whole;
+  own.kv_heads = layout.kv_heads;
+  std::vector<Stage*> stages(lanes_.size());
+  if (!is_on_host())
+    for (std::size_t rank = 0; rank < lanes_.size(); ++rank) {
+      stages[rank] = free_stage(lanes_[rank], static_cast<std::size_t>(own.bytes()));
+      if (stages[rank] == nullptr) return std::nullopt;
+    }
+  moved.bytes = to.take(moved.size);
+  if (!moved.bytes) return std::nullopt;
+  for (std::size_t rank = 0; rank < lanes_.size(); ++rank) {
+    Lane& lane = lanes_[rank];
+    lane.table.clear();
+    lane.table.add(slots);
+    lane.table.send(lane.passes);
+    const kernels::KvSlots from{lane.table.at<std::int32_t>(0), 0};
+    const kernels::KvLayers layers = layers_of(lane.part->pages, 0, layout.layers);
+    if (is_on_host()) {
+      kernels::pack_kv(lane.passes, layers, from, whole, 0, lane.head, moved.bytes.get());
+      continue;
+    }
+    Stage& stage = *stages[rank];
+    kernels::pack_kv(lane.passes, layers, from, own, 0, 0, stage.memory.data());
+    kernels::follow(lane.copies, lane.passes);
+    if (lanes_.size() == 1) {
+      kernels::copy(lane.copies, moved.bytes.get(), stage.memory.data(), moved.size);
+    } else {
+      for (std::int64_t layer = 0; layer < layout.layers; ++layer)
+        for (const bool value : {false, true})
+          kernels::copy(lane.copies, moved.bytes.get() + whole.offset(layer, value, lane.head, 0),
+                        stage.memory.data() + own.offset(layer, value, 0, 0),
+                        static_cast<std::size_t>(own.kv_heads * own.segment_bytes()));
+    }
+    stage.copied = kernels::Mark(lane.copies);
+    if (rank > 0) kernels::follow(lanes_.front().copies, lane.copies);
+  }
+  moved.arrived = kernels::Mark(lanes_.front().copies);
+  return moved;
+}
+
+std::optional<MovedTokens> StreamTokenMover::pack_embeddings(std::span<const model::VisualTokensPtr> patches,
+                                                             kernels::HostMemory& to) {
+  const std::int64_t width = model_.folder->config.text.hidden_size;
+  MovedTokens moved;
+  moved.form = kv::Form::embeddings;
+  for (const model::VisualTokensPtr& patch : patches) moved.tokens += patch->count();
+  moved.size = bytes_of(moved.form, moved.tokens);
+  if (moved.tokens == 0) return moved;
+  Lane& lane = lanes_.front();
+  Stage* stage = is_on_host() ? nullptr : free_stage(lane, moved.size);
+  if (!is_on_host() && stage == nullptr) return std::nullopt;
+  moved.bytes = to.take(moved.size);
+  if (!moved.bytes) return std::nullopt;
+  std::byte* at = is_on_host() ? moved.bytes.get() : stage->memory.data();
+  for (const model::VisualTokensPtr& patch : patches) {
+    if (patch->count() == 0) continue;
+    if (patch->width != width) throw std::invalid_argument("visual tokens of another width");
+    kernels::convert_rows(lane.passes, patch->rows(0, patch->count()),
+                          kernels::dense(at, kernels::DType::bf16, patch->count(), width));
+    at += patch->count() * width * static_cast<std::int64_t>(sizeof(std::uint16_t));
+  }
+  if (stage != nullptr) {
+    kernels::follow(lane.copies, lane.passes);
+    kernels::copy(lane.copies, moved.bytes.get(), stage->memory.data(), moved.size);
+    stage->copied = kernels::Mark(lane.copies);
+  }
+  moved.arrived = kernels::Mark(lane.copies);
+  return moved;
+}
+
+void StreamTokenMover::unpack(const Unpacking& page) {
+  const kv::PageLayout& layout = lanes_.front().part->pages.layout();
+  const std::int64_t layers = page.layers == 0 ? layout.layers - page.layer : page.layers;
+  const auto count = static_cast<std::int64_t>(page.slots.size());
+  const kernels::PackedShape whole{packed_form(page.form), layers, kv_heads(), layout.head_dim, page.tokens};
+  if (page.layer < 0 || layers < 1 || page.layer + layers > layout.layers || page.first < 0 ||
+      page.first + count > page.tokens || (!page.by.empty() && page.by.size() != page.slots.size()))
+    throw std::invalid_argument("layers or tokens of a packed page that it does not have");
+  if (static_cast<std::int64_t>(page.bytes.size()) != whole.bytes())
+    throw std::invalid_argument("a packed page of " + std::to_string(page.bytes.size()) +
+                                " bytes in place of " + std::to_string(whole.bytes()));
+  if (count == 0) return;
+  std::vector<kernels::RopePosition> by;
+  for (const model::Position& each : page.by) by.push_back({each.t, each.h, each.w});
+  const std::int64_t pairs = layout.head_dim / 2;
+  const std::size_t angle_bytes = by.size() * static_cast<std::size_t>(pairs) * sizeof(float);
+  for (Lane& lane : lanes_) {
+    lane.table.clear();
+    lane.table.add(page.slots);
+    lane.table.add(std::span<const kernels::RopePosition>(by));
+    lane.table.send(lane.passes);
+    float *cos = nullptr, *sin = nullptr;
+    if (!by.empty()) {
+      lane.cos.reserve(lane.passes, angle_bytes);
+      lane.sin.reserve(lane.passes, angle_bytes);
+      cos = lane.cos.as<float>();
+      sin = lane.sin.as<float>();
+      kernels::rope_angles(lane.passes, lane.table.at<kernels::RopePosition>(1), count, lane.frequencies,
+                           pairs, kernels::RopeAngles::wide, cos, sin);
+    }
+    const kernels::KvSlots to{lane.table.at<std::int32_t>(0), 0};
+    const kernels::KvLayers into = layers_of(lane.part->pages, page.layer, layers);
+    const kernels::PackedPart part{0, lane.head, page.first, count};
+    if (is_on_host()) {
+      kernels::unpack_kv(lane.passes, page.bytes.data(), whole, part, cos, sin, to, into);
+      continue;
+    }
+    // All heads, also where this device has some of them: what is read of it is little beside a window.
+    lane.in.memory.reserve(lane.passes, page.bytes.size());
+    kernels::upload(lane.passes, lane.in.memory.data(), page.bytes.data(), page.bytes.size());
+    kernels::unpack_kv(lane.passes, lane.in.memory.data(), whole, part, cos, sin, to, into);
+  }
+}
+
+}  // namespace vigil::run

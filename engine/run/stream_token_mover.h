@@ -1,0 +1,64 @@
+// What moves tokens between the pages of a model, whatever shares it, and the host.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/run/cached_model.h"
+#include "engine/run/token_mover.h"
+#include "kernels/device/buffer.h"
+#include "kernels/device/device_table.h"
+#include "kernels/device/mark.h"
+#include "kernels/rope/rope.h"
+
+namespace vigil::run {
+
+/// Packs on the streams of the passes, so that nobody holds a page of the cache meanwhile, into memory of the
+/// devices; from there copies of their own bring it to the host, beside the passes. A few may be under way.
+class StreamTokenMover final : public TokenMover {
+ public:
+  /// `streams`: those of the passes, one for each part of the model. The model has to outlive it.
+  StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams);
+  ~StreamTokenMover() override;
+  StreamTokenMover(const StreamTokenMover&) = delete;
+  StreamTokenMover& operator=(const StreamTokenMover&) = delete;
+
+  std::size_t bytes_of(kv::Form form, std::int64_t tokens) const override;
+  std::optional<MovedTokens> pack(std::span<const std::int32_t> slots, kv::Form form,
+                                  kernels::HostMemory& to) override;
+  std::optional<MovedTokens> pack_embeddings(std::span<const model::VisualTokensPtr> patches,
+                                             kernels::HostMemory& to) override;
+  void unpack(const Unpacking& page) override;
+
+ private:
+  /// What is on its way from or to a device.
+  struct Stage {
+    kernels::Buffer memory;
+    kernels::Mark copied;
+  };
+  struct Lane {
+    ModelPart* part;
+    kernels::Stream passes, copies;
+    /// The first of its KV heads.
+    std::int64_t head = 0;
+    kernels::DeviceTable table = {};
+    kernels::Buffer cos = {}, sin = {};
+    std::array<Stage, 4> out = {};
+    Stage in = {};
+    const kernels::RopeFrequency* frequencies = nullptr;
+    kernels::Buffer frequency_memory = {};
+  };
+
+  /// Of all heads.
+  std::int64_t kv_heads() const;
+  /// One of a lane's that nothing is under way in, with so much room; null if there is none.
+  static Stage* free_stage(Lane& lane, std::size_t bytes);
+  bool is_on_host() const { return lanes_.front().passes.kind() == kernels::DeviceKind::cpu; }
+
+  CachedModel& model_;
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace vigil::run
