@@ -108,6 +108,17 @@ bool TierPool::remove(std::uint64_t id) {
   return true;
 }
 
+void TierPool::shrink(std::uint64_t id, std::uint64_t bytes) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return;
+  Camera& camera = cameras_.at(place->second);
+  Page& page = camera.pages.at(id).page;
+  const std::uint64_t less = page.bytes - std::min(page.bytes, bytes);
+  page.bytes -= less;
+  camera.used -= less;
+  used_ -= less;
+}
+
 void TierPool::hit(std::uint64_t id) {
   const auto place = places_.find(id);
   if (place == places_.end()) return;

@@ -50,6 +50,8 @@ class TierPool {
   std::optional<std::vector<std::uint64_t>> put(const std::string& camera, const Page& page);
   /// False if it is not there.
   bool remove(std::uint64_t id);
+  /// It has so many bytes from now on, not more than before; nothing of a page that is not there.
+  void shrink(std::uint64_t id, std::uint64_t bytes);
 
   /// A question has read it. Of a page that is not there, nothing.
   void hit(std::uint64_t id);

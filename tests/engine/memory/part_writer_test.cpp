@@ -1,0 +1,251 @@
+#include "engine/memory/part_writer.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/memory/made_pages.h"
+
+namespace vigil::memory {
+namespace {
+
+using base::Clock;
+using kv::Form;
+using std::chrono::minutes;
+using testing::kNoon;
+using testing::kSecond;
+using testing::made_page;
+using testing::made_tokens;
+
+const history::CameraId kGate{"city", "gate"}, kYard{"city", "yard"};
+const history::WallRange kAll{kNoon - 100'000 * kSecond, kNoon + 100'000 * kSecond};
+
+struct PartWriterTest : ::testing::Test {
+  std::unique_ptr<history::HistoryStore> store = history::make_memory_history_store();
+  kernels::HostMemory memory{kernels::Stream::cpu(1), std::uint64_t{1} << 30U};
+  Clock::TimePoint now{};
+  PartWriter::Options options{.most_waiting = 8000, .part_bytes = 1000, .layers = 3, .value_bytes = 100};
+
+  bool offer(PartWriter& writer, const history::CameraId& camera, std::uint64_t number, double second,
+             std::size_t bytes = 90, Form form = Form::int4) {
+    return writer.offer(camera, made_page(number, second),
+                        made_tokens(memory, form, bytes, static_cast<std::uint8_t>(number)), now);
+  }
+  std::vector<PartWriter::Written> write_all(PartWriter& writer) {
+    std::vector<PartWriter::Written> all;
+    while (auto written = writer.write_next(now)) all.push_back(std::move(*written));
+    return all;
+  }
+};
+
+TEST_F(PartWriterTest, APartIsWrittenWhenItIsLargeOrOld) {
+  PartWriter writer(*store, options);
+  for (std::uint64_t number = 1; number <= 11; ++number)
+    EXPECT_TRUE(offer(writer, kGate, number, 10.0 * static_cast<double>(number)));
+  EXPECT_TRUE(write_all(writer).empty());
+  offer(writer, kGate, 12, 120);
+  offer(writer, kGate, 13, 130);
+  std::vector<PartWriter::Written> written = write_all(writer);
+  ASSERT_EQ(written.size(), 1U);
+  EXPECT_EQ(written[0].pages, 12U);
+  EXPECT_EQ(written[0].bytes, 12U * 90);
+  EXPECT_EQ(written[0].camera, kGate);
+  EXPECT_EQ(written[0].form, static_cast<std::uint8_t>(Form::int4));
+  EXPECT_EQ(written[0].wall, (history::WallRange{kNoon + 10 * kSecond, kNoon + 130 * kSecond - 1}));
+  EXPECT_EQ(written[0].failure, "");
+  EXPECT_EQ(writer.waiting(), 90U);
+  EXPECT_EQ(writer.due(), now + minutes(10));
+  now += minutes(10) - std::chrono::milliseconds(1);
+  EXPECT_TRUE(write_all(writer).empty());
+  now += std::chrono::milliseconds(1);
+  EXPECT_EQ(write_all(writer).size(), 1U);
+  EXPECT_EQ(writer.waiting(), 0U);
+  EXPECT_EQ(writer.due(), std::nullopt);
+  EXPECT_EQ(store->pages(kGate, kAll).size(), 13U);
+}
+
+TEST_F(PartWriterTest, CamerasHoursAndFormsHavePartsOfTheirOwn) {
+  PartWriter writer(*store, options);
+  offer(writer, kGate, 1, 3590);
+  offer(writer, kYard, 1, 3590);
+  offer(writer, kGate, 2, 3590, 50, Form::embeddings);
+  offer(writer, kGate, 3, 3601);
+  EXPECT_EQ(write_all(writer).size(), 1U) << "the hour of the gate's first one is over";
+  writer.flush(kYard);
+  EXPECT_EQ(write_all(writer).size(), 1U);
+  writer.flush(std::nullopt);
+  EXPECT_EQ(write_all(writer).size(), 2U);
+  const auto pages = store->pages(kGate, kAll);
+  ASSERT_EQ(pages.size(), 3U);
+  EXPECT_EQ(pages[0].hour + 1, pages[2].hour);
+  EXPECT_EQ(pages[1].info.form, static_cast<std::uint8_t>(Form::embeddings));
+}
+
+TEST_F(PartWriterTest, LayersGoIntoValuesAsTheyFit) {
+  PartWriter writer(*store, options);
+  offer(writer, kGate, 1, 0, 90);
+  offer(writer, kGate, 2, 10, 240);
+  offer(writer, kGate, 3, 20, 300, Form::embeddings);
+  writer.offer(kGate, made_page(4, 30), made_tokens(memory, Form::int4, 0), now);
+  writer.flush(std::nullopt);
+  write_all(writer);
+  const auto pages = store->pages(kGate, kAll);
+  ASSERT_EQ(pages.size(), 4U);
+  using history::Layers;
+  EXPECT_EQ(pages[0].values.size(), 1U);
+  EXPECT_EQ(pages[0].values[0].layers, (Layers{0, 3}));
+  ASSERT_EQ(pages[1].values.size(), 3U) << "of 80 bytes a layer one fits into a value";
+  EXPECT_EQ(pages[1].values[2].layers, (Layers{2, 1}));
+  EXPECT_EQ(pages[2].values.size(), 1U);
+  EXPECT_EQ(pages[3].values[0].bytes, 1U) << "nothing was seen, and that is remembered";
+  const std::vector<history::ValueName> names{{2, {1, 1}}};
+  const auto values = store->read(kGate, names);
+  ASSERT_TRUE(values[0]);
+  EXPECT_EQ(values[0].bytes()[0], static_cast<std::byte>(2 + 80));
+}
+
+TEST_F(PartWriterTest, WhatWaitsIsBoundedAndTellsHowFarBehindTheDiskIs) {
+  PartWriter writer(*store, options);
+  std::vector<Pressure> levels{writer.pressure()};
+  std::uint64_t number = 1;
+  while (offer(writer, kGate, number, 10 * static_cast<double>(number), 500)) {
+    ++number;
+    if (writer.pressure() != levels.back()) levels.push_back(writer.pressure());
+  }
+  EXPECT_EQ(levels, (std::vector{Pressure::none, Pressure::coarser, Pressure::embeddings, Pressure::full}));
+  EXPECT_EQ(writer.waiting(), 8000U);
+  EXPECT_FALSE(offer(writer, kYard, 1, 0, 1));
+  EXPECT_TRUE(writer.write_next(now));
+  EXPECT_EQ(writer.waiting(), 7000U);
+  EXPECT_TRUE(offer(writer, kYard, 1, 0, 1));
+  write_all(writer);
+  EXPECT_EQ(writer.pressure(), Pressure::none);
+  EXPECT_EQ(memory.used(), kernels::HostMemory::rounded(1)) << "what was written is held no longer";
+}
+
+TEST_F(PartWriterTest, AnErasureHoldsForWhatWaits) {
+  PartWriter writer(*store, options);
+  for (std::uint64_t number = 1; number <= 4; ++number) {
+    offer(writer, kGate, number, 10.0 * static_cast<double>(number));
+    offer(writer, kYard, number, 10.0 * static_cast<double>(number));
+  }
+  EXPECT_EQ(writer.erase(kGate, {kNoon + 25 * kSecond, kNoon + 31 * kSecond}), 2U);
+  EXPECT_EQ(writer.waiting(), 6 * 90U);
+  writer.flush(std::nullopt);
+  write_all(writer);
+  const auto pages = store->pages(kGate, kAll);
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[0].info.number, 1U);
+  EXPECT_EQ(pages[1].info.number, 4U);
+  EXPECT_EQ(store->pages(kYard, kAll).size(), 4U);
+  // And for what comes later, by the store.
+  store->erase(kGate, {kNoon + 95 * kSecond, kNoon + 96 * kSecond});
+  offer(writer, kGate, 5, 90);
+  offer(writer, kGate, 6, 100);
+  writer.flush(kGate);
+  const auto written = write_all(writer);
+  ASSERT_EQ(written.size(), 1U);
+  EXPECT_EQ(written[0].erased, 1U);
+  EXPECT_EQ(written[0].pages, 1U);
+  EXPECT_EQ(writer.erase(kGate, kAll), 0U);
+}
+
+/// Fails as long as it is told to.
+class FailingStore final : public history::HistoryStore {
+ public:
+  explicit FailingStore(history::HistoryStore& inner) : inner_(inner) {}
+  bool fails = true;
+  history::PutReport put(const history::GivenPart& part) override {
+    if (fails) throw history::HistoryError("the disk is full");
+    return inner_.put(part);
+  }
+  std::vector<history::Value> read(const history::CameraId& camera,
+                                   std::span<const history::ValueName> names) const override {
+    return inner_.read(camera, names);
+  }
+  std::vector<history::KeptPage> pages(const history::CameraId& camera,
+                                       const history::WallRange& wall) const override {
+    return inner_.pages(camera, wall);
+  }
+  std::uint64_t last_page(const history::CameraId& camera) const override { return inner_.last_page(camera); }
+  std::uint64_t erase(const history::CameraId& camera, const history::WallRange& wall) override {
+    return inner_.erase(camera, wall);
+  }
+  history::Removed finish_erasures() override { return inner_.finish_erasures(); }
+  std::vector<history::Erasure> erasures() const override { return inner_.erasures(); }
+  void forget_erasure(std::uint64_t id) override { inner_.forget_erasure(id); }
+  history::Removed retire(std::span<const history::Expiry> expiries) override {
+    return inner_.retire(expiries);
+  }
+  std::vector<history::CameraSummary> list() const override { return inner_.list(); }
+  history::VerifyReport verify(const std::optional<history::CameraId>& camera) const override {
+    return inner_.verify(camera);
+  }
+
+ private:
+  history::HistoryStore& inner_;
+};
+
+TEST_F(PartWriterTest, APartThatFailsIsGivenUpAndTheNextOneIsTried) {
+  FailingStore failing(*store);
+  PartWriter writer(failing, options);
+  offer(writer, kGate, 1, 0);
+  writer.flush(kGate);
+  const auto written = writer.write_next(now);
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->failure, "the disk is full");
+  EXPECT_EQ(written->pages, 0U);
+  EXPECT_EQ(writer.waiting(), 0U);
+  failing.fails = false;
+  offer(writer, kGate, 2, 10);
+  writer.flush(kGate);
+  EXPECT_EQ(writer.write_next(now)->failure, "");
+  EXPECT_EQ(store->pages(kGate, kAll).size(), 1U);
+}
+
+TEST_F(PartWriterTest, NonsenseIsRefused) {
+  PartWriter writer(*store, options);
+  history::PageInfo none = made_page(1, 0);
+  none.patches.clear();
+  EXPECT_THROW(writer.offer(kGate, none, made_tokens(memory, Form::int4, 90), now), std::invalid_argument);
+  EXPECT_THROW(writer.offer(kGate, made_page(1, -4e9), made_tokens(memory, Form::int4, 90), now),
+               std::invalid_argument);
+  EXPECT_EQ(writer.waiting(), 0U);
+  PartWriter::Options bad = options;
+  bad.layers = 0;
+  EXPECT_THROW(PartWriter(*store, bad), std::invalid_argument);
+}
+
+// Those who offer and the one who writes do not wait for each other's locks for ever.
+TEST_F(PartWriterTest, ManyOfferWhileOneWrites) {
+  options.most_waiting = 1 << 20;
+  PartWriter writer(*store, options);
+  std::atomic<bool> over = false;
+  std::thread other([&] {
+    while (!over || writer.waiting() > 0) {
+      if (over) writer.flush(std::nullopt);
+      writer.write_next(now);
+    }
+  });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&, i] {
+      const history::CameraId camera{"city", std::to_string(i)};
+      for (std::uint64_t number = 1; number <= 300; ++number)
+        writer.offer(camera, made_page(number, static_cast<double>(number)),
+                     made_tokens(memory, Form::int4, 90), now);
+    });
+  for (std::thread& thread : threads) thread.join();
+  over = true;
+  other.join();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(store->pages({"city", std::to_string(i)}, kAll).size(), 300U);
+}
+
+}  // namespace
+}  // namespace vigil::memory
