@@ -1,20 +1,41 @@
-// In what form keys and values are kept when they have left the cache.
+// The forms that keys and values outside of the pages are kept in, and what they take.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
+
+#include "engine/kv/page_store.h"
+#include "kernels/packed_kv/packed_kv.h"
 
 namespace vigil::kv {
 
-/// The finest first. embeddings: what the tower has made, of which keys and values can be computed again.
+/// kernels/packed_kv/packed_kv.h says what each of the first three is. `embeddings`: what the decoder got, in
+/// bf16, of which keys and values have to be computed again.
 enum class Form : std::uint8_t { bf16, fp8, int4, embeddings };
 
-constexpr std::array<std::string_view, 4> kFormNames{"bf16", "fp8", "int4", "embeddings"};
+/// As the configuration has them.
+inline constexpr std::array<std::pair<std::string_view, Form>, 4> kFormNames = {
+    {{"bf16", Form::bf16}, {"fp8", Form::fp8}, {"int4", Form::int4}, {"embeddings", Form::embeddings}}};
 
 constexpr std::string_view name_of(Form form) {
-  return kFormNames[static_cast<std::size_t>(form)];
+  return kFormNames[static_cast<std::size_t>(form)].first;
+}
+
+/// How so many tokens lie in a form of keys and values. `layout` has the KV heads of all devices, and the
+/// layers that are packed together. Throws std::invalid_argument for embeddings.
+constexpr kernels::PackedShape packed_shape(Form form, const PageLayout& layout, std::int64_t tokens) {
+  constexpr std::array kForms{kernels::PackedForm::bf16, kernels::PackedForm::fp8, kernels::PackedForm::int4};
+  if (form == Form::embeddings) throw std::invalid_argument("embeddings are no packed keys and values");
+  return {kForms[static_cast<std::size_t>(form)], layout.layers, layout.kv_heads, layout.head_dim, tokens};
+}
+
+/// Bytes of so many tokens in a form; `hidden`: the width of an embedding.
+constexpr std::int64_t form_bytes(Form form, const PageLayout& layout, std::int64_t hidden,
+                                  std::int64_t tokens) {
+  return form == Form::embeddings ? 2 * hidden * tokens : packed_shape(form, layout, tokens).bytes();
 }
 
 }  // namespace vigil::kv

@@ -79,10 +79,10 @@ constexpr std::uint32_t int4_code(std::uint16_t bits, float inverse, float shift
   return std::bit_cast<std::uint32_t>((number(bits) * inverse - shift) + kRounder) & 15U;
 }
 constexpr float int4_value(std::uint32_t code, std::uint16_t base, std::uint16_t step) {
-  if (code == kNanInt4 && (step & 0x8000U) != 0) return number(kNan);
   const auto size = static_cast<std::uint16_t>(step & 0x7fffU);
   // The product is exact, so there is one rounding; halves, since the product may be too large for f32.
-  return (static_cast<float>(code) * (0.5F * number(size)) + 0.5F * number(base)) * 2.0F;
+  const float value = (static_cast<float>(code) * (0.5F * number(size)) + 0.5F * number(base)) * 2.0F;
+  return code == kNanInt4 && step != size ? number(kNan) : value;
 }
 
 }  // namespace vigil::kernels::packed

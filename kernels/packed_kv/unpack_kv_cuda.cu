@@ -11,8 +11,10 @@ using cuda::kRowThreads;
 
 /// Neighbouring columns that a thread turns together with as many of the other half of the head.
 constexpr int kHalf = kColumns / 2;
-/// Keys, of one layer and head each, that a block turns with the angles that it has read.
-constexpr int kHeadsATurn = 4;
+/// Heads whose keys a block of threads turns with the angles that it has read, at most; and blocks that leave
+/// no multiprocessor idle, below which each turns those of one head.
+constexpr int kMostHeadsATurn = 4;
+constexpr std::int64_t kManyBlocks = 4096;
 
 /// How `count` neighbouring columns of a block are read: what a thread keeps of it for all rows.
 template <PackedForm form, int count>
@@ -110,19 +112,14 @@ struct Rows {
         first(block * kBlock + begin - part.token) {}
 };
 
-/// A block of threads a block of tokens of one head, as pack_rows. `kinds`: 2 for keys and values, 1 for
-/// values alone.
+/// What a block of threads does for a block of tokens of one head, as pack_rows.
 template <typename T, PackedForm form, int lanes>
-__global__ void __launch_bounds__(kRowThreads<lanes>)
-    unpack_rows(const std::byte* from, const PackedShape shape, const PackedPart part, int kinds,
-                const KvSlots slots, const KvLayers to) {
+__device__ __forceinline__ void copy_rows(const std::byte* from, const PackedShape& shape,
+                                          const PackedPart& part, std::int64_t l, bool value, unsigned h,
+                                          const KvSlots& slots, const KvLayers& to) {
   constexpr int kStep = kRowThreads<lanes> / lanes;
   constexpr int kRows = kBlock / kStep;
   const Rows mine(shape, part, blockIdx.x);
-  const std::int64_t l = blockIdx.z;
-  const auto heads = static_cast<unsigned>(to.first.kv_heads);
-  const unsigned h = blockIdx.y % heads;
-  const bool value = kinds == 1 || blockIdx.y >= heads;
   const int column = static_cast<int>(threadIdx.x) % lanes * kColumns;
   const int first = static_cast<int>(threadIdx.x) / lanes;
 
@@ -144,24 +141,21 @@ __global__ void __launch_bounds__(kRowThreads<lanes>)
   }
 }
 
-/// Keys that are turned: a block of threads a block of tokens of some heads, which share the angles. A thread
-/// has columns of both halves of a row.
+/// The same for keys that are turned, of `count` heads from `begin` on (those of all layers in a row), which
+/// share the angles. A thread has columns of both halves of a row.
 template <typename T, PackedForm form, int lanes>
-__global__ void __launch_bounds__(kRowThreads<lanes>)
-    turn_rows(const std::byte* from, const PackedShape shape, const PackedPart part, const float* cos,
-              const float* sin, const KvSlots slots, const KvLayers to) {
+__device__ __forceinline__ void turn_rows(const std::byte* from, const PackedShape& shape,
+                                          const PackedPart& part, unsigned begin, int count, const float* cos,
+                                          const float* sin, const KvSlots& slots, const KvLayers& to) {
   constexpr int kThreads = kRowThreads<lanes>;
   constexpr int kStep = kThreads / lanes;
   constexpr int kWidth = lanes * kColumns;
   const Rows mine(shape, part, blockIdx.x);
   const auto heads = static_cast<unsigned>(to.first.kv_heads);
-  const unsigned all = static_cast<unsigned>(to.count) * heads;
-  const unsigned begin = blockIdx.y * kHeadsATurn;
-  const int count = static_cast<int>(min(all - begin, static_cast<unsigned>(kHeadsATurn)));
   const int column = static_cast<int>(threadIdx.x) % lanes * kHalf;
 
-  __shared__ std::int64_t places[kHeadsATurn][kBlock];
-  __shared__ const std::byte* blocks[kHeadsATurn];
+  __shared__ std::int64_t places[kMostHeadsATurn][kBlock];
+  __shared__ const std::byte* blocks[kMostHeadsATurn];
   for (int i = static_cast<int>(threadIdx.x); i < count * kBlock; i += kThreads) {
     const unsigned l = (begin + i / kBlock) / heads, h = (begin + i / kBlock) % heads;
     const int row = i % kBlock;
@@ -178,7 +172,7 @@ __global__ void __launch_bounds__(kRowThreads<lanes>)
     const Four c = *reinterpret_cast<const Four*>(cos + angles);
     const Four s = *reinterpret_cast<const Four*>(sin + angles);
 #pragma unroll
-    for (int head = 0; head < kHeadsATurn; ++head) {
+    for (int head = 0; head < kMostHeadsATurn; ++head) {
       if (head >= count) break;
       const std::byte* block = blocks[head];
       float low[kHalf], high[kHalf];
@@ -198,6 +192,34 @@ __global__ void __launch_bounds__(kRowThreads<lanes>)
       store(key, low);
       store(key + kWidth / 2, high);
     }
+  }
+}
+
+template <typename T, PackedForm form, int lanes>
+__global__ void __launch_bounds__(kRowThreads<lanes>)
+    unpack_rows(const std::byte* from, const PackedShape shape, const PackedPart part, const KvSlots slots,
+                const KvLayers to) {
+  const auto heads = static_cast<unsigned>(to.first.kv_heads);
+  copy_rows<T, form, lanes>(from, shape, part, blockIdx.z, blockIdx.y >= heads, blockIdx.y % heads, slots,
+                            to);
+}
+
+/// The same with turned keys: the first blocks of the grid's second dimension have those of `each` heads, the
+/// others the values of one.
+template <typename T, PackedForm form, int lanes>
+__global__ void __launch_bounds__(kRowThreads<lanes>)
+    unpack_turned(const std::byte* from, const PackedShape shape, const PackedPart part, unsigned each,
+                  const float* cos, const float* sin, const KvSlots slots, const KvLayers to) {
+  const auto heads = static_cast<unsigned>(to.first.kv_heads);
+  const unsigned all = static_cast<unsigned>(to.count) * heads;
+  const unsigned turns = (all + each - 1) / each;
+  if (blockIdx.y < turns) {
+    const unsigned begin = blockIdx.y * each;
+    turn_rows<T, form, lanes>(from, shape, part, begin, static_cast<int>(min(all - begin, each)), cos, sin,
+                              slots, to);
+  } else {
+    const unsigned head = blockIdx.y - turns;
+    copy_rows<T, form, lanes>(from, shape, part, head / heads, true, head % heads, slots, to);
   }
 }
 
@@ -257,15 +279,19 @@ void cuda::unpack_kv(Stream& stream, const std::byte* from, const PackedShape& s
           constexpr int kLanes = decltype(lanes)::value;
           with_form(shape.form, [&](auto form) {
             constexpr PackedForm kForm = decltype(form)::value;
-            const int kinds = cos == nullptr ? 2 : 1;
-            const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(kinds * heads),
-                            static_cast<unsigned>(to.count));
-            unpack_rows<T, kForm, kLanes>
-                <<<grid, kRowThreads<kLanes>, 0, queue>>>(from, shape, part, kinds, slots, to);
-            if (cos == nullptr) return;
-            const dim3 turns(static_cast<unsigned>(blocks), blocks_for(to.count * heads, kHeadsATurn));
-            turn_rows<T, kForm, kLanes>
-                <<<turns, kRowThreads<kLanes>, 0, queue>>>(from, shape, part, cos, sin, slots, to);
+            constexpr int kThreads = kRowThreads<kLanes>;
+            if (cos == nullptr) {
+              const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(2 * heads),
+                              static_cast<unsigned>(to.count));
+              unpack_rows<T, kForm, kLanes><<<grid, kThreads, 0, queue>>>(from, shape, part, slots, to);
+            } else {
+              const std::int64_t all = to.count * heads;
+              const int each = blocks * all < kManyBlocks ? 1 : kMostHeadsATurn;
+              const dim3 grid(static_cast<unsigned>(blocks),
+                              blocks_for(all, each) + static_cast<unsigned>(all));
+              unpack_turned<T, kForm, kLanes><<<grid, kThreads, 0, queue>>>(
+                  from, shape, part, static_cast<unsigned>(each), cos, sin, slots, to);
+            }
           });
         });
     if (fast) return;
