@@ -372,6 +372,29 @@ TEST_P(PackedKvTest, KeysAreTurnedOnTheirWayAndRoundedOnce) {
   }
 }
 
+// Many heads share the angles that are read, a few do not.
+TEST(PackedKvTurnTest, ManyHeadsAreTurnedAsFewAre) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  Random random(55);
+  constexpr std::int64_t kTokens = 900, kHalf = 450;
+  Cache cache(DType::bf16, 40, 15, 64, 7, 32);
+  for (std::int64_t at = 0; at < cache.elements(); ++at) cache.set(at, random.number());
+  const auto slots = some_slots(kTokens, cache.tokens(), random);
+  Packed packed({PackedForm::int4, 40, 7, 32, kTokens});
+  packed.pack(cache, slots, 0);
+  const Turns turns(kTokens, 16, 1000, random);
+  Cache one(DType::bf16, 40, 15, 64, 7, 32), two(DType::bf16, 40, 15, 64, 7, 32);
+  packed.unpack({0, 0, 0, kTokens}, slots, 0, one, turns.cos, turns.sin);
+  for (const std::int64_t first : {std::int64_t{0}, kHalf}) {
+    const auto of = [&](const auto& all, std::int64_t each) {
+      return std::vector(all.begin() + first * each, all.begin() + (first + kHalf) * each);
+    };
+    packed.unpack({0, 0, first, kHalf}, of(slots, 1), 0, two, of(turns.cos, 16), of(turns.sin, 16));
+  }
+  EXPECT_TRUE(one.bytes() == two.bytes());
+  EXPECT_FALSE(one.bytes() == cache.bytes());
+}
+
 // Into a cache of f32, both ways take the same steps.
 TEST(PackedKvTurnTest, IsWhatRotateKeysDoes) {
   VIGIL_SKIP_WITHOUT_DEVICE();
