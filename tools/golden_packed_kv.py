@@ -7,7 +7,8 @@
 packed, then `fp8`, then `int4`, one behind the other, as kernels/packed_kv/packed_kv.h lays them out. Among the numbers are NaN, infinities,
 zeros of both signs, columns and tokens that are all of one of these, subnormal ones and the largest."""
 
-import sys
+import argparse
+from pathlib import Path
 
 import packages  # noqa: F401  says what is not installed
 import numpy as np
@@ -93,15 +94,17 @@ def int4(x):
 
 
 def main():
-    x = numbers()
-    with open(sys.argv[1], "wb") as file:
-        for form in (bf16, fp8, int4):
-            for segment in x.reshape(-1, TOKENS, WIDTH):
-                for first in range(0, TOKENS, BLOCK):
-                    file.write(form(segment[first : first + BLOCK]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    out = parser.parse_args().out
+    data = b""
+    for form in (bf16, fp8, int4):
+        for segment in numbers().reshape(-1, TOKENS, WIDTH):
+            for first in range(0, TOKENS, BLOCK):
+                data += form(segment[first : first + BLOCK])
+    out.write_bytes(data)
+    print(f"{out}: {len(data)} bytes")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
     main()
