@@ -8,8 +8,8 @@
 
 #include "actors/alerts/outbox_parts.h"
 #include "actors/alerts/outbox_records.h"
-#include "actors/alerts/rocksdb_parts.h"
 #include "actors/alerts/salvage.h"
+#include "engine/kv/database/rocksdb_parts.h"
 
 namespace vigil::actors {
 namespace {
@@ -95,7 +95,7 @@ void OutboxDatabase::open_again() {
     // meanwhile.
     rocksdb::DB* db = nullptr;
     if (!db_ && !damage_ &&
-        rocksdb::DB::OpenForReadOnly(outbox_options(), folder_.database().string(), &db).ok()) {
+        rocksdb::DB::OpenForReadOnly(kv::database_options(), folder_.database().string(), &db).ok()) {
       db_.reset(db);
     }
     throw;
@@ -147,16 +147,16 @@ std::optional<OutboxDatabase::Damage> OutboxDatabase::inspect() {
   }
   const std::filesystem::path database = folder_.database();
   // A program from before the watermark knows no other lock.
-  rocksdb::Env& env = *outbox_options().env;
+  rocksdb::Env& env = *kv::database_options().env;
   rocksdb::FileLock* lock = nullptr;
   if (const auto status = env.LockFile((database / "LOCK").string(), &lock); !status.ok()) {
-    if (is_locked(status)) throw OutboxLocked(name() + ": is locked: another process has it open");
+    if (kv::is_locked(status)) throw OutboxLocked(name() + ": is locked: another process has it open");
     check(status);
   }
   env.UnlockFile(lock);
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(outbox_options(), database.string(), &db);
-  if (is_damage(status)) return Damage{"outbox_unreadable", "it cannot be opened: " + status.ToString()};
+  const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(kv::database_options(), database.string(), &db);
+  if (kv::is_damage(status)) return Damage{"outbox_unreadable", "it cannot be opened: " + status.ToString()};
   check(status);
   const std::unique_ptr<rocksdb::DB> opened(db);
   return compare(*opened);
@@ -203,7 +203,7 @@ std::optional<OutboxDatabase::Damage> OutboxDatabase::compare(rocksdb::DB& db) {
     std::uint64_t kept = 0;
     const std::unique_ptr<rocksdb::Iterator> entry(db.NewIterator(rocksdb::ReadOptions()));
     for (entry->Seek("t"); entry->Valid() && entry->key().starts_with("t"); entry->Next()) {
-      const auto place = decode_number(view_of(entry->value()));
+      const auto place = decode_number(kv::view_of(entry->value()));
       if (place && *place > watermark->settled && *place <= watermark->position) ++kept;
     }
     check(entry->status());
@@ -257,8 +257,8 @@ void OutboxDatabase::rebuild(const Damage& damage) {
 
 void OutboxDatabase::open_database() {
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(outbox_options(), folder_.database().string(), &db);
-  if (is_locked(status)) throw OutboxLocked(name() + ": is locked: another process has it open");
+  const rocksdb::Status status = rocksdb::DB::Open(kv::database_options(), folder_.database().string(), &db);
+  if (kv::is_locked(status)) throw OutboxLocked(name() + ": is locked: another process has it open");
   check(status);
   db_.reset(db);
   const auto next = get("n");
@@ -291,7 +291,7 @@ void OutboxDatabase::resume_ages() {
   entry->SeekForPrev(position_key('e', ~std::uint64_t{0}));
   check(entry->status());
   if (!entry->Valid() || !entry->key().starts_with("e")) return;
-  const auto head = decode_event_head(view_of(entry->value()));
+  const auto head = decode_event_head(kv::view_of(entry->value()));
   if (head) ages_.resume(std::min(head->stamp.value_or(head->time), ages_.now()));
 }
 
@@ -303,8 +303,8 @@ void OutboxDatabase::take_over(bool older_layout) {
   if (older_layout) {
     const auto entry = entries();
     for (entry->Seek("e"); entry->Valid() && entry->key().starts_with("e"); entry->Next()) {
-      const auto head = decode_event_head(view_of(entry->value()));
-      const auto position = decode_position_key(view_of(entry->key()));
+      const auto head = decode_event_head(kv::view_of(entry->value()));
+      const auto position = decode_position_key(kv::view_of(entry->key()));
       if (!head || !position) fail_damaged("an event");
       check(batch.Put(index_key(head->topic, head->sequence), encode_number(*position)));
     }
@@ -343,8 +343,8 @@ std::unique_ptr<rocksdb::Iterator> OutboxDatabase::entries(bool fill_cache) {
 void OutboxDatabase::check(const rocksdb::Status& status) {
   if (status.ok()) return;
   const std::string text = name() + ": " + status.ToString();
-  const bool gone = is_unreadable(status) && read_errors_.lasts(ages_.now());
-  if (!is_damage(status) && !gone) throw OutboxError(text);
+  const bool gone = kv::is_unreadable(status) && read_errors_.lasts(ages_.now());
+  if (!kv::is_damage(status) && !gone) throw OutboxError(text);
   damage_ = Damage{"outbox_unreadable", "a part of it cannot be read: " + status.ToString()};
   throw DamageFound(text);
 }
@@ -360,7 +360,7 @@ void OutboxDatabase::write(rocksdb::WriteBatch& batch, bool sync) {
   const rocksdb::Status status = db_->Write(options, &batch);
   failed_ = failed_ || !status.ok();
   // A write that fails says nothing of what can be read.
-  if (is_unreadable(status)) throw OutboxError(name() + ": " + status.ToString());
+  if (kv::is_unreadable(status)) throw OutboxError(name() + ": " + status.ToString());
   check(status);
 }
 

@@ -13,8 +13,8 @@
 
 #include "actors/alerts/outbox.h"
 #include "actors/alerts/outbox_folder.h"
-#include "actors/alerts/rocksdb_parts.h"
 #include "actors/alerts/watermark.h"
+#include "engine/kv/database/rocksdb_parts.h"
 
 namespace vigil::actors {
 
@@ -99,7 +99,7 @@ class OutboxDatabase {
   bool failed_ = false;
   /// What was there is gone, and that is still to be told.
   bool lost_ = false;
-  ReadErrors read_errors_;
+  kv::ReadErrors read_errors_;
   std::optional<Damage> damage_;
   /// Why nothing vouches for what is there, so that it needs a new identity.
   std::optional<Damage> doubt_;

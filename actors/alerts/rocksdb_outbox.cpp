@@ -11,7 +11,7 @@
 #include "actors/alerts/outbox_database.h"
 #include "actors/alerts/outbox_parts.h"
 #include "actors/alerts/outbox_records.h"
-#include "actors/alerts/rocksdb_parts.h"
+#include "engine/kv/database/rocksdb_parts.h"
 
 namespace vigil::actors {
 namespace {
@@ -79,7 +79,7 @@ class RocksdbOutbox final : public Outbox {
     const auto entry = database_.entries();
     const std::string kind = note_key("");
     for (entry->Seek(kind); entry->Valid() && entry->key().starts_with(kind); entry->Next())
-      result.emplace(view_of(entry->key()).substr(kind.size()), view_of(entry->value()));
+      result.emplace(kv::view_of(entry->key()).substr(kind.size()), kv::view_of(entry->value()));
     database_.check(entry->status());
     return result;
   }
@@ -97,7 +97,7 @@ class RocksdbOutbox final : public Outbox {
         position >= none_after_ ? std::max(first_pending_, position + 1) : position + 1;
     for (entry->Seek(position_key('p', begin)); entry->Valid() && events.size() < limit; entry->Next()) {
       if (!entry->key().starts_with("p")) break;
-      const std::uint64_t each = number_in(decode_position_key(view_of(entry->key())));
+      const std::uint64_t each = number_in(decode_position_key(kv::view_of(entry->key())));
       if (!acknowledged_.contains(each)) events.push_back(event_at(each));
     }
     database_.check(entry->status());
@@ -157,7 +157,7 @@ class RocksdbOutbox final : public Outbox {
     if (!entry->Valid() || entry->key().size() != key.size() || !entry->key().starts_with(name)) {
       return std::nullopt;
     }
-    return number_in(decode_number(view_of(entry->value())));
+    return number_in(decode_number(kv::view_of(entry->value())));
   }
 
   Replay replay(const ReplayQuery& query) const override {
@@ -169,7 +169,7 @@ class RocksdbOutbox final : public Outbox {
     entry->Seek(position_key('e', query.after));
     if (entry->Valid() && entry->key() == position_key('e', query.after)) entry->Next();
     for (; entry->Valid() && entry->key().starts_with("e"); entry->Next()) {
-      const std::uint64_t position = number_in(decode_position_key(view_of(entry->key())));
+      const std::uint64_t position = number_in(decode_position_key(kv::view_of(entry->key())));
       const OutboxEventHead head = head_of(entry->value());
       std::optional<OutboxEvent> event;
       if (is_wanted(query, head.topic, head.time)) event = event_in(position, entry->value());
@@ -194,7 +194,7 @@ class RocksdbOutbox final : public Outbox {
     const auto entry = database_.entries();
     for (entry->Seek("s"); entry->Valid() && entry->key().starts_with("s"); entry->Next()) {
       const std::string topic(entry->key().data() + 1, entry->key().size() - 1);
-      const std::uint64_t last = number_in(decode_number(view_of(entry->value())));
+      const std::uint64_t last = number_in(decode_number(kv::view_of(entry->value())));
       for (std::uint64_t sequence = last - std::min<std::uint64_t>(last, each) + 1; sequence <= last;
            ++sequence)
         if (const auto position = database_.get(index_key(topic, sequence)))
@@ -249,7 +249,7 @@ class RocksdbOutbox final : public Outbox {
       const rocksdb::Slice name(key.data(), key.size() - 8);
       for (entry->Seek(key); entry->Valid() && entry->key().starts_with(name); entry->Next()) {
         if (entry->key().size() != key.size()) continue;
-        const std::uint64_t position = number_in(decode_number(view_of(entry->value())));
+        const std::uint64_t position = number_in(decode_number(kv::view_of(entry->value())));
         database_.check(batch.Delete(position_key('e', position)));
         database_.check(batch.Delete(position_key('p', position)));
         database_.check(batch.Delete(entry->key()));
@@ -271,7 +271,7 @@ class RocksdbOutbox final : public Outbox {
     const auto entry = database_.entries(/*fill_cache=*/false);
     for (entry->Seek(position_key('e', front_)); !pruning.full() && entry->Valid(); entry->Next()) {
       if (!entry->key().starts_with("e")) break;
-      const std::uint64_t position = number_in(decode_position_key(view_of(entry->key())));
+      const std::uint64_t position = number_in(decode_position_key(kv::view_of(entry->key())));
       const OutboxEventHead head = head_of(entry->value());
       const base::Clock::WallTime stamp = head.stamp.value_or(std::min(head.time, database_.taken_over()));
       if (stamp >= before) break;
@@ -316,13 +316,13 @@ class RocksdbOutbox final : public Outbox {
   }
 
   OutboxEvent event_in(std::uint64_t position, const rocksdb::Slice& bytes) const {
-    auto event = decode_event(position, view_of(bytes));
+    auto event = decode_event(position, kv::view_of(bytes));
     if (!event) database_.fail_damaged("event " + std::to_string(position));
     return std::move(*event);
   }
 
   OutboxEventHead head_of(const rocksdb::Slice& bytes) const {
-    const auto head = decode_event_head(view_of(bytes));
+    const auto head = decode_event_head(kv::view_of(bytes));
     if (!head) database_.fail_damaged("an event");
     return *head;
   }

@@ -14,7 +14,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "actors/alerts/outbox_records.h"
-#include "actors/alerts/rocksdb_parts.h"
+#include "engine/kv/database/rocksdb_parts.h"
 
 namespace vigil::actors {
 namespace {
@@ -43,7 +43,7 @@ class Rebuilt {
  public:
   Rebuilt(const fs::path& folder, const SalvageOptions& options) : folder_(folder), options_(options) {
     rocksdb::DB* db = nullptr;
-    check(rocksdb::DB::Open(outbox_options(), folder.string(), &db));
+    check(rocksdb::DB::Open(kv::database_options(), folder.string(), &db));
     db_.reset(db);
   }
 
@@ -129,8 +129,8 @@ class Cursor {
   bool damaged() const { return !entry_->Valid() && !entry_->status().ok(); }
   /// Whether it is at an entry of this kind.
   bool at(char kind) const { return entry_->Valid() && entry_->key().starts_with(rocksdb::Slice(&kind, 1)); }
-  std::string_view key() const { return view_of(entry_->key()); }
-  std::string_view value() const { return view_of(entry_->value()); }
+  std::string_view key() const { return kv::view_of(entry_->key()); }
+  std::string_view value() const { return kv::view_of(entry_->value()); }
 
  private:
   rocksdb::SstFileReader& table_;
@@ -185,10 +185,10 @@ void read_positions(Cursor& cursor, char kind, Found found, Skipped skipped) {
 }
 
 void read_table(const fs::path& file, Rebuilt& rebuilt) {
-  rocksdb::SstFileReader reader(outbox_options());
+  rocksdb::SstFileReader reader(kv::database_options());
   if (const auto status = reader.Open(file.string()); !status.ok()) {
     // Without descriptors, say, nothing is known of it.
-    if (is_damage(status) || is_unreadable(status)) return;
+    if (kv::is_damage(status) || kv::is_unreadable(status)) return;
     throw OutboxError("outbox " + file.string() + ": cannot be opened: " + status.ToString());
   }
   Cursor cursor(reader);
@@ -214,8 +214,8 @@ void convert_logs(const fs::path& damaged, const fs::path& scratch) {
     if (error) throw OutboxError("outbox " + log.string() + ": cannot be read: " + error.message());
   }
   if (logs.empty()) return;
-  const rocksdb::Status status = rocksdb::RepairDB(scratch.string(), outbox_options());
-  if (!status.ok() && !is_damage(status)) {
+  const rocksdb::Status status = rocksdb::RepairDB(scratch.string(), kv::database_options());
+  if (!status.ok() && !kv::is_damage(status)) {
     throw OutboxError("outbox " + damaged.string() + ": its log cannot be read: " + status.ToString());
   }
 }

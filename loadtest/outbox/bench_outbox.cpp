@@ -19,8 +19,8 @@
 #include <sys/utsname.h>
 
 #include "actors/alerts/outbox.h"
-#include "actors/alerts/rocksdb_parts.h"
 #include "cluster/process/clock.h"
+#include "engine/kv/database/rocksdb_parts.h"
 #include "services/build_info.h"
 
 namespace {
@@ -94,7 +94,7 @@ void measure_append(const std::filesystem::path& folder, std::size_t batch, int 
   config::RetentionClock ages(clock);
   const auto outbox = actors::open_rocksdb_outbox(folder / "outbox", ages);
   rocksdb::DB* opened = nullptr;
-  if (!rocksdb::DB::Open(actors::outbox_options(), (folder / "alone").string(), &opened).ok()) std::abort();
+  if (!rocksdb::DB::Open(kv::database_options(), (folder / "alone").string(), &opened).ok()) std::abort();
   const std::unique_ptr<rocksdb::DB> alone(opened);
   Events events;
   std::vector<double> ours;

@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 
 #include "actors/alerts/alert_desk.h"
-#include "actors/alerts/rocksdb_parts.h"
+#include "engine/kv/database/rocksdb_parts.h"
 #include "tests/actors/fakes.h"
 #include "tests/actors/outboxes.h"
 #include "tests/actors/watched_outbox.h"

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "actors/alerts/outbox_records.h"
-#include "actors/alerts/rocksdb_parts.h"
+#include "engine/kv/database/rocksdb_parts.h"
 #include "tests/actors/outboxes.h"
 
 namespace vigil::actors {
@@ -661,16 +661,16 @@ TEST_F(OutboxDamage, AStepOfTheClockAcrossAStartErasesNothing) {
 }
 
 TEST(ReadErrors, LastWhenTheyComeForAMinute) {
-  ReadErrors errors;
+  kv::ReadErrors errors;
   EXPECT_FALSE(errors.lasts(kStart));
   EXPECT_FALSE(errors.lasts(kStart + 59s));
   EXPECT_TRUE(errors.lasts(kStart + 60s));
   EXPECT_FALSE(errors.lasts(kStart + 10min)) << "another one, after a while without any";
   EXPECT_FALSE(errors.lasts(kStart + 10min + 59s));
   EXPECT_TRUE(errors.lasts(kStart + 11min));
-  EXPECT_TRUE(is_unreadable(rocksdb::Status::IOError("000007.sst", "Input/output error")));
-  EXPECT_FALSE(is_unreadable(rocksdb::Status::IOError("000007.sst", "Too many open files")));
-  EXPECT_FALSE(is_damage(rocksdb::Status::IOError("000007.sst", "Input/output error")));
+  EXPECT_TRUE(kv::is_unreadable(rocksdb::Status::IOError("000007.sst", "Input/output error")));
+  EXPECT_FALSE(kv::is_unreadable(rocksdb::Status::IOError("000007.sst", "Too many open files")));
+  EXPECT_FALSE(kv::is_damage(rocksdb::Status::IOError("000007.sst", "Input/output error")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "actors/alerts/rocksdb_parts.h"
+#include "engine/kv/database/rocksdb_parts.h"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +14,9 @@
 #include <rocksdb/table.h>
 #include <sys/stat.h>
 
-#include "actors/alerts/outbox_folder.h"
+#include "base/durable.h"
 
-namespace vigil::actors {
+namespace vigil::kv {
 namespace {
 
 class NoLog final : public rocksdb::Logger {
@@ -29,10 +29,10 @@ class NoLog final : public rocksdb::Logger {
 /// RocksDB's own switch for that (SetAllowNonOwnerAccess) does nothing in the versions that are packaged, and
 /// the umask is the process's, with all its threads. Between its creation and this, the folder's mode
 /// protects a file.
-class OutboxFiles final : public rocksdb::FileSystemWrapper {
+class PrivateFiles final : public rocksdb::FileSystemWrapper {
  public:
-  OutboxFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
-  const char* Name() const override { return "OutboxFiles"; }
+  PrivateFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "PrivateFiles"; }
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -46,8 +46,8 @@ class OutboxFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options, rocksdb::IODebugContext* context) override {
     try {
-      sync_folder(std::filesystem::path(to).parent_path());
-    } catch (const OutboxError& error) {
+      base::sync(std::filesystem::path(to).parent_path());
+    } catch (const base::FileError& error) {
       return rocksdb::IOStatus::IOError(error.what());
     }
     return target()->RenameFile(from, to, options, context);
@@ -61,18 +61,19 @@ class OutboxFiles final : public rocksdb::FileSystemWrapper {
 };
 
 rocksdb::Env& private_env() {
-  static const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(std::make_shared<OutboxFiles>());
+  static const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(std::make_shared<PrivateFiles>());
   return *env;
 }
 
 }  // namespace
 
-rocksdb::Options outbox_options() {
+rocksdb::Options database_options() {
   rocksdb::Options result;
   result.env = &private_env();
   result.create_if_missing = true;
-  // Alerts are few and small: no more memory or threads than they need. What was written last stays in
-  // memory up to this size, which at a kilobyte an event is reached after minutes rather than hours.
+  // Alerts, and entries that say where pages are, are few and small: no more memory or threads than they
+  // need. What was written last stays in memory up to this size, which at a kilobyte an event is reached
+  // after minutes rather than hours.
   result.write_buffer_size = 512 << 10;
   result.max_background_jobs = 1;
   result.max_open_files = 64;
@@ -124,4 +125,4 @@ bool is_locked(const rocksdb::Status& status) {
           text.find("lock hold by current process") != std::string::npos);
 }
 
-}  // namespace vigil::actors
+}  // namespace vigil::kv

@@ -1,4 +1,4 @@
-// How the outbox uses RocksDB.
+// How small databases of ours use RocksDB.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 
-namespace vigil::actors {
+namespace vigil::kv {
 
 /// Of a small database that is written to a disk which may be full.
-rocksdb::Options outbox_options();
+rocksdb::Options database_options();
 
 /// Whether what was written is not what is read, rather than that the system does not give it now.
 bool is_damage(const rocksdb::Status& status);
@@ -39,4 +39,4 @@ inline std::string_view view_of(const rocksdb::Slice& slice) {
   return {slice.data(), slice.size()};
 }
 
-}  // namespace vigil::actors
+}  // namespace vigil::kv

@@ -1,0 +1,161 @@
+#include "engine/kv/history/catalog.h"
+
+#include <algorithm>
+
+#include "engine/kv/history/record.h"
+
+namespace vigil::history {
+namespace {
+
+bool is_damaged(const StoredPart& part, const EntryValue& value, const DamageBook& damage) {
+  return !part.is_there(value) || damage.has(part.key.part, *value.offset);
+}
+
+}  // namespace
+
+std::uint64_t StoredPart::bytes() const {
+  std::uint64_t sum = 0;
+  for (const StoredPage& page : pages) sum += page.bytes;
+  return sum;
+}
+
+bool StoredPart::is_there(const EntryValue& value) const {
+  const std::size_t key_bytes = encode(PageKey{key, value.layers, 0}).size();
+  return value.offset && *value.offset + RecordShape::of(key_bytes, value.bytes).bytes <= file_bytes;
+}
+
+StoredPartPtr stored_part(const PartKey& key, const PartEntry& entry, std::shared_ptr<const SecretKey> secret,
+                          std::uint64_t file_bytes) {
+  auto part = std::make_shared<StoredPart>();
+  part->key = key;
+  part->secret = std::move(secret);
+  part->file_bytes = file_bytes;
+  part->pages.reserve(entry.pages.size());
+  for (const EntryPage& page : entry.pages) {
+    const auto info = decode_page_info(page.info);
+    if (!info) return nullptr;
+    part->pages.push_back({info->number, wall_of(*info), info->form, info->bytes, page.info, page.values});
+  }
+  return part;
+}
+
+void DamageBook::set(std::uint64_t part, std::uint64_t offset, bool damaged) {
+  const std::lock_guard lock(mutex_);
+  if (damaged) {
+    damaged_.emplace(part, offset);
+  } else if (!damaged_.empty()) {
+    damaged_.erase({part, offset});
+  }
+}
+
+bool DamageBook::has(std::uint64_t part, std::uint64_t offset) const {
+  const std::lock_guard lock(mutex_);
+  return damaged_.contains({part, offset});
+}
+
+void Catalog::add(const StoredPartPtr& part) {
+  Camera& camera = cameras_[part->key.hour.camera];
+  camera.parts[{part->key.hour.hour, part->key.part}] = part;
+  for (std::size_t i = 0; i < part->pages.size(); ++i)
+    camera.pages.insert_or_assign(part->pages[i].number, Place{part, i});
+}
+
+void Catalog::remove(const PartKey& part) {
+  const auto camera = cameras_.find(part.hour.camera);
+  if (camera == cameras_.end()) return;
+  const auto entry = camera->second.parts.find({part.hour.hour, part.part});
+  if (entry == camera->second.parts.end()) return;
+  for (const StoredPage& page : entry->second->pages) {
+    const auto place = camera->second.pages.find(page.number);
+    // It may have another place by now.
+    if (place != camera->second.pages.end() && place->second.part == entry->second)
+      camera->second.pages.erase(place);
+  }
+  camera->second.parts.erase(entry);
+  if (camera->second.parts.empty()) cameras_.erase(camera);
+}
+
+bool Catalog::has_any_of(const StoredPart& part) const {
+  return std::any_of(part.pages.begin(), part.pages.end(),
+                     [&](const StoredPage& page) { return has(part.key.hour.camera, page.number); });
+}
+
+bool Catalog::has(const CameraId& camera, std::uint64_t page) const {
+  const auto entry = cameras_.find(camera);
+  return entry != cameras_.end() && entry->second.pages.contains(page);
+}
+
+std::optional<Catalog::Place> Catalog::find(const CameraId& camera, std::uint64_t page) const {
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end()) return std::nullopt;
+  const auto place = entry->second.pages.find(page);
+  if (place == entry->second.pages.end() || is_erased(camera, place->second->wall)) return std::nullopt;
+  return place->second;
+}
+
+std::vector<StoredPartPtr> Catalog::parts(const CameraId& camera) const {
+  std::vector<StoredPartPtr> result;
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end()) return result;
+  for (const auto& [number, part] : entry->second.parts) result.push_back(part);
+  return result;
+}
+
+std::vector<StoredPartPtr> Catalog::parts(const HourKey& hour) const {
+  std::vector<StoredPartPtr> result = parts(hour.camera);
+  std::erase_if(result, [&](const StoredPartPtr& part) { return part->key.hour.hour != hour.hour; });
+  return result;
+}
+
+std::vector<CameraId> Catalog::cameras() const {
+  std::vector<CameraId> result;
+  for (const auto& [camera, entry] : cameras_) result.push_back(camera);
+  return result;
+}
+
+std::vector<KeptPage> Catalog::pages(const CameraId& camera, const WallRange& wall,
+                                     const DamageBook& damage) const {
+  std::vector<KeptPage> result;
+  const auto entry = cameras_.find(camera);
+  if (entry == cameras_.end()) return result;
+  for (const auto& [number, place] : entry->second.pages) {
+    if (!place->wall.meets(wall) || is_erased(camera, place->wall)) continue;
+    auto info = decode_page_info(place->info);
+    if (!info) continue;
+    KeptPage page{std::move(*info), place.part->key.hour.hour, {}};
+    for (const EntryValue& value : place->values)
+      page.values.push_back({value.layers, value.bytes, is_damaged(*place.part, value, damage)});
+    result.push_back(std::move(page));
+  }
+  return result;
+}
+
+std::vector<CameraSummary> Catalog::list(const DamageBook& damage) const {
+  std::vector<CameraSummary> result;
+  for (const auto& [camera, entry] : cameras_) {
+    CameraSummary summary;
+    summary.camera = camera;
+    std::set<std::uint8_t> forms;
+    for (const auto& [number, place] : entry.pages) {
+      const WallRange& wall = place->wall;
+      if (is_erased(camera, wall)) continue;
+      if (summary.pages++ == 0) summary.wall = wall;
+      summary.wall = {std::min(summary.wall.from, wall.from), std::max(summary.wall.to, wall.to)};
+      summary.bytes += place->bytes;
+      forms.insert(place->form);
+      const auto damaged = [&](const EntryValue& value) { return is_damaged(*place.part, value, damage); };
+      if (std::any_of(place->values.begin(), place->values.end(), damaged)) summary.gaps.push_back(wall);
+    }
+    summary.forms.assign(forms.begin(), forms.end());
+    if (summary.pages > 0) result.push_back(std::move(summary));
+  }
+  return result;
+}
+
+bool Catalog::is_erased(const CameraId& camera, const WallRange& page) const {
+  return std::any_of(erasures_.begin(), erasures_.end(), [&](const auto& entry) {
+    return entry.second.camera == camera && entry.second.wall.meets(page);
+  });
+}
+
+}  // namespace vigil::history

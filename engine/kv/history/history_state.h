@@ -1,0 +1,53 @@
+// What a store knows when it has been opened, made of its index and of the files of parts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "engine/kv/history/catalog.h"
+#include "engine/kv/history/index_database.h"
+#include "engine/kv/history/part_file.h"
+#include "engine/kv/history/part_maker.h"
+
+namespace vigil::history {
+
+struct HistoryState {
+  Catalog catalog;
+  /// By which the next part of an hour is encrypted.
+  std::map<HourKey, PartSecret> secrets;
+  std::map<CameraId, std::uint64_t> last_pages;
+  std::uint64_t next_part = 1;
+  std::uint64_t next_erasure = 1;
+  /// Parts that count no more, and whose files may still be there.
+  std::set<std::uint64_t> removed;
+};
+
+/// Where things are in a store's folder.
+struct HistoryFolder {
+  std::filesystem::path path;
+
+  std::filesystem::path parts() const { return path / "parts"; }
+  std::filesystem::path index() const { return path / "index"; }
+  std::filesystem::path erasures() const { return path / "ERASURES"; }
+  std::filesystem::path format() const { return path / "HISTORY"; }
+  std::filesystem::path lock() const { return path / "LOCK"; }
+};
+
+struct OpenedHistory {
+  std::unique_ptr<IndexDatabase> index;
+  HistoryState state;
+};
+
+/// The index says what counts. A part that it does not know, and was not told to remove, is one whose entry
+/// was lost, or that was being put: if it is whole, it joins; and if it was made of another one that is still
+/// there, it goes, and that one stays. So an index that is damaged or gone costs nothing but hours that were
+/// retired and not yet removed. Of parts whose files are gone or too short, the pages stay known as damaged.
+/// `refused`: parts that must not count, whatever the index says. Throws HistoryError, and base::FileError.
+OpenedHistory open_history(const HistoryFolder& folder, PartFiles& files,
+                           const std::optional<SecretKey>& master, const std::set<std::uint64_t>& refused);
+
+}  // namespace vigil::history
