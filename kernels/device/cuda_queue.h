@@ -46,7 +46,14 @@ class CudaQueue {
   cublasLtHandle_t blas() const { return blas_; }
   /// Memory that operations of one kind use one after the other, at least `bytes`; zeros at first, and
   /// whenever it had to grow.
-  enum class Workspace : std::uint8_t { products, indexed_attention, decode_attention, rounded, top_k };
+  enum class Workspace : std::uint8_t {
+    products,
+    indexed_attention,
+    decode_attention,
+    rounded,
+    top_k,
+    clusters
+  };
   void* workspace(Workspace kind, std::size_t bytes);
   ProductCache& products() { return *products_; }
 
@@ -92,7 +99,7 @@ class CudaQueue {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
-  std::array<Kept, 5> kept_;
+  std::array<Kept, 6> kept_;
   std::uint64_t allocations_ = 0;
   std::unique_ptr<ProductCache> products_;
 };
