@@ -31,4 +31,13 @@ void rotate_keys(Stream& stream, const std::int32_t* slots, std::int64_t count, 
   VIGIL_ON_DEVICE(stream, rotate_keys(stream, slots, count, cos, sin, layer));
 }
 
+void read_keys(Stream& stream, const std::int32_t* slots, std::int64_t count, const KvLayer& first,
+               std::int64_t layers, std::int64_t layer_stride, Matrix to) {
+  if (!has_keys(first) || count < 0 || layers < 1 || to.dtype != first.dtype || to.rows != layers * count ||
+      to.cols != first.kv_heads * first.head_dim || to.stride < to.cols)
+    throw std::invalid_argument("read_keys: rows do not fit the layers' keys");
+  if (count == 0) return;
+  VIGIL_ON_DEVICE(stream, read_keys(stream, slots, count, first, layers, layer_stride, to));
+}
+
 }  // namespace vigil::kernels

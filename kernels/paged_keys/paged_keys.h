@@ -1,4 +1,4 @@
-// Keys that lie in pages: how far others are from them, and turning them to other positions.
+// Keys that lie in pages: how far others are from them, turning them to other positions, and as rows.
 #pragma once
 
 #include <cstdint>
@@ -29,5 +29,15 @@ void key_distances(Stream& stream, ConstMatrix k, const std::int32_t* slots, con
 /// odd width.
 void rotate_keys(Stream& stream, const std::int32_t* slots, std::int64_t count, const float* cos,
                  const float* sin, const KvLayer& layer);
+
+/// to[l * count + i, h * head_dim + d] = key[slots[i], h, d] of layer l: the keys of some tokens in all
+/// layers as rows, layer after layer, bit for bit.
+///
+/// first: the first of `layers` layers, whose keys lie `layer_stride` elements apart in the same pages;
+/// slots: [count], each a slot of them (not checked); to: [layers * count, kv_heads * head_dim] of their
+/// type, on the stream's device, as all of it. Throws std::invalid_argument for shapes or types that do not
+/// fit.
+void read_keys(Stream& stream, const std::int32_t* slots, std::int64_t count, const KvLayer& first,
+               std::int64_t layers, std::int64_t layer_stride, Matrix to);
 
 }  // namespace vigil::kernels

@@ -1,3 +1,6 @@
+#include <cstddef>
+#include <cstring>
+
 #include "kernels/device/cpu.h"
 #include "kernels/paged_keys/paged_keys_backends.h"
 
@@ -93,6 +96,20 @@ void cpu::rotate_keys(Stream& stream, const std::int32_t* slots, std::int64_t co
     } else {
       rotate_bf16(slots, cos, sin, layer, begin, end);
     }
+  });
+}
+
+void cpu::read_keys(Stream& stream, const std::int32_t* slots, std::int64_t count, const KvLayer& first,
+                    std::int64_t layers, std::int64_t layer_stride, Matrix to) {
+  const auto element = static_cast<std::int64_t>(size_of(first.dtype));
+  const std::int64_t width = first.head_dim * element;
+  parallel_blocks(stream, layers * count, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t head = 0; head < first.kv_heads; ++head)
+        std::memcpy(static_cast<std::byte*>(to.data) + row * to.stride * element + head * width,
+                    static_cast<const std::byte*>(first.base) +
+                        (row / count * layer_stride + first.offset(slots[row % count], head)) * element,
+                    static_cast<std::size_t>(width));
   });
 }
 

@@ -75,6 +75,22 @@ __global__ void __launch_bounds__(kThreads) rotate(const std::int32_t* slots, st
   *high = b;
 }
 
+/// One thread a pack of one head of one slot in one layer.
+template <typename T, int count>
+__global__ void __launch_bounds__(kThreads)
+    read(const std::int32_t* slots, std::int64_t tokens, const KvLayer first, std::int64_t rows,
+         std::int64_t layer_stride, T* to, std::int64_t stride) {
+  using Values = cuda::Pack<T, count>;
+  const int of_head = static_cast<int>(first.head_dim) / count;
+  const int each = static_cast<int>(first.kv_heads) * of_head;
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t row = at / each;
+  if (row >= rows) return;
+  const int pack = static_cast<int>(at % each);
+  const T* key = key_of<const T>(first, slots[row % tokens], pack / of_head) + row / tokens * layer_stride;
+  reinterpret_cast<Values*>(to + row * stride)[pack] = reinterpret_cast<const Values*>(key)[pack % of_head];
+}
+
 /// Whether the keys of a layer can be taken in packs of 4, `width` elements of each head.
 bool keys_pack(const KvLayer& layer, std::int64_t width) {
   return cuda::packs(layer.base, layer.page_stride, width, size_of(layer.dtype), 4);
@@ -122,6 +138,27 @@ void cuda::rotate_keys(Stream& stream, const std::int32_t* slots, std::int64_t c
     }
   });
   check_launch("rotate_keys");
+}
+
+void cuda::read_keys(Stream& stream, const std::int32_t* slots, std::int64_t count, const KvLayer& first,
+                     std::int64_t layers, std::int64_t layer_stride, Matrix to) {
+  const cudaStream_t queue = queue_of(stream);
+  with_type(to.dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto launch = [&]<int pack>() {
+      read<T, pack><<<blocks_for(to.rows * (to.cols / pack), kThreads), kThreads, 0, queue>>>(
+          slots, count, first, to.rows, layer_stride, to.row<T>(0), to.stride);
+    };
+    if (keys_pack(first, first.head_dim) && layer_stride % 4 == 0 &&
+        packs(to.data, to.stride, to.cols, sizeof(T), 4)) {
+      launch.template operator()<4>();
+    } else {
+      static SlowPath slow{"read_keys", kOddRows};
+      slow.taken();
+      launch.template operator()<1>();
+    }
+  });
+  check_launch("read_keys");
 }
 
 }  // namespace vigil::kernels

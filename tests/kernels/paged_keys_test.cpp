@@ -241,6 +241,38 @@ TEST_P(PagedKeysTest, ThereAndBackIsWhereItWas) {
       }
 }
 
+// Of layers that share pages, as a cache has them: [layers, key and value] in each page.
+TEST_P(PagedKeysTest, KeysOfAllLayersAsRows) {
+  std::uint64_t seed = 60;
+  for (const Shape& now : kShapes) {
+    Random random(seed++);
+    constexpr std::int64_t kLayers = 3;
+    const std::int64_t layer_stride = 2 * now.kv_heads * kPageTokens * now.head_dim;
+    const std::int64_t page_stride = kLayers * layer_stride;
+    const std::int64_t cols = now.kv_heads * now.head_dim;
+    TestMatrix pages = TestMatrix::random(GetParam(), 1, kPages * page_stride, random);
+    const auto slots = scattered_slots(now.rows, 2, kPageTokens, kPages, random);
+    TestMatrix to(GetParam(), kLayers * now.rows, cols, 5);
+    Stream stream = test_stream(2);
+    const OnDevice memory(stream, pages);
+    OnDevice rows(stream, to);
+    read_keys(stream, DeviceArray<std::int32_t>(stream, slots).data(), now.rows,
+              {memory.view().data, GetParam(), kPages, page_stride, layer_stride / 2, kPageTokens,
+               now.kv_heads, now.head_dim},
+              kLayers, layer_stride, rows);
+    rows.fetch();
+    for (std::int64_t row = 0; row < to.rows(); ++row)
+      for (std::int64_t j = 0; j < cols; ++j) {
+        const std::int64_t slot = slots[static_cast<std::size_t>(row % now.rows)];
+        const std::int64_t at = slot / kPageTokens * page_stride + row / now.rows * layer_stride +
+                                (j / now.head_dim * kPageTokens + slot % kPageTokens) * now.head_dim +
+                                j % now.head_dim;
+        ASSERT_EQ(to.get(row, j), pages.get(0, at)) << row << ", " << j << " of heads of " << now.head_dim;
+      }
+    EXPECT_TRUE(to.gaps_untouched());
+  }
+}
+
 TEST_P(PagedKeysTest, WhatDoesNotFitIsRefused) {
   Pages pages(GetParam(), 1, 16, 2, 20);
   const DType other = GetParam() == DType::f32 ? DType::bf16 : DType::f32;
@@ -259,6 +291,13 @@ TEST_P(PagedKeysTest, WhatDoesNotFitIsRefused) {
     EXPECT_THROW(rotate_keys(stream, slots, 1, to, to, layer), std::invalid_argument);
   EXPECT_THROW(rotate_keys(stream, slots, -1, to, to, pages.layer()), std::invalid_argument);
   EXPECT_NO_THROW(rotate_keys(stream, nullptr, 0, nullptr, nullptr, pages.layer()));
+  TestMatrix rows(GetParam(), 2, 40), three(GetParam(), 3, 40), thin(GetParam(), 2, 20), wrong(other, 2, 40);
+  for (TestMatrix* bad : {&three, &thin, &wrong})
+    EXPECT_THROW(read_keys(stream, slots, 2, pages.layer(), 1, 0, bad->view()), std::invalid_argument);
+  EXPECT_THROW(read_keys(stream, slots, 2, pages.layer(), 0, 0, rows.view()), std::invalid_argument);
+  EXPECT_THROW(read_keys(stream, slots, -1, pages.layer(), 1, 0, rows.view()), std::invalid_argument);
+  EXPECT_THROW(read_keys(stream, slots, 2, none, 1, 0, rows.view()), std::invalid_argument);
+  EXPECT_NO_THROW(read_keys(stream, nullptr, 0, pages.layer(), 1, 0, TestMatrix(GetParam(), 0, 40).view()));
 }
 
 }  // namespace
