@@ -8,8 +8,8 @@
 #include <zmq.hpp>
 
 #include "base/descriptor.h"
-#include "cluster/bulk/socket_monitor.h"
 #include "cluster/sockets/curve.h"
+#include "cluster/sockets/socket_monitor.h"
 
 namespace vigil::cluster {
 

@@ -9,9 +9,9 @@
 #include <zmq.hpp>
 
 #include "cluster/bulk/bulk.h"
-#include "cluster/bulk/socket_monitor.h"
 #include "cluster/bulk/unfinished_bytes.h"
 #include "cluster/sockets/curve.h"
+#include "cluster/sockets/socket_monitor.h"
 
 namespace vigil::cluster {
 
