@@ -12,20 +12,6 @@
 namespace vigil::run {
 namespace {
 
-kernels::PackedForm packed_form(kv::Form form) {
-  switch (form) {
-    case kv::Form::bf16:
-      return kernels::PackedForm::bf16;
-    case kv::Form::fp8:
-      return kernels::PackedForm::fp8;
-    case kv::Form::int4:
-      return kernels::PackedForm::int4;
-    case kv::Form::embeddings:
-      break;
-  }
-  throw std::invalid_argument("embeddings are no keys and values");
-}
-
 kernels::KvLayers layers_of(const kv::PageStore& pages, std::int64_t first, std::int64_t count) {
   const kv::PageLayout& layout = pages.layout();
   return {pages.layer(static_cast<int>(first)), count, layout.page_elements() / layout.layers};
@@ -62,17 +48,15 @@ StreamTokenMover::~StreamTokenMover() {
   }
 }
 
-std::int64_t StreamTokenMover::kv_heads() const {
-  return lanes_.back().head + lanes_.back().part->pages.layout().kv_heads;
+kv::PageLayout StreamTokenMover::whole_layout() const {
+  kv::PageLayout layout = lanes_.front().part->pages.layout();
+  layout.kv_heads = static_cast<int>(lanes_.back().head) + lanes_.back().part->pages.layout().kv_heads;
+  return layout;
 }
 
 std::size_t StreamTokenMover::bytes_of(kv::Form form, std::int64_t tokens) const {
-  const kv::PageLayout& layout = lanes_.front().part->pages.layout();
-  if (form == kv::Form::embeddings)
-    return static_cast<std::size_t>(tokens) * sizeof(std::uint16_t) *
-           static_cast<std::size_t>(model_.folder->config.text.hidden_size);
   return static_cast<std::size_t>(
-      kernels::PackedShape{packed_form(form), layout.layers, kv_heads(), layout.head_dim, tokens}.bytes());
+      kv::form_bytes(form, whole_layout(), model_.folder->config.text.hidden_size, tokens));
 }
 
 StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t bytes) {
@@ -168,7 +152,8 @@ void StreamTokenMover::unpack(const Unpacking& page) {
   const kv::PageLayout& layout = lanes_.front().part->pages.layout();
   const std::int64_t layers = page.layers == 0 ? layout.layers - page.layer : page.layers;
   const auto count = static_cast<std::int64_t>(page.slots.size());
-  const kernels::PackedShape whole{packed_form(page.form), layers, kv_heads(), layout.head_dim, page.tokens};
+  kernels::PackedShape whole = kv::packed_shape(page.form, whole_layout(), page.tokens);
+  whole.layers = layers;
   if (page.layer < 0 || layers < 1 || page.layer + layers > layout.layers || page.first < 0 ||
       page.first + count > page.tokens || (!page.by.empty() && page.by.size() != page.slots.size()))
     throw std::invalid_argument("layers or tokens of a packed page that it does not have");

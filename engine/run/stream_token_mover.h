@@ -51,8 +51,8 @@ class StreamTokenMover final : public TokenMover {
     kernels::Buffer frequency_memory = {};
   };
 
-  /// Of all heads.
-  std::int64_t kv_heads() const;
+  /// Of pages with the heads of all parts.
+  kv::PageLayout whole_layout() const;
   /// One of a lane's that nothing is under way in, with so much room; null if there is none.
   static Stage* free_stage(Lane& lane, std::size_t bytes);
   bool is_on_host() const { return lanes_.front().passes.kind() == kernels::DeviceKind::cpu; }
