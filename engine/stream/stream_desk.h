@@ -186,6 +186,9 @@ class StreamDesk final : public run::WorkSource {
     return std::max<std::int64_t>(0, book_.pages() - book_.reserve()) * book_.page_tokens();
   }
 
+  /// Tokens before the frames of a window.
+  std::int64_t before() const { return prompts_.before(); }
+
   /// Pages of the cache, and the share of them that windows, texts and streams hold; but for what is computed
   /// ahead, whose room is anybody's.
   std::int64_t pages() const { return book_.pages(); }

@@ -1,0 +1,249 @@
+// A window of the demo model that has left its camera's stream, and is asked again.
+#include "engine/memory/recall_desk.h"
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/memory/page_maker.h"
+#include "engine/run/stream_token_mover.h"
+#include "tests/engine/stream/demo_desk.h"
+
+namespace vigil::memory {
+namespace {
+
+using kv::Form;
+using stream::testing::demo_model;
+using stream::testing::ModelDesk;
+
+constexpr std::int64_t kPatches = 8;
+
+struct RecallDeskTest : ::testing::Test {
+  kernels::DType type = kernels::cpu_has_bf16() ? kernels::DType::bf16 : kernels::DType::f32;
+  std::vector<kernels::Stream> streams{kernels::Stream::cpu(1)};
+  ModelDesk at{
+      std::make_shared<run::CachedModel>(
+          demo_model(),
+          run::CachedModelOptions{
+              .memory = {kernels::Stream::cpu(1)}, .compute = type, .kv_tokens = 1024, .page_tokens = 64}),
+      streams};
+  run::StreamTokenMover mover{*at.model, streams};
+  run::TokenTransfer transfer{streams.front()};
+  kernels::HostMemory memory{streams.front(), std::uint64_t{1} << 28U};
+  std::shared_ptr<PageMaker> maker =
+      std::make_shared<PageMaker>(mover, memory, PageMaker::Options{.tokens = 40});
+  RecallDesk recalls{at.desk, mover, transfer, demo_model()->config};
+  std::vector<stream::CompiledQuestionPtr> questions;
+  std::vector<FreshPage> pages;
+  std::vector<stream::Answer> answers;
+  std::uint64_t tickets = 0;
+
+  void SetUp() override {
+    at.desk.leave_to(maker);
+    for (const stream::Question& rule : stream::testing::rules())
+      questions.push_back(at.questions.compile(rule));
+  }
+  void TearDown() override { maker->forget_all(); }
+
+  /// A camera sees eight patches from so many seconds on, is asked twice, and ends: its pages, and what it
+  /// said the second time, when all keys were there.
+  void watch(double begin = 0, const std::string& camera = "gate") {
+    maker->remember(camera, {{"city", camera}, {Form::bf16, Form::fp8, Form::int4, Form::embeddings}});
+    at.desk.open(camera, stream::make_refresh("none"));
+    const auto patches = stream::testing::noise_window(kPatches, 5, 112, 84, kernels::DType::f32, begin);
+    for (std::int64_t i = 0; i < kPatches; ++i)
+      at.desk.append(camera, patches[static_cast<std::size_t>(i)],
+                     base::Clock::WallTime(std::chrono::hours(480'000) + std::chrono::seconds(i + 1)));
+    for (int time = 0; time < 2; ++time) {
+      stream::Asking asking;
+      asking.patches = {0, kPatches};
+      for (const auto& question : questions) asking.questions.push_back({question, {}});
+      const stream::WindowId id = at.desk.ask(camera, std::move(asking));
+      stream::DeskNews news = at.work();
+      ASSERT_EQ(news.answered.size(), 1U);
+      answers = news.answered[0].answers;
+      for (std::size_t i = 0; i < questions.size(); ++i) at.desk.explain(id, i);
+      news = at.work();
+      for (const auto& told : news.told) answers[told.question] = told.answer;
+      at.desk.done(id);
+    }
+    at.desk.close(camera);
+    pages = maker->take_news().pages;
+    ASSERT_GE(pages.size(), 2U);
+  }
+  static RecalledPage recalled(const FreshPage& page, Form form) {
+    for (const run::MovedTokens& tokens : page.forms)
+      if (tokens.form == form)
+        return {page.info,
+                form,
+                {{{tokens.bytes.get(), tokens.size}, 0, 0, tokens.bytes}},
+                0,
+                page.info.patches.size()};
+    return {};
+  }
+  Recalling all(Form form) const {
+    Recalling recalling;
+    for (const FreshPage& page : pages) recalling.pages.push_back(recalled(page, form));
+    recalling.questions = questions;
+    return recalling;
+  }
+  /// What is said of the past; nothing if it failed.
+  std::vector<stream::Answer> ask(const Recalling& recalling) {
+    const std::uint64_t ticket = ++tickets;
+    const auto refusal = recalls.ask(ticket, recalling);
+    EXPECT_FALSE(refusal) << refusal->reason;
+    if (refusal) return {};
+    while (recalls.open() > 0) {
+      if (!at.desk.due()) break;
+      at.desk.work({at.clock.now()});
+      const stream::DeskNews news = at.desk.take_news();
+      for (const auto& each : news.answered) EXPECT_TRUE(recalls.answered(each));
+      for (const auto& each : news.failed) EXPECT_TRUE(recalls.failed(each));
+      for (const auto& each : news.told) EXPECT_TRUE(recalls.told(each));
+      // Of answers that were whole with their first token.
+      const stream::DeskNews more = at.desk.take_news();
+      for (const auto& each : more.told) EXPECT_TRUE(recalls.told(each));
+    }
+    RecallDesk::News news = recalls.take_news();
+    EXPECT_EQ(recalls.open(), 0U);
+    if (news.answered.empty()) return {};
+    EXPECT_EQ(news.answered[0].first, ticket);
+    return std::move(news.answered[0].second);
+  }
+};
+
+TEST_F(RecallDeskTest, AWindowBackAtItsPlacesSaysTheSame) {
+  watch();
+  const std::int64_t free = at.free_pages();
+  const std::vector<stream::Answer> said = ask(all(Form::bf16));
+  ASSERT_EQ(said.size(), answers.size());
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (type == kernels::DType::bf16) {
+      EXPECT_EQ(said[i].probability_yes, answers[i].probability_yes) << "to the last bit";
+    } else {
+      EXPECT_NEAR(said[i].probability_yes, answers[i].probability_yes, 0.02);
+    }
+    EXPECT_EQ(said[i].tokens, answers[i].tokens);
+    EXPECT_EQ(said[i].text, answers[i].text);
+    EXPECT_EQ(said[i].prompt_tokens, answers[i].prompt_tokens);
+  }
+  EXPECT_EQ(at.free_pages(), free);
+}
+
+TEST_F(RecallDeskTest, CoarserFormsSayAlmostTheSame) {
+  watch();
+  for (const Form form : {Form::fp8, Form::int4, Form::embeddings}) {
+    const std::vector<stream::Answer> said = ask(all(form));
+    ASSERT_EQ(said.size(), answers.size()) << name_of(form);
+    for (std::size_t i = 0; i < said.size(); ++i)
+      EXPECT_NEAR(said[i].probability_yes, answers[i].probability_yes, 0.05) << name_of(form);
+  }
+  // Some pages by keys, and others by what the tower made of them.
+  Recalling mixed = all(Form::bf16);
+  mixed.pages[1] = recalled(pages[1], Form::embeddings);
+  const std::vector<stream::Answer> said = ask(mixed);
+  ASSERT_EQ(said.size(), answers.size());
+  EXPECT_NEAR(said[0].probability_yes, answers[0].probability_yes, 0.05);
+}
+
+// Differences of places are all that counts: an hour later, moved to the beginning, it says the same.
+TEST_F(RecallDeskTest, WhatIsMovedTogetherSaysTheSame) {
+  watch(4000);
+  Recalling moved = all(Form::bf16);
+  moved.moves_together = true;
+  std::vector<stream::Answer> said = ask(moved);
+  ASSERT_EQ(said.size(), answers.size());
+  for (std::size_t i = 0; i < said.size(); ++i)
+    EXPECT_NEAR(said[i].probability_yes, answers[i].probability_yes, 0.02);
+  // Two streams' pages, side by side.
+  const std::vector<FreshPage> first = std::exchange(pages, {});
+  watch(0, "yard");
+  Recalling both;
+  both.questions = questions;
+  both.moves_together = true;
+  both.pages = {recalled(first.front(), Form::bf16), recalled(pages.front(), Form::int4)};
+  EXPECT_EQ(ask(both).size(), questions.size());
+}
+
+TEST_F(RecallDeskTest, APartOfAPageIsEnough) {
+  watch();
+  Recalling part = all(Form::bf16);
+  part.pages.front().first = 1;
+  part.pages.pop_back();
+  const std::vector<stream::Answer> said = ask(part);
+  ASSERT_EQ(said.size(), answers.size());
+  EXPECT_LT(said[0].prompt_tokens, answers[0].prompt_tokens);
+  // Layers that come one by one.
+  Recalling layered = all(Form::int4);
+  for (RecalledPage& page : layered.pages) {
+    const RecalledPage::Value whole = page.values.front();
+    page.values.clear();
+    const std::size_t each = whole.bytes.size() / 6;
+    for (std::size_t layer = 0; layer < 6; layer += 2)
+      page.values.push_back(
+          {whole.bytes.subspan(layer * each, 2 * each), static_cast<std::int64_t>(layer), 2, whole.owner});
+  }
+  const std::vector<stream::Answer> in_layers = ask(layered), whole = ask(all(Form::int4));
+  ASSERT_EQ(in_layers.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_EQ(in_layers[i].probability_yes, whole[i].probability_yes);
+}
+
+TEST_F(RecallDeskTest, WhatCannotBeAskedIsRefusedAndLeavesNothing) {
+  watch();
+  const std::int64_t free = at.free_pages();
+  const auto reason = [&](const Recalling& recalling) {
+    const auto refusal = recalls.ask(++tickets, recalling);
+    return refusal ? refusal->reason : "";
+  };
+  EXPECT_EQ(reason({}), "nothing is remembered");
+  Recalling bad = all(Form::int4);
+  bad.pages[1].values[0].bytes = bad.pages[1].values[0].bytes.first(100);
+  EXPECT_NE(reason(bad).find("100 bytes"), std::string::npos) << reason(bad);
+  bad = all(Form::embeddings);
+  bad.pages[0].values.clear();
+  EXPECT_EQ(reason(bad), "a page of embeddings has another number of bytes");
+  bad = all(Form::int4);
+  bad.pages[0].last = 99;
+  EXPECT_EQ(reason(bad), "a page that is recalled without patches");
+  bad = all(Form::int4);
+  std::swap(bad.pages[0], bad.pages[1]);
+  EXPECT_NE(reason(bad), "");
+  bad = all(Form::int4);
+  bad.pages[0].info.tokens += 1;
+  EXPECT_EQ(reason(bad), "a page that is recalled has other tokens than its patches");
+  Recalling large = all(Form::bf16);
+  large.moves_together = true;
+  const std::vector<RecalledPage> once = large.pages;
+  for (int i = 0; i < 20; ++i) large.pages.insert(large.pages.end(), once.begin(), once.end());
+  const auto refusal = recalls.ask(++tickets, large);
+  ASSERT_TRUE(refusal);
+  EXPECT_TRUE(refusal->is_busy);
+  EXPECT_EQ(at.free_pages(), free);
+  EXPECT_EQ(recalls.open(), 0U);
+}
+
+TEST_F(RecallDeskTest, WhoGivesUpHearsNothing) {
+  watch();
+  const std::int64_t free = at.free_pages();
+  ASSERT_FALSE(recalls.ask(7, all(Form::int4)));
+  EXPECT_LT(at.free_pages(), free);
+  recalls.give_up(7);
+  recalls.give_up(7);
+  EXPECT_EQ(at.free_pages(), free);
+  const stream::DeskNews news = at.work();
+  for (const auto& each : news.failed) EXPECT_TRUE(recalls.failed(each));
+  EXPECT_TRUE(recalls.take_news().answered.empty());
+  EXPECT_TRUE(recalls.take_news().failed.empty());
+  stream::DeskNews::Failed other;
+  other.window.camera = "gate";
+  EXPECT_FALSE(recalls.failed(other)) << "somebody else's";
+}
+
+}  // namespace
+}  // namespace vigil::memory
