@@ -121,7 +121,7 @@ TEST_F(AskClientTest, WhatAnswersNothingThatWasAskedIsIgnored) {
   EXPECT_EQ(request[1], std::to_string(tag));
   EXPECT_EQ(std::get<AskRequest>(parse_request(request[2])), question());
   const std::string header = to_parts(AskAnswer{"{}"})[0];
-  const std::string& who = request[0];
+  const std::string who = request[0];
   const std::vector<std::string> others = {
       "7", "", std::string(31, '1'), "-1", request[1] + " ", "x" + request[1], "0" + request[1], "\xff"};
   for (const std::string& other : others) {
@@ -148,9 +148,10 @@ TEST_F(AskClientTest, ProgressWithoutEndDoesNotOutlastItsTime) {
   ask(client, question(), 5s);
   std::vector<std::string> request;
   ASSERT_TRUE(eventually([&] { return !(request = server.take()).empty(); }));
-  clock_.advance(5s);
   const auto progress = to_parts(AskProgress{"1"});
   for (int i = 0; i < 50; ++i) server.send({request[0], request[1], progress[0], progress[1]});
+  EXPECT_EQ(next(client).reply, AskReply(AskProgress{"1"}));
+  clock_.advance(5s);
   EXPECT_EQ(next(client).reply, AskReply(AskRefusal{AskRefusalType::too_late, "no answer within 5000 ms"}));
 }
 
