@@ -372,6 +372,29 @@ TEST_P(PackedKvTest, KeysAreTurnedOnTheirWayAndRoundedOnce) {
   }
 }
 
+TEST_P(PackedKvTest, APairThatDoesNotTurnKeepsEveryBit) {
+  for (const std::int64_t width : {20, 64}) {
+    Random random(52);
+    constexpr std::int64_t kTokens = 70;
+    Cache cache(dtype(), 2, 8, 16, 2, width);
+    cache.fill(random);
+    const auto slots = some_slots(kTokens, cache.tokens(), random);
+    // Zeros of both signs beside numbers of both, infinities beside numbers.
+    const std::vector<float> ugly{-0.0F, 0.0F, kInfinite, -kInfinite, 0x1p-126F, -0x1p-133F};
+    for (std::size_t i = 0; i < ugly.size(); ++i)
+      for (const std::int64_t d : {std::int64_t{1}, width / 2 + 3})
+        cache.set(cache.place(1, false, 0, slots[i], d), ugly[i]);
+    Packed packed({form(), 2, 2, width, kTokens});
+    packed.pack(cache, slots, 0);
+    Cache still(dtype(), 2, 8, 16, 2, width), turned(dtype(), 2, 8, 16, 2, width);
+    packed.unpack({0, 0, 0, kTokens}, slots, 0, still);
+    const auto pairs = static_cast<std::size_t>(kTokens * width / 2);
+    packed.unpack({0, 0, 0, kTokens}, slots, 0, turned, std::vector<float>(pairs, 1.0F),
+                  std::vector<float>(pairs, 0.0F));
+    EXPECT_EQ(still.bytes(), turned.bytes());
+  }
+}
+
 // Many heads share the angles that are read, a few do not.
 TEST(PackedKvTurnTest, ManyHeadsAreTurnedAsFewAre) {
   VIGIL_SKIP_WITHOUT_DEVICE();
