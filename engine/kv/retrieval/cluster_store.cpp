@@ -30,7 +30,7 @@ ClusterStore::ClusterStore(const Stream& stream, const KeyShape& shape, std::int
   bits_.row_bytes = 8;
   counts_.row_bytes = 4;
   assigned_.row_bytes = 4;
-  clusters_ = Buffer(stream, bytes_of(shape.layers * 4));
+  clusters_ = Buffer(stream, bytes_of(std::int64_t{4} * shape.layers));
   const std::vector<std::int32_t> none(static_cast<std::size_t>(shape.layers));
   kernels::upload(stream, clusters_.data(), none.data(), clusters_.bytes());
   grow_clusters(stream, room.clusters);
@@ -126,6 +126,7 @@ std::int64_t ClusterStore::clusters(const Stream& stream, int layer) const {
 
 std::vector<std::int32_t> ClusterStore::counts(const Stream& stream, int layer) const {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(clusters(stream, layer)));
+  if (counts.empty()) return counts;
   kernels::download(stream, counts.data(), counts_.memory.as<std::int32_t>() + layer * capacity_,
                     counts.size() * sizeof(std::int32_t));
   return counts;
@@ -133,6 +134,7 @@ std::vector<std::int32_t> ClusterStore::counts(const Stream& stream, int layer) 
 
 std::vector<std::int32_t> ClusterStore::assigned(const Stream& stream, int layer) const {
   std::vector<std::int32_t> assigned(static_cast<std::size_t>(tokens_));
+  if (assigned.empty()) return assigned;
   kernels::download(stream, assigned.data(), assigned_.memory.as<std::int32_t>() + layer * token_room_,
                     assigned.size() * sizeof(std::int32_t));
   return assigned;

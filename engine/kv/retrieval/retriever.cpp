@@ -14,7 +14,6 @@ using kernels::ClusterBits;
 using kernels::ConstMatrix;
 using kernels::DType;
 using kernels::Stream;
-using kernels::WicsumChoice;
 using kernels::WicsumRows;
 using kernels::WicsumScores;
 
@@ -118,6 +117,7 @@ class Any final : public Blind {
         draw(draw(static_cast<std::uint64_t>(asked.layer), static_cast<std::uint64_t>(head)),
              static_cast<std::uint64_t>(tokens()));
     std::vector<std::pair<std::uint64_t, std::int64_t>> draws;
+    draws.reserve(static_cast<std::size_t>(tokens()));
     for (std::int64_t token = 0; token < tokens(); ++token)
       draws.emplace_back(draw(which, static_cast<std::uint64_t>(token)), token);
     const auto end = draws.begin() + count;
@@ -214,6 +214,7 @@ class Rekv final : public Given {
             double{kernels::element(q, i, j)};
       }
     std::vector<float> mean;
+    mean.reserve(sums.size());
     for (const double sum : sums)
       mean.push_back(static_cast<float>(sum / static_cast<double>(q.rows * group)));
     return mean;
