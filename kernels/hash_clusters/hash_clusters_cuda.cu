@@ -139,9 +139,9 @@ __global__ void __launch_bounds__(kAddThreads)
   const int all = static_cast<int>(tokens.count);
   const std::int32_t* assigned = to.assigned + layer * to.tokens + tokens.first;
   const std::int32_t cluster = assigned[own];
-  bool later = false;
-  for (int i = static_cast<int>(threadIdx.x); i < own; i += kAddThreads) later |= assigned[i] == cluster;
-  if (__syncthreads_or(later ? 1 : 0) != 0) return;
+  bool earlier = false;
+  for (int i = static_cast<int>(threadIdx.x); i < own; i += kAddThreads) earlier |= assigned[i] == cluster;
+  if (__syncthreads_or(earlier ? 1 : 0) != 0) return;
   if (threadIdx.x < kWarp) {
     int found = 0;
     for (int begin = own; begin < all; begin += kWarp) {

@@ -14,14 +14,15 @@ namespace vigil::retrieval {
 enum class HashedKeys : std::uint8_t {
   /// Keys as they lie in the cache: turned by their places.
   rotated,
-  /// Keys turned back to the time 0, in their places of the picture. The fastest pairs of RoPE turn several
-  /// times an hour's way from patch to patch, so that the same wall hashes apart at another time.
+  /// Keys turned back to time 0, where they stay in their place of the picture. The fastest pair of RoPE
+  /// turns
+  /// by a radian a position, so that what stands still hashes otherwise at another time.
   still,
 };
 
 /// By themselves, what the paper's words bind: see `resv_named`.
 struct ResvSettings {
-  /// N_hp, Th_hp and Th_r-wics, as section VI.D of the paper has them.
+  /// N_hp, Th_hp and Th_r-wics, as section VI.E of the paper has them.
   int n_hp = 32;
   int th_hp = 7;
   double th_wics = 0.3;
