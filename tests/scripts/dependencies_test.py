@@ -86,6 +86,7 @@ class Dependencies(unittest.TestCase):
         self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-14-dev", "libomp-14-dev"})
         self.assertEqual(set(self.packages("--faults")) - set(plain), {"prometheus"})
         self.assertEqual(set(self.packages("--images")) - set(plain), {"bubblewrap", "skopeo"})
+        self.assertEqual(set(self.packages("--benches")) - set(plain), {"fio"})
         self.put("os-release", UBUNTU)
         self.assertEqual(set(self.packages("--fuzz")) - set(plain), {"clang", "libclang-rt-18-dev", "libomp-18-dev"})
 

@@ -24,17 +24,18 @@ bool StoredPart::is_there(const EntryValue& value) const {
   return value.offset && *value.offset + RecordShape::of(key_bytes, value.bytes).bytes <= file_bytes;
 }
 
-StoredPartPtr stored_part(const PartKey& key, const PartEntry& entry, std::shared_ptr<const SecretKey> secret,
+StoredPartPtr stored_part(const PartKey& key, PartEntry entry, std::shared_ptr<const SecretKey> secret,
                           std::uint64_t file_bytes) {
   auto part = std::make_shared<StoredPart>();
   part->key = key;
   part->secret = std::move(secret);
   part->file_bytes = file_bytes;
   part->pages.reserve(entry.pages.size());
-  for (const EntryPage& page : entry.pages) {
-    const auto info = decode_page_info(page.info);
-    if (!info) return nullptr;
-    part->pages.push_back({info->number, wall_of(*info), info->form, info->bytes, page.info, page.values});
+  for (EntryPage& page : entry.pages) {
+    const auto summary = summary_of(page.info);
+    if (!summary) return nullptr;
+    part->pages.push_back({summary->number, summary->wall, summary->form, summary->bytes,
+                           std::move(page.info), std::move(page.values)});
   }
   return part;
 }

@@ -43,7 +43,7 @@ struct StoredPart {
 using StoredPartPtr = std::shared_ptr<const StoredPart>;
 
 /// Nothing if one of the pages' descriptions is none.
-StoredPartPtr stored_part(const PartKey& key, const PartEntry& entry, std::shared_ptr<const SecretKey> secret,
+StoredPartPtr stored_part(const PartKey& key, PartEntry entry, std::shared_ptr<const SecretKey> secret,
                           std::uint64_t file_bytes);
 
 /// Values that were read and found damaged. Thread-safe.

@@ -56,10 +56,11 @@ class Loading {
       const auto secret = state_.secrets.find(row.key.hour);
       const auto key = secret == state_.secrets.end() ? nullptr : secret->second.key;
       const bool readable = master_.has_value() == (key != nullptr) && !refused.contains(row.key.part);
-      const auto entry = readable ? decode_entry(row.entry, encode(row.key), key.get()) : std::nullopt;
+      auto entry = readable ? decode_entry(row.entry, encode(row.key), key.get()) : std::nullopt;
       const auto file = listed_.find(row.key.part);
-      auto part = entry ? stored_part(row.key, *entry, key, file == listed_.end() ? 0 : file->second)
-                        : StoredPartPtr();
+      auto part = entry
+                      ? stored_part(row.key, std::move(*entry), key, file == listed_.end() ? 0 : file->second)
+                      : StoredPartPtr();
       if (!part || state_.catalog.has_any_of(*part)) {
         // If its file is whole, that says the same.
         batch_.remove_part(row.key);
@@ -148,9 +149,9 @@ class Loading {
     }
     auto entry = decode_entry(trailer->entry, trailer->key, found.secret.key.get());
     if (!entry || entry->record_bytes > bytes) return std::nullopt;
-    found.part = stored_part(*key, *entry, found.secret.key, bytes);
-    if (!found.part) return std::nullopt;
     found.replaces = std::move(entry->replaces);
+    found.part = stored_part(*key, std::move(*entry), found.secret.key, bytes);
+    if (!found.part) return std::nullopt;
     found.entry = std::move(trailer->entry);
     return found;
   }

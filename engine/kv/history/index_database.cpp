@@ -23,6 +23,10 @@ rocksdb::Options index_options() {
   // Entries of a part are some tens of kilobytes.
   options.write_buffer_size = 4 << 20;
   options.max_bgerror_resume_count = 0;
+  // A day's rows are some tens of megabytes: merged seldom, they are not written again and again.
+  options.level0_file_num_compaction_trigger = 16;
+  options.level0_slowdown_writes_trigger = 40;
+  options.level0_stop_writes_trigger = 60;
   // A manifest names first and last keys, and hours with them, of tables that are long gone: each change
   // begins a new one, of a kilobyte or two.
   options.max_manifest_file_size = 1;

@@ -1,6 +1,7 @@
 #include "engine/kv/history/page_info.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <new>
 #include <utility>
@@ -42,22 +43,30 @@ void encode_mask(ByteWriter& writer, const base::GridMask& mask) {
   writer.text(bits);
 }
 
-base::GridMask decode_mask(ByteReader& reader, std::int64_t height, std::int64_t width) {
-  base::GridMask mask = base::GridMask::none(height, width);
-  const std::string_view bits = reader.text((static_cast<std::uint64_t>(mask.cells()) + 7) / 8);
-  for (std::size_t i = 0; i < bits.size(); ++i) {
-    for (unsigned bit = 0; bit < 8; ++bit) {
-      if ((static_cast<unsigned char>(bits[i]) >> bit & 1U) == 0) continue;
-      const auto cell = static_cast<std::int64_t>(8 * i + bit);
-      if (cell >= mask.cells()) {
-        reader.fail();
-        return mask;
-      }
-      mask.add(cell);
-    }
-  }
-  // Those have a shorter way.
-  if (mask.count() == 0 || mask.has_all()) reader.fail();
+/// A patch whose mask is still as it is written.
+struct WrittenPatch {
+  PatchInfo patch;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::uint8_t kind = kNoCells;
+  std::string_view bits;
+};
+
+/// Whether these are some cells of so many, but not all: those have a shorter way to be written.
+bool is_some_of(std::string_view bits, std::int64_t cells) {
+  std::int64_t count = 0;
+  for (const char byte : bits) count += std::popcount(static_cast<unsigned char>(byte));
+  const auto beyond = static_cast<unsigned>(8 * static_cast<std::int64_t>(bits.size()) - cells);
+  if (beyond > 0 && static_cast<unsigned char>(bits.back()) >> (8U - beyond) != 0) return false;
+  return count > 0 && count < cells;
+}
+
+base::GridMask mask_of(const WrittenPatch& written) {
+  if (written.kind == kAllCells) return base::GridMask::all(written.height, written.width);
+  base::GridMask mask = base::GridMask::none(written.height, written.width);
+  for (std::size_t i = 0; i < written.bits.size(); ++i)
+    for (unsigned left = static_cast<unsigned char>(written.bits[i]); left != 0; left &= left - 1)
+      mask.add(static_cast<std::int64_t>(8 * i) + std::countr_zero(left));
   return mask;
 }
 
@@ -80,37 +89,56 @@ void encode_patch(ByteWriter& writer, const PatchInfo& patch, const PatchInfo& b
   if (kind == kBits) encode_mask(writer, kept);
 }
 
-PatchInfo decode_patch(ByteReader& reader, const PatchInfo& before) {
-  PatchInfo patch;
-  patch.number = sum(before.number, reader.near_zero());
-  patch.place = sum(before.place, reader.near_zero());
-  const std::int64_t row = sum(before.row, reader.near_zero());
-  const std::int64_t column = sum(before.column, reader.near_zero());
+WrittenPatch read_patch(ByteReader& reader, const WrittenPatch& before) {
+  WrittenPatch written;
+  PatchInfo& patch = written.patch;
+  patch.number = sum(before.patch.number, reader.near_zero());
+  patch.place = sum(before.patch.place, reader.near_zero());
+  const std::int64_t row = sum(before.patch.row, reader.near_zero());
+  const std::int64_t column = sum(before.patch.column, reader.near_zero());
   patch.row = static_cast<std::int32_t>(row);
   patch.column = static_cast<std::int32_t>(column);
   if (patch.row != row || patch.column != column) reader.fail();
-  patch.wall.from = sum(before.wall.to, reader.near_zero());
+  patch.wall.from = sum(before.patch.wall.to, reader.near_zero());
   patch.wall.to = sum(patch.wall.from, reader.number());
   patch.seconds = reader.real();
   const auto how = reader.fixed<std::uint8_t>();
   const bool same = (how & kSameGrid) != 0;
-  const auto kind = static_cast<std::uint8_t>(how & ~kSameGrid);
-  const auto height = same ? static_cast<std::uint64_t>(before.kept.height()) : reader.number();
-  const auto width = same ? static_cast<std::uint64_t>(before.kept.width()) : reader.number();
-  const bool again = height == static_cast<std::uint64_t>(before.kept.height()) &&
-                     width == static_cast<std::uint64_t>(before.kept.width());
-  if (reader.failed() || kind > kBits || !fits(height, width) || same != again) {
+  written.kind = static_cast<std::uint8_t>(how & ~kSameGrid);
+  const auto height = same ? static_cast<std::uint64_t>(before.height) : reader.number();
+  const auto width = same ? static_cast<std::uint64_t>(before.width) : reader.number();
+  if (reader.failed() || written.kind > kBits || !fits(height, width)) {
     reader.fail();
-    return patch;
+    return written;
   }
-  const auto rows = static_cast<std::int64_t>(height);
-  const auto columns = static_cast<std::int64_t>(width);
-  // None of no cells is all of them, too.
-  if (kind == kAllCells && rows * columns == 0) reader.fail();
-  patch.kept = kind == kBits       ? decode_mask(reader, rows, columns)
-               : kind == kAllCells ? base::GridMask::all(rows, columns)
-                                   : base::GridMask::none(rows, columns);
-  return patch;
+  written.height = static_cast<std::int64_t>(height);
+  written.width = static_cast<std::int64_t>(width);
+  // The grid of the patch before is not written again, and none of no cells is not all of them.
+  const bool again = written.height == before.height && written.width == before.width;
+  const std::int64_t cells = written.height * written.width;
+  if (same != again || (written.kind == kAllCells && cells == 0)) reader.fail();
+  if (written.kind == kBits) {
+    written.bits = reader.text((static_cast<std::uint64_t>(cells) + 7) / 8);
+    if (reader.failed() || !is_some_of(written.bits, cells)) reader.fail();
+  }
+  if (patch.wall.to < patch.wall.from) reader.fail();
+  return written;
+}
+
+/// What is before the patches; how many there are.
+std::uint64_t read_head(ByteReader& reader, PageInfo& page) {
+  if (reader.fixed<std::uint8_t>() != kPageInfoVersion) reader.fail();
+  page.form = reader.fixed<std::uint8_t>();
+  page.number = reader.number();
+  page.stream = reader.fixed<std::uint64_t>();
+  const std::string_view fingerprint = reader.text(page.fingerprint.size());
+  std::copy(fingerprint.begin(), fingerprint.end(), page.fingerprint.begin());
+  const std::uint64_t tokens = reader.number();
+  page.tokens = static_cast<std::uint32_t>(tokens);
+  page.bytes = reader.number();
+  const std::uint64_t patches = reader.number();
+  if (tokens != page.tokens || patches == 0 || patches > kMostPatches) reader.fail();
+  return patches;
 }
 
 }  // namespace
@@ -175,26 +203,33 @@ std::string encode_page_info(const PageInfo& page) {
 
 std::optional<PageInfo> decode_page_info(std::string_view bytes) {
   ByteReader reader(bytes);
-  if (reader.fixed<std::uint8_t>() != kPageInfoVersion) return std::nullopt;
   PageInfo page;
-  page.form = reader.fixed<std::uint8_t>();
-  page.number = reader.number();
-  page.stream = reader.fixed<std::uint64_t>();
-  const std::string_view fingerprint = reader.text(page.fingerprint.size());
-  std::copy(fingerprint.begin(), fingerprint.end(), page.fingerprint.begin());
-  const std::uint64_t tokens = reader.number();
-  page.tokens = static_cast<std::uint32_t>(tokens);
-  page.bytes = reader.number();
-  const std::uint64_t patches = reader.number();
-  if (reader.failed() || tokens != page.tokens || patches > kMostPatches) return std::nullopt;
-  PatchInfo none;
-  for (std::uint64_t i = 0; i < patches; ++i) {
-    PatchInfo patch = decode_patch(reader, page.patches.empty() ? none : page.patches.back());
-    if (reader.failed()) return std::nullopt;
-    page.patches.push_back(std::move(patch));
+  const std::uint64_t patches = read_head(reader, page);
+  WrittenPatch before;
+  for (std::uint64_t i = 0; i < patches && !reader.failed(); ++i) {
+    before = read_patch(reader, before);
+    if (reader.failed()) break;
+    page.patches.push_back(before.patch);
+    page.patches.back().kept = mask_of(before);
   }
-  if (!reader.done() || fault_of(page)) return std::nullopt;
+  if (!reader.done()) return std::nullopt;
   return page;
+}
+
+std::optional<PageSummary> summary_of(std::string_view bytes) {
+  ByteReader reader(bytes);
+  PageInfo page;
+  const std::uint64_t patches = read_head(reader, page);
+  PageSummary summary{page.number, page.form, page.bytes, {}};
+  WrittenPatch before;
+  for (std::uint64_t i = 0; i < patches && !reader.failed(); ++i) {
+    before = read_patch(reader, before);
+    const WallRange& wall = before.patch.wall;
+    if (i == 0) summary.wall = wall;
+    summary.wall = {std::min(summary.wall.from, wall.from), std::max(summary.wall.to, wall.to)};
+  }
+  if (!reader.done()) return std::nullopt;
+  return summary;
 }
 
 }  // namespace vigil::history

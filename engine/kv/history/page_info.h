@@ -78,4 +78,15 @@ std::string encode_page_info(const PageInfo& page);
 /// Nothing for bytes that are no encoding. Takes memory in proportion to the bytes.
 std::optional<PageInfo> decode_page_info(std::string_view bytes);
 
+struct PageSummary {
+  std::uint64_t number = 0;
+  std::uint8_t form = 0;
+  std::uint64_t bytes = 0;
+  WallRange wall;
+
+  friend bool operator==(const PageSummary&, const PageSummary&) = default;
+};
+/// Of an encoding, without its masks; nothing where `decode_page_info` gives nothing.
+std::optional<PageSummary> summary_of(std::string_view bytes);
+
 }  // namespace vigil::history

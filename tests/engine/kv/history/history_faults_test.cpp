@@ -1,142 +1,22 @@
-// A disk that is full, fails or is read-only, and a process that is killed, at any of its calls. This file
-// stands between the store (and RocksDB) and the system.
+// A disk that is full, fails or is read-only, at any call; what is written, and readers beside it.
 #include <atomic>
-#include <cerrno>
-#include <csignal>
-#include <cstdarg>
-#include <cstdio>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "engine/kv/history/history_store.h"
+#include "tests/engine/kv/history/faulty_disk.h"
 #include "tests/engine/kv/history/history_pages.h"
 #include "tests/temporary_folder.h"
 
 namespace vigil::history {
 namespace {
 
-/// What the disk under one folder does. Thread-safe: RocksDB has threads of its own.
-struct Disk {
-  /// Only what is in it counts.
-  std::string folder;
-  /// From this change of a file or a folder on (0: the next one), counted down; negative: never.
-  std::atomic<long> countdown{-1};
-  /// All fail so; or, if it is 0, the process is killed.
-  std::atomic<int> error{0};
-  std::atomic<bool> unreadable{false};
-  std::atomic<long> calls{0};
-  std::atomic<std::uint64_t> bytes{0};
-
-  bool has(int descriptor) const {
-    if (folder.empty()) return false;
-    char path[4096];
-    const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-    const ssize_t size = ::readlink(link.c_str(), path, sizeof path);
-    return size > 0 && std::string_view(path, static_cast<std::size_t>(size)).starts_with(folder);
-  }
-  bool has(const char* path) const { return !folder.empty() && std::string_view(path).starts_with(folder); }
-
-  /// Whether this change fails; errno says how.
-  bool fails() {
-    ++calls;
-    if (countdown.load() < 0) return false;
-    if (countdown.load() > 0) {
-      --countdown;
-      return false;
-    }
-    if (error == 0) ::kill(::getpid(), SIGKILL);
-    errno = error;
-    return true;
-  }
-  bool reading_fails(int descriptor) const {
-    if (!unreadable || !has(descriptor)) return false;
-    errno = EIO;
-    return true;
-  }
-};
-
-Disk& disk() {
-  static Disk one;
-  return one;
-}
-
-}  // namespace
-}  // namespace vigil::history
-
-// In place of the C library's.
-using vigil::history::disk;
-
-extern "C" ssize_t pwrite(int descriptor, const void* bytes, size_t count, off_t offset) {
-  if (disk().has(descriptor)) {
-    if (disk().fails()) return -1;
-    disk().bytes += count;
-  }
-  return ::syscall(SYS_pwrite64, descriptor, bytes, count, offset);
-}
-
-extern "C" ssize_t pwrite64(int descriptor, const void* bytes, size_t count, off64_t offset) {
-  return pwrite(descriptor, bytes, count, offset);
-}
-
-extern "C" ssize_t write(int descriptor, const void* bytes, size_t count) {
-  if (disk().has(descriptor)) {
-    if (disk().fails()) return -1;
-    disk().bytes += count;
-  }
-  return ::syscall(SYS_write, descriptor, bytes, count);
-}
-
-extern "C" ssize_t pread(int descriptor, void* bytes, size_t count, off_t offset) {
-  if (disk().reading_fails(descriptor)) return -1;
-  return ::syscall(SYS_pread64, descriptor, bytes, count, offset);
-}
-
-extern "C" int fdatasync(int descriptor) {
-  if (disk().has(descriptor) && disk().fails()) return -1;
-  return static_cast<int>(::syscall(SYS_fdatasync, descriptor));
-}
-
-extern "C" int fsync(int descriptor) {
-  if (disk().has(descriptor) && disk().fails()) return -1;
-  return static_cast<int>(::syscall(SYS_fsync, descriptor));
-}
-
-extern "C" int rename(const char* from, const char* to) noexcept {
-  if (disk().has(to) && disk().fails()) return -1;
-  return static_cast<int>(::syscall(SYS_rename, from, to));
-}
-
-extern "C" int unlink(const char* path) noexcept {
-  if (disk().has(path) && disk().fails()) return -1;
-  return static_cast<int>(::syscall(SYS_unlink, path));
-}
-
-extern "C" int remove(const char* path) noexcept {
-  if (disk().has(path) && disk().fails()) return -1;
-  const long removed = ::syscall(SYS_unlink, path);
-  return removed != 0 && errno == EISDIR ? static_cast<int>(::syscall(SYS_rmdir, path))
-                                         : static_cast<int>(removed);
-}
-
-extern "C" int open(const char* path, int flags, ...) {
-  va_list more;
-  va_start(more, flags);
-  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
-  va_end(more);
-  if ((flags & O_CREAT) != 0 && disk().has(path) && disk().fails()) return -1;
-  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-}
-
-namespace vigil::history {
-namespace {
-
+using testing::disk;
 using testing::file_bytes;
 using testing::files_in;
 using ::testing::HasSubstr;
@@ -156,14 +36,8 @@ namespace fs = std::filesystem;
 constexpr WallRange kAny{INT64_MIN, INT64_MAX};
 constexpr std::int64_t kBegin = kFirstHour * kHour;
 
-// From one call that fails, or kills, to the next one that is tried.
-#ifdef VIGIL_ALL_KILLS
-constexpr long kFaultStride = 1;
-constexpr long kKillStride = 3;
-#else
+// From one call that fails to the next one that is tried: RocksDB waits for a second after each.
 constexpr long kFaultStride = 13;
-constexpr long kKillStride = 41;
-#endif
 
 class HistoryFaults : public ::testing::TestWithParam<bool> {
  protected:
@@ -226,7 +100,6 @@ TEST_P(HistoryFaults, APutCountsAsAWholeOrNotAtAll) {
   }
 }
 
-// RocksDB waits for a second after each failure in its own threads.
 TEST_P(HistoryFaults, AnErasureThatFailsCanBeAskedAgain) {
   bool reached = true;
   for (long call = 0; reached; call += kFaultStride) {
@@ -289,92 +162,6 @@ TEST_P(HistoryFaults, AFullDiskIsSeenBeforeItIsFull) {
   }
 }
 
-/// What a process that is killed has been told.
-struct Told {
-  std::atomic<int> steps{0};
-};
-
-/// Puts, erases and retires; `step` after each.
-template <class F>
-void work(HistoryStore& store, F step) {
-  store.put(part_of(kGate, kFirstHour, 0, 1, 6).part);
-  step();  // 1
-  store.put(part_of(kYard, kFirstHour, 0, 1, 6).part);
-  step();  // 2
-  store.put(part_of(kGate, kFirstHour + 1, 0, 7, 6).part);
-  step();  // 3
-  store.erase(kGate, {kBegin + 25 * kSecond, kBegin + 35 * kSecond});
-  step();  // 4
-  store.finish_erasures();
-  step();  // 5
-  const Expiry over[] = {{kYard, kFirstHour + 1}};
-  store.retire(over);
-  step();  // 6
-  store.put(part_of(kGate, kFirstHour + 1, 60, 13, 6).part);
-  step();  // 7
-}
-
-void expect_consistent(const HistoryStore& store, int steps) {
-  EXPECT_EQ(store.verify(std::nullopt).damaged, 0U);
-  const auto put = [&](const CameraId& camera, std::uint64_t first, int step, auto erased) {
-    std::size_t there = 0;
-    for (std::uint64_t page = first; page < first + 6; ++page) {
-      const bool whole = is_whole(store, camera, page, 0) && is_whole(store, camera, page, 2);
-      EXPECT_EQ(whole, missing(store, camera, page) == Missing::no) << page;
-      EXPECT_FALSE(whole && erased(page)) << page << " was erased";
-      there += whole || erased(page) ? 1U : 0U;
-    }
-    EXPECT_TRUE(there == 6 || (there <= 2 && steps < step)) << camera.camera << ' ' << first << ": " << there;
-  };
-  const auto never = [](std::uint64_t) { return false; };
-  put(kGate, 1, 1, [&](std::uint64_t page) { return steps >= 4 && (page == 3 || page == 4); });
-  put(kGate, 7, 3, never);
-  put(kGate, 13, 7, never);
-  if (steps < 5) {
-    put(kYard, 1, 2, never);
-  } else if (steps >= 6) {
-    EXPECT_EQ(missing(store, kYard, 1), Missing::absent);
-  }
-}
-
-TEST_P(HistoryFaults, WhereverItIsKilledEachPageIsWholeOrAbsent) {
-  void* const shared =
-      ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(shared, MAP_FAILED);
-  auto* const told = new (shared) Told;
-  const auto bytes = value_of(kGate, 3, 0, 3000);
-  const std::string trace(reinterpret_cast<const char*>(bytes.data()), 16);
-  int kills = 0;
-  for (long call = 0;; call += kKillStride) {
-    SCOPED_TRACE("killed at call " + std::to_string(call));
-    fs::remove_all(path());
-    told->steps = 0;
-    ASSERT_TRUE(testing::run_and_kill([&] {
-      fails_after(call, 0);
-      const auto store = open();
-      work(*store, [&] { ++told->steps; });
-      ++told->steps;
-    }));
-    if (told->steps == 8) break;
-    ++kills;
-    const auto store = open();
-    expect_consistent(*store, told->steps);
-    if (told->steps >= 4) {
-      for (const fs::path& file : files_in(path()))
-        EXPECT_EQ(file_bytes(file).find(trace), std::string::npos) << file;
-    }
-    EXPECT_EQ(store->put(part_of(kYard, kFirstHour + 2, 0, 100, 2).part).pages, 2U);
-    if (HasFailure()) break;
-  }
-#ifdef VIGIL_ALL_KILLS
-  EXPECT_GE(kills, 100);
-#else
-  EXPECT_GE(kills, 5);
-#endif
-  ::munmap(shared, sizeof(Told));
-}
-
-#ifndef VIGIL_ALL_KILLS
 // Of a day of cameras, a few: parts of ten pages of the smallest usual size; a day is kept, and twelve hours
 // more come and go, with an erasure of some minutes now and then.
 TEST_P(HistoryFaults, WritesLittleMoreThanWhatIsKept) {
@@ -432,7 +219,6 @@ TEST_P(HistoryFaults, ReadersGoOnBesideWhatChanges) {
   for (std::thread& each : readers) each.join();
   EXPECT_EQ(wrong, 0);
 }
-#endif
 
 INSTANTIATE_TEST_SUITE_P(PlainAndSealed, HistoryFaults, ::testing::Bool());
 

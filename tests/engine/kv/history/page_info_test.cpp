@@ -56,6 +56,7 @@ TEST(PageInfos, AreWhatTheyWereAndHaveOneEncoding) {
     const auto again = decode_page_info(bytes);
     ASSERT_TRUE(again) << i;
     ASSERT_EQ(*again, info) << i;
+    ASSERT_EQ(summary_of(bytes), (PageSummary{info.number, info.form, info.bytes, wall_of(info)})) << i;
   }
 }
 
@@ -74,6 +75,7 @@ TEST(PageInfos, WhatBytesAreTakenIsWhatTheyWouldBeAgain) {
     std::string other = bytes;
     for (int flips = 0; flips < 2; ++flips) other[random() % other.size()] = static_cast<char>(random());
     const auto info = decode_page_info(other);
+    ASSERT_EQ(summary_of(other).has_value(), info.has_value());
     if (!info) continue;
     ++taken;
     ASSERT_EQ(encode_page_info(*info), other);
