@@ -74,8 +74,7 @@ std::optional<MovedTokens> StreamTokenMover::pack(std::span<const std::int32_t> 
   MovedTokens moved;
   moved.form = form;
   moved.tokens = static_cast<std::int64_t>(slots.size());
-  const kernels::PackedShape whole{packed_form(form), layout.layers, kv_heads(), layout.head_dim,
-                                   moved.tokens};
+  const kernels::PackedShape whole = kv::packed_shape(form, whole_layout(), moved.tokens);
   moved.size = static_cast<std::size_t>(whole.bytes());
   if (slots.empty()) return moved;
   kernels::PackedShape own = whole;
