@@ -32,7 +32,7 @@ Memory::Memory(history::HistoryStore* store, Options options)
     : store_(store),
       options_(std::move(options)),
       host_(options_.host_bytes, options_.eviction, options_.host) {
-  if (store_ != nullptr) writer_ = std::make_unique<PartWriter>(*store_, options_.parts);
+  if (store_ != nullptr) queue_ = std::make_unique<PartQueue>(*store_, options_.parts);
 }
 
 Memory::Camera& Memory::find_camera(const history::CameraId& camera) {
@@ -61,14 +61,14 @@ void Memory::watch(const history::CameraId& camera, base::Duration keep) {
 void Memory::leave(const history::CameraId& camera) {
   const auto entry = cameras_.find(camera);
   if (entry == cameras_.end() || !std::exchange(entry->second.is_watched, false)) return;
-  if (writer_) writer_->flush(camera);
+  if (queue_) queue_->flush(camera);
   share();
 }
 
 std::vector<kv::Form> Memory::wanted() const {
   std::map<kv::Form, bool> wanted;
   for (const auto& [form, keep] : options_.host) wanted[form] = true;
-  const Pressure pressure = writer_ ? writer_->pressure() : Pressure::full;
+  const Pressure pressure = queue_ ? queue_->pressure() : Pressure::full;
   bool has_keys = false;
   for (const auto& [form, keep] : options_.disk) {
     const bool is_keys = form != kv::Form::embeddings;
@@ -103,15 +103,15 @@ Memory::Taken Memory::take(FreshPage page, base::Clock::TimePoint now) {
   }
   page.info.number = ++camera.last;
   page.info.fingerprint = options_.fingerprint;
-  const Pressure pressure = writer_ ? writer_->pressure() : Pressure::full;
+  const Pressure pressure = queue_ ? queue_->pressure() : Pressure::full;
   HostTier::Page kept{page.info, page.change, {}};
   for (run::MovedTokens& tokens : page.forms) {
     tokens.arrived.wait();
     const bool is_coarser = pressure == Pressure::coarser && tokens.form == kv::Form::int4;
-    if (writer_ && (options_.disk.contains(tokens.form) || is_coarser)) {
+    if (queue_ && (options_.disk.contains(tokens.form) || is_coarser)) {
       history::PageInfo info = page.info;
       info.number = number_on_disk(page.info.number, tokens.form);
-      if (writer_->offer(page.camera, std::move(info), tokens, now)) taken.written.push_back(tokens.form);
+      if (queue_->offer(page.camera, std::move(info), tokens, now)) taken.written.push_back(tokens.form);
     }
     const kv::Form form = tokens.form;
     kept.forms.emplace(form, std::move(tokens));
@@ -120,11 +120,11 @@ Memory::Taken Memory::take(FreshPage page, base::Clock::TimePoint now) {
   taken.is_on_host = put.is_kept;
   for (const history::PageInfo& gone : put.gone) {
     // With a disk they are there, or were too late for it.
-    if (writer_) continue;
+    if (queue_) continue;
     ++taken.evicted;
   }
   if (taken.written.empty() && !taken.is_on_host) {
-    taken.lost = writer_ ? Gap::late : Gap::evicted;
+    taken.lost = queue_ ? Gap::late : Gap::evicted;
     note(camera, wall, *taken.lost);
   }
   return taken;
@@ -135,7 +135,7 @@ void Memory::lose(const PageMaker::News::Lost& lost) {
   note(find_camera(lost.camera), lost.wall, lost.why == Forgotten::keyless ? Gap::keyless : Gap::late);
 }
 
-void Memory::wrote(const PartWriter::Written& written) {
+void Memory::wrote(const PartQueue::Written& written) {
   if (!written.failure.empty()) note(find_camera(written.camera), written.wall, Gap::late);
 }
 
@@ -159,7 +159,7 @@ std::size_t Memory::erase(const history::CameraId& camera, const history::WallRa
   if (store_ == nullptr) return pages;
   const std::vector<history::KeptPage> there = store_->pages(camera, wall);
   store_->erase(camera, wall);
-  pages += there.size() + writer_->erase(camera, wall);
+  pages += there.size() + queue_->erase(camera, wall);
   return pages;
 }
 

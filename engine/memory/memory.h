@@ -16,13 +16,13 @@
 #include "engine/memory/coverage.h"
 #include "engine/memory/host_tier.h"
 #include "engine/memory/page_maker.h"
-#include "engine/memory/part_writer.h"
+#include "engine/memory/part_queue.h"
 
 namespace vigil::memory {
 
 /// Takes pages as they leave windows, keeps them in the host's memory and offers them to the disk; finds them
 /// again; erases. All of it is by tenant and camera: nothing of one is ever another's. Not thread-safe, but
-/// for what the writer and the store are (one thread writes).
+/// for what the queue and the store are (one thread writes).
 class Memory {
  public:
   struct Options {
@@ -30,7 +30,7 @@ class Memory {
     Eviction eviction = Eviction::value;
     /// How long a page is kept in which form.
     HostTier::Ages host, disk;
-    PartWriter::Options parts;
+    PartQueue::Options parts;
     /// Of the model, its preprocessing and the text before its frames: what pages have to have in common.
     history::Fingerprint fingerprint{};
   };
@@ -59,7 +59,7 @@ class Memory {
   /// What the maker could not keep.
   void lose(const PageMaker::News::Lost& lost);
   /// What was to be written, and what became of it.
-  void wrote(const PartWriter::Written& written);
+  void wrote(const PartQueue::Written& written);
 
   /// Something was told of what the camera saw then.
   void alert(const history::CameraId& camera, const history::WallRange& wall) { host_.alert(camera, wall); }
@@ -89,7 +89,7 @@ class Memory {
 
   HostTier& host() { return host_; }
   /// Null without a store.
-  PartWriter* writer() { return writer_.get(); }
+  PartQueue* queue() { return queue_.get(); }
 
   /// A page has a number, and each of its forms on the disk one of its own, which tells both.
   static std::uint64_t number_on_disk(std::uint64_t page, kv::Form form) {
@@ -113,7 +113,7 @@ class Memory {
   history::HistoryStore* store_;
   Options options_;
   HostTier host_;
-  std::unique_ptr<PartWriter> writer_;
+  std::unique_ptr<PartQueue> queue_;
   std::map<history::CameraId, Camera> cameras_;
 };
 

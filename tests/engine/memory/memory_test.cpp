@@ -56,8 +56,8 @@ struct MemoryTest : ::testing::Test {
     return remembered->take(std::move(page), now);
   }
   void write() {
-    remembered->writer()->flush(std::nullopt);
-    while (const auto written = remembered->writer()->write_next(now)) remembered->wrote(*written);
+    remembered->queue()->flush(std::nullopt);
+    while (const auto written = remembered->queue()->write_next(now)) remembered->wrote(*written);
   }
   /// Each as "1: fp8 | int4 embeddings".
   std::vector<std::string> found(const history::CameraId& camera, const history::WallRange& wall) {
@@ -190,7 +190,7 @@ TEST_F(MemoryTest, ALateDiskCostsFormsAndThenPages) {
 TEST_F(MemoryTest, WithoutADiskTheHostIsAllThereIs) {
   options.disk = {};
   begin(/*with_store=*/false);
-  EXPECT_EQ(remembered->writer(), nullptr);
+  EXPECT_EQ(remembered->queue(), nullptr);
   EXPECT_EQ(remembered->wanted(), std::vector{Form::fp8});
   std::size_t evicted = 0;
   for (int i = 0; i < 10; ++i) evicted += take(kGate, 10.0 * i).evicted;

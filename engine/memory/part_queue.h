@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 4> kPressureNames{"none", "coarser", "emb
 /// Gathers pages of a camera, an hour and a form to parts, which one thread writes (`write_next`), whoever
 /// offers them. A part is written when it is large, or has waited long, or its camera or hour is over. What
 /// waits is bounded; a page that has no room is refused. Thread-safe.
-class PartWriter {
+class PartQueue {
  public:
   struct Options {
     /// Bytes that may wait, of those that are being written, too.
@@ -41,7 +41,7 @@ class PartWriter {
     std::size_t value_bytes = std::size_t{4} << 20U;
   };
   /// The store has to outlive it.
-  PartWriter(history::HistoryStore& store, Options options);
+  PartQueue(history::HistoryStore& store, Options options);
 
   /// A page, whose info says all of it but its bytes. False, and nothing is kept, where what waits is too
   /// much. Throws std::invalid_argument for a page that no part may have.

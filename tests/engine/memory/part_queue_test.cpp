@@ -1,4 +1,4 @@
-#include "engine/memory/part_writer.h"
+#include "engine/memory/part_queue.h"
 
 #include <atomic>
 #include <chrono>
@@ -26,32 +26,32 @@ using testing::made_tokens;
 const history::CameraId kGate{"city", "gate"}, kYard{"city", "yard"};
 const history::WallRange kAll{kNoon - 100'000 * kSecond, kNoon + 100'000 * kSecond};
 
-struct PartWriterTest : ::testing::Test {
+struct PartQueueTest : ::testing::Test {
   std::unique_ptr<history::HistoryStore> store = history::make_memory_history_store();
   kernels::HostMemory memory{kernels::Stream::cpu(1), std::uint64_t{1} << 30U};
   Clock::TimePoint now{};
-  PartWriter::Options options{.most_waiting = 8000, .part_bytes = 1000, .layers = 3, .value_bytes = 100};
+  PartQueue::Options options{.most_waiting = 8000, .part_bytes = 1000, .layers = 3, .value_bytes = 100};
 
-  bool offer(PartWriter& writer, const history::CameraId& camera, std::uint64_t number, double second,
+  bool offer(PartQueue& queue, const history::CameraId& camera, std::uint64_t number, double second,
              std::size_t bytes = 90, Form form = Form::int4) {
-    return writer.offer(camera, made_page(number, second),
+    return queue.offer(camera, made_page(number, second),
                         made_tokens(memory, form, bytes, static_cast<std::uint8_t>(number)), now);
   }
-  std::vector<PartWriter::Written> write_all(PartWriter& writer) {
-    std::vector<PartWriter::Written> all;
-    while (auto written = writer.write_next(now)) all.push_back(std::move(*written));
+  std::vector<PartQueue::Written> write_all(PartQueue& queue) {
+    std::vector<PartQueue::Written> all;
+    while (auto written = queue.write_next(now)) all.push_back(std::move(*written));
     return all;
   }
 };
 
-TEST_F(PartWriterTest, APartIsWrittenWhenItIsLargeOrOld) {
-  PartWriter writer(*store, options);
+TEST_F(PartQueueTest, APartIsWrittenWhenItIsLargeOrOld) {
+  PartQueue queue(*store, options);
   for (std::uint64_t number = 1; number <= 11; ++number)
-    EXPECT_TRUE(offer(writer, kGate, number, 10.0 * static_cast<double>(number)));
-  EXPECT_TRUE(write_all(writer).empty());
-  offer(writer, kGate, 12, 120);
-  offer(writer, kGate, 13, 130);
-  std::vector<PartWriter::Written> written = write_all(writer);
+    EXPECT_TRUE(offer(queue, kGate, number, 10.0 * static_cast<double>(number)));
+  EXPECT_TRUE(write_all(queue).empty());
+  offer(queue, kGate, 12, 120);
+  offer(queue, kGate, 13, 130);
+  std::vector<PartQueue::Written> written = write_all(queue);
   ASSERT_EQ(written.size(), 1U);
   EXPECT_EQ(written[0].pages, 12U);
   EXPECT_EQ(written[0].bytes, 12U * 90);
@@ -59,42 +59,42 @@ TEST_F(PartWriterTest, APartIsWrittenWhenItIsLargeOrOld) {
   EXPECT_EQ(written[0].form, static_cast<std::uint8_t>(Form::int4));
   EXPECT_EQ(written[0].wall, (history::WallRange{kNoon + 10 * kSecond, kNoon + 130 * kSecond - 1}));
   EXPECT_EQ(written[0].failure, "");
-  EXPECT_EQ(writer.waiting(), 90U);
-  EXPECT_EQ(writer.due(), now + minutes(10));
+  EXPECT_EQ(queue.waiting(), 90U);
+  EXPECT_EQ(queue.due(), now + minutes(10));
   now += minutes(10) - std::chrono::milliseconds(1);
-  EXPECT_TRUE(write_all(writer).empty());
+  EXPECT_TRUE(write_all(queue).empty());
   now += std::chrono::milliseconds(1);
-  EXPECT_EQ(write_all(writer).size(), 1U);
-  EXPECT_EQ(writer.waiting(), 0U);
-  EXPECT_EQ(writer.due(), std::nullopt);
+  EXPECT_EQ(write_all(queue).size(), 1U);
+  EXPECT_EQ(queue.waiting(), 0U);
+  EXPECT_EQ(queue.due(), std::nullopt);
   EXPECT_EQ(store->pages(kGate, kAll).size(), 13U);
 }
 
-TEST_F(PartWriterTest, CamerasHoursAndFormsHavePartsOfTheirOwn) {
-  PartWriter writer(*store, options);
-  offer(writer, kGate, 1, 3590);
-  offer(writer, kYard, 1, 3590);
-  offer(writer, kGate, 2, 3590, 50, Form::embeddings);
-  offer(writer, kGate, 3, 3601);
-  EXPECT_EQ(write_all(writer).size(), 1U) << "the hour of the gate's first one is over";
-  writer.flush(kYard);
-  EXPECT_EQ(write_all(writer).size(), 1U);
-  writer.flush(std::nullopt);
-  EXPECT_EQ(write_all(writer).size(), 2U);
+TEST_F(PartQueueTest, CamerasHoursAndFormsHavePartsOfTheirOwn) {
+  PartQueue queue(*store, options);
+  offer(queue, kGate, 1, 3590);
+  offer(queue, kYard, 1, 3590);
+  offer(queue, kGate, 2, 3590, 50, Form::embeddings);
+  offer(queue, kGate, 3, 3601);
+  EXPECT_EQ(write_all(queue).size(), 1U) << "the hour of the gate's first one is over";
+  queue.flush(kYard);
+  EXPECT_EQ(write_all(queue).size(), 1U);
+  queue.flush(std::nullopt);
+  EXPECT_EQ(write_all(queue).size(), 2U);
   const auto pages = store->pages(kGate, kAll);
   ASSERT_EQ(pages.size(), 3U);
   EXPECT_EQ(pages[0].hour + 1, pages[2].hour);
   EXPECT_EQ(pages[1].info.form, static_cast<std::uint8_t>(Form::embeddings));
 }
 
-TEST_F(PartWriterTest, LayersGoIntoValuesAsTheyFit) {
-  PartWriter writer(*store, options);
-  offer(writer, kGate, 1, 0, 90);
-  offer(writer, kGate, 2, 10, 240);
-  offer(writer, kGate, 3, 20, 300, Form::embeddings);
-  writer.offer(kGate, made_page(4, 30), made_tokens(memory, Form::int4, 0), now);
-  writer.flush(std::nullopt);
-  write_all(writer);
+TEST_F(PartQueueTest, LayersGoIntoValuesAsTheyFit) {
+  PartQueue queue(*store, options);
+  offer(queue, kGate, 1, 0, 90);
+  offer(queue, kGate, 2, 10, 240);
+  offer(queue, kGate, 3, 20, 300, Form::embeddings);
+  queue.offer(kGate, made_page(4, 30), made_tokens(memory, Form::int4, 0), now);
+  queue.flush(std::nullopt);
+  write_all(queue);
   const auto pages = store->pages(kGate, kAll);
   ASSERT_EQ(pages.size(), 4U);
   using history::Layers;
@@ -110,35 +110,35 @@ TEST_F(PartWriterTest, LayersGoIntoValuesAsTheyFit) {
   EXPECT_EQ(values[0].bytes()[0], static_cast<std::byte>(2 + 80));
 }
 
-TEST_F(PartWriterTest, WhatWaitsIsBoundedAndTellsHowFarBehindTheDiskIs) {
-  PartWriter writer(*store, options);
-  std::vector<Pressure> levels{writer.pressure()};
+TEST_F(PartQueueTest, WhatWaitsIsBoundedAndTellsHowFarBehindTheDiskIs) {
+  PartQueue queue(*store, options);
+  std::vector<Pressure> levels{queue.pressure()};
   std::uint64_t number = 1;
-  while (offer(writer, kGate, number, 10 * static_cast<double>(number), 500)) {
+  while (offer(queue, kGate, number, 10 * static_cast<double>(number), 500)) {
     ++number;
-    if (writer.pressure() != levels.back()) levels.push_back(writer.pressure());
+    if (queue.pressure() != levels.back()) levels.push_back(queue.pressure());
   }
   EXPECT_EQ(levels, (std::vector{Pressure::none, Pressure::coarser, Pressure::embeddings, Pressure::full}));
-  EXPECT_EQ(writer.waiting(), 8000U);
-  EXPECT_FALSE(offer(writer, kYard, 1, 0, 1));
-  EXPECT_TRUE(writer.write_next(now));
-  EXPECT_EQ(writer.waiting(), 7000U);
-  EXPECT_TRUE(offer(writer, kYard, 1, 0, 1));
-  write_all(writer);
-  EXPECT_EQ(writer.pressure(), Pressure::none);
+  EXPECT_EQ(queue.waiting(), 8000U);
+  EXPECT_FALSE(offer(queue, kYard, 1, 0, 1));
+  EXPECT_TRUE(queue.write_next(now));
+  EXPECT_EQ(queue.waiting(), 7000U);
+  EXPECT_TRUE(offer(queue, kYard, 1, 0, 1));
+  write_all(queue);
+  EXPECT_EQ(queue.pressure(), Pressure::none);
   EXPECT_EQ(memory.used(), kernels::HostMemory::rounded(1)) << "what was written is held no longer";
 }
 
-TEST_F(PartWriterTest, AnErasureHoldsForWhatWaits) {
-  PartWriter writer(*store, options);
+TEST_F(PartQueueTest, AnErasureHoldsForWhatWaits) {
+  PartQueue queue(*store, options);
   for (std::uint64_t number = 1; number <= 4; ++number) {
-    offer(writer, kGate, number, 10.0 * static_cast<double>(number));
-    offer(writer, kYard, number, 10.0 * static_cast<double>(number));
+    offer(queue, kGate, number, 10.0 * static_cast<double>(number));
+    offer(queue, kYard, number, 10.0 * static_cast<double>(number));
   }
-  EXPECT_EQ(writer.erase(kGate, {kNoon + 25 * kSecond, kNoon + 31 * kSecond}), 2U);
-  EXPECT_EQ(writer.waiting(), 6 * 90U);
-  writer.flush(std::nullopt);
-  write_all(writer);
+  EXPECT_EQ(queue.erase(kGate, {kNoon + 25 * kSecond, kNoon + 31 * kSecond}), 2U);
+  EXPECT_EQ(queue.waiting(), 6 * 90U);
+  queue.flush(std::nullopt);
+  write_all(queue);
   const auto pages = store->pages(kGate, kAll);
   ASSERT_EQ(pages.size(), 2U);
   EXPECT_EQ(pages[0].info.number, 1U);
@@ -146,14 +146,14 @@ TEST_F(PartWriterTest, AnErasureHoldsForWhatWaits) {
   EXPECT_EQ(store->pages(kYard, kAll).size(), 4U);
   // And for what comes later, by the store.
   store->erase(kGate, {kNoon + 95 * kSecond, kNoon + 96 * kSecond});
-  offer(writer, kGate, 5, 90);
-  offer(writer, kGate, 6, 100);
-  writer.flush(kGate);
-  const auto written = write_all(writer);
+  offer(queue, kGate, 5, 90);
+  offer(queue, kGate, 6, 100);
+  queue.flush(kGate);
+  const auto written = write_all(queue);
   ASSERT_EQ(written.size(), 1U);
   EXPECT_EQ(written[0].erased, 1U);
   EXPECT_EQ(written[0].pages, 1U);
-  EXPECT_EQ(writer.erase(kGate, kAll), 0U);
+  EXPECT_EQ(queue.erase(kGate, kAll), 0U);
 }
 
 /// Fails as long as it is told to.
@@ -192,45 +192,45 @@ class FailingStore final : public history::HistoryStore {
   history::HistoryStore& inner_;
 };
 
-TEST_F(PartWriterTest, APartThatFailsIsGivenUpAndTheNextOneIsTried) {
+TEST_F(PartQueueTest, APartThatFailsIsGivenUpAndTheNextOneIsTried) {
   FailingStore failing(*store);
-  PartWriter writer(failing, options);
-  offer(writer, kGate, 1, 0);
-  writer.flush(kGate);
-  const auto written = writer.write_next(now);
+  PartQueue queue(failing, options);
+  offer(queue, kGate, 1, 0);
+  queue.flush(kGate);
+  const auto written = queue.write_next(now);
   ASSERT_TRUE(written);
   EXPECT_EQ(written->failure, "the disk is full");
   EXPECT_EQ(written->pages, 0U);
-  EXPECT_EQ(writer.waiting(), 0U);
+  EXPECT_EQ(queue.waiting(), 0U);
   failing.fails = false;
-  offer(writer, kGate, 2, 10);
-  writer.flush(kGate);
-  EXPECT_EQ(writer.write_next(now)->failure, "");
+  offer(queue, kGate, 2, 10);
+  queue.flush(kGate);
+  EXPECT_EQ(queue.write_next(now)->failure, "");
   EXPECT_EQ(store->pages(kGate, kAll).size(), 1U);
 }
 
-TEST_F(PartWriterTest, NonsenseIsRefused) {
-  PartWriter writer(*store, options);
+TEST_F(PartQueueTest, NonsenseIsRefused) {
+  PartQueue queue(*store, options);
   history::PageInfo none = made_page(1, 0);
   none.patches.clear();
-  EXPECT_THROW(writer.offer(kGate, none, made_tokens(memory, Form::int4, 90), now), std::invalid_argument);
-  EXPECT_THROW(writer.offer(kGate, made_page(1, -4e9), made_tokens(memory, Form::int4, 90), now),
+  EXPECT_THROW(queue.offer(kGate, none, made_tokens(memory, Form::int4, 90), now), std::invalid_argument);
+  EXPECT_THROW(queue.offer(kGate, made_page(1, -4e9), made_tokens(memory, Form::int4, 90), now),
                std::invalid_argument);
-  EXPECT_EQ(writer.waiting(), 0U);
-  PartWriter::Options bad = options;
+  EXPECT_EQ(queue.waiting(), 0U);
+  PartQueue::Options bad = options;
   bad.layers = 0;
-  EXPECT_THROW(PartWriter(*store, bad), std::invalid_argument);
+  EXPECT_THROW(PartQueue(*store, bad), std::invalid_argument);
 }
 
 // Those who offer and the one who writes do not wait for each other's locks for ever.
-TEST_F(PartWriterTest, ManyOfferWhileOneWrites) {
+TEST_F(PartQueueTest, ManyOfferWhileOneWrites) {
   options.most_waiting = 1 << 20;
-  PartWriter writer(*store, options);
+  PartQueue queue(*store, options);
   std::atomic<bool> over = false;
   std::thread other([&] {
-    while (!over || writer.waiting() > 0) {
-      if (over) writer.flush(std::nullopt);
-      writer.write_next(now);
+    while (!over || queue.waiting() > 0) {
+      if (over) queue.flush(std::nullopt);
+      queue.write_next(now);
     }
   });
   std::vector<std::thread> threads;
@@ -238,7 +238,7 @@ TEST_F(PartWriterTest, ManyOfferWhileOneWrites) {
     threads.emplace_back([&, i] {
       const history::CameraId camera{"city", std::to_string(i)};
       for (std::uint64_t number = 1; number <= 300; ++number)
-        writer.offer(camera, made_page(number, static_cast<double>(number)),
+        queue.offer(camera, made_page(number, static_cast<double>(number)),
                      made_tokens(memory, Form::int4, 90), now);
     });
   for (std::thread& thread : threads) thread.join();

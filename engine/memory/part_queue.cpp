@@ -1,4 +1,4 @@
-#include "engine/memory/part_writer.h"
+#include "engine/memory/part_queue.h"
 
 #include <algorithm>
 #include <exception>
@@ -23,12 +23,12 @@ std::uint32_t hour_of(const history::PageInfo& info) {
 
 }  // namespace
 
-PartWriter::PartWriter(history::HistoryStore& store, Options options) : store_(store), options_(options) {
+PartQueue::PartQueue(history::HistoryStore& store, Options options) : store_(store), options_(options) {
   if (options.layers == 0 || options.value_bytes == 0 || options.part_bytes == 0)
     throw std::invalid_argument("parts without layers or bytes");
 }
 
-std::vector<history::GivenValue> PartWriter::values_of(const Page& page) const {
+std::vector<history::GivenValue> PartQueue::values_of(const Page& page) const {
   const std::span<const std::byte> bytes(page.tokens.bytes.get(), page.tokens.size);
   if (bytes.empty()) return {{{0, 1}, {&kNothing, 1}}};
   if (page.tokens.form == kv::Form::embeddings) return {{{0, 1}, bytes}};
@@ -44,7 +44,7 @@ std::vector<history::GivenValue> PartWriter::values_of(const Page& page) const {
   return values;
 }
 
-bool PartWriter::offer(const history::CameraId& camera, history::PageInfo info,
+bool PartQueue::offer(const history::CameraId& camera, history::PageInfo info,
                        const run::MovedTokens& tokens, base::Clock::TimePoint now) {
   info.form = static_cast<std::uint8_t>(tokens.form);
   info.bytes = std::max<std::size_t>(1, tokens.size);
@@ -76,13 +76,13 @@ bool PartWriter::offer(const history::CameraId& camera, history::PageInfo info,
   return true;
 }
 
-void PartWriter::flush(const std::optional<history::CameraId>& camera) {
+void PartQueue::flush(const std::optional<history::CameraId>& camera) {
   const std::lock_guard lock(mutex_);
   for (Part& part : parts_)
     if (!camera || part.camera == *camera) part.is_complete = true;
 }
 
-std::size_t PartWriter::erase(const history::CameraId& camera, const history::WallRange& wall) {
+std::size_t PartQueue::erase(const history::CameraId& camera, const history::WallRange& wall) {
   const std::lock_guard lock(mutex_);
   std::size_t erased = 0;
   for (Part& part : parts_) {
@@ -99,7 +99,7 @@ std::size_t PartWriter::erase(const history::CameraId& camera, const history::Wa
   return erased;
 }
 
-Pressure PartWriter::pressure() const {
+Pressure PartQueue::pressure() const {
   const std::lock_guard lock(mutex_);
   if (waiting_ >= options_.most_waiting / 8 * 7) return Pressure::full;
   if (waiting_ >= options_.most_waiting / 4 * 3) return Pressure::embeddings;
@@ -107,16 +107,16 @@ Pressure PartWriter::pressure() const {
   return Pressure::none;
 }
 
-std::uint64_t PartWriter::waiting() const {
+std::uint64_t PartQueue::waiting() const {
   const std::lock_guard lock(mutex_);
   return waiting_;
 }
 
-bool PartWriter::is_complete(const Part& part, base::Clock::TimePoint now) const {
+bool PartQueue::is_complete(const Part& part, base::Clock::TimePoint now) const {
   return part.is_complete || part.begun + options_.part_time <= now;
 }
 
-std::optional<base::Clock::TimePoint> PartWriter::due() const {
+std::optional<base::Clock::TimePoint> PartQueue::due() const {
   const std::lock_guard lock(mutex_);
   std::optional<base::Clock::TimePoint> due;
   for (const Part& part : parts_) {
@@ -126,7 +126,7 @@ std::optional<base::Clock::TimePoint> PartWriter::due() const {
   return due;
 }
 
-std::optional<PartWriter::Written> PartWriter::write_next(base::Clock::TimePoint now) {
+std::optional<PartQueue::Written> PartQueue::write_next(base::Clock::TimePoint now) {
   Part part;
   {
     const std::lock_guard lock(mutex_);
@@ -142,7 +142,7 @@ std::optional<PartWriter::Written> PartWriter::write_next(base::Clock::TimePoint
   return written;
 }
 
-PartWriter::Written PartWriter::write(const Part& part) const {
+PartQueue::Written PartQueue::write(const Part& part) const {
   history::GivenPart given;
   given.camera = part.camera;
   given.hour = part.hour;
