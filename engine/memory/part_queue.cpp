@@ -44,8 +44,8 @@ std::vector<history::GivenValue> PartQueue::values_of(const Page& page) const {
   return values;
 }
 
-bool PartQueue::offer(const history::CameraId& camera, history::PageInfo info,
-                       const run::MovedTokens& tokens, base::Clock::TimePoint now) {
+bool PartQueue::offer(const history::CameraId& camera, history::PageInfo info, const run::MovedTokens& tokens,
+                      base::Clock::TimePoint now) {
   info.form = static_cast<std::uint8_t>(tokens.form);
   info.bytes = std::max<std::size_t>(1, tokens.size);
   if (const auto fault = history::fault_of(info)) throw std::invalid_argument("a page that " + *fault);

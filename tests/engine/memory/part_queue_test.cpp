@@ -35,7 +35,7 @@ struct PartQueueTest : ::testing::Test {
   bool offer(PartQueue& queue, const history::CameraId& camera, std::uint64_t number, double second,
              std::size_t bytes = 90, Form form = Form::int4) {
     return queue.offer(camera, made_page(number, second),
-                        made_tokens(memory, form, bytes, static_cast<std::uint8_t>(number)), now);
+                       made_tokens(memory, form, bytes, static_cast<std::uint8_t>(number)), now);
   }
   std::vector<PartQueue::Written> write_all(PartQueue& queue) {
     std::vector<PartQueue::Written> all;
@@ -239,7 +239,7 @@ TEST_F(PartQueueTest, ManyOfferWhileOneWrites) {
       const history::CameraId camera{"city", std::to_string(i)};
       for (std::uint64_t number = 1; number <= 300; ++number)
         queue.offer(camera, made_page(number, static_cast<double>(number)),
-                     made_tokens(memory, Form::int4, 90), now);
+                    made_tokens(memory, Form::int4, 90), now);
     });
   for (std::thread& thread : threads) thread.join();
   over = true;

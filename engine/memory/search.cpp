@@ -1,0 +1,255 @@
+#include "engine/memory/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace vigil::memory {
+namespace {
+
+history::WallRange wall_of(const std::vector<SearchedPage>& pages, std::span<const Slice> slices) {
+  history::WallRange wall{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  for (const Slice& slice : slices)
+    for (std::size_t i = slice.first; i < slice.last; ++i) {
+      wall.from = std::min(wall.from, pages[slice.page].patches[i].wall.from);
+      wall.to = std::max(wall.to, pages[slice.page].patches[i].wall.to);
+    }
+  return wall;
+}
+
+void add(std::size_t page, std::size_t patch, std::vector<Slice>& to) {
+  if (!to.empty() && to.back().page == page && to.back().last == patch) {
+    ++to.back().last;
+  } else {
+    to.push_back({page, patch, patch + 1});
+  }
+}
+
+}  // namespace
+
+Search::Search(std::span<const SearchedPage> pages, const Options& options)
+    : pages_(pages.begin(), pages.end()), options_(options) {
+  if (options.length <= 0 || options.step <= 0 || options.whole == 0)
+    throw std::invalid_argument("a search without windows");
+  windows_ = lay_out();
+  for (const Window& window : windows_) result_.all_tokens += tokens_of(window.slices, false);
+}
+
+std::vector<Search::Window> Search::lay_out() const {
+  std::vector<Window> windows;
+  struct Place {
+    std::size_t page, patch;
+    const SearchedPage::Patch* of;
+  };
+  std::vector<Place> patches;
+  for (std::size_t page = 0; page < pages_.size(); ++page)
+    for (std::size_t i = 0; i < pages_[page].patches.size(); ++i)
+      patches.push_back({page, i, &pages_[page].patches[i]});
+  if (patches.empty()) return windows;
+  // From the first patch on; where time was lost, the next window begins with what follows.
+  std::size_t first = 0;
+  while (first < patches.size()) {
+    const std::int64_t from = patches[first].of->wall.from;
+    Window window;
+    std::size_t last = first;
+    for (; last < patches.size() && patches[last].of->wall.from < from + options_.length; ++last)
+      add(patches[last].page, patches[last].patch, window.slices);
+    window.wall = wall_of(pages_, window.slices);
+    windows.push_back(std::move(window));
+    if (last == patches.size()) break;
+    std::size_t next = first;
+    while (next < patches.size() && patches[next].of->wall.from < from + options_.step) ++next;
+    first = std::max(next, first + 1);
+  }
+  return windows;
+}
+
+std::int64_t Search::tokens_of(std::span<const Slice> slices, bool is_brief) const {
+  std::int64_t tokens = 0;
+  for (const Slice& slice : slices)
+    for (std::size_t i = slice.first; i < slice.last; ++i) {
+      const SearchedPage::Patch& patch = pages_[slice.page].patches[i];
+      tokens += is_brief ? patch.standing_out : patch.tokens;
+    }
+  return tokens;
+}
+
+Look Search::look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall,
+                  bool is_brief) {
+  const std::size_t id = ++ids_;
+  looks_.emplace(id, UnderWay{window, false, std::nullopt, 0});
+  // What stands out is read once, whatever windows show it.
+  if (!is_brief) result_.tokens += tokens_of(slices, false);
+  return {id, {slices.begin(), slices.end()}, wall, is_brief};
+}
+
+std::vector<Look> Search::next() {
+  for (const auto& [id, each] : looks_)
+    if (!each.is_told) throw std::logic_error("a search goes on before all of its looks were told");
+  settle();
+  for (;;) {
+    std::vector<Look> looks;
+    switch (stage_) {
+      case Stage::begin:
+        stage_ = options_.method == Method::exhaustive ? Stage::whole : Stage::brief;
+        looks = options_.method == Method::exhaustive ? begin_whole() : begin_brief();
+        break;
+      case Stage::brief:
+        stage_ = Stage::whole;
+        looks = begin_whole();
+        break;
+      case Stage::whole:
+        stage_ = Stage::moment;
+        looks = begin_moment();
+        break;
+      case Stage::moment:
+        stage_ = Stage::over;
+        break;
+      case Stage::over:
+        return {};
+    }
+    if (!looks.empty()) return looks;
+  }
+}
+
+std::vector<Look> Search::begin_brief() {
+  std::vector<Look> looks;
+  for (std::size_t i = 0; i < windows_.size(); ++i)
+    // What nothing stands out in has nothing to ask about.
+    if (tokens_of(windows_[i].slices, true) > 0)
+      looks.push_back(look(i, windows_[i].slices, windows_[i].wall, true));
+  for (const SearchedPage& page : pages_)
+    for (const SearchedPage::Patch& patch : page.patches) result_.tokens += patch.standing_out;
+  return looks;
+}
+
+std::vector<std::size_t> Search::best(const std::vector<std::pair<double, std::size_t>>& odds) const {
+  std::vector<std::pair<double, std::size_t>> order = odds;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::size_t> chosen;
+  for (const auto& [log_odds, window] : order) {
+    if (chosen.size() == options_.whole) break;
+    const std::int64_t from = windows_[window].wall.from;
+    const bool is_apart = std::all_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
+      return std::abs(windows_[other].wall.from - from) >= options_.apart;
+    });
+    if (is_apart) chosen.push_back(window);
+  }
+  return chosen;
+}
+
+std::vector<Slice> Search::composed() const {
+  // Those of the best windows that stand out most, as many seconds as one window has.
+  std::vector<Slice> slices;
+  std::int64_t length = 0;
+  for (const std::size_t window : best(brief_)) {
+    // The middle of each, in equal parts.
+    const std::int64_t each = options_.length / static_cast<std::int64_t>(options_.whole);
+    const history::WallRange& wall = windows_[window].wall;
+    const std::int64_t begin = wall.from + std::max<std::int64_t>(0, (wall.to - wall.from - each) / 2);
+    for (const Slice& slice : windows_[window].slices)
+      for (std::size_t i = slice.first; i < slice.last; ++i) {
+        const history::WallRange& patch = pages_[slice.page].patches[i].wall;
+        if (patch.from < begin || patch.from >= begin + each || length >= options_.length) continue;
+        add(slice.page, i, slices);
+        length += patch.to - patch.from;
+      }
+  }
+  std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+    return std::pair(a.page, a.first) < std::pair(b.page, b.first);
+  });
+  std::vector<Slice> apart;
+  for (const Slice& slice : slices) {
+    Slice rest = slice;
+    if (!apart.empty() && apart.back().page == slice.page)
+      rest.first = std::max(rest.first, apart.back().last);
+    if (rest.first < rest.last) apart.push_back(rest);
+  }
+  return apart;
+}
+
+std::vector<Look> Search::begin_whole() {
+  std::vector<Look> looks;
+  if (options_.method == Method::compose) {
+    const std::vector<Slice> slices = composed();
+    if (slices.empty()) return looks;
+    windows_.push_back({wall_of(pages_, slices), slices, 0});
+    looks.push_back(look(windows_.size() - 1, slices, windows_.back().wall, false));
+    return looks;
+  }
+  std::vector<std::size_t> chosen;
+  if (options_.method == Method::exhaustive) {
+    for (std::size_t i = 0; i < windows_.size(); ++i) chosen.push_back(i);
+  } else {
+    chosen = best(brief_);
+  }
+  for (const std::size_t window : chosen)
+    looks.push_back(look(window, windows_[window].slices, windows_[window].wall, false));
+  return looks;
+}
+
+std::vector<Look> Search::begin_moment() {
+  std::vector<Look> looks;
+  if (!options_.finds_moment || options_.method == Method::compose || whole_.empty() ||
+      whole_.front().log_odds < options_.yes)
+    return looks;
+  const Window& window = whole_.front();
+  std::size_t patches = 0;
+  for (const Slice& slice : window.slices) patches += slice.last - slice.first;
+  const std::size_t every = (patches + options_.moments - 1) / std::max<std::size_t>(1, options_.moments);
+  std::vector<Slice> until;
+  std::size_t at = 0;
+  for (const Slice& slice : window.slices)
+    for (std::size_t i = slice.first; i < slice.last; ++i) {
+      add(slice.page, i, until);
+      if (++at % every != 0) continue;
+      looks.push_back(look(0, until, wall_of(pages_, until), false));
+      looks_.at(looks.back().id).at = pages_[slice.page].patches[i].wall.from;
+      // Its keys were read already.
+      result_.tokens -= tokens_of(until, false);
+    }
+  return looks;
+}
+
+void Search::hear(std::size_t id, std::optional<double> log_odds) {
+  const auto entry = looks_.find(id);
+  if (entry == looks_.end() || entry->second.is_told)
+    throw std::invalid_argument("a look that is not under way");
+  entry->second.is_told = true;
+  entry->second.log_odds = log_odds;
+}
+
+void Search::settle() {
+  for (const auto& [id, each] : looks_) {
+    if (!each.log_odds) {
+      ++result_.failed;
+      continue;
+    }
+    if (stage_ == Stage::brief) brief_.emplace_back(*each.log_odds, each.window);
+    if (stage_ == Stage::whole) {
+      Window window = windows_[each.window];
+      window.log_odds = *each.log_odds;
+      whole_.push_back(std::move(window));
+    }
+    const bool is_first = !result_.moment || each.at < *result_.moment;
+    if (stage_ == Stage::moment && *each.log_odds >= options_.yes && is_first) result_.moment = each.at;
+  }
+  looks_.clear();
+  if (stage_ == Stage::whole)
+    std::stable_sort(whole_.begin(), whole_.end(),
+                     [](const Window& a, const Window& b) { return a.log_odds > b.log_odds; });
+}
+
+Search::Result Search::result() const {
+  Result result = result_;
+  result.windows = whole_;
+  if (whole_.empty()) return result;
+  result.log_odds = whole_.front().log_odds;
+  result.verdict = result.log_odds >= options_.yes ? Verdict::yes
+                   : result.log_odds < options_.no ? Verdict::no
+                                                   : Verdict::unsure;
+  return result;
+}
+
+}  // namespace vigil::memory

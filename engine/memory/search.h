@@ -1,0 +1,140 @@
+// Finding in a camera's past what a question is about: by looks that cost little first, and whole ones where
+// these say that it is worth it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/kv/history/page_info.h"
+
+namespace vigil::memory {
+
+/// How the past is looked at: its windows one by one, the likeliest whole; the likeliest patches put together
+/// into one window; or all windows whole, the yardstick.
+enum class Method : std::uint8_t { windows, compose, exhaustive };
+constexpr std::array<std::string_view, 3> kMethodNames{"windows", "compose", "exhaustive"};
+
+/// What a search has to know of a page.
+struct SearchedPage {
+  struct Patch {
+    history::WallRange wall;
+    /// That are remembered of it, and those of them that stand out, which alone are looked at first.
+    std::int64_t tokens = 0, standing_out = 0;
+  };
+  /// In the order of time; at least one.
+  std::vector<Patch> patches;
+};
+
+/// Some patches of a page: [first, last).
+struct Slice {
+  std::size_t page = 0;
+  std::size_t first = 0, last = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+/// A question that is to be put to a window of what is remembered.
+struct Look {
+  std::size_t id = 0;
+  /// In the order of time.
+  std::vector<Slice> slices;
+  history::WallRange wall;
+  /// Only the tokens that stand out; otherwise all.
+  bool is_brief = false;
+};
+
+/// Which windows of a span a yes/no question is put to, in rounds: the looks of a round depend on what came
+/// of those before. What they cost is counted in tokens that are read. Not thread-safe.
+///
+/// The way of the windows (docs/experiments/2026-11-29-finding-the-window.md): each window is asked by the
+/// tokens that stand out alone; the best few that begin apart from each other are asked whole; the best of
+/// these is the answer's. Then the moment: the window cut off after each of its patches, from when on "Yes"
+/// is said.
+class Search {
+ public:
+  struct Options {
+    Method method = Method::windows;
+    /// Windows are as long as the model knows, in nanoseconds, and begin so often.
+    std::int64_t length = 40'000'000'000;
+    std::int64_t step = 8'000'000'000;
+    /// So many are read whole, which begin so far from each other at least.
+    std::size_t whole = 4;
+    std::int64_t apart = 24'000'000'000;
+    /// In log odds: from the one on it is "Yes", below the other "No"; nobody is sure between.
+    double yes = 3;
+    double no = 0;
+    /// The moment is looked for, at most that many looks long.
+    bool finds_moment = false;
+    std::size_t moments = 48;
+  };
+  /// Pages in the order of time, that do not overlap but for their ends; there may be none.
+  Search(std::span<const SearchedPage> pages, const Options& options);
+
+  /// The looks of the next round; none if it is over. Not before all of the last round were told.
+  std::vector<Look> next();
+  /// What came of one: the log odds of "Yes". Nothing: it could not be looked at (what it needs is damaged,
+  /// or had to make room). Throws std::invalid_argument for a look that is not under way.
+  void hear(std::size_t look, std::optional<double> log_odds);
+
+  struct Window {
+    history::WallRange wall;
+    std::vector<Slice> slices;
+    double log_odds = 0;
+  };
+  enum class Verdict : std::uint8_t { no, unsure, yes };
+  struct Result {
+    Verdict verdict = Verdict::no;
+    /// Of the best window; 0 if nothing was looked at.
+    double log_odds = 0;
+    /// Those that were read whole, the best first.
+    std::vector<Window> windows;
+    /// From when on "Yes" is said, if it was looked for and found.
+    std::optional<std::int64_t> moment;
+    /// Tokens that were read, and those that all looks of `exhaustive` would have read.
+    std::int64_t tokens = 0, all_tokens = 0;
+    /// Looks that came to nothing.
+    std::size_t failed = 0;
+  };
+  /// When `next` has nothing more.
+  Result result() const;
+
+ private:
+  enum class Stage : std::uint8_t { begin, brief, whole, moment, over };
+
+  std::vector<Window> lay_out() const;
+  std::int64_t tokens_of(std::span<const Slice> slices, bool is_brief) const;
+  /// Of windows with log odds, the best that begin apart.
+  std::vector<std::size_t> best(const std::vector<std::pair<double, std::size_t>>& odds) const;
+  Look look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall, bool is_brief);
+  std::vector<Look> begin_brief();
+  std::vector<Look> begin_whole();
+  std::vector<Look> begin_moment();
+  std::vector<Slice> composed() const;
+  void settle();
+
+  struct UnderWay {
+    std::size_t window = 0;
+    bool is_told = false;
+    std::optional<double> log_odds;
+    /// Of a look for the moment: the end of its last patch's beginning.
+    std::int64_t at = 0;
+  };
+
+  std::vector<SearchedPage> pages_;
+  Options options_;
+  Stage stage_ = Stage::begin;
+  std::vector<Window> windows_;
+  std::map<std::size_t, UnderWay> looks_;
+  std::size_t ids_ = 0;
+  std::vector<std::pair<double, std::size_t>> brief_;
+  std::vector<Window> whole_;
+  Result result_;
+};
+
+}  // namespace vigil::memory

@@ -1,0 +1,221 @@
+#include "engine/memory/search.h"
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/memory/made_pages.h"
+
+namespace vigil::memory {
+namespace {
+
+using testing::kNoon;
+using testing::kSecond;
+using Verdict = Search::Verdict;
+
+/// Pages of eight patches of a second, from noon on, each of ten tokens of which one stands out.
+std::vector<SearchedPage> an_hour(int seconds = 3600) {
+  std::vector<SearchedPage> pages;
+  for (int second = 0; second < seconds; ++second) {
+    if (second % 8 == 0) pages.emplace_back();
+    const std::int64_t from = kNoon + second * kSecond;
+    pages.back().patches.push_back({{from, from + kSecond}, 10, 1});
+  }
+  return pages;
+}
+
+/// Something happens in [from, to), in seconds after noon: what is asked of a window says "Yes" as far as it
+/// shows it.
+struct Happens {
+  double from = 0, to = 0;
+  double log_odds(const Look& look, const std::vector<SearchedPage>& pages) const {
+    double shown = 0;
+    for (const Slice& slice : look.slices)
+      for (std::size_t i = slice.first; i < slice.last; ++i) {
+        const double begin = static_cast<double>(pages[slice.page].patches[i].wall.from - kNoon) * 1e-9;
+        if (begin >= from && begin < to) shown += 1;
+      }
+    return shown == 0 ? -6 : 2 + shown;
+  }
+};
+
+struct Searched {
+  Search::Result result;
+  std::vector<std::size_t> rounds;
+  std::vector<Look> looks;
+};
+
+Searched look_through(const std::vector<SearchedPage>& pages, const Search::Options& options,
+                      const std::function<std::optional<double>(const Look&)>& odds) {
+  Search search(pages, options);
+  Searched searched;
+  for (;;) {
+    const std::vector<Look> looks = search.next();
+    if (looks.empty()) break;
+    searched.rounds.push_back(looks.size());
+    for (const Look& look : looks) {
+      searched.looks.push_back(look);
+      search.hear(look.id, odds(look));
+    }
+  }
+  searched.result = search.result();
+  return searched;
+}
+
+TEST(SearchTest, FindsTheWindowByWhatStandsOutAndReadsThatWhole) {
+  const std::vector<SearchedPage> pages = an_hour();
+  const Happens event{1000, 1010};
+  const Searched found = look_through(pages, {.finds_moment = true},
+                                      [&](const Look& look) { return event.log_odds(look, pages); });
+  EXPECT_EQ(found.result.verdict, Verdict::yes);
+  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 4, 40})) << "brief looks, whole ones, the moment";
+  ASSERT_EQ(found.result.windows.size(), 4U);
+  const history::WallRange& best = found.result.windows.front().wall;
+  EXPECT_LE(best.from, kNoon + 1000 * kSecond);
+  EXPECT_GE(best.to, kNoon + 1010 * kSecond);
+  EXPECT_EQ(best.to - best.from, 40 * kSecond);
+  ASSERT_TRUE(found.result.moment);
+  EXPECT_EQ(*found.result.moment, kNoon + 1000 * kSecond);
+  EXPECT_EQ(found.result.tokens, 3600 + 4 * 400);
+  EXPECT_EQ(found.result.all_tokens, 446 * 400);
+  EXPECT_EQ(found.result.failed, 0U);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_LE(found.result.windows[i].log_odds, found.result.windows[i - 1].log_odds);
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_GE(std::abs(found.result.windows[i].wall.from - found.result.windows[j].wall.from),
+                24 * kSecond);
+  }
+}
+
+TEST(SearchTest, BelowTheThresholdsItIsNoOrNobodyIsSure) {
+  const std::vector<SearchedPage> pages = an_hour(400);
+  const auto verdict = [&](double odds) {
+    return look_through(pages, {}, [&](const Look&) { return odds; }).result;
+  };
+  EXPECT_EQ(verdict(-0.1).verdict, Verdict::no);
+  EXPECT_EQ(verdict(0).verdict, Verdict::unsure);
+  EXPECT_EQ(verdict(2.9).verdict, Verdict::unsure);
+  EXPECT_EQ(verdict(3).verdict, Verdict::yes);
+  EXPECT_EQ(verdict(3).moment, std::nullopt) << "nobody asked for it";
+}
+
+// A brief look may be wrong; the whole one says.
+TEST(SearchTest, WhatStandsOutOnlyChooses) {
+  const std::vector<SearchedPage> pages = an_hour();
+  const Searched found =
+      look_through(pages, {}, [&](const Look& look) { return look.is_brief ? 9.0 : -9.0; });
+  EXPECT_EQ(found.result.verdict, Verdict::no);
+  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 4}));
+}
+
+TEST(SearchTest, WindowsCoverEveryPatchAndAreNoLongerThanTheModelKnows) {
+  std::mt19937 random(20261129);
+  const auto below = [&](std::uint32_t count) { return static_cast<std::int64_t>(random() % count); };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<SearchedPage> pages;
+    std::int64_t at = kNoon;
+    const std::int64_t patches = 1 + below(200);
+    for (std::int64_t i = 0; i < patches; ++i) {
+      // Gaps of time, from none to an hour.
+      if (below(20) == 0) at += below(3600) * kSecond;
+      if (pages.empty() || below(9) == 0) pages.emplace_back();
+      const std::int64_t length = kSecond / 2 * (1 + below(4));
+      pages.back().patches.push_back({{at, at + length}, 1 + below(30), below(3)});
+      at += length;
+    }
+    std::vector<std::vector<int>> seen(pages.size());
+    for (std::size_t i = 0; i < pages.size(); ++i) seen[i].resize(pages[i].patches.size());
+    const Searched all = look_through(pages, {.method = Method::exhaustive}, [&](const Look& look) {
+      EXPECT_FALSE(look.slices.empty());
+      std::int64_t first = -1, last = -1;
+      for (const Slice& slice : look.slices)
+        for (std::size_t i = slice.first; i < slice.last; ++i) {
+          ++seen[slice.page][i];
+          const std::int64_t from = pages[slice.page].patches[i].wall.from;
+          EXPECT_GT(from, last) << "in the order of time";
+          if (first < 0) first = from;
+          last = from;
+        }
+      EXPECT_LT(last - first, 40 * kSecond);
+      return -1.0;
+    });
+    for (const auto& page : seen)
+      for (const int times : page) {
+        ASSERT_GE(times, 1);
+        ASSERT_LE(times, 6);
+      }
+    ASSERT_EQ(all.result.tokens, all.result.all_tokens);
+    ASSERT_EQ(all.rounds.size(), 1U);
+  }
+}
+
+TEST(SearchTest, WhatCannotBeReadCostsALook) {
+  const std::vector<SearchedPage> pages = an_hour();
+  const Happens event{1000, 1010};
+  bool is_first = true;
+  const Searched found =
+      look_through(pages, {.finds_moment = true}, [&](const Look& look) -> std::optional<double> {
+        if (!look.is_brief && std::exchange(is_first, false)) return std::nullopt;
+        return event.log_odds(look, pages);
+      });
+  EXPECT_EQ(found.result.failed, 1U);
+  EXPECT_EQ(found.result.windows.size(), 3U);
+  const Searched none = look_through(pages, {}, [](const Look&) { return std::nullopt; });
+  EXPECT_EQ(none.result.verdict, Verdict::no);
+  EXPECT_TRUE(none.result.windows.empty());
+  EXPECT_EQ(none.result.failed, 446U);
+}
+
+TEST(SearchTest, NothingToLookAtIsNo) {
+  for (const Method method : {Method::windows, Method::compose, Method::exhaustive}) {
+    const Searched none = look_through({}, {.method = method}, [](const Look&) { return 9.0; });
+    EXPECT_EQ(none.result.verdict, Verdict::no);
+    EXPECT_TRUE(none.rounds.empty());
+  }
+  // Nothing stands out: nothing happened.
+  std::vector<SearchedPage> quiet = an_hour(80);
+  for (SearchedPage& page : quiet)
+    for (SearchedPage::Patch& patch : page.patches) patch.standing_out = 0;
+  EXPECT_TRUE(look_through(quiet, {}, [](const Look&) { return 9.0; }).rounds.empty());
+}
+
+TEST(SearchTest, ComposedWindowsAreAsLongAsOneAndInOrder) {
+  const std::vector<SearchedPage> pages = an_hour();
+  const Happens event{1000, 1010}, other{3000, 3020};
+  const Searched found = look_through(pages, {.method = Method::compose}, [&](const Look& look) {
+    return std::max(event.log_odds(look, pages), other.log_odds(look, pages));
+  });
+  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 1}));
+  ASSERT_EQ(found.result.windows.size(), 1U);
+  std::int64_t last = 0, patches = 0;
+  for (const Slice& slice : found.looks.back().slices)
+    for (std::size_t i = slice.first; i < slice.last; ++i) {
+      EXPECT_GT(pages[slice.page].patches[i].wall.from, last);
+      last = pages[slice.page].patches[i].wall.from;
+      ++patches;
+    }
+  EXPECT_LE(patches, 40);
+  EXPECT_GE(patches, 30);
+  EXPECT_EQ(found.result.verdict, Verdict::yes);
+  EXPECT_EQ(found.result.tokens, 3600 + 10 * patches);
+}
+
+TEST(SearchTest, NonsenseIsRefused) {
+  EXPECT_THROW(Search({}, {.length = 0}), std::invalid_argument);
+  EXPECT_THROW(Search({}, {.step = -1}), std::invalid_argument);
+  EXPECT_THROW(Search({}, {.whole = 0}), std::invalid_argument);
+  const std::vector<SearchedPage> pages = an_hour(80);
+  Search one(pages, {});
+  const std::vector<Look> looks = one.next();
+  EXPECT_THROW(one.hear(looks.back().id + 1, 1), std::invalid_argument);
+  EXPECT_THROW(one.next(), std::logic_error) << "they were not told yet";
+  one.hear(looks[0].id, 1);
+  EXPECT_THROW(one.hear(looks[0].id, 1), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace vigil::memory
