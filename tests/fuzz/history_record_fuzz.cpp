@@ -48,11 +48,12 @@ void read_all(const std::string& bytes) {
   if (const auto erasures = decode_erasures(bytes))
     require(decode_erasures(encode_erasures(*erasures)) == erasures);
   const std::string key = encode(kPart);
-  if (const auto entry = decode_entry(bytes, key, nullptr))
-    require(decode_entry(encode_entry(*entry, key, nullptr), key, nullptr) == entry);
-  require(!decode_entry(bytes, key, &kSecret));
+  for (const SecretKey* secret : {static_cast<const SecretKey*>(nullptr), &kSecret})
+    if (const auto entry = decode_entry(bytes, key, secret))
+      require(decode_entry(encode_entry(*entry, key, secret), key, secret) == entry);
   if (const auto trailer = decode_trailer(bytes)) require(encode_trailer(*trailer) == bytes);
-  require(!unwrap(bytes, kSecret, "bound"));
+  if (const auto secret = unwrap(bytes, kSecret, "bound"))
+    require(unwrap(wrap(*secret, kSecret, "bound"), kSecret, "bound") == secret);
   is_format(bytes);
   const PageInfo page = info();
   for (const SecretKey* secret : {static_cast<const SecretKey*>(nullptr), &kSecret}) {

@@ -137,7 +137,8 @@ std::vector<CameraSummary> Catalog::list(const DamageBook& damage) const {
     CameraSummary summary;
     summary.camera = camera;
     std::set<std::uint8_t> forms;
-    for (const auto& [number, place] : entry.pages) {
+    for (const auto& page : entry.pages) {
+      const Place& place = page.second;
       const WallRange& wall = place->wall;
       if (is_erased(camera, wall)) continue;
       if (summary.pages++ == 0) summary.wall = wall;

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,8 +19,10 @@
 namespace vigil::history {
 namespace {
 
-// Of blocks that are written at once: a disk is asked seldom, and two of the largest values fit.
-constexpr std::size_t kBufferBytes = std::size_t{8} << 20U;
+// So much is written at once, or a little more: what was made is still in the processor's caches then.
+constexpr std::size_t kWrittenAtOnce = std::size_t{1} << 20U;
+// With one of the largest values behind it.
+constexpr std::size_t kBufferBytes = std::size_t{6} << 20U;
 constexpr std::string_view kExtension = ".part";
 constexpr std::size_t kDigits = 16;
 
@@ -57,16 +60,22 @@ std::size_t read_at(const base::Descriptor& descriptor, const std::filesystem::p
 
 }  // namespace
 
-AlignedBytes::AlignedBytes(std::size_t bytes)
-    : data_(static_cast<std::byte*>(std::aligned_alloc(kBlock, std::max(blocks(bytes), kBlock)))),
-      size_(bytes) {
+AlignedBytes::AlignedBytes(std::size_t bytes) : size_(bytes) {
+  // Of large pages the system has fewer to hold while a disk reads or writes them.
+  constexpr std::size_t kLargePage = std::size_t{2} << 20U;
+  const std::size_t alignment = bytes >= 2 * kLargePage ? kLargePage : kBlock;
+  const std::size_t room = std::max((bytes + alignment - 1) / alignment * alignment, kBlock);
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, room)));
   if (!data_) throw std::bad_alloc();
+  if (alignment == kLargePage) ::madvise(data_.get(), room, MADV_HUGEPAGE);
 }
 
-PartWriter::PartWriter(std::filesystem::path file)
+PartWriter::PartWriter(std::filesystem::path file, AlignedBytes& buffer)
     : file_(std::move(file)),
       descriptor_(open_directly(file_, O_WRONLY | O_CREAT | O_EXCL)),
-      buffer_(kBufferBytes) {}
+      buffer_(buffer) {
+  if (buffer_.size() < kBufferBytes) buffer_ = AlignedBytes(kBufferBytes);
+}
 
 PartWriter::~PartWriter() {
   if (finished_) return;
@@ -75,7 +84,7 @@ PartWriter::~PartWriter() {
 }
 
 std::span<std::byte> PartWriter::append(std::size_t bytes) {
-  if (used_ + bytes > buffer_.size()) write_blocks();
+  if (used_ >= kWrittenAtOnce) write_blocks();
   // Only a trailer is so long.
   if (used_ + bytes > buffer_.size()) {
     AlignedBytes larger(blocks(used_ + bytes));

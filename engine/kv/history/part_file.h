@@ -47,7 +47,9 @@ class AlignedBytes {
 /// base::FileError; then, and if it is never finished, the file goes. Not thread-safe.
 class PartWriter {
  public:
-  explicit PartWriter(std::filesystem::path file);
+  /// `buffer`: what it works in, of any size; it may be used again afterwards, which spares the system to
+  /// clear it for each file.
+  PartWriter(std::filesystem::path file, AlignedBytes& buffer);
   ~PartWriter();
   PartWriter(const PartWriter&) = delete;
   PartWriter& operator=(const PartWriter&) = delete;
@@ -66,7 +68,7 @@ class PartWriter {
 
   std::filesystem::path file_;
   base::Descriptor descriptor_;
-  AlignedBytes buffer_;
+  AlignedBytes& buffer_;
   std::size_t used_ = 0;
   std::uint64_t written_ = 0;
   bool finished_ = false;

@@ -8,8 +8,9 @@
 
 namespace vigil::history {
 
-MadePart make_part(PartFiles& files, const PartKey& key, const std::vector<MadePage>& pages,
-                   std::vector<std::uint64_t> replaces, const PartSecret& secret) {
+MadePart make_part(PartFiles& files, AlignedBytes& buffer, const PartKey& key,
+                   const std::vector<MadePage>& pages, std::vector<std::uint64_t> replaces,
+                   const PartSecret& secret) {
   MadePart made{key, {}, {}, 0};
   made.entry.replaces = std::move(replaces);
   std::vector<std::pair<PageKey, std::pair<std::size_t, std::size_t>>> order;
@@ -23,7 +24,7 @@ MadePart make_part(PartFiles& files, const PartKey& key, const std::vector<MadeP
     made.entry.pages.push_back(std::move(entry));
   }
   std::sort(order.begin(), order.end());
-  PartWriter writer(files.path_of(key.part));
+  PartWriter writer(files.path_of(key.part), buffer);
   for (const auto& [page_key, place] : order) {
     const auto& [page, value] = place;
     const Value read = pages[page].values[value].read();

@@ -40,9 +40,10 @@ struct MadePart {
 };
 
 /// Writes the file, in the order of keys, and syncs it and its name. Throws base::FileError and HistoryError,
-/// and then leaves no file.
-MadePart make_part(PartFiles& files, const PartKey& key, const std::vector<MadePage>& pages,
-                   std::vector<std::uint64_t> replaces, const PartSecret& secret);
+/// and then leaves no file. `buffer`: as a PartWriter's.
+MadePart make_part(PartFiles& files, AlignedBytes& buffer, const PartKey& key,
+                   const std::vector<MadePage>& pages, std::vector<std::uint64_t> replaces,
+                   const PartSecret& secret);
 
 /// What a page's key is bound to when it is wrapped.
 std::string wrapped_for(const HourKey& hour);

@@ -297,7 +297,7 @@ class RocksdbHistoryStore final : public HistoryStore {
     const PartSecret secret = secret_of(key.hour);
     // Until it counts.
     state_.removed.insert(key.part);
-    const MadePart made = make_part(files_, key, pages, {}, secret);
+    const MadePart made = make_part(files_, buffer_, key, pages, {}, secret);
     const std::uint64_t last = std::max(last_page(part.camera), pages.back().info.number);
     IndexBatch batch(*index_);
     batch.put_part(key, made.encoded);
@@ -418,7 +418,7 @@ class RocksdbHistoryStore final : public HistoryStore {
         check_space(part->bytes(), 0);
         const PartKey key{hour, state_.next_part++};
         state_.removed.insert(key.part);
-        const MadePart next = make_part(files_, key, pages, {part->key.part}, secret);
+        const MadePart next = make_part(files_, buffer_, key, pages, {part->key.part}, secret);
         made.push_back(stored_part(key, next.entry, secret.key, next.file_bytes));
         batch.put_part(key, next.encoded);
       }
@@ -496,6 +496,7 @@ class RocksdbHistoryStore final : public HistoryStore {
   mutable std::mutex changing_;
   mutable std::shared_mutex looking_;
   std::unique_ptr<IndexDatabase> index_;
+  AlignedBytes buffer_;
   HistoryState state_;
   mutable DamageBook damage_;
   /// The index has to be opened again before it is written to.
