@@ -114,6 +114,13 @@ std::vector<CameraId> Catalog::cameras() const {
   return result;
 }
 
+std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> Catalog::values(const CameraId& camera) const {
+  std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> values;
+  for (const StoredPartPtr& part : parts(camera))
+    for (const StoredPage& page : part->pages) values.emplace_back(page.number, page.values);
+  return values;
+}
+
 std::vector<KeptPage> Catalog::pages(const CameraId& camera, const WallRange& wall,
                                      const DamageBook& damage) const {
   std::vector<KeptPage> result;

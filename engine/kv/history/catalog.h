@@ -82,6 +82,8 @@ class Catalog {
   std::vector<StoredPartPtr> parts(const CameraId& camera) const;
   std::vector<StoredPartPtr> parts(const HourKey& hour) const;
   std::vector<CameraId> cameras() const;
+  /// Of all its pages.
+  std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> values(const CameraId& camera) const;
 
   std::vector<KeptPage> pages(const CameraId& camera, const WallRange& wall, const DamageBook& damage) const;
   std::vector<CameraSummary> list(const DamageBook& damage) const;

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/durable.h"
@@ -199,6 +201,21 @@ void settle_format(const HistoryFolder& folder, const std::optional<std::string>
 }
 
 }  // namespace
+
+HistoryFolder make_history_folder(const fs::path& path) {
+  HistoryFolder folder{path};
+  base::make_folders(folder.parts());
+  fs::permissions(path, fs::perms::owner_all);
+  return folder;
+}
+
+base::Descriptor lock_history(const HistoryFolder& folder) {
+  base::Descriptor lock = base::open_file(folder.lock(), O_RDWR | O_CREAT, S_IRUSR | S_IWUSR);
+  if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0) {
+    throw HistoryError("history " + folder.path.string() + ": is locked: another process has it open");
+  }
+  return lock;
+}
 
 OpenedHistory open_history(const HistoryFolder& folder, PartFiles& files,
                            const std::optional<SecretKey>& master, const std::set<std::uint64_t>& refused) {

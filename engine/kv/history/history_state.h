@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/descriptor.h"
 #include "engine/kv/history/catalog.h"
 #include "engine/kv/history/index_database.h"
 #include "engine/kv/history/part_file.h"
@@ -36,6 +37,12 @@ struct HistoryFolder {
   std::filesystem::path format() const { return path / "HISTORY"; }
   std::filesystem::path lock() const { return path / "LOCK"; }
 };
+
+/// Makes it, or has it be its owner's alone: what is there is what cameras saw. Throws base::FileError, and
+/// std::filesystem::filesystem_error.
+HistoryFolder make_history_folder(const std::filesystem::path& path);
+/// Whoever has the descriptor has the folder. Throws HistoryError if somebody has, and base::FileError.
+base::Descriptor lock_history(const HistoryFolder& folder);
 
 struct OpenedHistory {
   std::unique_ptr<IndexDatabase> index;

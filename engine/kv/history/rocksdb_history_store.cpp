@@ -7,10 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-
 #include "base/durable.h"
 #include "engine/kv/history/catalog.h"
 #include "engine/kv/history/erasure_file.h"
@@ -26,37 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Has it for this object alone, until that goes.
-base::Descriptor locked(const HistoryFolder& folder) {
-  base::Descriptor lock = base::open_file(folder.lock(), O_RDWR | O_CREAT, S_IRUSR | S_IWUSR);
-  if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0) {
-    throw HistoryError("history " + folder.path.string() + ": is locked: another process has it open");
-  }
-  return lock;
-}
-
-/// Others may not look into it: what is there is what cameras saw.
-HistoryFolder made(const fs::path& path) {
-  HistoryFolder folder{path};
-  base::make_folders(folder.parts());
-  fs::permissions(path, fs::perms::owner_all);
-  return folder;
-}
-
-/// Copies, since parts may go.
-std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> values_of(
-    const std::vector<StoredPartPtr>& parts) {
-  std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> values;
-  for (const StoredPartPtr& part : parts)
-    for (const StoredPage& page : part->pages) values.emplace_back(page.number, page.values);
-  return values;
-}
-
 class RocksdbHistoryStore final : public HistoryStore {
  public:
   RocksdbHistoryStore(const fs::path& path, const HistoryOptions& options)
-      : folder_(made(path)),
-        lock_(locked(folder_)),
+      : folder_(make_history_folder(path)),
+        lock_(lock_history(folder_)),
         options_(options),
         files_(folder_.parts(), options.most_open_files) {
     open();
@@ -179,12 +149,12 @@ class RocksdbHistoryStore final : public HistoryStore {
       cameras = camera ? std::vector{*camera} : state_.catalog.cameras();
     }
     for (const CameraId& each : cameras) {
-      std::vector<StoredPartPtr> parts;
+      std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> pages;
       {
         const std::shared_lock lock(looking_);
-        parts = state_.catalog.parts(each);
+        pages = state_.catalog.values(each);
       }
-      for (const auto& [page, values] : values_of(parts)) {
+      for (const auto& [page, values] : pages) {
         bool whole = true;
         bool there = false;
         for (const EntryValue& of : values) {
