@@ -118,11 +118,8 @@ Memory::Taken Memory::take(FreshPage page, base::Clock::TimePoint now) {
   }
   const HostTier::Put put = host_.put(page.camera, std::move(kept));
   taken.is_on_host = put.is_kept;
-  for (const history::PageInfo& gone : put.gone) {
-    // With a disk they are there, or were too late for it.
-    if (queue_) continue;
-    ++taken.evicted;
-  }
+  // With a disk they are there, or were too late for it.
+  if (!queue_) taken.evicted = put.gone.size();
   if (taken.written.empty() && !taken.is_on_host) {
     taken.lost = queue_ ? Gap::late : Gap::evicted;
     note(camera, wall, *taken.lost);
