@@ -7,12 +7,13 @@ from .chance import apart, pick, tinted, uniform, unit
 from .stage import Thing, scene_margin
 
 
-def add_bag(scene, record, anchor, come, go, event, when):
-    """Adds the bag and returns what its owner does."""
+def add_bag(scene, record, anchor, come, go, event, when, leaves=False):
+    """Adds the bag and returns what its owner does. `leaves`: a bag that is not left was brought and goes again."""
     rng, camera, t, total, start = scene.rng, scene.camera, scene.times, scene.duration, scene.start
     colour = apart(rng, ("red", "blue", "green", "yellow", "black", "brown", "white", "orange", "purple"), scene)
     size = pick(rng, ((.55, .42, .28), (.4, .5, .22), (.65, .38, .35), (.45, .62, .3)))
     kind = "left" if event == "bag" else pick(rng, ("taken again", "carried", "picked up", "stays beside"), (.3, .14, .36, .2))
+    kind = "taken again" if leaves and kind in ("picked up", "stays beside") else kind
     down, up = None, None
     changes, arrive, leave = [], when, when
     if kind == "left":

@@ -24,13 +24,13 @@ def frames_of(story, seed, height, width, device, chunk=None, number=0):
         yield (frames.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
 
 
-def encode(chunks, target, codec, kbps, size, preset="medium", group=50):
+def encode(chunks, target, codec, kbps, size, preset="medium", group=50, rate=RATE):
     """Writes chunks of RGB frames (n, H, W, 3) as an MP4 to `target` (a path or a binary file)."""
     import av
 
     width, height = size
     with av.open(target, "w", format="mp4") as container:
-        stream = container.add_stream(CODECS[codec], rate=RATE)
+        stream = container.add_stream(CODECS[codec], rate=rate)
         stream.width, stream.height, stream.pix_fmt, stream.bit_rate = width, height, "yuv420p", kbps * 1000
         stream.codec_context.max_b_frames = 3
         stream.codec_context.gop_size = group
@@ -44,6 +44,23 @@ def encode(chunks, target, codec, kbps, size, preset="medium", group=50):
                     container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
+
+
+def join(parts, target, seconds):
+    """Puts MP4s of so many seconds each (the last may be shorter) behind one another in the MP4 `target`, as they are coded."""
+    import av
+
+    with av.open(target, "w", format="mp4") as container:
+        stream = None
+        for number, path in enumerate(parts):
+            with av.open(str(path)) as part:
+                source = part.streams.video[0]
+                stream = stream or container.add_stream_from_template(source)
+                moved = round(number * seconds / source.time_base)
+                for packet in part.demux(source):
+                    if packet.dts is not None:
+                        packet.pts, packet.dts, packet.stream = packet.pts + moved, packet.dts + moved, stream
+                        container.mux(packet)
 
 
 def sampled(source, fps, count):

@@ -5,7 +5,9 @@
     tools/scenes/long.py OUT.mp4 --seed 1200000 --minutes 4 --every 20 --windows 40:8,10:2
 
 One camera for the whole time, with slow drift of the light; an event about every `every` seconds: somebody passes,
-falls and gets up, leaves a bag (which then stays), a car passes or stops and drives on. An event for which a picture
+falls and gets up, leaves a bag (which then stays), a car passes or stops and drives on; where history.py asks for
+them also somebody who bends, sits down or crouches ("near") or takes a bag along ("bag near"), and a car that slows
+down ("slow"). An event for which a picture
 has no room takes place later, or another one in its stead. The same seed gives the same video, and memory does not
 grow with its length. OUT.json holds
 
@@ -54,7 +56,7 @@ PIECE = 2.0  # seconds that are drawn at once; nobody appears or is gone but bet
 MOST_BAGS = 2
 FPS = 2.0  # frames a second of the windows that are judged
 OFTEN = {"pass": .4, "fall": .2, "bag": .15, "car": .2, "stop": .2}  # how often each kind of event happens where it can
-PLACES_OF = {"car": ("street", "car park"), "stop": ("street",)}  # other kinds happen everywhere
+PLACES_OF = {"car": ("street", "car park"), "slow": ("street", "car park"), "stop": ("street",)}  # other kinds happen everywhere
 
 
 class LongScene:
@@ -109,7 +111,7 @@ class LongScene:
         pieces = np.arange(len(self._taken))
         needs = np.zeros_like(self._taken)
         for thing in scene.things:
-            needs[(pieces >= first) & ((pieces < last) | (thing.kind == "bag"))] += thing.rows.shape[1]
+            needs[(pieces >= first) & ((pieces < last) | (kind == "bag" and thing.kind == "bag"))] += thing.rows.shape[1]
         room = MAX_MOVING - (len(self.stage.zone["lines"]) if self.stage.zone else 0)
         return needs if ((self._taken + needs <= room) | (needs == 0)).all() else None
 
@@ -118,9 +120,9 @@ class LongScene:
         stage = copy.copy(scene)  # its list of things is the scene's
         stage.rng, stage.start, stage.duration = np.random.default_rng([self.seed, 52, number]), at, LASTS
         if kind in PLACES_OF:
-            return add_car(stage, "pass" if kind == "car" else "stop", leaves=True)
+            return add_car(stage, "pass" if kind == "car" else kind, leaves=True)
         person = add_person(stage, kind, leaves=True)
-        if kind == "bag":
+        if person["bag"] is not None:
             finish_bag(stage, person)
         return person
 
@@ -140,7 +142,7 @@ class LongScene:
             record = self._cast(scene, at, kind, number)
             (cars if kind in PLACES_OF else persons).append(record)
             for thing in scene.things[before:]:
-                shown = begun if thing.kind == "bag" else there
+                shown = begun if kind == "bag" and thing.kind == "bag" else there
                 thing.seen, thing.touch = thing.seen & shown, thing.touch & shown
                 thing.rows = thing.rows.copy()
                 thing.rows[~shown, :, 16] = 0
@@ -168,12 +170,12 @@ class LongScene:
         most = sum(thing.rows.shape[1] for thing in scene.things) + (len(scene.zone["lines"]) if scene.zone else 0)
         return Story(assemble(scene, max(MAX_MOVING, most)), still, seen, facts, events)
 
-    def pieces(self, height, width, device):
-        """RGB frames (n, H, W, 3), PIECE seconds or less at a time."""
-        count, frames = round(self.seconds * coding.RATE), round(PIECE * coding.RATE)
-        for first in range(0, count, frames):
-            times = np.arange(first, min(count, first + frames)) / coding.RATE
-            yield from coding.frames_of(self.told(times, coding.RATE), self.seed, height, width, device, number=first)
+    def pieces(self, height, width, device, rate=coding.RATE, begin=0, end=None):
+        """RGB frames (n, H, W, 3) of those numbered from `begin` to before `end` (the last) at `rate` a second, PIECE seconds or less at a time."""
+        count, frames = round(self.seconds * rate), round(PIECE * rate)
+        for first in range(begin, min(count, end or count), frames):
+            times = np.arange(first, min(count, first + frames)) / rate
+            yield from coding.frames_of(self.told(times, rate), self.seed, height, width, device, number=first)
 
     def windows(self, seconds, stride):
         """The rules' answers for the windows of so many seconds, one each `stride` seconds, as many as fit."""

@@ -36,7 +36,7 @@ PERSON_EVENTS = ("pass", "stand", "arrive", "fall", "near", "bag", "bag near")
 
 
 def add_person(scene, event, anchor=None, leaves=False):
-    """One person and, with the bag events, the bag. Returns the record of the person. `leaves`: who fell gets up and goes."""
+    """One person and, with the bag events, the bag. Returns the record of the person. `leaves`: who fell, bent or sat down gets up and goes, and a bag that is not left goes along."""
     rng, camera, t, total = scene.rng, scene.camera, scene.times, scene.duration
     colour, look = person_look(scene)
     height = uniform(rng, 1.5, 1.95)
@@ -84,6 +84,8 @@ def add_person(scene, event, anchor=None, leaves=False):
     elif event == "near":
         kind = pick(rng, ("bend", "sit", "crouch", "get up", "lie"), (.2, .18, .18, .32, .12))
         moving_in = rng.random() < .5
+        if leaves:
+            kind, moving_in = kind if kind in ("bend", "sit", "crouch") else "bend", True
         if kind == "get up":
             first, arrive, leave = "lie", None, None
             when = start + uniform(rng, .5, max(.6, total * .6))
@@ -97,16 +99,16 @@ def add_person(scene, event, anchor=None, leaves=False):
             changes = [(when, lasts, kind)]
             arrive = when - .3 if moving_in else None
             stays = uniform(rng, .8, 6)
-            back = rng.random() < .65
+            back = rng.random() < .65 or leaves
             leave = None
             if back:
                 changes.append((when + lasts + stays, uniform(rng, .4, .9), "stand"))
-                leave = when + lasts + stays + .9 if rng.random() < .6 else None
+                leave = when + lasts + stays + .9 if rng.random() < .6 or leaves else None
             does = {"bend": "bends down", "sit": "sits down", "crouch": "crouches"}[kind]
         record["posture"] = kind
     bag = None
     if event in ("bag", "bag near"):
-        bag = add_bag(scene, record, anchor, come, go, event, when)
+        bag = add_bag(scene, record, anchor, come, go, event, when, leaves)
         arrive, leave, changes, does = bag.pop("arrive"), bag.pop("leave"), bag.pop("changes"), bag.pop("does")
         if leave is not None and event == "bag":
             speed = max(speed, 1.1)
