@@ -15,27 +15,27 @@ from scenes import render  # noqa: E402
 SECONDS, RATE, SIZE, HEIGHT, WIDTH = 20.0, 2, (216, 384), 168, 280
 
 
-def frames(scene, device, coded):
+def frames(scene, device, coded, begin, end):
     """Frames (n, 3, HEIGHT, WIDTH) in [0, 1], 8 bits of a colour, SECONDS at a time, 2 a second. `coded`: with the imitated coder of the training."""
-    step = round(SECONDS * RATE)
-    for first in range(0, round(scene.seconds * RATE), step):
-        times = np.arange(first, min(round(scene.seconds * RATE), first + step)) / RATE
+    step, last = round(SECONDS * RATE), round(end * RATE)
+    for first in range(round(begin * RATE), last, step):
+        times = np.arange(first, min(last, first + step)) / RATE
         batch = render.collate([scene.told(times, float(RATE))], [scene.seed], device)
         batch["scalars"][:, 6] *= coded
         chunk, out = 40 if device.type == "cuda" else 8, []
-        for begin in range(0, len(times), chunk):
-            part = {key: value[:, begin:begin + chunk] if key in ("moving", "gain", "grey", "jitter") else value for key, value in batch.items()}
-            shown = (render.render(part, *SIZE, first=first + begin)[0].clamp(0, 1) * 255).round() / 255
+        for inner in range(0, len(times), chunk):
+            part = {key: value[:, inner:inner + chunk] if key in ("moving", "gain", "grey", "jitter") else value for key, value in batch.items()}
+            shown = (render.render(part, *SIZE, first=first + inner)[0].clamp(0, 1) * 255).round() / 255
             out.append((F.interpolate(shown, (HEIGHT, WIDTH), mode="bicubic", antialias=True).clamp(0, 1) * 255).round() / 255)
         yield torch.cat(out)
 
 
-def seen(model, scene, device, coded=True):
-    """Visual tokens (P, C, width) in half precision, and for each the change from the frame before and from a slow mean (P, C): the greatest of its four patches, in grey."""
+def seen(model, scene, device, coded=True, begin=0, end=None):
+    """Visual tokens (P, C, width), in half precision, of the seconds from `begin` to `end`, and for each the change from the frame before and from a slow mean (P, C): the greatest of its four patches, in grey."""
     mean, deviation = (torch.tensor(v, device=device).view(1, 1, 3, 1, 1) for v in (MEAN, DEVIATION))
     tokens, moved, stands, before, slow = [], [], [], None, None
     with torch.no_grad():
-        for shown in frames(scene, device, coded):
+        for shown in frames(scene, device, coded, begin, end or scene.seconds):
             tokens.append(model.model.visual((shown[None] - mean) / deviation)[0].view(len(shown) // 2, -1, 320).half())
             grey = F.avg_pool2d(shown.mean(1, keepdim=True), 2)
             before = grey[:1] if before is None else before
