@@ -88,10 +88,16 @@ std::optional<BadRequest> read_keys(const std::string& of, const json& object,
     if (known == keys.end()) {
       std::string legal;
       for (const KeyReader& each : keys) legal.append(legal.empty() ? "" : ", ").append(each.name);
-      return BadRequest{of + "." + base::one_line(name.substr(0, kShownOfKey)) +
-                        ": unknown key; legal keys: " + legal};
+      std::string reason = of;
+      reason.append(".").append(base::one_line(name.substr(0, kShownOfKey)));
+      reason.append(": unknown key; legal keys: ").append(legal);
+      return BadRequest{std::move(reason)};
     }
-    if (!known->take(value)) return BadRequest{of + "." + name + ": " + std::string(known->expected)};
+    if (!known->take(value)) {
+      std::string reason = of;
+      reason.append(".").append(name).append(": ").append(known->expected);
+      return BadRequest{std::move(reason)};
+    }
   }
   for (const KeyReader& each : keys) {
     if (each.required && !object.contains(each.name))

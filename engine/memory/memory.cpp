@@ -77,6 +77,7 @@ std::vector<kv::Form> Memory::wanted() const {
   }
   if (pressure == Pressure::coarser && has_keys) wanted[kv::Form::int4] = true;
   std::vector<kv::Form> forms;
+  forms.reserve(wanted.size());
   for (const auto& [form, is_wanted] : wanted) forms.push_back(form);
   return forms;
 }
@@ -188,6 +189,7 @@ std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const h
     }
   }
   std::vector<Found> pages;
+  pages.reserve(found.size());
   for (auto& [number, each] : found) pages.push_back(std::move(each));
   return pages;
 }

@@ -127,6 +127,7 @@ std::vector<run::MovedTokens> PageMaker::pack(const Camera& camera) {
   for (const kv::View& view : pending.views)
     slots.insert(slots.end(), view.slots().begin(), view.slots().end());
   std::vector<model::VisualTokensPtr> patches;
+  patches.reserve(pending.patches.size());
   for (const stream::LeavingPatch& patch : pending.patches) patches.push_back(patch.tokens);
   std::vector<run::MovedTokens> forms;
   for (const kv::Form form : camera.how.forms) {

@@ -45,6 +45,7 @@ std::vector<std::uint64_t> TierPool::order_of(const std::string& camera) const {
     for (const auto& [id, entry] : found->second.pages) ranks.emplace_back(rank_of(found->second, entry), id);
   std::sort(ranks.begin(), ranks.end());
   std::vector<std::uint64_t> order;
+  order.reserve(ranks.size());
   for (const auto& [rank, id] : ranks) order.push_back(id);
   return order;
 }

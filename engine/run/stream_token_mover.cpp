@@ -130,7 +130,7 @@ std::optional<MovedTokens> StreamTokenMover::pack_embeddings(std::span<const mod
   if (!is_on_host() && stage == nullptr) return std::nullopt;
   moved.bytes = to.take(moved.size);
   if (!moved.bytes) return std::nullopt;
-  std::byte* at = is_on_host() ? moved.bytes.get() : stage->memory.data();
+  std::byte* at = stage == nullptr ? moved.bytes.get() : stage->memory.data();
   for (const model::VisualTokensPtr& patch : patches) {
     if (patch->count() == 0) continue;
     if (patch->width != width) throw std::invalid_argument("visual tokens of another width");

@@ -110,6 +110,7 @@ std::vector<StoredPartPtr> Catalog::parts(const HourKey& hour) const {
 
 std::vector<CameraId> Catalog::cameras() const {
   std::vector<CameraId> result;
+  result.reserve(cameras_.size());
   for (const auto& [camera, entry] : cameras_) result.push_back(camera);
   return result;
 }

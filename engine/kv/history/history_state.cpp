@@ -52,7 +52,7 @@ class Loading {
     }
   }
 
-  void take_parts(std::vector<IndexContent::Part> rows, const std::set<std::uint64_t>& refused) {
+  void take_parts(const std::vector<IndexContent::Part>& rows, const std::set<std::uint64_t>& refused) {
     for (const IndexContent::Part& row : rows) {
       see(row.key.part);
       const auto secret = state_.secrets.find(row.key.hour);
@@ -240,7 +240,7 @@ OpenedHistory open_history(const HistoryFolder& folder, PartFiles& files,
                 loading.batch());
   loading.take_erasures(folder, std::move(content.erasures), index_lost);
   loading.take_keys(content.keys);
-  loading.take_parts(std::move(content.parts), refused);
+  loading.take_parts(content.parts, refused);
   loading.take_files(content.removed, refused);
   loading.take_last_pages(content.last_pages);
   if (!loading.batch().empty()) opened.index->write(loading.batch());
