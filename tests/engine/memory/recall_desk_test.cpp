@@ -13,6 +13,7 @@
 #include "engine/memory/page_maker.h"
 #include "engine/run/stream_token_mover.h"
 #include "tests/engine/stream/demo_desk.h"
+#include "tests/kernels/on_device.h"
 
 namespace vigil::memory {
 namespace {
@@ -23,15 +24,20 @@ using stream::testing::ModelDesk;
 
 constexpr std::int64_t kPatches = 8;
 
+/// Of the device under test; without one, all is skipped.
+kernels::Stream stream_here() {
+  return kernels::cuda_devices() > 0 ? kernels::test_stream() : kernels::Stream::cpu(1);
+}
+
 struct RecallDeskTest : ::testing::Test {
-  kernels::DType type = kernels::cpu_has_bf16() ? kernels::DType::bf16 : kernels::DType::f32;
-  std::vector<kernels::Stream> streams{kernels::Stream::cpu(1)};
-  ModelDesk at{
-      std::make_shared<run::CachedModel>(
-          demo_model(),
-          run::CachedModelOptions{
-              .memory = {kernels::Stream::cpu(1)}, .compute = type, .kv_tokens = 1024, .page_tokens = 64}),
-      streams};
+  kernels::DType type =
+      kernels::tests_on_gpu() || kernels::cpu_has_bf16() ? kernels::DType::bf16 : kernels::DType::f32;
+  std::vector<kernels::Stream> streams{stream_here()};
+  ModelDesk at{std::make_shared<run::CachedModel>(
+                   demo_model(),
+                   run::CachedModelOptions{
+                       .memory = {stream_here()}, .compute = type, .kv_tokens = 1024, .page_tokens = 64}),
+               streams};
   run::StreamTokenMover mover{*at.model, streams};
   run::TokenTransfer transfer{streams.front()};
   kernels::HostMemory memory{streams.front(), std::uint64_t{1} << 28U};
@@ -44,6 +50,7 @@ struct RecallDeskTest : ::testing::Test {
   std::uint64_t tickets = 0;
 
   void SetUp() override {
+    VIGIL_SKIP_WITHOUT_DEVICE();
     at.desk.leave_to(maker);
     for (const stream::Question& rule : stream::testing::rules())
       questions.push_back(at.questions.compile(rule));
@@ -57,7 +64,7 @@ struct RecallDeskTest : ::testing::Test {
     at.desk.open(camera, stream::make_refresh("none"));
     const auto patches = stream::testing::noise_window(kPatches, 5, 112, 84, kernels::DType::f32, begin);
     for (std::int64_t i = 0; i < kPatches; ++i)
-      at.desk.append(camera, patches[static_cast<std::size_t>(i)],
+      at.desk.append(camera, transfer.to_device(patches[static_cast<std::size_t>(i)]),
                      base::Clock::WallTime(std::chrono::hours(480'000) + std::chrono::seconds(i + 1)));
     for (int time = 0; time < 2; ++time) {
       stream::Asking asking;
