@@ -80,7 +80,7 @@ void cpu::hash_keys(Stream& stream, ConstMatrix keys, const float* planes, std::
 void cpu::join_clusters(Stream& stream, ConstMatrix keys, const std::uint64_t* hashes,
                         const float* projections, std::int64_t first, int threshold, const HashClusters& to) {
   const std::int64_t count = keys.rows / to.layers;
-  const bool is_of_means = to.compared == ClusterBits::mean && projections != nullptr;
+  const bool is_of_means = to.compared == ClusterBits::mean;
   parallel_for(stream, to.layers, [&](std::int64_t layer) {
     std::vector<float> key(static_cast<std::size_t>(keys.cols));
     std::uint64_t* bits = to.bits + layer * to.capacity;
@@ -92,7 +92,7 @@ void cpu::join_clusters(Stream& stream, ConstMatrix keys, const std::uint64_t* h
       const std::int32_t cluster = begins ? clusters++ : static_cast<std::int32_t>(found & 0xffffffffU);
       to.assigned[layer * to.tokens + first + row - layer * count] = cluster;
       const std::int64_t at = layer * to.capacity + cluster;
-      const float* own = is_of_means ? projections + row * to.planes : nullptr;
+      const float* own = is_of_means && projections != nullptr ? projections + row * to.planes : nullptr;
       key_of(keys, row, key.data());
       if (begins) {
         std::copy(key.begin(), key.end(), to.sums + at * to.cols);
