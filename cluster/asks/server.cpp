@@ -26,21 +26,6 @@ constexpr std::size_t kEncryptionBytes = 1024;
 
 const SystemClock kMachinesClock;
 
-/// What a client has reason to send: requests, and no more of them than it gets replies.
-PeerLimits limits_of_asker(bool encrypted, std::chrono::milliseconds silence) {
-  PeerLimits limits;
-  limits.silence = silence;
-  limits.frame = kAskRequestBytes;
-  limits.parts = kRequestFrames;
-  limits.least_cost = 256;
-  limits.allowance = 128 << 10;
-  limits.answers_restore = true;
-  // So that a client that waits for an answer may beat for ever.
-  limits.recovery = encrypted ? 256 : 0;
-  limits.encrypted = encrypted;
-  return limits;
-}
-
 /// Why an endpoint is none for questions; nothing if it is one.
 std::optional<std::string> unfit(const std::string& endpoint, bool keys) {
   if (endpoint.starts_with("ipc://")) return std::nullopt;
@@ -84,7 +69,8 @@ AskServer::AskServer(const Options& options)
       allowed_.emplace(context_, options.curve->allow);
       use_curve(socket_, *options.curve);
     }
-    entrance_.open(socket_, options.endpoint, options.gate, limits_of_asker(keys_, options.silence),
+    entrance_.open(socket_, options.endpoint, options.gate,
+                   limits_of_requests(kAskRequestBytes, kRequestFrames, keys_, options.silence),
                    std::chrono::milliseconds(0));
   } catch (const zmq::error_t& error) {
     throw AskError(cannot + error.what());

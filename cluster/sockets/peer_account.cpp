@@ -44,6 +44,20 @@ std::string_view name_of(Refusal refusal) {
   return "";
 }
 
+PeerLimits limits_of_requests(std::uint64_t frame, int parts, bool encrypted, base::Duration silence) {
+  PeerLimits limits;
+  limits.silence = silence;
+  limits.frame = frame;
+  limits.parts = parts;
+  limits.least_cost = 256;
+  limits.allowance = 128 << 10;
+  limits.answers_restore = true;
+  // So that a client that asks nothing, or waits for an answer, may beat for ever.
+  limits.recovery = encrypted ? 256 : 0;
+  limits.encrypted = encrypted;
+  return limits;
+}
+
 PeerAccount::PeerAccount(const PeerLimits& limits, base::Clock::TimePoint now)
     : limits_(limits),
       client_(largest_of(limits)),

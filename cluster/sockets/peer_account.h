@@ -62,6 +62,9 @@ struct PeerLimits {
   bool encrypted = false;
 };
 
+/// Of a client that sends requests, and has reason to send no more of them than it gets answers.
+PeerLimits limits_of_requests(std::uint64_t frame, int parts, bool encrypted, base::Duration silence);
+
 /// Not thread-safe.
 class PeerAccount {
  public:

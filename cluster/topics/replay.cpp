@@ -33,21 +33,6 @@ constexpr std::size_t kLimit = 256;
 
 const SystemClock kMachine;
 
-/// What a client has reason to send: queries, and no more of them than it gets answers.
-PeerLimits limits_of(bool encrypted, std::chrono::milliseconds silence) {
-  PeerLimits limits;
-  limits.silence = silence;
-  limits.frame = kQueryBytes;
-  limits.parts = kParts;
-  limits.least_cost = 256;
-  limits.allowance = 128 << 10;
-  limits.answers_restore = true;
-  // So that a client that asks nothing may beat for ever.
-  limits.recovery = encrypted ? 256 : 0;
-  limits.encrypted = encrypted;
-  return limits;
-}
-
 ReplayRefusal refused(std::string reason) {
   return {std::move(reason)};
 }
@@ -161,7 +146,8 @@ ReplayServer::ReplayServer(const Options& options, ReplaySource& source)
       use_curve(socket_, *options.curve);
     }
     entrance_.open(socket_, options.endpoint, options.gate,
-                   limits_of(options.curve.has_value(), options.silence), std::chrono::milliseconds(0));
+                   limits_of_requests(kQueryBytes, kParts, options.curve.has_value(), options.silence),
+                   std::chrono::milliseconds(0));
   } catch (const zmq::error_t& error) {
     throw TopicError("cannot replay on " + options.endpoint + ": " + error.what());
   } catch (const std::system_error& error) {

@@ -4,10 +4,11 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/memory/hours.h"
+
 namespace vigil::memory {
 namespace {
 
-constexpr std::int64_t kHour = 3'600'000'000'000;
 /// Between two pages of a camera that goes on.
 constexpr std::int64_t kJitter = 3'000'000'000;
 /// Reasons that are remembered of a camera at most; the oldest are forgotten first.
@@ -144,7 +145,7 @@ std::vector<history::Expiry> Memory::age(std::int64_t wall_now) {
     if (camera.keep <= base::Duration::zero()) continue;
     const std::int64_t before = wall_now - nanoseconds(camera.keep);
     keeps.push_back({id, before});
-    if (before > kHour) expiries.push_back({id, static_cast<std::uint32_t>(before / kHour)});
+    if (before > 0) expiries.push_back({id, static_cast<std::uint32_t>(hour_at(before))});
   }
   host_.age(wall_now, keeps);
   return store_ == nullptr ? std::vector<history::Expiry>() : expiries;
@@ -155,9 +156,8 @@ std::size_t Memory::erase(const history::CameraId& camera, const history::WallRa
   entry.erased.push_back(wall);
   std::size_t pages = host_.erase(camera, wall);
   if (store_ == nullptr) return pages;
-  const std::vector<history::KeptPage> there = store_->pages(camera, wall);
+  pages += queue_->erase(camera, wall) + store_->pages(camera, wall).size();
   store_->erase(camera, wall);
-  pages += there.size() + queue_->erase(camera, wall);
   return pages;
 }
 
@@ -167,18 +167,14 @@ std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const h
     Found& entry = found[page->info.number];
     entry.info = page->info;
     entry.change = page->change;
-    for (const auto& [form, tokens] : page->forms) {
-      run::MovedTokens shared;
-      shared.form = form;
-      shared.tokens = tokens.tokens;
-      shared.bytes = tokens.bytes;
-      shared.size = tokens.size;
-      entry.host.emplace(form, std::move(shared));
-    }
+    for (const auto& [form, tokens] : page->forms) entry.host.emplace(form, tokens.shared());
     host_.hit(camera, page->info.number);
   }
   if (store_ != nullptr) {
+    const auto known = cameras_.find(camera);
     for (const history::KeptPage& page : store_->pages(camera, wall)) {
+      // The disk may not have taken it.
+      if (known != cameras_.end() && meets_any(history::wall_of(page.info), known->second.erased)) continue;
       if (page.info.fingerprint != options_.fingerprint || is_damaged(page)) continue;
       Found& entry = found[page.info.number / 4];
       if (entry.info.patches.empty()) {
@@ -198,6 +194,7 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
                           std::span<const std::uint64_t> damaged) const {
   std::vector<history::WallRange> there;
   std::vector<KnownGap> known;
+  const auto entry = cameras_.find(camera);
   const auto is_known_damaged = [&](std::uint64_t number) {
     return std::find(damaged.begin(), damaged.end(), number) != damaged.end();
   };
@@ -214,6 +211,7 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
         first = range.from;
         number = page.info.number / 4;
       }
+      if (entry != cameras_.end() && meets_any(range, entry->second.erased)) continue;
       if (page.info.fingerprint != options_.fingerprint) {
         known.push_back({range, Gap::other_model});
       } else if (is_damaged(page) || is_known_damaged(page.info.number / 4)) {
@@ -228,7 +226,6 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
     if (number > 1 && first > wall.from && store_->pages(camera, {0, wall.from - 1}).empty())
       known.push_back({{wall.from, first - 1}, Gap::evicted});
   }
-  const auto entry = cameras_.find(camera);
   if (entry != cameras_.end()) {
     known.insert(known.end(), entry->second.gaps.begin(), entry->second.gaps.end());
     for (const history::WallRange& range : entry->second.erased) known.push_back({range, Gap::erased});

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/memory/hours.h"
+
 namespace vigil::memory {
 namespace {
 
@@ -20,9 +22,7 @@ history::WallRange wall_of(const stream::LeavingPatch& patch) {
 }
 
 std::int64_t hour_of(const stream::LeavingPatch& patch) {
-  constexpr std::int64_t kHour = 3'600'000'000'000;
-  const std::int64_t from = wall_of(patch).from;
-  return from / kHour - (from % kHour < 0 ? 1 : 0);
+  return hour_at(wall_of(patch).from);
 }
 
 bool is_same_grid(const base::GridMask& a, const base::GridMask& b) {

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "engine/kv/forms.h"
+#include "engine/memory/hours.h"
 
 namespace vigil::memory {
 namespace {
-
-constexpr std::int64_t kHour = 3'600'000'000'000;
 
 /// In place of the bytes of a page without tokens, which is worth remembering: nothing happened then.
 constexpr std::byte kNothing{0};
@@ -18,7 +17,7 @@ constexpr std::byte kNothing{0};
 std::uint32_t hour_of(const history::PageInfo& info) {
   const std::int64_t from = info.patches.front().wall.from;
   if (from < 0) throw std::invalid_argument("a page of a time before 1970");
-  return static_cast<std::uint32_t>(from / kHour);
+  return static_cast<std::uint32_t>(hour_at(from));
 }
 
 }  // namespace
@@ -64,12 +63,7 @@ bool PartQueue::offer(const history::CameraId& camera, history::PageInfo info, c
     parts_.push_back({camera, hour, info.form, {}, 0, now, false});
     part = std::prev(parts_.end());
   }
-  run::MovedTokens shared;
-  shared.form = tokens.form;
-  shared.tokens = tokens.tokens;
-  shared.bytes = tokens.bytes;
-  shared.size = tokens.size;
-  part->pages.push_back({std::move(info), std::move(shared)});
+  part->pages.push_back({std::move(info), tokens.shared()});
   part->bytes += tokens.size;
   waiting_ += tokens.size;
   part->is_complete = part->bytes >= options_.part_bytes;

@@ -122,7 +122,7 @@ class Search {
     std::size_t window = 0;
     bool is_told = false;
     std::optional<double> log_odds;
-    /// Of a look for the moment: the end of its last patch's beginning.
+    /// Of a look for the moment: when its last patch begins.
     std::int64_t at = 0;
   };
 

@@ -24,6 +24,16 @@ struct MovedTokens {
   std::size_t size = 0;
   /// When they have come there: nobody reads them before.
   kernels::Mark arrived;
+
+  /// Another handle on the same bytes, once they have arrived.
+  MovedTokens shared() const {
+    MovedTokens other;
+    other.form = form;
+    other.tokens = tokens;
+    other.bytes = bytes;
+    other.size = size;
+    return other;
+  }
 };
 
 /// Called by whoever runs the passes, whose order it keeps to. Not thread-safe.

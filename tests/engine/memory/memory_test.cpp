@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/engine/memory/failing_store.h"
 #include "tests/engine/memory/made_pages.h"
 
 namespace vigil::memory {
@@ -161,6 +162,25 @@ TEST_F(MemoryTest, AnErasureHoldsEverywhereAtOnce) {
       << "whole pages go";
   begin();
   EXPECT_EQ(take(kGate, 60).lost, Gap::erased) << "the next process knows it, too";
+}
+
+// A disk that takes nothing: what is erased is hidden all the same, and nothing of it is written later.
+TEST_F(MemoryTest, AnErasureThatTheDiskRefusesHoldsForThisProcess) {
+  testing::FailingStore failing(*store);
+  failing.fails = false;
+  remembered = std::make_unique<Memory>(&failing, options);
+  remembered->watch(kGate, hours(24));
+  for (int i = 0; i < 2; ++i) take(kGate, 10.0 * i);
+  write();
+  take(kGate, 20);
+  failing.fails = true;
+  EXPECT_THROW(remembered->erase(kGate, seconds(5, 25)), history::HistoryError);
+  failing.fails = false;
+  EXPECT_EQ(found(kGate, seconds(0, 100)), Lines{});
+  EXPECT_EQ(remembered->coverage(kGate, seconds(10, 20)).gaps,
+            (std::vector<KnownGap>{{seconds(10, 20), Gap::erased}}));
+  write();
+  EXPECT_EQ(store->pages(kGate, seconds(0, 100)).size(), 4U) << "the third page never came there";
 }
 
 // Behind a slow disk: coarser forms, then embeddings alone, then nothing; and it is told.
