@@ -35,6 +35,18 @@ void GridMask::add(const GridMask& other) {
   }
 }
 
+GridMask GridMask::within(const GridMask& other) const {
+  if (other.height_ != height_ || other.width_ != width_)
+    throw std::invalid_argument("masks of different grids have no cells in common");
+  GridMask common = *this;
+  common.count_ = 0;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    common.words_[i] &= other.words_[i];
+    common.count_ += std::popcount(common.words_[i]);
+  }
+  return common;
+}
+
 bool GridMask::has(const GridMask& other) const {
   if (other.height_ != height_ || other.width_ != width_)
     throw std::invalid_argument("masks of different grids cannot be compared");

@@ -31,6 +31,8 @@ class GridMask {
   void add(std::int64_t y, std::int64_t x) { add(y * width_ + x); }
   /// All that the other has. Throws std::invalid_argument for one of another grid.
   void add(const GridMask& other);
+  /// Those that the other has, too. Throws std::invalid_argument for one of another grid.
+  GridMask within(const GridMask& other) const;
 
   /// Those that it has, ascending.
   std::vector<std::int32_t> list() const;

@@ -15,12 +15,6 @@ void fail(const std::string& what) {
   throw std::invalid_argument("attention: " + what);
 }
 
-bool fits(const PagedPlan& plan, const KvLayer& layer) {
-  const KvLayer& shape = plan.shape();
-  return shape.dtype == layer.dtype && shape.page_tokens == layer.page_tokens &&
-         shape.kv_heads == layer.kv_heads && shape.head_dim == layer.head_dim;
-}
-
 void check_segments(ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
                     std::int64_t head_dim, ConstMatrix out) {
   if (q.dtype != DType::f32 && q.dtype != DType::bf16) fail("queries are neither f32 nor bf16");
@@ -85,7 +79,8 @@ void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const 
   if (q.rows != out.rows || q.cols != out.cols) fail("queries and output differ in shape");
   if (layer.kv_heads <= 0 || layer.head_dim <= 0 || q.cols % (layer.kv_heads * layer.head_dim) != 0)
     fail("query heads are no multiple of key heads");
-  if (!fits(plan, layer) || q.cols != plan.heads() * layer.head_dim) fail("the plan is for another shape");
+  if (!plan_fits(plan, layer) || q.cols != plan.heads() * layer.head_dim)
+    fail("the plan is for another shape");
   if (plan.rows() > q.rows) fail("a segment lies outside of the queries");
   if (plan.rows() == 0) return;
   VIGIL_ON_DEVICE(stream, paged_attention(stream, q, layer, plan, scale, out));
@@ -100,7 +95,7 @@ void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const floa
   if (k.rows != v.rows || k.rows != plan.rows() || k.cols != layer.kv_heads * layer.head_dim ||
       v.cols != k.cols)
     fail("new keys and values do not fit their layer");
-  if (!fits(plan, layer)) fail("the plan is for another shape");
+  if (!plan_fits(plan, layer)) fail("the plan is for another shape");
   if (k.rows == 0) return;
   VIGIL_ON_DEVICE(stream, store_rotated(stream, q, k, v, cos, sin, plan, layer));
 }

@@ -2,12 +2,22 @@
 #pragma once
 
 #include "kernels/attention/attention.h"
+#include "kernels/attention/listed_attention.h"
 #include "kernels/attention/picture_attention.h"
 
 namespace vigil::kernels {
+/// Whether a plan was made for layers of this shape and type.
+inline bool plan_fits(const PagedPlan& plan, const KvLayer& layer) {
+  const KvLayer& shape = plan.shape();
+  return shape.dtype == layer.dtype && shape.page_tokens == layer.page_tokens &&
+         shape.kv_heads == layer.kv_heads && shape.head_dim == layer.head_dim;
+}
+
 namespace cpu {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
                      Matrix out);
+void listed_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                      const KvLists& lists, float scale, Matrix out);
 void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
                    const PagedPlan& plan, const KvLayer& layer);
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,
@@ -22,6 +32,8 @@ void picture_attention(Stream& stream, ConstMatrix q, const PicturePlan& plan, s
 namespace cuda {
 void paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan, float scale,
                      Matrix out);
+void listed_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                      const KvLists& lists, float scale, Matrix out);
 void store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,
                    const PagedPlan& plan, const KvLayer& layer);
 void segment_attention(Stream& stream, ConstMatrix q, ConstMatrix k, ConstMatrix v, const SegmentPlan& plan,

@@ -154,11 +154,38 @@ void gather(const KvLayer& layer, std::span<const std::int32_t> slots, std::int6
   std::memset(next, 0, static_cast<std::size_t>(to.data() + to.size() - next));
 }
 
+/// One KV head's list of one sequence.
+struct List {
+  const void* keys = nullptr;
+  const void* values = nullptr;
+  std::int64_t count = 0;
+};
+
+List list_of(const KvLists& lists, const KvLayer& layer, std::int64_t sequence, std::int64_t head) {
+  const std::int64_t list = sequence * layer.kv_heads + head;
+  const std::int64_t from = list * lists.capacity * layer.head_dim;
+  return {at(lists.keys, from, layer.dtype), at(lists.values, from, layer.dtype),
+          std::clamp<std::int64_t>(lists.counts[list], 0, lists.capacity)};
+}
+
 struct Task {
   const AttentionSegment* segment;
   std::int64_t head;
   std::int64_t begin, end;  // queries of the segment
+  List list;                // which all of them see
 };
+
+/// `keys` rows from `first` on: in place, or, where they are not as many as `padded`, copied with zeros
+/// behind.
+const void* rows_of_list(const void* list, std::int64_t first, std::int64_t keys, std::int64_t padded,
+                         const KvLayer& layer, std::vector<std::byte>& copy) {
+  const std::byte* from = at(list, first * layer.head_dim, layer.dtype);
+  if (keys == padded) return from;
+  const std::size_t row_bytes = static_cast<std::size_t>(layer.head_dim) * size_of(layer.dtype);
+  copy.assign(static_cast<std::size_t>(padded) * row_bytes, std::byte{});
+  std::memcpy(copy.data(), from, static_cast<std::size_t>(keys) * row_bytes);
+  return copy.data();
+}
 
 void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t group, float scale,
             Matrix out) {
@@ -195,6 +222,15 @@ void attend(const Task& task, ConstMatrix q, const KvLayer& layer, std::int64_t 
                      const std::int64_t own = segment.own[static_cast<std::size_t>(task.begin + row / group)];
                      return std::clamp<std::int64_t>(own + 1 - first, 0, keys);
                    });
+  }
+  for (std::int64_t first = 0; first < task.list.count; first += kTileKeys) {
+    const std::int64_t keys = std::min(kTileKeys, task.list.count - first);
+    const std::int64_t padded_keys = round_up(keys, kKeyPadding);
+    block.add_keys(
+        {scratch.queries.data(), head_dim},
+        {rows_of_list(task.list.keys, first, keys, padded_keys, layer, scratch.keys), head_dim},
+        {rows_of_list(task.list.values, first, keys, padded_keys, layer, scratch.values), head_dim},
+        padded_keys, [&](std::int64_t row) -> std::int64_t { return row < rows ? keys : 0; });
   }
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t i = segment.first_row + task.begin + row / group;
@@ -246,23 +282,37 @@ void attend(Stream& stream, const std::vector<RowTask>& tasks, ConstMatrix q, st
   });
 }
 
-}  // namespace
-
-void cpu::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
-                          float scale, Matrix out) {
+/// `lists` may be none.
+void attend_pages(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                  const KvLists* lists, float scale, Matrix out) {
   const std::int64_t group = q.cols / (layer.kv_heads * layer.head_dim);
   const std::int64_t block = std::max<std::int64_t>(1, kTileRows / group);
   std::vector<Task> tasks;
-  for (const AttentionSegment& segment : plan.segments()) {
+  for (std::size_t s = 0; s < plan.segments().size(); ++s) {
+    const AttentionSegment& segment = plan.segments()[s];
     const auto queries = static_cast<std::int64_t>(segment.own.size());
     // The last queries see the most keys: started first, they do not end alone.
     for (std::int64_t begin = (queries - 1) / block * block; begin >= 0 && queries > 0; begin -= block)
       for (std::int64_t head = 0; head < layer.kv_heads; ++head)
-        tasks.push_back({&segment, head, begin, std::min(begin + block, queries)});
+        tasks.push_back(
+            {&segment, head, begin, std::min(begin + block, queries),
+             lists != nullptr ? list_of(*lists, layer, static_cast<std::int64_t>(s), head) : List{}});
   }
   parallel_for(stream, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t i) {
     attend(tasks[static_cast<std::size_t>(i)], q, layer, group, scale, out);
   });
+}
+
+}  // namespace
+
+void cpu::paged_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                          float scale, Matrix out) {
+  attend_pages(stream, q, layer, plan, nullptr, scale, out);
+}
+
+void cpu::listed_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const PagedPlan& plan,
+                           const KvLists& lists, float scale, Matrix out) {
+  attend_pages(stream, q, layer, plan, &lists, scale, out);
 }
 
 void cpu::store_rotated(Stream& stream, Matrix q, Matrix k, ConstMatrix v, const float* cos, const float* sin,

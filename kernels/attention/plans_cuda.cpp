@@ -88,7 +88,7 @@ struct PageLists {
 /// What a plan's arrays hold, on the host.
 struct Lists {
   PageLists pages;
-  std::vector<std::int32_t> position, first_page;
+  std::vector<std::int32_t> position, first_page, row_segment;
   std::vector<cuda::QueryTile> tiles;
   std::vector<std::int32_t> keys;
   std::vector<RowKeys> row_keys;
@@ -142,6 +142,10 @@ void cuda::lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& t
   to.by_pages = fits_pages(plan);
   to.decode = false;
   Lists lists;
+  lists.row_segment.assign(static_cast<std::size_t>(plan.rows()), -1);
+  for (std::size_t s = 0; s < plan.segments().size(); ++s)
+    std::fill_n(lists.row_segment.begin() + plan.segments()[s].first_row, plan.segments()[s].own.size(),
+                static_cast<std::int32_t>(s));
   if (to.by_pages) {
     by_pages(plan, to, lists);
   } else {
@@ -157,6 +161,7 @@ void cuda::lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& t
   table.add(all(lists.tiles));
   table.add(all(lists.keys));
   table.add(all(lists.row_keys));
+  table.add(all(lists.row_segment));
   table.send(stream);
   to.slots = table.at<std::int32_t>(0);
   to.position = table.at<std::int32_t>(1);
@@ -166,6 +171,7 @@ void cuda::lay_out(const Stream& stream, const PagedPlan& plan, CudaPagedPlan& t
   to.tiles = table.at<QueryTile>(5);
   to.keys = table.at<std::int32_t>(6);
   to.row_keys = table.at<RowKeys>(7);
+  to.row_segment = table.at<std::int32_t>(8);
 }
 
 std::shared_ptr<CudaPagedPlan> cuda::paged_plan() {

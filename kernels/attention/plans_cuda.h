@@ -35,6 +35,8 @@ struct CudaPagedPlan {
   /// not decode: longest first.
   const cuda::QueryTile* tiles = nullptr;
   std::int32_t tile_count = 0;
+  /// Each row's segment, as the plan counts them; -1 for a row of none.
+  const std::int32_t* row_segment = nullptr;
   /// Each row's own slot, -1 for a row of no segment.
   const std::int32_t* slots = nullptr;
   /// The slots of all segments' keys, one segment after the other.

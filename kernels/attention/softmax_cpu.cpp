@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/device/cpu.h"
 
@@ -66,12 +67,18 @@ VIGIL_INLINE float softmax(const float* scores, std::int64_t seen, std::int64_t 
   float largest = maximum;
 #pragma omp simd reduction(max : largest)
   for (std::int64_t j = 0; j < seen; ++j) largest = largest < scores[j] ? scores[j] : largest;
+  if (largest == -std::numeric_limits<float>::infinity()) {
+    // Nothing weighs anything so far, and differences of infinities are no numbers; but what is NaN shows.
+    for (std::int64_t j = 0; j < keys; ++j) weights[j] = Weight{};
+    for (std::int64_t j = 0; j < seen; ++j)
+      if (std::isnan(scores[j])) total += store_weight(scores[j], weights + j);
+    return 1.0F;
+  }
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t j = 0; j < seen; ++j)
     sum += store_weight(power_of_two<Weight>((scores[j] - largest) * exponents), weights + j);
   for (std::int64_t j = seen; j < keys; ++j) weights[j] = Weight{};
-  // A row that has seen nothing yet has a maximum of -infinity, and -infinity minus itself is no number.
   const float rescale = maximum == largest ? 1.0F : std::exp2((maximum - largest) * exponents);
   total = total * rescale + sum;
   maximum = largest;

@@ -44,8 +44,9 @@ __device__ void warp_attend(const T* query, std::int64_t count, int head_dim, fl
       if (const int d = lane + 32 * i; d < head_dim) score += q[i] * cuda::number(k[d]);
     score = cuda::warp_sum(score);
     const float now = fmaxf(largest, score);
-    const float kept = __expf(largest - now);
-    const float weight = __expf(score - now);
+    const float shift = now == -INFINITY ? 0.0F : now;  // infinities apart: no key weighs anything yet
+    const float kept = __expf(largest - shift);
+    const float weight = __expf(score - shift);
     total = total * kept + weight;
 #pragma unroll
     for (int i = 0; i < kMostOfLane; ++i)

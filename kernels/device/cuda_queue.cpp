@@ -69,14 +69,15 @@ int CudaQueue::devices() {
   return 0;
 }
 
-CudaQueue::CudaQueue(int device) : device_(device), products_(std::make_unique<ProductCache>()) {
+CudaQueue::CudaQueue(int device, bool first) : device_(device), products_(std::make_unique<ProductCache>()) {
   const int count = devices();
   if (count == 0) throw DeviceError("no GPU: there is none, or its driver is missing or too old");
   if (device < 0 || device >= count)
     throw DeviceError("no GPU " + std::to_string(device) + ": this process sees " + std::to_string(count));
   bind();
-  check_cuda(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device),
+  check_cuda(cudaDeviceGetAttribute(&all_multiprocessors_, cudaDevAttrMultiProcessorCount, device),
              "multiprocessors");
+  multiprocessors_ = all_multiprocessors_;
   int major = 0;
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "compute capability");
   if (major != 9)
@@ -87,7 +88,11 @@ CudaQueue::CudaQueue(int device) : device_(device), products_(std::make_unique<P
   check_cuda(cudaDeviceGetDefaultMemPool(&pool, device), "memory pool");
   std::uint64_t everything = UINT64_MAX;
   check_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything), "memory pool");
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream");
+  int last_priority = 0, first_priority = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&last_priority, &first_priority), "priorities");
+  check_cuda(
+      cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, first ? first_priority : last_priority),
+      "stream");
   check_cublas(cublasLtCreate(&blas_), "cuBLASLt");
 }
 

@@ -2,6 +2,7 @@
 // implementations only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +34,8 @@ class CudaQueue {
   /// Bytes of device memory that matrix products may use besides their operands.
   static constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20U;
 
-  explicit CudaQueue(int device);
+  /// `first`: its kernels' blocks come before those of other queues.
+  explicit CudaQueue(int device, bool first = false);
   ~CudaQueue();
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
@@ -41,7 +43,9 @@ class CudaQueue {
   static int devices();
 
   int device() const { return device_; }
+  /// That an operation may take.
   int multiprocessors() const { return multiprocessors_; }
+  void take_multiprocessors(int most) { multiprocessors_ = std::clamp(most, 1, all_multiprocessors_); }
   cudaStream_t stream() const { return stream_; }
   cublasLtHandle_t blas() const { return blas_; }
   /// Memory that operations of one kind use one after the other, at least `bytes`; zeros at first, and
@@ -52,7 +56,8 @@ class CudaQueue {
     decode_attention,
     rounded,
     top_k,
-    clusters
+    clusters,
+    listed_attention
   };
   void* workspace(Workspace kind, std::size_t bytes);
   ProductCache& products() { return *products_; }
@@ -80,6 +85,7 @@ class CudaQueue {
 
  private:
   int device_;
+  int all_multiprocessors_ = 0;
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
@@ -99,7 +105,7 @@ class CudaQueue {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
-  std::array<Kept, 6> kept_;
+  std::array<Kept, 7> kept_;
   std::uint64_t allocations_ = 0;
   std::unique_ptr<ProductCache> products_;
 };

@@ -40,8 +40,13 @@ Stream Stream::cuda(int index) {
   return {DeviceKind::cuda, 1, std::make_shared<CudaQueue>(index)};
 }
 
-Stream Stream::beside() const {
-  return queue_ ? cuda(queue_->device()) : *this;
+Stream Stream::beside(bool first) const {
+  if (!queue_) return *this;
+  return {DeviceKind::cuda, 1, std::make_shared<CudaQueue>(queue_->device(), first)};
+}
+
+void Stream::take_multiprocessors(int most) const {
+  if (queue_) queue_->take_multiprocessors(most);
 }
 
 void Stream::synchronize(Wait wait) const {
@@ -68,9 +73,11 @@ Stream Stream::cuda(int /*index*/) {
   throw DeviceError("this program was built without the CUDA backend");
 }
 
-Stream Stream::beside() const {
+Stream Stream::beside(bool /*first*/) const {
   return *this;
 }
+
+void Stream::take_multiprocessors(int /*most*/) const {}
 
 void Stream::synchronize(Wait /*wait*/) const {}
 

@@ -30,8 +30,14 @@ class Stream {
   /// was built without the CUDA backend.
   static Stream cuda(int index = 0);
 
-  /// Another queue on the same device. Throws DeviceError.
-  Stream beside() const;
+  /// Another queue on the same device. `first`: where work of both waits for room on a GPU, its own comes
+  /// first. Throws DeviceError.
+  Stream beside(bool first = false) const;
+
+  /// Operations that would take all of a GPU's multiprocessors take `most` of them from now on, at least 1
+  /// and at most all: what another stream runs at the same time finds the others free. Nothing on the CPU.
+  /// Not after work was recorded (device/replay.h).
+  void take_multiprocessors(int most) const;
 
   DeviceKind kind() const { return kind_; }
   /// Of operations on the CPU; 1 on a GPU.

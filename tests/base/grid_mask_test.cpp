@@ -66,6 +66,18 @@ TEST(GridMaskTest, AUnionHasWhatEitherHas) {
   EXPECT_THROW(a.add(GridMask::all(9, 8)), std::invalid_argument);
 }
 
+TEST(GridMaskTest, WithinAnotherAreThoseThatBothHave) {
+  GridMask a = GridMask::none(9, 9), b = GridMask::none(9, 9);
+  for (const int cell : {0, 3, 64, 80}) a.add(cell);
+  for (const int cell : {3, 4, 64}) b.add(cell);
+  EXPECT_EQ(a.within(b).list(), (std::vector<std::int32_t>{3, 64}));
+  EXPECT_EQ(a.within(b).count(), 2);
+  EXPECT_EQ(b.within(a), a.within(b));
+  EXPECT_EQ(a.within(GridMask::all(9, 9)), a);
+  EXPECT_EQ(a.within(GridMask::none(9, 9)), GridMask::none(9, 9));
+  EXPECT_THROW(static_cast<void>(a.within(GridMask::all(9, 8))), std::invalid_argument);
+}
+
 TEST(GridMaskTest, AMaskHasAnotherIfItHasAllOfItsCells) {
   GridMask a = GridMask::none(9, 9), b = GridMask::none(9, 9);
   for (const int cell : {0, 3, 80}) a.add(cell);
